@@ -15,6 +15,7 @@ class NullDriver:
 
     def __init__(self) -> None:
         self._next, self._pinned = 1 << 20, dict[int, Any]()
+        self.kept: dict[int, Any] = {}
 
     def name(self, device: int) -> str:
         """The name of a device."""
@@ -73,10 +74,14 @@ class NullDriver:
         """Never."""
         return False
 
+    def free_waits(self) -> bool:
+        """Never."""
+        return False
+
     def nothing(self, *arguments: Any) -> None:
         """Nothing."""
 
-    free = unpin = upload = write = wait = nothing
+    free = unpin = unload = upload = write = wait = destroy = synchronize = nothing
 
 
 @contextlib.contextmanager

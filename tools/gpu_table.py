@@ -102,7 +102,25 @@ CLAIMS = [
     ),
     Claim("Bad input is refused before anything is changed", ("cuda/test_device_bad_input.py",)),
     Claim("Streams, CUDA graphs and failures of the driver, by a mock driver", ("cuda/test_launch.py",)),
-    Claim("Kernels run on a card with these bits (`make test-gpu`)"),
+    Claim(
+        "Counts are set in the order of streams, and what the driver gives is bounded and freed, by a mock driver whose work is late",
+        ("cuda/test_lifetimes.py",),
+    ),
+    Claim(
+        "A compiler, a driver and bindings of different releases work together, or the warning names them",
+        ("cuda/test_driver.py",),
+    ),
+    Claim(
+        "cuda-bindings pass what steps give it, nothing is freed or written too early, and streams and graphs are in order: by a driver "
+        "in host memory that does all work as late as it may",
+        (
+            "cuda/test_under_fake_driver.py::test_steps_that_no_host_waits_for",
+            "cuda/test_under_fake_driver.py::test_optimizers_that_end_while_their_work_is_queued",
+            "cuda/test_under_fake_driver.py::test_two_graphs",
+            "cuda/test_fake_driver.py::test_tests_of_devices",
+        ),
+    ),
+    Claim("Kernels run on a card with these bits (`make gpu-smoke`, `make test-gpu`)"),
     Claim("Streams and CUDA graphs of a card"),
     Claim("Bandwidth, and host time beside PyTorch's fused optimizers (`make versus-gpu`)"),
 ]

@@ -7,6 +7,9 @@ the host under a mock driver updates it, and nothing else reads it unnoticed.
 
 The namespace is the module `cuda_arrays`, which an array returns by ``__array_namespace__``. It has the dtypes of
 NumPy, and bfloat16 where ml_dtypes is installed. `stream` sets the current stream of a device, `host` reads an array.
+
+Over a real driver (`hardware.PageLocked`), NumPy's memory is page-locked, so that a device reads and writes it at the same address, and a
+number is looked at once all work of the device is done.
 """
 
 from __future__ import annotations
@@ -24,6 +27,36 @@ CUDA = 2  # kDLCUDA
 LEGACY_STREAM = 1  # the default stream, as ``__cuda_array_interface__`` writes it
 
 _streams: dict[int, int] = {}
+
+
+class Placement:
+    """The memory of arrays. By default where NumPy puts them, and work on them is done at once."""
+
+    def place(self, array: np.ndarray) -> np.ndarray:
+        """The array in memory that a device can access; views of such memory are left as they are."""
+        return array
+
+    def settle(self) -> None:
+        """Waits until all work of devices is done."""
+
+    def handle(self, stream: int, device: int) -> int:
+        """The handle of a stream that tests call by a number."""
+        return stream
+
+
+#: The placement in use.
+placement: Any = Placement()
+
+
+@contextlib.contextmanager
+def placed_by(other: Placement) -> Iterator[Placement]:
+    """Uses another placement for as long as it is entered."""
+    global placement  # noqa: PLW0603 - one of a process
+    before, placement = placement, other
+    try:
+        yield other
+    finally:
+        placement = before
 
 
 class Waiting(TypeError):
@@ -59,7 +92,7 @@ def stream(address: int, device: int = 0) -> Iterator[int]:
 
 def current_stream(device: int = 0) -> int:
     """The address of the current stream of a device."""
-    return _streams.get(device, LEGACY_STREAM)
+    return placement.handle(_streams.get(device, LEGACY_STREAM), device)
 
 
 def host(array: Any) -> np.ndarray:
@@ -74,20 +107,26 @@ class Array:
     dtype: Any
 
     def __init__(self, array: Any, device: Device | int = 0) -> None:
-        self._array = np.asarray(array)
+        self._placed = placement.place(np.asarray(array))
         self.device = device if isinstance(device, Device) else Device(device)
+
+    @property
+    def _array(self) -> np.ndarray:
+        """The numbers, after all work on them."""
+        placement.settle()
+        return self._placed
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return namespace
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        told = self._array.__array_interface__
+        told = self._placed.__array_interface__
         return {
             "shape": told["shape"],
             "typestr": told["typestr"],
-            "data": (self._array.ctypes.data if self._array.size else 0, not self._array.flags.writeable),
-            "strides": None if self._array.flags.c_contiguous else self._array.strides,
+            "data": (self._placed.ctypes.data if self._placed.size else 0, not self._placed.flags.writeable),
+            "strides": None if self._placed.flags.c_contiguous else self._placed.strides,
             "stream": current_stream(self.device.id),
             "version": 3,
         }
@@ -100,7 +139,7 @@ class Array:
     ) -> Any:
         if dl_device not in (None, (CUDA, self.device.id)):
             raise BufferError(f"an array on {self.device} is not copied to {dl_device}")
-        return _capsule(self._array, self.device.id, max_version)
+        return _capsule(self._placed, self.device.id, max_version)
 
     def __getitem__(self, key: Any) -> Array:
         return Array(self._array[_bare(key, self.device)], self.device)
@@ -210,7 +249,7 @@ def _binary(name: str) -> Callable[[Array, Any], Any]:
 
 
 def _attribute(name: str) -> property:
-    return property(lambda self: _wrapped(getattr(self._array, name), self.device))
+    return property(lambda self: _wrapped(getattr(self._placed, name), self.device))
 
 
 for _name in "bool float int complex index len iter array buffer contains".split():

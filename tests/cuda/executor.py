@@ -18,7 +18,8 @@ COMPILER = shutil.which("g++")
 #: As NVRTC compiles the text: no product and sum is fused unless that is written.
 FLAGS = ("-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-shared", "-w")
 _ENTRY = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\(')
-_directory = tempfile.TemporaryDirectory(prefix="oxigrad-cuda-")
+#: The folder of what was compiled, for this process.
+FOLDER = tempfile.TemporaryDirectory(prefix="oxigrad-cuda-")
 _libraries: dict[tuple[str, tuple[str, ...]], "Library"] = {}
 
 
@@ -28,6 +29,13 @@ class Library:
     def __init__(self, path: Path, names: dict[str, str]) -> None:
         self._functions = ctypes.CDLL(str(path))
         self._names = names
+        self._path = path
+
+    @property
+    def image(self) -> bytes:
+        """The image that the driver in `libcuda` takes in the place of a cubin: the file, each entry and its symbol."""
+        symbols = "".join(f"{entry} {name}\n" for entry, name in self._names.items())
+        return f"kernels of the host\n{self._path}\n{symbols}\0".encode()
 
     def launch(self, entry: str, grid: int, block: int, struct_bytes: bytes, memory: object = None) -> None:
         """Runs an entry for ``grid`` blocks of ``block`` threads; the bytes are those of `OxLaunch`.
@@ -51,7 +59,7 @@ def compile_texts(texts: Sequence[str], *flags: str) -> list[Library]:
         whole, names = in_one_file(new, "OX_RUN({name})")
         whole = f'#include "{HEADER}"\n{whole}'
         name = hashlib.sha256((whole + " ".join(flags)).encode()).hexdigest()
-        file = Path(_directory.name, f"{name}.cpp")
+        file = Path(FOLDER.name, f"{name}.cpp")
         file.write_text(whole)
         path = file.with_suffix(".so")
         assert COMPILER, "g++ is missing"

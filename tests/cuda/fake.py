@@ -11,9 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
+from mock_driver import MockDriver
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from oxigrad.cuda.driver import driver
 
 ASKING = {"_local_scalar_dense", "equal", "is_nonzero", "nonzero", "allclose", "masked_select", "_assert_async"}
 
@@ -70,8 +74,11 @@ def cuda() -> Iterator[Callable[[Any], Any]]:
 def posing(monkeypatch: Any) -> Iterator[Callable[[Any], Any]]:
     """A context in which tensors in host memory pose as CUDA tensors; a function that makes one like an array of NumPy's.
 
-    Kernels that run on the host under a mock driver update them. Other tensors remain those of the host.
+    Kernels that run on the host under a mock driver update them. Other tensors remain those of the host. Tests are skipped over
+    other drivers.
     """
+    if not isinstance(driver(), MockDriver):
+        pytest.skip("by the mock driver only: tensors of the host pose as CUDA tensors")
     from oxigrad.ops.backends import DeviceMemory, dtype_name
     from oxigrad.ops.backends.device_memory import dense_strides
     from oxigrad.ops.backends.torch import TorchAdapter

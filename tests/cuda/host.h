@@ -33,8 +33,9 @@ static inline unsigned int __float_as_uint(float value) { return same_bits<unsig
 static inline double __longlong_as_double(long long bits) { return same_bits<double>(bits); }
 static inline long long __double_as_longlong(double value) { return same_bits<long long>(value); }
 
-/* Calls an entry for each block of a grid. */
+/* Calls an entry for each block of a grid; the size of its argument. */
 #define OX_RUN(entry) \
+    extern "C" const unsigned int size_##entry = sizeof(OxLaunch); \
     extern "C" void run_##entry(unsigned int grid, unsigned int block, const void *bytes) \
     { \
         OxLaunch launch; \

@@ -4,6 +4,9 @@
 launched. Each call is recorded in `calls` by its name and arguments. A name in `failures` makes a call fail: the value is
 the number of calls of this name that still succeed, and the name of the status. While a stream is in `capturing`, launches on it are
 recorded for `replay` instead of run, and calls that a capture does not allow fail.
+
+A driver that is ``deferred`` runs the work on a stream once the host waits for it, as late as a device may, and gives memory that was
+freed in the order of a stream to the next allocation of its size there, while earlier work may still use it.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from typing import Any
 import executor
 
 from oxigrad.cuda import tables
-from oxigrad.cuda.driver import Call, DeviceError, Pinned, error_of
+from oxigrad.cuda.driver import Call, DeviceError, Pinned
+from oxigrad.cuda.errors import error_of
 
 SUCCESS = (0,)
 #: Texts are compiled for one test each, which takes longer than their runs.
@@ -28,7 +32,8 @@ class Event:
     """An event: whether it was recorded, and whether the work before it is done."""
 
     def __init__(self) -> None:
-        self.done = False
+        self.done = True  # as one that was never recorded
+        self.stream = 0
 
 
 class MockDriver:
@@ -44,6 +49,14 @@ class MockDriver:
         self.contexts: list[int] = []
         #: Whether events are done as soon as they are recorded; otherwise once the host waits for them.
         self.immediate = True
+        self.deferred = False
+        self.kept: dict[int, Any] = {}
+        self.events: set[Event] = set()
+        self.modules: list[str] = []
+        #: Whether memory is freed in the order of streams.
+        self.has_pools = True
+        self._queues: dict[int, list[Any]] = {}
+        self._pool: dict[tuple[int, int], list[Any]] = {}
         self._statuses: list[str] = [""]
         self._pinned: dict[int, Any] = {}
 
@@ -51,8 +64,13 @@ class MockDriver:
 
     def counts(self) -> dict[str, int]:
         """The number of calls by name, without those that change nothing: of contexts, of captures, of names."""
-        silent = {"current", "enter", "is_capturing", "name", "event", "is_done", "function", "check"}
+        silent = {"current", "enter", "is_capturing", "name", "event", "is_done", "function", "check", "free_waits"}
         return dict(Counter(name for name, _ in self.calls if name not in silent))
+
+    def alive(self) -> dict[str, int]:
+        """The number of handles by kind that were made and not freed."""
+        kinds = {"memory": self.memory, "pinned": self._pinned, "events": self.events, "modules": self.modules}
+        return {kind: len(found) for kind, found in kinds.items()}
 
     def launches(self) -> list[tuple[Any, ...]]:
         """The launches: the entry, the grid, the block and the stream of each."""
@@ -72,10 +90,23 @@ class MockDriver:
         finally:
             self.capturing.discard(stream)
 
-    def replay(self) -> None:
-        """Runs what was captured."""
+    def replay(self, stream: int = 1) -> None:
+        """Runs what was captured, on a stream."""
         for function, arguments in self.graph:
-            function(*arguments)
+            self._run(stream, lambda function=function, arguments=arguments: function(*arguments))
+
+    def _run(self, stream: int, work: Any) -> None:
+        """Runs the work now, or with what is deferred on the stream."""
+        if self.deferred:
+            self._queues.setdefault(stream, []).append(work)
+        else:
+            work()
+
+    def _flush(self, stream: int, event: Event | None = None) -> None:
+        """Runs what is deferred on a stream, up to an event."""
+        queue = self._queues.get(stream, [])
+        while queue and not (event and event.done):
+            queue.pop(0)()
 
     # --- the protocol --------------------------------------------------------------------------------------------------
 
@@ -102,7 +133,7 @@ class MockDriver:
             if stream in self.capturing:
                 self.graph.append((run, ()))
             else:
-                run()
+                self._run(stream, run)
             return SUCCESS
 
         return call, ()
@@ -148,7 +179,13 @@ class MockDriver:
     def load(self, device: int, text: str) -> str:
         """See `Driver.load`."""
         self._called("load", device)
+        self.modules.append(text)
         return text
+
+    def unload(self, module: str) -> None:
+        """See `Driver.unload`."""
+        self._called("unload")
+        self.modules.remove(module)
 
     def function(self, module: str, name: str) -> tuple[str, str]:
         """See `Driver.function`."""
@@ -182,15 +219,25 @@ class MockDriver:
     def allocate(self, size: int, stream: int) -> int:
         """See `Driver.allocate`."""
         self._called("allocate", size, stream, stream=stream)
-        buffer = ctypes.create_string_buffer(b"\xa5" * (size + 256), size + 256)  # not zeros, as on a device
+        if self._pool.get((stream, size)):
+            buffer = self._pool[stream, size].pop()
+        else:
+            buffer = ctypes.create_string_buffer(b"\xa5" * (size + 256), size + 256)  # not zeros, as on a device
         address = -(-ctypes.addressof(buffer) // 256) * 256
         self.memory[address] = buffer
         return address
 
     def free(self, address: int, stream: int) -> None:
         """See `Driver.free`."""
-        self._called("free", address, stream, stream=stream, captured=True)
-        del self.memory[address]
+        self._called("free", address, stream, stream=stream, captured=not self.has_pools)
+        buffer = self.memory.pop(address)
+        if self.deferred:
+            self._pool.setdefault((stream, len(buffer) - 256), []).append(buffer)
+
+    def free_waits(self) -> bool:
+        """See `Driver.free_waits`."""
+        self._called("free_waits", captured=True)
+        return not self.has_pools
 
     def pinned(self, size: int) -> Pinned:
         """See `Driver.pinned`."""
@@ -201,45 +248,78 @@ class MockDriver:
 
     def unpin(self, memory: Pinned) -> None:
         """See `Driver.unpin`."""
-        self._called("unpin", captured=True)
+        self._called("unpin")
         del self._pinned[memory.address]
+
+    def _copy(self, to: int, source: int, size: int) -> Any:
+        """A copy that is made later, when page-locked memory is still there."""
+
+        def copy() -> None:
+            spans = [(at, at + len(buffer)) for at, buffer in self._pinned.items()]
+            assert any(low <= at < high for low, high in spans for at in (to, source)), "no page-locked memory"
+            ctypes.memmove(to, source, size)
+
+        return copy
 
     def upload(self, to: int, source: int, size: int, stream: int) -> None:
         """See `Driver.upload`."""
         self._called("upload", to, size, stream, stream=stream)
-        ctypes.memmove(to, source, size)
+        self._run(stream, self._copy(to, source, size))
 
-    def write(self, device: int, to: int, content: bytes) -> None:
+    def write(self, device: int, to: int, content: bytes, after: Event) -> None:
         """See `Driver.write`."""
         self._called("write", device, to, content, captured=True)
+        assert after in self.events, "the event was freed"
+        self._flush(after.stream, after)
         ctypes.memmove(to, content, len(content))
 
     def download(self, to: int, source: int, size: int, stream: int) -> Call:
         """See `Driver.download`."""
-        return self._made("download", source, size, stream, run=lambda: ctypes.memmove(to, source, size), stream=stream)
+        return self._made("download", source, size, stream, run=self._copy(to, source, size), stream=stream)
 
     def event(self) -> Event:
         """See `Driver.event`."""
         self._called("event", captured=True)
-        return Event()
+        self.events.add(made := Event())
+        return made
+
+    def destroy(self, event: Event) -> None:
+        """See `Driver.destroy`."""
+        self._called("destroy", captured=True)
+        self.events.remove(event)
 
     def record(self, event: Event, stream: int) -> Call:
         """See `Driver.record`."""
 
-        def run() -> None:
-            event.done = self.immediate
+        assert event in self.events, "the event was freed"
 
-        return self._made("record", stream, run=run, stream=stream)
+        def run() -> None:
+            event.done = self.immediate or self.deferred
+
+        def call() -> tuple[Any, ...]:
+            if stream not in self.capturing:
+                event.done, event.stream = False, stream
+            return made()
+
+        made, _ = self._made("record", stream, run=run, stream=stream)
+        return call, ()
 
     def is_done(self, event: Event) -> bool:
         """See `Driver.is_done`."""
-        self._called("is_done")
+        self._called("is_done", captured=True)
         return event.done
 
     def wait(self, event: Event) -> None:
         """See `Driver.wait`."""
         self._called("wait")
+        self._flush(event.stream, event)
         event.done = True
+
+    def synchronize(self) -> None:
+        """See `Driver.synchronize`."""
+        self._called("synchronize")
+        for stream in [*self._queues]:
+            self._flush(stream)
 
     def is_capturing(self, stream: int) -> bool:
         """See `Driver.is_capturing`."""

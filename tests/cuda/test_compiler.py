@@ -96,29 +96,31 @@ def test_an_architecture_that_nvrtc_lacks(nvrtc: Compiler) -> None:
 
 
 def test_architectures(nvrtc: Compiler) -> None:
-    assert compiling.architecture((9, 0)) == "sm_90"
-    assert compiling.architecture((12, 0), "RTX 5090") == "sm_120"
+    assert compiling.architectures((9, 0)) == ["sm_90", "compute_90"]
+    assert compiling.architectures((12, 0), "RTX 5090") == ["sm_120", "compute_120"]
 
 
-@pytest.mark.parametrize(
-    ("capability", "advice"), [((6, 1), "an older"), ((99, 0), "a newer"), ((8, 8), None)], ids=str
-)
-def test_a_device_that_nvrtc_does_not_support(
-    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], advice: str | None
-) -> None:
+def test_a_device_that_nvrtc_does_not_support(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "compiler", lambda: Compiler((13, 2), "/lib/libnvrtc.so.13", (75, 80, 88, 120)))
-    if advice is None:
-        assert compiling.architecture(capability, "Card") == "sm_88"
-        return
-    dotted = f"{capability[0]}.{capability[1]}"
-    expected = rf"NVRTC 13\.2 \(/lib/libnvrtc\.so\.13\) does not support Card of compute capability {dotted}: it supports 7\.5 to 12\.0"
-    with pytest.raises(CompilerUnavailableError, match=rf"{expected}; install {advice} nvidia-cuda-nvrtc"):
-        compiling.architecture(capability, "Card")
+    assert compiling.architectures((8, 8), "Card") == ["sm_88", "compute_88"]
+    assert compiling.architectures((8, 6), "Card") == ["compute_80"]  # the last one that it knows
+    assert compiling.architectures((99, 0), "Card") == ["compute_120"]
+    expected = r"NVRTC 13\.2 \(/lib/libnvrtc\.so\.13\) does not support Card of compute capability 6\.1: it supports 7\.5 to 12\.0"
+    with pytest.raises(CompilerUnavailableError, match=rf"{expected}; install an older nvidia-cuda-nvrtc"):
+        compiling.architectures((6, 1), "Card")
+
+
+def test_libraries_are_found_by_an_earlier_release_of_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """cuda-bindings 12.9.0 has the search within itself."""
+    finder = SimpleNamespace(_load_nvidia_dynamic_library=lambda name: SimpleNamespace(abs_path=f"/lib/{name}"))
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
+    monkeypatch.setitem(sys.modules, "cuda.bindings.path_finder", finder)
+    assert compiling._load() == "/lib/nvrtc"
 
 
 @pytest.mark.parametrize("missing", ["cuda.bindings.nvrtc", "cuda.pathfinder"])
 def test_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    for name in ("cuda", "cuda.bindings", "cuda.bindings.nvrtc", "cuda.pathfinder"):
+    for name in ("cuda", "cuda.bindings", "cuda.bindings.nvrtc", "cuda.pathfinder", "cuda.bindings.path_finder"):
         monkeypatch.setitem(sys.modules, name, None if name == missing else SimpleNamespace())
     package = "cuda-bindings" if "bindings" in missing else "cuda-pathfinder"
     with pytest.raises(

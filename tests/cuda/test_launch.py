@@ -92,7 +92,7 @@ def test_page_locked_memory_is_used_again_only_once_its_copy_is_done(mock: MockD
     mock.immediate = False  # no copy is done
     for given in moved[:3]:
         opt.update(model, given)
-    assert mock.counts()["pinned"] == 1 + 3  # one is of the count of steps
+    assert mock.counts()["pinned"] == 2 + 3  # two are of the count of steps
     mock.immediate = True
     opt.update(model, moved[3])
     mock.forget()
@@ -117,6 +117,7 @@ def test_the_current_stream_of_the_library_is_used(mock: MockDriver) -> None:
     assert streams == [arrays.LEGACY_STREAM, 7, arrays.LEGACY_STREAM]
 
 
+@pytest.mark.two_devices
 def test_each_device_has_its_launch_and_its_stream(mock: MockDriver) -> None:
     model = {"a": drawn((5,), 0), "b": drawn((5,), 1, device=1)}
     host = {name: arrays.host(x) for name, x in model.items()}

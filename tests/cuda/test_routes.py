@@ -16,9 +16,10 @@ import pytest
 
 import oxigrad as ox
 from optimizers import OPTIMIZERS
-from oxigrad import cuda, optim, tree
+from oxigrad import _core, cuda, optim, tree
 from oxigrad.cuda import availability, driver
 from oxigrad.ops.backends import DeviceMemory, dtype_name
+from oxigrad.stepping.device_noise import DeviceNoise
 from oxigrad.stepping.plan import Plan
 
 SHAPES = {"w": (3, 5), "b": (4,), "one": ()}
@@ -122,6 +123,92 @@ def test_rules_read_no_number_of_a_device(name: str, absent: None) -> None:
     assert isinstance(model["w"], arrays.Array) and opt.step == 2
 
 
+# --- random numbers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(), (3, 5), (257,), (0, 4)], ids=str)
+@pytest.mark.parametrize("rows", [None, [0, 2, 7]], ids=str)
+def test_random_numbers_of_a_device_are_those_of_the_core(shape: Any, dtype: str, rows: Any) -> None:
+    if rows and not shape:
+        return
+    shape = (len(rows), *shape[1:]) if rows else shape
+    count = int(np.prod(shape[1:] if rows else shape))
+    like, found = arrays.Array(np.zeros(shape, dtype)), None if rows is None else arrays.Array(np.array(rows))
+    for seed, step, leaf in [(0, 1, 0), (7, 2**40, 3), (2**64 - 1, 12, 2**31)]:
+        noise = DeviceNoise(seed, step, leaf, like, found)
+        for draw in (0, 1, 5):
+            expected = np.frombuffer(_core.uniform(seed, step, leaf, draw, count, rows))
+            assert np.array_equal(arrays.host(noise.uniform(draw)).reshape(-1), expected)
+            expected = np.frombuffer(_core.rounding(seed, step, leaf, draw, count, rows))
+            assert np.array_equal(arrays.host(noise.rounding(draw)).reshape(-1), expected)
+            assert noise.uniform(draw).shape == shape and noise.uniform(draw).dtype == dtype
+
+
+def test_rows_on_a_device_draw_what_rows_on_the_host_draw(absent: None) -> None:
+    results = []
+    for make in (np.array, lambda values: arrays.Array(np.array(values))):
+        opt = optim.chain(optim.GradientNoise(0.3), optim.SGD(0.1), sparse="lazy")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cuda.UnavailableWarning)
+            model = {"w": make(np.ones((6, 4)))}
+            rows = ox.SparseRows(make(np.array([1, 4])), make(np.full((2, 4), 0.5)), (6, 4))
+            results.append(arrays.host(opt.update(model, {"w": rows})["w"]))
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-14)
+
+
+# --- rules that no kernel expresses ------------------------------------------------------------------------------------
+
+
+def ruled_by(name: str) -> Any:
+    """An optimizer whose rule uses an op."""
+
+    def rule(xp: Any, p: Any, g: Any, *, learning_rate: float = 0.1) -> Any:
+        function = getattr(xp, name, None) or getattr(xp.special, name)
+        arity = dict(_core.ops())[name]
+        return p - learning_rate * function(*(p, g, p)[:arity])
+
+    rule.__name__ = f"by_{name}"
+    return optim.define(rule)(learning_rate=0.1)
+
+
+#: Ops with a form for devices, whatever their order of evaluation; and those that sum series.
+EXPRESSED = "erf erfc atan2 atan asin acos hypot logaddexp logaddexp2".split()
+LOOPING = "gamma gammaln digamma erfinv erfcinv beta betaln gammainc betainc".split()
+
+
+@pytest.mark.parametrize("name", [*EXPRESSED, *LOOPING])
+def test_what_no_kernel_expresses_is_told_once(name: str, present: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(availability, "_told", set())
+    opt, model = ruled_by(name), cupy_like()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            assert executors(opt, model) == ({"device"} if name in EXPRESSED else {"rule"})
+        assert executors(ruled_by(name), cupy_like()) == executors(opt, model)  # another optimizer, the same rule
+    reason = f"no kernel has the rule by_{name}: the op {name} cannot run on a device: it has no form for one"
+    if name in EXPRESSED:
+        assert not caught and cuda.why(opt, model) == ""
+        return
+    assert [str(each.message) for each in caught] == [f"{reason}; update rules are called on arrays instead"]
+    assert cuda.why(opt, model) == f"w, b, one: {reason}"
+    assert reason in cuda.source(opt, model)
+
+
+def test_reasons_of_a_model(present: None) -> None:
+    model = {"w": np.zeros((3, 3), np.float32), "b": np.zeros(3, np.float32)}
+    assert cuda.why(optim.AdamW(0.1), model) == "w, b: it is not in memory of a CUDA device"
+    assert cuda.why(optim.Muon(0.1), model).startswith("w, b: the rule muon is not elementwise")
+
+
+def test_reasons_of_parameters_that_share_a_value(present: None) -> None:
+    model = {**cupy_like(), "x": arrays.Array(np.zeros((3, 8), np.float32)[:, ::2])}
+    opt = optim.chain(optim.ClipByGlobalNorm(1.0), optim.SGD(0.1))
+    first, second = cuda.why(opt, model).splitlines()
+    assert first.startswith("w, b, one: the rule needs a value over all parameters")
+    assert second.startswith("x: its elements do not lie")
+
+
 # --- PyTorch -----------------------------------------------------------------------------------------------------------
 
 
@@ -161,7 +248,7 @@ def test_tensors_that_take_none(on_cuda: Callable[[Any], Any], present: None, de
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [name for name, make in OPTIMIZERS.items() if "noise" not in make()._rule.supplied])
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_rules_on_tensors_neither_copy_nor_wait(name: str, on_cuda: Callable[[Any], Any], absent: None) -> None:
     import fake
 

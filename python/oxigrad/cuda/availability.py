@@ -1,4 +1,4 @@
-"""Whether kernels can run on a device of this machine, and the warning that says once why not."""
+"""Whether kernels can run on a device of this machine, and the warning that says once why not, or why no kernel has a rule."""
 
 import warnings
 import weakref
@@ -8,11 +8,12 @@ from oxigrad.cuda.driver import Driver, DriverUnavailableError, driver
 
 
 class UnavailableWarning(UserWarning):
-    """Kernels cannot run on a device, so that update rules are called on arrays there. The message states the reason."""
+    """Kernels cannot run on a device, or cannot express a rule, so that rules are called on arrays there. The message states the reason."""
 
 
 _reasons: "weakref.WeakKeyDictionary[Driver, dict[int, str]]" = weakref.WeakKeyDictionary()
 _without_driver: list[str] = []
+_told: set[str] = set()
 
 
 def unavailable(device: int) -> str:
@@ -35,6 +36,13 @@ def unavailable(device: int) -> str:
     return known[device]
 
 
+def tell(reason: str) -> None:
+    """Warns that no kernel has a rule that could have one, once for each reason."""
+    if reason not in _told:
+        _told.add(reason)
+        _warned(reason)
+
+
 def _warned(reason: str) -> str:
-    warnings.warn(f"{reason}; update rules are called on arrays instead", UnavailableWarning, stacklevel=2)
+    warnings.warn(f"{reason}; update rules are called on arrays instead", UnavailableWarning, stacklevel=3)
     return reason

@@ -15,10 +15,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from oxigrad.cuda.disk_cache import DiskCache, default_folder
@@ -34,17 +33,19 @@ OPTIONS = (
 )
 # Lets ptxas use as many registers as a kernel needs.
 _ONE_BLOCK = "--ptxas-options=--minnctapersm=1"
+#: A text whose kernel shows whether a driver can load what is compiled.
+TRIVIAL = 'extern "C" __global__ void trivial() {}\n'
 # Raised when entries of another layout, or compiled otherwise, must not be read.
 _LAYOUT = 2
 _DEFAULT_CACHE = DiskCache(default_folder())
 
 
 class CompileError(RuntimeError):
-    """CUDA text could not be compiled: the message has the log of the compiler."""
+    """CUDA text could not be compiled: the message has the log of the compiler. For a rule of your own, it names what to change."""
 
 
 class CompilerUnavailableError(CompileError):
-    """NVRTC is not installed, or does not support the device."""
+    """NVRTC is not installed, or does not support the device. ``pip install oxigrad[cuda]`` installs one of a driver that does."""
 
 
 # --- NVRTC -------------------------------------------------------------------------------------------------------------
@@ -84,20 +85,22 @@ def compiler() -> Compiler:
     return Compiler((int(major), int(minor)), path, tuple(sorted(int(each) for each in capabilities)))
 
 
-def architecture(capability: tuple[int, int], device: str = "the device") -> str:
-    """The architecture, such as ``"sm_90"``, of a device with a compute capability, such as (9, 0).
+def architectures(capability: tuple[int, int], device: str = "the device") -> list[str]:
+    """The architectures to compile for on a device with a compute capability, such as (9, 0), the best first: ``["sm_90", "compute_90"]``.
 
-    Raises `CompilerUnavailableError` if NVRTC does not support it; the message names NVRTC and ``device``.
+    The driver compiles PTX, for a virtual architecture such as ``"compute_90"``, for the device: also for one that is newer than this
+    NVRTC, from the last architecture that it knows. Raises `CompilerUnavailableError` if the device is older than all of them; the
+    message names NVRTC and ``device``.
     """
     loaded, number = compiler(), 10 * capability[0] + capability[1]
-    if number not in loaded.capabilities:
+    known = [each for each in loaded.capabilities if each <= number]
+    if not known:
         first, last = loaded.capabilities[0], loaded.capabilities[-1]
-        other = "an older" if number < first else "a newer"
         raise CompilerUnavailableError(
             f"{loaded} does not support {device} of compute capability {_dotted(number)}: it supports {_dotted(first)} to "
-            f"{_dotted(last)}; install {other} nvidia-cuda-nvrtc"
+            f"{_dotted(last)}; install an older nvidia-cuda-nvrtc"
         )
-    return f"sm_{number}"
+    return [f"sm_{number}"] * (number in known) + [f"compute_{known[-1]}"]
 
 
 def _dotted(number: int) -> str:
@@ -116,25 +119,32 @@ def _bindings() -> Any:
 
 def _load() -> str:
     """Loads libnvrtc, so that the bindings find it, and gives its path."""
+    load = _finder()
     try:
-        pathfinder = importlib.import_module("cuda.pathfinder")
-    except ImportError as error:
-        raise CompilerUnavailableError(
-            f"the package cuda-pathfinder cannot be imported ({error}): expected pip install 'oxigrad[cuda]'"
-        ) from error
-    try:
-        return _found(pathfinder)
+        return _found(load)
     except (RuntimeError, OSError) as error:
         _load_beside_packages()
         with contextlib.suppress(RuntimeError, OSError):
-            return _found(pathfinder)
+            return _found(load)
         raise CompilerUnavailableError(
             f"NVRTC was not found ({error}): expected pip install 'oxigrad[cuda]'"
         ) from error
 
 
-def _found(pathfinder: ModuleType) -> str:
-    path = pathfinder.load_nvidia_dynamic_lib("nvrtc").abs_path
+def _finder() -> Callable[[str], Any]:
+    """The function that finds and loads libraries of CUDA by name."""
+    try:
+        return importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib
+    except ImportError as error:
+        with contextlib.suppress(ImportError, AttributeError):  # of cuda-bindings 12.9.0
+            return importlib.import_module("cuda.bindings.path_finder")._load_nvidia_dynamic_library
+        raise CompilerUnavailableError(
+            f"the package cuda-pathfinder cannot be imported ({error}): expected pip install 'oxigrad[cuda]'"
+        ) from error
+
+
+def _found(load: Callable[[str], Any]) -> str:
+    path = load("nvrtc").abs_path
     if path is None:
         raise OSError("the path of libnvrtc is unknown")
     return path

@@ -1,12 +1,14 @@
 """The number of steps in memory of a device, where kernels count: under a guard, and in CUDA graphs, which are replayed."""
 
 import collections
+import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from oxigrad.cuda import tables
-from oxigrad.cuda.driver import Call, CaptureError, Driver, Pinned, run
-from oxigrad.cuda.memory import DeviceBlock
+from oxigrad.cuda.device import Device
+from oxigrad.cuda.driver import Call, CaptureError, Pinned, run
+from oxigrad.cuda.memory import MOST_BUFFERS, Buffer
 
 
 class Counted(NamedTuple):
@@ -22,14 +24,19 @@ class Counter:
     ``is_ahead`` tells whether the device may have taken steps of which the host knows nothing, as by replays of a graph.
     """
 
-    def __init__(self, driver: Driver, device: int, stream: int) -> None:
-        self._driver, self._device = driver, device
-        #: The stream of the last step.
-        self.stream = stream
-        self._block = DeviceBlock(driver, device, tables.CONTROL.size, stream)
-        self._free: list[tuple[Pinned, Any]] = []
-        self._pending: collections.deque[tuple[Pinned, Any]] = collections.deque()
-        self._spare = self._made()
+    def __init__(self, device: Device, stream: int, *, capturing: bool) -> None:
+        self._driver, self._device, self._staging = device.driver, device.number, device.counts
+        self._block = device.allocate(tables.CONTROL.size, stream, capturing=capturing)
+        # Buffers are given back with the counter, also those of copies that are under way.
+        self._taken: list[Buffer] = []
+        weakref.finalize(self, self._staging.give_all, self._taken).atexit = False
+        self._free: list[Buffer] = []
+        self._pending: collections.deque[Buffer] = collections.deque()
+        self._spare = self._take()
+        # The last copy to the device, or else the allocation: its event is that after which memory may be written.
+        self._written = self._take()
+        self.use_on(stream)
+        self._record(self._written, stream)
         self._known: Counted | None = None
         self.is_ahead = False
         self._kept: list[Any] = []
@@ -39,26 +46,52 @@ class Counter:
         """The address of the count on the device."""
         return self._block.address
 
-    def _made(self) -> tuple[Pinned, Any]:
-        return self._driver.pinned(tables.CONTROL.size), self._driver.event()
+    def use_on(self, stream: int) -> None:
+        """Notes the stream of a step."""
+        self.stream = stream
+        self._block.use_on(stream)
+
+    def _take(self) -> Buffer:
+        self._taken.append(self._staging.take(tables.CONTROL.size))
+        return self._taken[-1]
+
+    def _record(self, buffer: Buffer, stream: int) -> None:
+        run(self._driver, self._device, self._driver.record(buffer.event, stream))
 
     def keep(self, step: Any) -> None:
         """Keeps the memory of a step, which a graph reads as long as it may be replayed."""
         if not any(step is kept for kept in self._kept):
             self._kept.append(step)
 
-    def begin(self, count: int) -> None:
-        """Sets the count on the device, unless the device has counted these steps itself."""
-        if self._known is None or (not self._pending and not self.is_ahead and self._known.step != count):
-            self._driver.write(self._device, self.address, tables.CONTROL.pack(count, 0, 0))
-            self._known = Counted(count, 0)
+    def begin(self, count: int, stream: int, *, capturing: bool) -> None:
+        """Sets the count on the device, unless the device has counted these steps itself.
+
+        It is set in the order of the stream; where that is captured, before any replay, but after the work that uses the memory.
+        """
+        is_known = self._known is not None and (self._pending or self.is_ahead or self._known.step == count)
+        if is_known:
+            return
+        content = tables.CONTROL.pack(count, 0, 0)
+        if capturing:
+            # No step is pending: the last use of the memory is that which this event follows, or done.
+            self._driver.write(self._device, self.address, content, self._written.event)
+        else:
+            if not self._driver.is_done(self._written.event):
+                self._taken.remove(self._written)
+                self._staging.give(self._written)
+                self._written = self._take()
+            pinned = self._written.pinned
+            pinned.bytes[: len(content)] = content
+            self._driver.upload(self.address, pinned.address, len(content), stream)
+            self._record(self._written, stream)
+        self._known = Counted(count, 0)
 
     def calls(self, stream: int) -> list[Call]:
         """The calls after the launches of a step, which copy the count to the host without waiting; `expect` follows."""
-        pinned, event = self._spare
+        pinned, _, event = self._spare
         size = tables.CONTROL.size
         if not self._free:
-            self._free.append(self._made())
+            self._free.append(self._take())
         return [
             self._driver.download(pinned.address, self.address, size, stream),
             self._driver.record(event, stream),
@@ -92,26 +125,26 @@ class Counter:
     def _arrived(self, *, wait: bool) -> list[Counted]:
         found: list[Counted] = []
         while self._pending:
-            pinned, event = self._pending[0]
-            if not self._driver.is_done(event):
-                if not wait:
+            oldest = self._pending[0]
+            if not self._driver.is_done(oldest.event):
+                if not wait and len(self._pending) < MOST_BUFFERS:
                     break
-                self._driver.wait(event)
-            self._pending.popleft()
-            self._free.append((pinned, event))
-            found.append(self._change(pinned))
+                self._driver.wait(oldest.event)
+            self._free.append(self._pending.popleft())
+            found.append(self._change(oldest.pinned))
         return found
 
     def _read(self, stream: int) -> Counted:
-        """The change of the counts since they were known, after the work on the stream. Waits for it."""
+        """The change of the counts since they were known, after all work on the device: a graph is replayed on any stream. Waits for it."""
         if self._driver.is_capturing(stream):
             raise CaptureError(
                 f"cuda:{self._device}: the number of steps is in memory of the device: expected to be read after the capture"
             )
-        pinned, event = self._spare
+        self._driver.synchronize()
+        pinned, _, event = self._spare
         size = tables.CONTROL.size
         run(self._driver, self._device, self._driver.download(pinned.address, self.address, size, stream))
-        run(self._driver, self._device, self._driver.record(event, stream))
+        self._record(self._spare, stream)
         self._driver.wait(event)
         return self._change(pinned)
 

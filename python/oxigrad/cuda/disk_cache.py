@@ -50,6 +50,8 @@ class DiskCache:
             return None
         file = self.folder / _name(key)
         try:
+            if not file.is_file():  # reading a pipe would wait
+                return None
             stored = file.read_bytes()
         except OSError:
             return None

@@ -7,15 +7,15 @@ the rows of leaves whose arrays have moved are written anew. A step packs its nu
 import ctypes
 import functools
 import itertools
-import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from oxigrad.cuda import loss_scale, tables
+from oxigrad.cuda.device import WARM_UP, device_of
 from oxigrad.cuda.driver import Call, CaptureError, Driver
-from oxigrad.cuda.memory import Arena, DeviceBlock, Staging
+from oxigrad.cuda.memory import Arena
 from oxigrad.cuda.overlap import Spans
 
 if TYPE_CHECKING:
@@ -77,44 +77,6 @@ class Leaf(NamedTuple):
     def memories(self) -> "tuple[DeviceMemory, ...]":
         """All of its memory."""
         return (*self.arrays, *self.scales, *self.numbers)
-
-
-class Device:
-    """A device as the steps of a process use it: loaded kernels, and page-locked memory."""
-
-    def __init__(self, driver: Driver, number: int) -> None:
-        self.driver, self.number = driver, number
-        self.staging = Staging(driver, number)
-        self._modules: dict[str, Any] = {}
-        self._functions: dict[tuple[str, str], Any] = {}
-
-    def load(self, text: str, capturing: bool) -> None:
-        """Compiles and loads a text. Raises `CompileError`, and `CaptureError` where the stream is being captured."""
-        if text in self._modules:
-            return
-        if capturing:
-            raise CaptureError(f"cuda:{self.number}: a kernel would be compiled during a capture: {WARM_UP}")
-        self._modules[text] = self.driver.load(self.number, text)
-
-    def function(self, text: str, name: str) -> Any:
-        """A kernel of a text that was loaded."""
-        key = text, name
-        if key not in self._functions:
-            self._functions[key] = self.driver.function(self._modules[text], name)
-        return self._functions[key]
-
-
-WARM_UP = "expected one step of this model before the capture (a warm-up step)"
-
-_devices: "weakref.WeakKeyDictionary[Driver, dict[int, Device]]" = weakref.WeakKeyDictionary()
-
-
-def device_of(driver: Driver, number: int) -> Device:
-    """The device of a driver, one object a device."""
-    known = _devices.setdefault(driver, {})
-    if number not in known:
-        known[number] = Device(driver, number)
-    return known[number]
 
 
 class Group:
@@ -185,14 +147,13 @@ class DeviceStep:
         self._groups = group(programs, leaves)
         self.is_plain = all(each.source.is_plain for each in self._groups)
         self.is_guarded = any(each.source.is_guarded for each in self._groups)
-        texts = [each.source.text for each in self._groups] + [loss_scale.TEXT] * bool(scales_at)
-        for text in texts:
-            self._device.load(text, capturing)
-        if capturing:
-            raise CaptureError(f"cuda:{number}: memory would be allocated during a capture: {WARM_UP}")
+        texts = {each.source.text: [entry.name for entry in each.source.entries] for each in self._groups}
+        if scales_at:
+            texts[loss_scale.TEXT] = [*loss_scale.ENTRIES]
+        self._modules = {text: self._device.load(text, names, capturing=capturing) for text, names in texts.items()}
         self._spans = self._memory()
         self._spans.check([np.array(each.pointers, np.uint64) for each in self._groups])
-        self._place(programs, stream)
+        self._place(programs, stream, capturing=capturing)
         self._calls: dict[tuple[int, bool], list[tuple[Call, bool]]] = {}
         self._given: dict[int, tuple[float, ...]] = {}
         #: Whether a graph reads its tables, which then must not change.
@@ -207,7 +168,7 @@ class DeviceStep:
 
     # --- tables --------------------------------------------------------------------------------------------------------
 
-    def _place(self, programs: Programs, stream: int) -> None:
+    def _place(self, programs: Programs, stream: int, *, capturing: bool) -> None:
         """Allocates the tables and the memory that entries write, and fills the tables."""
         arena, terms, ends = Arena(), dict[int, int](), list[int]()
         for number in range(len(programs)):
@@ -223,7 +184,7 @@ class DeviceStep:
             "batches": arena.place(4 * len(ends)),
         }
         targets_at = arena.place(8 * sum(len(programs[each.program][1]) for each in self._groups))
-        self._block = DeviceBlock(self._driver, self._device.number, arena.size, stream)
+        self._block = self._device.allocate(arena.size, stream, capturing=capturing)
         base = self._block.address
         parts: list[tuple[int, bytes | memoryview]] = [(base + shared["batches"], tables.batch_bytes(ends))]
         self._fixed: list[tables.Launch] = []
@@ -337,6 +298,7 @@ class DeviceStep:
         Without ``control``, ``step`` is the number of the step, from 1 on. ``scale`` is the address of a loss scale on the device, with
         its factor and interval.
         """
+        self._block.use_on(stream)
         if scale is not None:
             self._scale.pack(scale[0], control, *scale[1:])
         by_host = self.is_plain and not control
@@ -397,7 +359,7 @@ class DeviceStep:
             (
                 driver.launch(
                     number,
-                    self._device.function(each.source.text, entry.name),
+                    self._modules[each.source.text].functions[entry.name],
                     each.blocks(entry),
                     entry.block,
                     stream,
@@ -409,7 +371,7 @@ class DeviceStep:
         ]
         if not self._scales_at:
             return calls
-        functions = [self._device.function(loss_scale.TEXT, name) for name in ("scale_read", "scale_update")]
+        functions = [self._modules[loss_scale.TEXT].functions[name] for name in loss_scale.ENTRIES]
         read, update = self._scale.calls(driver, number, functions, stream)
         kinds = [entry.kind for _, _, entry in sorted(chosen, key=lambda item: item[0])]
         at = kinds.index("advance")  # which forgets whether the step was stopped

@@ -42,6 +42,8 @@ extern "C" __global__ void __launch_bounds__(1) scale_update(const __grid_consta
     launch.state[1] = good;
 }
 """
+#: Its kernels.
+ENTRIES = ("scale_read", "scale_update")
 _ARGUMENT = struct.Struct("<4Q2d")
 
 

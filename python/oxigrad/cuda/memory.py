@@ -1,37 +1,108 @@
-"""Memory of steps on a device: tables, and page-locked memory from which they are filled."""
+"""Memory of steps on a device: tables, and page-locked memory from which they are filled.
 
+What nothing uses any more is freed without waiting for a device, by `Releases`.
+"""
+
+import collections
 import os
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
-from oxigrad.cuda.driver import DeviceError, DeviceLostError, Driver, Pinned, run
+from oxigrad.cuda.driver import CaptureError, DeviceError, DeviceLostError, Driver, Pinned, run
 
 _ALIGNMENT = 256
+# The number of page-locked buffers that are kept for further copies, and their bytes.
+MOST_BUFFERS = 64
+MOST_BYTES = 32 * 2**20
+# The least bytes of a buffer.
+_PAGE = 4096
+
+
+class Releases:
+    """Memory and modules of a device that nothing uses any more, until they can be freed: not during a capture, and not by waiting.
+
+    Finalizers add to it, at any time and on any thread: nothing is locked.
+    """
+
+    def __init__(self, driver: Driver, device: int) -> None:
+        self._driver, self._device = driver, device
+        self._process = os.getpid()
+        self._memory: collections.deque[tuple[int, int]] = collections.deque()
+        self._modules: collections.deque[Any] = collections.deque()
+
+    def add_memory(self, address: int, streams: list[int]) -> None:
+        """Frees memory once the work on the last of these streams is done."""
+        self._memory.append((address, streams[-1]))
+        self.free(may_wait=False)
+
+    def add_module(self, module: Any) -> None:
+        """Frees a module later: that may wait for the device."""
+        self._modules.append(module)
+
+    def free(self, *, may_wait: bool) -> None:
+        """Frees what can be now; with ``may_wait``, which requires that no stream of the step is captured, also what makes the host wait."""
+        if os.getpid() != self._process:
+            return  # a fork, in which the driver does not work
+        try:
+            with self._driver.current(self._device):
+                _each(self._memory, lambda item: self._free_memory(*item, may_wait=may_wait))
+                if may_wait:
+                    _each(self._modules, self._unload)
+        except DeviceLostError:
+            self._memory.clear()  # with the device
+            self._modules.clear()
+        except DeviceError:
+            pass  # what is left is freed another time
+
+    def _free_memory(self, address: int, stream: int, *, may_wait: bool) -> bool:
+        """Whether memory was freed, or cannot be."""
+        driver = self._driver
+        try:
+            if driver.is_capturing(stream) or (driver.free_waits() and not may_wait):
+                return False
+            driver.free(address, stream)
+        except CaptureError:
+            return False
+        except DeviceLostError:
+            raise
+        except DeviceError:  # the stream is gone
+            if stream:
+                self._memory.append((address, 0))
+        return True
+
+    def _unload(self, module: Any) -> bool:
+        self._driver.unload(module)
+        return True
+
+
+def _each(items: "collections.deque[Any]", take: Any) -> None:
+    """Takes each of the items that are there; those that cannot be taken are left. Others may be added meanwhile, by any thread."""
+    for _ in range(len(items)):
+        try:
+            item = items.popleft()
+        except IndexError:
+            return
+        if not take(item):
+            items.append(item)
 
 
 class DeviceBlock:
-    """Memory of a device, allocated and freed in the order of a stream."""
+    """Memory of a device, allocated and freed in the order of streams: the first one and the last one that has used it."""
 
-    def __init__(self, driver: Driver, device: int, size: int, stream: int) -> None:
+    def __init__(self, driver: Driver, releases: Releases, size: int, stream: int) -> None:
+        releases.free(may_wait=True)
         self.address = driver.allocate(size, stream) if size else 0
         self.size = size
-        self._finalizer = weakref.finalize(self, _free, driver, device, self.address, stream, os.getpid())
-        self._finalizer.atexit = False  # the driver may be gone
+        self._streams = [stream]
+        if self.address:
+            self._finalizer = weakref.finalize(self, releases.add_memory, self.address, self._streams)
+            self._finalizer.atexit = False  # the driver may be gone
 
-
-def _free(driver: Driver, device: int, address: int, stream: int, process: int) -> None:
-    """Frees memory, unless this process is a fork of the one that allocated it."""
-    if address and os.getpid() == process:
-        try:
-            with driver.current(device):
-                driver.free(address, stream)
-        except DeviceLostError:
-            pass  # and its memory with it
-        except DeviceError:
-            with driver.current(device):
-                driver.free(address, 0)  # the stream is gone
+    def use_on(self, stream: int) -> None:
+        """Notes the stream of the last work that uses the memory."""
+        self._streams[0] = stream
 
 
 class Arena:
@@ -47,29 +118,72 @@ class Arena:
         return at
 
 
+class Buffer(NamedTuple):
+    """Page-locked memory of so many bytes, and the event after which it may be used again."""
+
+    pinned: Pinned
+    room: int
+    event: Any
+
+
 class Staging:
-    """Page-locked buffers from which a device is filled. One is used again once its last copy is done; nothing waits for that."""
+    """Page-locked buffers of a device, as long as the process. One is used again once its last copy is done.
+
+    There are at most `MOST_BUFFERS`, of at most `MOST_BYTES` or one of the greatest size asked for, besides those that are taken. Where
+    copies for all of them are under way, the host waits for the oldest.
+    """
 
     def __init__(self, driver: Driver, device: int) -> None:
         self._driver, self._device = driver, device
-        self._buffers: list[tuple[Pinned, int, Any]] = []
-        self._finalizer = weakref.finalize(self, _unpin, driver, device, self._buffers, os.getpid())
-        self._finalizer.atexit = False
+        self._buffers: collections.deque[Buffer] = collections.deque()
+
+    def take(self, size: int) -> Buffer:
+        """A buffer whose copies are done, for `give`."""
+        room = max(_PAGE, 1 << (size - 1).bit_length())
+        found: list[Buffer] = []
+
+        def is_found(buffer: Buffer) -> bool:
+            if not found and room <= buffer.room and self._driver.is_done(buffer.event):
+                found.append(buffer)
+                return True
+            return False
+
+        _each(self._buffers, is_found)
+        return found[0] if found else self._made(room)
+
+    def give(self, buffer: Buffer) -> None:
+        """Takes a buffer back, whose event is recorded after its last copy."""
+        self._buffers.append(buffer)
+
+    def give_all(self, buffers: list[Buffer]) -> None:
+        """Takes these buffers back."""
+        self._buffers.extend(buffers)
+
+    def _made(self, room: int) -> Buffer:
+        """A new buffer, in place of others where there are too many."""
+        while self._is_full(room):
+            is_done = (each for each in [*self._buffers] if self._driver.is_done(each.event))
+            oldest = next(is_done, self._buffers[0])
+            self._buffers.remove(oldest)
+            self._driver.wait(oldest.event)
+            self._driver.unpin(oldest.pinned)
+            self._driver.destroy(oldest.event)
+        return Buffer(self._driver.pinned(room), room, self._driver.event())
+
+    def _is_full(self, room: int) -> bool:
+        rooms = [buffer.room for buffer in self._buffers]
+        return bool(rooms) and (len(rooms) >= MOST_BUFFERS or sum(rooms) + room > MOST_BYTES)
 
     @contextmanager
     def buffer(self, size: int, stream: int) -> Iterator[Pinned]:
         """A buffer whose copies are enqueued on the stream while it is entered."""
-        driver, at = self._driver, None
-        for number, (_, room, event) in enumerate(self._buffers):
-            if room >= size and driver.is_done(event):
-                at = number
-                break
-        pinned, room, event = (driver.pinned(size), size, driver.event()) if at is None else self._buffers.pop(at)
+        buffer = self.take(size)
         try:
-            yield pinned
+            yield buffer.pinned
         finally:
-            run(driver, self._device, driver.record(event, stream))
-            self._buffers.append((pinned, room, event))
+            # Where this fails, copies may still be under way: the buffer is not used again.
+            run(self._driver, self._device, self._driver.record(buffer.event, stream))
+            self.give(buffer)
 
     def upload(self, to: int, content: bytes | memoryview, stream: int) -> None:
         """Enqueues a copy of these bytes to the device."""
@@ -84,14 +198,3 @@ class Staging:
                 pinned.bytes[at:end] = content
                 self._driver.upload(to, pinned.address + at, len(content), stream)
                 at = end
-
-
-def _unpin(driver: Driver, device: int, buffers: list[tuple[Pinned, int, Any]], process: int) -> None:
-    if buffers and os.getpid() == process:
-        try:
-            with driver.current(device):
-                for pinned, _, event in buffers:
-                    driver.wait(event)
-                    driver.unpin(pinned)
-        except DeviceLostError:
-            pass

@@ -1,0 +1,254 @@
+"""The CUDA driver by the package ``cuda-bindings``."""
+
+import contextlib
+import ctypes
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from oxigrad.cuda import compiler
+from oxigrad.cuda.errors import DeviceError, DeviceLostError, DriverUnavailableError, error_of
+
+# A call of the driver that is made later: a function that runs no Python code, and its arguments. It returns a tuple whose first
+# item is the status, 0 for success.
+Call = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+class Pinned:
+    """Page-locked host memory: its address, and its bytes as a writable buffer."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.address = address
+        self.bytes = memoryview((ctypes.c_char * max(size, 1)).from_address(address)).cast("B")
+
+
+def described(api: Any, status: Any) -> str:
+    """The name of a status, and the driver's text for it."""
+    found, text = api.cuGetErrorString(status)
+    return f"{status.name} ({text.decode()})" if int(found) == 0 and text else str(status)
+
+
+class BindingsDriver:
+    """The driver by ``cuda.bindings.driver``."""
+
+    def __init__(self, api: Any) -> None:
+        self._api = api
+        #: See `Driver.kept`.
+        self.kept: dict[int, Any] = {}
+        self._contexts: dict[int, Any] = {}
+        self._streams: dict[int, int] = {}  # a stream of its own on each device
+        self._has_pools: dict[int, bool] = {}
+        self._architectures: dict[int, str] = {}
+
+    def _checked(self, device: int | None, returned: tuple[Any, ...]) -> Any:
+        """The value of a call, without the status that precedes it."""
+        if returned[0]:
+            self.fail(device, returned[0])
+        return returned[1] if len(returned) > 1 else None
+
+    def fail(self, device: int | None, status: Any) -> None:
+        """See `Driver.fail`."""
+        status = self._api.CUresult(int(status))
+        where = "" if device is None else f"cuda:{device}: "
+        raise error_of(status.name, f"{where}{described(self._api, status)}")
+
+    def _context(self, device: int) -> Any:
+        """The primary context of a device, which PyTorch and CuPy use, too."""
+        if device not in self._contexts:
+            self._contexts[device] = self._checked(device, self._api.cuDevicePrimaryCtxRetain(device))
+        return self._contexts[device]
+
+    def _capability(self, device: int) -> tuple[int, int]:
+        attribute = self._api.CUdevice_attribute
+        major, minor = (
+            self._checked(device, self._api.cuDeviceGetAttribute(each, device))
+            for each in (
+                attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+            )
+        )
+        return major, minor
+
+    def _label(self, device: int) -> str:
+        name = self._checked(device, self._api.cuDeviceGetName(256, device))
+        return name.split(b"\0")[0].decode(errors="replace")  # the rest of the buffer is spaces
+
+    def name(self, device: int) -> str:
+        """See `Driver.name`."""
+        major, minor = self._capability(device)
+        return f"{self._label(device)}, compute capability {major}.{minor}"
+
+    def check(self, device: int) -> None:
+        """See `Driver.check`."""
+        if device in self._architectures:
+            return
+        try:
+            capability, label = self._capability(device), f"cuda:{device} ({self._label(device)})"
+            number = self._checked(None, self._api.cuDriverGetVersion())
+        except DeviceError as error:
+            raise DriverUnavailableError(str(error)) from error
+        candidates = compiler.architectures(capability, label)
+        refused: list[str] = []
+        for architecture in candidates:
+            try:
+                with self.current(device):
+                    module = self._loaded(device, compiler.TRIVIAL, architecture)
+                    try:
+                        self.function(module, "trivial")
+                    finally:
+                        self.unload(module)
+            except DeviceLostError as error:
+                raise DriverUnavailableError(str(error)) from error
+            except (DeviceError, compiler.CompileError) as error:
+                refused.append(f"{architecture}: {error}")
+            else:
+                self._architectures[device] = architecture
+                return
+        raise DriverUnavailableError(
+            f"{label}: the driver, which is of CUDA {number // 1000}.{number % 1000 // 10}, cannot load kernels of "
+            f"{compiler.compiler()} ({'; '.join(refused)}): expected an nvidia-cuda-nvrtc that is no newer than the driver"
+        )
+
+    @contextlib.contextmanager
+    def current(self, device: int) -> Iterator[None]:
+        """See `Driver.current`."""
+        self._checked(device, self._api.cuCtxPushCurrent(self._context(device)))
+        try:
+            yield
+        finally:
+            self._api.cuCtxPopCurrent()
+
+    def entered(self, device: int) -> tuple[Call, Call]:
+        """See `Driver.entered`."""
+        return (self._api.cuCtxPushCurrent, (self._context(device),)), (self._api.cuCtxPopCurrent, ())
+
+    def load(self, device: int, text: str) -> Any:
+        """See `Driver.load`."""
+        self.check(device)
+        return self._loaded(device, text, self._architectures[device])
+
+    def _loaded(self, device: int, text: str, architecture: str) -> Any:
+        """A module with the kernels of a text for an architecture, or by PTX for a virtual one."""
+        code = compiler.compile_text(text, architecture).code
+        with self._undisturbing():
+            return self._checked(device, self._api.cuLibraryLoadData(code, None, None, 0, None, None, 0))
+
+    def unload(self, module: Any) -> None:
+        """See `Driver.unload`."""
+        with self._undisturbing():
+            self._checked(None, self._api.cuLibraryUnload(module))
+
+    def function(self, module: Any, name: str) -> Any:
+        """See `Driver.function`."""
+        kernel = self._checked(None, self._api.cuLibraryGetKernel(module, name.encode()))
+        with self._undisturbing():
+            return self._checked(None, self._api.cuKernelGetFunction(kernel))  # which loads it, if that was deferred
+
+    @contextlib.contextmanager
+    def _undisturbing(self) -> Iterator[None]:
+        """Calls that a capture of any stream by any thread would else refuse, and be ended by."""
+        mode = self._api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        before = self._checked(None, self._api.cuThreadExchangeStreamCaptureMode(mode))
+        try:
+            yield
+        finally:
+            self._api.cuThreadExchangeStreamCaptureMode(before)
+
+    def launch(self, device: int, function: Any, grid: int, block: int, stream: int, arguments: int) -> Call:
+        """See `Driver.launch`."""
+        return self._api.cuLaunchKernel, (function, grid, 1, 1, block, 1, 1, 0, self._stream(stream), arguments, 0)
+
+    def _stream(self, stream: int) -> Any:
+        return self._api.CUstream(stream)
+
+    def allocate(self, size: int, stream: int) -> int:
+        """See `Driver.allocate`."""
+        with self._undisturbing():
+            if self.free_waits():
+                return int(self._checked(None, self._api.cuMemAlloc(size)))
+            return int(self._checked(None, self._api.cuMemAllocAsync(size, self._stream(stream))))
+
+    def free(self, address: int, stream: int) -> None:
+        """See `Driver.free`."""
+        with self._undisturbing():
+            if self.free_waits():
+                self._checked(None, self._api.cuMemFree(address))
+            else:
+                self._checked(None, self._api.cuMemFreeAsync(address, self._stream(stream)))
+
+    def free_waits(self) -> bool:
+        """See `Driver.free_waits`."""
+        device = int(self._checked(None, self._api.cuCtxGetDevice()))
+        if device not in self._has_pools:
+            attribute = self._api.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+            found = self._checked(device, self._api.cuDeviceGetAttribute(attribute, device))
+            self._has_pools[device] = bool(found)
+        return not self._has_pools[device]
+
+    def pinned(self, size: int) -> Pinned:
+        """See `Driver.pinned`."""
+        flags = self._api.CU_MEMHOSTALLOC_PORTABLE
+        with self._undisturbing():
+            return Pinned(int(self._checked(None, self._api.cuMemHostAlloc(max(size, 1), flags))), size)
+
+    def unpin(self, memory: Pinned) -> None:
+        """See `Driver.unpin`."""
+        with self._undisturbing():
+            self._checked(None, self._api.cuMemFreeHost(memory.address))
+
+    def upload(self, to: int, source: int, size: int, stream: int) -> None:
+        """See `Driver.upload`."""
+        self._checked(None, self._api.cuMemcpyHtoDAsync(to, source, size, self._stream(stream)))
+
+    def write(self, device: int, to: int, content: bytes, after: Any) -> None:
+        """See `Driver.write`."""
+        with self._undisturbing():
+            if device not in self._streams:
+                flags = int(self._api.CUstream_flags.CU_STREAM_NON_BLOCKING)
+                self._streams[device] = int(self._checked(device, self._api.cuStreamCreate(flags)))
+            stream = self._stream(self._streams[device])
+            self._checked(device, self._api.cuStreamWaitEvent(stream, after, 0))
+            self._checked(device, self._api.cuMemcpyHtoDAsync(to, content, len(content), stream))
+            self._checked(device, self._api.cuStreamSynchronize(stream))
+
+    def download(self, to: int, source: int, size: int, stream: int) -> Call:
+        """See `Driver.download`."""
+        return self._api.cuMemcpyDtoHAsync, (to, source, size, self._stream(stream))
+
+    def event(self) -> Any:
+        """See `Driver.event`."""
+        return self._checked(None, self._api.cuEventCreate(int(self._api.CUevent_flags.CU_EVENT_DISABLE_TIMING)))
+
+    def record(self, event: Any, stream: int) -> Call:
+        """See `Driver.record`."""
+        return self._api.cuEventRecord, (event, self._stream(stream))
+
+    def is_done(self, event: Any) -> bool:
+        """See `Driver.is_done`."""
+        with self._undisturbing():
+            (status,) = self._api.cuEventQuery(event)
+        if status == self._api.CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        self._checked(None, (status,))
+        return True
+
+    def wait(self, event: Any) -> None:
+        """See `Driver.wait`."""
+        with self._undisturbing():
+            self._checked(None, self._api.cuEventSynchronize(event))
+
+    def destroy(self, event: Any) -> None:
+        """See `Driver.destroy`."""
+        with self._undisturbing():
+            self._checked(None, self._api.cuEventDestroy(event))
+
+    def synchronize(self) -> None:
+        """See `Driver.synchronize`."""
+        self._checked(None, self._api.cuCtxSynchronize())
+
+    def is_capturing(self, stream: int) -> bool:
+        """See `Driver.is_capturing`."""
+        returned = self._api.cuStreamIsCapturing(self._stream(stream))
+        # The default stream cannot be used while a stream is captured that waits for it.
+        if returned[0] == self._api.CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
+            return True
+        return int(self._checked(None, returned)) != 0
