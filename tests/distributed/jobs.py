@@ -22,7 +22,17 @@ import numpy as np
 
 import oxigrad as ox
 from oxigrad import distributed, launch
-from oxigrad.distributed import Header, Layout, NotSupported, Refused, TimedOut, WorkerLost, agreement, elastic_centre
+from oxigrad.distributed import (
+    Excluded,
+    Header,
+    Layout,
+    NotSupported,
+    Refused,
+    TimedOut,
+    WorkerLost,
+    agreement,
+    elastic_centre,
+)
 from oxigrad.distributed.communicator import Alone, serving
 from oxigrad.distributed.coordinator import REQUEST
 
@@ -148,6 +158,16 @@ def _stop(comm: Any) -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
+def _stop_until(goes_on: Path) -> None:
+    """Stops this process; another one, which it has started, continues it as soon as a file exists."""
+    resume = (
+        f"import os, time\nwhile not os.path.exists({str(goes_on)!r}):\n    time.sleep(0.01)\n"
+        f"os.kill({os.getpid()}, {int(signal.SIGCONT)})"
+    )
+    with subprocess.Popen([sys.executable, "-c", resume]):
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
 def _kill_coordinator(comm: Any) -> None:
     import ray
 
@@ -161,6 +181,7 @@ FAULTS = {
     "fail": _fail,
     "continue": _stop_and_continue,
     "stop": _stop,
+    "fence": _stop_until,
 }
 
 
@@ -303,8 +324,10 @@ def ask_with_another_tree(comm: Any) -> list[str]:
         opt.join(model)
         for digest, words in ((b"another ", [1, 0, 0, 0]), (opt._codec.digest, [77, 0, 0, 0])):
             if comm.rank == 1:
+                own, opt._codec.digest = opt._codec.digest, digest  # of the answer too
                 comm.send(0, Header(REQUEST, 0, digest), [np.array(words)])
                 told.append(_error(opt._answered))
+                opt._codec.digest = own
         opt.update(model, {"w": np.ones(3)})
     comm.all_reduce([np.zeros(1)])
     elastic: Any = distributed.ElasticAverage(ox.optim.SGD(0.1), 1, communicator=comm)
@@ -320,7 +343,7 @@ def ask_with_another_tree(comm: Any) -> list[str]:
 ASKED = [
     ["{'digest': 2, 'kind': 2}"],
     [
-        "digest: rank 1 has other parameters, or another configuration of the optimizer, than the coordinator",
+        "digest: rank 1 has other parameters, another configuration of the optimizer, or another training, than the coordinator",
         "kind: a request has the kind 77 and the number 0",
         "digest: rank 1 has other parameters than the centre",
         "kind: a request has the kind 77 and 0 buffers",
@@ -486,6 +509,151 @@ def pulled(comm: Any, how: str = "kill", steps: int = 6) -> list[Any]:
     return [found, opt.centre()["w"].tolist()]
 
 
+OVERTAKING: dict[str, Any] = {
+    "sync_replicas": lambda comm: distributed.SyncReplicas(ox.optim.SGD(1.0), 2, 3, communicator=comm),
+    "softsync": lambda comm: distributed.Softsync(ox.optim.SGD(1.0), 1, scaled=False, communicator=comm),
+    "drop_stale": lambda comm: distributed.DropStale(ox.optim.SGD(1.0), 2, communicator=comm),
+}
+"""Methods in which workers overtake each other. By gradients of ones, all parameters are minus the number of steps."""
+
+
+def be_overtaken(comm: Any, folder: str) -> list[Any]:
+    """Every worker pauses before its updates, rank 0 the longest, while the others train.
+
+    Returns, of each method: the updates whose parameters were of several steps, the staleness told and the true one where they differ, and
+    the states that were of another step than the parameters.
+    """
+    return [[comm.rank, name, *_overtaken(make(comm), comm.rank, folder)] for name, make in OVERTAKING.items()]
+
+
+def _overtaken(opt: Any, rank: int, folder: str) -> list[Any]:
+    model = {name: np.zeros(100_000) for name in "abcd"}
+    file = Path(folder) / f"{rank}.safetensors"
+    torn, wrong, apart, read, number = 0, [], 0, {}, 0
+    with opt:
+        opt.join(model)
+        for _ in range(12):
+            time.sleep(0.004 if rank == 0 else 0.001)
+            steps = sorted({-float(bound) for array in model.values() for bound in (array.min(), array.max())})
+            torn += len(steps) > 1
+            apart += int(opt.state_dict()["step"] != steps[0])
+            number += 1
+            read[number] = steps[0]
+            opt.update(model, {name: np.ones(100_000) for name in model})
+            for told in opt.told:
+                true = told.step - told.accepted - read[told.number]
+                wrong += [] if true == told.staleness else [[told.staleness, true]]
+        time.sleep(0.02)
+        opt.save(file)
+        resumed = distributed.Softsync(ox.optim.SGD(1.0), communicator=Alone())
+        resumed.load(file, strict=False)
+        apart += int(resumed.step != -model["a"][0])
+    return [torn, wrong, apart]
+
+
+def check_overtaken(results: list[Any], workers: int) -> None:
+    """No worker saw parameters of several steps, a wrong staleness, or a state apart from the parameters."""
+    assert sorted(results) == [[[rank, name, 0, [], 0] for name in OVERTAKING] for rank in range(workers)]
+
+
+FOLDS: dict[str, Any] = {
+    **OVERTAKING,
+    "elastic": lambda comm: distributed.ElasticAverage(ox.optim.SGD(1.0), 1, moving_rate=0.5, communicator=comm),
+}
+
+
+def folds(comm: Any) -> list[Any]:
+    """Three trainings of each method one after the other, with parameters near 1000, 2000 and 3000, by a slow worker and fast ones.
+
+    Each training is of a new wrapper; then three more are of one wrapper. Returns the nearest thousands of all parameters seen, and
+    the messages that were refused.
+    """
+    found = []
+    for name, make in FOLDS.items():
+        wrappers = [*(make(comm) for _ in range(3)), *([make(comm)] * 3 if name in OVERTAKING else [])]
+        found.append([_fold(opt, comm.rank, at % 3 + 1) for at, opt in enumerate(wrappers)])
+    return [comm.rank, found, dict(comm.refused)]
+
+
+def _fold(opt: Any, rank: int, number: int) -> list[int]:
+    model, seen = {"w": np.full(3, 1000.0 * number)}, set()
+    is_elastic = isinstance(opt, distributed.ElasticAverage)
+    model = opt.start(model) if is_elastic else opt.join(model)
+    for _ in range(4):
+        time.sleep(0.01 if rank == 2 else 0.0)
+        model = opt.update(model, {"w": np.full(3, 0.5)})
+        seen |= {round(value / 1000) for value in model["w"].tolist()}
+    if is_elastic:
+        model = opt.leave(model)
+        seen |= {round(value / 1000) for value in model["w"].tolist()}
+    else:
+        opt.leave()
+    return sorted(seen)
+
+
+FOLDED = [[[1], [2], [3]] * (2 if name in OVERTAKING else 1) for name in FOLDS]
+"""The results of `folds` on each rank."""
+
+
+def overtaken_and_folds(comm: Any, folder: str) -> list[Any]:
+    """`be_overtaken` and `folds` in one job, as processes take seconds to start."""
+    return [be_overtaken(comm, folder), folds(comm)]
+
+
+def fence(comm: Any, folder: str, method: str = "sync_replicas", how: str = "fence", make: Any = None) -> Any:
+    """The process, or the thread, of the coordinator is stopped for longer than the time-out, and goes on when the others have ended.
+
+    Returns what `survive` does, or the name of the error of rank 0. Where the engine cannot form a new generation, returns the loss.
+    """
+    goes_on, has_ended = Path(folder) / "goes on", Path(folder) / "has ended"
+    opt = SURVIVING[method](ox.optim.Adam(0.01) if make is None else make(), comm)
+    opt.timeout = 2.0
+    model, acknowledged, newest = {"w": np.ones((20, 5)), "b": np.ones(5, "f4")}, [], 0
+    try:
+        with opt:
+            while opt.communicator.generation == 0 or opt.step < 12:
+                try:
+                    model = opt.join(model)
+                    if comm.rank == 0 and opt.communicator.generation == 0 and opt.step >= 4:
+                        FAULTS[how](goes_on)
+                    opt.update(model, constant_gradient())
+                    newest = max([newest, *(told.step for told in opt.told if told.accepted)])
+                except WorkerLost:
+                    acknowledged.append(newest)
+                    model = opt.reform(model)
+                    acknowledged.append(opt.step)
+            _await_the_end(goes_on, has_ended)
+    except NotSupported:
+        _await_the_end(goes_on, has_ended)
+        return "lost"
+    except Excluded as error:
+        try:
+            opt.update(model, constant_gradient())
+        except (Excluded, ox.StateError) as again:
+            has_ended.touch()
+            return [str(error), type(again).__name__]
+    return [acknowledged, opt.communicator.size, opt.state_dict()["step"], digest(opt.state_dict()["slots"])]
+
+
+def _await_the_end(goes_on: Path, has_ended: Path) -> None:
+    goes_on.touch()
+    end = time.monotonic() + DEADLINE
+    while not has_ended.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def check_fenced(results: list[Any]) -> None:
+    """The stopped worker has the named error, and the two others the slots of one worker without a fault."""
+    fenced = [result for result in results if isinstance(result[0], str)]
+    others = [result for result in results if not isinstance(result[0], str)]
+    assert len(fenced) == 1 and "the others have excluded it" in fenced[0][0], results
+    assert fenced[0][1] in ("Excluded", "StateError")
+    assert [size for _, size, *_ in others] == [2, 2], results
+    for acknowledged, _, steps, found in others:
+        assert acknowledged[1] >= acknowledged[0] and len(acknowledged) == 2
+        assert found == undisturbed(steps)
+
+
 NESTEROV = {"momentum": 0.9, "nesterov": True}
 METHODS: dict[str, Any] = {
     "sync_replicas": lambda size: distributed.SyncReplicas(ox.optim.Adam(0.1), size),
@@ -609,6 +777,7 @@ def straggle(comm: Any) -> list[Any]:
     model, accepted, reasons = {"w": np.zeros(10)}, 0, []
     with distributed.SyncReplicas(ox.optim.SGD(0.1), 2, 3, communicator=comm) as opt:
         opt.join(model)
+        comm.all_reduce([np.zeros(1)])  # so that no worker joins after the last step
         if comm.rank == 2:
             assert comm.recv_any([np.empty(1)], tag=9) is not None
         while accepted < 10 and not reasons:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import signal
@@ -17,7 +18,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 import jobs
 
-from oxigrad.distributed import TimedOut, WorkerLost
+import oxigrad as ox
+from oxigrad.distributed import ElasticAverage, TimedOut, WorkerLost
+from oxigrad.distributed.communicator import serving
+from oxigrad.distributed.engines.threads import ThreadJob
 
 
 def train(comm: Any, stop: str) -> tuple[int, bool]:
@@ -40,6 +44,66 @@ def train(comm: Any, stop: str) -> tuple[int, bool]:
             continue
         state += gradient
         step += 1
+
+
+# Those of the tests, but for the exchanges of elastic averaging in turns, in which a worker waits for one that has died.
+WRAPPERS = {
+    **jobs.METHODS,
+    "elastic": lambda size: ElasticAverage(ox.optim.Adam(0.1), 2, moving_rate=0.2),
+}
+
+
+def train_by(comm: Any, name: str, steps: int = 40) -> tuple[int, bool]:
+    """Trains by one wrapper, through the losses of other workers; returns the number of updates, and whether the parameters are finite."""
+    rng, model = np.random.default_rng(comm.rank), {"w": np.linspace(-1, 1, 12).reshape(4, 3), "b": np.zeros(3)}
+    with serving(comm):
+        opt, updates = WRAPPERS[name](2), 0
+        with opt if hasattr(type(opt), "__exit__") else contextlib.nullcontext():
+            while updates < steps:
+                x, y = rng.standard_normal((5, 4)), rng.standard_normal((5, 3))
+
+                def loss(model: Any, x: Any = x, y: Any = y) -> Any:
+                    return ox.xp.mean((x @ model["w"] + model["b"] - y) ** 2)
+
+                try:
+                    model = opt.join(model) if hasattr(opt, "join") else opt.start(model)
+                    opt.minimize(loss, model)
+                except WorkerLost:
+                    model = opt.reform(model)
+                    continue
+                updates += 1
+                time.sleep(0.05)
+            if isinstance(opt, ElasticAverage):
+                opt.leave(model)
+    return updates, bool(np.isfinite(model["w"]).all() and np.isfinite(model["b"]).all())
+
+
+def kill_a_worker_of_each_wrapper(make: Any, kill: Any, seed: int, names: Any = None) -> None:
+    """Kills one of three workers while it trains by each wrapper; the others finish.
+
+    ``make`` makes a job of a worker function, and ``kill(job, rank)`` kills one of its workers.
+    """
+    chosen = random.Random(seed)
+    for name in names or WRAPPERS:
+        job, victim = make(lambda comm, name=name: train_by(comm, name)), chosen.randrange(3)
+        kill(job, victim)
+        results = [result for result in job.wait(jobs.DEADLINE) if result is not None]
+        assert len(results) == 2 and all(result == (40, True) for result in results), (name, victim, results)
+        sys.stdout.write(f"{name}: worker {victim} was killed, the others took {results[0][0]} updates\n")
+        sys.stdout.flush()
+
+
+def kill_thread(job: Any, rank: int) -> None:
+    """Kills a thread after some steps."""
+    time.sleep(0.7)
+    job.kill(rank)
+
+
+def kill_process_of_ray(job: Any, rank: int) -> None:
+    """Kills a process after some steps."""
+    _when_three_train(job)
+    time.sleep(0.7)
+    os.kill([*job.pids().values()][1 + rank], signal.SIGKILL)
 
 
 def kill_processes_of_ray(kills: int, seed: int) -> int:
@@ -97,6 +161,10 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    from oxigrad.distributed.engines.ray import RayJob
+
+    kill_a_worker_of_each_wrapper(lambda work: ThreadJob(work, 3), kill_thread, options.seed)
+    kill_a_worker_of_each_wrapper(lambda work: RayJob(work, 3, timeout=60.0), kill_process_of_ray, options.seed)
     of_mpi = options.kills // 4
     kill_processes_of_mpi(of_mpi)
     steps = kill_processes_of_ray(options.kills - of_mpi, options.seed)

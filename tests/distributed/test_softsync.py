@@ -115,7 +115,7 @@ def test_workers_train_together(name: str) -> None:
     assert sum(report.accepted + report.dropped for report in reports) == 300
     taken = sum(report.accepted for report in reports)
     each = getattr(coordinator, "gradients_per_step", 1)
-    assert coordinator.optimizer.step == -(-taken // each)
+    assert coordinator._coordinator.replica.optimizer.step == -(-taken // each)
 
 
 @pytest.mark.parametrize("name", WRAPPERS)

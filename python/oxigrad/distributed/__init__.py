@@ -17,7 +17,15 @@ from typing import Any
 from oxigrad.distributed.communicator import Communicator, current
 from oxigrad.distributed.compression import DeepGradientCompression
 from oxigrad.distributed.elastic_average import ElasticAverage
-from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import (
+    Aborted,
+    CommunicationError,
+    Excluded,
+    NotSupported,
+    Refused,
+    TimedOut,
+    WorkerLost,
+)
 from oxigrad.distributed.kfac import KFAC
 from oxigrad.distributed.large_batch import LargeBatch
 from oxigrad.distributed.message import Header, Layout
@@ -34,6 +42,7 @@ __all__ = [
     "DeepGradientCompression",
     "DropStale",
     "ElasticAverage",
+    "Excluded",
     "Header",
     "LargeBatch",
     "Layout",

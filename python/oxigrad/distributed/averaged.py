@@ -9,7 +9,10 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.message import Layout
 from oxigrad.stepping.sparse_rows import SparseRows
 
-__all__ = ["Kept", "mean_over_workers"]
+__all__ = ["COUNT", "Kept", "mean_over_workers"]
+
+COUNT = "."
+"""The name beside key paths of the number of gradients: no key path prints so, and a bare array has the empty one."""
 
 
 def __dir__() -> list[str]:
@@ -35,12 +38,12 @@ def mean_over_workers(
     dense = {path: total for path, total in sums.items() if not isinstance(total, SparseRows)}
     dtype = next((total.dtype for total in dense.values()), np.dtype(np.float64))
     own = dense if count else {path: np.zeros_like(total) for path, total in dense.items()}
-    told = {**own, "": np.full(1, count, dtype)}  # one more element, whose sum is the number of gradients
+    told = {**own, COUNT: np.full(1, count, dtype)}  # one more element, whose sum is the number of gradients
     layout, buffers = (kept or Kept()).of(told)
     layout.pack(told, buffers)
     communicator.all_reduce(buffers, op="sum", timeout=timeout)
     views = layout.views(buffers)
-    gradients = int(views.pop("")[0])
+    gradients = int(views.pop(COUNT)[0])
     if gradients != 1:
         for buffer in buffers:
             np.divide(buffer, buffer.dtype.type(gradients), out=buffer)

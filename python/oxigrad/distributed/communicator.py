@@ -12,6 +12,7 @@ from typing import Any, Literal, NoReturn, Protocol, TypeAlias, runtime_checkabl
 import numpy as np
 
 from oxigrad.distributed.background import InOrder, Running
+from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.errors import Aborted, NotSupported, TimedOut
 from oxigrad.distributed.message import Header
 from oxigrad.distributed.refusals import Refusals
@@ -59,6 +60,8 @@ class Communicator(Protocol):
     """Bytes of payload that this worker has sent, and has contributed to collective operations."""
     refused: Refusals
     """Counts the messages that were refused, by reason, and logs the first of each reason."""
+    trainings: Trainings
+    """Counts the wrappers that were made on it and its former generations, by which workers agree which training a message is of."""
 
     def all_reduce(
         self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
@@ -103,7 +106,17 @@ class Communicator(Protocol):
         ...
 
     def alive(self) -> frozenset[int]:
-        """The ranks of the workers of this generation that have neither died nor left, as far as is known."""
+        """The ranks of the workers of this generation that have neither died nor left, as far as is known.
+
+        Raises `Excluded` where the others have excluded this one, as every method does.
+        """
+        ...
+
+    def exclude(self, rank: int) -> None:
+        """Declares a worker that does not answer lost, as by its death: no worker counts it as alive any more.
+
+        When it goes on, its calls raise `Excluded`, and nothing that it sends is received in the next generation.
+        """
         ...
 
     def reform(self, *, timeout: float | None = None) -> "Communicator":
@@ -158,7 +171,7 @@ class Alone(InOrder):
     def __init__(self, timeout: float = TIMEOUT) -> None:
         self.generation, self.job, self.timeout = 0, bytes(16), timeout
         self.bytes_sent = 0
-        self.refused = Refusals()
+        self.refused, self.trainings = Refusals(), Trainings()
 
     def all_reduce(
         self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
@@ -185,6 +198,10 @@ class Alone(InOrder):
     def alive(self) -> frozenset[int]:
         """See `Communicator.alive`."""
         return frozenset({0})
+
+    def exclude(self, rank: int) -> None:
+        """Raises `NotSupported`."""
+        raise NotSupported("a job of one worker has nobody to exclude")
 
     def reform(self, *, timeout: float | None = None) -> Communicator:
         """See `Communicator.reform`."""
@@ -226,6 +243,8 @@ def serving(communicator: Communicator) -> Iterator[None]:
 
 
 def succeed(former: Communicator, following: Communicator) -> None:
-    """Makes a communicator of the next generation the `current` one of this thread, where the former one was."""
+    """Hands the counts of a communicator to that of the next generation, which becomes the `current` one where the former was."""
+    following.bytes_sent, following.refused = former.bytes_sent, former.refused
+    following.trainings = former.trainings
     if _current.communicator is former:
         _current.communicator = following

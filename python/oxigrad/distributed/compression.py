@@ -10,6 +10,7 @@ import numpy as np
 from oxigrad._core import NonFiniteError
 from oxigrad._typing import Config, Tree
 from oxigrad.distributed import top_k
+from oxigrad.distributed.averaged import COUNT
 from oxigrad.distributed.collective import CollectiveWrapper, by_name, expecting
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused, WorkerLost
@@ -262,11 +263,11 @@ class DeepGradientCompression(CollectiveWrapper):
         first = next(iter(gradients.values()))
         count = np.full(1, 0 if absent else 1, first.dtype)  # one more element, whose sum is the number of workers
         arrays = {path: np.zeros_like(g) if absent else g for path, g in gradients.items()}
-        layout = Layout({**arrays, "": count})
-        buffers = layout.pack({**arrays, "": count}, out=layout.empty())
+        layout = Layout({**arrays, COUNT: count})
+        buffers = layout.pack({**arrays, COUNT: count}, out=layout.empty())
         self.communicator.all_reduce(buffers, op="sum", timeout=self._seconds)
         sums = layout.views(buffers)
-        workers = float(sums.pop("")[0])
+        workers = float(sums.pop(COUNT)[0])
         return {path: np.divide(each, workers, out=each) for path, each in sums.items()}
 
     def _corrected(

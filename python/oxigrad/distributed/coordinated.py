@@ -1,38 +1,47 @@
 """Base class of wrapper optimizers whose steps a coordinator takes, by the gradients of all workers."""
 
+import copy
 import dataclasses
-import json
+import functools
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, Self
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
 from oxigrad._core import StateError
 from oxigrad._typing import Array, Tree
 from oxigrad.distributed import agreement
+from oxigrad.distributed.collective import refuse_inside
 from oxigrad.distributed.communicator import Alone, Communicator
 from oxigrad.distributed.coordinator import (
     ANY,
+    ASK,
     JOIN,
     LEAVE,
+    NOTHING,
+    NOTICES,
     PULL,
     PUSH,
-    REPLY,
     REQUEST,
     STATE,
     UPDATES,
     Answer,
     Coordinator,
+    codec_of,
     serve,
 )
 from oxigrad.distributed.decisions.events import Told
 from oxigrad.distributed.decisions.membership import Decisions
-from oxigrad.distributed.errors import Aborted, CommunicationError, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.gradients import GradientCodec, SparseMean
-from oxigrad.distributed.message import Header, as_bytes
+from oxigrad.distributed.decisions.training import Admission, Training
+from oxigrad.distributed.decisions.watch import Watch
+from oxigrad.distributed.enrolment import Enrolment
+from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.gradients import SparseMean
+from oxigrad.distributed.link import Link, ToItself, ToRank
+from oxigrad.distributed.message import Header
 from oxigrad.distributed.replica import Replica
 from oxigrad.distributed.wrapper import WorkerReport, Wrapper
 from oxigrad.optim.optimizer import Optimizer
@@ -46,63 +55,21 @@ def __dir__() -> list[str]:
 
 
 _SPARSE_MEAN = Domain(("replicas", "touches"))
-
-
-class Link(Protocol):
-    """The connection of a worker to the coordinator."""
-
-    def send(self, head: Header, bufs: Sequence[np.ndarray]) -> None:
-        """Sends a request."""
-        ...
-
-    def receive(self, memory: Callable[[Header], list[np.ndarray]], timeout: float) -> Header | None:
-        """Receives a reply, as `Communicator.recv_any`."""
-        ...
-
-
-class _ToRank:
-    """The connection to a coordinator that one of the workers serves."""
-
-    def __init__(self, communicator: Communicator, root: int) -> None:
-        self._communicator, self._root = communicator, root
-
-    def send(self, head: Header, bufs: Sequence[np.ndarray]) -> None:
-        self._communicator.send(self._root, head, bufs)
-
-    def receive(self, memory: Callable[[Header], list[np.ndarray]], timeout: float) -> Header | None:
-        return self._communicator.recv_any(memory, tag=REPLY, source=self._root, timeout=timeout)
-
-
-class _ToItself:
-    """The connection of a single worker, which has the coordinator in its own thread."""
-
-    def __init__(self, coordinator: Coordinator) -> None:
-        self._coordinator = coordinator
-        self._replies: deque[tuple[Header, list[np.ndarray]]] = deque()
-
-    def send(self, head: Header, bufs: Sequence[np.ndarray]) -> None:
-        payload = np.concatenate([as_bytes(buffer) for buffer in bufs])
-        for reply in self._coordinator.receive(head, payload):
-            sealed = Header(REPLY, reply.step, reply.digest).sealed(reply.bufs)
-            self._replies.append((sealed, reply.bufs))
-
-    def receive(self, memory: Callable[[Header], list[np.ndarray]], timeout: float) -> Header | None:
-        if not self._replies:
-            return None
-        header, bufs = self._replies.popleft()
-        np.concatenate([as_bytes(buffer) for buffer in bufs], out=memory(header)[0])
-        return header
+_POLL = 0.5
 
 
 class Coordinated(Wrapper):
-    """Base class of wrappers whose steps a coordinator takes: a thread of the worker of rank 0, by the rank's own optimizer.
+    """Base class of wrappers whose steps a coordinator takes: a thread in the process of rank 0, with an optimizer of its own.
 
-    Every other worker has a replica of the parameters, which its own optimizer updates by the same gradients: `slots` and the
-    state are whole on each worker, as of its last step, and the others continue after the loss of any of them (`reform`).
+    Every worker has a replica of the parameters, which its optimizer updates by the same gradients: `slots` and the state are whole
+    on each worker, as of its last step, and the others continue after the loss of any of them (`reform`). The coordinator's
+    optimizer begins as a copy of that of rank 0, and takes over the hyperparameters that are set there with its next gradient.
 
     Each worker pushes its gradients in `update` or `minimize`, which return with new parameters. Workers take part from
     their first step, or from `join`, until `leave`, which the end of a ``with`` block calls: those that have no more data
-    leave, and the others go on. The worker of rank 0 stays in `leave` until the others have left.
+    leave, and the others go on. The worker of rank 0 stays in `leave` until the others have left. A worker that joins again, or by
+    its next wrapper, takes part in the next training: it waits until all workers have left this one. All workers make their wrappers
+    in the same order.
 
     The parameters at the start are those of rank 0. The first gradient of a worker whose parameters differ from those of
     the coordinator is not used: call `join` before, or use `minimize`, which does.
@@ -130,17 +97,36 @@ class Coordinated(Wrapper):
         lease: float | None = None,
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
+        refuse_inside(self, Wrapper)
         self.sparse_mean = _SPARSE_MEAN.check("sparse_mean", sparse_mean)
         self.lease = self._seconds if lease is None else lease
         self.told = []
         self._set_apart()
+        self._enrolment.number_now()
 
     _fixed = Wrapper._fixed | {"sparse_mean", "lease"}
     _transient = frozenset(
-        {"_link", "_coordinator", "_server", "_failure", "_stopped", "_codec", "_replica", "_memory"}
+        {
+            "_link",
+            "_coordinator",
+            "_server",
+            "_failure",
+            "_stopped",
+            "_codec",
+            "_replica",
+            "_memory",
+            "_enrolment",
+            "_former",
+        }
     )
 
     def _set_apart(self) -> None:
+        """See `Wrapper._set_apart`."""
+        self._enrolment = Enrolment(self.communicator.trainings)
+        self._former: Replica | None = None
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         """The state of a worker that has not joined."""
         self._link: Link | None = None
         self._coordinator: Coordinator | None = None
@@ -148,6 +134,7 @@ class Coordinated(Wrapper):
         self._failure: BaseException | None = None
         self._stopped = threading.Event()
         self._replica: Replica | None = None
+        self._is_admitted = False
         self._local_step = self._number = self._incarnation = self._root = 0
         self._memory = np.empty(0, np.uint8)
 
@@ -182,6 +169,7 @@ class Coordinated(Wrapper):
         Returns the model, as `join`.
         """
         with self._lock.stepping():
+            self.communicator.alive()  # which raises `Excluded`
             while True:
                 self._detach()
                 self._reform()
@@ -192,26 +180,29 @@ class Coordinated(Wrapper):
 
     def _detach(self) -> None:
         """Ends the connection, and the coordinator where this worker has it; the replica is kept."""
-        self._stopped.set()
-        if self._server is not None:
-            self._server.join()
-        step = self._local_step if self._coordinator is None else self._coordinator.decisions.step
-        replica = self._replica
-        self._set_apart()
+        _end(self._stopped, self._server, self._seconds)
+        step, replica, coordinator = self._local_step, self._replica, self._coordinator
+        self._disconnect()
         self._local_step, self._replica = step, replica
+        if coordinator is not None:
+            self._local_step, self._former = coordinator.decisions.step, coordinator.replica
 
     def leave(self) -> None:
         """Leaves the training: the others go on without this worker. On rank 0, returns when all others have left or died."""
         if self._link is None:
             return
-        server, self._server = self._server, None
         try:
             self._request(LEAVE)
+        except Excluded:
+            self._stopped.set()
+            raise
         except CommunicationError:
             self._stopped.set()  # nobody is left to serve
-        if server is not None:
-            server.join()
-        self._link = None
+        server, self._server, self._link = self._server, None, None
+        self._enrolment.end(self._codec.digest)
+        while server is not None and server.is_alive():
+            server.join(_POLL)
+            self.communicator.alive()  # which raises `Excluded`
         if self._failure is not None:
             raise self._failure
 
@@ -223,49 +214,89 @@ class Coordinated(Wrapper):
             self.leave()
             return
         self._stopped.set()  # The others are told by the loss of this worker.
-        self._link = None
+        if self._link is not None:
+            self._link = None
+            self._enrolment.end(self._codec.digest)
 
     def _join(self, model: Tree) -> Tree:
         if self._link is not None:
             return model
         own = dict(zip(self._parameters.paths(model), self._parameters.read(model).values(), strict=True))
-        config = [type(self).__name__, self._own_config()]
+        if self._enrolment.begin():
+            self._begin(own)
         if self._replica is None:
             self._replica = Replica(self.optimizer, own)
-        arrays = self._replica.parameters()
-        self._codec = GradientCodec(arrays, _text(config))
-        self._root = self._elected()
+        replica, config = self._replica, [type(self).__name__, self._own_config()]
+        self._root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
         if self.communicator.rank == self._root:
-            size, step = self.communicator.size, max(self.optimizer.step, self._local_step)
-            decisions = self._decisions(step=step, expected=size, lease=self.lease)
-            self._coordinator = Coordinator(self._replica, decisions, config, self.sparse_mean, self._root)
+            self._coordinate(size, config)
         if isinstance(self.communicator, Alone):
-            self._link = _ToItself(self._running())
+            self._link = ToItself(self._running())
         else:
-            if self._coordinator is not None:
-                self._server = threading.Thread(target=self._serve, name="coordinator", daemon=True)
-                self._server.start()
-            self._link = _ToRank(self.communicator, self._root)
+            self._link = ToRank(self.communicator, self._root)
         self._incarnation = time.time_ns()  # unlike that of a process of this rank before
         try:
-            self._request(JOIN, [agreement.described(arrays, config)])
-            self._answered()
-        except Refused:
-            self._link = self._replica = None
+            self._enrolment.ask(lambda: self._asked(config), self._seconds)
+        except BaseException as error:
+            self._link = None
+            if isinstance(error, Refused):
+                self._replica = None
             raise
-        return self._parameters.write(model, self._replica.parameters())
+        return self._parameters.write(model, replica.parameters())
 
-    def _elected(self) -> int:
-        """The rank of the coordinator: 0 at the start, later that of the latest step, which all workers tell each other."""
-        if self.communicator.generation == 0:
-            return 0
-        steps = self.communicator.all_gather_v(np.array([self._local_step]), timeout=self._seconds)
-        return max(range(len(steps)), key=lambda rank: (int(steps[rank][0]), -rank))
+    def _begin(self, own: Mapping[Any, np.ndarray]) -> None:
+        """Starts from the model and the state of the optimizer that this worker has, or goes on where it has neither changed."""
+        replica, coordinator = self._replica, self._coordinator
+        self._disconnect()
+        self._former = None
+        if replica is None or not replica.is_of(own, self.optimizer):
+            return
+        self._replica, self._local_step = replica, self.optimizer.step
+        if coordinator is not None:
+            self._former, self._local_step = coordinator.replica, coordinator.decisions.step
+
+    def _coordinate(self, size: int, config: Any) -> None:
+        """Starts the coordinator in this process: from the replica of a former one, or from copies of this worker's."""
+        former, self._former = self._former, None
+        replica = former or self._running_replica().copy()
+        step = max(replica.optimizer.step, self._local_step)
+        decisions = self._decisions(step=step, expected=size, lease=self.lease)
+        self._coordinator = Coordinator(replica, decisions, config, self.sparse_mean, self._training)
+        self._shown = self._settings()
+        if not isinstance(self.communicator, Alone):
+            server = threading.Thread(target=self._serve, name="coordinator", daemon=True)
+            self._enrolment.end_former()
+            server.start()
+            self._server = server
+            self._enrolment.serve(functools.partial(_end, self._stopped, server, self._seconds))
+
+    def _asked(self, config: Any) -> tuple[Admission, int] | None:
+        """Asks the coordinator to admit this worker; None where it does, otherwise its decision and its training."""
+        arrays = self._running_replica().parameters()
+        self._codec = codec_of(arrays, config, self._training)
+        self._request(JOIN, [agreement.described(arrays, config)])
+        answer = self._answered()
+        self._is_admitted = answer.kind not in NOTICES
+        return None if answer.kind not in NOTICES else (NOTICES[answer.kind], answer.step)
+
+    @property
+    def _training(self) -> Training:
+        return self._enrolment.training
 
     def _running(self) -> Coordinator:
         if self._coordinator is None:
             raise StateError("the coordinator is on rank 0")
         return self._coordinator
+
+    def _settings(self) -> tuple[int, ...]:
+        """Numbers that change with the hyperparameters."""
+        return tuple(version.number for version in self.optimizer._versions())
+
+    def _offer_settings(self) -> None:
+        """Gives the coordinator in this process the hyperparameters that were set since the last gradient."""
+        if self._coordinator is not None and self._shown != (settings := self._settings()):
+            self._shown = settings
+            self._coordinator.offer(copy.deepcopy(self.optimizer))
 
     def _serve(self) -> None:
         try:
@@ -299,6 +330,7 @@ class Coordinated(Wrapper):
                 self._report.dropped += 1
                 return model
         self._number += 1
+        self._offer_settings()
         self._request(PUSH, self._codec.encode(gradients))
         self._answered()
         return self._parameters.write(model, self._running_replica().parameters())
@@ -308,31 +340,54 @@ class Coordinated(Wrapper):
         if self._link is None:
             raise StateError(f"{type(self).__name__}: the worker has left: join again before a step")
         words = np.array([kind, self._number, self._incarnation, is_apart], np.int64)
-        digest = ANY if kind == JOIN else self._codec.digest
-        self._link.send(Header(REQUEST, self._local_step, digest), [words, *bufs])
+        digest, step = (ANY, self._training.code) if kind == JOIN else (self._codec.digest, self._local_step)
+        self._link.send(Header(REQUEST, step, digest), [words, *bufs])
 
-    def _answered(self) -> None:
-        """Waits for the answer with which the worker goes on, that with a token, and brings the replica to its step."""
-        self.told, seconds, replica = [], self._seconds, self._running_replica()
+    def _answered(self) -> Answer:
+        """Waits for the answer with which the worker goes on, that with a token, and brings the replica to its step.
+
+        Returns also for an answer that says to join later, or another training.
+        """
+        self.told, replica, watch = [], self._running_replica(), Watch(self._seconds)
         while True:
-            header = self._receive(seconds)
-            if header is None:
-                if self._failure is not None:
-                    raise Aborted(f"the coordinator failed: {self._failure}") from self._failure
-                raise TimedOut(f"the coordinator did not answer within {seconds:g} s")
+            header = self._awaited(watch)
             answer = Answer.read(self._memory[: header.payload_bytes], replica.layout, self.communicator.rank)
             for told in answer.told:
                 self._note(told)
+            is_late = watch.heard(has_content=bool(answer.told) or answer.kind != NOTHING) == "late"
+            if is_late and answer.token < 0:
+                raise TimedOut(
+                    f"the coordinator gave no token within {self._seconds:g} s: other workers are slow or stopped"
+                )
             if not self._advance(replica, answer):
                 self._request(PULL, is_apart=True)
-            elif answer.token >= 0:
-                return
+            elif answer.token >= 0 or answer.kind in NOTICES:
+                return answer
+
+    def _awaited(self, watch: Watch) -> Header:
+        """The next message of the coordinator. One that does not answer within the time-out is excluded: raises `WorkerLost`.
+
+        Raises `TimedOut` where this worker is not admitted yet, since nothing is known of the coordinator then.
+        """
+        while True:
+            begun = time.monotonic()
+            if (header := self._receive(watch.part)) is not None:
+                if self._enrolment.has_left(header.digest):
+                    continue
+                return header
+            if self._failure is not None:
+                raise Aborted(f"the coordinator failed: {self._failure}") from self._failure
+            action = watch.waited(time.monotonic() - begun)
+            if action == "ask" and self._is_admitted:
+                self._request(ASK)
+            elif action == "lost":
+                if not self._is_admitted or self._root == self.communicator.rank:
+                    raise TimedOut(f"the coordinator did not answer within {self._seconds:g} s")
+                self.communicator.exclude(self._root)
+                raise WorkerLost({self._root}, "a step")
 
     def _advance(self, replica: Replica, answer: Answer) -> bool:
         """Brings the replica to the step of an answer; False where it then differs from that of the coordinator."""
-        if self._coordinator is not None:
-            self._local_step = max(self._local_step, answer.token)
-            return True  # whose replica this is
         if answer.kind == STATE:
             replica.load(answer.buffers, answer.parts[0])
             self._local_step = answer.step
@@ -353,8 +408,10 @@ class Coordinated(Wrapper):
 
     def _receive(self, seconds: float) -> Header | None:
         def memory(header: Header) -> list[np.ndarray]:
-            if header.digest not in (self._codec.digest, ANY):
-                raise Refused("digest", "a reply is of other parameters")
+            is_answer_to_join = header.digest == ANY and header.step == self._training.code
+            is_known = header.digest == self._codec.digest or self._enrolment.has_left(header.digest)
+            if not (is_known or is_answer_to_join):
+                raise Refused("digest", "a reply is of other parameters, or of another training")
             if self._memory.size < header.payload_bytes:
                 self._memory = np.empty(header.payload_bytes, np.uint8)
             return [self._memory[: header.payload_bytes]]
@@ -381,15 +438,22 @@ class Coordinated(Wrapper):
         own = super().report()[0]
         if self._coordinator is None:
             return [own]
-        reports = {**self._coordinator.reports}
-        if (mine := reports.get(own.rank)) is not None:
-            reports[own.rank] = dataclasses.replace(mine, bytes_sent=own.bytes_sent, refused=own.refused)
-        return [reports[rank] for rank in sorted(reports)]
+        reports = self._coordinator.reports
+        found = [dataclasses.replace(reports[rank], stale=Counter(reports[rank].stale)) for rank in sorted(reports)]
+        for mine in found:
+            if mine.rank == own.rank:
+                mine.bytes_sent, mine.refused = own.bytes_sent, own.refused
+        return found
+
+
+def _end(stopped: threading.Event, server: threading.Thread | None, seconds: float) -> None:
+    """Ends the thread of a coordinator."""
+    stopped.set()
+    if server is not None:
+        server.join(seconds)
+        if server.is_alive():
+            raise TimedOut(f"the coordinator of this worker did not end within {seconds:g} s")
 
 
 def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
     return a.tobytes() == b.tobytes()
-
-
-def _text(config: Any) -> str:
-    return json.dumps(config)

@@ -9,7 +9,7 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,14 @@ from oxigrad.distributed import agreement
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Leave, Pull, Push, Step, Token, Told
 from oxigrad.distributed.decisions.membership import Decisions
-from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
+from oxigrad.distributed.decisions.training import Admission, Training, admission, ended
+from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, WorkerLost
 from oxigrad.distributed.gradients import GradientCodec, Gradients, Reader, SparseMean, mean_of
 from oxigrad.distributed.message import Header, Layout
 from oxigrad.distributed.refusals import Refusals
 from oxigrad.distributed.replica import Replica
 from oxigrad.distributed.wrapper import WorkerReport
+from oxigrad.optim.optimizer import Optimizer
 
 __all__ = ["Coordinator", "Reply", "serve"]
 
@@ -34,15 +36,18 @@ def __dir__() -> list[str]:
 
 # Tags of messages.
 REQUEST, REPLY = 1, 2
-# Kinds of requests, the first of the four integers that a request begins with; then a number, an incarnation, and for `PULL` 1.
-# `JOIN` is followed by the description of the model, and has the digest `ANY`, as the answer `REFUSED` has.
-JOIN, LEAVE, PULL, PUSH = range(4)
+# Kinds of requests (`ASK` is answered at once, by nothing), the first of the four integers that a request begins with; then a number, an incarnation, and for `PULL` 1.
+# The identity of the training is part of the digest of every message. `JOIN` is followed by the description of the model; it has the
+# digest `ANY` and the identity as its step, as its answers `LATER` and `TELL` have.
+JOIN, LEAVE, PULL, PUSH, ASK = range(5)
 REQUEST_WORDS = 4
 ANY = bytes(8)
 MOST_DESCRIPTION = 1 << 24
 # A reply begins with the step of the token, or -1; the kind of its content; the number of decisions, then this many integers for
-# each; the step that it brings the worker to; the checksum of the parameters; and the bytes of each part of the content.
-NOTHING, PARAMETERS, UPDATES, STATE, REFUSED = range(5)
+# each; the step that it brings the worker to; the checksum of the parameters; and the bytes of each part of the content. `LATER` and
+# `TELL` have the identity of the training that the coordinator serves in place of the step.
+NOTHING, UPDATES, STATE, REFUSED, LATER, TELL = range(6)
+NOTICES: dict[int, Admission] = {LATER: "later", TELL: "tell"}
 REPLY_WORDS = 6
 DECISION_WORDS = 5
 REASONS = ("", "stale", "unknown", "future")
@@ -85,7 +90,9 @@ class Coordinator:
         decisions: the state machine, which sees workers as pairs of rank and incarnation.
         config: what all workers must agree on besides the parameters, as plain data.
         sparse_mean: see `mean_of`.
-        home: the rank of the worker in the same process, which has this replica and receives parameters only.
+        training: the identity of the training; workers that ask to join a later one wait, those of an earlier one are refused.
+
+    The replica belongs to the coordinator alone: the worker in the same process has another one, as every worker.
     """
 
     def __init__(
@@ -94,12 +101,13 @@ class Coordinator:
         decisions: Decisions,
         config: Any = None,
         sparse_mean: SparseMean = "replicas",
-        home: int = 0,
+        training: Training = Training(),  # noqa: B008 - it is immutable
     ) -> None:
-        self.replica, self.decisions, self.home = replica, decisions, home
+        self.replica, self.decisions, self.training = replica, decisions, training
         self.sparse_mean: SparseMean = sparse_mean
         arrays = replica.parameters()
-        self.codec = GradientCodec(arrays, json.dumps(config))
+        self.codec = codec_of(arrays, config, training)
+        self._offered: Optimizer | None = None
         self._description = agreement.described(arrays, config)
         self._gradients: dict[tuple[Worker, int], Gradients] = {}
         self._spare: list[np.ndarray] = []
@@ -119,7 +127,7 @@ class Coordinator:
     def memory(self, header: Header) -> list[np.ndarray]:
         """The memory to receive a request into. Raises `Refused` for one that cannot be of these parameters."""
         if header.digest not in (self.codec.digest, ANY):
-            text = "other parameters, or another configuration of the optimizer, than the coordinator"
+            text = "other parameters, another configuration of the optimizer, or another training, than the coordinator"
             raise Refused("digest", f"rank {header.rank} has {text}")
         most = MOST_DESCRIPTION if header.digest == ANY else self.codec.most_bytes + 8 * REQUEST_WORDS
         if not 8 * REQUEST_WORDS <= header.payload_bytes <= most:
@@ -132,7 +140,7 @@ class Coordinator:
     def receive(self, header: Header, payload: np.ndarray) -> list[Reply]:
         """The replies that a request causes. Raises `Refused` for one that is malformed, before anything is changed."""
         kind, number, incarnation, without = map(int, payload[: 8 * REQUEST_WORDS].view(np.int64))
-        if kind not in (JOIN, LEAVE, PULL, PUSH) or number < 0 or (kind == JOIN) != (header.digest == ANY):
+        if kind not in (JOIN, LEAVE, PULL, PUSH, ASK) or number < 0 or (kind == JOIN) != (header.digest == ANY):
             raise Refused("kind", f"a request has the kind {kind} and the number {number}")
         worker = header.rank, incarnation
         if kind == PUSH:
@@ -140,22 +148,30 @@ class Coordinator:
             self._known[header.rank] = header.step
             return self._push(worker, number, header.step, gradients, payload)
         if kind == JOIN:
-            return self._asked(worker, payload[8 * REQUEST_WORDS :])
+            return self._asked(worker, header.step, payload[8 * REQUEST_WORDS :])
         self._spare = [*self._spare, payload][-4:]
+        if kind == ASK:
+            return [self._reply(worker, [], -1)]
         if kind == PULL and without:
             self._known.pop(header.rank, None)
         return self._handle(Leave(worker) if kind == LEAVE else Pull(worker))
 
-    def _asked(self, worker: Worker, description: np.ndarray) -> list[Reply]:
+    def _asked(self, worker: Worker, code: int, description: np.ndarray) -> list[Reply]:
         """The replies to a worker that asks to take part: an error, where it has another model or version."""
-        rank = worker[0]
+        rank, asked = worker[0], Training.of_code(code)
+        decision = admission(self.training, asked)
+        if decision == "later":  # it has left this training, or does not take part in it
+            return [_notice(rank, LATER, self.training, code), *self.lost([rank])]
+        if decision == "tell":
+            return [_notice(rank, TELL, self.training, code)]
         wrong = agreement.difference(self._description, description, f"rank {rank}")
+        wrong = ended(rank, asked, self.training) if decision == "over" else wrong
         if wrong is None:
             self._known.pop(rank, None)
             return self._join(worker)
         _log.error("rank %d is refused: %s", rank, wrong)
         self.refused[wrong.reason] += 1
-        return [refusal(rank, wrong), *self._handle(Leave(worker))]  # it is not waited for
+        return [refusal(rank, wrong, code), *self._handle(Leave(worker))]  # it is not waited for
 
     def lost(self, ranks: Iterable[int]) -> list[Reply]:
         """The replies after the loss of workers."""
@@ -224,6 +240,7 @@ class Coordinator:
     def _take(self, step: Step) -> None:
         gradients = [self._gradients[worker, number] for worker, number in step.gradients]
         mean = mean_of(gradients, step.weights, self.sparse_mean)
+        self._adopt()
         self.replica.take(mean)
         # A dense mean has taken the place of the first gradient, in the memory that it was received into.
         payload = self._held.pop(step.gradients[0], None) if step.gradients else None
@@ -232,6 +249,16 @@ class Coordinator:
         self._log(_Logged(step.step, bufs, sum(buffer.nbytes for buffer in bufs), payload))
         for key in step.gradients:
             self._release(key)
+
+    def offer(self, optimizer: Optimizer) -> None:
+        """Gives the coordinator an optimizer with other hyperparameters, which takes the place of its own before the next step."""
+        self._offered = optimizer
+
+    def _adopt(self) -> None:
+        offered, self._offered = self._offered, None
+        if offered is not None:
+            offered.load_state_dict(self.replica.optimizer.state_dict(copy=False), strict=False)
+            self.replica.optimizer = offered
 
     def _log(self, taken: _Logged) -> None:
         """Keeps a step for the workers, as long as the steps kept are smaller than the state."""
@@ -257,8 +284,6 @@ class Coordinator:
 
     def _content(self, rank: int) -> tuple[int, list[int], list[np.ndarray]]:
         """The content of a reply, which brings a worker to the present step: its kind, the bytes of its parts, and buffers."""
-        if rank == self.home:
-            return PARAMETERS, [], self.replica.wire
         step = self.decisions.step
         known = self._known.get(rank, -1)
         self._known[rank] = step
@@ -281,11 +306,20 @@ class Coordinator:
         return {path: array.copy() for path, array in self.replica.parameters().items()}
 
 
-def refusal(rank: int, error: Refused) -> Reply:
-    """The reply by which a worker raises an error."""
+def codec_of(arrays: Mapping[str, np.ndarray], config: Any, training: Training) -> GradientCodec:
+    """The codec of a training, whose digest differs from that of every other one."""
+    return GradientCodec(arrays, f"{json.dumps(config)}\n{training.code}")
+
+
+def refusal(rank: int, error: Refused, step: int, digest: bytes = ANY) -> Reply:
+    """The reply to a request of a step and a digest by which a worker raises an error."""
     text = np.frombuffer(f"{error.reason}\n{error}".encode(), np.uint8)
     words = np.array([-1, REFUSED, 0, 0, 0, text.nbytes], np.int64)
-    return Reply(rank, 0, [words, text], ANY)
+    return Reply(rank, step, [words, text], digest)
+
+
+def _notice(rank: int, kind: int, training: Training, step: int) -> Reply:
+    return Reply(rank, step, [np.array([-1, kind, 0, training.code, 0, 0], np.int64)], ANY)
 
 
 @dataclasses.dataclass
@@ -316,8 +350,7 @@ class Answer:
             Told(worker, n, bool(a), stale, step, REASONS[reason % len(REASONS)]) for n, a, stale, step, reason in words
         ]
         sizes = reader.take(np.dtype(np.int64), parts).tolist()
-        has_parameters = kind in (PARAMETERS, STATE)
-        wanted = zip(layout.dtypes, layout.sizes, strict=True) if has_parameters else ()
+        wanted = zip(layout.dtypes, layout.sizes, strict=True) if kind == STATE else ()
         buffers = [reader.take(dtype, size) for dtype, size in wanted]
         found_parts = [reader.rest(size) for size in sizes]
         if reader.left:
@@ -337,7 +370,7 @@ def serve(
     """
     coordinator.refused = refused = communicator.refused
     start = time.monotonic()
-    alive = communicator.alive()
+    alive = frozenset(range(communicator.size))  # those that were lost before are not waited for
     while not (is_stopped() or coordinator.is_done):
         payload: list[np.ndarray] = []
         told: list[Reply] = []
@@ -346,13 +379,14 @@ def serve(
             try:
                 payload[:] = coordinator.memory(header)
             except Refused as error:
-                told.append(refusal(header.rank, error))
+                told.append(refusal(header.rank, error, header.step, header.digest))
                 raise
             return payload
 
         try:
             header = communicator.recv_any(memory, tag=REQUEST, timeout=poll)
-        except WorkerLost:
+            now_alive = communicator.alive()
+        except (WorkerLost, Excluded):
             return  # the workers form the next generation
         replies = [*told, *coordinator.tick(time.monotonic() - start)]
         if header is not None:
@@ -360,8 +394,8 @@ def serve(
                 replies += coordinator.receive(header, payload[0])
             except Refused as error:
                 refused.add(error)
-                replies.append(refusal(header.rank, error))
-        before, alive = alive, communicator.alive()
+                replies.append(refusal(header.rank, error, header.step, header.digest))
+        before, alive = alive, now_alive
         replies += coordinator.lost(before - alive)
         for reply in replies:
             try:

@@ -11,7 +11,9 @@ from oxigrad.distributed import agreement, elastic_centre
 from oxigrad.distributed.collective import CollectiveWrapper, by_name, expecting
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.elastic import Centre, moving_rate
-from oxigrad.distributed.elastic_centre import JOIN, LEAVE, PUSH, REFUSED, CentreServer, moved
+from oxigrad.distributed.decisions.training import Admission
+from oxigrad.distributed.elastic_centre import JOIN, LEAVE, NOTICES, PUSH, REFUSED, CentreServer, moved
+from oxigrad.distributed.enrolment import Enrolment
 from oxigrad.distributed.errors import Refused, WorkerLost
 from oxigrad.distributed.message import Layout
 from oxigrad.distributed.wrapper import Wrapper, take_step
@@ -84,6 +86,7 @@ class ElasticAverage(CollectiveWrapper):
 
     _own_slots: ClassVar[frozenset[str]] = frozenset({_SEEN, _KEPT})
     _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"period", *_DEFAULTS}
+    _transient: ClassVar[frozenset[str]] = frozenset({"_enrolment"})
 
     def __init__(
         self,
@@ -128,6 +131,12 @@ class ElasticAverage(CollectiveWrapper):
         # The pushes that the centre had applied with the last one of this worker, and the parameters that it pushed.
         self._applied = -1
         self._position: list[np.ndarray] = []
+        self._set_apart()
+        self._enrolment.number_now()
+
+    def _set_apart(self) -> None:
+        """See `Wrapper._set_apart`."""
+        self._enrolment = Enrolment(self.communicator.trainings)
 
     @property
     def _rate(self) -> float:
@@ -221,6 +230,7 @@ class ElasticAverage(CollectiveWrapper):
             if self._layout is None:
                 self._reform()
                 return self._started(model)[0]
+            self.communicator.alive()  # which raises `Excluded`
             while True:
                 kept = self._detached()
                 self._reform()
@@ -247,14 +257,16 @@ class ElasticAverage(CollectiveWrapper):
     def _keep(self, kept: list[np.ndarray]) -> None:
         """Elects the worker that keeps the centre; this one keeps ``kept`` where it is elected."""
         assert self._layout is not None  # noqa: S101 - for the type checker
-        communicator, self._root = self.communicator, 0
-        if communicator.generation > 0:
-            told = communicator.all_gather_v(np.array([self._applied]), timeout=self._seconds)
-            self._root = max(range(len(told)), key=lambda rank: (int(told[rank][0]), -rank))
+        communicator = self.communicator
+        self._root, _ = self._enrolment.elected(communicator, self._applied, self._seconds)
         if communicator.rank == self._root:
+            self._layout = self._identified(self._layout)
             machine = Centre((), ordered=self.deterministic, lease=self.lease, awaited=range(communicator.size))
             count = max(self._applied, 0)
-            self._server = CentreServer(communicator, self._layout, kept, machine, self._rate, self._description, count)
+            given = communicator, self._layout, kept, machine, self._rate, self._description, count
+            self._enrolment.end_former()
+            self._server = CentreServer(*given, self._enrolment.training)
+            self._enrolment.serve(self._server.halt)
 
     def leave(self, model: Tree) -> Tree:
         """Leaves the exchange, at the end of the data, and returns ``model``; asynchronously with the centre as its parameters.
@@ -270,6 +282,7 @@ class ElasticAverage(CollectiveWrapper):
                 self._server.stop(self._seconds)
                 bufs = self._server.copies()
             self._centre = {path: array.copy() for path, array in self._layout.views(bufs).items()}
+            self._enrolment.end(self._layout.digest)
             self._layout, self._server, self._number, self._applied = None, None, 0, -1
             return self._written(model, self._centre)
 
@@ -282,6 +295,7 @@ class ElasticAverage(CollectiveWrapper):
             return model, late
         self._description = agreement.described(own, self.name)
         self._layout, seen = layout, self._centre
+        self._enrolment.begin()
         try:
             self._keep(layout.pack(self._kept or self._centre or own, out=layout.empty()))
             self._join()
@@ -294,9 +308,18 @@ class ElasticAverage(CollectiveWrapper):
         return self._written(model, self._centre), False
 
     def _join(self) -> None:
-        answer = self._request(JOIN, 0, [self._description])
+        self._enrolment.ask(self._asked, self._seconds)
         self._number = 0
+
+    def _asked(self) -> tuple[Admission, int] | None:
+        """Asks the worker that keeps the centre to admit this one; None where it does, otherwise its decision and its training."""
+        assert self._layout is not None  # noqa: S101 - for the type checker
+        self._layout = self._identified(self._layout)
+        answer = self._request(JOIN, 0, [self._description])
+        if answer.kind in NOTICES:
+            return NOTICES[answer.kind], answer.applied
         self._see(answer, [])
+        return None
 
     def _see(self, answer: elastic_centre.Answer, position: list[np.ndarray]) -> None:
         assert self._layout is not None  # noqa: S101 - for the type checker
@@ -307,7 +330,14 @@ class ElasticAverage(CollectiveWrapper):
         assert self._layout is not None  # noqa: S101 - for the type checker
         if self._server is not None:
             return self._server.request(kind, number, bufs, self._seconds)
-        return elastic_centre.request(self.communicator, self._layout, kind, number, bufs, self._seconds, self._root)
+        training = self._enrolment.training
+        return elastic_centre.request(
+            self.communicator, self._layout, kind, number, bufs, self._seconds, self._root, training
+        )
+
+    def _identified(self, layout: Layout) -> Layout:
+        """The layout with the digest of the present training."""
+        return Layout(layout.views(layout.empty()), f"{self.name}\n{self._enrolment.training.code}")
 
     def _pushed(self, model: Tree) -> Tree:
         assert self._layout is not None  # noqa: S101 - for the type checker

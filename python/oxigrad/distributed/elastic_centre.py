@@ -11,7 +11,10 @@ import numpy as np
 from oxigrad.distributed import agreement
 from oxigrad.distributed.communicator import Buffer, Communicator
 from oxigrad.distributed.decisions.elastic import Action, Apply, Centre, Give, Repeat
-from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.decisions.training import Admission, Training, admission, ended
+from oxigrad.distributed.decisions.watch import Action as Wait
+from oxigrad.distributed.decisions.watch import Watch
+from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import Header, Layout
 
 __all__ = ["CentreServer", "request"]
@@ -21,12 +24,14 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-# Tags of messages, and the kinds of requests and replies. A request begins with its kind and the number of the push; that of `JOIN`
-# is followed by the description of the model and has the digest `ANY`. A reply has the count of applied pushes as well; that of
-# `WRONG` is followed by a text.
+# Tags of messages, and the kinds of requests and replies; `ASK` is answered by `HERE` at once. A request begins with its kind and the number of the push; that of `JOIN`
+# is followed by the description of the model, and has the digest `ANY` and the identity of the training as its step, as its answers
+# `LATER` and `TELL` have. A reply has the count of applied pushes as well; that of `WRONG` is followed by a text, and `LATER` and
+# `TELL` have the identity of the training of the centre in its place.
 REQUEST, REPLY = 11, 12
-JOIN, PUSH, LEAVE = range(3)
-CENTRE, REFUSED, WRONG = range(3)
+JOIN, PUSH, LEAVE, ASK = range(4)
+CENTRE, REFUSED, WRONG, LATER, TELL, HERE = range(6)
+NOTICES: dict[int, Admission] = {LATER: "later", TELL: "tell"}
 ANY = bytes(8)
 _ASKED, _ANSWERED = 16, 24
 _MOST_DESCRIPTION = 1 << 24
@@ -66,15 +71,16 @@ class CentreServer:
         rate: float,
         description: np.ndarray,
         count: int = 0,
+        training: Training = Training(),  # noqa: B008 - it is immutable
     ) -> None:
         self._communicator, self._layout, self._machine, self._rate = communicator, layout, machine, rate
-        self._description, self.count = description, count
+        self._description, self.count, self._training = description, count, training
         self.buffers = list(buffers)
         self._positions: dict[int, list[np.ndarray]] = {}
         self._answers: dict[int, Answer] = {}
         self._changed = threading.Condition()
         self._sending = threading.Lock()
-        self._alive = communicator.alive()
+        self._alive = frozenset(range(communicator.size))  # those that were lost before are not waited for
         self._stopped = False
         self._error: BaseException | None = None
         self._begin = time.monotonic()
@@ -86,6 +92,7 @@ class CentreServer:
     def request(self, kind: int, number: int, bufs: Sequence[np.ndarray], timeout: float) -> Answer:
         """The answer to a request of the worker of this rank."""
         rank = self._communicator.rank
+        self._communicator.alive()  # which raises `Excluded`
         with self._changed:
             if kind != PUSH or not self._has_answered(rank, number):
                 self._answers.pop(rank, None)
@@ -95,6 +102,8 @@ class CentreServer:
             if not self._changed.wait_for(lambda: self._has_answered(rank, number) or self._stopped, timeout):
                 raise TimedOut(f"the centre did not answer within {timeout:g} s")
             if not self._has_answered(rank, number):
+                if isinstance(self._error, Excluded):
+                    raise self._error
                 raise WorkerLost({rank}, "an exchange with the centre") from self._error
             return self._answers[rank]
 
@@ -138,42 +147,45 @@ class CentreServer:
 
     def _receive(self) -> None:
         payload: list[np.ndarray] = []
-        refused: list[tuple[int, Refused]] = []
+        refused: list[tuple[Header, Refused]] = []
 
         def memory(header: Header) -> list[np.ndarray]:
             try:
                 payload[:] = [np.empty(2, np.int64), *self._memory(header)]
             except Refused as error:
-                refused.append((header.rank, error))
+                refused.append((header, error))
                 raise
             return payload
 
         header = self._communicator.recv_any(memory, tag=REQUEST, timeout=_POLL)
-        for rank, error in refused:
-            self._tell(rank, error)
+        for request, error in refused:
+            self._tell(request, error)
         with self._changed:
             if header is not None:
                 kind, number = map(int, payload[0])
-                self._take(header.rank, kind, number, payload[1:])
+                self._take(header, kind, number, payload[1:])
             before, self._alive = self._alive, self._communicator.alive()
             for rank in sorted(before - self._alive):
                 self._act(self._machine.leave(rank))
             self._act(self._machine.clock(time.monotonic() - self._begin))
             self._changed.notify_all()
 
-    def _take(self, rank: int, kind: int, number: int, bufs: list[np.ndarray]) -> None:
+    def _take(self, header: Header, kind: int, number: int, bufs: list[np.ndarray]) -> None:
         """Handles a request of another worker, which is told where that is malformed."""
-        if kind not in (JOIN, PUSH, LEAVE) or (kind == PUSH and not bufs):
+        rank = header.rank
+        if kind == ASK:
+            self._send(rank, Header(REPLY, number, self._layout.digest), Answer(HERE, number, []))
+        elif kind not in (JOIN, PUSH, LEAVE) or (kind == PUSH and not bufs):
             error = Refused("kind", f"a request has the kind {kind} and {len(bufs)} buffers")
             self._communicator.refused.add(error)
-            self._tell(rank, error)
-        elif kind != JOIN or self._admits(rank, bufs):
+            self._tell(header, error)
+        elif kind != JOIN or self._admits(header, bufs):
             self._handle(rank, kind, number, bufs)
 
-    def _tell(self, rank: int, error: Refused) -> None:
+    def _tell(self, request: Header, error: Refused) -> None:
         """Tells a worker that its request is refused."""
         text = np.frombuffer(f"{error.reason}\n{error}".encode(), np.uint8)
-        self._send(rank, Header(REPLY, 0, ANY), Answer(WRONG, 0, [text]))
+        self._send(request.rank, Header(REPLY, request.step, request.digest), Answer(WRONG, 0, [text]))
 
     def _memory(self, header: Header) -> list[np.ndarray]:
         """The memory for what follows the first two integers of a request."""
@@ -186,15 +198,23 @@ class CentreServer:
             raise Refused("length", f"a request has {header.payload_bytes} bytes")
         return self._layout.empty() if size else []
 
-    def _admits(self, rank: int, found: list[np.ndarray]) -> bool:
-        """Whether a worker that joins has the same model; otherwise it is told what differs."""
+    def _admits(self, request: Header, found: list[np.ndarray]) -> bool:
+        """Whether a worker that joins is of this training and has the same model; otherwise it is told what differs."""
+        rank, asked = request.rank, Training.of_code(request.step)
+        decision = admission(self._training, asked)
+        if decision in ("later", "tell"):
+            kind = LATER if decision == "later" else TELL
+            self._send(rank, Header(REPLY, request.step, ANY), Answer(kind, 0, [], self._training.code))
+            self._act(self._machine.leave(rank) if decision == "later" else ())
+            return False
         description = found[0] if found else np.empty(0, np.uint8)
         wrong = agreement.difference(self._description, description, f"rank {rank}")
+        wrong = ended(rank, asked, self._training) if decision == "over" else wrong
         if wrong is None:
             return True
         _log.error("rank %d is refused: %s", rank, wrong)
         self._communicator.refused[wrong.reason] += 1
-        self._tell(rank, wrong)
+        self._tell(request, wrong)
         self._act(self._machine.leave(rank))
         return False
 
@@ -248,34 +268,55 @@ def request(
     bufs: Sequence[np.ndarray],
     timeout: float,
     root: int = 0,
+    training: Training = Training(),  # noqa: B008 - it is immutable
 ) -> Answer:
     """The answer of the centre, which the worker ``root`` keeps, to a request of another worker.
 
-    Raises `WorkerLost` where ``root`` has died, `Refused` where this worker has another model, and `TimedOut`, after which the
-    same request may be repeated.
+    The answer to `JOIN` may be `LATER` or `TELL`. Raises `WorkerLost` where ``root`` has died, or does not answer a push within the time-out:
+    then it is excluded. Raises `Refused` where this worker has another model, and `TimedOut`, after which the same request may be repeated.
     """
-    head = Header(REQUEST, number, ANY if kind == JOIN else layout.digest)
+    head = Header(REQUEST, training.code, ANY) if kind == JOIN else Header(REQUEST, number, layout.digest)
     communicator.send(root, head, [np.array([kind, number], np.int64), *bufs])
     if kind == LEAVE:
         return Answer(CENTRE, number, [])
     payload: list[np.ndarray] = []
 
     def memory(header: Header) -> list[np.ndarray]:
-        if header.digest not in (layout.digest, ANY):
-            raise Refused("digest", "the centre has other parameters")
+        if header.digest != layout.digest and (header.digest, header.step) != (ANY, training.code):
+            raise Refused("digest", "the centre has other parameters, or is of another training")
         size = header.payload_bytes - _ANSWERED
-        rest = [np.empty(max(size, 0), np.uint8)] if header.digest == ANY else layout.empty() if size else []
+        rest = (
+            layout.empty() if header.digest == layout.digest and size == layout.nbytes else [np.empty(size, np.uint8)]
+        )
         payload[:] = [np.empty(3, np.int64), *rest]
         return payload
 
-    end = time.monotonic() + timeout
-    while (left := end - time.monotonic()) > 0:
-        if communicator.recv_any(memory, tag=REPLY, source=root, timeout=left) is None:
-            break
+    watch = Watch(timeout)
+    while True:
+        begun = time.monotonic()
+        if communicator.recv_any(memory, tag=REPLY, source=root, timeout=watch.part) is None:
+            _waited(watch.waited(time.monotonic() - begun), communicator, layout, kind, root, timeout)
+            continue
         found, answered, count = map(int, payload[0])
         if found == WRONG:
             reason, _, text = payload[1].tobytes().decode().partition("\n")
             raise Refused(reason, text)
-        if answered == number:  # else it is the second answer to an earlier request
+        if found in NOTICES:
+            return Answer(found, answered, [], count)
+        if answered == number and found != HERE:  # else it is the second answer to an earlier request
             return Answer(found, answered, payload[1:], count)
-    raise TimedOut(f"the centre did not answer within {timeout:g} s")
+        if watch.heard() == "late":
+            raise TimedOut(f"the centre did not answer within {timeout:g} s: other workers are slow or stopped")
+
+
+def _waited(
+    action: Wait | None, communicator: Communicator, layout: Layout, kind: int, root: int, timeout: float
+) -> None:
+    """Does what a `Watch` says. Before a worker is admitted, nothing is known of that which keeps the centre."""
+    if action == "ask" and kind == PUSH:
+        communicator.send(root, Header(REQUEST, 0, layout.digest), [np.array([ASK, 0], np.int64)])
+    elif action == "lost":
+        if kind != PUSH:
+            raise TimedOut(f"the centre did not answer within {timeout:g} s")
+        communicator.exclude(root)
+        raise WorkerLost({root}, "an exchange with the centre")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-__all__ = ["Aborted", "CommunicationError", "NotSupported", "Refused", "TimedOut", "WorkerLost"]
+__all__ = ["Aborted", "CommunicationError", "Excluded", "NotSupported", "Refused", "TimedOut", "WorkerLost"]
 
 
 def __dir__() -> list[str]:
@@ -10,7 +10,10 @@ def __dir__() -> list[str]:
 
 
 class CommunicationError(RuntimeError):
-    """Base class of the errors of communication between workers."""
+    """Base class of the errors of communication between workers: catch it for any of them.
+
+    Raised itself where an engine cannot be used as it was started; the message says how to start it.
+    """
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
@@ -32,12 +35,33 @@ class WorkerLost(CommunicationError):
         return type(self), (sorted(self.ranks), self.what, self.cause)
 
 
+class Excluded(CommunicationError):
+    """The other workers have excluded this one, which did not answer them within the time-out: they go on without it."""
+
+    def __init__(self, rank: int, generation: int) -> None:
+        self.rank, self.generation = rank, generation
+        super().__init__(
+            f"the worker of rank {rank} of generation {generation} did not answer within the time-out: the others have excluded it, and "
+            "go on without it"
+        )
+
+    def __reduce__(self) -> tuple[type, tuple[int, int]]:
+        return type(self), (self.rank, self.generation)
+
+
 class TimedOut(CommunicationError):
-    """A wait took longer than its time-out."""
+    """A wait took longer than its time-out: another worker hangs, has not started, or is slower than ``timeout`` allows.
+
+    Raise ``timeout`` where the others only need longer.
+    """
 
 
 class Refused(CommunicationError):
-    """A message was refused before its payload was used. ``reason`` is one word, by which such messages are counted."""
+    """A message was refused before its payload was used. ``reason`` is one word, by which such messages are counted.
+
+    A worker gets it for its own message where it has another model, configuration or version than the others, or its message was damaged: start
+    all workers with the same program.
+    """
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -48,8 +72,8 @@ class Refused(CommunicationError):
 
 
 class NotSupported(CommunicationError):
-    """The engine does not have this operation."""
+    """The engine does not have this operation, as `reform` after a death under an MPI without fault tolerance. Choose another engine."""
 
 
 class Aborted(CommunicationError):
-    """A worker has ended the job by ``abort``."""
+    """A worker has ended the job by ``abort``: its own error, printed where it ran, is the cause."""

@@ -12,7 +12,8 @@ offset bytes field
 24     4     generation
 28     4     rank of the sender
 32     8     step
-40     8     digest of the tree: of the key paths, shapes and dtypes
+40     8     digest of the tree: of key paths, shapes and dtypes, and of what else
+             both sides agree on, as the identity of the training
 48     8     bytes of payload
 56     4     sequence number among the messages of one sender to one receiver
 60     4     CRC-32C of the bytes before it and of the CRC-32C of the payload

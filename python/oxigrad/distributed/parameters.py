@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree
-from oxigrad._core import DtypeError, Key, KeyPath, ShapeError, StructureError
+from oxigrad._core import DtypeError, KeyPath, ShapeError, StructureError
 from oxigrad._typing import Tree
 from oxigrad.ops.backends import copied_like, dtype_name, resolved, to_host
 from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.sparse_rows import SparseRows
 
-__all__ = ["Parameters"]
+__all__ = ["Parameters", "nested"]
 
 
 def __dir__() -> list[str]:
@@ -70,20 +70,13 @@ class Parameters:
         An array becomes one of the library of its parameter where the rule is called on that.
         """
         plan, leaves = self._planned(model)
-        made: dict[Any, Any] = {}
+        made: dict[KeyPath, Any] = {}
         for p in plan.parameters:
             g, array = gradients[p.text], leaves[p.index]
             if p.executor in ("rule", "into") and isinstance(g, np.ndarray) and not isinstance(array, np.ndarray):
                 g = copied_like(g, array)
-            for path in p.paths:
-                if not path:
-                    return g
-                *parents, last = map(_key, path)
-                at = made
-                for key in parents:
-                    at = at.setdefault(key, {})
-                at[last] = g
-        return made
+            made |= dict.fromkeys(p.paths, g)
+        return nested(made)
 
     def paths(self, model: Tree) -> list[KeyPath]:
         """The key paths of the parameters, the first one of each."""
@@ -120,10 +113,23 @@ class Parameters:
         return plan, plan.detach(leaves)
 
 
-def _key(key: Key) -> Any:
-    """The dict key that prints as a key does."""
-    names = {Key.Field: "name", Key.Index: "index"}
-    return getattr(key, names.get(type(key), "key"))
+def nested(arrays: Mapping[KeyPath, Any]) -> Any:
+    """Nested dicts in which arrays have the given key paths; a bare array for the empty one."""
+    made: dict[Any, Any] = {}
+    for path, array in arrays.items():
+        keys = [_name(key) for key in path]
+        if not keys:
+            return array
+        *parents, last = keys
+        place = made
+        for key in parents:
+            place = place.setdefault(key, {})
+        place[last] = array
+    return made
+
+
+def _name(key: Any) -> Any:
+    return next(getattr(key, name) for name in type(key).__match_args__)
 
 
 def _host(array: Any) -> np.ndarray:

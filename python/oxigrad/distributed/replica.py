@@ -1,7 +1,7 @@
 """A copy of the parameters in host memory, and the optimizer that updates it by the gradients of all workers."""
 
+import copy
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from oxigrad.distributed import transfer
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.gradients import Gradients, padded
 from oxigrad.distributed.message import Layout, checksum
+from oxigrad.distributed.parameters import nested
 from oxigrad.distributed.wrapper import take_step
 from oxigrad.optim.optimizer import Optimizer
 
@@ -23,8 +24,8 @@ def __dir__() -> list[str]:
 class Replica:
     """Parameters in flat buffers, and the optimizer that takes the steps on them.
 
-    The coordinator has one, and every other worker has another one, which takes the same steps: so each of them can continue
-    the training after the loss of the others, with parameters and slots of the same bits.
+    The coordinator has one, and every worker has another one, which takes the same steps: so each of them can continue the training
+    after the loss of the others, with parameters and slots of the same bits.
 
     >>> import oxigrad as ox
     >>> replica = Replica(ox.optim.SGD(0.5), ox.tree.parameters({"w": np.ones(2)}))
@@ -43,11 +44,23 @@ class Replica:
         self._views = self.layout.views(self._buffers)
         self._paths = {str(path): path for path in parameters}
         self._model = nested({path: self._views[str(path)] for path in parameters})
+        #: The step of the optimizer, as the replica left it.
+        self.step = optimizer.step
+
+    def copy(self) -> "Replica":
+        """A replica of the same parameters and state, with an optimizer of its own."""
+        return Replica(copy.deepcopy(self.optimizer), self.by_path())
+
+    def is_of(self, parameters: Mapping[KeyPath, np.ndarray], optimizer: Optimizer) -> bool:
+        """Whether these parameters, and the state of this optimizer, are those that the replica left by its last step."""
+        own = {str(path): array.tobytes() for path, array in parameters.items()}
+        return optimizer.step == self.step and own == {path: a.tobytes() for path, a in self._views.items()}
 
     def take(self, gradients: Gradients) -> None:
         """One step of the optimizer by gradients by key path."""
         by_path = nested({path: gradients[text] for text, path in self._paths.items()})
         self._model = take_step(self.optimizer, self._model, by_path)
+        self.step = self.optimizer.step
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The parameters by key path, as views that are not to be written to."""
@@ -70,21 +83,6 @@ class Replica:
         if [buffer.nbytes for buffer in buffers] != [buffer.nbytes for buffer in self._buffers]:
             raise Refused("length", "the parameters of another replica have another size")
         self.optimizer.load_state_dict(transfer.unpack(state)[1])
+        self.step = self.optimizer.step
         for target, source in zip(self._buffers, buffers, strict=True):
             np.copyto(target, source)
-
-
-def nested(arrays: Mapping[KeyPath, Any]) -> dict[Any, Any]:
-    """Nested dicts in which arrays have the given key paths."""
-    made: dict[Any, Any] = {}
-    for path, array in arrays.items():
-        *parents, last = map(_name, path)
-        place = made
-        for key in parents:
-            place = place.setdefault(key, {})
-        place[last] = array
-    return made
-
-
-def _name(key: Any) -> Any:
-    return next(getattr(key, name) for name in type(key).__match_args__)

@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer: "done", "over" where the others have ended, or the kind of failure ("lost", "timed out", "aborted", "refused")."""
+    """An answer: "done", "over" where the others have ended, or the kind of failure ("lost", "excluded", "timed out", "aborted", "refused")."""
 
     kind: str
     value: Any = None
@@ -65,6 +65,9 @@ class Hub:
         self._members: list[str] = []
         self._expected = set(expected)
         self._gone: set[str] = set()
+        #: The processes that others have excluded, and their places by generation and rank.
+        self._excluded: set[str] = set()
+        self._fenced: set[tuple[int, int]] = set()
         self._admitted: set[str] = set()
         self._told = -1
         self._ready: dict[str, tuple[int, int]] = {}
@@ -106,7 +109,29 @@ class Hub:
     async def reform(self, uid: str, place: Sequence[int], timeout: float) -> Answer:
         """Waits until all survivors call it, and those that enter are admitted."""
         rank, _, generation = place
+        if uid in self._excluded:
+            return Answer("excluded")
         return await self._join(uid, (generation, rank), timeout)
+
+    async def exclude(self, place: Sequence[int], rank: int) -> Answer:
+        """A worker declares another one of its generation lost, though its process lives."""
+        own, _, generation = place
+        async with self._changed:
+            if (generation, own) in self._fenced:
+                return Answer("excluded")
+            if generation == self._generation and rank < len(self._members):
+                uid = self._members[rank]
+                self._excluded.add(uid)
+                self._fenced.add((generation, rank))
+                self._gone.add(uid)
+                self._ready.pop(uid, None)
+                self._advance()
+                self._changed.notify_all()
+            return Answer("done")
+
+    async def excluded(self) -> list[str]:
+        """The processes that were excluded."""
+        return sorted(self._excluded)
 
     async def _join(self, uid: str, former: tuple[int, int], timeout: float) -> Answer:
         async with self._changed:
@@ -166,6 +191,8 @@ class Hub:
 
     async def alive(self, uid: str, generation: int) -> Answer:
         """The ranks of the workers of a generation that have neither died nor left."""
+        if uid in self._excluded:
+            return Answer("excluded")
         if generation != self._generation:
             return Answer("done", [self._members.index(uid)] if uid in self._members else [])
         return Answer("done", [rank for rank, member in enumerate(self._members) if member not in self._gone])
@@ -181,6 +208,8 @@ class Hub:
         """Gives a worker's buffers to an operation, and waits for its result."""
         rank, size, generation = place
         async with self._changed:
+            if (generation, rank) in self._fenced:
+                return Answer("excluded")
             if generation != self._generation:
                 return Answer("lost", [])
             entered = self._rounds.setdefault(number, _Round(kind))
@@ -217,6 +246,8 @@ class Hub:
     async def post(self, dest: int, generation: int, header: bytes, bufs: list[np.ndarray]) -> Answer:
         """Puts a message into a mailbox. Its payload is not checked; a sender of another job, version or generation is refused."""
         async with self._changed:
+            if (generation, int.from_bytes(header[28:32], "little")) in self._fenced:
+                return Answer("excluded")
             if generation != self._generation or dest in self._lost() or dest >= len(self._members):
                 return Answer("lost", [dest])
             try:
@@ -245,9 +276,12 @@ class Hub:
         async with self._changed:
 
             def is_over() -> bool:
-                return generation != self._generation or is_found() or source in self._lost() or bool(self._ready)
+                is_over = generation != self._generation or (generation, rank) in self._fenced
+                return is_over or is_found() or source in self._lost() or bool(self._ready)
 
             answer = await self._wait(is_over, timeout, "recv_any")
+            if (generation, rank) in self._fenced:
+                return Answer("excluded")
             if found:
                 return Answer("done", found[0])
             if answer is not None:

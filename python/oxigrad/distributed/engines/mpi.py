@@ -34,12 +34,13 @@ from oxigrad.distributed.communicator import (
     serving,
     succeed,
 )
+from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.envelope import BYTES, Envelope
 from oxigrad.distributed.engines.mpi_membership import Membership
 from oxigrad.distributed.engines.mpi_start import FINALIZES, MPI
 from oxigrad.distributed.engines.spare import Spare
-from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import HEADER_BYTES, Guard, Header, as_bytes, copied, scatter, size_of
 from oxigrad.distributed.refusals import Refusals
 
@@ -83,7 +84,7 @@ class MPICommunicator(InOrder):
         self.generation = membership.generation
         self.job, self.timeout = job, timeout
         self.bytes_sent = 0
-        self.refused = Refusals()
+        self.refused, self.trainings = Refusals(), Trainings(is_known=self.generation == 0)
         self._lock = threading.RLock()
         self._guard = Guard(self.job, self.generation, self.size)
         self._sequence: Counter[int] = Counter()
@@ -341,6 +342,12 @@ class MPICommunicator(InOrder):
         self._membership.heed(self._lock)
         return self._membership.alive()
 
+    def exclude(self, rank: int) -> None:
+        """See `Communicator.exclude`."""
+        if rank in self.alive():
+            with self._lock:
+                self._membership.exclude(rank)
+
     def reform(self, *, timeout: float | None = None) -> "MPICommunicator":
         """See `Communicator.reform`. As many spare processes join as workers have died.
 
@@ -351,7 +358,6 @@ class MPICommunicator(InOrder):
             self._membership.revoke(self._collective, self._messages, self._payloads)
             self._membership.reform(self.timeout if timeout is None else timeout)
             made = type(self)(self._membership, self.job, self.timeout)
-            made.bytes_sent, made.refused = self.bytes_sent, self.refused
         succeed(self, made)
         _joined[:] = [made]
         return made
@@ -521,9 +527,10 @@ def _finish(membership: Membership) -> None:
     """Ends this process's part: the others see it leave, and it takes part in their `reform` until they have ended too."""
     if _broken and not all(request.Test() for request in _broken):
         abort("oxigrad.distributed: an operation never completed: ends the processes that wait for it")
-    for made in _joined:
-        made.leave()
-    membership.stand_by()
+    if not membership.is_excluded:
+        for made in _joined:
+            made.leave()
+        membership.stand_by()
     sys.stdout.flush()
     sys.stderr.flush()
     if membership.has_lost:
@@ -545,11 +552,12 @@ def _end_job_on_exceptions() -> None:
 
     def excepthook(kind: type[BaseException], value: BaseException, trace: Any) -> None:
         shown(kind, value, trace)
-        abort(f"oxigrad.distributed: rank {MPI.COMM_WORLD.rank} ends the job after an uncaught exception")
+        if not isinstance(value, Excluded):  # the others go on
+            abort(f"oxigrad.distributed: rank {MPI.COMM_WORLD.rank} ends the job after an uncaught exception")
 
     def threading_excepthook(args: threading.ExceptHookArgs) -> None:
         shown_in_thread(args)
-        if args.exc_type is not SystemExit:
+        if args.exc_type not in (SystemExit, Excluded):
             abort(f"oxigrad.distributed: rank {MPI.COMM_WORLD.rank} ends the job after an uncaught exception")
 
     sys.excepthook, threading.excepthook = excepthook, threading_excepthook

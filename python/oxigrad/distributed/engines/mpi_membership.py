@@ -15,12 +15,12 @@ import numpy as np
 
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mpi_start import MPI
-from oxigrad.distributed.errors import NotSupported, TimedOut
+from oxigrad.distributed.errors import Excluded, NotSupported, TimedOut
 
 __all__ = ["Membership"]
 
 _TAG = 1
-_LEFT, _REFORM = 1, 2
+_LEFT, _REFORM, _EXCLUDED = 1, 2, 3
 _WORKER, _SPARE, _GONE = 0, 1, 2
 
 _LOST = {MPI.ERR_PROC_FAILED, MPI.ERR_PROC_FAILED_PENDING, MPI.ERR_REVOKED}
@@ -77,6 +77,8 @@ class Membership:
         #: The rank in ``base`` of each worker.
         self._ranks = [rank for rank, state in enumerate(self._states) if state == _WORKER]
         self._dead: set[int] = set()
+        #: The processes that live, and that others have excluded since they do not answer.
+        self._excluded: set[int] = set()
         #: The processes that have left, and how many operations on all workers they took part in before.
         self._left: dict[int, int] = {}
 
@@ -99,13 +101,16 @@ class Membership:
         return frozenset(
             rank
             for rank, process in enumerate(self._ranks)
-            if process not in self._dead and self._left.get(process, calls) >= calls
+            if process not in self._dead | self._excluded and self._left.get(process, calls) >= calls
         )
 
     # --- notices -------------------------------------------------------------------------------------------------------
 
     def heed(self, lock: AbstractContextManager[Any]) -> None:
-        """Receives the notices that have come, and asks MPI which processes have died."""
+        """Receives the notices that have come, and asks MPI which processes have died.
+
+        Raises `Excluded` where others have excluded this process.
+        """
         with lock:
             status = MPI.Status()
             while (found := self.probe(self.base, MPI.ANY_SOURCE, _TAG, status)) is not None:
@@ -115,6 +120,26 @@ class Membership:
                     self._left[status.source] = int(notice[1])
                 elif notice[0] == _REFORM:
                     self._ready.add(status.source)
+                elif notice[0] == _EXCLUDED:
+                    self._note_excluded(int(notice[1]))
+        if self.is_excluded:
+            raise Excluded(self._ranks.index(self.base.rank) if self.base.rank in self._ranks else -1, self.generation)
+
+    @property
+    def is_excluded(self) -> bool:
+        """Whether others have excluded this process, which takes no further part."""
+        return self.base.rank in self._excluded
+
+    def exclude(self, rank: int) -> None:
+        """Tells all processes, also the excluded one, that a worker counts as lost."""
+        process = self._ranks[rank]
+        if process not in self._excluded:
+            self._note_excluded(process)
+            self._notify(_EXCLUDED, process)
+
+    def _note_excluded(self, process: int) -> None:
+        self._excluded.add(process)
+        self.has_lost = True
 
     def probe(self, comm: Any, source: int, tag: int, status: Any) -> Any:
         """The next message of ``comm``, matched, or None. Processes that have died are remembered."""
@@ -145,7 +170,7 @@ class Membership:
 
     def leave(self, calls: int) -> None:
         """Tells the others that this process works no more, after taking part in so many operations on all workers."""
-        if self.is_worker:
+        if self.is_worker and not self.is_excluded:
             self._left[self.base.rank] = calls
             self._notify(_LEFT, calls)
 
@@ -184,7 +209,7 @@ class Membership:
         place, table = None, []
         while place is None:
             # The processes meet in `Shrink`. What they do then fails for all of them if one dies meanwhile: they try again.
-            comm = self.base.Shrink() if self.fault_tolerant else self.base.Dup()
+            comm = self._others() if self._excluded else self.base.Shrink() if self.fault_tolerant else self.base.Dup()
             comm.Set_errhandler(MPI.ERRORS_RETURN)
             try:
                 table = self._states_of(comm)
@@ -205,12 +230,17 @@ class Membership:
         wait = Backoff(timeout)
         while True:
             self.heed(contextlib.nullcontext())
-            missing = set(range(self.base.size)) - self._dead - self._ready - {self.base.rank}
+            missing = set(range(self.base.size)) - self._dead - self._excluded - self._ready - {self.base.rank}
             if not missing:
                 return
             if wait.is_over():
                 raise TimedOut(f"reform: processes that are alive do not call it: {sorted(missing)}")
             wait.pause()
+
+    def _others(self) -> Any:
+        """The processes but for those that are excluded, without whom no operation on ``base`` completes."""
+        group = self.base.group.Excl(sorted(self._excluded | self._dead))
+        return self.base.Create_group(group, _TAG)
 
     def _states_of(self, comm: Any) -> list[list[int]]:
         """A row for each process: its state, whether it has left, its generation, and the number of workers in that."""

@@ -23,8 +23,9 @@ import numpy as np
 from oxigrad import _core
 from oxigrad.distributed.background import InOrder
 from oxigrad.distributed.communicator import TIMEOUT, Buffer, Communicator, Memory, Op, current, serving, succeed
+from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.hub import Answer, Hub, Place
-from oxigrad.distributed.errors import Aborted, CommunicationError, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import Guard, Header, scatter
 from oxigrad.distributed.refusals import Refusals
 
@@ -82,7 +83,7 @@ class RayCommunicator(InOrder):
         self.rank, self.size, self.generation = place
         self.job, self.timeout = job, timeout
         self.bytes_sent = 0
-        self.refused = Refusals()
+        self.refused, self.trainings = Refusals(), Trainings(is_known=self.generation == 0)
         self._guard = Guard(job, self.generation, self.size)
         self._calls = 0
         self._sent: Counter[int] = Counter()
@@ -174,12 +175,15 @@ class RayCommunicator(InOrder):
         except WorkerLost:
             return frozenset({self.rank})
 
+    def exclude(self, rank: int) -> None:
+        """See `Communicator.exclude`."""
+        self._ask("exclude", self._place, rank, what="exclude", is_wait=False)
+
     def reform(self, *, timeout: float | None = None) -> "RayCommunicator":
         """See `Communicator.reform`. Workers that were started meanwhile are admitted; a restarted coordinator is waited for."""
         end = time.monotonic() + (self.timeout if timeout is None else timeout)
         place = _retried(lambda left: self._ask("reform", self._uid, self._place, timeout=left, what="reform"), end)
         made = type(self)(self._coordinator, self._uid, self.job, Place(*place), self.timeout)
-        made.bytes_sent, made.refused = self.bytes_sent, self.refused
         succeed(self, made)
         return made
 
@@ -197,7 +201,8 @@ class RayCommunicator(InOrder):
     def _ask(self, method: str, *args: Any, what: str, timeout: float | None = None, is_wait: bool = True) -> Any:
         """Calls the coordinator and raises what it answers. A lost coordinator counts as a lost generation."""
         seconds = self.timeout if timeout is None else timeout
-        answer = _call(self._coordinator, method, *args, *([seconds] if is_wait else []), what=what, timeout=seconds)
+        given = [*args, *([seconds] if is_wait else [])]
+        answer = _call(self._coordinator, method, *given, what=what, timeout=seconds, place=self._place)
         if isinstance(answer, ray.ObjectRef):
             try:
                 return ray.get(answer, timeout=seconds + _GRACE)
@@ -206,7 +211,7 @@ class RayCommunicator(InOrder):
         return answer
 
 
-def _call(coordinator: Any, method: str, *args: Any, what: str, timeout: float) -> Any:
+def _call(coordinator: Any, method: str, *args: Any, what: str, timeout: float, place: Place | None = None) -> Any:
     try:
         answer = Answer(*ray.get(getattr(coordinator, method).remote(*args), timeout=timeout + _GRACE))
     except GetTimeoutError as error:
@@ -215,6 +220,9 @@ def _call(coordinator: Any, method: str, *args: Any, what: str, timeout: float) 
         raise WorkerLost((), what) from error
     if answer.kind == "lost":
         raise WorkerLost(answer.value, what)
+    if answer.kind == "excluded":
+        rank, _, generation = place or Place(0, 0, 0)
+        raise Excluded(rank, generation)
     if answer.kind == "timed out":
         raise TimedOut(answer.value)
     if answer.kind == "aborted":
@@ -312,6 +320,7 @@ class RayJob:
         self._results: dict[str, tuple[Any, BaseException | None]] = {}
         self._not_begun: BaseException | None = None
         self._last_told, self._times_told = 0.0, 0
+        self._asked: Any = None
         names = [self._name(number) for number in range(workers)]
         remote: Any = ray.remote
         made = remote(num_cpus=0, max_restarts=-1, max_concurrency=1000)(_Coordinator)
@@ -352,7 +361,19 @@ class RayJob:
                 self._times_told += 1
                 # Not waited for: a coordinator that is being restarted is told again. Ray may change the order of the calls.
                 self.coordinator.supervise.remote(list(self._pending.values()), self._times_told)
+                self._give_up_excluded()
         return not self._pending
+
+    def _give_up_excluded(self) -> None:
+        """Waits no more, once those that others have excluded are the only ones that have not ended."""
+        if self._asked is not None and ray.wait([self._asked], timeout=0)[0]:
+            with contextlib.suppress(RayActorError):
+                if set(self._pending.values()) <= set(ray.get(self._asked)):
+                    self._results |= {uid: (None, Excluded(-1, -1)) for uid in self._pending.values()}
+                    self._pending.clear()
+            self._asked = None
+        if self._asked is None:
+            self._asked = self.coordinator.excluded.remote()
 
     def _end(self, ref: Any) -> None:
         uid = self._pending.pop(ref)
@@ -381,7 +402,7 @@ class RayJob:
             return True
 
     def wait(self, timeout: float | None = None) -> list[Any]:
-        """Waits until all workers have ended; returns what they returned, in the order of their start, None for those that died.
+        """Waits until all workers have ended; returns what they returned, in the order of their start, None for those that died or were excluded.
 
         Raises the error of the first worker that raised one, `WorkerLost` where all have died, and `TimedOut` after ``timeout`` seconds.
         Where a worker ends before it takes part in the job, and is not replaced, its error, or `WorkerLost` with its cause, is raised at once.
@@ -395,7 +416,7 @@ class RayJob:
                     raise TimedOut(f"the workers did not end within {timeout:g} s")
         finally:
             self._kill()
-        errors = [error for _, error in self._results.values() if error is not None]
+        errors = [error for _, error in self._results.values() if not (error is None or isinstance(error, Excluded))]
         if self._not_begun is not None:
             raise self._not_begun
         raised = [error for error in errors if not isinstance(error, WorkerLost) or isinstance(error, RayTaskError)]

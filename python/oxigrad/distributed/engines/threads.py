@@ -23,7 +23,8 @@ from oxigrad.distributed.communicator import (
     serving,
     succeed,
 )
-from oxigrad.distributed.errors import Aborted, CommunicationError, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.decisions.training import Trainings
+from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.message import Guard, Header, scatter
 from oxigrad.distributed.refusals import Refusals
 
@@ -36,6 +37,8 @@ def __dir__() -> list[str]:
 
 # Bytes up to which all workers reduce copies of all buffers; each reduces a slice of larger ones.
 _SMALL = 1 << 15
+# Seconds between two looks at the threads.
+_POLL = 0.5
 
 
 class Killed(BaseException):
@@ -69,6 +72,10 @@ class _Group:
         self.gone: set[int] = set()
         self.broken: set[int] = set()  # as ``gone``, with those that were restarted: no collective operation completes
         self.killed: set[tuple[int, int]] = set()
+        self.excluded: set[tuple[int, int]] = set()
+        #: The thread of each worker, and those of workers that were excluded from this generation or a former one.
+        self.threads: dict[tuple[int, int], threading.Thread] = {}
+        self.hung: set[threading.Thread] = set()
         self.incarnations = [0] * size
         self.failure: str | None = None
         self.mail: list[dict[int, deque[tuple[bytes, list[Buffer]]]]] = [{} for _ in range(size)]
@@ -89,9 +96,11 @@ class _Group:
             self.changed.wait(left)
 
     def check(self, who: tuple[int, int]) -> None:
-        """Ends a worker, given by rank and incarnation, that was killed, or whose job was aborted."""
+        """Ends a worker, given by rank and incarnation, that was killed or excluded, or whose job was aborted."""
         if who in self.killed:
             raise Killed
+        if who in self.excluded:
+            raise Excluded(who[0], self.generation)
         if self.failure is not None:
             raise Aborted(self.failure)
 
@@ -123,6 +132,7 @@ class _Group:
         if self.next is not None or not alive or not self.reforming >= set(alive):
             return
         following = _Group(self.job, len(alive) + len(self.joiners), self.generation + 1, self.changed)
+        following.hung = self.hung
         self.next = following, {old: new for new, old in enumerate(alive)}
         for number, joiner in enumerate(self.joiners, len(alive)):
             joiner.place = following, number
@@ -139,6 +149,7 @@ class ThreadCommunicator(InOrder):
         self.refused = Refusals()
         self._guard = Guard(group.job, group.generation, group.size)
         self._who = rank, group.incarnations[rank]
+        self.trainings = Trainings(is_known=group.generation == group.incarnations[rank] == 0)
         self._seen = list(group.incarnations)
         self._rounds = 0
         self._sent: Counter[int] = Counter()
@@ -320,7 +331,25 @@ class ThreadCommunicator(InOrder):
     def alive(self) -> frozenset[int]:
         """See `Communicator.alive`."""
         with self._group.changed:
+            self._group.check(self._who)
             return self._group.alive()
+
+    def is_of(self, thread: threading.Thread) -> None:
+        """Notes the thread of the worker."""
+        with self._group.changed:
+            self._group.threads[self._who] = thread
+
+    def exclude(self, rank: int) -> None:
+        """See `Communicator.exclude`."""
+        self._check_rank(rank)
+        group = self._group
+        with group.changed:
+            group.check(self._who)
+            who = rank, group.incarnations[rank]
+            if rank not in group.gone:
+                group.excluded.add(who)
+                group.hung.add(group.threads[who])
+                group.lose(who)
 
     def reform(self, *, timeout: float | None = None) -> "ThreadCommunicator":
         """See `Communicator.reform`."""
@@ -333,7 +362,7 @@ class ThreadCommunicator(InOrder):
             seconds = self.timeout if timeout is None else timeout
             group.wait(self._who, lambda: group.next is not None, seconds, "reform")
             made = type(self)(*group.place_after(self.rank), self.timeout)
-        made.bytes_sent, made.refused = self.bytes_sent, self.refused
+            made.is_of(group.threads[self._who])
         succeed(self, made)
         return made
 
@@ -371,6 +400,7 @@ class ThreadJob:
         self._worker, self._timeout = worker, timeout
         self._changed = threading.Condition()
         self._group = _Group(secrets.token_bytes(16), workers, 0, self._changed)
+        self._hung = self._group.hung
         self._threads: list[threading.Thread] = []
         self._ends: list[tuple[Any, BaseException | None]] = []
 
@@ -398,7 +428,8 @@ class ThreadJob:
     ) -> None:
         last = None
         try:
-            with serving(admitted()):
+            with serving(made := admitted()):
+                made.is_of(threading.current_thread())
                 try:
                     self._ends[number] = worker(current()), None
                 finally:
@@ -465,21 +496,23 @@ class ThreadJob:
     def wait(self, timeout: float | None = None) -> list[Any]:
         """Waits until all workers have ended; returns what they returned, in the order of their start, None for killed ones.
 
-        Raises the error of the first worker that raised one, and `TimedOut` after ``timeout`` seconds. An interrupt aborts the job.
+        Raises the error of the first worker that raised one, and `TimedOut` after ``timeout`` seconds. An interrupt aborts the job. A
+        worker that the others have excluded counts as killed, and is not waited for.
         """
         end = None if timeout is None else time.monotonic() + timeout
         try:
             self.start()
-            for thread in self._threads:
-                thread.join(None if end is None else max(0.0, end - time.monotonic()))
-                if thread.is_alive():
-                    raise TimedOut(f"{thread.name} did not end within {timeout:g} s")
+            while running := [thread for thread in self._threads if thread.is_alive() and thread not in self._hung]:
+                left = _POLL if end is None else end - time.monotonic()
+                if left <= 0:
+                    raise TimedOut(f"{running[0].name} did not end within {timeout:g} s")
+                running[0].join(min(left, _POLL))
         except BaseException:
             with self._changed:
                 self._latest().failure = "the job was interrupted"
                 self._changed.notify_all()
             raise
-        errors = [error for _, error in self._ends if error is not None]
+        errors = [error for _, error in self._ends if not (error is None or isinstance(error, Excluded))]
         causes = [error for error in errors if not isinstance(error, CommunicationError)]
         for error in (causes or errors)[:1]:
             raise error

@@ -10,6 +10,7 @@ import contextlib
 import datetime
 import importlib
 import itertools
+import queue
 import secrets
 import threading
 import time
@@ -31,9 +32,18 @@ from oxigrad.distributed.communicator import (
     reduce_in_order,
     serving,
 )
+from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.envelope import BYTES, Envelope
-from oxigrad.distributed.errors import Aborted, CommunicationError, NotSupported, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import (
+    Aborted,
+    CommunicationError,
+    Excluded,
+    NotSupported,
+    Refused,
+    TimedOut,
+    WorkerLost,
+)
 from oxigrad.distributed.message import HEADER_BYTES, Guard, Header, as_bytes, copied, scatter, size_of
 from oxigrad.distributed.refusals import Refusals
 
@@ -53,8 +63,8 @@ _SMALL = 1 << 15
 _LONGEST = 1 << 40
 """Bytes that no message has: a sender that announces more is given up."""
 
-_LEFT, _ABORTED = -1, -2
-"""Announced instead of the length of a message: its sender has left, or has aborted the job."""
+_LEFT, _ABORTED, _EXCLUDED = -1, -2, -3
+"""Announced instead of the length of a message: its sender has left, has aborted the job, or excludes a worker."""
 
 
 class TorchCommunicator(InOrder):
@@ -79,11 +89,12 @@ class TorchCommunicator(InOrder):
         self.rank, self.size = self._world.index(distributed.get_rank()), len(self._world)
         self.generation, self.timeout = 0, timeout
         self.bytes_sent = 0
-        self.refused = Refusals()
+        self.refused, self.trainings = Refusals(), Trainings()
         self._calls = 0
         self._failure: CommunicationError | None = None
         self._changed = threading.Condition()
         self._dead: set[int] = set()
+        self._excluded: set[int] = set()
         self._left: dict[int, int] = {}
         self._reason: str | None = None
         self._mail: dict[int, deque[tuple[bytes, np.ndarray]]] = {}
@@ -96,13 +107,15 @@ class TorchCommunicator(InOrder):
         check_versions(np.concatenate(self.all_gather_v(version())))
         self.bytes_sent = 0
         self._guard = Guard(self.job, 0, self.size)
-        self._listeners = [
-            threading.Thread(target=self._listen, args=(source,), daemon=True)
-            for source in range(self.size)
-            if source != self.rank
-        ]
-        for listener in self._listeners:
-            listener.start()
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        self._outboxes: dict[int, queue.SimpleQueue[Any]] = {rank: queue.SimpleQueue() for rank in others}
+        #: The threads that send to each other worker, and receive from it.
+        self._threads = {
+            rank: [threading.Thread(target=f, args=(rank,), daemon=True) for f in (self._deliver_to, self._listen)]
+            for rank in others
+        }
+        for thread in itertools.chain.from_iterable(self._threads.values()):
+            thread.start()
         atexit.register(self.close)
 
     # --- operations on all workers -------------------------------------------------------------------------------------
@@ -233,8 +246,9 @@ class TorchCommunicator(InOrder):
         """Raises an error where the job is aborted, or a worker takes no part in the present operation."""
         if self._reason is not None:
             raise Aborted(self._reason)
+        self._check_fence()
         left = {rank for rank, calls in list(self._left.items()) if calls < self._calls}
-        if lost := left | self._dead:
+        if lost := left | self._dead | self._excluded:
             self._failure = WorkerLost(lost, what)
             raise self._failure
 
@@ -255,22 +269,26 @@ class TorchCommunicator(InOrder):
         self.bytes_sent += head.payload_bytes
 
     def _post(self, dest: int, data: np.ndarray) -> None:
+        if dest not in self.alive():
+            raise WorkerLost([dest], "send")
         if dest == self.rank:
             self._deliver(data)
             return
-        if dest not in self.alive():
-            raise WorkerLost([dest], "send")
-        self._announce(dest, len(data))
-        try:
-            distributed.send(torch.from_numpy(data), self._world[dest], self._messages)
-        except RuntimeError as error:
-            raise WorkerLost([dest], "send") from error
+        self._outboxes[dest].put([torch.tensor([len(data), self._calls]), torch.from_numpy(data)])
 
-    def _announce(self, dest: int, length: int) -> None:
+    def _announce(self, dest: int, notice: int, detail: int | None = None) -> None:
+        self._outboxes[dest].put([torch.tensor([notice, self._calls if detail is None else detail])])
+
+    def _deliver_to(self, dest: int) -> None:
+        """Sends what is in the outbox of a worker, one after the other: gloo waits until it is received, also by a stopped process."""
         try:
-            distributed.send(torch.tensor([length, self._calls]), self._world[dest], self._messages)
-        except RuntimeError as error:
-            raise WorkerLost([dest], "send") from error
+            while (message := self._outboxes[dest].get()) is not None:
+                for tensor in message:
+                    distributed.send(tensor, self._world[dest], self._messages)
+        except RuntimeError:  # the connection is closed
+            with self._changed:
+                self._dead.add(dest)
+                self._changed.notify_all()
 
     def _listen(self, source: int) -> None:
         """Receives the messages of one worker, until it leaves or dies."""
@@ -279,6 +297,9 @@ class TorchCommunicator(InOrder):
             while True:
                 distributed.recv(length, self._world[source], self._messages)
                 count, calls = length.tolist()
+                if count == _EXCLUDED:
+                    self._note_excluded(calls)
+                    continue
                 if not HEADER_BYTES <= count < _LONGEST:
                     break
                 data = np.empty(count, np.uint8)
@@ -327,10 +348,12 @@ class TorchCommunicator(InOrder):
                     found.append(message)
                     del waiting[at]
                     return True
-            return self._reason is not None or (source is not None and source in self._gone())
+            is_over = self._reason is not None or self.rank in self._excluded
+            return is_over or (source is not None and source in self._gone())
 
         with self._changed:
             self._changed.wait_for(is_over, max(0.0, end - time.monotonic()))
+            self._check_fence()
             if found:
                 return found[0]
             if self._reason is not None:
@@ -342,11 +365,36 @@ class TorchCommunicator(InOrder):
     # --- membership ----------------------------------------------------------------------------------------------------
 
     def _gone(self) -> set[int]:
-        return {*self._dead, *self._left}
+        return {*self._dead, *self._left, *self._excluded}
 
     def alive(self) -> frozenset[int]:
         """See `Communicator.alive`."""
-        return frozenset(range(self.size)) - self._dead - set(self._left)
+        self._check_fence()
+        return frozenset(range(self.size)) - self._gone()
+
+    @property
+    def has_excluded(self) -> bool:
+        """Whether a worker, which may be this one, was excluded."""
+        return bool(self._excluded)
+
+    def _check_fence(self) -> None:
+        if self.rank in self._excluded:
+            raise Excluded(self.rank, self.generation)
+
+    def exclude(self, rank: int) -> None:
+        """See `Communicator.exclude`."""
+        self._check_fence()
+        if rank in self._gone():
+            return
+        self._note_excluded(rank)
+        for dest in set(range(self.size)) - self._dead - set(self._left) - {self.rank}:
+            with self._sending[dest]:
+                self._announce(dest, _EXCLUDED, rank)
+
+    def _note_excluded(self, rank: int) -> None:
+        with self._changed:
+            self._excluded.add(rank)
+            self._changed.notify_all()
 
     def reform(self, *, timeout: float | None = None) -> NoReturn:
         """Raises `NotSupported`: a group of torch cannot change its members."""
@@ -365,8 +413,9 @@ class TorchCommunicator(InOrder):
         """
         self.leave()
         wait = Backoff(self.timeout)
-        for listener in self._listeners:
-            listener.join(wait.remaining())
+        for rank, threads in self._threads.items():
+            for thread in threads if rank not in self._excluded and self.rank not in self._excluded else ():
+                thread.join(wait.remaining())
 
     def abort(self, reason: str) -> NoReturn:
         """See `Communicator.abort`. The other workers are told that the job ends, but not the reason."""
@@ -376,9 +425,10 @@ class TorchCommunicator(InOrder):
 
     def _tell_all(self, notice: int) -> None:
         if self.rank not in self._left:
-            for dest in set(range(self.size)) - self._dead - {self.rank}:
-                with contextlib.suppress(WorkerLost), self._sending[dest]:
+            for dest in set(range(self.size)) - self._dead - self._excluded - {self.rank}:
+                with self._sending[dest]:
                     self._announce(dest, notice)
+                    self._outboxes[dest].put(None)
             self._left[self.rank] = self._calls
 
 
@@ -440,5 +490,6 @@ def run(
     if starts:
         made.close()
         _made.clear()
-        distributed.destroy_process_group()
+        if not made.has_excluded:  # a group with a stopped process cannot be destroyed
+            distributed.destroy_process_group()
     return results

@@ -1,0 +1,101 @@
+"""The identity of a training: workers that end one early wait for the others before the next, and are not served by the former.
+
+Every worker counts the wrappers that it makes on its communicator, and how often each of them has joined, so that all workers give the
+same training the same identity as long as they make the same wrappers in the same order.
+"""
+
+import dataclasses
+from collections import deque
+from collections.abc import Callable
+from typing import Literal, Self, TypeAlias
+
+from oxigrad.distributed.errors import Refused
+
+__all__ = ["Admission", "Training", "Trainings", "admission", "ended"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+_BITS = 32
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Training:
+    """The identity of a training: the number of the wrapper among those of its communicator, and of the time that it has joined.
+
+    Later trainings compare greater. (0, 0) is that of a worker which does not know it: one that came after the start.
+
+    >>> Training(1, 2) < Training(2, 1), Training.of_code(Training(2, 1).code)
+    (True, Training(number=2, session=1))
+    """
+
+    number: int = 0
+    session: int = 0
+
+    @property
+    def code(self) -> int:
+        """The identity as an integer of 64 bits, in the same order."""
+        return self.number << _BITS | self.session
+
+    @classmethod
+    def of_code(cls, code: int) -> Self:
+        """The identity of a code."""
+        return cls(code >> _BITS, code & ((1 << _BITS) - 1))
+
+    def __str__(self) -> str:
+        return f"training {self.number}" + (f", session {self.session}" if self.session > 1 else "")
+
+
+class Trainings:
+    """The count of the wrappers that a worker has made on its communicator; unknown on one that came after the start.
+
+    >>> trainings = Trainings()
+    >>> trainings.made(), trainings.made()
+    (1, 2)
+    """
+
+    def __init__(self, is_known: bool = True) -> None:
+        self.count: int | None = 0 if is_known else None
+        #: The digests of messages of the last trainings that this worker has left: late answers.
+        self.left: deque[bytes] = deque(maxlen=64)
+        #: Ends what serves the present training in this process.
+        self.stop: Callable[[], None] | None = None
+
+    def made(self) -> int | None:
+        """The number of a wrapper that is made now; None where the other workers know it."""
+        if self.count is not None:
+            self.count += 1
+        return self.count
+
+    def adopt(self, training: Training) -> None:
+        """Takes the count of a worker that knows it, in a training that both take part in."""
+        if self.count is None:
+            self.count = training.number
+
+
+Admission: TypeAlias = Literal["serve", "tell", "later", "over"]
+"""The outcome for a worker that asks to join: it is served, told the identity, asks again later, or is refused."""
+
+
+def ended(rank: int, asked: Training, own: Training) -> Refused:
+    """The error of a worker that asks to join a training which has ended."""
+    text = f"rank {rank} joins {asked}, which has ended: {own} has begun"
+    return Refused("training", f"{text}; make the same wrappers in the same order on every worker")
+
+
+def admission(own: Training, asked: Training) -> Admission:
+    """The decision of the coordinator of the training ``own`` on a worker that asks to join the training ``asked``.
+
+    >>> [
+    ...     admission(Training(2, 1), asked)
+    ...     for asked in (Training(2, 1), Training(), Training(3, 1), Training(1, 1))
+    ... ]
+    ['serve', 'tell', 'later', 'over']
+    """
+    if asked == own:
+        return "serve"
+    if asked == Training():
+        return "tell"
+    return "later" if asked > own else "over"

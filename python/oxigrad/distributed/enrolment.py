@@ -1,0 +1,118 @@
+"""The part of a wrapper in a training: its identity, and the election of the worker that keeps what all share."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.decisions.training import Admission, Training, Trainings
+from oxigrad.distributed.errors import TimedOut
+
+__all__ = ["Enrolment"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+# Seconds between two requests to join a training that has not begun.
+_PAUSE = 0.02
+
+
+class Enrolment:
+    """The training that a wrapper takes part in; it has no number before `number_now`, or its first `begin`.
+
+    >>> trainings = Trainings()
+    >>> first, second = Enrolment(trainings), Enrolment(trainings)
+    >>> first.number_now(), second.number_now(), second.begin(), first.begin(), first.begin()
+    (None, None, True, True, False)
+    >>> first.end(bytes(8)), first.begin()
+    (None, True)
+    >>> first.training, second.training
+    (Training(number=1, session=2), Training(number=2, session=1))
+    """
+
+    def __init__(self, trainings: Trainings) -> None:
+        self._trainings = trainings
+        self._number: int | None = None
+        self._sessions = 0
+        self._is_open = False
+
+    def number_now(self) -> None:
+        """Numbers the wrapper by the order in which it is made. One that was copied is numbered when it joins."""
+        self._number = self._trainings.made()
+
+    @property
+    def training(self) -> Training:
+        """The identity of the training; (0, 0) where it is not known yet."""
+        return Training() if self._number is None else Training(self._number, self._sessions)
+
+    def begin(self) -> bool:
+        """Whether the worker joins a training that it did not take part in before: the first one, or one after `end`."""
+        if self._is_open:
+            return False
+        if self._number is None:
+            self._number = self._trainings.made()
+        self._is_open = True
+        self._sessions += 1
+        return True
+
+    def end(self, digest: bytes) -> None:
+        """Leaves the training, whose messages have this digest."""
+        self._is_open = False
+        self._trainings.left.append(digest)
+
+    def has_left(self, digest: bytes) -> bool:
+        """Whether a message is a late answer of a training that this worker has left."""
+        return digest in self._trainings.left
+
+    def adopt(self, training: Training) -> None:
+        """Takes the identity that the other workers know."""
+        self._number, self._sessions = training.number, training.session
+        self._trainings.adopt(training)
+
+    def ask(self, ask: Callable[[], tuple[Admission, int] | None], seconds: float) -> None:
+        """Asks to join until ``ask()`` returns None: this worker waits until the others have left a former training.
+
+        ``ask`` returns the decision of the worker that admits, and the code of the training that it serves. Raises `TimedOut`.
+        """
+        end = time.monotonic() + seconds
+        while (answer := ask()) is not None:
+            decision, served = answer[0], Training.of_code(answer[1])
+            if decision == "tell":
+                self.adopt(served)
+            elif time.monotonic() > end:
+                raise TimedOut(f"{served} has not ended within {seconds:g} s: workers still take part in it")
+            else:
+                time.sleep(_PAUSE)
+
+    def end_former(self) -> None:
+        """Ends what serves a former training of this worker, as of a wrapper that it has not left."""
+        stop, self._trainings.stop = self._trainings.stop, None
+        if stop is not None:
+            stop()
+
+    def serve(self, stop: Callable[[], None]) -> None:
+        """Notes what ends that which serves the present training in this process."""
+        self._trainings.stop = stop
+
+    def elected(self, communicator: Communicator, step: int, seconds: float) -> tuple[int, int]:
+        """The rank that keeps what all share, and the number of workers: rank 0 at the start, later that of the latest step.
+
+        In later generations the workers tell each other their steps and trainings. Those that came after the start take the training
+        of the others; those that are in a later one wait for the next time that all tell each other.
+        """
+        if communicator.generation == 0:
+            return 0, communicator.size
+        while True:
+            rows = communicator.all_gather_v(np.array([step, self.training.code]), timeout=seconds)
+            told = [(int(row[0]), Training.of_code(int(row[1]))) for row in rows]
+            present = min((training for _, training in told if training.number), default=Training(1, 1))
+            if self.training == Training():
+                self.adopt(present)
+            if self.training <= present:
+                members = {
+                    rank: each for rank, (each, training) in enumerate(told) if training in (present, Training())
+                }
+                return max(members, key=lambda rank: (members[rank], -rank)), len(members)
