@@ -1,5 +1,6 @@
 //! The functions over lanes against numbers known to more digits than `f64` has, and at their limits.
 
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 use std::hint::black_box;
 
 use oxigrad_core::op::{Attribute, Elementwise, Op};
@@ -79,7 +80,11 @@ fn functions_have_the_limits_of_the_standard() {
         ("erfc", inf, 0.0), ("erfc", -inf, 2.0), ("erfinv", 1.0, inf), ("erfinv", -1.0, -inf), ("erfinv", -0.0, -0.0),
         ("erfinv", 1.5, f64::NAN), ("gamma", 5.0, 24.0), ("gammaln", 1.0, 0.0), ("gammaln", -1.0, inf),
         ("gammaln", inf, inf), ("digamma", 0.0, -inf), ("digamma", -2.0, f64::NAN), ("digamma", inf, inf),
-        ("asin", 1.5, f64::NAN), ("acosh", 0.5, f64::NAN), ("atanh", 1.0, inf), ("log2", 8.0, 3.0), ("log10", 1e3, 3.0),
+        ("asin", 1.5, f64::NAN), ("asin", -0.0, -0.0), ("asin", 5e-324, 5e-324), ("asin", -1.0, -FRAC_PI_2), ("asin", inf, f64::NAN),
+        ("acos", 1.0, 0.0), ("acos", -1.0, PI), ("acos", -0.0, FRAC_PI_2), ("acos", -1.5, f64::NAN), ("acos", -inf, f64::NAN),
+        ("atan", inf, FRAC_PI_2), ("atan", -inf, -FRAC_PI_2), ("atan", -0.0, -0.0), ("atan", 5e-324, 5e-324), ("atan", 1.0, FRAC_PI_4),
+        ("erf", 5e-324, 5e-324), ("erf", 6.5, 1.0), ("erf", -1e300, -1.0), ("erfc", 1e300, 0.0), ("erfc", -1e300, 2.0), ("erfc", 0.0, 1.0),
+        ("acosh", 0.5, f64::NAN), ("atanh", 1.0, inf), ("log2", 8.0, 3.0), ("log10", 1e3, 3.0),
         ("log2", 5e-324, -1074.0), ("log2", 0.0, -inf), ("log2", inf, inf), ("log2", -1.0, f64::NAN), ("log2", 1.0, 0.0),
         ("log10", 1e22, 22.0), ("log10", -0.0, -inf), ("log10", inf, inf), ("log10", -inf, f64::NAN),
         ("sinh", inf, inf), ("sinh", -inf, -inf), ("sinh", -0.0, -0.0), ("sinh", 5e-324, 5e-324), ("sinh", -711.0, -inf),
@@ -188,7 +193,13 @@ fn functions_of_two_numbers_have_their_limits() {
     let cases = [
         ("floor_divide", 7.0, 2.0, 3.0), ("floor_divide", -7.0, 2.0, -4.0), ("floor_divide", 0.5, -1.0, -1.0),
         ("floor_divide", 1.0, 0.1, 9.0), ("floor_divide", 1.0, 0.0, inf), ("floor_divide", -0.0, 1.0, -0.0),
-        ("hypot", 3.0, 4.0, 5.0), ("hypot", 1e300, 0.0, 1e300), ("hypot", inf, nan, inf),
+        ("hypot", 3.0, 4.0, 5.0), ("hypot", 1e300, 0.0, 1e300), ("hypot", inf, nan, inf), ("hypot", nan, -inf, inf), ("hypot", nan, 1.0, nan), ("hypot", 1.0, nan, nan), ("hypot", 0.0, -0.0, 0.0),
+        ("atan2", 0.0, 0.0, 0.0), ("atan2", -0.0, 0.0, -0.0), ("atan2", 0.0, -0.0, PI), ("atan2", -0.0, -0.0, -PI), ("atan2", -0.0, -1.0, -PI),
+        ("atan2", 1.0, -0.0, FRAC_PI_2), ("atan2", inf, inf, FRAC_PI_4), ("atan2", -inf, -inf, -3.0 * FRAC_PI_4), ("atan2", inf, -1.0, FRAC_PI_2),
+        ("atan2", 1.0, inf, 0.0), ("atan2", -1.0, inf, -0.0), ("atan2", 1.0, -inf, PI), ("atan2", nan, 1.0, nan), ("atan2", inf, nan, nan),
+        ("atan2", 5e-324, 1.0, 5e-324), ("atan2", 5e-324, -1.0, PI), ("atan2", f64::MAX, 5e-324, FRAC_PI_2),
+        ("logaddexp", nan, -inf, nan), ("logaddexp", 1.0, nan, nan), ("logaddexp", -1e300, -1e300, -1e300), ("logaddexp2", 3.0, 3.0, 4.0),
+        ("logaddexp2", -1075.0, -1075.0, -1074.0), ("logaddexp2", 0.0, -inf, 0.0), ("logaddexp2", -1.0, -1.0, 0.0),
         ("logaddexp", -inf, -inf, -inf), ("logaddexp", inf, -inf, inf), ("logaddexp", 1e300, 0.0, 1e300),
         ("polygamma", 0.0, inf, inf), ("polygamma", 0.5, 1.0, nan), ("polygamma", -1.0, 1.0, nan), ("polygamma", 1.0, nan, nan),
         ("jn", 0.0, 0.0, 1.0), ("jn", 0.5, 1.0, nan), ("yn", 0.0, 0.0, -inf), ("iv", 0.0, 0.0, 1.0), ("iv", 1.0, 1e4, inf),

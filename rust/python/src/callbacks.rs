@@ -126,6 +126,8 @@ callbacks! {
     pulled;
     /// `(tape, number, name, variable)`: raises `NonFiniteError` where the value of a new entry is NaN.
     recorded;
+    /// `(holder)`: raises `StateError` where the thread that holds a lock waits for this one.
+    refuse_deadlock;
     /// `(x, digits)`: `round(x, digits)`.
     rounded;
     /// `(shape)`: the number of elements.

@@ -19,11 +19,11 @@ fn any_arguments(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 }
 
 macro_rules! exceptions {
-    ($($variant:ident $class:ident $base:ident;)*) => {
+    ($($variant:ident $class:ident $base:ident $doc:literal;)*) => {
         mod class {
             #![allow(missing_docs, reason = "the macro of pyo3 writes them")]
             use super::*;
-            $(pyo3::create_exception!(oxigrad, $class, $base);)*
+            $(pyo3::create_exception!(oxigrad, $class, $base, $doc);)*
         }
 
         /// Adds every exception class to the module.
@@ -53,25 +53,40 @@ fn register_panics(module: &Bound<'_, PyModule>) -> PyResult<()> {
     class.setattr("__qualname__", "InternalError")?;
     class.setattr("__module__", "oxigrad")?;
     class.setattr("__signature__", any_arguments(py)?)?;
-    class.setattr("__doc__", "An internal error of oxigrad: please report it.")?;
+    class.setattr(
+        "__doc__",
+        "An internal error of oxigrad: no input should cause it. Please report it, with the program and the message.",
+    )?;
     module.add("InternalError", class)
 }
 
 pub use class::DtypeError;
 
 exceptions! {
-    KeyPath KeyPathError PyLookupError;
-    Structure StructureError PyValueError;
-    Shape ShapeError PyValueError;
-    Dtype DtypeError PyTypeError;
-    Alias AliasError PyValueError;
-    Memory ArrayMemoryError PyValueError;
-    Rule RuleError PyTypeError;
-    TapeEnded TapeEndedError PyRuntimeError;
-    TapeThread TapeThreadError PyRuntimeError;
-    Derivative DerivativeError PyTypeError;
-    NonFinite NonFiniteError PyArithmeticError;
-    State StateError PyValueError;
+    KeyPath KeyPathError PyLookupError
+        "A key path names nothing in this tree, or cannot be parsed. `oxigrad.tree.key_paths(tree)` lists the paths that there are.";
+    Structure StructureError PyValueError
+        "Trees differ in structure, or a model cannot be used as it is: it has no parameters, a cycle, or a container that cannot be changed.\n\nGive gradients and states the structure of the model; take the tree that `update` returns where a container is immutable.";
+    Shape ShapeError PyValueError
+        "An array has another shape than the one that is expected; the message names the place and both shapes.";
+    Dtype DtypeError PyTypeError
+        "An array has another dtype than the one that is expected, or one that cannot be differentiated or updated.\n\nConvert it, as by `xp.astype`: parameters and what is differentiated are of floating-point dtype.";
+    Alias AliasError PyValueError
+        "Different arrays of one step share memory, and one of them would be written.\n\nGive each parameter an array of its own, or the very same array at both places, which is then one parameter.";
+    Memory ArrayMemoryError PyValueError
+        "The memory of an array cannot be used: it is read-only, not in the place that is expected, or has changed since a view of it was taken.\n\nPass a copy, or take the view after the change.";
+    Rule RuleError PyTypeError
+        "An update rule or a derivative rule is invalid, or a method does not apply to this optimizer. The message says what to call or write instead.";
+    TapeEnded TapeEndedError PyRuntimeError
+        "A variable is used after its tape has ended, as one that a differentiated function has stored, or a tape after its release.\n\nReturn values from the function, by `has_aux` those that are not differentiated; `oxigrad.stop_gradient` gives the plain value.";
+    TapeThread TapeThreadError PyRuntimeError
+        "A variable is used on another thread than that of its tape. Open a tape, or call the transform, on each thread.";
+    Derivative DerivativeError PyTypeError
+        "A derivative is asked for that does not exist, or that oxigrad does not have.\n\nUse another function, `oxigrad.stop_gradient` on the argument, or a rule of your own by `oxigrad.define_vjp`.";
+    NonFinite NonFiniteError PyArithmeticError
+        "A value, a gradient or a derivative has infinities or NaN, where the caller has asked for an error: `nonfinite=\"raise\"`, or `oxigrad.debug_nans`.\n\nThe parameters are unchanged: the step may be left out, or repeated with another batch or learning rate.";
+    State StateError PyValueError
+        "A saved state is damaged, or does not match the optimizer that loads it. Nothing is changed.\n\nLoad it into an optimizer of the same configuration (`from_config`), or by `strict=False` what matches.";
 }
 
 /// The core's results as Python's.

@@ -10,10 +10,10 @@
 
 use super::exponential::{exp as wide_exp, exp_parts};
 use super::lane::{Binary, Lane, Unary, Wide};
-use super::parts::{LN2_HIGH, LN2_LOW, clamp, log_limits, log_parts, polynomial, power_of_two, with_sign_of};
+use super::parts::{clamp, polynomial, power_of_two, with_sign_of};
 pub use super::whole::{round, trunc};
-use super::{hyperbolic, power, trigonometric, whole};
-use crate::special::{bessel, elementary, error_function, gamma as of_gamma, incomplete};
+use super::{angle, error_function, hyperbolic, logarithm, power, trigonometric, whole};
+use crate::special::{bessel, error_function as inverse_error, gamma as of_gamma, incomplete};
 
 /// The larger; NaN where either is NaN.
 #[inline(always)]
@@ -49,28 +49,10 @@ macro_rules! by_element {
 
 // Functions without a vector form: the scalar function, element by element.
 by_element! {
-    /// Angle of the point (b, a).
-    atan2(a b) = f64::atan2;
-    /// Distance of the point (a, b) from the origin.
-    hypot(a b) = f64::hypot;
-    /// log(exp(a) + exp(b)), which does not overflow.
-    logaddexp(a b) = elementary::logaddexp;
-    /// log2(2^a + 2^b), which does not overflow.
-    logaddexp2(a b) = elementary::logaddexp2;
-    /// Inverse sine.
-    asin(a) = f64::asin;
-    /// Inverse cosine.
-    acos(a) = f64::acos;
-    /// Inverse tangent.
-    atan(a) = f64::atan;
-    /// Error function.
-    erf(a) = libm::erf;
-    /// One minus the error function, accurate where that is small.
-    erfc(a) = libm::erfc;
     /// The inverse of the error function.
-    erfinv(a) = error_function::erfinv;
+    erfinv(a) = inverse_error::erfinv;
     /// The inverse of `erfc`.
-    erfcinv(a) = error_function::erfcinv;
+    erfcinv(a) = inverse_error::erfcinv;
     /// Beta function.
     beta(a b) = of_gamma::beta;
     /// Logarithm of the absolute value of the beta function.
@@ -123,9 +105,9 @@ computed_wide! {
     /// e to the power `a`, minus one: accurate near zero.
     expm1 = wide_expm1;
     /// Natural logarithm.
-    log = wide_log;
+    log = logarithm::log;
     /// Natural logarithm of one plus `a`: accurate near zero.
-    log1p = wide_log1p;
+    log1p = logarithm::log1p;
     /// Sine of an angle in radians.
     sin = trigonometric::sin;
     /// Cosine of an angle in radians.
@@ -144,6 +126,16 @@ computed_wide! {
     acosh = hyperbolic::acosh;
     /// Inverse hyperbolic tangent.
     atanh = hyperbolic::atanh;
+    /// Inverse sine.
+    asin = angle::asin;
+    /// Inverse cosine.
+    acos = angle::acos;
+    /// Inverse tangent.
+    atan = angle::atan;
+    /// Error function.
+    erf = error_function::erf;
+    /// One minus the error function, accurate where that is small.
+    erfc = error_function::erfc;
     /// Logarithm to base 2.
     log2 = power::log2;
     /// Logarithm to base 10.
@@ -173,6 +165,14 @@ macro_rules! computed_wide_pair {
 computed_wide_pair! {
     /// `a` to the power `b`; to the power 1 and 2 exactly `a` and `a * a`, which kernels rely on.
     pow = power::pow;
+    /// Angle of the point (b, a).
+    atan2 = angle::atan2;
+    /// Distance of the point (a, b) from the origin.
+    hypot = angle::hypot;
+    /// log(exp(a) + exp(b)), which does not overflow.
+    logaddexp = logarithm::logaddexp;
+    /// log2(2^a + 2^b), which does not overflow.
+    logaddexp2 = logarithm::logaddexp2;
     /// Remainder of the floored quotient: it has the sign of `b`.
     remainder = whole::remainder;
     /// The floored quotient.
@@ -186,48 +186,6 @@ fn wide_expm1<W: Wide>(x: W) -> W {
     let scale = power_of_two(k.sub(W::one()));
     let half = scale.mul_add(rest, scale.mul_add(r, scale.sub(W::splat(0.5))));
     W::select(x.abs().lt(W::splat(1e-17)), x, half.add(half))
-}
-
-/// k ln 2 + log(1 + f) + c, where `c` is small.
-#[inline(always)]
-fn log_sum<W: Wide>(k: W, f: W, c: W) -> W {
-    let s = f.div(f.add(W::splat(2.0)));
-    let z = s.mul(s);
-    let r = polynomial(
-        z,
-        [
-            6.666_666_666_666_735_130e-1,
-            3.999_999_999_940_941_908e-1,
-            2.857_142_874_366_239_149e-1,
-            2.222_219_843_214_978_396e-1,
-            1.818_357_216_161_805_012e-1,
-            1.531_383_769_920_937_332e-1,
-            1.479_819_860_511_658_591e-1,
-        ],
-    );
-    let half_square = f.mul(f).mul(W::splat(0.5));
-    let tail = s.mul(z.mul_add(r, half_square)).add(k.mul_add(W::splat(LN2_LOW), c));
-    k.mul_add(W::splat(LN2_HIGH), f.sub(half_square.sub(tail)))
-}
-
-#[inline(always)]
-fn wide_log<W: Wide>(x: W) -> W {
-    let tiny = x.lt(W::splat(f64::MIN_POSITIVE));
-    let (k, f) = log_parts(W::select(tiny, x.mul(W::splat(18_014_398_509_481_984.0)), x));
-    let k = W::select(tiny, k.sub(W::splat(54.0)), k);
-    log_limits(x, log_sum(k, f, W::zero()))
-}
-
-#[inline(always)]
-fn wide_log1p<W: Wide>(x: W) -> W {
-    let u = x.add(W::one());
-    let (k, f) = log_parts(u);
-    // The rounding error of the sum.
-    let lost = W::select(x.lt(W::one()), x.sub(u.sub(W::one())), W::one().sub(u.sub(x)));
-    let near = k.eq(W::zero());
-    let f = W::select(near, x, f);
-    let log = log_sum(k, f, W::select(near, W::zero(), lost.div(u)));
-    W::select(x.abs().lt(W::splat(1e-17)), x, log_limits(u, log))
 }
 
 #[inline(always)]

@@ -70,6 +70,35 @@ impl<W: Wide> Pair<W> {
         Self { high, low: rest.div(high.add(high)) }
     }
 
+    /// The sum of any two, to all bits.
+    #[inline(always)]
+    pub fn plus(self, other: Self) -> Self {
+        let (high, low) = (Self::sum_of_any(self.high, other.high), Self::sum_of_any(self.low, other.low));
+        let high = Self::sum(high.high, high.low.add(low.high));
+        Self::sum(high.high, high.low.add(low.low))
+    }
+
+    /// The product to all bits.
+    #[inline(always)]
+    pub fn times(self, other: Self) -> Self {
+        let high = Self::product(self.high, other.high);
+        let low = self.high.mul(other.low).add(self.low.mul(other.high));
+        Self::sum(high.high, high.low.add(low))
+    }
+
+    /// The quotient to all bits.
+    #[inline(always)]
+    pub fn over(self, other: Self) -> Self {
+        let times = |x: W| other.times(Self { high: x, low: W::zero() });
+        let less = |a: Self, b: Self| a.plus(Self { high: b.high.neg(), low: b.low.neg() });
+        let first = self.high.div(other.high);
+        let rest = less(self, times(first));
+        let second = rest.high.div(other.high);
+        let last = less(rest, times(second)).high.div(other.high);
+        let quotient = Self::sum(first, second);
+        Self::sum(quotient.high, quotient.low.add(last))
+    }
+
     #[inline(always)]
     pub fn twice(self) -> Self {
         Self { high: self.high.add(self.high), low: self.low.add(self.low) }

@@ -16,7 +16,7 @@ pub const LN_2: Double = Double { hi: std::f64::consts::LN_2, lo: 2.319_046_813_
 pub const PI: Double = Double { hi: std::f64::consts::PI, lo: 1.224_646_799_147_353_2e-16 };
 
 /// The reciprocals of the odd numbers.
-const ODD: [Double; 22] = {
+pub const ODD: [Double; 22] = {
     let mut found = [Double { hi: 1.0, lo: 0.0 }; 22];
     let (mut k, mut odd) = (0, 1.0);
     while k < found.len() {
@@ -28,7 +28,7 @@ const ODD: [Double; 22] = {
 };
 
 /// The reciprocals of the factorials of 1, 2, ...; lower halves only where a polynomial reads them.
-const FACTORIALS: [Double; 15] = {
+pub const FACTORIALS: [Double; 15] = {
     let mut found = [Double { hi: 1.0, lo: 0.0 }; 15];
     let (mut at, mut factorial, mut k) = (0, 1.0, 1.0);
     while at < found.len() {
@@ -104,11 +104,6 @@ impl Double {
         LN_2 * f64::from(exponent).into() + ((mantissa - 1.0.into()) / (mantissa + 1.0.into())).twice_atanh()
     }
 
-    /// The logarithm of `1 + self`, for `self` from 0 to 1.
-    pub fn ln_1p(self) -> Self {
-        if self.hi < 0.4 { (self / (self + 2.0.into())).twice_atanh() } else { (self + 1.0.into()).ln() }
-    }
-
     /// `2 atanh(self)`, for at most 0.1716.
     fn twice_atanh(self) -> Self {
         let square = self.square();
@@ -130,11 +125,6 @@ impl Double {
             less_one = less_one * (less_one + 2.0.into());
         }
         (less_one + 1.0.into()).scaled(libm::ldexp(1.0, exponent as i32))
-    }
-
-    /// 2 to the power `self`, where it is a normal number.
-    pub fn exp2(self) -> Self {
-        (self * LN_2).exp()
     }
 
     /// The sine and the cosine of pi times a number of at most one half.

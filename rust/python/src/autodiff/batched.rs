@@ -50,3 +50,8 @@ pub fn batched<'py>(
     }
     callbacks(py)?.batched.bind(py).call1((op.name(), PyTuple::new(py, args)?, named)).map(Some)
 }
+
+/// Whether a value is batched by a `vmap` inside of the transform with this serial number.
+pub fn is_above(value: &Object<'_>, serial: u64) -> bool {
+    value.cast::<BatchLevel>().is_ok_and(|batched| batched.get().level > serial)
+}

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
 
 use crate::arrays::value::Value;
+use crate::autodiff::batched::is_above;
 use crate::autodiff::tape::Tape;
 use crate::autodiff::variable::{Variable, plain};
 use crate::callbacks::callbacks;
@@ -134,6 +135,13 @@ fn rebind(slf: &Bound<'_, Variable>, after: &Bound<'_, PyAny>) -> PyResult<()> {
             return Err(to_python(&Error::Derivative(format!(
                 "variable {name} belongs to an outer function, and what is assigned to it to an inner one, whose \
                  derivative would be lost: make a new array in the inner function"
+            ))));
+        }
+        _ if is_above(after, tape.get().serial) => {
+            let name = this.name();
+            return Err(to_python(&Error::Derivative(format!(
+                "variable {name} belongs to an outer function, and what is assigned to it differs between the examples of an \
+                 inner vmap: make a new array in the inner function"
             ))));
         }
         _ => Tape::constant(tape, after)?,

@@ -16,6 +16,7 @@ use crate::arrays::array_pool;
 use crate::arrays::elementwise::{add_to, compute};
 use crate::arrays::reduce::sum_to;
 use crate::arrays::value::Value;
+use crate::autodiff::batched::is_above;
 use crate::autodiff::evaluate::by_operator;
 use crate::autodiff::fusion::{Cotangent, Fusion, NumpyArrays, known};
 use crate::autodiff::record::{innermost, record};
@@ -319,7 +320,7 @@ impl<'py> PythonHost<'py> {
 
 /// Lifts plain arrays among the arguments of a Python rule to constants of the tape that its variables are on:
 /// operators of some array libraries raise an error where they should return `NotImplemented` for a variable on their
-/// right.
+/// right. Values of a `vmap` inside of that tape stay what they are.
 fn lift(args: &mut [Bound<'_, PyAny>], sources: &[Source]) -> PyResult<()> {
     let mut variable = innermost(args).cloned();
     let is_read = |source: &Source| matches!(source, Source::Cotangent | Source::Result | Source::Arg(_));
@@ -359,7 +360,7 @@ fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Bound<'py, PyAny>) -> PyResult<Bou
         }
         return arg.get_type().call1((copy,));
     }
-    if arg.is_exact_instance_of::<Variable>() || !is_inexact(arg)? {
+    if arg.is_exact_instance_of::<Variable>() || is_above(arg, tape.get().serial) || !is_inexact(arg)? {
         return Ok(arg.clone());
     }
     Tape::lift(tape, arg)

@@ -1,14 +1,20 @@
-//! The lock of an optimizer, held by one thread at a time. A thread that takes it again gets an error, not a deadlock.
+//! The lock of an optimizer, held by one thread at a time. A thread that takes it again, or whose end
+//! the holding thread waits for, gets an error, not a deadlock.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use oxigrad_core::error::Error;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
+use crate::callbacks::callbacks;
 use crate::error::to_python;
 use crate::threads::process;
+
+/// Seconds after which a thread that waits for the lock looks whether its holder waits for this thread.
+const PATIENCE: f64 = 0.2;
 
 /// The use that the holding thread makes of the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,6 +54,8 @@ pub struct Lock {
     /// A Python lock: waiting for it lets interrupts through and other threads run.
     inner: Mutex<(Py<PyAny>, u32)>,
     used: AtomicU8,
+    /// The identifier of the thread that has it, as `threading.get_ident` gives it; 0 where that is not known.
+    holder: AtomicU64,
 }
 
 impl Lock {
@@ -77,7 +85,10 @@ impl Lock {
     /// Takes the lock; returns the use that the same thread made of it before.
     fn take(&self, py: Python<'_>, wanted: Use) -> PyResult<Use> {
         let inner = self.inner(py)?;
-        inner.call_method0(intern!(py, "acquire"))?;
+        if !inner.call_method1(intern!(py, "acquire"), (false,))?.is_truthy()? {
+            self.wait(&inner)?;
+        }
+        self.holder.store(own_identifier(py)?, Ordering::Relaxed);
         let used = self.used();
         if used.allows(wanted) {
             self.used.store(wanted as u8, Ordering::Relaxed);
@@ -91,12 +102,32 @@ impl Lock {
         ))))
     }
 
+    /// Waits for the lock; `StateError` where its holder waits for this thread, so that neither would go on.
+    fn wait(&self, inner: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = inner.py();
+        while !inner.call_method1(intern!(py, "acquire"), (true, PATIENCE))?.is_truthy()? {
+            let holder = self.holder.load(Ordering::Relaxed);
+            let Err(error) = callbacks(py)?.refuse_deadlock.call1(py, (holder,)) else { continue };
+            // The holder may have given the lock back before it waited for this thread.
+            if inner.call_method1(intern!(py, "acquire"), (false,))?.is_truthy()? {
+                break;
+            }
+            if self.holder.load(Ordering::Relaxed) == holder {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     fn give_back(&self, py: Python<'_>, used: Use) -> PyResult<()> {
         let (lock, of) = {
             let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             (inner.0.clone_ref(py), inner.1)
         };
         self.used.store(used as u8, Ordering::Relaxed);
+        if used == Use::Nothing {
+            self.holder.store(0, Ordering::Relaxed);
+        }
         if of != process() {
             return Ok(()); // Its holder forked meanwhile: no thread of this process waits for it.
         }
@@ -108,12 +139,17 @@ fn reentrant(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     py.import(intern!(py, "threading"))?.call_method0(intern!(py, "RLock"))
 }
 
+fn own_identifier(py: Python<'_>) -> PyResult<u64> {
+    static GET_IDENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    GET_IDENT.import(py, "threading", "get_ident")?.call0()?.extract()
+}
+
 #[pymethods]
 impl Lock {
     #[new]
     fn new(py: Python<'_>) -> PyResult<Self> {
         let inner = Mutex::new((reentrant(py)?.unbind(), process()));
-        Ok(Self { inner, used: AtomicU8::new(Use::Nothing as u8) })
+        Ok(Self { inner, used: AtomicU8::new(Use::Nothing as u8), holder: AtomicU64::new(0) })
     }
 
     /// The lock for a step.
