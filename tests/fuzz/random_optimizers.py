@@ -13,8 +13,6 @@ STEPS = 5
 
 # Deliberate differences and errors of other libraries, which no configuration here has; listed in docs/optimizers.md.
 DELIBERATE = {
-    "keras: rate before momentum": "Keras' SGD and RMSprop apply the learning rate before the momentum, ours after it",
-    "optax: rate before momentum": "optax's RMSprop applies the learning rate before the momentum, ours after it",
     "optax: schedule-free schedules": "optax weights a schedule-free step by the learning rate of the next step",
     "optax: Adafactor's weight decay": "optax does not multiply Adafactor's weight decay by the learning rate",
     "keras: decay before the step": "Keras decays the parameter before FTRL and Adafactor look at it, ours after it",
@@ -287,11 +285,10 @@ def o_rmsprop(d: Draw, o: Any) -> Any:
     rho, epsilon, first, momentum = d.uniform(0.3, 0.99), d.epsilon(), d.decay(), d.one_of(None, d.uniform(0.1, 0.99))
     centered, nesterov, inside = d.flag(), d.flag(), d.flag()
     corrected = d.flag()
-    d.constant("optax: rate before momentum", where=momentum is not None)
     made = optim.RMSprop(
         d.rate, rho, epsilon, momentum or 0.0, first,
         centered=centered, nesterov=nesterov, bias_correction=corrected,
-        epsilon_mode="inside" if inside else "outside",
+        epsilon_mode="inside" if inside else "outside", rate_before_momentum=True,
     )  # fmt: skip
     return [made], o.rmsprop(
         d.theirs, rho, epsilon, first, inside, centered, momentum, nesterov, bias_correction=corrected
@@ -457,7 +454,6 @@ def keras_adam(d: Draw) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def k_sgd(d: Draw) -> Any:
     momentum, nesterov = d.one_of(0.0, d.uniform(0.1, 0.99)), d.flag()
-    d.constant("keras: rate before momentum", where=momentum > 0)
     theirs = {"momentum": momentum, "nesterov": nesterov}
     if momentum:
         return optim.SGD(d.rate, momentum, nesterov=nesterov, compat="keras"), theirs
@@ -467,7 +463,6 @@ def k_sgd(d: Draw) -> Any:
 
 def k_rmsprop(d: Draw) -> Any:
     rho, epsilon, momentum, centered = d.uniform(0.3, 0.99), d.epsilon(), d.one_of(0.0, d.uniform(0.1, 0.99)), d.flag()
-    d.constant("keras: rate before momentum", where=momentum > 0)
     made = optim.RMSprop(d.rate, rho, epsilon, momentum, centered=centered, compat="keras")
     return made, {"rho": rho, "epsilon": epsilon, "momentum": momentum, "centered": centered}
 

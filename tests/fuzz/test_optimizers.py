@@ -258,10 +258,6 @@ def test_keras(name: str, keras: Any, seeds: Any) -> None:
 
 RATES = [0.1, 0.2, 0.05, 0.3, 0.1]
 BY_DESIGN_IN_OPTAX: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
-    "optax: rate before momentum": (
-        lambda rate: optim.RMSprop(rate, momentum=0.9, compat="optax"),
-        lambda optax, rate: optax.rmsprop(rate, momentum=0.9),
-    ),
     "optax: schedule-free schedules": (
         lambda rate: optim.ScheduleFreeSGD(rate, compat="optax"),
         lambda optax, rate: optax.contrib.schedule_free_sgd(rate),
@@ -288,17 +284,3 @@ def test_schedules_that_optax_applies_elsewhere(name: str, library: Any, precisi
                 params, model = optax.apply_updates(params, updates), opt.update(model, {"w": g})
             difference = np.max(np.abs(model["w"] - np.asarray(params["w"])))
             assert difference < 1e-12 if is_equal else difference > 1e-4
-
-
-@pytest.mark.parametrize("changes", [False, True])
-def test_keras_applies_the_rate_before_the_momentum(changes: bool, keras: Any) -> None:
-    rates = RATES if changes else [0.1] * STEPS
-    opt = optim.SGD(lambda step: rates[int(step)], 0.9, compat="keras")
-    peer, model = keras.optimizers.SGD(schedule_of_keras(keras, rates), momentum=0.9), {"w": np.ones(3)}
-    variable = keras.Variable(np.ones(3), dtype="float64")
-    for t in range(STEPS):
-        g = np.array([1.0, -2.0, 0.5]) * (t - 1.5)
-        peer.apply([keras.ops.convert_to_tensor(g)], [variable])
-        model = opt.update(model, {"w": g})
-    difference = np.max(np.abs(model["w"] - keras.ops.convert_to_numpy(variable)))
-    assert difference > 1e-4 if changes else difference < 1e-12

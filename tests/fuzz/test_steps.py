@@ -20,6 +20,7 @@ from random_models import Watched, bfloat16, memory, read, torch
 from random_steps import Event, Fault, Gradients, Run, random_gradients
 
 import oxigrad as ox
+from optimizers import by_rules
 from oxigrad import optim, tree
 
 SEEDS = 120
@@ -224,7 +225,7 @@ def follow(run: Run, grads: Gradients) -> None:
         if is_called:
             known = {key: state[key] for key in ("step", "micro", "slots")}
             with suppress(ox.RuleError):  # of rules with other totals
-                expected, _ = opt.apply(run.flat, grads.plain, known)
+                expected, _ = by_rules(opt, run.flat, grads.plain, known)
         run.flat = opt.update(run.flat, grads.plain)
     counts = (opt.step, opt._stepper.micro, opt.skipped, opt.scale)
     if counts != (found := (run.opt.step, run.opt._stepper.micro, run.opt.skipped, run.opt.scale)):

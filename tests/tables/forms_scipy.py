@@ -134,6 +134,12 @@ def _continuous(name: str) -> Form:
         else:
             of_x = lambda stats, x, f: f(stats, x, *shapes, loc, scale)  # noqa: E731
             calls.append(Call("stats", functools.partial(of_x, f=_method(name, function)), (at,)))
+    x = loc + scale * z
+    calls.append(Call("stats", _named(name, "logpdf", "loc", "scale"), (x, *shapes, loc, scale)))
+    calls.append(Call("stats", _named(name, "pdf", "scale"), (scale * z, *shapes, scale)))
+    if name not in cases_stats.ONLY_X:
+        calls.append(Call("stats", _named(name, "logsf", "loc"), (loc + z, *shapes, loc)))
+        calls.append(Call("stats", _named(name, "ppf", "scale", "loc"), (np.array([0.3, 0.6]), *shapes, scale, loc)))
     reason = "cdf, sf and ppf: not by the shape parameters" if name in cases_stats.ONLY_X else ""
     if name in _GAMMA:
         return Form(
@@ -149,6 +155,16 @@ def _counted(name: str) -> Form:
     of_p = lambda stats, p, f: f(stats, k, *fixed, p)  # noqa: E731
     calls = tuple(Call("stats", functools.partial(of_p, f=_method(name, function)), (p,)) for function in functions)
     return Form(f"stats.{name}", calls)
+
+
+def _named(name: str, function: str, *names: str) -> Callable[..., Any]:
+    """A method of arguments of which the last are passed by keyword."""
+
+    def of(stats: Any, *args: Any) -> Any:
+        count = len(args) - len(names)
+        return getattr(getattr(stats, name), function)(*args[:count], **dict(zip(names, args[count:], strict=True)))
+
+    return of
 
 
 def _method(name: str, function: str) -> Callable[..., Any]:

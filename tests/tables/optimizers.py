@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -41,6 +42,7 @@ from oxigrad.optim import (
     Sophia,
     Yogi,
 )
+from oxigrad.stepping import functional, fused
 
 Make = Callable[[], Any]
 
@@ -223,3 +225,9 @@ def run(name: str, model: Any, grads: Any, steps: int = 3) -> tuple[Any, Any]:
     for _ in range(steps):
         model = opt.update(model, grads)
     return model, opt
+
+
+def by_rules(opt: Any, params: Any, grads: Any, state: Any) -> tuple[Any, Any]:
+    """`Optimizer.apply` by rules called on arrays: the formulas, which kernels are compared with."""
+    with mock.patch.object(functional, "run_rules", lambda leaves, _, seed: fused._called(leaves, seed)):
+        return opt.apply(params, grads, state)

@@ -7,7 +7,7 @@ Transforms:
 * `vmap`: a function of one example, applied to a batch; `batching`: the values that it passes, and the batching rules of ops.
 * `debug_nans`: a search for the operation where a NaN first appears.
 * `checkpoint`: gradient checkpointing, which recomputes a function in the backward pass.
-* `custom_rules`: ``custom_vjp`` and ``define_vjp``, functions with a derivative rule stated by their author.
+* `custom_rules`: ``custom_vjp``, ``define_vjp`` and ``define_jvp``, functions with a derivative rule stated by their author.
 * `function_calls`: the tape entries that checkpoints and custom rules record.
 
 Rules:

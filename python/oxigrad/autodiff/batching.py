@@ -21,13 +21,54 @@ from oxigrad._core import BatchLevel, ShapeError, Variable, elementwise_function
 from oxigrad._typing import Array, Axis
 from oxigrad.autodiff.jvp_rules import LINEAR, shifted_axes, shifted_reduction
 from oxigrad.ops import array_methods, linalg, numpy_protocols, primitives
-from oxigrad.ops.backends import device_of, is_array, namespace, standard_namespace
+from oxigrad.ops.backends import (
+    device_of,
+    has_batched,
+    has_variable,
+    is_array,
+    is_of_kind,
+    namespace,
+    standard_namespace,
+)
+from oxigrad.ops.composite import accepts_array_likes
 
 _ELEMENTWISE = {function.__name__ for function in elementwise_functions()}
 
 
 def _refuse(what: str) -> TypeError:
-    return TypeError(f"vmap: {what}: the value differs between the examples of a batch")
+    name = _function_called()
+    return TypeError(f"vmap: {name}{what}: the value differs between the examples of a batch")
+
+
+def _function_called() -> str:
+    """The function of oxigrad that the program called and that reads a batched value, for an error; empty for the program itself."""
+    frame, name = inspect.currentframe(), ""
+    while frame is not None:
+        module, called = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
+        if module.startswith(_OPS) and not called.startswith(("_", "<")) and called not in _INNER:
+            name = f"{called} has no batching rule: "
+        elif name and not module.startswith("oxigrad"):
+            break
+        frame = frame.f_back
+    return name
+
+
+_OPS = ("oxigrad.ops.", "oxigrad.scipy.")
+# Functions of ops that other functions are called by, or through.
+_INNER = {
+    "array",
+    "array_function",
+    "array_ufunc",
+    "called",
+    "computed",
+    "fetched",
+    "function",
+    "record",
+    "to_host",
+    "undifferentiated",
+    "values",
+    "host",
+}
 
 
 class Batched(BatchLevel):
@@ -150,6 +191,12 @@ class Batched(BatchLevel):
             "a batched value does not turn into an array: use functions of xp, and xp.take for a batched index"
         )
 
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return record("floor_divide", [self, other]), record("remainder", [self, other])
+
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return record("floor_divide", [other, self]), record("remainder", [other, self])
+
     def __repr__(self) -> str:
         return f"Batched(shape={self.shape}, dtype={self.dtype}, examples={self.value.shape[0]})"
 
@@ -163,12 +210,23 @@ def _operator(name: str, *, reflected: bool = False) -> Callable[..., Any]:
     return method
 
 
+def _plain_operator(name: str, *, reflected: bool = False) -> Callable[..., Any]:
+    def method(self: Batched, *others: Any) -> Any:
+        return _PLAIN_RULES[name](*([*others, self] if reflected else [self, *others]))
+
+    return method
+
+
 for _own, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "pow"}.items():
     setattr(Batched, f"__{_own}__", _operator(_name))
     setattr(Batched, f"__r{_own}__", _operator(_name, reflected=True))
 for _own, _name in {"mod": "remainder", "floordiv": "floor_divide", "matmul": "matmul"}.items():
     setattr(Batched, f"__{_own}__", _operator(_name))
     setattr(Batched, f"__r{_own}__", _operator(_name, reflected=True))
+for _own, _name in {"and": "and", "or": "or", "xor": "xor", "lshift": "left_shift", "rshift": "right_shift"}.items():
+    setattr(Batched, f"__{_own}__", _plain_operator(f"bitwise_{_name}"))
+    setattr(Batched, f"__r{_own}__", _plain_operator(f"bitwise_{_name}", reflected=True))
+setattr(Batched, "__invert__", _plain_operator("bitwise_invert"))  # noqa: B010
 for _own, _name in {"neg": "negative", "pos": "positive", "abs": "abs"}.items():
     setattr(Batched, f"__{_own}__", _operator(_name))
 for _own, _name in {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}.items():
@@ -231,12 +289,17 @@ def _linear(name: str, values: list[Any], named: dict[str, Any], size: int, leve
         raise TypeError(f"vmap: {name} has no batching rule")
     behind = None if keys else LINEAR[name](values[0], **named)
     if behind is not None:
-        return record(name, [values[0]], behind)
+        return _indexed(name, values[0], behind)
     each = [
-        record(name, [values[0][at, ...]], {key: _example(value, level, at) for key, value in named.items()})
+        _indexed(name, values[0][at, ...], {key: _example(value, level, at) for key, value in named.items()})
         for at in range(size)
     ]
     return xp.stack(each)
+
+
+def _indexed(name: str, x: Array, named: dict[str, Any]) -> Any:
+    """An op of one argument whose attributes may hold the examples of a batch outside of this one."""
+    return record(name, [functools.reduce(primitives.for_examples, named.values(), x)], named)
 
 
 def _has_batched(value: Any, level: int) -> bool:
@@ -368,13 +431,28 @@ def _like(name: str) -> Callable[..., Any]:
     return function
 
 
+def _astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    if _is_smooth(dtype, x) or not isinstance(x, Batched):
+        return primitives.astype(x, dtype, copy=copy, device=device)
+    return Batched(x.level, primitives.astype(x.value, dtype, copy=copy))
+
+
+def _is_smooth(dtype: Any, x: Array) -> bool:
+    return is_of_kind(dtype, ("real floating", "complex floating"), namespace(plain(x)))
+
+
 def _asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
     if not isinstance(x, Batched):
         return inspect.unwrap(xp.asarray)(x, dtype=dtype, device=device, copy=copy)
     return x if dtype is None or dtype == x.dtype else primitives.astype(x, dtype)
 
 
-def _full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def _full_like(
+    x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None, shape: Any = None, **layout: Any
+) -> Any:
+    """As `numpy.full_like`, whose keywords for the layout in memory have no effect here."""
+    if shape is not None:
+        return xp.full(shape, fill_value, dtype=x.dtype if dtype is None else dtype)
     if not isinstance(fill_value, Batched):
         return _like("full_like")(x, fill_value, dtype=dtype, device=device)
     return primitives.astype(primitives.broadcast_to(fill_value, x.shape), x.dtype if dtype is None else dtype)
@@ -390,6 +468,7 @@ _PLAIN_RULES: dict[str, Callable[..., Any]] = {
     },
     "argsort": _argsort,
     "asarray": _asarray,
+    "astype": _astype,
     "full_like": _full_like,
 }
 # Functions and constants of the array library, of which no argument is batched.
@@ -412,6 +491,11 @@ class _Namespace:
     def __init__(self, library: Any) -> None:
         self._library = library
         self.linalg, self.fft, self.special = (_Extension(part) for part in ("linalg", "fft", "special"))
+
+    def asarray(self, x: Any, /, **named: Any) -> Any:
+        """As `xp.asarray`, in the array library where the value has neither variables nor examples of a batch."""
+        is_own = has_variable((x,)) or has_batched((x,))
+        return (_asarray if is_own else self._library.asarray)(x, **named)
 
     def full(self, shape: Any, fill_value: Any, **named: Any) -> Any:
         """As `xp.full`, in the array library where the value is a number."""
@@ -441,9 +525,10 @@ def _undecorated(module: Any, name: str) -> Any:
     """The function of ops, without the decorator that looks it up in the array library."""
     if name not in vars(module):
         raise AttributeError(f"vmap: {name} has no batching rule", name=name)
-    return inspect.unwrap(vars(module)[name])
+    return _of_array_likes(inspect.unwrap(vars(module)[name]))
 
 
+_of_array_likes = functools.lru_cache(maxsize=1024)(accepts_array_likes)
 _DECOMPOSITIONS = {"svd": linalg.recorded_svd, "qr": linalg.recorded_qr}
 
 
@@ -461,14 +546,19 @@ def _class_of(library: Any) -> type[Batched]:
 # --- functions for each example -----------------------------------------------------------------------------------------
 
 
+def level_of(leaves: Sequence[Any]) -> int | None:
+    """The highest level of batched values; None where there are none."""
+    return max((leaf.level for leaf in leaves if isinstance(leaf, Batched)), default=None)
+
+
 def level_of_variables(leaves: Sequence[Any]) -> int | None:
-    """The highest level of the batched values that hold a variable; None where there are none."""
-    levels = [leaf.level for leaf in leaves if isinstance(leaf, Batched) and _holds_variable(leaf)]
-    return max(levels, default=None)
+    """The highest level of batched values, if a value is or holds a variable; None otherwise."""
+    return level_of(leaves) if any(map(holds_variable, leaves)) else None
 
 
-def _holds_variable(value: Any) -> bool:
-    return isinstance(value, Variable) or (isinstance(value, Batched) and _holds_variable(value.value))
+def holds_variable(value: Any) -> bool:
+    """Whether a value is a variable, or batched from one."""
+    return isinstance(value, Variable) or (isinstance(value, Batched) and holds_variable(value.value))
 
 
 def called_for_each(f: Callable[..., Any], args: Any, named: Any, level: int) -> Any:

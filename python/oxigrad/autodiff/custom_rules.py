@@ -1,4 +1,4 @@
-"""User-defined derivative rules: `custom_vjp` and `define_vjp`."""
+"""User-defined derivative rules: `custom_vjp`, `define_vjp` and `define_jvp`."""
 
 import functools
 import inspect
@@ -6,14 +6,15 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from oxigrad import tree, xp
-from oxigrad._core import DerivativeError, ShapeError, Variable, plain
+from oxigrad._core import DerivativeError, ShapeError, Tape, Variable, plain
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.batching import called_for_each, level_of_variables
+from oxigrad.autodiff.batching import called_for_each, level_of
 from oxigrad.autodiff.cotangents import unbroadcast, unbroadcast_to_number
-from oxigrad.autodiff.function_calls import FunctionCall, Leaves, Zero
-from oxigrad.autodiff.tangents import zero_tangent
+from oxigrad.autodiff.function_calls import FunctionCall, Leaves, Zero, is_on
+from oxigrad.autodiff.tangents import zero_or_same, zero_tangent
 from oxigrad.ops import primitives
 from oxigrad.ops.backends import is_array, is_smooth
+from oxigrad.ops.host_calls import of_dtype
 
 # Maps the cotangent of the result, the result, the arguments and the residuals to the cotangents of the arguments.
 Pullback = Callable[[Any, Any, tuple[Any, ...], Any], Any]
@@ -76,7 +77,7 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
     and not differentiated.
 
     ``f`` and ``fwd`` are called with plain arrays and numbers, which they must not change in place; they may be any code. Their
-    results are taken to share no memory with the arguments. For derivatives of higher order ``fwd`` is called again with
+    results are taken to share no memory with the arguments. Under `oxigrad.vmap` they are called for each example. For derivatives of higher order ``fwd`` is called again with
     variables, so that it and ``bwd``, or ``rule``, must then be differentiable. In forward mode the rule, which is linear in
     ``g``, is transposed.
 
@@ -116,8 +117,8 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
     pull_back = rule.pull
     leaves = tree.leaves(args)
     if not any(isinstance(leaf, Variable) for leaf in leaves):
-        level = level_of_variables(leaves)
-        if level is not None:  # inside of `vmap`, which is differentiated: the rule is one of single examples
+        level = level_of((*leaves, *tree.leaves(named)))
+        if level is not None:
             return called_for_each(functools.partial(_call, f, rule), (args, named), {}, level)
         return f(*args, **named)
     if pull_back is None:
@@ -126,30 +127,41 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
             f"no derivative is defined for {name}: expected {name}.defvjp(fwd, bwd) before it is called"
         )
     # The tape keeps alive all that the functions below refer to, so they must not refer to the variables.
-    kept: list[Any] = [None]
+    kept: list[Any] = []  # the residuals; none where the function was called for each example of batched values
     count = len(args)
 
     def forward(*args: Any) -> Any:
         value, residuals = rule.call(args, named)
-        kept[0] = residuals
+        kept[:] = [residuals]
         return value
 
-    call = FunctionCall(forward, args, {})
+    call = FunctionCall(forward, args, {}, lambda *args: _call(f, rule, args, named), takes_batches=False)
     call.name = getattr(f, "__qualname__", repr(f))
 
+    def pull_example(g: dict[int, Any], y: Leaves, values: Leaves) -> list[Any]:
+        return pull(primitives.TupleCotangent(g), y, values)
+
     def pull(g: primitives.TupleCotangent, y: Leaves, values: Leaves) -> list[Any]:
+        level = _level_of_constants((*g.values(), *y, *values))
+        if level is not None:
+            return called_for_each(pull_example, (dict(g), tuple(y), tuple(values)), {}, level)
         arguments, _ = call.arguments(values)
         assert call.structure is not None, "the function has been called"  # noqa: S101
-        filled = [g.get(at, zero_tangent(leaf, None) if is_smooth(leaf) else leaf) for at, leaf in enumerate(y)]
+        filled = [g.get(at, zero_or_same(leaf)) for at, leaf in enumerate(y)]
         result, cotangent = tree.unflatten(call.structure, y), tree.unflatten(call.structure, filled)
         # If the arguments are variables of an enclosing tape, the residuals must be variables too.
-        is_nested = rule.has_residuals and any(isinstance(value, Variable) for value in values)
-        residuals = rule.call(arguments, named)[1] if is_nested else kept[0]
+        is_known = bool(kept) and not any(isinstance(value, Variable) for value in values)
+        residuals = kept[0] if is_known else rule.call(arguments, named)[1] if rule.has_residuals else None
         pulled = pull_back(cotangent, result, arguments, residuals)
         pulled = pulled if isinstance(pulled, tuple) or count != 1 else (pulled,)
         return call.chosen((_completed(pulled, arguments), {}))
 
     return call.record(call.outputs, pull, None)
+
+
+def _level_of_constants(values: Leaves) -> int | None:
+    """The highest level of batched values, unless there are variables: a rule is called on these, and batched beneath them."""
+    return None if any(isinstance(value, Variable) for value in values) else level_of(values)
 
 
 def _completed(pulled: Any, arguments: tuple[Tree, ...]) -> tuple[Tree, ...]:
@@ -205,10 +217,7 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
         names = list(inspect.signature(f).parameters)
         reads = [list(inspect.signature(rule).parameters) if rule else [] for rule in rules]
-        if unknown := {name for read in reads for name in read} - {"g", "y", *names}:
-            raise TypeError(
-                f"{f.__name__}: found a rule with parameters {', '.join(sorted(unknown))}, expected g, y or arguments by name"
-            )
+        _check_reads(f, reads, {"g", "y", *names})
 
         def rule(g: Tree, y: Tree, *args: Tree) -> tuple[Tree, ...]:
             known = {"g": g, "y": y, **dict(zip(names, args, strict=False))}
@@ -219,3 +228,139 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
         return custom_vjp(f, rule)
 
     return decorate
+
+
+def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator that defines the Jacobian-vector product of a function by one rule for each positional argument.
+
+    The parameters of a rule name the values that it reads: ``t``, the tangent of its argument; ``y``, the value; and the
+    arguments of the function by their names. It returns the part of the value's tangent that comes from its argument, which is
+    linear in ``t``, of the structure of the value, and of its shapes before or after broadcasting. None in place of a rule
+    means that the derivative is zero. The function itself may be any code; keyword arguments are passed on, and not
+    differentiated.
+
+    In reverse mode the rules are transposed. For derivatives of higher order they are called with variables, and must be
+    differentiable. `define_vjp` states the same derivative by its transpose.
+
+    Raises `TypeError` where a rule has another parameter, or an argument has no rule, and `ShapeError` where a tangent cannot
+    be broadcast to the shape of the value.
+
+    >>> import math
+    >>> from oxigrad import grad, jvp
+    >>> @define_jvp(lambda t, x: t * 2.0 / math.sqrt(math.pi) * xp.exp(-x * x))
+    ... def erf(x):
+    ...     return math.erf(x)
+    >>> round(jvp(erf, (0.5,), (1.0,))[1], 6), round(grad(grad(erf))(0.5), 6)
+    (0.878783, -0.878783)
+    """
+
+    def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
+        names = list(inspect.signature(f).parameters)
+        reads = [list(inspect.signature(rule).parameters) if rule else [] for rule in rules]
+        _check_reads(f, reads, {"t", "y", *names})
+
+        def tangent(t: tuple[Tree, ...], args: tuple[Tree, ...]) -> list[Tree]:
+            """The tangent of the value, a tree for each rule that is read."""
+            known = dict(zip(names, args, strict=False))
+            if any("y" in read for read in reads):
+                known["y"] = wrapped(*args)
+            stated = zip(rules, reads, t, strict=False)
+            return [rule(**{name: {**known, "t": of}[name] for name in read}) for rule, read, of in stated if rule]
+
+        @functools.wraps(f)
+        def wrapped(*args: Any, **named: Any) -> Any:
+            if len(args) > len(rules):
+                raise TypeError(
+                    f"{f.__name__}: found {len(args)} arguments, expected at most {len(rules)}, one for each rule"
+                )
+            return _pushed(f, functools.partial(f, **named) if named else f, tangent, args)
+
+        return wrapped
+
+    return decorate
+
+
+def _check_reads(f: Callable[..., Any], reads: list[list[str]], known: set[str]) -> None:
+    """Raises `TypeError` where a rule reads a value that there is not."""
+    if unknown := {name for read in reads for name in read} - known:
+        special = "g, y" if "g" in known else "t, y"
+        raise TypeError(
+            f"{f.__name__}: found a rule with parameters {', '.join(sorted(unknown))}, expected {special} or arguments by name"
+        )
+
+
+def _pushed(
+    f: Callable[..., Any], called: Callable[..., Any], tangent: Callable[..., Any], args: tuple[Any, ...]
+) -> Any:
+    """A call of ``called`` whose tangent is the sum of the trees ``tangent(tangents, args)``."""
+    leaves = tree.leaves(args)
+    if not any(isinstance(leaf, Variable) for leaf in leaves):
+        level = level_of(leaves)
+        if level is not None:  # inside of `vmap`: the rule is one of single examples
+            return called_for_each(functools.partial(_pushed_apart, f, called, tangent), args, {}, level)
+        return called(*args)
+    shapes: list[Any] = []
+
+    def noted(leaves: Leaves) -> None:
+        shapes[:] = [zero_tangent(leaf, None) if is_smooth(leaf) else None for leaf in leaves]
+
+    def example(*args: Any) -> Any:
+        result = _pushed(f, called, tangent, args)
+        noted(tree.leaves(result))
+        return result
+
+    call = FunctionCall(called, args, {}, example, takes_batches=False)
+    call.name = getattr(f, "__qualname__", repr(f))
+
+    def outputs(values: Leaves) -> tuple[Any, ...]:
+        found = call.outputs(values)
+        noted(found)
+        return found
+
+    def push(values: Leaves, tangents: Leaves) -> dict[int, Any]:
+        level = _level_of_constants((*values, *tangents))
+        if level is not None:
+            return called_for_each(push, (tuple(values), tuple(tangents)), {}, level)
+        arguments, _ = call.arguments(values)
+        given = [zero_tangent(v, None) if t is None else t for v, t in zip(values, tangents, strict=True)]
+        directions, _ = call.tangents(given)
+        total: dict[int, Any] = {}
+        for part in tangent(directions, arguments):
+            for at, (leaf, like) in enumerate(zip(tree.leaves(part), shapes, strict=True)):
+                if like is not None:
+                    total[at] = (
+                        total[at] + _of_shape(call.name, leaf, like)
+                        if at in total
+                        else _of_shape(call.name, leaf, like)
+                    )
+        return total
+
+    def pull_example(g: dict[int, Any], y: Leaves, values: Leaves) -> list[Any]:
+        return pull(primitives.TupleCotangent(g), y, values)
+
+    def pull(g: primitives.TupleCotangent, y: Leaves, values: Leaves) -> list[Any]:
+        level = _level_of_constants((*g.values(), *values))
+        if level is not None:
+            return called_for_each(pull_example, (dict(g), tuple(y), tuple(values)), {}, level)
+        with Tape() as tape:
+            directions = [tape.watch(zero_tangent(value, None)) for value in values]
+            pushed = push(values, directions)
+        seeds = [(pushed[at], g[at]) for at in pushed if g[at] is not None and is_on(tape, pushed[at])]
+        return tape.pull(seeds, directions)
+
+    return call.record(outputs, pull, push)
+
+
+def _pushed_apart(f: Callable[..., Any], called: Callable[..., Any], tangent: Callable[..., Any], *args: Any) -> Any:
+    return _pushed(f, called, tangent, args)
+
+
+def _of_shape(name: str, t: Any, like: Any) -> Any:
+    """The tangent in the shape and dtype of the value."""
+    shape, expected = (tuple(getattr(x, "shape", ())) for x in (t, like))
+    if shape != expected:
+        try:
+            t = primitives.broadcast_to(t, expected)
+        except ValueError:
+            raise ShapeError(f"{name}: found a tangent of shape {shape}, expected {expected}") from None
+    return of_dtype(t, like) if is_array(like) else t

@@ -8,8 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad import tree
-from oxigrad._core import DerivativeError, Tape, Variable, record
+from oxigrad._core import BatchLevel, DerivativeError, Tape, Variable, record
+from oxigrad.autodiff.batching import called_for_each, level_of, level_of_variables
+from oxigrad.autodiff.tangents import zero_tangent
 from oxigrad.ops import primitives
+from oxigrad.ops.backends import is_smooth
 
 # The cotangents or tangents of a call's leaves, which may be None.
 Leaves = Sequence[Any]
@@ -19,13 +22,32 @@ class FunctionCall:
     """A call of a function of trees, as a function from the leaves that are variables to the leaves of the result.
 
     A tape keeps it to call the function again. It drops the variables when it is recorded, so as not to form a reference cycle.
+
+    Values that `vmap` has batched count as variables that no derivative flows to: a tape outside of the `vmap` must not keep them.
+
+    Args:
+        f: the function.
+        args: its arguments, trees.
+        named: its keyword arguments, trees.
+        again: what is called for each example of batched values.
+        takes_batches: whether ``f`` computes on batched values, so that only variables among them need a call for each example.
     """
 
-    def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        self._f = f
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        again: Callable[..., Any],
+        *,
+        takes_batches: bool = True,
+    ) -> None:
+        self._f, self._again, self._level = f, again, level_of_variables if takes_batches else level_of
         self._leaves, self._structure = tree.flatten((args, named))
-        self._chosen = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, Variable)]
+        self._chosen = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, (Variable, BatchLevel))]
         self.variables = [self._leaves[i] for i in self._chosen]
+        #: Whether each is a variable of a tape.
+        self.are_active = [isinstance(variable, Variable) for variable in self.variables]
         self.structure: tree.Structure | None = None
         self.name: str = getattr(f, "__qualname__", repr(f))
 
@@ -34,6 +56,13 @@ class FunctionCall:
         filled = list(self._leaves)
         for i, value in zip(self._chosen, values, strict=True):
             filled[i] = value
+        return tree.unflatten(self._structure, filled)
+
+    def tangents(self, tangents: Leaves) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Trees of the structure of the arguments: these tangents for the variables, zeros for all else that has a tangent."""
+        filled = [zero_tangent(leaf, None) if is_smooth(leaf) else leaf for leaf in self._leaves]
+        for i, tangent in zip(self._chosen, tangents, strict=True):
+            filled[i] = tangent
         return tree.unflatten(self._structure, filled)
 
     def chosen(self, trees: Any) -> list[Any]:
@@ -50,7 +79,7 @@ class FunctionCall:
     def taped(self, values: Leaves) -> tuple[Any, ...]:
         """`outputs` on a temporary tape, so that assignments to the arguments (``x[k] = v``) change no array."""
         with Tape() as tape:
-            outputs = self.outputs([tape.watch(value) for value in values])
+            outputs = self.outputs([tape.watch(value) if is_smooth(value) else value for value in values])
         return tuple(output.value if is_on(tape, output) else output for output in outputs)
 
     def record(
@@ -60,10 +89,14 @@ class FunctionCall:
         push: Callable[..., Any] | None,
     ) -> Any:
         """Calls ``call`` on the variables, and records one entry for the call and one for each leaf of the result."""
-        if not self.variables:
-            return self._result(self.outputs(()))
+        if not any(self.are_active):
+            return self._result(self.outputs(self.variables))
 
         def function(*values: Any) -> tuple[Any, ...]:
+            level = self._level(values)
+            if level is not None:
+                leaves, self.structure = tree.flatten(called_for_each(self._again, *self.arguments(values), level))
+                return tuple(leaves)
             outputs = call(values)
             if any(isinstance(output, Variable) for output in outputs):
                 raise DerivativeError(

@@ -22,8 +22,8 @@ def implicit(
     """The function ``solver``, differentiated at its solution: in both modes, to any order, without looking into it.
 
     ``solver(*args)`` returns the tree ``x`` for which ``residual(x, *args)`` is zero: the minimizer of a function whose gradient is
-    the residual, a fixed point, the solution of a differential equation. It is called with plain values, and may be any
-    code. The residual has the structure and shapes of ``x`` and is written in functions that are differentiable.
+    the residual, a fixed point, the solution of a differential equation. It is called with plain values, for each
+    example under `oxigrad.vmap`, and may be any code. The residual has the structure and shapes of ``x`` and is written in functions that are differentiable.
 
     By the implicit function theorem, the derivative of ``x`` is ``-(dr/dx)^-1 dr/dargs``. ``solve(product, b)`` returns the
     vector ``v`` with ``product(v) = b``, where ``product`` multiplies the matrix ``dr/dx``, or its transpose, by a vector:

@@ -9,9 +9,10 @@ from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, Variable, plain
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.cotangents import require_complex
+from oxigrad.autodiff.tangents import is_numeric, tangent_dtype
 from oxigrad.autodiff.transforms import Argnums, Recording, by_position, check_callable, grad, jvp, resolve
 from oxigrad.ops import primitives
-from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_smooth, namespace
+from oxigrad.ops.backends import device_of, is_array, is_complex, namespace
 
 Mode = Literal["forward", "reverse"] | None
 
@@ -21,7 +22,7 @@ COLUMNS, ELEMENTS = 256, 1 << 22
 
 def jacobian(
     f: Callable[..., Any],
-    argnums: Argnums = 0,
+    argnums: Argnums | None = None,
     mode: Mode = None,
     has_aux: bool = False,
     *,
@@ -35,6 +36,8 @@ def jacobian(
     once. ``mode="forward"`` computes all columns in one batched forward replay; "reverse" computes one row for each reverse
     replay, which is faster where the result has far fewer elements than the argument; None chooses by these sizes. With
     ``has_aux``, ``f`` returns ``(value, aux)`` and the function returns ``(jacobian, aux)``.
+
+    The Jacobian of integers and truth values is zero, in the dtype of the argument.
 
     Where argument and result are complex the function must be holomorphic; with ``holomorphic``, `DtypeError` is raised where one is real. A complex result of real arguments requires forward
     mode, a real result of complex arguments reverse mode, whose rows are gradients. Raises `DerivativeError` for any other
@@ -60,7 +63,7 @@ def jacobian(
         blocks = iter((_columns if _goes_forward(mode, call.watched.variables, outputs) else _rows)(call, outputs))
         trees = []
         for output, leaf in zip(call.outputs, tree.leaves(call.value), strict=True):
-            if output is not None or is_smooth(leaf) or type(leaf) is int:
+            if output is not None or is_numeric(leaf):
                 block = _nothing(leaf, call.watched.variables) if output is None else next(blocks)
                 trees.append(call.arguments(block))
             else:
@@ -73,7 +76,7 @@ def jacobian(
 
 def hessian(
     f: Callable[..., Any],
-    argnums: Argnums = 0,
+    argnums: Argnums | None = None,
     has_aux: bool = False,
     *,
     argnames: str | Sequence[str] | None = None,
@@ -150,11 +153,11 @@ def _entry(block: Any, output: Any, variable: Any) -> Any:
 
 def _nothing(leaf: Array, variables: Sequence[Variable]) -> list[Array]:
     """The blocks of a leaf of the result that depends on no variable: zeros."""
-    library, device = _library([leaf, *variables])
 
     def block(variable: Variable) -> Any:
-        dtype = dtype_of(leaf if _is_number(variable) else variable)
-        zeros = library.zeros(_shape(leaf) + _shape(variable), dtype=dtype, device=device)
+        like = leaf if _is_number(variable) else variable
+        library, device = _library([like])
+        zeros = library.zeros(_shape(leaf) + _shape(variable), dtype=tangent_dtype(like), device=device)
         return _entry(zeros, leaf, variable)
 
     return [block(variable) for variable in variables]

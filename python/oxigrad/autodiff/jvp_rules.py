@@ -149,6 +149,10 @@ def _zeros(like: Array, shape: tuple[int, ...]) -> Array:
     return namespace(like).zeros(shape, dtype=like.dtype, device=device_of(_core.plain(like)))
 
 
+# The attributes that may be batched where the argument is not.
+_KEYS = {"index": "key", "scatter_add": "key", "take_along_axis": "indices"}
+
+
 def push(name: str, tangents: Any, args: Any, y: Array, named: dict[str, Any] | None, batch: int | None) -> Array:
     """The tangent of a structured op's result; None where it is zero, NotImplemented where the op must be transposed."""
     named = named or {}
@@ -160,7 +164,10 @@ def push(name: str, tangents: Any, args: Any, y: Array, named: dict[str, Any] | 
             if behind is None:
                 return NotImplemented
             named = behind
-        pushed = _core.record(name, _with_zeros(tangents, named), named)
+        parts = _with_zeros(tangents, named)
+        if name in _KEYS:
+            parts = [primitives.for_examples(part, named[_KEYS[name]]) for part in parts]
+        pushed = _core.record(name, parts, named)
     else:
         return NotImplemented
     return in_dtype(pushed, y)

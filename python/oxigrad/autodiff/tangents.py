@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from oxigrad._core import Tape, Variable, plain
-from oxigrad._typing import Array
+from oxigrad._typing import Array, Dtype
 from oxigrad.ops import primitives as ops
-from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_smooth, namespace
+from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_of_kind, is_smooth, namespace
 from oxigrad.ops.primitives import TupleCotangent
+
+_DISCRETE = ("integral", "bool")
 
 
 def spread(t: Array, y: Array, batch: int | None) -> Array:
@@ -31,11 +33,30 @@ def in_dtype(t: Array, y: Array) -> Array:
 
 
 def zero_tangent(value: Any, batch: int | None = None) -> Any:
-    """The zero tangent of a value."""
+    """The zero tangent of a value: of its dtype, and of the library's default one for integers and truth values."""
     if batch is None:
-        return ops.zeros_like(value) if is_array(plain(value)) else 0.0
+        return ops.zeros_like(value, dtype=tangent_dtype(value)) if is_array(plain(value)) else 0.0
     shape = (batch, *getattr(value, "shape", ()))
     return namespace(value).zeros(shape, dtype=dtype_of(value), device=device_of(plain(value)))
+
+
+def tangent_dtype(value: Any) -> Dtype:
+    """The dtype of a value's tangents: its own; the library's default one for integers and truth values."""
+    own, library = dtype_of(value), namespace(value)
+    return library.zeros(()).dtype if is_of_kind(own, _DISCRETE, library) else own
+
+
+def zero_or_same(leaf: Any) -> Any:
+    """The derivative of a leaf that depends on no variable: zeros of a number or an array of numbers, else the leaf itself."""
+    return zero_tangent(leaf) if is_numeric(leaf) else leaf
+
+
+def is_numeric(leaf: Any) -> bool:
+    """Whether a leaf is a number or an array of numbers or truth values, all of which have a derivative: that of integers is zero."""
+    bare = plain(leaf)
+    if not is_array(bare):
+        return isinstance(bare, (bool, int, float, complex, Variable))
+    return is_smooth(bare) or is_of_kind(bare.dtype, _DISCRETE, namespace(bare))
 
 
 def zero_cotangent(tape: Tape, y: Array) -> tuple[Any, list[Variable]]:

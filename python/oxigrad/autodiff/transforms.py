@@ -11,7 +11,7 @@ from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.batching import detached
 from oxigrad.autodiff.cotangents import require_complex, require_real
-from oxigrad.autodiff.tangents import zero_tangent
+from oxigrad.autodiff.tangents import zero_or_same, zero_tangent
 from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth
 
 Argnums = int | tuple[int, ...]
@@ -23,13 +23,29 @@ def check_callable(f: Any, name: str) -> None:
         raise TypeError(f"{name}: found {f!r}, expected a function")
 
 
-def resolve(f: Callable[..., Any], argnums: Argnums, argnames: str | Sequence[str] | None) -> Argnums:
-    """The positions of the arguments with these names; ``argnums`` where ``argnames`` is None.
+def resolve(f: Callable[..., Any], argnums: Argnums | None, argnames: str | Sequence[str] | None) -> Argnums:
+    """The positions of the arguments: ``argnums``, then those with the names ``argnames``; the first where both are None.
 
-    Raises `TypeError` where ``f`` has no such parameter, or one that is keyword-only.
+    A number or a name alone is one position, all else a tuple. Raises `TypeError` where ``argnums`` has another type, and where
+    ``f`` has no such parameter, or one that is keyword-only; `ValueError` where an argument is there twice.
     """
+    if argnums is None:
+        return 0 if argnames is None else _named(f, argnames)
+    for each in argnums if isinstance(argnums, (tuple, list)) else (argnums,):
+        if isinstance(each, bool) or not hasattr(each, "__index__"):
+            hint = f"; argnames={argnums!r} names a parameter" if isinstance(argnums, str) else ""
+            raise TypeError(f"argnums is {argnums!r}: expected an int, or a tuple of them{hint}")
     if argnames is None:
         return argnums
+    positions = [given if isinstance(given, (tuple, list)) else (given,) for given in (argnums, _named(f, argnames))]
+    both = (*positions[0], *positions[1])
+    if len(set(both)) < len(both):
+        raise ValueError(f"argnums is {argnums!r} and argnames {argnames!r}: found an argument in both")
+    return both
+
+
+def _named(f: Callable[..., Any], argnames: str | Sequence[str]) -> Argnums:
+    """The positions of the arguments with these names."""
     known = _positional(f)
     for name in [argnames] if isinstance(argnames, str) else argnames:
         if name not in known:
@@ -165,7 +181,7 @@ class Recording:
         outputs = [output for output in self.outputs if output is not None]
         pushed = iter(self.tape.push(seeds, outputs))
         leaves = zip(self.outputs, tree.leaves(self.value), strict=True)
-        filled = [_zero_or_same(leaf) if output is None else next(pushed) for output, leaf in leaves]
+        filled = [zero_or_same(leaf) if output is None else next(pushed) for output, leaf in leaves]
         return tree.unflatten(self.structure, filled)
 
     def arguments(self, derivatives: Sequence[Any]) -> Any:
@@ -205,8 +221,9 @@ def jvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree]
     """The value of ``f`` at the primals, and its derivative along the tangents, the Jacobian-vector product.
 
     ``tangents`` has a tree for each primal, of its structure, shapes and dtypes; items for leaves that are not differentiated
-    are ignored. The tangent of the value has the structure of the value. With ``has_aux``, ``f`` returns ``(value, aux)`` and
-    the result is ``(value, tangent, aux)``.
+    are ignored. The tangent of the value has the structure of the value; that of integers and truth values is zero, in the
+    default floating-point dtype of their library. With ``has_aux``, ``f`` returns ``(value, aux)`` and the result is
+    ``(value, tangent, aux)``.
 
     Raises `DtypeError` where a primal has no leaf to differentiate, and `StructureError`, `ShapeError` or `DtypeError`, with
     the argument and the key path, where a tangent differs from its primal in structure, shape or dtype.
@@ -221,7 +238,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree]
 
 def value_and_grad(
     f: Callable[..., Any],
-    argnums: Argnums = 0,
+    argnums: Argnums | None = None,
     has_aux: bool = False,
     *,
     argnames: str | Sequence[str] | None = None,
@@ -229,8 +246,8 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """A function that returns the value of the scalar function ``f`` and its gradient.
 
-    The gradient has the structure of the argument ``argnums``, or is a tuple of such trees where ``argnums`` is a tuple;
-    ``argnames`` names parameters instead. Arguments may be given by name. Python floats, Python complex numbers and arrays of floating-point or complex dtype are differentiated; other leaves
+    The gradient has the structure of the argument ``argnums``, the first one by default, or is a tuple of such trees where
+    ``argnums`` is a tuple; ``argnames`` names parameters instead. With both it is a tuple, of ``argnums`` first. Arguments may be given by name. Python floats, Python complex numbers and arrays of floating-point or complex dtype are differentiated; other leaves
     (functions, flags, integers, and fields that `oxigrad.field` marks as not trainable) are copied to the gradient. A
     Python ``int`` that is a whole argument counts as a float, and an integer array as one of the library's default dtype. An array with two key paths has a gradient at each, with respect
     to that occurrence alone; the two gradients are different arrays, which an optimizer sums. With ``has_aux``, ``f`` returns
@@ -302,7 +319,7 @@ _finish_first = functools.partial(_finish, 0, False)
 
 def grad(
     f: Callable[..., Any],
-    argnums: Argnums = 0,
+    argnums: Argnums | None = None,
     has_aux: bool = False,
     *,
     argnames: str | Sequence[str] | None = None,
@@ -329,11 +346,6 @@ def grad(
         return (gradient, value[1]) if has_aux else gradient
 
     return wrapped
-
-
-def _zero_or_same(leaf: Any) -> Any:
-    """The gradient at a leaf that the result does not depend on: zeros, or the leaf itself if it is not differentiable."""
-    return zero_tangent(leaf, None) if is_smooth(leaf) or type(leaf) is int else leaf
 
 
 def _scalar(value: Any) -> Any:

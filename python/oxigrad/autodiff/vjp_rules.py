@@ -37,6 +37,7 @@ from oxigrad.autodiff import vjp_fft, vjp_linalg
 from oxigrad.autodiff.cotangents import match_dtype, unbroadcast
 from oxigrad.ops import primitives
 from oxigrad.ops.backends import device_of, is_complex, namespace, size_of
+from oxigrad.ops.guarded import beta_density, digamma_rise, gamma_density
 from oxigrad.ops.primitives import along
 
 Rule = Callable[..., Any] | str | None
@@ -73,19 +74,6 @@ def _difference(x1: Array, x2: Array) -> Array:
 def _cosine(x: Array, y: Array) -> Array:
     """``x / y``; zero at the origin."""
     return where(y == 0.0, 0.0, x / where(y == 0.0, 1.0, y))
-
-
-def _times_log(a: Array, x: Array) -> Array:
-    """``a log(x)``; zero where ``a`` is."""
-    return a * log(where(a == 0.0, 1.0, x))
-
-
-def _gamma_density(a: Array, x: Array) -> Array:
-    return exp(_times_log(a - 1.0, x) - x - gammaln(a))
-
-
-def _beta_density(a: Array, b: Array, x: Array) -> Array:
-    return exp(_times_log(a - 1.0, x) + _times_log(b - 1.0, 1.0 - x) + gammaln(a + b) - gammaln(a) - gammaln(b))
 
 
 _INTEGER_ORDER = "its integer order"
@@ -173,8 +161,9 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "divide": (lambda g, x2: g / x2, lambda g, y, x2: -g * y / x2),
     "pow": (
         lambda g, x1, x2: g * where(x2 == 0.0, 0.0, x2 * pow(x1, where(x2 == 0.0, 1.0, x2 - 1.0))),
+        # Zero to the power of zero jumps: it has no derivative by the exponent.
         lambda g, y, x1, x2: where(
-            x1 == 0.0, where(_real(x2) > 0.0, 0.0, g * y), g * y * log(where(x1 == 0.0, 1.0, x1))
+            x1 == 0.0, where(_real(x2) >= 0.0, 0.0, -g * y), g * y * log(where(x1 == 0.0, 1.0, x1))
         ),
     ),
     "remainder": (lambda g: g, lambda g, x1, x2: -g * xp.floor(x1 / x2)),
@@ -229,18 +218,18 @@ TABLE: dict[str, tuple[Rule, ...]] = {
         lambda g, x1, x2: g * expit(_difference(x2, x1) * math.log(2.0)),
     ),
     "cbrt": (lambda g, y: g / (3.0 * y * y),),
-    "expit": (lambda g, y: g * y * (1.0 - y),),
+    "expit": (lambda g, y, x: g * y * expit(-x),),
     "erf": (lambda g, x: g * (2.0 / math.sqrt(math.pi)) * exp(-x * x),),
     "erfc": (lambda g, x: -g * (2.0 / math.sqrt(math.pi)) * exp(-x * x),),
     "erfinv": (lambda g, y: g * (0.5 * math.sqrt(math.pi)) * exp(y * y),),
     "erfcinv": (lambda g, y: g * (-0.5 * math.sqrt(math.pi)) * exp(y * y),),
     "beta": (
-        lambda g, y, x1, x2: g * y * (digamma(x1) - digamma(x1 + x2)),
-        lambda g, y, x1, x2: g * y * (digamma(x2) - digamma(x1 + x2)),
+        lambda g, y, x1, x2: -g * y * digamma_rise(x1, x2),
+        lambda g, y, x1, x2: -g * y * digamma_rise(x2, x1),
     ),
     "betaln": (
-        lambda g, x1, x2: g * (digamma(x1) - digamma(x1 + x2)),
-        lambda g, x1, x2: g * (digamma(x2) - digamma(x1 + x2)),
+        lambda g, x1, x2: -g * digamma_rise(x1, x2),
+        lambda g, x1, x2: -g * digamma_rise(x2, x1),
     ),
     "gamma": (lambda g, y, x: g * y * digamma(x),),
     "gammaln": (lambda g, x: g * digamma(x),),
@@ -249,16 +238,16 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "jn": (_INTEGER_ORDER, lambda g, x1, x2: g * 0.5 * (jn(x1 - 1.0, x2) - jn(x1 + 1.0, x2))),
     "yn": (_INTEGER_ORDER, lambda g, x1, x2: g * 0.5 * (yn(x1 - 1.0, x2) - yn(x1 + 1.0, x2))),
     "iv": (_no_closed_form("its order"), lambda g, x1, x2: g * 0.5 * (iv(x1 - 1.0, x2) + iv(x1 + 1.0, x2))),
-    "gammainc": (lambda g, x1, x2: g * gammainc_a(x1, x2), lambda g, x1, x2: g * _gamma_density(x1, x2)),
-    "gammaincc": (lambda g, x1, x2: -g * gammainc_a(x1, x2), lambda g, x1, x2: -g * _gamma_density(x1, x2)),
+    "gammainc": (lambda g, x1, x2: g * gammainc_a(x1, x2), lambda g, x1, x2: g * gamma_density(x1, x2)),
+    "gammaincc": (lambda g, x1, x2: -g * gammainc_a(x1, x2), lambda g, x1, x2: -g * gamma_density(x1, x2)),
     "gammainc_a": (
         _no_closed_form("its shape parameter a"),
-        lambda g, x1, x2: g * _gamma_density(x1, x2) * (log(x2) - digamma(x1)),
+        lambda g, x1, x2: g * gamma_density(x1, x2) * (log(x2) - digamma(x1)),
     ),
     "betainc": (
         _no_closed_form("its parameter a"),
         _no_closed_form("its parameter b"),
-        lambda g, x1, x2, x3: g * _beta_density(x1, x2, x3),
+        lambda g, x1, x2, x3: g * beta_density(x1, x2, x3),
     ),
     "where": (None, lambda g, condition: where(condition, g, 0.0), lambda g, condition: where(condition, 0.0, g)),
     "sum": (lambda g, x_shape, axis: _unreduce(g, x_shape, axis),),

@@ -1,15 +1,19 @@
-"""The continuous distributions of numbers, named as in SciPy."""
+"""The continuous distributions whose distribution functions are elementary or of the error function, named as in SciPy."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any, cast
 
 from oxigrad._typing import Array
+from oxigrad.ops import guarded, special
 from oxigrad.ops import primitives as ops
-from oxigrad.ops import special
-from oxigrad.ops.distributions import LOG_2_PI, Continuous, log_of
+from oxigrad.ops.distributions import LOG_2_PI, Continuous
+from oxigrad.ops.guarded import branch, log1p_square, log_of, unless, xlogy
 
-# --- of numbers --------------------------------------------------------------------------------------------------------
+_LOG_2, _ROOT_HALF, _TWO_PI = math.log(2.0), math.sqrt(0.5), 2.0 / math.pi
+
+# --- of the normal distribution ----------------------------------------------------------------------------------------
 
 # Below, the series is accurate in float64; above, `erfc` is in float32.
 _FAR = -12.0
@@ -20,342 +24,344 @@ def _normal_density(z: Array) -> Array:
 
 
 def _normal(z: Array) -> Array:
-    return 0.5 * special.erfc(z * -math.sqrt(0.5))
+    return 0.5 * special.erfc(z * -_ROOT_HALF)
+
+
+def _log_normal_tail(z: Array) -> Array:
+    # Abramowitz and Stegun 26.2.12.
+    down, series = -ops.square(1.0 / z), 1.0
+    for odd in range(19, 0, -2):
+        series = 1.0 + odd * down * series
+    return _normal_density(z) - ops.log(-z) + ops.log(series)
 
 
 def _log_normal(z: Array) -> Array:
-    near, far = ops.where(z < _FAR, _FAR, z), ops.where(z < _FAR, z, _FAR)
-    # Abramowitz and Stegun 26.2.12.
-    down, series = -1.0 / (far * far), 1.0
-    for odd in range(19, 0, -2):
-        series = 1.0 + odd * down * series
-    below = _normal_density(far) - ops.log(-far) + ops.log(series)
-    return ops.where(z < _FAR, below, log_of(_normal(near), _normal(-near)))
+    return branch(z < _FAR, _log_normal_tail, lambda z: log_of(_normal(z), _normal(-z)), (z, _FAR, _FAR))
 
 
-def _within(z: Array, high: float, f: Callable[[Any], Any]) -> Array:
-    """The logarithm of a density that is zero below zero and above ``high``."""
-    inside = ops.logical_and(z >= 0.0, z <= high)
-    return ops.where(inside, f(ops.where(inside, z, 0.5)), -math.inf)
-
-
-def _beta_density(z: Array, a: Array, b: Array) -> Array:
-    constant = special.betaln(a, b)
-    return _within(z, 1.0, lambda z: special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - constant)
-
-
-def _beta(z: Array, a: Array, b: Array) -> Array:
-    return special.betainc(a, b, ops.minimum(ops.maximum(z, 0.0), 1.0))
-
-
-def _gamma_density(z: Array, a: Array) -> Array:
-    return _within(z, math.inf, lambda z: special.xlogy(a - 1.0, z) - z - special.gammaln(a))
-
-
-def _gamma(z: Array, a: Array) -> Array:
-    return special.gammainc(a, ops.maximum(z, 0.0))
-
-
-def _beta_quantile(q: Array, a: Array, b: Array) -> Array:
-    return special.betaincinv(a, b, q)
-
-
-def _gamma_quantile(q: Array, a: Array) -> Array:
-    return special.gammaincinv(a, q)
-
-
-def _gamma_above(z: Array, a: Array) -> Array:
-    return special.gammaincc(a, ops.maximum(z, 0.0))
-
-
-def _t_density(z: Array, df: Array) -> Array:
-    half = 0.5 * (df + 1.0)
-    constant = special.gammaln(half) - special.gammaln(0.5 * df) - 0.5 * ops.log(math.pi * df)
-    return constant - half * ops.log1p(z * z / df)
-
-
-def _t(z: Array, df: Array) -> Array:
-    # By the beta function of equal arguments, which is smooth at zero; the formula DLMF 26.5.27 is not.
-    root = ops.sqrt(z * z + df)
-    share = ops.where(z < 0.0, df / (root - z), root + z) / (2.0 * root)
-    return special.betainc(0.5 * df, 0.5 * df, share)
+def _log_twice_normal(z: Array) -> Array:
+    """``log(2 * _normal(z))`` for negative ``z``."""
+    near = lambda z: log_of(special.erfc(z * -_ROOT_HALF), special.erf(z * -_ROOT_HALF))  # noqa: E731
+    return branch(z < _FAR, lambda z: _LOG_2 + _log_normal_tail(z), near, (z, _FAR, _FAR))
 
 
 norm = Continuous(
     "norm", 0, _normal_density, _normal, lambda z: _normal(-z), _log_normal, lambda z: _log_normal(-z), special.ndtri
 )
-beta = Continuous("beta", 2, _beta_density, _beta, lambda z, a, b: _beta(1.0 - z, b, a), quantile=_beta_quantile)
-gamma = Continuous("gamma", 1, _gamma_density, _gamma, _gamma_above, quantile=_gamma_quantile)
-t = Continuous("t", 1, _t_density, _t, lambda z, df: _t(-z, df), quantile=lambda q, df: special.stdtrit(df, q))
-chi2 = Continuous(
-    "chi2",
+halfnorm = Continuous(
+    "halfnorm",
+    0,
+    lambda z: _normal_density(z) + _LOG_2,
+    lambda z: special.erf(z * _ROOT_HALF),
+    lambda z: special.erfc(z * _ROOT_HALF),
+    log_upper=lambda z: _log_twice_normal(-z),
+    quantile=lambda q: math.sqrt(2.0) * special.erfinv(q),
+    low=0.0,
+    inner=0.5,
+)
+lognorm = Continuous(
+    "lognorm",
     1,
-    lambda z, df: gamma.logpdf(z, 0.5 * df, scale=2.0),
-    lambda z, df: gamma.cdf(z, 0.5 * df, scale=2.0),
-    lambda z, df: gamma.sf(z, 0.5 * df, scale=2.0),
-    quantile=lambda q, df: 2.0 * special.gammaincinv(0.5 * df, q),
+    lambda z, s: _normal_density(ops.log(z) / s) - ops.log(s) - ops.log(z),
+    lambda z, s: _normal(ops.log(z) / s),
+    lambda z, s: _normal(-ops.log(z) / s),
+    lambda z, s: _log_normal(ops.log(z) / s),
+    lambda z, s: _log_normal(-ops.log(z) / s),
+    lambda q, s: ops.exp(s * special.ndtri(q)),
+    low=0.0,
+    inner=1.0,
+    is_open=True,
+)
+# In both, an argument of the error function that would overflow is cut off far beyond the place where the result is constant.
+levy = Continuous(
+    "levy",
+    0,
+    lambda z: -0.5 * LOG_2_PI - 1.5 * ops.log(z) - 0.5 / z,
+    lambda z: unless(z < 1e-50, 0.0, lambda z: special.erfc(ops.sqrt(0.5 / z)), z, 1.0),
+    lambda z: unless(z < 1e-50, 1.0, lambda z: special.erf(ops.sqrt(0.5 / z)), z, 1.0),
+    log_lower=lambda z: _log_twice_normal(-1.0 / ops.sqrt(z)),
+    quantile=lambda q: 0.5 / ops.square(special.erfcinv(q)),
+    low=0.0,
+    inner=1.0,
+    is_open=True,
+)
+moyal = Continuous(
+    "moyal",
+    0,
+    lambda z: -0.5 * (z + ops.exp(-z) + LOG_2_PI),
+    lambda z: unless(z < -20.0, 0.0, lambda z: special.erfc(ops.exp(-0.5 * z) * _ROOT_HALF), z, 0.0),
+    lambda z: unless(z < -20.0, 1.0, lambda z: special.erf(ops.exp(-0.5 * z) * _ROOT_HALF), z, 0.0),
+    log_lower=lambda z: unless(z < -1400.0, -math.inf, lambda z: _log_twice_normal(-ops.exp(-0.5 * z)), z, 0.0),
+    log_upper=lambda z: branch(
+        z > 40.0,
+        lambda z: 0.5 * (math.log(_TWO_PI) - z),
+        lambda z: unless(
+            z < -20.0,
+            0.0,
+            lambda z: log_of(*(of(ops.exp(-0.5 * z) * _ROOT_HALF) for of in (special.erf, special.erfc))),
+            z,
+            0.0,
+        ),
+        (z, 41.0, 0.0),
+    ),
+    quantile=lambda q: -_LOG_2 - 2.0 * ops.log(special.erfcinv(q)),
 )
 
 
 # --- by their hazard ---------------------------------------------------------------------------------------------------
 
-
-def _log1mexp(h: Array) -> Array:
-    """``log(1 - exp(-h))`` for positive ``h``."""
-    small = h < 0.7
-    return ops.where(
-        small, ops.log(-ops.expm1(-ops.where(small, h, 0.5))), ops.log1p(-ops.exp(-ops.where(small, 1.0, h)))
-    )
+# A cumulative hazard above is as good as infinite: exponentials of its negative are zero, with their derivatives.
+_SURE = 2e3
 
 
 def _hazard(
     name: str,
     shapes: int,
-    low: float,
     hazard: Callable[..., Any],
+    log_hazard: Callable[..., Any],
     log_rate: Callable[..., Any],
     inverse: Callable[..., Any],
+    *,
+    rate: Callable[..., Any] | None = None,
+    low: float = 0.0,
+    inner: float = 0.5,
 ) -> Continuous:
     """A distribution on the numbers above ``low``, by its cumulative hazard ``-log(sf)``, the logarithm of its derivative, and its inverse."""
 
-    def inside(z: Array, outside: float, f: Callable[[Any], Any]) -> Array:
-        above = z >= low
-        return ops.where(above, f(ops.where(above, z, max(low, 0.0) + 1.0)), outside)
+    def decayed(constant: float, f: Callable[..., Any]) -> Callable[..., Any]:
+        """``f`` of the hazard, and the constant that it is where the hazard is as good as infinite."""
+        return lambda z, *s: unless(hazard(z, *s) > _SURE, constant, lambda z: f(hazard(z, *s), z, *s), z, inner)
 
-    def log_lower(z: Array, *shape: Any) -> Array:
-        above = z > low
-        safe = ops.where(above, z, max(low, 0.0) + 1.0)
-        return ops.where(above, _log1mexp(hazard(safe, *shape)), -math.inf)
-
+    log_lower = decayed(0.0, lambda h, z, *s: guarded.log1mexp(h, log_hazard(z, *s)))
     return Continuous(
         name,
         shapes,
-        lambda z, *shape: inside(z, -math.inf, lambda z: log_rate(z, *shape) - hazard(z, *shape)),
-        lambda z, *shape: inside(z, 0.0, lambda z: -ops.expm1(-hazard(z, *shape))),
-        lambda z, *shape: inside(z, 1.0, lambda z: ops.exp(-hazard(z, *shape))),
-        log_lower,
-        lambda z, *shape: inside(z, 0.0, lambda z: -hazard(z, *shape)),
-        lambda q, *shape: inverse(-ops.log1p(-q), *shape),
+        lambda z, *s: log_rate(z, *s) - hazard(z, *s),
+        # The derivative of `expm1` is rounded where it is small.
+        decayed(
+            1.0, lambda h, *_: branch(h < 0.7, lambda h: -ops.expm1(-h), lambda h: 1.0 - ops.exp(-h), (h, 0.0, 1.0))
+        ),
+        decayed(0.0, lambda h, *_: ops.exp(-h)),
+        lambda z, *s: branch(
+            hazard(z, *s) < 1e-17, lambda z: log_hazard(z, *s), lambda z: log_lower(z, *s), (z, inner, inner)
+        ),
+        lambda z, *s: -hazard(z, *s),
+        lambda q, *s: inverse(-ops.log1p(-q), *s),
+        rate and decayed(0.0, lambda h, z, *s: cast(Any, rate)(z, *s) * ops.exp(-h)),
+        low=low,
+        inner=inner,
     )
 
 
-expon = _hazard("expon", 0, 0.0, lambda z: z, lambda z: 0.0 * z, lambda h: h)
-rayleigh = _hazard("rayleigh", 0, 0.0, lambda z: 0.5 * z * z, lambda z: ops.log(z), lambda h: ops.sqrt(2.0 * h))
+def _power_hazard(z: Array, c: Array) -> Array:
+    """``log1p(z**c)``; the power does not overflow."""
+    large = lambda z: c * ops.log(z) + ops.log1p(ops.pow(z, -c))  # noqa: E731
+    return branch(z > 1.0, large, lambda z: ops.log1p(ops.pow(z, c)), (z, 2.0, 0.5))
+
+
+def _log_power_hazard(z: Array, c: Array) -> Array:
+    """Its logarithm, which is read where it is small."""
+    power = ops.pow(z, c)
+    is_plain = ops.logical_or(z > 1.0, power < 1e-17)  # where the correction is of no account
+    return c * ops.log(z) + unless(is_plain, 0.0, lambda z: ops.log(special.log1prel(ops.pow(z, c))), z, 0.5)
+
+
+def _gompertz_hazard(z: Array, c: Array) -> Array:
+    large = lambda z: ops.exp(z + ops.log(c)) - c  # noqa: E731
+    return branch(z > 600.0, large, lambda z: c * ops.expm1(z), (z, 601.0, 0.0))
+
+
+def _log_expm1(z: Array) -> Array:
+    large = lambda z: z + ops.log1p(-ops.exp(-z))  # noqa: E731
+    return branch(z > 1.0, large, lambda z: ops.log(ops.expm1(z)), (z, 2.0, 0.5))
+
+
+def _half_logistic_hazard(z: Array) -> Array:
+    large = lambda z: z + ops.log1p(ops.exp(-z)) - _LOG_2  # noqa: E731
+    return branch(z > 1.0, large, lambda z: ops.log1p(0.5 * ops.expm1(z)), (z, 2.0, 0.5))
+
+
+expon = _hazard("expon", 0, lambda z: z, ops.log, lambda z: 0.0 * z, lambda h: h)
+rayleigh = _hazard(
+    "rayleigh",
+    0,
+    lambda z: 0.5 * z * z,
+    lambda z: 2.0 * ops.log(z) - _LOG_2,
+    ops.log,
+    lambda h: ops.sqrt(2.0 * h),
+    rate=lambda z: z,
+)
 weibull_min = _hazard(
     "weibull_min",
     1,
-    0.0,
-    lambda z, c: ops.pow(z, c),
-    lambda z, c: ops.log(c * 1.0) + special.xlogy(c - 1.0, z),
+    ops.pow,
+    lambda z, c: c * ops.log(z),
+    lambda z, c: ops.log(c) + xlogy(c - 1.0, z),
     lambda h, c: ops.pow(h, 1.0 / c),
+    rate=lambda z, c: c * ops.pow(z, c - 1.0),
 )
 pareto = _hazard(
-    "pareto", 1, 1.0, lambda z, b: b * ops.log(z), lambda z, b: ops.log(b / z), lambda h, b: ops.exp(h / b)
+    "pareto",
+    1,
+    lambda z, b: b * ops.log(z),
+    lambda z, b: ops.log(b) + ops.log(ops.log(z)),
+    lambda z, b: ops.log(b) - ops.log(z),
+    lambda h, b: ops.exp(h / b),
+    low=1.0,
+    inner=2.0,
 )
 lomax = _hazard(
     "lomax",
     1,
-    0.0,
     lambda z, c: c * ops.log1p(z),
-    lambda z, c: ops.log(c * 1.0) - ops.log1p(z),
+    lambda z, c: ops.log(c) + ops.log(ops.log1p(z)),
+    lambda z, c: ops.log(c) - ops.log1p(z),
     lambda h, c: ops.expm1(h / c),
 )
 gompertz = _hazard(
     "gompertz",
     1,
-    0.0,
-    lambda z, c: c * ops.expm1(z),
-    lambda z, c: ops.log(c * 1.0) + z,
+    _gompertz_hazard,
+    lambda z, c: ops.log(c) + _log_expm1(z),
+    lambda z, c: ops.log(c) + z,
     lambda h, c: ops.log1p(h / c),
 )
-gumbel_l = _hazard("gumbel_l", 0, -math.inf, lambda z: ops.exp(z), lambda z: z, lambda h: ops.log(h))
+gumbel_l = _hazard("gumbel_l", 0, ops.exp, lambda z: z, lambda z: z, ops.log, low=-math.inf, inner=0.0)
 fisk = _hazard(
     "fisk",
     1,
-    0.0,
-    lambda z, c: ops.log1p(ops.pow(z, c)),
-    lambda z, c: ops.log(c * 1.0) + special.xlogy(c - 1.0, z) - ops.log1p(ops.pow(z, c)),
+    _power_hazard,
+    _log_power_hazard,
+    lambda z, c: ops.log(c) + xlogy(c - 1.0, z) - _power_hazard(z, c),
     lambda h, c: ops.pow(ops.expm1(h), 1.0 / c),
+    rate=lambda z, c: branch(
+        z > 1.0,
+        lambda z: c / (z * (1.0 + ops.pow(z, -c))),
+        lambda z: c * ops.pow(z, c - 1.0) / (1.0 + ops.pow(z, c)),
+        (z, 2.0, 0.5),
+    ),
 )
 halflogistic = _hazard(
     "halflogistic",
     0,
-    0.0,
-    lambda z: ops.logaddexp(z, 0.0) - math.log(2.0),
-    lambda z: -ops.logaddexp(0.0, -z),
-    lambda h: ops.log(2.0 * ops.expm1(h) + 1.0),
+    _half_logistic_hazard,
+    lambda z: ops.log(_half_logistic_hazard(z)),
+    special.log_expit,
+    lambda h: h + ops.log1p(-ops.expm1(-h)),
 )
 
 
-# --- of other shapes ---------------------------------------------------------------------------------------------------
+def _mirrored(name: str, base: Continuous, isf: Callable[..., Any]) -> Continuous:
+    """The distribution of the negative of a number, whose upper quantile is ``isf``."""
 
+    def negated(f: Any) -> Any:
+        return f and (lambda z, *s: f(-z, *s))
 
-def _above(f: Callable[..., Any], outside: float) -> Callable[..., Any]:
-    """A function of positive numbers, and a constant below."""
-
-    def of(z: Array, *shape: Any) -> Array:
-        is_in = z > 0.0
-        return ops.where(is_in, f(ops.where(is_in, z, 1.0), *shape), outside)
-
-    return of
-
-
-def _mirrored(name: str, base: Continuous) -> Continuous:
-    """The distribution of the negative of a number."""
-    lower, upper, quantile = map(cast, (Any, Any, Any), (base.log_lower, base.log_upper, base.quantile))
-    return Continuous(
-        name,
-        base.shapes,
-        lambda z, *s: base.log_density(-z, *s),
-        lambda z, *s: base.upper(-z, *s),
-        lambda z, *s: base.lower(-z, *s),
-        lambda z, *s: upper(-z, *s),
-        lambda z, *s: lower(-z, *s),
-        lambda q, *s: -quantile(1.0 - q, *s),
+    return dataclasses.replace(
+        base,
+        name=name,
+        log_density=negated(base.log_density),
+        density=negated(base.density),
+        lower=negated(base.upper),
+        upper=negated(base.lower),
+        log_lower=negated(base.log_upper),
+        log_upper=negated(base.log_lower),
+        quantile=lambda q, *s: -isf(-ops.log(q), *s),
+        low=-base.high,
+        high=-base.low,
+        inner=-base.inner,
     )
+
+
+gumbel_r = _mirrored("gumbel_r", gumbel_l, ops.log)
+weibull_max = _mirrored("weibull_max", weibull_min, lambda h, c: ops.pow(h, 1.0 / c))
+
+
+# --- of other shapes ---------------------------------------------------------------------------------------------------
 
 
 def _symmetric(name: str, log_density: Any, lower: Any, log_lower: Any, quantile: Any) -> Continuous:
     return Continuous(name, 0, log_density, lower, lambda z: lower(-z), log_lower, lambda z: log_lower(-z), quantile)
 
 
-def _laplace(z: Array) -> Array:
-    tail = 0.5 * ops.exp(-ops.abs(z))
-    return ops.where(z < 0.0, tail, 1.0 - tail)
-
-
 def _cauchy(z: Array) -> Array:
-    return ops.atan2(1.0 + 0.0 * z, -z) / math.pi
+    far = lambda z: 0.5 + 0.5 * ops.sign(z) - ops.atan(1.0 / z) / math.pi  # noqa: E731
+    return branch(ops.abs(z) > 1.0, far, lambda z: 0.5 + ops.atan(z) / math.pi, (z, 2.0, 0.0))
 
 
-def _log_laplace(z: Array) -> Array:
-    low = z < 0.0
-    return ops.where(low, z - math.log(2.0), ops.log1p(-0.5 * ops.exp(-ops.where(low, 0.0, z))))
+def _cotangent(q: Array) -> Array:
+    return 1.0 / ops.tan(math.pi * q)
 
 
-gumbel_r = _mirrored("gumbel_r", gumbel_l)
-weibull_max = _mirrored("weibull_max", weibull_min)
 laplace = _symmetric(
     "laplace",
-    lambda z: -ops.abs(z) - math.log(2.0),
-    _laplace,
-    _log_laplace,
-    lambda q: ops.where(q < 0.5, ops.log(2.0 * q), -ops.log(2.0 - 2.0 * q)),
+    lambda z: -ops.abs(z) - _LOG_2,
+    lambda z: branch(z < 0.0, lambda z: 0.5 * ops.exp(z), lambda z: 1.0 - 0.5 * ops.exp(-z), (z, 0.0, 0.0)),
+    lambda z: branch(z < 0.0, lambda z: z - _LOG_2, lambda z: ops.log1p(-0.5 * ops.exp(-z)), (z, 0.0, 0.0)),
+    lambda q: branch(q < 0.5, lambda q: ops.log(2.0 * q), lambda q: -ops.log(2.0 - 2.0 * q), (q, 0.5, 0.5)),
 )
 logistic = _symmetric(
     "logistic",
-    lambda z: -z - 2.0 * ops.logaddexp(0.0, -z),
+    lambda z: special.log_expit(z) + special.log_expit(-z),
     special.expit,
     special.log_expit,
     special.logit,
 )
 cauchy = _symmetric(
     "cauchy",
-    lambda z: -ops.log1p(z * z) - math.log(math.pi),
+    lambda z: -log1p_square(z) - math.log(math.pi),
     _cauchy,
-    lambda z: ops.log(_cauchy(z)),
-    lambda q: ops.tan(math.pi * (q - 0.5)),
-)
-uniform = Continuous(
-    "uniform",
-    0,
-    lambda z: _within(z, 1.0, lambda z: 0.0 * z),
-    lambda z: ops.minimum(ops.maximum(z, 0.0), 1.0),
-    lambda z: ops.minimum(ops.maximum(1.0 - z, 0.0), 1.0),
-    quantile=lambda q: q,
-)
-powerlaw = Continuous(
-    "powerlaw",
-    1,
-    lambda z, a: _within(z, 1.0, lambda z: ops.log(a * 1.0) + special.xlogy(a - 1.0, z)),
-    lambda z, a: ops.pow(ops.minimum(ops.maximum(z, 0.0), 1.0), a),
-    lambda z, a: 1.0 - ops.pow(ops.minimum(ops.maximum(z, 0.0), 1.0), a),
-    quantile=lambda q, a: ops.pow(q, 1.0 / a),
-)
-lognorm = Continuous(
-    "lognorm",
-    1,
-    _above(lambda z, s: norm.logpdf(ops.log(z) / s) - ops.log(s * z), -math.inf),
-    _above(lambda z, s: _normal(ops.log(z) / s), 0.0),
-    _above(lambda z, s: _normal(-ops.log(z) / s), 1.0),
-    _above(lambda z, s: _log_normal(ops.log(z) / s), -math.inf),
-    _above(lambda z, s: _log_normal(-ops.log(z) / s), 0.0),
-    lambda q, s: ops.exp(s * special.ndtri(q)),
-)
-halfnorm = Continuous(
-    "halfnorm",
-    0,
-    lambda z: _within(z, math.inf, lambda z: _normal_density(z) + math.log(2.0)),
-    _above(lambda z: special.erf(z * math.sqrt(0.5)), 0.0),
-    _above(lambda z: special.erfc(z * math.sqrt(0.5)), 1.0),
-    quantile=lambda q: special.ndtri(0.5 * (1.0 + q)),
+    lambda z: log_of(_cauchy(z), _cauchy(-z)),
+    lambda q: branch(
+        ops.abs(q - 0.5) < 0.25,
+        lambda q: ops.tan(math.pi * (q - 0.5)),
+        lambda q: branch(q < 0.5, lambda q: -_cotangent(q), lambda q: _cotangent(1.0 - q), (q, 0.25, 0.75)),
+        (q, 0.5, 0.25),
+    ),
 )
 halfcauchy = Continuous(
     "halfcauchy",
     0,
-    lambda z: _within(z, math.inf, lambda z: math.log(2.0 / math.pi) - ops.log1p(z * z)),
-    _above(lambda z: 2.0 / math.pi * ops.atan(z), 0.0),
-    _above(lambda z: 2.0 / math.pi * ops.atan(1.0 / z), 1.0),
-    quantile=lambda q: ops.tan(0.5 * math.pi * q),
-)
-maxwell = Continuous(
-    "maxwell",
-    0,
-    _above(lambda z: 2.0 * ops.log(z) - 0.5 * z * z + 0.5 * math.log(2.0 / math.pi), -math.inf),
-    _above(lambda z: special.gammainc(1.5, 0.5 * z * z), 0.0),
-    _above(lambda z: special.gammaincc(1.5, 0.5 * z * z), 1.0),
-    quantile=lambda q: ops.sqrt(2.0 * special.gammaincinv(1.5, q)),
-)
-chi = Continuous(
-    "chi",
-    1,
-    _above(
-        lambda z, df: (
-            special.xlogy(df - 1.0, z) - 0.5 * z * z - (0.5 * df - 1.0) * math.log(2.0) - special.gammaln(0.5 * df)
-        ),
-        -math.inf,
+    lambda z: math.log(_TWO_PI) - log1p_square(z),
+    lambda z: branch(
+        z > 1.0, lambda z: 1.0 - _TWO_PI * ops.atan(1.0 / z), lambda z: _TWO_PI * ops.atan(z), (z, 2.0, 0.0)
     ),
-    _above(lambda z, df: special.gammainc(0.5 * df, 0.5 * z * z), 0.0),
-    _above(lambda z, df: special.gammaincc(0.5 * df, 0.5 * z * z), 1.0),
-    quantile=lambda q, df: ops.sqrt(2.0 * special.gammaincinv(0.5 * df, q)),
+    lambda z: branch(
+        z > 1.0, lambda z: _TWO_PI * ops.atan(1.0 / z), lambda z: 1.0 - _TWO_PI * ops.atan(z), (z, 2.0, 0.0)
+    ),
+    quantile=lambda q: branch(
+        q < 0.5, lambda q: ops.tan(0.5 * math.pi * q), lambda q: _cotangent(0.5 * (1.0 - q)), (q, 0.25, 0.75)
+    ),
+    low=0.0,
+    inner=0.5,
 )
-invgamma = Continuous(
-    "invgamma",
+uniform = Continuous(
+    "uniform",
+    0,
+    lambda z: 0.0 * z,
+    lambda z: z,
+    lambda z: 1.0 - z,
+    quantile=lambda q: q,
+    low=0.0,
+    high=1.0,
+    inner=0.5,
+)
+powerlaw = Continuous(
+    "powerlaw",
     1,
-    _above(lambda z, a: -(a + 1.0) * ops.log(z) - special.gammaln(a) - 1.0 / z, -math.inf),
-    _above(lambda z, a: special.gammaincc(a, 1.0 / z), 0.0),
-    _above(lambda z, a: special.gammainc(a, 1.0 / z), 1.0),
-    quantile=lambda q, a: 1.0 / special.gammainccinv(a, q),
-)
-levy = Continuous(
-    "levy",
-    0,
-    _above(lambda z: -0.5 * LOG_2_PI - 1.5 * ops.log(z) - 0.5 / z, -math.inf),
-    _above(lambda z: special.erfc(ops.sqrt(0.5 / z)), 0.0),
-    _above(lambda z: special.erf(ops.sqrt(0.5 / z)), 1.0),
-    quantile=lambda q: 1.0 / ops.square(special.ndtri(0.5 * q)),
-)
-moyal = Continuous(
-    "moyal",
-    0,
-    lambda z: -0.5 * (z + ops.exp(-z) + LOG_2_PI),
-    lambda z: special.erfc(ops.exp(-0.5 * z) * math.sqrt(0.5)),
-    lambda z: special.erf(ops.exp(-0.5 * z) * math.sqrt(0.5)),
-    quantile=lambda q: -ops.log(2.0 * ops.square(special.erfcinv(q))),
-)
-
-
-def _f_density(z: Array, dfn: Array, dfd: Array) -> Array:
-    ratio = dfn * z / dfd
-    half = 0.5 * (dfn + dfd)
-    return special.xlogy(0.5 * dfn, ratio) - ops.log(z) - half * ops.log1p(ratio) - special.betaln(0.5 * dfn, 0.5 * dfd)
-
-
-f = Continuous(
-    "f",
-    2,
-    _above(_f_density, -math.inf),
-    _above(lambda z, n, d: special.betainc(0.5 * n, 0.5 * d, n * z / (n * z + d)), 0.0),
-    _above(lambda z, n, d: special.betainc(0.5 * d, 0.5 * n, d / (n * z + d)), 1.0),
-    quantile=lambda q, n, d: special.fdtri(n, d, q),
+    lambda z, a: ops.log(a) + xlogy(a - 1.0, z),
+    lambda z, a: ops.pow(z, a),
+    lambda z, a: branch(z < 0.5, lambda z: 1.0 - ops.pow(z, a), lambda z: -ops.expm1(a * ops.log(z)), (z, 0.25, 0.75)),
+    lambda z, a: a * ops.log(z),
+    lambda z, a: branch(
+        z < 0.5,
+        lambda z: ops.log1p(-ops.pow(z, a)),
+        lambda z: guarded.log1mexp(-a * ops.log(z), ops.log(a) + ops.log(-ops.log(z))),
+        (z, 0.25, 0.75),
+    ),
+    quantile=lambda q, a: ops.pow(q, 1.0 / a),
+    density=lambda z, a: a * ops.pow(z, a - 1.0),
+    low=0.0,
+    high=1.0,
+    inner=0.5,
 )

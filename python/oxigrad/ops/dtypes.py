@@ -7,7 +7,7 @@ import numpy as np
 
 from oxigrad._core import DtypeError, plain
 from oxigrad._typing import Array, Dtype
-from oxigrad.ops.backends import is_array, is_of_kind, standard_namespace
+from oxigrad.ops.backends import is_array, is_batched, is_of_kind, standard_namespace
 
 __all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -61,7 +61,7 @@ def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> bool:
 
 def can_cast(from_: Dtype | Array, to: Dtype, /) -> bool:
     """Whether an array or a dtype can be cast to another dtype by promotion, without loss."""
-    from_ = plain(from_)
+    from_ = _known(from_)
     return bool(_library(from_, to).can_cast(from_, to))
 
 
@@ -71,9 +71,15 @@ def result_type(*arrays_and_dtypes: Array | Dtype | complex) -> Dtype:
     >>> result_type(np.float32, 1.0)
     dtype('float32')
     """
-    values = tuple(map(plain, arrays_and_dtypes))
+    values = tuple(map(_known, arrays_and_dtypes))
     known = [value for value in values if not isinstance(value, (bool, int, float, complex))]
     return (_library(*known) if known else np).result_type(*values)
+
+
+def _known(value: Any) -> Any:
+    """A plain value; of a batched one its dtype."""
+    value = plain(value)
+    return value.dtype if is_batched(value) else value
 
 
 def finfo(type: Dtype | Array, /) -> Any:

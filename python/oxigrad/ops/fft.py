@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import DtypeError, record
+from oxigrad._names import without
 from oxigrad._typing import Array, Axis, Device, Dtype
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import device_of, namespace
@@ -45,6 +46,9 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+__getattr__ = without("oxigrad.xp.fft", __all__)
 
 
 Norm = str | None

@@ -12,10 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad._core import plain
+from oxigrad._names import without
 from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import fetched
 from oxigrad.ops.primitives import stack
+from oxigrad.ops.scipy_signatures import scipy_signature
 from oxigrad.ops.standard import asarray
 
 __all__ = ["odeint"]
@@ -23,6 +25,9 @@ __all__ = ["odeint"]
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+__getattr__ = without("oxigrad.xp.integrate", __all__)
 
 
 # Dormand and Prince (1980), the Butcher tableau: nodes, weights of the stages, and weights of the error estimate.
@@ -40,16 +45,23 @@ _ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1
 _SAFETY, _LEAST, _MOST = 0.9, 0.2, 5.0
 
 
+@scipy_signature(
+    "func, y0, t, args=(), Dfun=None, col_deriv=0, full_output=0, ml=None, mu=None, rtol=None, atol=None, tcrit=None, h0=0.0, hmax=0.0, hmin=0.0, ixpr=0, mxstep=0, mxhnil=0, mxordn=12, mxords=5, printmessg=0, tfirst=False",
+    ignored="Dfun col_deriv ml mu printmessg ixpr mxhnil",
+)
 def odeint(
     func: Callable[..., Any],
     y0: Any,
     t: Array,
     args: tuple[Any, ...] = (),
     *,
-    rtol: float = 1.49012e-8,
-    atol: float = 1.49012e-8,
+    rtol: float | None = None,
+    atol: float | None = None,
+    tfirst: bool = False,
 ) -> Array:
     """The solution of ``dy/dt = func(y, t, *args)`` at the times ``t`` (of shape (n,)), from ``y0`` at the first of them.
+
+    The function is called as ``func(t, y, *args)`` if ``tfirst``. Tolerances are 1.49012e-8 where they are None.
 
     The result has shape (n, *y0.shape). The method is Dormand and Prince's of order five, with an estimated error of at most
     ``atol + rtol * abs(y)`` in each step. Step sizes, which the host computes from ``y``, are constants: both modes
@@ -57,14 +69,16 @@ def odeint(
     singularity.
     """
     y, size, found = y0, math.inf, [y0]
+    tolerances = tuple(1.49012e-8 if given is None else given for given in (rtol, atol))
+    slope = (lambda y, t: func(t, y, *args)) if tfirst else lambda y, t: func(y, t, *args)
     for i in range(1, t.shape[0]):
-        y, size = _advanced(lambda y, t: func(y, t, *args), y, (t[i - 1], t[i]), size, (rtol, atol))
+        y, size = _advanced(slope, y, (t[i - 1], t[i]), size, tolerances)
         found.append(y)
     return stack([asarray(y) for y in found])
 
 
 def _advanced(
-    f: Callable[..., Any], y: Array, times: tuple[Any, Any], size: float, tolerances: tuple[float, float]
+    f: Callable[..., Any], y: Array, times: tuple[Any, Any], size: float, tolerances: tuple[float, ...]
 ) -> tuple[Any, float]:
     """The solution at the second of two times, from that at the first, and the next step size."""
     now, end = times

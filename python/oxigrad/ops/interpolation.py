@@ -16,10 +16,13 @@ from oxigrad.ops.backends import array_of, device_of, namespace
 from oxigrad.ops.backends.scipy_functions import of_scipy
 from oxigrad.ops.extension import check_mode, extended, for_each_axis
 from oxigrad.ops.host_calls import computed, linear
+from oxigrad.ops.scipy_signatures import scipy_signature
+from oxigrad.ops.standard import axes_of
 
 _SMALL = 64  # elements: beyond this number, one edge has no influence on the other
 
 
+@scipy_signature('input, order=3, axis=-1, output=float64, mode="mirror"')
 def spline_filter1d(x: Array, /, order: int = 3, axis: int = -1, *, mode: str = "mirror") -> Array:
     """The coefficients of the spline of an ``order`` from 0 to 5 that interpolates ``x`` along an axis, in float64."""
     x = array_of(x)
@@ -44,6 +47,7 @@ def spline_filter1d(x: Array, /, order: int = 3, axis: int = -1, *, mode: str = 
     return linear("spline_filter1d", forward, adjoint, x)
 
 
+@scipy_signature('input, order=3, output=float64, mode="mirror"')
 def spline_filter(x: Array, /, order: int = 3, *, mode: str = "mirror") -> Array:
     """The coefficients of the spline of an ``order`` from 2 to 5 that interpolates ``x``, in float64."""
     for axis in range(len(array_of(x).shape)):
@@ -91,6 +95,7 @@ def _nodes(node: np.ndarray, size: int, mode: str) -> tuple[np.ndarray, np.ndarr
 _PADDING = 12  # as SciPy extends by before it filters for splines of the order 2 and 3
 
 
+@scipy_signature('input, coordinates, output=None, order=3, mode="constant", cval=0.0, prefilter=True')
 def map_coordinates(
     x: Array,
     coordinates: Array,
@@ -158,6 +163,9 @@ def asarray_like(x: Array, values: Any) -> Array:
     return namespace(plain(x)).asarray(np.asarray(values), device=device_of(plain(x)))
 
 
+@scipy_signature(
+    'input, matrix, offset=0.0, output_shape=None, output=None, order=3, mode="constant", cval=0.0, prefilter=True'
+)
 def affine_transform(
     x: Array,
     matrix: Array,
@@ -189,21 +197,41 @@ def affine_transform(
     return map_coordinates(x, ops.stack(coordinates), order=order, mode=mode, cval=cval, prefilter=prefilter)
 
 
+@scipy_signature(
+    'input, angle, axes=(1, 0), reshape=True, output=None, order=3, mode="constant", cval=0.0, prefilter=True'
+)
 def rotate(
     x: Array,
     /,
     angle: Any,
     *,
+    axes: Sequence[int] = (1, 0),
     reshape: bool = True,
     order: int = 3,
     mode: str = "constant",
     cval: float = 0.0,
     prefilter: bool = True,
 ) -> Array:
-    """An image (m, n) rotated by an angle in degrees, both differentiable; with ``reshape`` the result has room for all of it."""
-    x = array_of(x)
-    if len(x.shape) != 2:
-        raise ShapeError(f"rotate: found shape {tuple(x.shape)}, expected an image (m, n)")
+    """An array rotated in the plane of two axes by an angle in degrees, both differentiable.
+
+    With ``reshape`` the result has room for all of it.
+    """
+    x, named = array_of(x), {"order": order, "mode": mode, "cval": cval, "prefilter": prefilter}
+    ndim = len(x.shape)
+    if ndim < 2 or len(axes) != 2 or len(plane := sorted(set(axes_of(tuple(axes), ndim)))) != 2:
+        raise ShapeError(f"rotate: found shape {tuple(x.shape)}, axes={axes!r}, expected two axes of the array")
+    if ndim == 2:
+        return _rotated(x, angle, reshape, named)
+    order_of_axes = [*(axis for axis in range(ndim) if axis not in plane), *plane]
+    moved = ops.permute_dims(x, tuple(order_of_axes))
+    images = ops.reshape(moved, (-1, *moved.shape[-2:]))
+    turned = ops.stack([_rotated(ops.index(images, at), angle, reshape, named) for at in range(images.shape[0])])
+    turned = ops.reshape(turned, (*moved.shape[:-2], *turned.shape[-2:]))
+    return ops.permute_dims(turned, tuple(np.argsort(order_of_axes).tolist()))
+
+
+def _rotated(x: Array, angle: Any, reshape: bool, named: dict[str, Any]) -> Array:
+    """An image (m, n), rotated."""
     turn = angle * (math.pi / 180.0)
     c, s = ops.cos(turn), ops.sin(turn)
     sizes = np.array(x.shape, np.float64)
@@ -216,7 +244,7 @@ def rotate(
     index = np.indices(shape, np.float64)
     i, j = asarray_like(x, index[0] - row), asarray_like(x, index[1] - column)
     coordinates = ops.stack([i * c + j * s + down, j * c - i * s + right])
-    return map_coordinates(x, coordinates, order=order, mode=mode, cval=cval, prefilter=prefilter)
+    return map_coordinates(x, coordinates, **named)
 
 
 def _separable(name: str, x: Array, args: Sequence[Any], cval: float, named: dict[str, Any]) -> Array:
@@ -238,6 +266,7 @@ def _separable(name: str, x: Array, args: Sequence[Any], cval: float, named: dic
     return y if cval == 0.0 else y + computed(name, lambda x: forward(np.zeros_like(x), cval), (plain(x),))[0]
 
 
+@scipy_signature('input, shift, output=None, order=3, mode="constant", cval=0.0, prefilter=True')
 def shift(
     x: Array, /, shift: Any, *, order: int = 3, mode: str = "constant", cval: float = 0.0, prefilter: bool = True
 ) -> Array:
@@ -248,6 +277,7 @@ def shift(
     )
 
 
+@scipy_signature('input, zoom, output=None, order=3, mode="constant", cval=0.0, prefilter=True, *, grid_mode=False')
 def zoom(
     x: Array,
     /,

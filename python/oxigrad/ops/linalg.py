@@ -10,6 +10,7 @@ import math
 from typing import Any, NamedTuple
 
 from oxigrad._core import DerivativeError, ShapeError, plain, record
+from oxigrad._names import without
 from oxigrad._typing import Array, Axis, Dtype
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import device_of, has_variable, namespace
@@ -44,6 +45,7 @@ from oxigrad.ops.products import cross, kron, outer, tensordot, vecdot
 from oxigrad.ops.products import diagonal as _diagonal
 from oxigrad.ops.products import trace as _trace
 from oxigrad.ops.scipy_linalg import expm, solve_banded, solve_sylvester, sqrtm
+from oxigrad.ops.scipy_signatures import scipy_signature
 from oxigrad.ops.standard import moveaxis
 
 _composite = functools.partial(composite, extension="linalg")
@@ -114,6 +116,9 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+__getattr__ = without("oxigrad.xp.linalg", __all__)
 
 
 class EigResult(NamedTuple):
@@ -227,8 +232,24 @@ def recorded_qr(x: Array, *, mode: str = "reduced") -> QRResult:
 
 @accepts_array_likes
 def pinv(x: Array, /, *, rtol: Array | None = None) -> Array:
-    """The pseudo-inverse; its derivative is along changes that keep the rank (Golub and Pereyra 1973, theorem 4.3)."""
-    return record("pinv", [x], {"rtol": rtol})
+    """The pseudo-inverse; its derivative is along changes that keep the rank (Golub and Pereyra 1973, theorem 4.3).
+
+    Singular values at most ``rtol`` times the largest count as zero. Where some of them are larger than rounding errors, the
+    derivative is that of the singular value decomposition, since changes of the matrix turn the vectors that are left out.
+    """
+    rtol = plain(rtol)
+    if rtol is None or not has_variable([x]):
+        return record("pinv", [x], {"rtol": rtol})
+    found = svdvals(plain(x))
+    library = namespace(found)
+    largest = found[..., :1]
+    below = found <= largest * (rtol[..., None] if getattr(rtol, "shape", ()) else rtol)
+    noise = largest * max(x.shape[-2:]) * library.finfo(found.dtype).eps
+    if not bool(library.any(below & (found > noise))):
+        return record("pinv", [x], {"rtol": rtol})
+    u, s, vh = svd(x, full_matrices=False)
+    inverse = ops.where(below, 0.0, 1.0 / ops.where(below, 1.0, s))
+    return (_adjoint(vh) * inverse[..., None, :]) @ _adjoint(u)
 
 
 @_composite
@@ -248,14 +269,24 @@ def matrix_rank(x: Array, /, *, rtol: Array | None = None) -> Array:
     return namespace(x).linalg.matrix_rank(plain(x), rtol=rtol)
 
 
+@scipy_signature("a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True")
 @accepts_array_likes
-def solve_triangular(x1: Array, x2: Array, /, *, lower: bool = False, unit_diagonal: bool = False) -> Array:
-    """As `solve`, with a triangular ``x1``, whose other triangle is ignored. The cost is that of `solve`."""
+def solve_triangular(
+    x1: Array, x2: Array, /, *, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False
+) -> Array:
+    """As `solve`, with a triangular ``x1``, whose other triangle is ignored. The cost is that of `solve`.
+
+    ``trans`` 1 or "T" solves with the transpose, 2 or "C" with the conjugate transpose.
+    """
     eye = ops.eye_like(x1)
     library = namespace(x1)
     ones = library.ones(tuple(x1.shape[-2:]), dtype=eye.dtype, device=device_of(x1))
     triangle = library.tril(ones) if lower else library.triu(ones)
     x1 = x1 * (triangle - eye) + eye if unit_diagonal else x1 * triangle
+    if trans not in (0, "N"):
+        if trans not in (1, "T", 2, "C"):
+            raise ValueError(f"solve_triangular: trans is {trans!r}: expected 0, 1 or 2, or 'N', 'T' or 'C'")
+        x1 = matrix_transpose(x1) if trans in (1, "T") else _adjoint(x1)
     return solve(x1, x2)
 
 

@@ -15,6 +15,7 @@ from oxigrad.ops.composite import accepts_array_likes
 from oxigrad.ops.host_calls import call, computed
 from oxigrad.ops.primitives import matrix_transpose
 from oxigrad.ops.scipy_linalg import expm, shifted, solve_banded, solve_sylvester, sqrtm
+from oxigrad.ops.scipy_signatures import scipy_signature
 
 
 class LUResult(NamedTuple):
@@ -48,6 +49,7 @@ def _triangle(x: Array, *, lower: bool, strict: bool = False) -> Array:
 # --- structured matrices -----------------------------------------------------------------------------------------------
 
 
+@scipy_signature("c, r=None")
 @accepts_array_likes
 def toeplitz(x: Array, r: Any = None, /) -> Array:
     """The Toeplitz matrix of a first column ``x`` (m,) and a first row ``r`` (n,), whose first element is ignored.
@@ -67,6 +69,7 @@ def toeplitz(x: Array, r: Any = None, /) -> Array:
     return ops.index(values, columns - 1 + library.reshape(row, (-1, 1)) - library.reshape(column, (1, -1)))
 
 
+@scipy_signature("c")
 @accepts_array_likes
 def circulant(x: Array, /) -> Array:
     """The circulant matrix of a first column ``x`` (n,).
@@ -79,6 +82,7 @@ def circulant(x: Array, /) -> Array:
     return toeplitz(x, ops.concat([ops.index(x, slice(0, 1)), ops.flip(ops.index(x, slice(1, None)))]))
 
 
+@scipy_signature("c, r=None")
 @accepts_array_likes
 def hankel(x: Array, r: Any = None, /) -> Array:
     """The Hankel matrix of a first column ``x`` (m,) and a last row ``r`` (n,), whose first element is ignored; zeros without ``r``."""
@@ -90,6 +94,7 @@ def hankel(x: Array, r: Any = None, /) -> Array:
     return ops.index(values, library.reshape(row, (-1, 1)) + library.reshape(column, (1, -1)))
 
 
+@scipy_signature("*arrs")
 def block_diag(*arrays: Array) -> Array:
     """The block diagonal matrix of matrices; a vector is a matrix of one row.
 
@@ -111,6 +116,7 @@ def _zeros(like: Array, shape: tuple[int, ...]) -> Array:
     return namespace(like).zeros(shape, dtype=like.dtype, device=device_of(plain(like)))
 
 
+@scipy_signature("a, b")
 @accepts_array_likes
 def khatri_rao(a: Array, b: Array, /) -> Array:
     """The Khatri-Rao product of ``a`` (m, k) and ``b`` (n, k): Kronecker products of their columns, (m n, k)."""
@@ -123,9 +129,12 @@ def khatri_rao(a: Array, b: Array, /) -> Array:
 # --- factorizations and systems ----------------------------------------------------------------------------------------
 
 
+@scipy_signature("a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False")
 @accepts_array_likes
-def lu(a: Array, /) -> LUResult:
+def lu(a: Array, /, *, permute_l: bool = False) -> Any:
     """The LU decomposition ``a = P @ L @ U`` of a regular square matrix, with partial pivoting; ``P`` is constant.
+
+    With ``permute_l`` it is the pair of ``P @ L`` and ``U``.
 
     >>> p, l, u = lu(np.array([[0.0, 2.0], [3.0, 4.0]]))
     >>> u
@@ -135,7 +144,8 @@ def lu(a: Array, /) -> LUResult:
     if len(a.shape) < 2 or a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"lu: found shape {tuple(a.shape)}, expected square matrices")
     p = computed("lu", lambda x: of_scipy("linalg", "lu")(x)[0], (plain(a),))[0]
-    return LUResult(p, *_unpivoted(ops.matmul(matrix_transpose(p), a)))
+    lower, upper = _unpivoted(ops.matmul(matrix_transpose(p), a))
+    return (ops.matmul(p, lower), upper) if permute_l else LUResult(p, lower, upper)
 
 
 def _unpivoted(a: Array) -> tuple[Array, Array]:
@@ -173,6 +183,7 @@ def _is_recorded(x: Array) -> bool:
     return plain(x) is not x
 
 
+@scipy_signature("a, overwrite_a=False, check_finite=True")
 @accepts_array_likes
 def lu_factor(a: Array, /) -> tuple[Array, Array]:
     """The factors of `lu` in one matrix (n, n), and the indices of the rows that were interchanged (n,), for `lu_solve`."""
@@ -183,6 +194,7 @@ def lu_factor(a: Array, /) -> tuple[Array, Array]:
     return result.L - ops.eye_like(result.L) + result.U, pivots
 
 
+@scipy_signature("lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True")
 def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, /, *, trans: int = 0) -> Array:
     """The solution ``x`` of ``a @ x = b``, from `lu_factor` of ``a``; of the transposed system where ``trans`` is 1, the adjoint where it is 2."""
     factors, pivots = lu_and_piv
@@ -206,6 +218,7 @@ def _indices(like: Array, order: np.ndarray) -> Array:
     return namespace(like).asarray(order, device=device_of(plain(like)))
 
 
+@scipy_signature("a, lower=False, overwrite_a=False, check_finite=True")
 @accepts_array_likes
 def cho_factor(a: Array, /, *, lower: bool = False) -> tuple[Array, bool]:
     """The Cholesky factor of a Hermitian positive definite matrix, zero in the other triangle, and ``lower``: for `cho_solve`."""
@@ -213,6 +226,7 @@ def cho_factor(a: Array, /, *, lower: bool = False) -> tuple[Array, bool]:
     return (factor if lower else _adjoint(factor)), lower
 
 
+@scipy_signature("c_and_lower, b, overwrite_b=False, check_finite=True")
 def cho_solve(c_and_lower: tuple[Array, bool], b: Array, /) -> Array:
     """The solution ``x`` of ``a @ x = b``, from `cho_factor` of ``a``."""
     factor, lower = c_and_lower
@@ -221,6 +235,7 @@ def cho_solve(c_and_lower: tuple[Array, bool], b: Array, /) -> Array:
     return _solve(_adjoint(factor), _solve(factor, b))
 
 
+@scipy_signature("ab, b, overwrite_ab=False, overwrite_b=False, lower=False, check_finite=True")
 @accepts_array_likes
 def solveh_banded(ab: Array, b: Array, /, *, lower: bool = False) -> Array:
     """The solution ``x`` of a Hermitian banded system; the rows of ``ab`` are its upper diagonals as in SciPy, or its lower ones."""
@@ -233,17 +248,20 @@ def solveh_banded(ab: Array, b: Array, /, *, lower: bool = False) -> Array:
     return solve_banded((width, width), ops.stack([*rows, *below]), b)
 
 
+@scipy_signature("c_or_cr, b, check_finite=True")
 def solve_toeplitz(c_or_cr: Any, b: Array, /) -> Array:
     """The solution of a system with the matrix ``toeplitz(c)``, or ``toeplitz(c, r)`` for a pair. The cost is that of `solve`."""
     return _solve(toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr), b)
 
 
+@scipy_signature("a, q")
 @accepts_array_likes
 def solve_continuous_lyapunov(a: Array, q: Array, /) -> Array:
     """The solution ``x`` of ``a @ x + x @ a^H = q``."""
     return solve_sylvester(a, _adjoint(a), q)
 
 
+@scipy_signature("a, q, method=None", ignored="method")
 @accepts_array_likes
 def solve_discrete_lyapunov(a: Array, q: Array, /) -> Array:
     """The solution ``x`` of ``a @ x @ a^H - x + q = 0``, by a dense system of n^2 equations."""
@@ -253,6 +271,7 @@ def solve_discrete_lyapunov(a: Array, q: Array, /) -> Array:
     return ops.reshape(_solve(ops.eye_like(whole) - whole, ops.reshape(q, (-1,))), (n, n))
 
 
+@scipy_signature('a, side="right"')
 @accepts_array_likes
 def polar(a: Array, /, *, side: str = "right") -> tuple[Array, Array]:
     """The polar decomposition of a regular matrix: ``a = u @ p``, or ``a = p @ u`` where ``side`` is "left".
@@ -297,6 +316,7 @@ def _matrix_function(name: str, function: Callable[[np.ndarray], np.ndarray], a:
     return ops.item(call(value, [a], pull, push), 0)
 
 
+@scipy_signature("A, disp=True")
 @accepts_array_likes
 def logm(x: Array, /) -> Array:
     """The principal logarithm of a regular matrix (n, n); complex where an eigenvalue is negative.
@@ -307,6 +327,7 @@ def logm(x: Array, /) -> Array:
     return _matrix_function("logm", lambda x: of_scipy("linalg", "logm")(x), x)
 
 
+@scipy_signature("A, t")
 @accepts_array_likes
 def fractional_matrix_power(x: Array, t: float, /) -> Array:
     """The principal power of a regular matrix (n, n) with a constant real exponent ``t``."""
@@ -315,32 +336,38 @@ def fractional_matrix_power(x: Array, t: float, /) -> Array:
     return _matrix_function("fractional_matrix_power", lambda x: of_scipy("linalg", "fractional_matrix_power")(x, t), x)
 
 
+@scipy_signature("A")
 @accepts_array_likes
 def cosm(x: Array, /) -> Array:
     """The cosine of a matrix (n, n)."""
     return _matrix_function("cosm", lambda x: of_scipy("linalg", "cosm")(x), x)
 
 
+@scipy_signature("A")
 @accepts_array_likes
 def sinm(x: Array, /) -> Array:
     """The sine of a matrix (n, n)."""
     return _matrix_function("sinm", lambda x: of_scipy("linalg", "sinm")(x), x)
 
 
+@scipy_signature("A")
 @accepts_array_likes
 def coshm(x: Array, /) -> Array:
     """The hyperbolic cosine of a matrix."""
     return 0.5 * (expm(x) + expm(-x))
 
 
+@scipy_signature("A")
 @accepts_array_likes
 def sinhm(x: Array, /) -> Array:
     """The hyperbolic sine of a matrix."""
     return 0.5 * (expm(x) - expm(-x))
 
 
+@scipy_signature("A, E, method=None, compute_expm=True, check_finite=True", ignored="method")
 @accepts_array_likes
-def expm_frechet(a: Array, e: Array, /) -> tuple[Array, Array]:
-    """The exponential of ``a`` and its derivative in the direction ``e``, matrices of one shape."""
+def expm_frechet(a: Array, e: Array, /, *, compute_expm: bool = True) -> Any:
+    """The exponential of ``a`` and its derivative in the direction ``e``, or that alone, matrices of one shape."""
     n, whole = a.shape[-1], expm(_block(a, e))
-    return ops.index(whole, (..., slice(n), slice(n))), ops.index(whole, (..., slice(n), slice(n, None)))
+    derivative = ops.index(whole, (..., slice(n), slice(n, None)))
+    return (ops.index(whole, (..., slice(n), slice(n))), derivative) if compute_expm else derivative

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import plain
+from oxigrad._core import is_inexact, plain
 from oxigrad._typing import Dtype
 from oxigrad.ops import primitives as ops
 from oxigrad.ops import standard
 from oxigrad.ops.array_like import array as as_array
-from oxigrad.ops.backends import dtype_of, is_array, is_complex
+from oxigrad.ops.array_like import values
+from oxigrad.ops.backends import device_of, dtype_of, has_variable, is_array, is_complex, namespace
 from oxigrad.ops.numpy_extras import atleast_1d, cast_joined
 from oxigrad.ops.numpy_moves import moved
 from oxigrad.ops.primitives import arrays_of, copied
@@ -85,6 +86,27 @@ def full_like(
     return full(shape, fill_value, dtype_of(like) if dtype is None and is_array(like) else dtype, device=device)
 
 
+def arange(
+    start: Any, stop: Any = None, step: Any = 1, dtype: Dtype = None, *, device: Any = None, like: None = None
+) -> Any:
+    """The numbers from ``start``, in steps of ``step``, before ``stop``, which only decides how many there are."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    found = next((plain(x) for x in (start, stop, step) if is_array(plain(x))), 0.0)
+    library, device = namespace(found), device or device_of(found)
+    first, last, by = (_number(x) for x in (start, stop, step))
+    spaced = library.arange(first, last, by, dtype=dtype, device=device)
+    if not has_variable((start, step)) or not is_inexact(spaced):
+        return spaced
+    # Zeros with the derivatives of the start and of the step: the numbers are those of the library.
+    places = library.arange(spaced.shape[0], dtype=spaced.dtype, device=device)
+    return spaced + ((start - plain(start)) + (step - plain(step)) * places)
+
+
+def _number(x: Any) -> Any:
+    """An argument of `arange` as a plain number."""
+    return x if type(x) in (int, float) else values(x).item()
+
+
 def linspace(
     start: Any,
     stop: Any,
@@ -97,7 +119,7 @@ def linspace(
     device: Any = None,
 ) -> Any:
     """Evenly spaced numbers along ``axis``; with ``retstep``, a tuple of them and their distance."""
-    start, stop = (as_array(x) for x in (start, stop))
+    start, stop = (x if type(x) in (int, float, complex) else as_array(x) for x in (start, stop))
     spaced = standard.linspace(start, stop, num, dtype=dtype, device=device, endpoint=endpoint)
     spaced = standard.moveaxis(spaced, 0, axis) if axis != 0 else spaced
     steps = num - 1 if endpoint else num
@@ -147,8 +169,9 @@ def stack(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Dtype = None, 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Differences of neighbours of the flattened array, between ``to_begin`` and ``to_end``."""
-    parts = [None if part is None else ops.ravel(atleast_1d(as_array(part))) for part in (to_begin, to_end)]
-    inside = standard.diff(ops.ravel(as_array(ary)))
+    ary = as_array(ary)
+    parts = [None if part is None else ops.ravel(as_array(part, dtype_of(plain(ary)))) for part in (to_begin, to_end)]
+    inside = standard.diff(ops.ravel(ary))
     joined = [part for part in (parts[0], inside, parts[1]) if part is not None]
     return ops.concat(joined) if len(joined) > 1 else inside
 
@@ -156,7 +179,9 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2.0 * np.pi) -> Any:
     """Phases without jumps of a period: each is moved by whole periods, which are plain values."""
     p = as_array(p)
-    return p + (np.unwrap(plain(p), plain(discont), axis, period=plain(period)) - plain(p))
+    bare, size = plain(p), plain(period)
+    jumps = np.round((np.unwrap(bare, plain(discont), axis, period=size) - bare) / size)
+    return p + ops.where(np.isinf(bare), 0.0, jumps * period)
 
 
 def real_if_close(a: Any, tol: float = 100) -> Any:

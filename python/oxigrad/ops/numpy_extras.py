@@ -115,6 +115,10 @@ def float_power(x1: Array, x2: Array, /) -> Array:
 
 def sinc(x: Array, /) -> Array:
     """``sin(pi x) / (pi x)``, and one at zero, where derivatives are computed by its series."""
+    if is_complex(x):
+        none = x == 0.0
+        z = ops.where(none, 1.0, x) * np.pi
+        return ops.where(none, 1.0, ops.sin(z) / z)
     near = ops.abs(x) < 0.015
     away = ops.where(near, 1.0, x)
     z = ops.where(near, ops.square(x * np.pi), 0.0)
@@ -140,10 +144,16 @@ def fmin(x1: Array, x2: Array, /) -> Array:
 def nan_to_num(
     x: Array, /, *, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Array:
-    """``x`` with finite numbers in place of NaN and infinities, where the gradient is zero; in place if not ``copy``."""
+    """``x`` with finite numbers in place of NaN and infinities, where the gradient is zero; in place if not ``copy``.
+
+    The real and imaginary parts of complex numbers are replaced each by itself.
+    """
     if not copy and is_array(plain(x)):
         x[...] = nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
         return x
+    if is_complex(x):
+        parts = (nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (ops.real(x), ops.imag(x)))
+        return next(parts) + 1j * next(parts)
     limits = namespace(x).finfo(dtype_of(x)) if is_array(x) else np.finfo(np.float64)
     x = ops.where(ops.isnan(x), nan, x)
     x = ops.where(x == np.inf, float(limits.max) if posinf is None else posinf, x)
@@ -206,7 +216,7 @@ def _slope(f: Any, axis: int, h: Any, edge_order: int) -> Any:
     d = standard.diff(f, axis=axis)
     if getattr(h, "shape", ()):
         return _slope_between(d, f.shape[axis], axis, h, edge_order)
-    inside = 0.5 * (d[along(axis, slice(1, None))] + d[along(axis, slice(None, -1))])
+    inside = 0.5 * (f[along(axis, slice(2, None))] - f[along(axis, slice(None, -2))])
     first, second, before, last = (d[along(axis, part)] for part in _ENDS)
     if edge_order == 2:
         first, last = 1.5 * first - 0.5 * second, 1.5 * last - 0.5 * before

@@ -73,7 +73,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **_named(sets, "intersect1d setdiff1d setxor1d sort_complex trim_zeros union1d unique"),
     **_named(
         creation,
-        "array asarray ascontiguousarray ediff1d full geomspace linspace logspace real_if_close require unwrap",
+        "arange array asarray ascontiguousarray ediff1d full geomspace linspace logspace real_if_close require unwrap",
     ),
     **_named(moves, "apply_along_axis apply_over_axes piecewise"),
     **{name: functools.partial(moves.moved, getattr(np, name)) for name in moves.ELEMENTS if hasattr(np, name)},
@@ -95,7 +95,7 @@ _KEYWORDS: dict[str, Callable[..., Any]] = {
 }
 _LINALG = _named(linalg, "cond eigh eigvalsh lstsq matrix_rank multi_dot pinv svd tensorinv tensorsolve")
 _SCIMATH = _named(scimath, "arccos arcsin arctanh log log10 log2 logn power sqrt")
-_UFUNCS = _named(ufuncs, "divmod fmod frexp ldexp matvec modf vecmat")
+_UFUNCS = _named(ufuncs, "divmod fmod frexp heaviside ldexp matvec modf vecmat")
 
 
 @functools.cache

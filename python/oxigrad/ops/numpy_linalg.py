@@ -13,6 +13,7 @@ from oxigrad.ops import linalg, standard
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.array_like import array, values
 from oxigrad.ops.backends import dtype_of, is_complex, namespace
+from oxigrad.ops.in_place import of_library
 
 # Functions that the standard does not have, which `oxigrad.xp.linalg` has too.
 __all__ = ["cond", "lstsq", "multi_dot", "tensorinv", "tensorsolve"]
@@ -89,8 +90,9 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     """The tensor ``x`` of ``tensordot(a, x) = b``; ``axes`` of ``a`` are moved to its end first."""
     a, b = array(a), array(b)
-    for axis in axes or ():
-        a = standard.moveaxis(a, axis, -1)
+    if axes:
+        last = [standard.position(axis, a.ndim) for axis in axes]
+        a = ops.permute_dims(a, (*(axis for axis in range(a.ndim) if axis not in last), *last))
     shape = tuple(a.shape[b.ndim :])
     matrix = ops.reshape(a, (math.prod(a.shape[: b.ndim]), math.prod(shape)))
     return ops.reshape(linalg.solve(matrix, ops.ravel(b)), shape)
@@ -110,7 +112,18 @@ def _symmetric(a: Any, UPLO: str) -> Any:
 
 def eigh(a: Any, UPLO: str = "L") -> Any:
     """Eigenvalues and eigenvectors of the symmetric matrix whose lower (or upper) triangle is given."""
-    return linalg.eigh(_symmetric(a, UPLO))
+    whole = _symmetric(a, UPLO)
+    if UPLO.upper() == "L":
+        return linalg.eigh(whole)
+    found, vectors = linalg.eigh(whole)
+    return linalg.EighResult(found, vectors * _phases(np.linalg.eigh(values(a), "U").eigenvectors, vectors))
+
+
+def _phases(expected: np.ndarray, vectors: Array) -> Any:
+    """The factors that turn the columns of ``vectors`` into those of LAPACK, whose signs depend on the triangle that it reads."""
+    products = np.sum(expected * np.conj(values(vectors)), axis=-2, keepdims=True)
+    sizes = np.abs(products)
+    return of_library(np.where(sizes > 0.0, products, 1.0) / np.where(sizes > 0.0, sizes, 1.0), vectors)
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
@@ -123,7 +136,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NON
     if hermitian and a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"pinv: found shape {tuple(a.shape)}, expected square matrices, since hermitian=True")
     chosen = rcond if rtol is _NONE or rtol is None else rtol
-    return linalg.pinv(array(a), rtol=chosen)
+    return linalg.pinv(_symmetric(a, "L") if hermitian else array(a), rtol=chosen)
 
 
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
@@ -136,4 +149,6 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     a = array(a)
     if hermitian and compute_uv:
         raise ValueError("svd: hermitian=True chooses other signs of the vectors: expected False, or compute_uv=False")
-    return linalg.svd(a, full_matrices=full_matrices) if compute_uv else linalg.svdvals(a)
+    if compute_uv:
+        return linalg.svd(a, full_matrices=full_matrices)
+    return linalg.svdvals(_symmetric(a, "L") if hermitian else a)

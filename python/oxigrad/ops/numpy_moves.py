@@ -16,6 +16,7 @@ from oxigrad.ops import primitives as ops
 from oxigrad.ops import standard
 from oxigrad.ops.array_like import array, values
 from oxigrad.ops.backends import dtype_of, has_variable, strip
+from oxigrad.ops.dtypes import result_type
 from oxigrad.ops.in_place import of_library
 from oxigrad.ops.indexed_update import At
 
@@ -43,9 +44,12 @@ def moved(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     bound = inspect.signature(function).bind(*args, **named)
     given, name = bound.arguments, function.__name__
     parameters, elements = ELEMENTS[name].split(), _Elements()
+    other = given.get("default")
     for parameter, value in given.items():
         given[parameter] = elements.numbered(value) if parameter in parameters else strip(value)
     dtype = dtype_of(elements.arrays[0]) if name in _OF_FIRST else None
+    if name == "select" and type(other) in (int, float):  # which has no dtype of its own
+        dtype = result_type(*(dtype_of(plain(each)) for each in elements.arrays[:-1]), other)
     return elements.at(function(*bound.args, **bound.kwargs), dtype)
 
 

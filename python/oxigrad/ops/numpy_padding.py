@@ -125,8 +125,8 @@ def _ramp(x: Array, widths: list[Any], ends: list[Any]) -> Any:
     for axis, pair in enumerate(widths):
         before, after = pair
         first, last = (ops.squeeze(x[along(axis, part)], axis=axis) for part in (slice(0, 1), slice(-1, None)))
-        left = linspace(ends[axis][0] + first * 0.0, first, before, endpoint=False, axis=axis)
-        right = linspace(ends[axis][1] + last * 0.0, last, after, endpoint=False, axis=axis)
+        left = linspace(_filled(tuple(first.shape), ends[axis][0], x), first, before, endpoint=False, axis=axis)
+        right = linspace(_filled(tuple(last.shape), ends[axis][1], x), last, after, endpoint=False, axis=axis)
         x = ops.concat([left, x, ops.flip(right, axis=axis)], axis=axis)
     return x
 

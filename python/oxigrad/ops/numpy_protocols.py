@@ -12,9 +12,9 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import DerivativeError, Variable, is_inexact, plain
 from oxigrad._typing import Array
-from oxigrad.ops import composite, in_place, numpy_forms, special, standard, ufuncs
-from oxigrad.ops import primitives as ops
-from oxigrad.ops.backends import has_variable
+from oxigrad.ops import composite, in_place, numpy_forms, special, ufuncs
+from oxigrad.ops.array_like import array
+from oxigrad.ops.backends import has_batched, has_variable
 
 # Ufuncs of NumPy with another name in ``xp``.
 _UFUNCS = {
@@ -38,7 +38,7 @@ _MODULES_OF_UFUNCS = ("numpy", "numpy._core.umath", "scipy.special", "scipy.spec
 _UNSMOOTH = {
     *(np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift, np.gcd, np.lcm),
     *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal),
-    *(np.logical_and, np.logical_or, np.logical_xor, np.floor_divide, np.heaviside, np.nextafter),
+    *(np.logical_and, np.logical_or, np.logical_xor, np.floor_divide, np.nextafter),
 }
 _FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "row_stack": "vstack", "transpose": "permute_dims"}
 _PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
@@ -54,11 +54,10 @@ _CONSTANT = {
     "round",
     "around",
     "spacing",
-    "heaviside",
     "can_cast",
     "result_type",
 }
-_CONSTANT |= {"floor_divide.outer", "heaviside.outer", "arange", "empty", "eye", "identity", "ones", "tri", "zeros"}
+_CONSTANT |= {"floor_divide.outer", "empty", "eye", "identity", "ones", "tri", "zeros"}
 # Modules of NumPy with a public name.
 _PATHS = {"numpy.lib.scimath": "numpy.emath"}
 # The modules of NumPy whose functions have counterparts in ``xp``.
@@ -90,7 +89,8 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
         dtype = np.dtype(given.pop("dtype"))
         if dtype.kind not in "fc":
             return undifferentiated(ufunc, called, inputs, {**given, "dtype": dtype})
-        inputs = [ops.astype(standard.asarray(x), dtype, copy=False) for x in inputs]
+        cast = inputs[:1] if ufunc is np.ldexp else inputs  # whose second argument is a whole number
+        inputs = [*(array(x, dtype) for x in cast), *inputs[len(cast) :]]
     ours = (vars(xp).get(found) or numpy_forms.form_of(ufunc)) if _is_meant(ufunc) else None
     if ours is None and (scipys := special.of_ufunc(ufunc)) is not None:
         return _call(scipys, f"scipy.special.{ufunc.__name__}", inputs, given)
@@ -300,15 +300,18 @@ def undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any
 
     Raises `DerivativeError` where the result is of floating-point dtype, so that a derivative would be lost.
     """
+    lost = has_variable((*args, *named.values()))
+    args, given = [*map(_read_only, args)], {key: _read_only(value) for key, value in named.items()}
+    if name.startswith("np.") and has_batched((*args, *given.values())):
+        raise TypeError(f"vmap: {name} has no batching rule")
     try:
-        result = function(*map(_read_only, args), **{key: _read_only(value) for key, value in named.items()})
+        result = function(*args, **given)
     except ValueError as error:
         if "read-only" not in str(error):
             raise
         raise DerivativeError(
             f"{name} would write to the array of a variable: pass a copy, ox.stop_gradient(x).copy()"
         ) from error
-    lost = has_variable((*args, *named.values()))
     is_constant = name.rpartition(".")[2] in _CONSTANT or name.removeprefix("np.") in _CONSTANT
     if lost and not is_constant and _has_inexact(result):
         raise DerivativeError(f"{name} has no derivative: use another function, or ox.stop_gradient on its arguments")

@@ -15,7 +15,7 @@ from oxigrad._typing import Array, Dtype
 from oxigrad.ops import primitives as ops
 from oxigrad.ops import standard
 from oxigrad.ops.array_like import array
-from oxigrad.ops.backends import device_of, is_array, is_complex, namespace
+from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.in_place import of_library
 from oxigrad.ops.numpy_extras import atleast_2d
 from oxigrad.ops.primitives import along
@@ -55,7 +55,7 @@ def _count(a: Array, axis: Any, where: Any, keepdims: bool) -> Any:
     """The number of elements of each slice that ``where`` selects: plain numbers."""
     if where is True or _given(where) is None:
         return float(math.prod(a.shape[place] for place in standard.axes_of(axis, a.ndim)))
-    ones = ops.ones_like(ops.real(plain(a)) if is_complex(a) else a)
+    ones = ops.ones_like(plain(a))
     return ops.sum(ops.selected(ones, where, 0.0), axis=axis, keepdims=keepdims)
 
 
@@ -79,10 +79,13 @@ def var(
     apart = a - center
     squares = ops.real(apart * ops.conj(apart)) if is_complex(apart) else ops.square(apart)
     total = ops.sum(ops.selected(squares, _given(where), 0.0), axis=axis, keepdims=_keeps(keepdims))
-    free = _count(a, axis, where, _keeps(keepdims)) - ddof
+    free = _count(squares, axis, where, _keeps(keepdims)) - ddof
     if not is_array(free):
-        return total / free if free > 0 else total * math.nan
-    return total / namespace(free).where(free > 0, free, namespace(free).asarray(math.nan, device=device_of(free)))
+        variance = total / free if free > 0 else total * math.nan
+    else:
+        none = namespace(free).asarray(math.nan, dtype=dtype_of(free), device=device_of(free))
+        variance = total / namespace(free).where(free > 0, free, none)
+    return variance if _given(dtype) is None else ops.astype(variance, dtype, copy=False)
 
 
 def std(

@@ -170,8 +170,21 @@ def _interpolated(
     share: Any = of_library((positions - low).astype(values(flat[:0]).dtype), flat)
     if change is not None:
         moved, slope = change
-        inside = (positions > 0.0) & (positions < size - 1)
+        inside = (positions > 0.0) & (positions < present - 1)
         moved = ops.reshape(moved, tuple(moved.shape) + (1,) * len(leading))
-        share = share + moved * of_library(np.where(inside, size + slope, 0.0), flat)
-    result = below + (above - below) * share
+        slopes = of_library(np.where(inside, present + slope, 0.0), flat)
+        share = share + ops.astype(moved * slopes, share.dtype, copy=False)
+    result = _between(below, above, share)
     return ops.where(of_library(missing, flat), math.nan, result) if missing.any() else result
+
+
+def _between(below: Array, above: Array, share: Any) -> Any:
+    """The element at ``share`` of the way from one to another. Infinite ones have no difference, and are kept."""
+    apart = above - below
+    is_infinite = ~np.isfinite(values(apart))
+    if not is_infinite.any():
+        return below + apart * share
+    inner = below * (1.0 - share) + above * share
+    ends = ops.where(share == 0.0, below, ops.where(share == 1.0, above, inner))
+    infinite = of_library(is_infinite, apart)
+    return ops.where(infinite, ends, below + ops.where(infinite, 0.0, apart) * share)

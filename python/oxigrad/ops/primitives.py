@@ -13,6 +13,7 @@ from oxigrad.ops.backends import (
     array_of,
     device_of,
     is_array,
+    is_batched,
     is_complex,
     is_of_kind,
     is_smooth,
@@ -71,12 +72,14 @@ def sum(
         total = sum(selected(x, where, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
         return total if initial is None else total + initial
     if dtype is not None:
+        if isinstance(x, _core.BatchLevel):
+            return astype(sum(astype(x, dtype), axis=axis, keepdims=keepdims), dtype, copy=False)
         if not isinstance(x, _core.Variable):  # by default a library may sum small integers in a larger dtype
             return standard_namespace(x).sum(array_of(x), axis=axis, dtype=dtype, keepdims=keepdims)
         x = astype(x, dtype)
         if not isinstance(x, _core.Variable):
             return sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
-    return _record("sum", [x], {"axis": axis, "keepdims": keepdims})
+    return _along("sum", x, {"axis": axis, "keepdims": keepdims})
 
 
 def mean(x: Array, /, axis: Axis = None, *, dtype: Dtype = None, keepdims: bool = False, where: Any = None) -> Array:
@@ -85,7 +88,7 @@ def mean(x: Array, /, axis: Axis = None, *, dtype: Dtype = None, keepdims: bool 
     if where is not None:
         total = sum(selected(x, where, 0.0), axis=axis, keepdims=keepdims)
         return total / sum(selected(ones_like(array_of(x)), where, 0.0), axis=axis, keepdims=keepdims)
-    return _record("mean", [x], {"axis": axis, "keepdims": keepdims})
+    return _along("mean", x, {"axis": axis, "keepdims": keepdims})
 
 
 def max(
@@ -97,7 +100,7 @@ def max(
     """
     if initial is not None or where is not None:
         return _extreme(max, globals()["maximum"], -math.inf, x, axis, keepdims, initial, where)
-    return _record("max", [x], {"axis": axis, "keepdims": keepdims})
+    return _along("max", x, {"axis": axis, "keepdims": keepdims})
 
 
 def min(
@@ -109,7 +112,7 @@ def min(
     """
     if initial is not None or where is not None:
         return _extreme(min, globals()["minimum"], math.inf, x, axis, keepdims, initial, where)
-    return _record("min", [x], {"axis": axis, "keepdims": keepdims})
+    return _along("min", x, {"axis": axis, "keepdims": keepdims})
 
 
 def in_floats(name: str, x: Array, dtype: Dtype) -> Array:
@@ -150,12 +153,12 @@ def _extreme(
 
 def cumulative_sum(x: Array, /, *, axis: int) -> Array:
     """Cumulative sums along ``axis``: `oxigrad.xp.cumulative_sum` has the standard's signature."""
-    return _record("cumulative_sum", [x], {"axis": axis})
+    return _along("cumulative_sum", x, {"axis": axis})
 
 
 def flip(x: Array, /, axis: Axis = None) -> Array:
     """The elements in reverse order along ``axis``, or along every axis."""
-    return _record("flip", [x], {"axis": axis})
+    return _along("flip", x, {"axis": axis})
 
 
 def matmul(x1: Array, x2: Array, /) -> Array:
@@ -199,8 +202,14 @@ def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = No
 
 def _memory_order(x: Array) -> str:
     """The ``order`` that "A" means: "F" for an array in Fortran's order in memory, else "C"."""
-    flags = getattr(plain(x), "flags", None)
+    flags = getattr(_sample(x), "flags", None)
     return "F" if getattr(flags, "fnc", False) else "C"
+
+
+def _sample(x: Array) -> Array:
+    """The plain array of ``x``; of a batched value that of its first example."""
+    array = plain(x)
+    return _sample(array.value)[0] if is_batched(array) and len(array.value) else array
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
@@ -213,7 +222,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 def ravel(x: Array, /, *, order: str = "C") -> Array:
     """The elements of ``x`` in one dimension, in the ``order`` of `reshape`, or with "K" in that of memory."""
     if order == "K":
-        strides = getattr(plain(x), "strides", (1,) * len(x.shape))
+        strides = getattr(_sample(x), "strides", (1,) * len(x.shape))
         x, order = permute_dims(x, tuple(sorted(range(len(x.shape)), key=lambda axis: -abs(strides[axis])))), "C"
     return reshape(x, (-1,), order=order)
 
@@ -235,7 +244,7 @@ def permute_dims(x: Array, /, axes: tuple[int, ...] | None = None) -> Array:
 
 def expand_dims(x: Array, /, axis: int = 0) -> Array:
     """A new dimension of size 1 at ``axis``."""
-    return _record("expand_dims", [x], {"axis": axis})
+    return _along("expand_dims", x, {"axis": axis})
 
 
 def squeeze(x: Array, /, axis: Axis = None) -> Array:
@@ -243,7 +252,7 @@ def squeeze(x: Array, /, axis: Axis = None) -> Array:
     if axis is None:
         x = array_of(x)
         axis = tuple(a for a, size in enumerate(x.shape) if size == 1)
-    return _record("squeeze", [x], {"axis": axis})
+    return _along("squeeze", x, {"axis": axis})
 
 
 def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
@@ -289,6 +298,21 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, dtype: Dtype = None) -> 
         if len(set(shapes)) > 1:
             named = ", ".join(map(str, shapes))
             raise ShapeError(f"stack: found shapes {named}, expected arrays of one shape") from None
+        raise
+
+
+def _along(name: str, x: Array, named: dict[str, Any]) -> Array:
+    """An op along one axis, or several. Raises `ShapeError`, or `TypeError`, for those that the array does not have."""
+    try:
+        return _record(name, [x], named)
+    except (IndexError, TypeError, ValueError):
+        axes = named["axis"]
+        ndim = len(getattr(x, "shape", ())) + (name == "expand_dims")
+        for axis in axes if isinstance(axes, (tuple, list)) else () if axes is None else (axes,):
+            if not hasattr(axis, "__index__"):
+                raise TypeError(f"{name}: axis is {axis!r}: expected a whole number") from None
+            if ndim or axis not in (0, -1):
+                _axis(axis, ndim, name)
         raise
 
 
@@ -342,7 +366,8 @@ def take_along_axis(x: Array, indices: Array, /, axis: int | None = -1) -> Array
     """The elements at ``indices`` along ``axis``, flattened first where it is None; ``indices`` has the dimensions of ``x``."""
     if axis is None:
         x, axis = ravel(x), 0
-    return _record("take_along_axis", [x], {"indices": plain(indices), "axis": axis})
+    indices = plain(indices)
+    return _record("take_along_axis", [for_examples(x, indices)], {"indices": indices, "axis": axis})
 
 
 def index(x: Array, key: Any, /) -> Array:
@@ -351,20 +376,25 @@ def index(x: Array, key: Any, /) -> Array:
     try:
         return _record("index", [x], {"key": key})
     except (IndexError, TypeError):  # libraries do not know keys that `vmap` has batched
-        repeated = _batched_like(key, x)
-        if repeated is None:
+        repeated = for_examples(x, key)
+        if repeated is x:
             raise
         return _record("index", [repeated], {"key": key})
 
 
-def _batched_like(key: Any, x: Array) -> Any:
-    """``x`` for each example of the batched value in a key; None where there is none."""
+def for_examples(x: Array, key: Any) -> Array:
+    """``x`` for each example of the batched values in a key, or among indices; ``x`` itself where there are none."""
     parts = [part for part in (key if isinstance(key, tuple) else (key,)) if isinstance(part, _core.BatchLevel)]
     part: Any = builtins.max(parts, key=operator.attrgetter("level"), default=None)
     if part is None or (isinstance(x, _core.BatchLevel) and x.level >= part.level):
-        return None
-    array = array_of(x)
-    return type(part).of(part.level, broadcast_to(array, (part.value.shape[0], *array.shape)))
+        return x
+    count, array = part.value.shape[0], array_of(x)
+    if isinstance(x, _core.Variable):
+        zero = namespace(x).zeros((count,), dtype=x.dtype, device=device_of(plain(x)))
+        moved = _record("subtract", [x, type(part).of(part.level, zero)])
+        if isinstance(moved, _core.Variable):  # of a tape inside of the `vmap`
+            return moved
+    return type(part).of(part.level, broadcast_to(array, (count, *array.shape)))
 
 
 def along(axis: int, part: Any) -> tuple[Any, ...]:
@@ -374,7 +404,7 @@ def along(axis: int, part: Any) -> tuple[Any, ...]:
 
 def scatter_add(g: Array, key: Any, shape: tuple[int, ...], /) -> Array:
     """Zeros of ``shape`` with ``g`` added at ``key``: the transpose of `index`. Repeated elements accumulate."""
-    return _record("scatter_add", [g], {"key": key, "shape": tuple(shape)})
+    return _record("scatter_add", [for_examples(g, key)], {"key": key, "shape": tuple(shape)})
 
 
 def item(results: Any, index: int, /) -> Any:

@@ -80,6 +80,9 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 @composite
 def vdot(x1: Array, x2: Array, /) -> Array:
     """Sum of the products of all elements with the conjugate of ``x1``."""
+    sizes = [size_of(tuple(getattr(x, "shape", ()))) for x in (x1, x2)]
+    if sizes[0] != sizes[1]:
+        raise ShapeError(f"vdot: found {sizes[0]} and {sizes[1]} elements, expected as many")
     return ops.sum(ops.multiply(ops.conjugate(ops.ravel(x1)), ops.ravel(x2)))
 
 
@@ -94,6 +97,7 @@ def inner(x1: Array, x2: Array, /) -> Array:
     """Sum of products over the last dimensions."""
     if not (_ndim(x1) and _ndim(x2)):
         return ops.multiply(x1, x2)
+    _require_sizes("inner", x1, x2, -1)
     return tensordot(x1, x2, axes=(-1, -1))
 
 
@@ -102,7 +106,19 @@ def dot(x1: Array, x2: Array, /) -> Array:
     """Sum of products over the last dimension of ``x1`` and the second to last of ``x2``, as in NumPy."""
     if not (_ndim(x1) and _ndim(x2)):
         return ops.multiply(x1, x2)
-    return tensordot(x1, x2, axes=(-1, -2 if _ndim(x2) > 1 else -1))
+    axis = -2 if _ndim(x2) > 1 else -1
+    _require_sizes("dot", x1, x2, axis)
+    return tensordot(x1, x2, axes=(-1, axis))
+
+
+def _require_sizes(name: str, x1: Array, x2: Array, axis: int) -> None:
+    """Raises `ShapeError` where the last dimension of ``x1`` and ``axis`` of ``x2`` differ."""
+    shape1, shape2 = tuple(x1.shape), tuple(x2.shape)
+    if shape1[-1] != shape2[axis]:
+        raise ShapeError(
+            f"{name}: found shapes {shape1} and {shape2}, expected sizes {shape1[-1]} and {shape2[axis]}, of the last axis and "
+            f"of axis {axis}, to be equal"
+        )
 
 
 def _ndim(x: Array) -> int:

@@ -15,12 +15,14 @@ from oxigrad.ops.composite import accepts_array_likes
 from oxigrad.ops.host_calls import call, computed
 from oxigrad.ops.primitives import matrix_transpose
 from oxigrad.ops.products import kron
+from oxigrad.ops.scipy_signatures import scipy_signature
 
 
 def _solve(x1: Array, x2: Array) -> Array:
     return record("solve", [x1, x2])
 
 
+@scipy_signature("l_and_u, ab, b, overwrite_ab=False, overwrite_b=False, check_finite=True")
 def solve_banded(l_and_u: tuple[int, int], ab: Array, b: Array, /) -> Array:
     """The solution ``x`` of a banded system, of shape (n,) or (n, k) as ``b``.
 
@@ -96,6 +98,7 @@ def _banded_product(upper: int, ab: Array, x: Array) -> Array:
     return builtins.sum(terms[1:], start=terms[0])
 
 
+@scipy_signature("a, b, q")
 @accepts_array_likes
 def solve_sylvester(a: Array, b: Array, q: Array, /) -> Array:
     """The solution ``x`` (m, n) of ``a @ x + x @ b = q``, with ``a`` (m, m), ``b`` (n, n) and ``q`` (m, n).
@@ -147,6 +150,7 @@ def _solved_on_host(solver: Callable[..., Any], args: tuple[Any, ...], pull: Any
     return ops.item(call(function, args, pull_all, push_all), 0)
 
 
+@scipy_signature("A, disp=True, blocksize=64")
 def sqrtm(x: Array, /) -> Array:
     """The principal square root of each matrix, complex where an eigenvalue of a real one is negative, as SciPy's.
 
@@ -172,6 +176,7 @@ def sqrtm(x: Array, /) -> Array:
     return record("sqrtm", [ops.astype(x, library.result_type(bare.dtype, library.complex64))])
 
 
+@scipy_signature("A")
 @accepts_array_likes
 def expm(x: Array, /) -> Array:
     """The exponential of each matrix, by scaling and squaring with a Pade approximant of degree 13 (Higham 2005).

@@ -18,6 +18,7 @@ from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import is_complex
 from oxigrad.ops.backends.scipy_functions import of_scipy
+from oxigrad.ops.guarded import beta_density, branch, digamma_rise, gamma_density, log1p_square, xlogy
 from oxigrad.ops.host_calls import Elementwise
 
 f: Any = types.SimpleNamespace()
@@ -41,30 +42,96 @@ def _real(x: Array) -> Array:
     return x
 
 
-def _times_log(a: Array, x: Array) -> Array:
-    """``a log(x)``; zero where ``a`` is."""
-    return a * log(where(a == 0.0, 1.0, x))
-
-
 def _normal(x: Array) -> Array:
     return exp(-0.5 * x * x) / _ROOT_2PI
 
 
-def _gamma_density(a: Array, x: Array) -> Array:
-    return exp(_times_log(a - 1.0, x) - x - f.gammaln(a))
+def _successes_density(k: Any, n: Any, p: Array) -> Array:
+    """The derivative of `bdtrc`, which rounds ``k`` down, and ``n`` towards zero."""
+    k, n = ops.floor(1.0 * k), trunc(n)
+    return beta_density(k + 1.0, n - k, p)
 
 
-def _beta_density(a: Array, b: Array, x: Array) -> Array:
-    return exp(_times_log(a - 1.0, x) + _times_log(b - 1.0, 1.0 - x) - f.betaln(a, b))
+def trunc(n: Any) -> Any:
+    """An order, or a count, as SciPy's functions of integers take it: rounded towards zero."""
+    return ops.trunc(1.0 * n)
 
 
 def _t_density(df: Array, t: Array) -> Array:
-    return exp(-0.5 * (df + 1.0) * log1p(t * t / df) - 0.5 * log(df) - f.betaln(0.5 * df, 0.5))
+    return exp(-0.5 * (df + 1.0) * log1p_square(t / sqrt(df)) - 0.5 * log(df) - f.betaln(0.5 * df, 0.5))
 
 
 def _f_density(dfn: Array, dfd: Array, x: Array) -> Array:
     share = dfn * x / (dfn * x + dfd)
-    return _beta_density(0.5 * dfn, 0.5 * dfd, share) * dfn * dfd / (dfn * x + dfd) ** 2
+    return beta_density(0.5 * dfn, 0.5 * dfd, share) * dfn * dfd / (dfn * x + dfd) ** 2
+
+
+def _asymptotic(u: Array, sign: float) -> Array:
+    """``u + sign 3 u**2 + 15 u**3 ...``, whose factors are odd numbers: the tails of error functions for ``u = 1 / (2 x**2)``."""
+    total: Any = 1.0
+    for odd in range(33, 1, -2):
+        total = 1.0 + sign * odd * u * total
+    return u * total
+
+
+def _far(x: Array, at: float, slope: Callable[[Array, Array], Array], sign: float, factor: complex, y: Array) -> Array:
+    """``slope``, and its asymptotic series where ``x`` is beyond ``at``, where its terms cancel."""
+    is_far = (ops.abs(x) if at < 0.0 else x) > abs(at)
+    series = lambda x, _: factor * _asymptotic(0.5 / (x * x), sign)  # noqa: E731
+    return branch(is_far, series, slope, (x, 10.0, 0.0), (y, 0.0, 0.0))
+
+
+def _erfcx_slope(y: Array, x: Array) -> Array:
+    slope = lambda x, y: 2.0 * x * y - 2.0 / _ROOT_PI  # noqa: E731
+    return slope(x, y) if is_complex(x) else _far(x, 8.0, slope, -1.0, -2.0 / _ROOT_PI, y)
+
+
+def _dawsn_slope(y: Array, x: Array) -> Array:
+    slope = lambda x, y: 1.0 - 2.0 * x * y  # noqa: E731
+    return slope(x, y) if is_complex(x) else _far(x, -8.0, slope, 1.0, -1.0, y)
+
+
+def _wofz_slope(y: Array, z: Array) -> Array:
+    slope = lambda z, y: -2.0 * z * y + 2j / _ROOT_PI  # noqa: E731
+    is_far = ops.logical_and(ops.abs(z) > 30.0, ops.imag(z) >= 0.0)
+    series = lambda z, _: (-2j / _ROOT_PI) * _asymptotic(0.5 / (z * z), 1.0)  # noqa: E731
+    return branch(is_far, series, slope, (z, 31.0, 0.0), (y, 0.0, 0.0))
+
+
+def _scaled_slope(v: Any, x: Array, y: Array, sign: float, slope: Array) -> Array:
+    """``slope``, the derivative of a scaled Bessel function, and that of Hankel's expansion (DLMF 10.40) where it would cancel."""
+    size = ops.abs(x)
+    is_far = size > 30.0 + 2.0 * v * v
+    safe = where(is_far, x, 1e3 * (1.0 + v * v))
+    term, total, weighted = 1.0, 1.0, 0.0
+    for k in range(1, 21):
+        term = term * (sign * (4.0 * v * v - (2 * k - 1) ** 2) / (8.0 * k)) / ops.abs(safe)
+        total, weighted = total + term, weighted + k * term
+    return where(is_far, -y * (0.5 + weighted / total) / safe, slope)
+
+
+def _struve_slope(name: str, sign: float) -> Callable[..., Array]:
+    """The derivative of a Struve function (DLMF 11.4.27, 11.4.31), which is finite at zero."""
+
+    def slope(v: Any, x: Array) -> Array:
+        own = getattr(f, name)
+        power = ops.pow(0.5 * x, v) / (_ROOT_PI * f.gamma(v + 1.5))
+        return 0.5 * (own(v - 1.0, x) + sign * own(v + 1.0, x) + power)
+
+    return slope
+
+
+def _by_x(y: Array, x: Array, series: Sequence[float]) -> Array:
+    """``y / x``, and its series in ``x**4`` near zero."""
+    near = ops.abs(x) < 1e-3
+    return where(near, polynomial(series, where(near, x, 0.0) ** 2), y / where(near, 1.0, x))
+
+
+def _inverse_a(a: Array, y: Array) -> Array:
+    """The derivative of the inverse of `gammainc` by ``a``; zero where the inverse is zero for all ``a``."""
+    at_edge = ops.logical_or(y == 0.0, y == math.inf)
+    safe = where(at_edge, 1.0, y)
+    return where(at_edge, 0.0, -f.gammainc_a(a, safe) / gamma_density(a, safe))
 
 
 def polynomial(coefficients: Sequence[float], x: Array) -> Array:
@@ -114,7 +181,8 @@ _K_SLOPES, _E_SLOPES = (
 
 def _ellipk_slope(m: Array) -> Array:
     """The derivative of K (DLMF 19.4.1), by its series for small ``m``."""
-    return near_zero(m, 0.1, _K_SLOPES, lambda m: (f.ellipe(m) / (1.0 - m) - f.ellipk(m)) / (2.0 * m))
+    beyond = lambda m: (f.ellipe(m) / (1.0 - m) - f.ellipk(m)) / (2.0 * m)  # noqa: E731
+    return where(m == 1.0, math.inf, near_zero(where(m == 1.0, 0.5, m), 0.1, _K_SLOPES, beyond))
 
 
 def _ellipe_slope(m: Array) -> Array:
@@ -125,9 +193,9 @@ def _ellipe_slope(m: Array) -> Array:
 def _ellipkm1_slope(p: Array) -> Array:
     """The derivative of ``K(1 - p)``, accurate for small ``p``."""
     near = ops.abs(p - 1.0) < 0.1
-    far = where(near, 0.5, p)
+    far = where(ops.logical_or(near, p == 0.0), 0.5, p)
     beyond = (f.ellipkm1(far) - f.ellipe(1.0 - far) / far) / (2.0 * (1.0 - far))
-    return where(near, -polynomial(_K_SLOPES, where(near, 1.0 - p, 0.0)), beyond)
+    return where(p == 0.0, -math.inf, where(near, -polynomial(_K_SLOPES, where(near, 1.0 - p, 0.0)), beyond))
 
 
 def _small_modulus(phi: Array, m: Array, power: float) -> Array:
@@ -165,11 +233,19 @@ def _ellipeinc_slope(phi: Array, m: Array) -> Array:
 def _spence_slope(x: Array) -> Array:
     """``log(x) / (1 - x)``."""
     series = [(-1.0) ** (k + 1) / (k + 1) for k in range(14)]
-    return near_zero(x - 1.0, 0.05, series, lambda u: -log(u + 1.0) / u)
+    near = ops.abs(x - 1.0) < 0.05
+    beyond = where(near, 2.0, x)
+    return where(near, polynomial(series, where(near, x - 1.0, 0.0)), log(beyond) / (1.0 - beyond))
 
 
 def _expn_slope(n: Any, x: Array) -> Array:
+    n = trunc(n)
     return where(n == 0, -exp(-x) * (1.0 / x + 1.0 / (x * x)), -f.expn(n - (n > 0), x))
+
+
+def _kve_slope(y: Array, v: Any, x: Array) -> Array:
+    slope = y - _half(1.0, "kve")(v, x)
+    return slope if is_complex(x) else _scaled_slope(v, x, y, 1.0, slope)
 
 
 def _half(sign: float, name: str) -> Callable[[Any, Array], Array]:
@@ -184,7 +260,7 @@ def _half(sign: float, name: str) -> Callable[[Any, Array], Array]:
 def _voigt(x: Array, sigma: Array, gamma: Array) -> tuple[Array, Array]:
     """The argument of the Faddeeva function, and its derivative there."""
     z = (x + 1j * gamma) / (sigma * math.sqrt(2.0))
-    return z, -2.0 * z * f.wofz(z) + 2j / _ROOT_PI
+    return z, _wofz_slope(f.wofz(z), z)
 
 
 def _voigt_sigma(y: Array, x: Array, sigma: Array, gamma: Array) -> Array:
@@ -208,11 +284,11 @@ TABLE: dict[str, Row] = {
     "erfcx": (
         "x",
         "Scaled complementary error function, ``exp(x**2) * erfc(x)``.",
-        lambda y, x: 2.0 * x * y - 2.0 / _ROOT_PI,
+        _erfcx_slope,
     ),
     "erfi": ("x", "Imaginary error function, ``-i erf(ix)``.", lambda x: 2.0 / _ROOT_PI * exp(x * x)),
-    "dawsn": ("x", "Dawson's integral.", lambda y, x: 1.0 - 2.0 * x * y),
-    "wofz": ("z", "Faddeeva function ``exp(-z**2) * erfc(-iz)``, complex.", lambda y, z: -2.0 * z * y + 2j / _ROOT_PI),
+    "dawsn": ("x", "Dawson's integral.", _dawsn_slope),
+    "wofz": ("z", "Faddeeva function ``exp(-z**2) * erfc(-iz)``, complex.", _wofz_slope),
     "ndtr": ("x", "Cumulative distribution function of the standard normal distribution.", lambda x: _normal(x)),
     "ndtri": ("p", "Inverse of `ndtr`.", lambda y: _ROOT_2PI * exp(0.5 * y * y)),
     "log_ndtr": ("x", "Logarithm of `ndtr`.", lambda x: math.sqrt(2.0 / math.pi) / f.erfcx(x * -math.sqrt(0.5))),
@@ -248,42 +324,46 @@ TABLE: dict[str, Row] = {
     "binom": (
         "n k",
         "Binomial coefficient of real numbers.",
-        lambda y, n, k: y * (f.digamma(n + 1.0) - f.digamma(n - k + 1.0)),
+        lambda y, n, k: y * digamma_rise(n - k + 1.0, k),
         lambda y, n, k: y * (f.digamma(n - k + 1.0) - f.digamma(k + 1.0)),
     ),
     "poch": (
         "z m",
         "Pochhammer symbol ``gamma(z + m) / gamma(z)``.",
-        lambda y, z, m: y * (f.digamma(z + m) - f.digamma(z)),
+        lambda y, z, m: y * digamma_rise(z, m),
         lambda y, z, m: y * f.digamma(z + m),
     ),
     "gammaincinv": (
         "a p",
         "Inverse of `gammainc` in its second argument.",
-        lambda a, y: -f.gammainc_a(a, y) / _gamma_density(a, y),
-        lambda a, y: 1.0 / _gamma_density(a, y),
+        _inverse_a,
+        lambda a, y: 1.0 / gamma_density(a, y),
     ),
     "gammainccinv": (
         "a p",
         "Inverse of `gammaincc` in its second argument.",
-        lambda a, y: -f.gammainc_a(a, y) / _gamma_density(a, y),
-        lambda a, y: -1.0 / _gamma_density(a, y),
+        _inverse_a,
+        lambda a, y: -1.0 / gamma_density(a, y),
     ),
-    "betaincc": ("a b x", "Complement of `betainc`.", _A, _B, lambda a, b, x: -_beta_density(a, b, x)),
-    "betaincinv": ("a b p", "Inverse of `betainc`.", _A, _B, lambda a, b, y: 1.0 / _beta_density(a, b, y)),
-    "betainccinv": ("a b p", "Inverse of `betaincc`.", _A, _B, lambda a, b, y: -1.0 / _beta_density(a, b, y)),
+    "betaincc": ("a b x", "Complement of `betainc`.", _A, _B, lambda a, b, x: -beta_density(a, b, x)),
+    "betaincinv": ("a b p", "Inverse of `betainc`.", _A, _B, lambda a, b, y: 1.0 / beta_density(a, b, y)),
+    "betainccinv": ("a b p", "Inverse of `betaincc`.", _A, _B, lambda a, b, y: -1.0 / beta_density(a, b, y)),
     # --- Bessel functions
     "jv": ("v x", "Bessel function of the first kind and real order.", _ORDER, _half(-1.0, "jv")),
     "yv": ("v x", "Bessel function of the second kind and real order.", _ORDER, _half(-1.0, "yv")),
     "jve": ("v x", "`jv` of a real argument.", _ORDER, lambda v, x: _half(-1.0, "jve")(v, _real(x))),
     "yve": ("v x", "`yv` of a real argument.", _ORDER, lambda v, x: _half(-1.0, "yve")(v, _real(x))),
-    "i0e": ("x", "``exp(-abs(x)) * i0(x)``.", lambda y, x: f.i1e(x) - ops.sign(x) * y),
-    "i1e": ("x", "``exp(-abs(x)) * i1(x)``.", lambda y, x: _half(1.0, "ive")(1.0, x) - ops.sign(x) * y),
+    "i0e": ("x", "``exp(-abs(x)) * i0(x)``.", lambda y, x: _scaled_slope(0.0, x, y, -1.0, f.i1e(x) - ops.sign(x) * y)),
+    "i1e": (
+        "x",
+        "``exp(-abs(x)) * i1(x)``.",
+        lambda y, x: _scaled_slope(1.0, x, y, -1.0, _half(1.0, "ive")(1.0, x) - ops.sign(x) * y),
+    ),
     "ive": (
         "v x",
         "``exp(-abs(x)) * iv(v, x)``.",
         _ORDER,
-        lambda y, v, x: _half(1.0, "ive")(v, x) - ops.sign(_real(x)) * y,
+        lambda y, v, x: _scaled_slope(v, x, y, -1.0, _half(1.0, "ive")(v, x) - ops.sign(_real(x)) * y),
     ),
     "k0": ("x", "Modified Bessel function of the second kind and order 0.", lambda x: -f.k1(x)),
     "k1": ("x", "Modified Bessel function of the second kind and order 1.", lambda x: -_half(1.0, "kv")(1.0, x)),
@@ -291,7 +371,7 @@ TABLE: dict[str, Row] = {
         "n x",
         "Modified Bessel function of the second kind and integer order.",
         _INTEGER,
-        lambda n, x: -_half(1.0, "kv")(n, x),
+        lambda n, x: -_half(1.0, "kv")(trunc(n), x),
     ),
     "kv": (
         "v x",
@@ -299,17 +379,21 @@ TABLE: dict[str, Row] = {
         _ORDER,
         lambda v, x: -_half(1.0, "kv")(v, x),
     ),
-    "k0e": ("x", "``exp(x) * k0(x)``.", lambda y, x: y - f.k1e(x)),
-    "k1e": ("x", "``exp(x) * k1(x)``.", lambda y, x: y - _half(1.0, "kve")(1.0, x)),
-    "kve": ("v x", "``exp(x) * kv(v, x)``.", _ORDER, lambda y, v, x: y - _half(1.0, "kve")(v, x)),
-    "struve": ("v x", "Struve function.", _ORDER, lambda y, v, x: f.struve(v - 1.0, x) - v * y / x),
-    "modstruve": ("v x", "Modified Struve function.", _ORDER, lambda y, v, x: f.modstruve(v - 1.0, x) - v * y / x),
+    "k0e": ("x", "``exp(x) * k0(x)``.", lambda y, x: _scaled_slope(0.0, x, y, 1.0, y - f.k1e(x))),
+    "k1e": ("x", "``exp(x) * k1(x)``.", lambda y, x: _scaled_slope(1.0, x, y, 1.0, y - _half(1.0, "kve")(1.0, x))),
+    "kve": ("v x", "``exp(x) * kv(v, x)``.", _ORDER, lambda y, v, x: _kve_slope(y, v, x)),
+    "struve": ("v x", "Struve function.", _ORDER, _struve_slope("struve", -1.0)),
+    "modstruve": ("v x", "Modified Struve function.", _ORDER, _struve_slope("modstruve", 1.0)),
     "ber": ("x", "Kelvin function ber.", lambda x: f.berp(x)),
     "bei": ("x", "Kelvin function bei.", lambda x: f.beip(x)),
     "ker": ("x", "Kelvin function ker.", lambda x: f.kerp(x)),
     "kei": ("x", "Kelvin function kei.", lambda x: f.keip(x)),
-    "berp": ("x", "Derivative of the Kelvin function ber.", lambda y, x: -f.bei(x) - y / x),
-    "beip": ("x", "Derivative of the Kelvin function bei.", lambda y, x: f.ber(x) - y / x),
+    "berp": ("x", "Derivative of the Kelvin function ber.", lambda y, x: -f.bei(x) - _by_x(y, x, (0.0, -1.0 / 16.0))),
+    "beip": (
+        "x",
+        "Derivative of the Kelvin function bei.",
+        lambda y, x: f.ber(x) - _by_x(y, x, (0.5, 0.0, -1.0 / 384.0)),
+    ),
     "kerp": ("x", "Derivative of the Kelvin function ker.", lambda y, x: -f.kei(x) - y / x),
     "keip": ("x", "Derivative of the Kelvin function kei.", lambda y, x: f.ker(x) - y / x),
     "airy": (
@@ -357,43 +441,43 @@ TABLE: dict[str, Row] = {
         "Probability of at most ``k`` successes in ``n`` trials.",
         _K,
         _N,
-        lambda k, n, p: -_beta_density(k + 1.0, n - k + 0.0, p),
+        lambda k, n, p: -_successes_density(k, n, p),
     ),
     "bdtrc": (
         "k n p",
         "Probability of more than ``k`` successes in ``n`` trials.",
         _K,
         _N,
-        lambda k, n, p: _beta_density(k + 1.0, n - k + 0.0, p),
+        lambda k, n, p: _successes_density(k, n, p),
     ),
     "bdtri": (
         "k n p",
         "Inverse of `bdtr` in the probability of a success.",
         _K,
         _N,
-        lambda k, n, y: -1.0 / _beta_density(k + 1.0, n - k + 0.0, y),
+        lambda k, n, y: -1.0 / _successes_density(k, n, y),
     ),
     "nbdtr": (
         "k n p",
         "Probability of at most ``k`` failures before ``n`` successes.",
         _K,
         _N,
-        lambda k, n, p: _beta_density(n + 0.0, k + 1.0, p),
+        lambda k, n, p: beta_density(trunc(n), trunc(k) + 1.0, p),
     ),
     "nbdtrc": (
         "k n p",
         "Probability of more than ``k`` failures before ``n`` successes.",
         _K,
         _N,
-        lambda k, n, p: -_beta_density(n + 0.0, k + 1.0, p),
+        lambda k, n, p: -beta_density(trunc(n), trunc(k) + 1.0, p),
     ),
     "chdtri": (
         "v p",
         "Inverse of `chdtrc` in its second argument.",
-        lambda v, y: -f.gammainc_a(0.5 * v, 0.5 * y) / _gamma_density(0.5 * v, 0.5 * y),
-        lambda v, y: -2.0 / _gamma_density(0.5 * v, 0.5 * y),
+        lambda v, y: _inverse_a(0.5 * v, 0.5 * y),
+        lambda v, y: -2.0 / gamma_density(0.5 * v, 0.5 * y),
     ),
-    "pdtri": ("k p", "Inverse of `pdtr` in the mean.", _K, lambda k, y: -1.0 / _gamma_density(k + 1.0, y)),
+    "pdtri": ("k p", "Inverse of `pdtr` in the mean.", _K, lambda k, y: -1.0 / gamma_density(trunc(k) + 1.0, y)),
     "stdtr": (
         "df t",
         "Cumulative distribution function of Student's t distribution.",
@@ -486,7 +570,7 @@ TABLE: dict[str, Row] = {
         "x1 x2",
         "``x1**x2 - 1``, accurate near zero.",
         lambda x1, x2: x2 * ops.pow(x1, x2 - 1.0),
-        lambda x1, x2: ops.pow(x1, x2) * log(x1),
+        lambda x1, x2: xlogy(ops.pow(x1, x2), x1),
     ),
 }
 
@@ -507,6 +591,11 @@ def _function(name: str, names: str, doc: str, *partials: Any) -> Callable[..., 
 
 FUNCTIONS = {name: _function(name, *row) for name, row in TABLE.items()}
 vars(f).update(FUNCTIONS)
+
+
+riemann_zeta = Elementwise(
+    "zeta", functools.partial(of_scipy, "special", "zeta"), ["x"], [_NO_FORM.format("exponent x")]
+)
 
 
 @functools.cache

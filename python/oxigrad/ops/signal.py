@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import DerivativeError, ShapeError, Variable, plain
+from oxigrad._names import without
 from oxigrad._typing import Array
 from oxigrad.ops import fft
 from oxigrad.ops import primitives as ops
@@ -24,6 +25,7 @@ from oxigrad.ops.extension import extended
 from oxigrad.ops.host_calls import call, computed, linear
 from oxigrad.ops.ndimage import convolve1d
 from oxigrad.ops.primitives import along
+from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = [
     "convolve",
@@ -45,6 +47,9 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+__getattr__ = without("oxigrad.xp.signal", __all__)
 
 
 # --- convolutions ------------------------------------------------------------------------------------------------------
@@ -106,21 +111,25 @@ def _convolution(name: str, x: Array, h: Array, mode: str) -> Array:
     return _part(_full(name, x, h), x.shape, h.shape, mode)
 
 
+@scipy_signature('in1, in2, mode="full", method="auto"', ignored="method")
 def convolve(x: Array, h: Array, /, mode: str = "full") -> Array:
     """The convolution of two arrays of as many dimensions; ``mode`` is "full", "same" (the size of ``x``) or "valid"."""
     return _convolution("convolve", x, h, mode)
 
 
+@scipy_signature('in1, in2, mode="full", axes=None')
 def fftconvolve(x: Array, h: Array, /, mode: str = "full") -> Array:
     """As `convolve`, by Fourier transforms, along all axes."""
     return _convolution("fftconvolve", x, h, mode)
 
 
+@scipy_signature('in1, in2, mode="full", axes=None')
 def oaconvolve(x: Array, h: Array, /, mode: str = "full") -> Array:
     """As `convolve`, by the overlap-add method, along all axes: for arrays of very different sizes."""
     return _convolution("oaconvolve", x, h, mode)
 
 
+@scipy_signature('in1, in2, mode="full", method="auto"', ignored="method")
 def correlate(x: Array, h: Array, /, mode: str = "full") -> Array:
     """The correlation of two arrays of as many dimensions: the convolution with the reversed and conjugate ``h``."""
     x, h = _pair("correlate", x, h)
@@ -147,11 +156,13 @@ def _planar(name: str, x: Array, h: Array, mode: str, boundary: str, fillvalue: 
     return _part(full, x.shape, h.shape, mode, late=late)
 
 
+@scipy_signature('in1, in2, mode="full", boundary="fill", fillvalue=0')
 def convolve2d(x: Array, h: Array, /, mode: str = "full", *, boundary: str = "fill", fillvalue: float = 0.0) -> Array:
     """The convolution of matrices; beyond its edges ``x`` is ``fillvalue``, or goes on as ``boundary`` "wrap" or "symm" says."""
     return _planar("convolve2d", x, h, mode, boundary, fillvalue)
 
 
+@scipy_signature('in1, in2, mode="full", boundary="fill", fillvalue=0')
 def correlate2d(x: Array, h: Array, /, mode: str = "full", *, boundary: str = "fill", fillvalue: float = 0.0) -> Array:
     """The correlation of matrices: `convolve2d` with the reversed and conjugate ``h``."""
     return _planar("correlate2d", x, h, mode, boundary, fillvalue)
@@ -172,18 +183,21 @@ def _causal(name: str, x: Array, axis: int, run: Callable[[np.ndarray], np.ndarr
     return linear(name, run, lambda g: np.flip(run(np.flip(g, axis)), axis), array_of(x))
 
 
+@scipy_signature("b, a, x, axis=-1, zi=None")
 def lfilter(b: Any, a: Any, x: Array, /, axis: int = -1) -> Array:
     """The filter of coefficients ``b`` (numerator) and ``a`` (denominator) along an axis, beginning at rest."""
     b, a = _constant("lfilter", "b", b), _constant("lfilter", "a", a)
     return _causal("lfilter", x, axis, lambda x: of_scipy("signal", "lfilter")(b, a, x, axis))
 
 
+@scipy_signature("sos, x, axis=-1, zi=None")
 def sosfilt(sos: Any, x: Array, /, axis: int = -1) -> Array:
     """The filter of second-order sections ``sos`` (n, 6) along an axis, beginning at rest."""
     sos = _constant("sosfilt", "sos", sos)
     return _causal("sosfilt", x, axis, lambda x: of_scipy("signal", "sosfilt")(sos, x, axis))
 
 
+@scipy_signature('b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=None')
 def filtfilt(
     b: Any, a: Any, x: Array, /, axis: int = -1, *, padtype: str | None = "odd", padlen: int | None = None
 ) -> Array:
@@ -229,6 +243,7 @@ def _prolonged(x: Array, count: int, padtype: str | None) -> Array:
     return ops.concat([sides[0], x, sides[1]], axis=-1)
 
 
+@scipy_signature('data, axis=-1, type="linear", bp=0, overwrite_data=False')
 def detrend(x: Array, /, axis: int = -1, *, type: str = "linear", bp: Any = 0) -> Array:
     """The signal without its least-squares line (``type`` "linear", between breakpoints ``bp``) or mean ("constant"): a projection."""
 
@@ -238,6 +253,7 @@ def detrend(x: Array, /, axis: int = -1, *, type: str = "linear", bp: Any = 0) -
     return linear("detrend", project, project, array_of(x))
 
 
+@scipy_signature('x, window_length, polyorder, deriv=0, delta=1.0, axis=-1, mode="interp", cval=0.0')
 def savgol_filter(
     x: Array,
     /,
@@ -278,6 +294,7 @@ def savgol_filter(
 # --- sampling ----------------------------------------------------------------------------------------------------------
 
 
+@scipy_signature('h, x, up=1, down=1, axis=-1, mode="constant", cval=0')
 def upfirdn(h: Any, x: Array, /, up: int = 1, down: int = 1, axis: int = -1) -> Array:
     """The signal with zeros inserted (``up``), filtered by constant weights ``h``, of which each ``down``-th element is kept."""
     h, x = _constant("upfirdn", "h", h), array_of(x)
@@ -295,6 +312,7 @@ def upfirdn(h: Any, x: Array, /, up: int = 1, down: int = 1, axis: int = -1) -> 
     return linear("upfirdn", forward, adjoint, x)
 
 
+@scipy_signature('x, num, t=None, axis=0, window=None, domain="time"')
 def resample(x: Array, num: int, /, axis: int = 0) -> Array:
     """A real, periodic signal at ``num`` points, by its Fourier series."""
     x = array_of(x)
@@ -309,14 +327,20 @@ def resample(x: Array, num: int, /, axis: int = 0) -> Array:
     return fft.irfft(spectrum, n=num, axis=at) * (num / size)
 
 
-def hilbert(x: Array, /, axis: int = -1) -> Array:
-    """The analytic signal of a real signal: complex, with ``x`` as its real part and the Hilbert transform as its imaginary part."""
+@scipy_signature("x, N=None, axis=-1")
+def hilbert(x: Array, /, N: int | None = None, axis: int = -1) -> Array:
+    """The analytic signal of a real signal: complex, with ``x`` as its real part and the Hilbert transform as its imaginary part.
+
+    The signal is cut, or lengthened by zeros, to ``N`` elements.
+    """
     x = array_of(x)
-    size, at = x.shape[axis], axis % len(x.shape)
+    size, at = x.shape[axis] if N is None else N, axis % len(x.shape)
+    if size <= 0:
+        raise ValueError(f"hilbert: N is {N!r}: expected a positive number")
     factor = np.zeros(size)
     factor[0], factor[1 : (size + 1) // 2] = 1.0, 2.0
     if size % 2 == 0:
         factor[size // 2] = 1.0
     shape = [-1 if a == at else 1 for a in range(len(x.shape))]
     factor_ = namespace(plain(x)).asarray(factor.reshape(shape), device=device_of(plain(x)))
-    return fft.ifft(fft.fft(x, axis=at) * factor_, axis=at)
+    return fft.ifft(fft.fft(x, n=N, axis=at) * factor_, axis=at)

@@ -22,14 +22,18 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from oxigrad._core import plain
+from oxigrad._core import Variable, plain
+from oxigrad._names import unknown_name
 from oxigrad._typing import Array
 from oxigrad.ops import primitives as ops
 from oxigrad.ops import scipy_special
-from oxigrad.ops.backends import namespace
+from oxigrad.ops.array_like import values
+from oxigrad.ops.backends import is_complex, namespace
 from oxigrad.ops.backends.scipy_functions import of_scipy
+from oxigrad.ops.guarded import branch, xlogy
 from oxigrad.ops.host_calls import computed
 from oxigrad.ops.primitives import Axis, sum
+from oxigrad.ops.scipy_signatures import scipy_signature
 from oxigrad.ops.scipy_special import near_zero
 
 __all__ = [
@@ -118,21 +122,18 @@ def __dir__() -> list[str]:
     gammaincc,
     gammaln,
     iv,
-    jn,
     log1p,
-    polygamma,
-    yn,
 ) = (
     getattr(ops, name)
     for name in """beta betainc betaln cbrt digamma erf erfc erfcinv erfinv expit expm1
-    gamma gammainc gammaincc gammaln iv jn log1p polygamma yn""".split()
+    gamma gammainc gammaincc gammaln iv log1p""".split()
 )
 psi = digamma
 globals().update(scipy_special.FUNCTIONS)
 
 
 def __getattr__(name: str) -> Any:  # the functions of the table
-    raise AttributeError(f"module 'oxigrad.xp.special' has no function {name!r}", name=name)
+    raise unknown_name("oxigrad.xp.special", name, __all__)
 
 
 def of_ufunc(ufunc: Any) -> Callable[..., Any] | None:
@@ -141,6 +142,29 @@ def of_ufunc(ufunc: Any) -> Callable[..., Any] | None:
     modules = map(sys.modules.get, ("scipy.special", "scipy.special._ufuncs"))
     is_meant = any(getattr(module, name, None) is ufunc for module in modules)
     return globals()[name] if is_meant and name in __all__ else None
+
+
+def jn(n: Array, x: Array, /) -> Array:
+    """Bessel function of the first kind: of integer order, or else `jv`."""
+    orders = values(n)
+    return ops.jn(n, x) if bool((orders == orders.round()).all()) else scipy_special.f.jv(n, x)
+
+
+def yn(n: Array, x: Array, /) -> Array:
+    """Bessel function of the second kind and integer order, to which other numbers are rounded towards zero."""
+    return ops.yn(n if isinstance(n, Variable) else scipy_special.trunc(n), x)
+
+
+@scipy_signature("n, x")
+def polygamma(n: Array, x: Array, /) -> Array:
+    """The ``n``-th derivative of `digamma`, with ``n`` a whole number."""
+    return ops.polygamma(n, x)
+
+
+@scipy_signature("x, q=None, out=None")
+def zeta(x: Array, q: Array | None = None, /) -> Array:
+    """Hurwitz' zeta function, differentiable by ``q``; Riemann's without ``q``, which has no derivative."""
+    return scipy_special.f.zeta(x, q) if q is not None else scipy_special.riemann_zeta(x)
 
 
 def logit(x: Array, /) -> Array:
@@ -155,25 +179,29 @@ def log_expit(x: Array, /) -> Array:
     return -ops.logaddexp(0.0, -x)
 
 
+@scipy_signature("x, **kwargs")
 def softplus(x: Array, /) -> Array:
     """``log(1 + exp(x))``, which does not overflow."""
     return ops.logaddexp(0.0, x)
 
 
+@scipy_signature("a, d")
 def multigammaln(a: Array, d: int, /) -> Array:
     """Logarithm of the multivariate gamma function of ``d`` dimensions."""
     return builtins.sum(gammaln(a - 0.5 * j) for j in range(d)) + 0.25 * d * (d - 1) * math.log(math.pi)
 
 
 def rgamma(x: Array, /) -> Array:
-    """One over the gamma function."""
-    return 1.0 / gamma(x)
-
-
-def xlogy(x: Array, y: Array, /) -> Array:
-    """``x * log(y)``, and zero where both are zero."""
-    nothing = ops.logical_and(x == 0.0, y == 0.0)
-    return ops.multiply(x, ops.log(ops.where(nothing, 1.0, y)))
+    """One over the gamma function; zero at its poles."""
+    if is_complex(x):
+        return 1.0 / gamma(x)
+    nearest = ops.round(x)
+    # The reflection formula (DLMF 5.5.3) next to the poles, which are zeros here.
+    is_pole = ops.logical_and(ops.abs(x - nearest) < 1e-3, ops.logical_and(nearest <= 0.0, nearest > -170.0))
+    sign = 1.0 - 4.0 * ops.abs(0.5 * nearest - ops.round(0.5 * nearest))
+    reflected = lambda x: gamma(1.0 - x) * ops.sin(math.pi * (x - nearest)) * (sign / math.pi)  # noqa: E731
+    positive = lambda x: branch(x > 171.0, lambda x: ops.exp(-gammaln(x)), lambda x: 1.0 / gamma(x), (x, 172.0, 1.0))  # noqa: E731
+    return branch(is_pole, reflected, positive, (x, 0.0, 1.0))
 
 
 def xlog1py(x: Array, y: Array, /) -> Array:
@@ -183,16 +211,21 @@ def xlog1py(x: Array, y: Array, /) -> Array:
 
 
 def entr(x: Array, /) -> Array:
-    """``-x * log(x)``: zero at zero, minus infinity below."""
+    """``-x * log(x)``: zero at zero, where the derivative is infinite, and minus infinity below."""
     positive = ops.where(x < 0.0, 1.0, x)
-    return ops.where(x < 0.0, -math.inf, -xlogy(positive, positive))
+    return ops.where(x < 0.0, -math.inf, -_x_log_x(positive))
+
+
+def _x_log_x(x: Array) -> Array:
+    """``x * log(x)``; at zero a root has its value and its derivative."""
+    return branch(x == 0.0, lambda x: -ops.sqrt(x), lambda x: x * ops.log(x), (x, 1.0, 1.0))
 
 
 def rel_entr(x: Array, y: Array, /) -> Array:
     """``x * log(x / y)`` for positive numbers; zero where ``x`` is zero."""
     near = ops.abs(x - y) < 0.5 * y
     ratio = ops.where(near, (x - y) / ops.where(near, y, 1.0), 0.0)
-    return ops.where(near, x * ops.log1p(ratio), xlogy(x, x) - xlogy(x, y))
+    return ops.where(near, x * ops.log1p(ratio), _x_log_x(x) - xlogy(x, y))
 
 
 def kl_div(x: Array, y: Array, /) -> Array:
@@ -234,36 +267,44 @@ def exprel(x: Array, /) -> Array:
     return near_zero(x, 0.5, series, lambda x: ops.expm1(x) / x)
 
 
-def _log1prel(x: Array) -> Array:
+def log1prel(x: Array) -> Array:
     """``log1p(x) / x``, one at zero."""
     series = [(-1.0) ** k / (k + 1) for k in range(14)]
     return near_zero(x, 0.05, series, lambda x: ops.log1p(x) / x)
 
 
+def _boxcox(x: Array, lmbda: Array, base: Callable[[Any], Any], logarithm: Callable[[Any], Any]) -> Array:
+    """The transformation by the logarithm of the base; by its power where that is not near one."""
+    at_zero = base(x) == 0.0
+    is_infinite = ops.logical_and(at_zero, lmbda <= 0.0)
+    # A place where the base is neither zero nor one, for branches that are not taken.
+    exponent = lmbda * logarithm(ops.where(at_zero, 0.5, x))
+    is_power = ops.logical_or(ops.abs(exponent) > 0.5, at_zero)
+    power = lambda x, lmbda: (ops.pow(base(x), lmbda) - 1.0) / lmbda  # noqa: E731
+    near = lambda x, lmbda: logarithm(x) * exprel(lmbda * logarithm(x))  # noqa: E731
+    x, lmbda = ops.where(is_infinite, 0.5, x), ops.where(is_infinite, 1.0, lmbda)
+    value = branch(is_power, power, near, (x, 0.5, 0.5), (lmbda, 1.0, 1.0))
+    return ops.where(is_infinite, -math.inf, value)
+
+
 def boxcox(x: Array, lmbda: Array, /) -> Array:
     """The Box-Cox transformation ``(x**lmbda - 1) / lmbda``; the logarithm where ``lmbda`` is zero."""
-    zero = x == 0.0
-    logarithm = ops.log(ops.where(zero, 1.0, x))
-    at_zero = ops.where(lmbda > 0.0, -1.0 / ops.where(lmbda > 0.0, lmbda, 1.0), -math.inf)
-    return ops.where(zero, at_zero, logarithm * exprel(lmbda * logarithm))
+    return _boxcox(x, lmbda, lambda x: x, ops.log)
 
 
 def boxcox1p(x: Array, lmbda: Array, /) -> Array:
     """`boxcox` of ``1 + x``, accurate for small ``x``."""
-    zero = x == -1.0
-    logarithm = ops.log1p(ops.where(zero, 0.0, x))
-    at_zero = ops.where(lmbda > 0.0, -1.0 / ops.where(lmbda > 0.0, lmbda, 1.0), -math.inf)
-    return ops.where(zero, at_zero, logarithm * exprel(lmbda * logarithm))
+    return _boxcox(x, lmbda, lambda x: 1.0 + x, ops.log1p)
 
 
 def inv_boxcox(x: Array, lmbda: Array, /) -> Array:
     """The inverse of `boxcox`."""
-    return ops.exp(x * _log1prel(lmbda * x))
+    return ops.exp(x * log1prel(lmbda * x))
 
 
 def inv_boxcox1p(x: Array, lmbda: Array, /) -> Array:
     """The inverse of `boxcox1p`."""
-    return ops.expm1(x * _log1prel(lmbda * x))
+    return ops.expm1(x * log1prel(lmbda * x))
 
 
 def cosm1(x: Array, /) -> Array:
@@ -283,6 +324,7 @@ def agm(a: Array, b: Array, /) -> Array:
     return 0.25 * math.pi * total / scipy_special.f.ellipkm1(4.0 * a * b / (total * total))
 
 
+@scipy_signature("z, k=0, tol=1e-08", ignored="tol")
 def lambertw(z: Array, /, k: int = 0) -> Array:
     """Lambert's function, complex: the solution ``w`` of ``w * exp(w) = z`` on branch ``k``; its derivative is ``exp(-w) / (1 + w)``.
 
@@ -336,22 +378,22 @@ def gammasgn(x: Array, /) -> Array:
 
 def j0(x: Array, /) -> Array:
     """Bessel function of the first kind and order 0."""
-    return jn(0.0, x)
+    return ops.jn(0.0, x)
 
 
 def j1(x: Array, /) -> Array:
     """Bessel function of the first kind and order 1."""
-    return jn(1.0, x)
+    return ops.jn(1.0, x)
 
 
 def y0(x: Array, /) -> Array:
     """Bessel function of the second kind and order 0."""
-    return yn(0.0, x)
+    return ops.yn(0.0, x)
 
 
 def y1(x: Array, /) -> Array:
     """Bessel function of the second kind and order 1."""
-    return yn(1.0, x)
+    return ops.yn(1.0, x)
 
 
 def i0(x: Array, /) -> Array:
@@ -374,6 +416,7 @@ def _largest(x: Array, axis: Axis) -> Array:
     return library.where(library.isfinite(largest), largest, library.zeros_like(largest))
 
 
+@scipy_signature("a, axis=None, b=None, keepdims=False, return_sign=False")
 def logsumexp(
     x: Array, /, axis: Axis = None, b: Array | None = None, keepdims: bool = False, return_sign: bool = False
 ) -> Any:
@@ -396,12 +439,14 @@ def logsumexp(
     return (logarithm, ops.reshape(ops.sign(total), shape)) if return_sign else logarithm
 
 
+@scipy_signature("x, axis=None")
 def softmax(x: Array, /, axis: Axis = None) -> Array:
     """``exp(x)`` divided by its sum over ``axis``, or over everything."""
     powers = ops.exp(x - _largest(x, axis))
     return powers / sum(powers, axis=axis, keepdims=True)
 
 
+@scipy_signature("x, axis=None")
 def log_softmax(x: Array, /, axis: Axis = None) -> Array:
     """Logarithm of ``softmax``, which does not underflow."""
     return x - logsumexp(x, axis=axis, keepdims=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import ShapeError, Variable, plain
+from oxigrad._core import BatchLevel, ShapeError, Variable, plain
 from oxigrad._typing import Array, Device, Dtype
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_of_kind, namespace, standard_namespace
@@ -63,7 +63,10 @@ __all__ = [
 
 def position(axis: int, ndim: int) -> int:
     """The axis counted from the front."""
-    axis = operator.index(axis)
+    try:
+        axis = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"axis is {axis!r}: expected a whole number") from None
     if not -ndim <= axis < ndim:
         raise ShapeError(f"axis is {axis}: expected an axis of an array of {ndim} dimensions")
     return axis % ndim
@@ -111,6 +114,8 @@ def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Arr
 def copysign(x1: Array, x2: Array, /) -> Array:
     """The magnitude of ``x1`` with the sign of ``x2``. The gradient of ``x2``, and that of ``x1`` at zero, is zero."""
     sign = plain(x2)
+    if isinstance(sign, BatchLevel):
+        return ops.abs(x1) * ops.where(namespace(sign).signbit(sign), -ops.ones_like(sign), ops.ones_like(sign))
     one = namespace(sign).ones_like(sign) if is_array(sign) else 1.0
     return ops.abs(x1) * (namespace(sign).copysign(one, sign) if is_array(sign) else math.copysign(1.0, sign))
 
@@ -299,7 +304,7 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
 @composite
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """The arrays broadcast to one shape."""
-    shape = np.broadcast_shapes(*(tuple(x.shape) for x in arrays))
+    shape = np.broadcast_shapes(*(tuple(getattr(x, "shape", ())) for x in arrays))
     return tuple(broadcast_to(x, shape) for x in arrays)
 
 

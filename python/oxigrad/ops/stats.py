@@ -3,7 +3,9 @@
 `scipy.stats` itself does not accept variables: call ``xp.stats.norm.logpdf(x)`` in place of ``scipy.stats.norm.logpdf(x)``.
 
 Arguments are ``x``, an array or a number; then the shape parameters of the distribution; then ``loc`` and ``scale``. All are
-broadcast. The derivatives are those of the functions: `xp.special.betainc` has none with respect to its first two arguments,
+broadcast. At an edge of the support a derivative is the limit from inside, which may be infinite; where the density at an edge jumps
+with a shape parameter, and by parameters where a value is infinite, there is none. Beyond the support, and at infinity, it is zero. A
+parameter outside of its domain gives NaN. Logarithms of probabilities do not underflow where those do. The derivatives are those of the functions: `xp.special.betainc` has none with respect to its first two arguments,
 and raises `DerivativeError`.
 
 >>> import oxigrad as ox
@@ -11,34 +13,27 @@ and raises `DerivativeError`.
 -0.5
 """
 
+from oxigrad._names import without
 from oxigrad.ops.continuous_distributions import (
-    beta,
     cauchy,
-    chi,
-    chi2,
     expon,
-    f,
     fisk,
-    gamma,
     gompertz,
     gumbel_l,
     gumbel_r,
     halfcauchy,
     halflogistic,
     halfnorm,
-    invgamma,
     laplace,
     levy,
     logistic,
     lognorm,
     lomax,
-    maxwell,
     moyal,
     norm,
     pareto,
     powerlaw,
     rayleigh,
-    t,
     uniform,
     weibull_max,
     weibull_min,
@@ -50,6 +45,7 @@ from oxigrad.ops.discrete_distributions import (
     nbinom,
     poisson,
 )
+from oxigrad.ops.incomplete_distributions import beta, chi, chi2, f, gamma, invgamma, maxwell, t
 from oxigrad.ops.multivariate_distributions import (
     dirichlet,
     multivariate_normal,
@@ -98,3 +94,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+__getattr__ = without("oxigrad.xp.stats", __all__)

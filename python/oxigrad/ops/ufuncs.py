@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,20 +12,21 @@ from oxigrad._core import DerivativeError, plain
 from oxigrad._typing import Array
 from oxigrad.ops import numpy_reductions, standard
 from oxigrad.ops import primitives as ops
-from oxigrad.ops.array_like import array
-from oxigrad.ops.backends import has_variable, is_array, is_complex
+from oxigrad.ops.array_like import array, values
+from oxigrad.ops.backends import dtype_of, has_variable, is_array, is_complex, namespace
 from oxigrad.ops.in_place import of_library
 from oxigrad.ops.primitives import along
 
 
 def divmod(x1: Array, x2: Array, /) -> tuple[Any, Any]:
     """Quotient rounded down, a plain value, and remainder."""
-    return ops.floor(ops.divide(x1, x2)), ops.remainder(x1, x2)
+    return ops.floor_divide(x1, x2), ops.remainder(x1, x2)
 
 
 def fmod(x1: Array, x2: Array, /) -> Any:
     """Remainder with the sign of ``x1``."""
     sign = plain(ops.where(ops.less(x1, 0.0), -1.0, 1.0))
+    sign = ops.astype(sign, dtype_of(plain(x1)), copy=False) if is_array(plain(x1)) else sign
     return sign * ops.remainder(ops.abs(x1), ops.abs(x2))
 
 
@@ -36,13 +38,30 @@ def frexp(x: Array, /) -> tuple[Any, Any]:
 
 def ldexp(x1: Array, x2: Array, /) -> Any:
     """``x1`` times 2 to the power of the whole number ``x2``."""
-    return x1 * of_library(np.ldexp(1.0, np.asarray(plain(x2))), array(x1))
+    dtype = dtype_of(plain(array(x1)))
+    bound = int(math.log2(float(namespace(array(x1)).finfo(dtype).max))) - 1  # of exponents of normal numbers
+    rest, factors = values(x2), []
+    for _ in range(3):  # enough for all exponents from the smallest number to the largest
+        part = np.clip(rest, -bound, bound)
+        rest = rest - part
+        factors.append(part)
+    for part in reversed(factors):  # the largest one at last, so that one factor at most rounds
+        if part is factors[0] or part.any():
+            x1 = x1 * ops.astype(of_library(np.ldexp(1.0, part), array(x1)), dtype, copy=False)
+    return x1
+
+
+def heaviside(x1: Array, x2: Array, /) -> Any:
+    """Zero below zero, one above, and ``x2`` at zero: a plain value, unless ``x2`` is a variable."""
+    bare = (values(x) if is_array(plain(x)) else plain(x) for x in (x1, x2))
+    step = of_library(np.heaviside(*bare), array(x1 if is_array(plain(x1)) else x2))
+    return ops.where(ops.equal(x1, 0.0), x2, step) if has_variable((x2,)) else step
 
 
 def modf(x: Array, /) -> tuple[Any, Any]:
     """Fractional part, and whole part, a plain value; both have the sign of ``x``."""
     whole = plain(ops.trunc(x))
-    return x - whole, whole
+    return ops.where(ops.isinf(x), 0.0, x - whole) if np.isinf(values(x)).any() else x - whole, whole
 
 
 def matvec(x1: Array, x2: Array, /) -> Any:

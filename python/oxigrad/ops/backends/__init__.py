@@ -17,7 +17,9 @@ from oxigrad.ops.backends.arrays import dtype_name as dtype_name
 from oxigrad.ops.backends.arrays import dtype_of as dtype_of
 from oxigrad.ops.backends.arrays import fetched as fetched
 from oxigrad.ops.backends.arrays import is_array as is_array
+from oxigrad.ops.backends.arrays import is_batched as is_batched
 from oxigrad.ops.backends.arrays import is_smooth as is_smooth
+from oxigrad.ops.backends.arrays import lowest as lowest
 from oxigrad.ops.backends.arrays import on_host as on_host
 from oxigrad.ops.backends.arrays import size_of as size_of
 from oxigrad.ops.backends.copies import copied as copied
@@ -31,6 +33,7 @@ from oxigrad.ops.backends.dispatch import adapter_of as adapter_of
 from oxigrad.ops.backends.dispatch import array_of as array_of
 from oxigrad.ops.backends.dispatch import container_of as container_of
 from oxigrad.ops.backends.dispatch import detached as detached
+from oxigrad.ops.backends.dispatch import has_batched as has_batched
 from oxigrad.ops.backends.dispatch import has_variable as has_variable
 from oxigrad.ops.backends.dispatch import implementation as implementation
 from oxigrad.ops.backends.dispatch import is_complex as is_complex

@@ -23,6 +23,18 @@ def is_smooth(value: Any) -> bool:
     return isinstance(value, (float, complex, _core.Variable)) or is_inexact(value)
 
 
+def is_batched(value: Any) -> bool:
+    """Whether the value has the examples of a `vmap`."""
+    return isinstance(value, _core.BatchLevel)
+
+
+def lowest(value: Any) -> Any:
+    """The plain value below the variables of nested tapes; all examples of a batched value."""
+    while isinstance(value, _core.Variable) or is_batched(value):
+        value = value.value
+    return value
+
+
 def dtype_of(value: Any) -> Any:
     """The dtype of an array; float64 for a Python number."""
     return value.dtype if is_array(value) else np.float64

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import plain
+from oxigrad._core import BatchLevel, plain
 from oxigrad.ops.backends.dispatch import adapter_of, namespace, standard_namespace
 
 
@@ -13,9 +13,9 @@ def to_host(array: Any) -> np.ndarray:
     """An array of any library as NumPy's, of the same dtype; a copy only where necessary.
 
     A dtype that NumPy does not have by itself (bfloat16) takes the package ml_dtypes. Raises `BufferError` for an array
-    without memory.
+    without memory, and `TypeError` for one that `vmap` has batched.
     """
-    return adapter_of(array).to_host(array)
+    return np.asarray(array) if isinstance(array, BatchLevel) else adapter_of(array).to_host(array)
 
 
 def copied(array: Any) -> Any:

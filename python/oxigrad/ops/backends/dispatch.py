@@ -203,6 +203,11 @@ def has_variable(values: Iterable[Any]) -> bool:
     return any(isinstance(value, _core.Variable) for value in _flattened(values))
 
 
+def has_batched(values: Iterable[Any]) -> bool:
+    """Whether a value that `vmap` has batched is among the values, or in a list or tuple among them."""
+    return any(isinstance(value, _core.BatchLevel) for value in _flattened(values))
+
+
 def _flattened(values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
         if isinstance(value, (list, tuple)):
@@ -226,7 +231,7 @@ def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
     if not isinstance(value, (list, tuple, *_NUMBERS)):
         raise DtypeError(f"expected an array, found {type(value).__name__} {value!r}")
     like = next((x for x in map(plain, others) if is_array(x)), None)
-    if isinstance(value, (list, tuple)) and has_variable(value):
+    if isinstance(value, (list, tuple)) and (has_variable(value) or has_batched(value)):
         items = [array_of(item, others) for item in value]
         shapes = {tuple(item.shape) for item in items}
         if len(shapes) > 1:

@@ -1,0 +1,90 @@
+"""Errors for functions of SciPy, PyTorch and JAX that are called on variables: what takes them, by name."""
+
+import sys
+from types import FrameType
+from typing import Any
+
+from oxigrad._core import DerivativeError, Variable
+
+_LOSS = "a variable does not turn into a plain array by itself, since that would lose its derivative: "
+_REMEDY = "xp.asarray or xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array"
+# The parts of SciPy that `oxigrad.xp` has too.
+_PARTS = ("linalg", "ndimage", "signal", "special", "stats", "integrate")
+
+
+def refused_array(x: Variable, dtype: Any = None, copy: bool | None = None) -> Any:
+    """``__array__`` of a variable, which SciPy's functions call: it raises `TypeError`, which names the function."""
+    called = _called_of_scipy(sys._getframe(1))
+    raise TypeError(_LOSS + (_REMEDY if called is None else f"{called}; {_REMEDY}"))
+
+
+def _called_of_scipy(frame: FrameType | None) -> str | None:
+    """The function to call in place of the function of SciPy that was called, if one was: the outermost of the innermost calls."""
+    while frame is not None and not _module(frame).startswith("scipy."):
+        frame = frame.f_back
+    found = None
+    while frame is not None and (_module(frame).startswith("scipy.") or "decorator" in frame.f_code.co_filename):
+        found = frame if _module(frame).startswith("scipy.") and _names(frame) else found
+        frame = frame.f_back
+    if found is None:
+        return None
+    part, name = _names(found) or ("", "")
+    function = f"scipy.{part}.{name}"
+    xp: Any = sys.modules["oxigrad.xp"]
+    if part in _PARTS and hasattr(getattr(xp, part), name.partition(".")[0]):
+        return f"xp.{part}.{name} is {function} for variables"
+    standard = "; with SCIPY_ARRAY_API=1 in the environment, functions of SciPy that are written to the Array API take variables"
+    return f"{function} takes none{standard}"
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _names(frame: FrameType) -> tuple[str, str] | None:
+    """The part of SciPy and the public name of the function that a frame runs; None where it is internal."""
+    part, name = _module(frame).split(".")[1], frame.f_code.co_name
+    owner = frame.f_locals.get("self")
+    distribution = getattr(owner, "name", type(owner).__name__.removesuffix("_gen"))
+    module = sys.modules.get(f"scipy.{part}")
+    if part == "stats" and isinstance(distribution, str) and hasattr(module, distribution) and not name.startswith("_"):
+        return part, f"{distribution}.{name}"
+    return (part, name) if hasattr(module, name) and not name.startswith("_") else None
+
+
+def refused_by_torch(cls: type, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """``__torch_function__``: raises `DerivativeError`, a `TypeError`, after which operators of tensors try the variable's own."""
+    name = getattr(function, "__name__", "function")
+    raise DerivativeError(
+        f"torch.{name} takes tensors, and found a variable: {_twin(name)}"
+        f"oxigrad.interop.torch.from_torch(f) is a function f of tensors for variables"
+    )
+
+
+def _twin(name: str) -> str:
+    xp: Any = sys.modules["oxigrad.xp"]
+    return f"xp.{name} takes variables over tensors, and " if hasattr(xp, name) and not name.startswith("_") else ""
+
+
+class JAXArray:
+    """The attribute ``__jax_array__``, which raises `NotImplementedError` where a function of JAX looks for it, since JAX replaces a `TypeError`.
+
+    It is absent elsewhere, and for the operators of JAX's arrays, which then leave the operation to the variable.
+    """
+
+    def __get__(self, x: Variable | None, owner: type) -> Any:
+        module = _module(sys._getframe(1))
+        if not module.startswith("jax.") or module.endswith(".array_methods"):
+            raise AttributeError("__jax_array__")
+        raise NotImplementedError(
+            "a function of JAX takes JAX's arrays, and found a variable: the function of oxigrad.xp of its name takes variables, "
+            "and oxigrad.interop.jax.from_jax(f) is a function f of JAX's arrays for variables"
+        )
+
+
+def install() -> None:
+    """Installs the protocols in `Variable`."""
+    variable: Any = Variable
+    variable.__array__ = refused_array
+    variable.__torch_function__ = classmethod(refused_by_torch)
+    variable.__jax_array__ = JAXArray()

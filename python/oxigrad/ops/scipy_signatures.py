@@ -1,0 +1,91 @@
+"""SciPy's signatures of functions that take fewer arguments here: the others are without effect, or refused by name.
+
+``output`` is taken by every function that has it in SciPy: a dtype, or an array to assign to.
+"""
+
+import ast
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from oxigrad._core import Variable, plain
+from oxigrad.ops import primitives as ops
+from oxigrad.ops.backends import is_array, namespace
+from oxigrad.ops.in_place import written
+
+# Those that save memory or time, or check arguments.
+_WITHOUT_EFFECT = {"blocksize", "check_finite", "overwrite_a", "overwrite_ab", "overwrite_b", "overwrite_data"}
+
+
+def scipy_signature(parameters: str, *, ignored: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorates a function to take SciPy's parameters, written as in a definition.
+
+    The function's positional-only parameters are SciPy's first ones, the others have SciPy's names. Those that it does not have
+    are without effect if ``ignored`` names them; other values of the rest than the default raise `NotImplementedError`.
+    """
+    theirs, skipped = _parsed(parameters), _WITHOUT_EFFECT | set(ignored.split())
+    defaults = {name: parameter.default for name, parameter in theirs.parameters.items()}
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        own = inspect.signature(function).parameters
+        first = [p.name for p in own.values() if p.kind is p.POSITIONAL_ONLY]
+        leading = list(theirs.parameters)[: len(first)]
+        variadic = next((p.name for p in theirs.parameters.values() if p.kind is p.VAR_POSITIONAL), "")
+
+        @functools.wraps(function)
+        def called(*args: Any, **named: Any) -> Any:
+            try:
+                given = theirs.bind(*args, **named).arguments
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}: {error}") from None
+            positional = [given.pop(name) for name in leading if name in given] or [*given.pop(variadic, ())]
+            output = given.pop("output", None)
+            passed = {**given.pop("kwargs", {}), **{name: value for name, value in given.items() if name in own}}
+            for name in given.keys() - own.keys() - skipped:
+                if not _is_same(given[name], defaults[name]):
+                    raise NotImplementedError(
+                        f"{function.__name__}: {name} is {given[name]!r}: expected {defaults[name]!r}: other values are not implemented"
+                    )
+            result = function(*positional, **passed)
+            return result if output is None or output is defaults["output"] else _in_output(function, result, output)
+
+        vars(called)["__signature__"] = theirs
+        return called
+
+    return decorate
+
+
+def _parsed(parameters: str) -> inspect.Signature:
+    """The signature of ``lambda parameters: 0``, whose defaults are literals, or names of NumPy's dtypes."""
+    args = cast("ast.Lambda", ast.parse(f"lambda {parameters}: 0", mode="eval").body).args
+    defaults = [inspect.Parameter.empty] * (len(args.args) - len(args.defaults)) + list(map(_default, args.defaults))
+    kind = inspect.Parameter
+    found = [kind(a.arg, kind.POSITIONAL_OR_KEYWORD, default=d) for a, d in zip(args.args, defaults, strict=True)]
+    if args.vararg:
+        found.append(kind(args.vararg.arg, kind.VAR_POSITIONAL))
+    for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+        found.append(kind(arg.arg, kind.KEYWORD_ONLY, default=kind.empty if default is None else _default(default)))
+    if args.kwarg:
+        found.append(kind(args.kwarg.arg, kind.VAR_KEYWORD))
+    return inspect.Signature(found)
+
+
+def _default(node: ast.expr) -> Any:
+    return getattr(np, node.id) if isinstance(node, ast.Name) else ast.literal_eval(node)
+
+
+def _is_same(value: Any, default: Any) -> bool:
+    if isinstance(value, Variable) or is_array(value):
+        return False
+    return value is default or bool(value == default)
+
+
+def _in_output(function: Callable[..., Any], result: Any, output: Any) -> Any:
+    """The result in the dtype ``output``, or assigned to it."""
+    if not isinstance(output, (type, str)) and is_array(plain(output)):
+        return written(function.__name__, result, output)
+    dtype = getattr(namespace(plain(result)), np.dtype(output).name, output)
+    return ops.astype(result, dtype, copy=False)

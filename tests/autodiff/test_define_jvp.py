@@ -1,0 +1,122 @@
+"""`define_jvp`: rules for tangents, in both modes, to all orders; and the arguments by which functions are differentiated."""
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from oxigrad import xp
+from oxigrad.testing import check_grads
+
+A, W = np.array([[0.3, 0.4, 0.5], [1.0, 2.0, 3.0]]), np.array([2.0, 3.0, 0.5])
+
+
+@ox.define_jvp(lambda t, x, w: t * w * xp.cos(x), lambda t, y, w: t * y / w)
+def wave(x: Any, w: Any) -> Any:
+    return np.sin(x) * w
+
+
+@ox.define_jvp(lambda t, p, k: {"product": t[0] * p[1] + p[0] * t[1], "sum": xp.sum(t[0] * k), "name": "m"}, None)
+def of_pair(p: Any, k: Any) -> Any:
+    return {"product": p[0] * p[1], "sum": np.sum(p[0] * k), "name": "m"}
+
+
+def test_rules_are_derivatives_in_both_modes_to_all_orders() -> None:
+    check_grads(wave, (A, W), order=3)
+    check_grads(wave, (0.3, 0.7))
+    check_grads(lambda x: wave(x, 2.0), (A,))
+    check_grads(lambda w: wave(0.3, w), (W,))
+    check_grads(lambda x: xp.sum(wave(x * x, W) ** 2), (A,))
+    np.testing.assert_allclose(ox.jacobian(lambda x: wave(x, W))(W), np.diag(W * np.cos(W)))
+
+
+def test_trees_and_arguments_without_a_rule() -> None:
+    check_grads(lambda p, q: [of_pair((p, q), W)[name] for name in ("product", "sum")], (A, A + 1.0))
+    assert not ox.grad(lambda w: of_pair((A, A), w)["sum"])(W).any()
+
+
+def test_under_vmap_each_example_has_its_derivative() -> None:
+    expected = W * np.cos(A)
+    for mapped in (
+        ox.vmap(ox.grad(lambda x: xp.sum(wave(x, W)))),
+        ox.grad(lambda x: xp.sum(ox.vmap(lambda row: wave(row, W))(x))),
+    ):
+        np.testing.assert_allclose(mapped(A), expected)
+
+
+def test_any_code_and_keywords_that_are_not_differentiated() -> None:
+    @ox.define_jvp(lambda t, x: t * 2.0 * x)
+    def square(x: Any, *, scale: float = 1.0) -> Any:
+        return float(x) ** 2 * scale
+
+    assert ox.jvp(square, (3.0,), (1.0,)) == (9.0, 6.0)
+    assert square(3.0, scale=2.0) == 18.0
+    assert ox.grad(lambda x: square(x, scale=5.0))(3.0) == 6.0
+
+
+def test_wrong_rules_are_refused() -> None:
+    with pytest.raises(TypeError, match="found a rule with parameters g, expected t, y or arguments by name"):
+        ox.define_jvp(lambda t, g: t)(math.sin)
+    wide = ox.define_jvp(lambda t, x: np.ones(2) * t)(lambda x: math.sin(x))
+    with pytest.raises(ox.ShapeError, match=r"found a tangent of shape \(2,\), expected \(\)"):
+        ox.grad(wide)(1.0)
+    with pytest.raises(TypeError, match="wave: found 3 arguments, expected at most 2, one for each rule"):
+        wave(1.0, 2.0, 3.0)  # type: ignore[call-arg]
+
+
+# --- argnums and argnames ------------------------------------------------------------------------------------------------
+
+
+def f(x: Any, y: Any, k: Any) -> Any:
+    return x * y * k * k
+
+
+def test_argnums_and_argnames_together_are_a_tuple_of_both() -> None:
+    for transform in (
+        ox.grad,
+        ox.jacobian,
+        lambda *args, **named: lambda *at: ox.value_and_grad(*args, **named)(*at)[1],
+    ):
+        assert transform(f, 1, argnames="k")(2.0, 3.0, 4.0) == (32.0, 48.0)
+        assert transform(f, (1, 0), argnames=["k"])(2.0, 3.0, 4.0) == (32.0, 48.0, 48.0)
+        assert transform(f, argnames="k")(2.0, 3.0, 4.0) == 48.0
+        assert transform(f, argnames=("k",))(2.0, 3.0, 4.0) == (48.0,)
+    assert ox.hessian(f, 0, argnames="k")(2.0, 3.0, 4.0) == ((0.0, 24.0), (24.0, 12.0))
+    with pytest.raises(ValueError, match="argnums is 0 and argnames 'x': found an argument in both"):
+        ox.grad(f, 0, argnames="x")
+
+
+@pytest.mark.parametrize("argnums", ["k", 1.5, True, (0, "k")])
+def test_argnums_are_whole_numbers(argnums: Any) -> None:
+    for transform in (ox.grad, ox.value_and_grad, ox.jacobian, ox.hessian):
+        with pytest.raises(TypeError, match=r"argnums is .*: expected an int, or a tuple of them"):
+            transform(f, argnums)(1.0, 2.0, k=3.0)
+    with pytest.raises(TypeError, match="argnames='k' names a parameter"):
+        ox.grad(f, "k")  # type: ignore[arg-type]
+
+
+# --- checkpoints inside of checkpoints -----------------------------------------------------------------------------------
+
+
+def nested(depth: int) -> Any:
+    function = xp.sin
+    for _ in range(depth):
+        function = ox.checkpoint(lambda x, inner=function: inner(x) * 1.0)
+    return function
+
+
+def test_checkpoints_nested_too_deep_say_so() -> None:
+    assert ox.grad(nested(60))(0.5) == math.cos(0.5)
+    for differentiate in (lambda g: ox.grad(g)(0.5), lambda g: ox.jvp(g, (0.5,), (1.0,))):
+        with pytest.raises(RecursionError, match="checkpoints inside of checkpoints .* raise sys.setrecursionlimit"):
+            differentiate(nested(300))
+    assert ox.grad(nested(60))(0.5) == math.cos(0.5)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    try:
+        assert ox.grad(nested(300))(0.5) == math.cos(0.5)
+    finally:
+        sys.setrecursionlimit(limit)

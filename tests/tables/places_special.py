@@ -1,0 +1,174 @@
+"""Special places of the special functions, and the functions in mpmath: origins, edges of domains, tails, places where terms cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from mpmath import mp, mpf
+
+Point = tuple[float, ...]
+
+
+class Row(NamedTuple):
+    """A function in mpmath, special points inside of its domain, and the relative error that SciPy's own values have there."""
+
+    f: Callable[..., Any]
+    points: Sequence[Point]
+    error: float = 1e-11
+
+
+def _at(*numbers: float) -> list[Point]:
+    return [(x,) for x in numbers]
+
+
+def _erfcx(x: Any) -> Any:
+    if x > 1e3:
+        u, total = 1 / (2 * x * x), mpf(1)
+        for odd in range(41, -1, -2):
+            total = 1 - odd * u * total
+        return total / (x * mp.sqrt(mp.pi))
+    return mp.exp(x * x) * mp.erfc(x)
+
+
+def _dawsn(x: Any) -> Any:
+    if abs(x) > 1e3:
+        u, total = 1 / (2 * x * x), mpf(1)
+        for odd in range(41, -1, -2):
+            total = 1 + odd * u * total
+        return total / (2 * x)
+    return mp.sqrt(mp.pi) / 2 * mp.exp(-x * x) * mp.erfi(x)
+
+
+def _phi(x: Any) -> Any:
+    return mp.erfc(-x / mp.sqrt(2)) / 2
+
+
+def _log_phi(x: Any) -> Any:
+    return mp.log(_phi(x)) if x < 0 else mp.log1p(-_phi(-x))
+
+
+def _softplus(x: Any) -> Any:
+    return mp.log1p(mp.exp(-abs(x))) + max(x, 0)
+
+
+def _scaled(f: Callable[..., Any], sign: int) -> Callable[..., Any]:
+    return lambda v, x: f(v, x) * mp.exp(sign * abs(x))
+
+
+_i, _k = _scaled(mp.besseli, -1), _scaled(mp.besselk, 1)
+_LARGE = (7.9, 8.1, 29.0, 31.0, 1e3, 1e6)
+
+ROWS: dict[str, Row] = {
+    "erf": Row(mp.erf, _at(0.0, 1e-300, 6.0, -20.0)),
+    "erfc": Row(mp.erfc, _at(0.0, 26.0, -20.0, 30.0)),
+    "erfcx": Row(_erfcx, _at(0.0, -20.0, *_LARGE, 1e5, 1e7, 1e20)),
+    "erfi": Row(mp.erfi, _at(0.0, 1e-300, 20.0)),
+    "dawsn": Row(_dawsn, _at(0.0, *_LARGE, *(-x for x in _LARGE), 1e20)),
+    "ndtr": Row(_phi, _at(0.0, -30.0, 8.0)),
+    "log_ndtr": Row(_log_phi, _at(0.0, -30.0, -300.0, 8.0, 30.0)),
+    "expit": Row(lambda x: 1 / (1 + mp.exp(-x)), _at(0.0, 40.0, -40.0, 700.0, -700.0)),
+    "log_expit": Row(lambda x: -_softplus(-x), _at(0.0, 40.0, -40.0, 800.0, -800.0)),
+    "softplus": Row(_softplus, _at(0.0, 40.0, -40.0, 800.0, -700.0)),
+    "logit": Row(lambda p: mp.log(p) - mp.log1p(-p), _at(0.5, 1e-300, 1.0 - 2.0**-53, 0.25, 0.75)),
+    "entr": Row(lambda x: -x * mp.log(x), _at(1e-300, 1.0, 1e200)),
+    "rel_entr": Row(lambda x, y: x * mp.log(x / y), ((1e-200, 1.0), (1.0, 1.0), (1.0, 1e-200), (3.0, 2.999))),
+    "kl_div": Row(lambda x, y: x * mp.log(x / y) - x + y, ((1e-200, 1.0), (1.0, 1e-200), (3.0, 1.0))),
+    "exprel": Row(lambda x: mp.expm1(x) / x if x else mpf(1), _at(1e-8, 0.49, 0.51, -0.51, 700.0, -1e3)),
+    "cosm1": Row(lambda x: -2 * mp.sin(x / 2) ** 2, _at(0.0, 1e-9, 3.0)),
+    "boxcox": Row(
+        lambda x, p: mp.expm1(p * mp.log(x)) / p if p else mp.log(x), ((1.0, 2.0), (1e-9, 2.0), (2.0, 1e-9), (1e9, 0.5))
+    ),
+    "boxcox1p": Row(lambda x, p: mp.expm1(p * mp.log1p(x)) / p, ((1e-12, 2.0), (1e-12, 1e-9), (2.0, 1e-9))),
+    "inv_boxcox": Row(lambda x, p: (1 + p * x) ** (1 / p), ((1e-9, 2.0), (-0.4999, 2.0), (2.0, 1e-9), (-3.0, 0.33))),
+    "digamma": Row(mp.digamma, _at(1e-9, 1.0, 1e3, 1e9)),
+    "gammaln": Row(mp.loggamma, _at(1e-300, 1.0, 2.0, 1e3, 1e100)),
+    "gamma": Row(mp.gamma, _at(1e-9, 1.0, 170.0)),
+    "rgamma": Row(mp.rgamma, _at(1e-9, -1e-9, 0.0, -1.0, -2.0, -3.0 + 1e-9, 1.0, 90.0, 172.0)),
+    "beta": Row(mp.beta, ((1e-9, 1e-9), (1e9, 2.0), (2.0, 1e9), (300.0, 300.0))),
+    "betaln": Row(lambda a, b: mp.log(mp.beta(a, b)), ((1e10, 3.0), (1e10, 0.5), (3.0, 1e10), (1e-9, 1e9), (999.0, 2.0))),
+    "binom": Row(mp.binomial, ((5.5, 2.0), (1e4, 3.0), (5.5, 1e-9)), 1e-9),
+    "poch": Row(mp.rf, ((1e4, 0.5), (2.0, 3.0), (1e9, 0.5)), 1e-7),  # SciPy's exp of a difference of gammaln
+    "gammainc": Row(lambda a, x: mp.gammainc(a, 0, x, regularized=True), ((1.0, 1e-9), (2.0, 1e-9), (0.5, 1e-200))),
+    "gammaincc": Row(lambda a, x: mp.gammainc(a, x, regularized=True), ((1.0, 1e-9), (2.0, 50.0), (0.5, 700.0))),
+    "ndtri": Row(lambda p: -mp.sqrt(2) * mp.erfinv(1 - 2 * p), _at(0.5, 1e-20, 0.02, 1.0 - 2.0**-40)),
+    "erfinv": Row(mp.erfinv, _at(0.0, 1e-300, 1.0 - 2.0**-40)),
+    "erfcinv": Row(lambda y: mp.erfinv(1 - y), _at(1.0, 1e-20, 1e-60)),
+    "i0e": Row(lambda x: _i(0, x), _at(*_LARGE, -40.0)),
+    "i1e": Row(lambda x: _i(1, x), _at(*_LARGE, -40.0)),
+    "ive": Row(_i, [(v, x) for v in (0.0, 2.5, 6.0) for x in _LARGE]),
+    "k0e": Row(lambda x: _k(0, x), _at(1e-9, *_LARGE)),
+    "k1e": Row(lambda x: _k(1, x), _at(1e-9, *_LARGE)),
+    "kve": Row(_k, [(v, x) for v in (0.0, 2.5, 6.0) for x in _LARGE]),
+    "struve": Row(mp.struveh, ((0.0, 1e-6), (1.0, 1e-6), (0.5, 3.0), (0.0, 30.0)), 1e-9),
+    "modstruve": Row(mp.struvel, ((0.0, 1e-6), (1.0, 1e-6), (0.5, 3.0)), 1e-9),
+    "berp": Row(lambda x: mp.diff(lambda t: mp.ber(0, t), x), _at(1e-6, 2e-3, 2.0), 1e-7),
+    "beip": Row(lambda x: mp.diff(lambda t: mp.bei(0, t), x), _at(1e-6, 2e-3, 2.0), 1e-7),
+    "ellipk": Row(mp.ellipk, _at(0.0, 1e-9, 0.099, 0.101, -1e6, 1.0 - 2.0**-40)),
+    "ellipe": Row(mp.ellipe, _at(0.0, 1e-9, 0.099, 0.101, -1e6, 1.0 - 2.0**-40)),
+    "ellipkm1": Row(lambda p: mp.ellipk(1 - p), _at(1e-20, 0.5, 1.0, 0.89, 1.11)),
+    "spence": Row(lambda x: mp.polylog(2, 1 - x), _at(1e-9, 1.0, 0.94, 1.06, 1.9)),
+    "exp1": Row(mp.e1, _at(1e-300, 1.0, 600.0)),
+    "expi": Row(mp.ei, _at(1e-300, 1.0, -600.0, 600.0)),
+    "powm1": Row(lambda x, p: mp.expm1(p * mp.log(x)), ((1.0, 3.0), (1.0 + 1e-9, 1e-3), (1e-200, 1.0))),
+    "stdtr": Row(
+        lambda df, t: mp.betainc(df / 2, 0.5, 0, df / (df + t * t), regularized=True) / 2, ((3.5, -1e6), (1.0, -1e9))
+    ),
+}  # fmt: skip
+# At the edges of domains, where SciPy has a value: arguments, then the value and the derivatives, one-sided limits. None is not compared.
+NAN = float("nan")
+INF = float("inf")
+EDGES: list[tuple[str, Point, tuple[float | None, ...]]] = [
+    ("entr", (0.0,), (0.0, INF)),
+    ("entr", (-1.0,), (-INF, 0.0)),
+    ("rel_entr", (0.0, 2.0), (0.0, -INF, 0.0)),
+    ("kl_div", (0.0, 2.0), (2.0, -INF, 1.0)),
+    ("xlogy", (0.0, 2.0), (0.0, 0.6931471805599453, 0.0)),
+    ("xlogy", (0.0, 0.0), (0.0, 0.0, 0.0)),  # by convention, as PyTorch's
+    ("xlog1py", (0.0, -1.0), (0.0, 0.0, 0.0)),
+    ("logit", (0.0,), (-INF, INF)),
+    ("logit", (1.0,), (INF, INF)),
+    ("boxcox", (0.0, 2.0), (-0.5, 0.0, 0.25)),
+    ("boxcox", (0.0, 1.0), (-1.0, 1.0, 1.0)),
+    ("boxcox", (0.0, 0.5), (-2.0, INF, 4.0)),
+    ("boxcox1p", (-1.0, 2.0), (-0.5, 0.0, 0.25)),
+    ("gammainc", (0.5, 0.0), (0.0, 0.0, INF)),
+    ("gammainc", (1.0, 0.0), (0.0, 0.0, 1.0)),
+    ("gammainc", (2.0, 0.0), (0.0, 0.0, 0.0)),
+    ("gammainc", (2.0, INF), (1.0, 0.0, 0.0)),
+    ("gammaincc", (1.0, 0.0), (1.0, 0.0, -1.0)),
+    ("gammaincc", (2.0, INF), (0.0, 0.0, 0.0)),
+    ("betainc", (1.0, 2.0, 0.0), (0.0, None, None, 2.0)),
+    ("betainc", (2.0, 1.0, 1.0), (1.0, None, None, 2.0)),
+    ("betainc", (0.5, 2.0, 0.0), (0.0, None, None, INF)),
+    ("betaincc", (1.0, 2.0, 0.0), (1.0, None, None, -2.0)),
+    ("gammaincinv", (2.0, 0.0), (0.0, 0.0, INF)),
+    ("gammaincinv", (0.5, 0.0), (0.0, 0.0, 0.0)),
+    ("gammainccinv", (2.0, 1.0), (0.0, 0.0, -INF)),
+    ("ndtri", (0.0,), (-INF, INF)),
+    ("ndtri", (1.0,), (INF, INF)),
+    ("erfinv", (1.0,), (INF, INF)),
+    ("erfcinv", (0.0,), (INF, -INF)),
+    ("ndtr", (-INF,), (0.0, 0.0)),
+    ("ndtr", (INF,), (1.0, 0.0)),
+    ("erf", (INF,), (1.0, 0.0)),
+    ("erfc", (INF,), (0.0, 0.0)),
+    ("expit", (INF,), (1.0, 0.0)),
+    ("expit", (-INF,), (0.0, 0.0)),
+    ("ellipk", (1.0,), (INF, INF)),
+    ("ellipkm1", (0.0,), (INF, -INF)),
+    ("ellipe", (1.0,), (1.0, -INF)),
+    ("spence", (0.0,), (1.6449340668482264, -INF)),
+    ("berp", (0.0,), (0.0, 0.0)),
+    ("beip", (0.0,), (0.0, 0.5)),
+    ("struve", (0.0, 0.0), (0.0, None, 0.6366197723675814)),
+    ("modstruve", (0.0, 0.0), (0.0, None, 0.6366197723675814)),
+    ("powm1", (0.0, 2.0), (-1.0, 0.0, 0.0)),
+    ("lambertw", (0.0,), (0.0, 1.0)),
+    ("exprel", (0.0,), (1.0, 0.5)),
+    ("agm", (1.0, 1.0), (1.0, 0.5, 0.5)),
+    ("i0e", (0.0,), (1.0, 0.0)),
+    ("huber", (1.0, 1.0), (0.5, 0.0, 1.0)),
+    ("pseudo_huber", (1.0, 0.0), (0.0, 0.0, 0.0)),
+    ("sici", (0.0,), (0.0, 1.0)),
+]
