@@ -39,6 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run what runs over array libraries, on the GPU that PyTorch or CuPy finds here, and nothing else",
     )
     parser.addoption(
+        "--fake-driver",
+        action="store_true",
+        help="run the tests of CUDA devices by cuda-bindings over the driver in tests/cuda/libcuda, and nothing else that looks for one",
+    )
+    parser.addoption(
         "--ptx",
         choices=("all", "pairs"),
         default="all",
@@ -109,21 +114,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("arrays", tested, ids=[library.name for library in tested], indirect=True)
 
 
-_OVER_LIBRARIES = re.compile(r"def test_\w+\([^)]*\b(arrays|asarray)\b")
+# Tests over array libraries, and those of devices: by these fixtures.
+_ON_GPU = ("arrays", "asarray", "mock")
+_OVER_LIBRARIES = re.compile(rf"def test_\w+\([^)]*\b({'|'.join(_ON_GPU)})\b")
+_UNDER_FAKE_DRIVER = "test_under_fake_driver.py"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With --gpu, leaves out the modules without a test over array libraries: they may import what is not installed."""
+    """With --gpu, leaves out the modules without a test that runs there: they may import what is not installed."""
     is_module = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
     if config.getoption("--gpu") and is_module and not _OVER_LIBRARIES.search(collection_path.read_text()):
+        return True
+    if collection_path.name == _UNDER_FAKE_DRIVER and not config.getoption("--fake-driver"):
         return True
     return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out, with --gpu, the tests that do not run over array libraries, and those that --skip-passed names."""
+    """Leaves out, with --gpu, the tests that do not run there, and those that --skip-passed names."""
     if config.getoption("--gpu"):
-        _keep(config, items, ["arrays" in getattr(item, "fixturenames", ()) for item in items])
+        _keep(config, items, [not {*_ON_GPU}.isdisjoint(getattr(item, "fixturenames", ())) for item in items])
     if (path := config.getoption("--skip-passed")) is not None:
         passed = set(Path(path).read_text().splitlines())
         _keep(config, items, [item.nodeid not in passed for item in items])

@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,17 +17,15 @@ from oxigrad import _core
 ROOT = Path(__file__).parent.parent
 MODULES = ["oxigrad", *(module.name for module in pkgutil.walk_packages(ox.__path__, "oxigrad."))]
 COMPILED = [name for name, value in vars(_core).items() if inspect.isclass(value) or inspect.isbuiltin(value)]
-# The pages, and the library that each needs.
-PAGES = {"README.md": "numpy", "CONTRIBUTING.md": "numpy", "docs/optimizers.md": "numpy", "docs/schedules.md": "numpy"}
-PAGES["docs/gpu.md"] = PAGES["docs/numpy.md"] = "numpy"
-PAGES |= {
+# What the examples of a page need besides NumPy.
+NEEDS = {
     "docs/torch.md": "torch",
     "docs/jax.md": "jax optax",
     "docs/interop.md": "torch jax scipy",
     "docs/libraries.md": "dask mlx ndonnx",
     "docs/scipy.md": "scipy",
-    "docs/distributed.md": "numpy",
 }
+PAGES = [str(page.relative_to(ROOT)) for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])]
 
 
 @pytest.fixture(autouse=True)
@@ -64,11 +63,29 @@ def test_examples_in_compiled_docstrings(name: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_examples_in_pages(page: str) -> None:
     """All Python blocks of a page, one after the other."""
-    for name in PAGES[page].split():
+    for name in NEEDS.get(page, "").split():
         pytest.importorskip(name)
     _, *rest = (ROOT / page).read_text().split("```python\n")
     blocks = "\n".join(block.partition("```")[0] for block in rest)
     run(doctest.DocTestParser().get_doctest(blocks, {}, page, page, 0))
+
+
+def test_each_picture_stands_in_a_page_and_each_link_leads_somewhere() -> None:
+    shown, missing = set(), []
+    for page in PAGES:
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", (ROOT / page).read_text(), flags=re.DOTALL)
+        for is_picture, target in re.findall(r"(!?)\[[^\]]*\]\(([^)#\s]+)", text):
+            if not target.startswith(("https://", "http://")):
+                file = ((ROOT / page).parent / target).resolve()
+                shown |= {file} if is_picture else set()
+                missing += [] if file.exists() else [f"{page}: {target}"]
+    assert not missing
+    assert shown >= {file for kind in ("png", "svg") for file in (ROOT / "docs").resolve().glob(f"**/*.{kind}")}
+
+
+def test_the_readme_links_every_page() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert not [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name}" not in text]
 
 
 def test_types_of_the_compiled_module(tmp_path: Path) -> None:
@@ -76,6 +93,8 @@ def test_types_of_the_compiled_module(tmp_path: Path) -> None:
     # PyO3 lists every name in `__all__`, and so does the stub by stating it; the slots `tp_getattro` have no names.
     allowed.write_text(
         "oxigrad._core.__all__\noxigrad._core.Function.__getattr__\noxigrad._core.Variable.__getattr__\n"
+        # Set by Python, for functions of other libraries that find a variable.
+        "oxigrad._core.Variable.__jax_array__\noxigrad._core.Variable.__torch_function__\n"
     )
     config.write_text("[mypy]\nfollow_imports = skip\n")  # or it would read PyTorch and JAX where they are installed
     command = [sys.executable, "-m", "mypy.stubtest", "oxigrad._core", "--allowlist", allowed]

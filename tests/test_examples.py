@@ -100,11 +100,21 @@ def test_schedules_are_all_drawn(tmp_path: Path) -> None:
 
 def test_the_gallery_shows_every_optimizer_on_its_way_down(tmp_path: Path) -> None:
     example = runpy.run_path(str(EXAMPLES / "gallery.py"))
+    drawn: dict[str, list[np.ndarray]] = {}
+    draw = example["draw"]
+    example["main"].__globals__["draw"] = lambda paths, file: (drawn.update(paths), draw(paths, file))
     ends = example["main"](tmp_path)
+    for name, found in drawn.items():
+        for valley, points in zip(example["VALLEYS"], found, strict=True):
+            assert len(points) == 401 and all(map(valley.shows, points)), name
     assert (tmp_path / "gallery.png").stat().st_size > 100_000
     begins = [float(valley.function(np.array(valley.start))) for valley in example["VALLEYS"]]
     for name, found in ends.items():
         assert all(end < 0.5 * begin for end, begin in zip(found, begins, strict=True)), (name, found, begins)
+    for valley, name in ((0, "AdamW"), (1, "SGD")):  # the search of two of them, near the rate that it has found
+        rate = example["RATES"][name][valley]
+        example["CANDIDATES"][:] = [0.1 * rate, rate, 5 * rate]
+        assert example["search"](name, example["VALLEYS"][valley]) == rate
     shipped = {
         name for name, made in vars(optim).items() if isinstance(made, type) and getattr(made, "_declared", None)
     }
@@ -175,6 +185,13 @@ def test_the_short_examples_reach_their_goals() -> None:
     np.testing.assert_allclose(found, [8.0, 0.2], rtol=0.05)
     before, after = main("fluid")
     assert after < 0.5 * before
+
+
+def test_hyperparameters_learned_by_their_gradients_generalize_better() -> None:
+    hyperparameters, before, after = runpy.run_path(str(EXAMPLES / "hypergradient.py"))["main"](rounds=12)
+    assert after < 0.8 * before
+    assert hyperparameters.rates.shape == (30,) and np.ptp(hyperparameters.rates) > 0.1
+    assert np.ptp(hyperparameters.decays) > 0.1
 
 
 def run(name: str, directory: Path | None = None) -> str:

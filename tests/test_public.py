@@ -20,7 +20,7 @@ from oxigrad.ops import undifferentiated
 API: dict[types.ModuleType, str] = {
     ox: """AliasError ArrayMemoryError DerivativeError DtypeError InternalError KeyPathError NonFiniteError RuleError
         ShapeError SparseRows StateError StructureError Tape TapeEndedError TapeThreadError Variable __version__ checkpoint
-        custom_vjp debug_nans define_vjp elementwise_grad field get_num_threads ggnvp grad hessian hessian_diag hvp implicit jacfwd jacobian jacrev jvp
+        custom_vjp debug_nans define_jvp define_vjp elementwise_grad field get_num_threads ggnvp grad hessian hessian_diag hvp implicit jacfwd jacobian jacrev jvp
         linearize optim schedules set_num_threads state
         stop_gradient testing tree value_and_grad vjp vmap xp""",
     optim: """ADOPT ASGD AdEMAMix AdaBelief Adadelta Adafactor Adagrad Adam AdamLRD AdamW Adamax Adan AdaptiveGradientClip
@@ -35,7 +35,7 @@ API: dict[types.ModuleType, str] = {
     ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path ravel register unflatten
         zeros_like""",
     ox.testing: """check_grads check_rule""",
-    distributed: """Aborted CommunicationError Communicator DeepGradientCompression DropStale ElasticAverage Header KFAC
+    distributed: """Aborted CommunicationError Communicator DeepGradientCompression DropStale ElasticAverage Excluded Header KFAC
         LargeBatch Layout ModelAverage NotSupported Refused Softsync SyncReplicas TimedOut WorkerLost WorkerReport
         Wrapper communicator current run""",
     ox.cuda: """CaptureError CompileError CompilerUnavailableError DeviceError DeviceLostError DeviceMemoryError
@@ -309,9 +309,10 @@ def test_repr_shows_every_option_that_is_not_the_default(make: Any) -> None:
 def test_repr_shows_groups_and_dtype() -> None:
     opt = optim.SGD(0.1, groups={"*.bias": {"weight_decay": 0.5}, "body.*": None}, dtype="float32")
     expected = "groups={'*.bias': {'weight_decay': 0.5}, 'body.*': None}, dtype='float32')"
-    assert (
-        repr(opt) == f"SGD(learning_rate=0.1, momentum=0.0, nesterov=False, weight_decay=0.0, dampening=0.0, {expected}"
+    hyperparameters = (
+        "learning_rate=0.1, momentum=0.0, nesterov=False, weight_decay=0.0, dampening=0.0, rate_before_momentum=False"
     )
+    assert repr(opt) == f"SGD({hyperparameters}, {expected}"
     assert eval(repr(opt), vars(optim)).get_config() == opt.get_config()  # noqa: S307
     assert "<lambda>" in repr(optim.SGD(groups={lambda path, array: True: {}}))
     with np.printoptions(precision=1):
@@ -334,3 +335,13 @@ assert ox.optim.SGD and ox.SparseRows and ox.state and ox.cuda and ox.testing an
 assert all(hasattr(ox, name) for name in ox.__all__)
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_exceptions_say_what_causes_them() -> None:
+    """Each class of exceptions of the public API has a docstring of its own: a sentence at least, not the name again."""
+    found = {value for module in API for value in vars(module).values() if inspect.isclass(value)}
+    found = {value for value in found if issubclass(value, BaseException) and value.__module__.startswith("oxigrad")}
+    assert len(found) >= 27
+    for value in found:
+        text = inspect.cleandoc(vars(value).get("__doc__") or "")
+        assert len(text.split()) >= 12 and text.endswith("."), f"{value.__name__}: {text!r}"

@@ -25,8 +25,9 @@ from oxigrad._core import (
     get_num_threads,
     set_num_threads,
 )
+from oxigrad._names import unknown_name as _unknown_name
 from oxigrad.autodiff.checkpoint import checkpoint
-from oxigrad.autodiff.custom_rules import custom_vjp, define_vjp
+from oxigrad.autodiff.custom_rules import custom_vjp, define_jvp, define_vjp
 from oxigrad.autodiff.debug_nans import debug_nans
 from oxigrad.autodiff.implicit import implicit
 from oxigrad.autodiff.jacobians import hessian, hvp, jacobian
@@ -61,6 +62,7 @@ __all__ = [
     "checkpoint",
     "custom_vjp",
     "debug_nans",
+    "define_jvp",
     "define_vjp",
     "elementwise_grad",
     "field",
@@ -110,9 +112,20 @@ _LAZY = {
 }
 
 
+# What users of other libraries look for.
+_ELSEWHERE = {
+    "compile": "functions run as they are, and need no compilation",
+    "jit": "functions run as they are, and need no compilation",
+    "no_grad": "oxigrad.stop_gradient(x) is a plain value",
+    "numpy": "its functions are those of oxigrad.xp",
+}
+
+
 def __getattr__(name: str) -> _Any:
+    if name in _ELSEWHERE:
+        raise AttributeError(f"module 'oxigrad' has no attribute {name!r}: {_ELSEWHERE[name]}", name=name)
     if name not in _LAZY:
-        raise AttributeError(f"module 'oxigrad' has no attribute {name!r}")
+        raise _unknown_name("oxigrad", name, [*__all__, *_LAZY])
     module = _importlib.import_module(_LAZY[name])
     found = globals()[name] = getattr(module, name, module)
     return found

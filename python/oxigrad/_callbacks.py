@@ -8,16 +8,23 @@ import sys
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from oxigrad import _core, xp
 from oxigrad.autodiff import batching, cotangents, debug_nans, diagram, jvp_rules, tangents, vjp_rules
-from oxigrad.ops import array_methods, backends, indexed_update, numpy_protocols, primitives, standard, variable_methods
+from oxigrad.ops import (
+    array_methods,
+    backends,
+    foreign_calls,
+    indexed_update,
+    numpy_protocols,
+    primitives,
+    standard,
+    variable_methods,
+)
 
 
 def namespace_module(api_version: str | None) -> ModuleType:
     """`oxigrad.xp`, for ``__array_namespace__``."""
-    if api_version is not None and api_version > np.__array_api_version__:
+    if api_version is not None and api_version > xp.__array_api_version__:
         raise ValueError(f"version {api_version!r} of the Array API standard is not supported")
     return sys.modules["oxigrad.xp"]
 
@@ -37,8 +44,16 @@ def attribute(x: Any, name: str) -> Any:
     return array_methods.attribute(xp, x, name)
 
 
+def refuse_deadlock(holder: int) -> None:
+    """See `oxigrad.stepping.deadlock`, which is imported where a thread has waited for an optimizer."""
+    from oxigrad.stepping import deadlock
+
+    deadlock.refuse_deadlock(holder)
+
+
 def install() -> None:
     """Installs the callbacks and the table of derivative rules in the core, once."""
+    foreign_calls.install()
     _core.install_callbacks(
         copy_duplicates=cotangents.copy_duplicates,
         array_function=array_function,
@@ -75,6 +90,7 @@ def install() -> None:
         part=tangents.part,
         pulled=debug_nans.pulled,
         recorded=debug_nans.recorded,
+        refuse_deadlock=refuse_deadlock,
         rounded=variable_methods.rounded,
         spread=tangents.spread,
         stack_parts=tangents.stack_parts,

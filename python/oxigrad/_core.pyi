@@ -243,6 +243,7 @@ def install_callbacks(
     part: Callable[[Any, int], Any],
     pulled: Callable[[Tape, Sequence[tuple[int, Any]], list[Any]], None],
     recorded: Callable[[Tape, int, str, Any], None],
+    refuse_deadlock: Callable[[int], None],
     rounded: Callable[[Variable, int | None], Any],
     spread: Callable[[Any, Any, int | None], Any],
     stack_parts: Callable[[Sequence[Any]], Any],

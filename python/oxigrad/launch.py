@@ -20,6 +20,13 @@ from pathlib import Path
 
 __all__ = ["command", "listening", "main"]
 
+POLL = 1.0
+"""Seconds between looks at a job that runs."""
+ENDING = 10.0
+"""Seconds in which a launcher that was told to end does so, or is killed."""
+IDLE = 60.0
+"""Seconds in which a launcher on one host has no process that runs, until it is killed."""
+
 
 def __dir__() -> list[str]:
     return list(__all__)
@@ -54,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
         hostfile=options.hostfile,
         fault_tolerant=not options.no_fault_tolerance,
     )
-    return _run(line, _environment(launcher, options.spares), quiet=options.quiet)
+    return _run(line, _environment(launcher, options.spares), quiet=options.quiet, local=options.hostfile is None)
 
 
 def find_launcher() -> str:
@@ -102,18 +109,59 @@ def command(
     return [*line, *program]
 
 
-def _run(line: list[str], environment: dict[str, str], *, quiet: bool) -> int:
+def _run(line: list[str], environment: dict[str, str], *, quiet: bool, local: bool) -> int:
     job = subprocess.Popen(line, env=environment)  # noqa: S603 - the program that the user asks for
     if not quiet:
         threading.Thread(target=_print_listening, args=(job,), daemon=True).start()
-    if threading.current_thread() is threading.main_thread():  # the job ends with this process
-        for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-            signal.signal(number, lambda *_: job.terminate())
+    told: list[int] = []  # the signals that came
+
+    def end(number: int, _: object) -> None:
+        told.append(number)
+        if number != signal.SIGINT:  # which the launcher gets from the terminal, too, and ends its processes
+            job.terminate()
+
+    numbers = {signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
+    if threading.current_thread() is not threading.main_thread():
+        numbers.clear()
+    before = {number: signal.signal(number, end) for number in numbers}  # the job ends with this process
+    try:
+        return _wait(job, told, local=local)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait(job: "subprocess.Popen[bytes]", told: list[int], *, local: bool) -> int:
+    """The status of the job, which is killed where it hangs after a signal, or without processes."""
+    steady = time.monotonic()
     while True:
-        try:
-            return job.wait()
-        except KeyboardInterrupt:  # the launcher gets it too, and ends its processes
-            continue
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return job.wait(POLL)
+        if not told and (not local or _has_processes(job.pid)):
+            steady = time.monotonic()
+        elif time.monotonic() - steady > (ENDING if told else IDLE):
+            return _kill(job, told)
+
+
+def _has_processes(root: int) -> bool:
+    """Whether a process that `root` has started runs; True where there is no ``/proc`` to tell."""
+    if not Path("/proc/self/stat").exists():
+        return True
+    return any(_stat(process)[0] not in ("Z", "") for process in descendants(root) - {root})
+
+
+def _kill(job: "subprocess.Popen[bytes]", told: list[int]) -> int:
+    """Ends a launcher that hangs, as one does that reads from a connection to its port on which nothing comes, and its processes."""
+    why = f"{signal.Signals(told[0]).name} was {ENDING:g} s ago" if told else f"no process of it has run for {IDLE:g} s"
+    sys.stderr.write(
+        f"oxigrad.launch: the launcher ({job.pid}) does not end, and {why}: killed with all its processes\n"
+    )
+    sys.stderr.flush()
+    for process in descendants(job.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    job.wait()
+    return 128 + told[0] if told else 1
 
 
 def _print_listening(job: "subprocess.Popen[bytes]") -> None:
@@ -178,17 +226,23 @@ def descendants(root: int) -> set[int]:
     """A process and all that it has started, directly or not."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-        except (OSError, IndexError):
-            continue
-        parents.setdefault(parent, []).append(int(entry.name))
+        if parent := _stat(int(entry.name))[1]:
+            parents.setdefault(int(parent), []).append(int(entry.name))
     found, rest = set(), [root]
     while rest:
         process = rest.pop()
         found.add(process)
         rest += parents.get(process, [])
     return found
+
+
+def _stat(process: int) -> tuple[str, str]:
+    """State and parent of a process; empty where it has ended."""
+    try:
+        state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
+    except (OSError, ValueError):
+        return "", ""
+    return state, parent
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ library, and returns plain values.
 0.0
 """
 
-import difflib as _difflib
 from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
 import numpy as _np
 
 from oxigrad._core import elementwise_functions as _elementwise_functions
+from oxigrad._names import unknown_name as _unknown_name
 from oxigrad.ops import fft as fft
 from oxigrad.ops import indexed_update as _indexed_update
 from oxigrad.ops import integrate as integrate
@@ -40,7 +40,7 @@ for _name in _numpy_linalg.__all__:  # composed of functions of `xp.linalg`
     setattr(linalg, _name, getattr(_numpy_linalg, _name))
 linalg.__all__ = sorted({*linalg.__all__, *_numpy_linalg.__all__})
 
-__array_api_version__ = _np.__array_api_version__
+__array_api_version__ = "2025.12"  # of the functions; NumPy's own may be older
 
 
 def __array_namespace_info__() -> _Any:
@@ -78,8 +78,6 @@ def __getattr__(name: str) -> _Any:
     if name in _unlisted:
         return _unlisted[name]
     if not hasattr(_np, name):
-        near = _difflib.get_close_matches(name, [*__all__, *_unlisted], n=1)
-        hint = f": did you mean {near[0]!r}?" if near else ""
-        raise AttributeError(f"module 'oxigrad.xp' has no function {name!r}{hint}", name=name)
+        raise _unknown_name("oxigrad.xp", name, [*__all__, *_unlisted])
     found = getattr(_np, name)
     return found if not callable(found) or isinstance(found, type) else _passthrough.passthrough(name)

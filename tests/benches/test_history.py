@@ -135,8 +135,12 @@ def test_the_picture_is_drawn(rows: list[Record], found: list[Record], tmp_path:
         report.save(report.draw(rows, found), tmp_path / name)
     text = (tmp_path / "one.svg").read_text(encoding="utf-8")
     assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")
-    texts = {element.text for element in ET.fromstring(text).iter("{http://www.w3.org/2000/svg}text")}
-    assert {r.row for r in (*rows, *found)} <= texts
+    shown = {r.row for r in (*rows, *(found if len(found) > 1 else []))}  # one count has not changed
+    assert shown | {r.peer.name for r in rows if r.peer} <= texts(text)
+
+
+def texts(picture: str) -> set[str | None]:
+    return {element.text for element in ET.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")}
 
 
 def test_the_report_reads_the_history_and_says_where_there_is_none(
@@ -146,11 +150,23 @@ def test_the_report_reads_the_history_and_says_where_there_is_none(
     arguments = ["--history", str(tmp_path), "--out", str(tmp_path / "report.svg")]
     assert report.main(arguments) == 2
     assert "make track" in capsys.readouterr().out
+    history.append(tmp_path / history.COUNTS, counts_of(1, 2))  # which are no times
+    assert report.main(arguments) == 2
+    assert not (tmp_path / "report.svg").exists()
     history.append(tmp_path / history.ROWS, rows_of("a"))
     assert report.main(arguments) == 0
     assert "digits" in (tmp_path / "report.svg").read_text(encoding="utf-8")
 
 
-def test_the_readme_shows_it() -> None:
-    assert f"(docs/{report.OUT.name})" in (counts.ROOT / "README.md").read_text(encoding="utf-8")
-    assert ET.parse(report.OUT).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+def test_the_readme_shows_the_picture_of_measured_rows_alone() -> None:
+    """Each row of the recorded history, with a time of another library or of the ceiling; at least half of those of `versus.py`."""
+    import rows
+
+    measured = report.comparable(history.read(history.FOLDER / history.ROWS))
+    names = {r.row for r in measured if r.peer or r.ceiling}
+    is_shown = f"(docs/{report.OUT.name})" in (counts.ROOT / "README.md").read_text(encoding="utf-8")
+    assert is_shown == report.OUT.exists() == bool(names)
+    if is_shown:
+        assert not any(r.small for r in measured)
+        assert len(names) >= len([row for row in rows.ROWS if not row.name.startswith("gpu")]) / 2
+        assert names <= texts(report.OUT.read_text(encoding="utf-8"))

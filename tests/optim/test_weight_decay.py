@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optimizers import by_rules
 from oxigrad import optim
 from oxigrad.optim import WeightDecay, chain, partition
 
@@ -40,7 +41,7 @@ def test_decay_after_every_optimizer(name: str) -> None:
     w, plain = start(), start()
     for g in gradients():
         opt.update(w, g)
-        stepped, state = make().apply(plain, g, state)
+        stepped, state = by_rules(make(), plain, g, state)
         plain = {"w": stepped["w"] - rate * DECAY * plain["w"]}
         np.testing.assert_allclose(w["w"], plain["w"], rtol=1e-11, atol=1e-13)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from oxigrad import _core, tree, xp
 from oxigrad.autodiff.transforms import jvp, vjp
-from oxigrad.ops.backends import is_array, is_complex, is_smooth
+from oxigrad.ops.backends import copied, is_array, is_complex, is_immutable, is_smooth
 
 Arrays = Sequence[Any]
 # The cotangents of arguments, from those of outputs by position.
@@ -100,10 +100,18 @@ class TreeCall:
         self._result: tuple[list[Any], list[int], tree.Structure] | None = None
 
     def compute(self, arrays: Arrays) -> list[Any]:
-        """The arrays of the result of the function, for these arrays among its arguments."""
+        """The arrays of the result of the function, for these arrays among its arguments.
+
+        The function gets copies of arrays that it could write, as it gets variables for others: assignments to its arguments do
+        not change the arrays of the caller.
+        """
         filled = list(self._leaves)
         for i, array in zip(self._chosen, arrays, strict=True):
-            filled[i] = array
+            filled[i] = (
+                copied(array)
+                if not isinstance(array, _core.Variable) and is_array(array) and not is_immutable(array)
+                else array
+            )
         args, named = tree.unflatten(self._structure, filled)
         leaves, structure = tree.flatten(self._f(*args, **named))
         at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _core.Variable) or self._is_theirs(leaf)]

@@ -43,7 +43,7 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
     """The function ``f`` as a differentiable function of JAX's arrays, which runs on the host and is differentiated by oxigrad.
 
     Arguments and results are trees (nested dicts, lists, tuples, dataclasses) with arrays of any shape and dtype; other
-    leaves, Python numbers included, are passed to ``f`` unchanged. ``f`` gets NumPy arrays, or variables of oxigrad in their place. It
+    leaves, Python numbers included, are passed to ``f`` unchanged. ``f`` gets NumPy arrays of its own, to which it may assign, or variables of oxigrad in their place. It
     may be any Python code, with branches on values, that oxigrad differentiates. It must be pure: JAX may
     call it any number of times, or never.
 
@@ -222,7 +222,7 @@ def from_jax(f: Callable[..., Any]) -> Callable[..., Any]:
 
     Derivatives of any order are available in both modes; forward mode transposes the pullback. ``f`` may be compiled,
     ``from_jax(jax.jit(f))``. The tape keeps the residuals of `jax.vjp`. Where an argument is of float64 or complex128,
-    or all are Python numbers, ``f`` runs under ``jax.enable_x64``.
+    or all are Python numbers, ``f`` runs under ``jax.enable_x64``. Under `oxigrad.vmap` the function is called for each example.
 
     >>> import numpy as np
     >>> import oxigrad as ox

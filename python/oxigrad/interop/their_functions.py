@@ -7,10 +7,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from oxigrad import tree
-from oxigrad._core import DerivativeError, Variable
+from oxigrad._core import BatchLevel, DerivativeError, Variable
+from oxigrad.autodiff.batching import called_for_each, level_of
 from oxigrad.autodiff.function_calls import FunctionCall
 from oxigrad.ops.aliasing import apart
-from oxigrad.ops.backends import device_of, is_array, namespace
+from oxigrad.ops.backends import device_of, is_array, lowest, namespace
 from oxigrad.ops.primitives import TupleCotangent
 
 # A function from a list of the library's arrays to another, and a pullback from cotangents of outputs to those of arguments.
@@ -58,7 +59,7 @@ def differentiable(f: Callable[..., Any], theirs: Autodiff) -> Callable[..., Any
     def wrapped(*args: Any, **named: Any) -> Any:
         leaves, structure = tree.flatten((args, named))
         at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Variable) or is_array(leaf)]
-        like = next((x for x in (_lowest(leaves[i]) for i in at) if is_array(x)), None)
+        like = next((x for x in (lowest(leaves[i]) for i in at) if is_array(x)), None)
         found: list[Any] = [[], [], None]
 
         def flat(arrays: Sequence[Any]) -> list[Any]:
@@ -89,13 +90,6 @@ def differentiable(f: Callable[..., Any], theirs: Autodiff) -> Callable[..., Any
     return wrapped
 
 
-def _lowest(value: Any) -> Any:
-    """The plain value of a variable, of nested tapes too."""
-    while isinstance(value, Variable):
-        value = value.value
-    return value
-
-
 def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Autodiff) -> list[Any]:
     """The outputs of a library's function, recorded where values are variables.
 
@@ -105,8 +99,14 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
     def ours(outputs: Sequence[Any]) -> list[Any]:
         return [_like(likes[min(i, len(likes) - 1)], output, theirs) for i, output in enumerate(outputs)]
 
+    def again(*values: Any) -> list[Any]:
+        return _called(f, values, likes, theirs)
+
     at = [i for i, value in enumerate(values) if isinstance(value, Variable)]
     if not at:
+        level = level_of(values)
+        if level is not None:
+            return called_for_each(again, tuple(values), {}, level)
         return apart(ours(theirs.evaluate(f, [*map(theirs.array, values)])), values)
     kept: list[Pullback] = []
 
@@ -115,12 +115,12 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
         kept[:] = [pullback]
         return apart(ours(outputs), values)
 
-    count, call = len(values), FunctionCall(forward, tuple(values), {})
+    count, call = len(values), FunctionCall(forward, tuple(values), {}, again, takes_batches=False)
     call.name = getattr(f, "__qualname__", repr(f))
     del values
 
     def pull(g: TupleCotangent, y: Any, chosen: Sequence[Any]) -> list[Any]:
-        if not any(isinstance(value, Variable) for value in (*chosen, *g.values())):
+        if not any(isinstance(value, (Variable, BatchLevel)) for value in (*chosen, *g.values())):
             cotangents = {i: theirs.array(cotangent) for i, cotangent in g.items()}
             found = theirs.pull(kept[0], cotangents)
             return [_like(value, cotangent, theirs) for value, cotangent in zip(chosen, found, strict=True)]
@@ -130,7 +130,9 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
             pullback = theirs.record(f, arrays[:count], at)[1]
             return pullback(dict(zip(outputs, arrays[count:], strict=True)))
 
-        return _called(pulled, [*arguments, *g.values()], [*map(_lowest, chosen)], theirs)
+        likes = [lowest(value) for value, active in zip(chosen, call.are_active, strict=True) if active]
+        found = iter(_called(pulled, [*arguments, *g.values()], likes, theirs))
+        return [next(found) if active else None for active in call.are_active]
 
     return list(call.record(call.outputs, pull, None))
 

@@ -45,8 +45,9 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
     """The function ``f`` as a differentiable function of PyTorch's tensors, whose derivatives oxigrad computes.
 
     Arguments and results are trees (nested dicts, lists, tuples, dataclasses) with tensors of any shape, dtype and device;
-    other leaves are passed on unchanged. ``f`` gets the tensors, detached, or variables of oxigrad in their place, and uses
-    `oxigrad.xp`, operators, and functions that oxigrad differentiates. It must not change its arguments.
+    other leaves are passed on unchanged. ``f`` gets copies of the tensors, detached, or variables of oxigrad in their place, and uses
+    `oxigrad.xp`, operators, and functions that oxigrad differentiates. The tensors are its own: it may assign to them, which changes
+    no tensor of the caller.
 
     Gradients have the dtypes and devices of the arguments; for complex tensors they are conjugated, PyTorch's convention.
     Derivatives of any order and both modes are available, ``create_graph=True`` and `torch.func` included. Under
@@ -175,13 +176,13 @@ class _Node(torch.autograd.Function):
 def from_torch(f: Callable[..., Any]) -> Callable[..., Any]:
     """The function ``f`` of tensors as a function of arrays of any library, which oxigrad differentiates by PyTorch's autograd.
 
-    Arguments and results are trees. ``f`` gets a tensor for each array of any library and for each variable, in the same
-    memory where that is possible, and must not change it; other leaves are passed on unchanged. Tensors in the
+    Arguments and results are trees. ``f`` gets a tensor of its own for each array of any library and for each variable, and
+    may change it in place; other leaves are passed on unchanged. Tensors in the
     result become arrays of the library of the first array among the arguments; numbers, where all arguments are numbers.
     Tensors that ``f`` uses otherwise, such as the parameters of a module, are constants.
 
     Derivatives of any order are available in both modes, as far as PyTorch differentiates ``f`` twice; forward mode
-    transposes the pullback. The tape keeps the graph.
+    transposes the pullback. The tape keeps the graph. Under `oxigrad.vmap` the function is called for each example.
 
     >>> import numpy as np
     >>> import oxigrad as ox
@@ -216,15 +217,16 @@ class _Autograd:
 
     def evaluate(self, f: Function, arrays: Sequence[Any]) -> list[Any]:
         with torch.no_grad():
-            return f(arrays)
+            return f([x.clone() for x in arrays])
 
     def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
         with torch.enable_grad():
+            # In a pullback that is differentiated, they have a graph.
+            inputs = [arrays[i] if arrays[i].requires_grad else arrays[i].detach().requires_grad_() for i in at]
             filled = list(arrays)
-            for i in at:  # in a pullback that is differentiated, they have a graph
-                filled[i] = filled[i] if filled[i].requires_grad else filled[i].detach().requires_grad_()
-            outputs = f(filled)
-        inputs = [filled[i] for i in at]
+            for i, x in zip(at, inputs, strict=True):
+                filled[i] = x
+            outputs = f([x.clone() for x in filled])
 
         def pullback(cotangents: Mapping[int, Any]) -> list[Any]:
             given = [(outputs[i], _fitted(c, outputs[i])) for i, c in cotangents.items() if outputs[i].requires_grad]

@@ -25,6 +25,9 @@ Array([ 0.9, -1.1], dtype=float32)
 Importing it raises `ModuleNotFoundError` where JAX or optax is missing.
 """
 
+from typing import NoReturn
+
+from oxigrad._names import unknown_name
 from oxigrad.optax.aliases import function
 from oxigrad.optax.composed import muon, noisy_sgd, optimistic_adam, polyak_sgd
 from oxigrad.optax.flat import flat
@@ -123,3 +126,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise unknown_name(__name__, name, __all__)

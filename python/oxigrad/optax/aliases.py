@@ -4,6 +4,7 @@ Nothing here is a formula or a default: rules have the one, and their presets (`
 """
 
 import dataclasses
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 from oxigrad import optim
 from oxigrad._core import ShapeError
+from oxigrad._names import nearest
 from oxigrad.ops.backends import is_array
 from oxigrad.optax.transformation import Transformation, jax, key_paths, transformation
 from oxigrad.rules.compat import PRESETS
@@ -190,10 +192,37 @@ def function(name: str) -> Callable[..., Transformation]:
         given.apply_defaults()
         return _made(alias, given.arguments)
 
-    made.__signature__ = signature
+    made = with_known_names(made, name, signature)
     made.__name__ = made.__qualname__ = name
     made.__module__, made.__doc__ = "oxigrad.optax", _documentation(name, alias)
     return made
+
+
+def with_known_names(
+    made: Callable[..., Transformation], name: str, signature: inspect.Signature
+) -> Callable[..., Transformation]:
+    """A function under optax's name whose errors for unknown arguments suggest optax's."""
+
+    @functools.wraps(made)
+    def checked(*args: Any, **named: Any) -> Transformation:
+        for unknown in named.keys() - signature.parameters.keys():
+            known = [*signature.parameters]
+            raise TypeError(f"{name}: unknown: {unknown}{_meant(unknown, known)}; its arguments are {', '.join(known)}")
+        return made(*args, **named)
+
+    found: Any = checked
+    found.__signature__ = signature
+    return found
+
+
+def _meant(unknown: str, known: Sequence[str]) -> str:
+    """A suggestion for an argument that optax has not: its word for one of ours or of PyTorch's, or one that is written alike."""
+    ours = {"lr": "learning_rate"}.get(unknown, unknown)
+    words = [
+        word for word, of in WORDS.items() if word in known and (of == ours or (ours in of and isinstance(of, tuple)))
+    ]
+    found = ours if ours in known else words[0] if words else nearest(unknown, known)
+    return f" (did you mean {found}?)" if found else ""
 
 
 def _parameters(alias: Alias) -> Iterable[inspect.Parameter]:

@@ -1,11 +1,13 @@
 """Functions under optax's names that need more than the hyperparameters of a rule: parts by shape, a random key, or the loss."""
 
+import inspect
+from collections.abc import Callable
 from typing import Any, Literal
 
 from oxigrad import optim, rules, xp
 from oxigrad._core import is_inexact
 from oxigrad.ops.backends import is_complex
-from oxigrad.optax.aliases import ALIASES, function, number, optimizer_of
+from oxigrad.optax.aliases import ALIASES, function, number, optimizer_of, with_known_names
 from oxigrad.optax.transformation import Make, State, Steps, Transformation, jax, made_of, transformation
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.precision import half
@@ -14,6 +16,12 @@ from oxigrad.stepping.precision import half
 PolyakSGD = optim.define(rules.polyak_sgd, "PolyakSGD")
 
 
+def _known(function: Callable[..., Transformation]) -> Any:
+    """The function, with errors for unknown arguments that suggest optax's."""
+    return with_known_names(function, function.__name__, inspect.signature(function))
+
+
+@_known
 def muon(
     learning_rate: Any,
     ns_coeffs: tuple[float, float, float] | str = (3.4445, -4.7750, 2.0315),
@@ -51,6 +59,7 @@ def muon(
     return transformation(optim.partition({(lambda path, array: len(array.shape) == 2): matrices, "*": others}))
 
 
+@_known
 def optimistic_adam(
     learning_rate: Any,
     optimism: Any = None,
@@ -74,6 +83,7 @@ def optimistic_adam(
 # --- noise --------------------------------------------------------------------------------------------------------------
 
 
+@_known
 def noisy_sgd(learning_rate: Any, eta: Any = 0.01, gamma: Any = 0.55, key: Any = 0) -> Transformation:
     """SGD with normal noise of variance ``eta / step**gamma`` added to gradients.
 
@@ -133,6 +143,7 @@ def _with_noise(g: Any, key: Any, step: Any, values: dict[str, Any]) -> Any:
 # --- the loss -----------------------------------------------------------------------------------------------------------
 
 
+@_known
 def polyak_sgd(
     max_learning_rate: Any = 1.0,
     scaling: Any = 1.0,

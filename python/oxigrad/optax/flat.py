@@ -7,7 +7,16 @@ from typing import Any
 from oxigrad import tree, xp
 from oxigrad._core import DtypeError, RuleError
 from oxigrad.ops.backends import size_of
-from oxigrad.optax.transformation import Named, State, Steps, Transformation, given_parameters, made_of, optax
+from oxigrad.optax.transformation import (
+    Named,
+    State,
+    Steps,
+    Transformation,
+    check_state,
+    given_parameters,
+    made_of,
+    optax,
+)
 from oxigrad.stepping.fused import run_flat
 from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.writes import called_leaves
@@ -107,6 +116,7 @@ class _FlatSteps(Steps):
         return plan, leaves, opt
 
     def _flat_step(self, updates: Any, state: State, named: Named, *, writes_change: bool) -> tuple[Any, State]:
+        check_state(state)
         given = named.gradients(updates)
         if not named.leaves:
             return named.structure.unflatten([]), State(optax.safe_increment(state.count), state.slots)

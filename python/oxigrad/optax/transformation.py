@@ -1,13 +1,14 @@
 """Optimizers as gradient transformations of optax: the state is a pytree, and a step is a pure function."""
 
 import dataclasses
+import functools
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from oxigrad import tree, xp
-from oxigrad._core import StructureError, is_inexact
-from oxigrad.ops.backends import dtype_name, is_complex
+from oxigrad._core import StateError, StructureError, is_inexact
+from oxigrad.ops.backends import dtype_name, is_array, is_complex
 from oxigrad.optax.displacement import displacement
 from oxigrad.optim import LBFGS, SAM, Optimizer, ParameterGroup, Partition, RuleOptimizer
 from oxigrad.rules.rule import Rule
@@ -15,6 +16,7 @@ from oxigrad.stepping import functional
 from oxigrad.stepping.averages import Averages, some
 from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.precision import half
+from oxigrad.stepping.step_count import check_step_count
 
 try:
     jax: Any = importlib.import_module("jax")
@@ -156,10 +158,13 @@ class Named:
         """The slots of each parameter that an optimizer updates, by key path, from the trees of slots."""
         columns = {name: self.like(own, f"slots {name}") for name, own in slots.items()}
         found = {}
+        rule_of = functools.cache(lambda group: group.rule())
         for i, (path, leaf) in enumerate(zip(self.paths, self.leaves, strict=True)):
-            if is_inexact(leaf) and opt._assign(path, leaf) is not None:
-                own = {name: column[i] for name, column in columns.items()}
-                found[path] = {name: jax.numpy.asarray(slot) for name, slot in own.items() if slot is not None}
+            group = opt._assign(path, leaf) if is_inexact(leaf) else None
+            if group is not None:
+                own = {name: column[i] for name, column in columns.items() if column[i] is not None}
+                _check_slots(path, leaf, own, rule_of(group))
+                found[path] = {name: jax.numpy.asarray(slot) for name, slot in own.items()}
         return found
 
 
@@ -282,6 +287,7 @@ class Steps:
         if not named.has_parameters:
             return named.leaves, {}
         opt = self.optimizer(named)
+        check_state(state)
         before = {"step": jax.numpy.asarray(state.count), "slots": named.by_path(state.slots, opt)}
         owner: Any = _Stepping(opt, self.flags, displaced) if displaced or self.flags else opt
         found, after = functional.apply(owner, named.tree, given, before)
@@ -297,6 +303,35 @@ class Steps:
         """A slot in the requested dtype."""
         dtype = self._dtypes.get(name)
         return slot if dtype is None else jax.tree.map(lambda array: array.astype(dtype), slot)
+
+
+def check_state(state: Any) -> None:
+    """Raises `StateError` for what is not the state of a transformation, or has a count that is no whole number."""
+    count, slots = getattr(state, "count", None), getattr(state, "slots", None)
+    if count is None or not isinstance(slots, Mapping):
+        raise StateError(f"the state is {type(state).__name__}: expected the State that init or the last step returned")
+    found = jax.numpy.asarray(count) if isinstance(count, int) or is_array(count) else None
+    if found is None or found.shape or not jax.numpy.issubdtype(found.dtype, jax.numpy.integer):
+        raise StateError(f"the state has count {count!r}: expected a whole number of steps, an array without axes")
+    check_step_count(found, "the state has count")
+
+
+def _check_slots(path: str, p: Any, own: Mapping[str, Any], rule: Rule) -> None:
+    """Raises `StateError` for slots of a parameter that are missing, or have another dtype or shape than its rule has them in."""
+    for slot in rule.slots:
+        name, found = slot.name, own.get(slot.name)
+        if found is None:
+            if not rule.elementwise:  # vectors lack slots of matrices
+                continue
+            raise StateError(
+                f"{path}: the state has no slot {name}: expected the State that init or the last step returned"
+            )
+        if not is_array(found) or not is_inexact(found):
+            kind = dtype_name(found.dtype) if is_array(found) else type(found).__name__
+            raise StateError(f"{path}: the slot {name} is {kind}: expected an array of a floating-point dtype")
+        shape = () if slot.is_number else tuple(p.shape)
+        if tuple(found.shape) != shape and (rule.elementwise or slot.is_number):
+            raise StateError(f"{path}: the slot {name} has shape {tuple(found.shape)}: expected {shape}")
 
 
 def given_parameters(params: Any) -> Named:

@@ -19,7 +19,10 @@ The steps themselves are in `oxigrad.stepping`.
 array([0., 0.])
 """
 
+from typing import NoReturn
+
 from oxigrad import rules
+from oxigrad._names import unknown_name
 from oxigrad.optim.chain import Chain, ChainPart, Transform, transform
 from oxigrad.optim.composition import chain
 from oxigrad.optim.config import from_config
@@ -167,3 +170,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise unknown_name(__name__, name, __all__)

@@ -61,13 +61,15 @@ OPTIONS = {
 
 
 def from_config(config: Config) -> Any:
-    """The optimizer of a configuration by `get_config`. Raises `ValueError` where its class is not defined.
+    """The optimizer of a configuration by `get_config`. Raises `ValueError` where its class is not defined, `TypeError` for anything but a dict.
 
     >>> from oxigrad import schedules
     >>> from oxigrad.optim import SGD
     >>> from_config(SGD(learning_rate=schedules.linear(0.1, 0.0, 10)).get_config())
-    SGD(learning_rate=linear(initial=0.1, final=0.0, steps=10), momentum=0.0, nesterov=False, weight_decay=0.0, dampening=0.0)
+    SGD(learning_rate=linear(initial=0.1, final=0.0, steps=10), momentum=0.0, nesterov=False, weight_decay=0.0, dampening=0.0, rate_before_momentum=False)
     """
+    if not isinstance(config, Mapping):
+        raise TypeError(f"the configuration is {type(config).__name__}: expected a dict, the result of get_config")
     values = dict(config)
     name = values.pop("optimizer", None) or values.pop("part", None)
     values = {**EARLIER_DEFAULTS.get(name or "", {}), **values}

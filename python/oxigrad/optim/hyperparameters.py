@@ -5,10 +5,14 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from oxigrad import schedules
+from oxigrad._core import BatchLevel, ShapeError, Variable
 from oxigrad._typing import Config
+from oxigrad.ops.backends import fetched, is_array, lowest
 from oxigrad.optim.attributes import Sealed, hint
-from oxigrad.rules.ranges import Domain
+from oxigrad.rules.ranges import Domain, scalar
 from oxigrad.rules.rule import Rule, is_flag
 from oxigrad.schedules.base import is_traced, number_at, term
 from oxigrad.stepping.version import Version
@@ -50,7 +54,31 @@ class Hyperparameter:
             raise TypeError(message) from None
         return value if callable(value) or self.domain is None else self.domain.check(self.name, value)
 
+    def check_argument(self, value: Any) -> Any:
+        """As `check`, for an argument of `apply`: a variable is checked by its value, and kept, so that the step has a derivative.
+
+        Raises `TypeError` for a function of the step, and for a variable in place of a whole number, which has no derivative.
+        """
+        if callable(value):
+            raise TypeError(f"{self.name} is {value!r}: expected a number or an array without axes")
+        if not isinstance(value, (Variable, BatchLevel)):
+            return self.check(value)
+        if shape := tuple(getattr(value, "shape", ())):
+            raise ShapeError(f"{self.name} has shape {shape}: expected a number or an array without axes")
+        if self.domain is not None:
+            self._check_variable(value, self.domain)
+        return value
+
+    def _check_variable(self, value: Any, domain: Domain) -> None:
+        if domain.is_whole:
+            raise TypeError(f"{self.name} is a variable: expected {domain.expected()}, which has no derivative")
+        below = lowest(value)
+        if not (is_array(below) and is_traced(below[(0,) * below.ndim])):
+            for number in np.ravel(fetched(below)).tolist():
+                domain.check(self.name, number)
+
     def _checked_flag(self, value: Any) -> Any:
+        value = scalar(value)
         if self.domain is not None:
             return self.domain.check(self.name, value)
         if not (is_flag(value) or (self.default is None and isinstance(value, (int, float)))):

@@ -13,6 +13,7 @@ from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.transforms import value_and_grad
 from oxigrad.ops.backends import device_of, fetched, namespace
 from oxigrad.optim.line_search import Point, strong_wolfe
+from oxigrad.optim.losses import dependent
 from oxigrad.optim.rule_optimizer import RuleOptimizer, register
 from oxigrad.rules import rule
 from oxigrad.rules.ranges import Count, NonNegative
@@ -272,7 +273,7 @@ class ClosureOptimizer(RuleOptimizer):
             group = plan.groups[0]
             if group.value("line_search") not in ("strong_wolfe", None):
                 raise ValueError(f"line_search is {group.value('line_search')!r}: expected 'strong_wolfe' or None")
-            problem = _Problem(value_and_grad(loss), plan, leaves)
+            problem = _Problem(value_and_grad(lambda model: dependent(loss(model))), plan, leaves)
             slots = [self._stepper.slots[p.text] for p in plan.parameters]
             descent = _Descent(problem, slots, {**group.flags, **group.numbers(self.step)})
             first = descent.loss

@@ -4,7 +4,7 @@ import copy
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from oxigrad import _core, tree
 from oxigrad._typing import Array, Config, Tree
@@ -13,6 +13,7 @@ from oxigrad.ops.backends import dtype_name, fetched
 from oxigrad.optim import param_groups, summary
 from oxigrad.optim.config import is_importable, restored, with_present_names
 from oxigrad.optim.loss_scale import LossScale
+from oxigrad.optim.losses import dependent, warn_of_floats
 from oxigrad.optim.options import Options, checked_precision
 from oxigrad.rules import gradient_transforms, norms, rule
 from oxigrad.rules.rule import Rule
@@ -49,6 +50,19 @@ class Slots(Mapping[Any, Mapping[str, Any]]):
         return f"Slots({self._by_path!r})"
 
 
+class StepCount(int):
+    """A number of steps. Calling it, as PyTorch's ``step()``, raises `TypeError`."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **named: Any) -> NoReturn:
+        """Raises `TypeError`, and says what takes a step."""
+        raise TypeError(
+            f"step is the number of steps taken, {int(self)}: expected opt.update(model, grads), or opt.minimize(loss, model), "
+            "to take one"
+        )
+
+
 class Optimizer(Options):
     """Base class of all optimizers. Every optimizer has these options, given by keyword.
 
@@ -74,6 +88,8 @@ class Optimizer(Options):
     Options are attributes. ``seed``, ``accumulate``, ``nonfinite``, ``loss_scale``, ``zero_gradients`` and ``record_norms`` may be set, and
     take effect on the next step; the others are fixed. Setting a fixed option or an unknown attribute raises `AttributeError`.
     """
+
+    _has_seen_floats = False
 
     def __init__(
         self,
@@ -162,7 +178,7 @@ class Optimizer(Options):
     @property
     def step(self) -> int:
         """The number of steps taken."""
-        return self._stepper.count
+        return StepCount(self._stepper.count)
 
     @property
     def skipped(self) -> int:
@@ -305,19 +321,24 @@ class Optimizer(Options):
     def compute_gradients(self, loss: Callable[[Tree], Array], model: Tree) -> tuple[Any, Any]:
         """The value of ``loss(model)`` and its gradient, with the structure of ``model``.
 
-        With a ``loss_scale``, the gradient is that of the scaled loss, as `update` expects it.
+        With a ``loss_scale``, the gradient is that of the scaled loss, as `update` expects it. Raises `DerivativeError` for a loss
+        that is a constant, as one that is computed from values of the parameters. Python floats are no parameters: the first call warns
+        of those that the loss depends on, with their key paths.
         """
-        if self.loss_scale is None:
-            return value_and_grad_of(loss, model)
         factors: list[Any] = []
 
         def scaled(model: Tree) -> Array:
-            found = loss(model)
+            found = dependent(loss(model))
+            if self.loss_scale is None:
+                return found
             factors.append(self._scale_for(found))
             return factors[-1] * found
 
         value, grads = value_and_grad_of(scaled, model)
-        return value / factors[-1], grads
+        if not self._has_seen_floats:
+            warn_of_floats(model, grads)
+            self._has_seen_floats = True
+        return (value / factors[-1] if factors else value), grads
 
     def scale_loss(self, loss: Array) -> Array:
         """The ``loss`` times `scale`, whose gradient `update` expects.
@@ -426,7 +447,8 @@ class Optimizer(Options):
     def save(self, file: str | os.PathLike[str]) -> None:
         """Writes `state_dict` to a safetensors file. An existing file is replaced atomically.
 
-        Raises `OSError` where the file cannot be written, and `StateError` for a dtype that the format lacks.
+        Raises `OSError` where the file cannot be written, and `StateError` for a dtype that the format lacks, or where there is
+        a device or a pipe.
         """
         with self._lock.reading():
             write(file, collect(self, copy=False, to_file=True))
@@ -434,7 +456,7 @@ class Optimizer(Options):
     def load(self, file: str | os.PathLike[str], strict: bool = True) -> Report:
         """Loads a file written by `save`, as `load_state_dict`.
 
-        Raises `StateError` also where the file is damaged or has no state.
+        Raises `StateError` also where the file is damaged, has no state, or is no regular file, such as a pipe.
         """
         return self.load_state_dict(read(file), strict)
 
@@ -482,21 +504,42 @@ class Optimizer(Options):
         return functional.init(self, params)
 
     def apply(
-        self, params: Tree, grads: Tree, state: dict[str, Any], **hyperparameters: Any
+        self,
+        params: Tree,
+        grads: Tree,
+        state: dict[str, Any],
+        *,
+        groups: Mapping[Any, Mapping[str, Any]] | None = None,
+        **hyperparameters: Any,
     ) -> tuple[Any, dict[str, Any]]:
         """The step of `update` as a pure function: returns the new parameters and the new state.
 
-        It can be traced (``jax.jit``) and differentiated. Numeric ``hyperparameters`` given by keyword, or by name as
-        ``state["hyperparameters"]``, take the place of those of the optimizer, in all of its groups; they may be traced arrays without
-        axes. Raises `TypeError` for an unknown name.
+        It can be traced (``jax.jit``), and differentiated with respect to parameters, gradients, state and hyperparameters. On arrays in
+        host memory it runs the kernels of `update`, on copies, and gives the same bits. Where it is differentiated, or the arrays are
+        elsewhere, rules are called on them, and last bits may differ: libraries sum in other orders, and compute powers and float64
+        numbers beside float32 arrays in other ways.
+
+        Numeric ``hyperparameters`` given by keyword, or by name as ``state["hyperparameters"]``, take the place of those of the optimizer,
+        in all of its groups; those of ``groups``, a dict from patterns of key paths as in the constructor, take the place of
+        these for the parameters that match. They are numbers, variables or arrays without axes, which may be traced.
+
+        Raises `TypeError` for an unknown name, for a function of the step, and for a variable in place of a whole number;
+        `ValueError` for a number out of range; `StructureError` for a pattern that matches no parameter; and `StateError` for a
+        hyperparameter that needs a slot which the optimizer does not keep, such as ``momentum`` of ``SGD(momentum=0)``.
 
         >>> import numpy as np
+        >>> from oxigrad import grad
         >>> from oxigrad.optim import SGD
-        >>> opt, w = SGD(0.1), {"w": np.zeros(1)}
-        >>> opt.apply(w, {"w": np.ones(1)}, opt.init(w), learning_rate=0.5)[0]
-        {'w': array([-0.5])}
+        >>> opt, w = SGD(0.1), {"w": np.zeros(1), "b": np.zeros(1)}
+        >>> g = {"w": np.ones(1), "b": np.ones(1)}
+        >>> opt.apply(w, g, opt.init(w), learning_rate=0.5, groups={"b": {"learning_rate": 2.0}})[0]
+        {'w': array([-0.5]), 'b': array([-2.])}
+        >>> grad(lambda rate: opt.apply(w, g, opt.init(w), learning_rate=rate)[0]["w"][0])(0.5)
+        -1.0
         """
-        return functional.apply(self, params, grads, state, hyperparameters)
+        if groups is None:
+            return functional.apply(self, params, grads, state, hyperparameters)
+        return functional.apply(self, params, grads, state, hyperparameters, param_groups.chosen(groups, params))
 
     def table(self, model: Tree) -> str:
         """A table, as text, of the parameters of ``model``, each with its optimizer and hyperparameters.

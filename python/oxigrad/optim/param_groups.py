@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from oxigrad import _core
+from oxigrad import _core, tree
 from oxigrad._core import StructureError
 from oxigrad._typing import Array
 
@@ -70,6 +70,25 @@ def check_matched(patterns: Mapping[Pattern, Any], parameters: Iterable[tuple[st
             shown = repr(_text(pattern))
             paths = [path for path, _ in parameters]
             raise StructureError(f"the pattern {shown} matches no parameter of the model{_near(_text(pattern), paths)}")
+
+
+def chosen(groups: Mapping[Pattern, Mapping[str, Any]], model: Any) -> Callable[[str, Array], Mapping[str, Any]]:
+    """The function that gives the values of the first pattern in ``groups`` that a parameter of the model matches, by path and array.
+
+    Raises `TypeError` where a value is not a dict, or a pattern not a pattern, and `StructureError` as `check_matched`.
+    """
+    check(groups)
+    for pattern, values in groups.items():
+        if not isinstance(values, Mapping):
+            raise TypeError(f"the group {pattern!r}: found {values!r}, expected a dict of hyperparameters")
+    check_matched(groups, [(str(path), array) for path, array in tree.parameters(model).items()])
+    of_group, none = list(groups.values()), dict[str, Any]()
+
+    def values_of(path: str, array: Array) -> Mapping[str, Any]:
+        at = first_match(groups, path, array)
+        return none if at is None else of_group[at]
+
+    return values_of
 
 
 def _near(pattern: str, paths: list[str]) -> str:

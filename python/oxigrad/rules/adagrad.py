@@ -62,11 +62,12 @@ def rmsprop(
     nesterov=False,
     bias_correction=False,
     epsilon_mode: Literal["outside", "inside"] = "outside",
+    rate_before_momentum=False,
 ):
     """RMSprop (Hinton 2012, lecture 6e; centered by Graves 2013, arXiv:1308.0850), as torch.optim.RMSprop.
 
     ``rho`` is torch's alpha; optax and Keras use 0.9 and ``epsilon_mode="inside"``. They apply the learning rate before the
-    momentum, torch after it, which differs while the learning rate changes.
+    momentum (``rate_before_momentum``), torch after it, which differs while the learning rate changes.
     """
     correction = 1 - rho**step if bias_correction else 1.0
     v = rho * v + (1 - rho) * g * g
@@ -76,10 +77,13 @@ def rmsprop(
         centre = mean / correction if bias_correction else mean
         spread = xp.maximum(spread - centre * centre, 0.0)
     direction = g / rooted(xp, spread, epsilon, epsilon_mode)
-    if m is not None:
-        m = momentum * m + direction
-        direction = direction + momentum * m if nesterov else m
-    return p - learning_rate * direction, v, mean, m
+    if m is None:
+        return p - learning_rate * direction, v, mean, m
+    if rate_before_momentum:
+        direction = learning_rate * direction
+    m = momentum * m + direction
+    direction = direction + momentum * m if nesterov else m
+    return p - (direction if rate_before_momentum else learning_rate * direction), v, mean, m
 
 
 def ftrl(

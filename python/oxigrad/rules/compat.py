@@ -6,7 +6,7 @@ from typing import Any
 # By optimizer and library, the hyperparameters that differ from our defaults. An empty row means that none does; a missing row,
 # that the library has no such optimizer. Learning rates are given where a library has a default.
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    "SGD": {"torch": {}, "optax": {}, "keras": {"learning_rate": 0.01}},
+    "SGD": {"torch": {}, "optax": {}, "keras": {"learning_rate": 0.01, "rate_before_momentum": True}},
     "ASGD": {"torch": {"lambd": 1e-4, "t0": 1_000_000, "lag": True}},
     "OptimisticSGD": {"optax": {}},
     "Rprop": {"torch": {}, "optax": {"late": True}},
@@ -22,8 +22,14 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "Adadelta": {"torch": {}, "optax": {}, "keras": {"learning_rate": 1e-3, "rho": 0.95, "epsilon": 1e-7}},
     "RMSprop": {
         "torch": {},
-        "optax": {"rho": 0.9, "epsilon_mode": "inside"},
-        "keras": {"learning_rate": 1e-3, "rho": 0.9, "epsilon": 1e-7, "epsilon_mode": "inside"},
+        "optax": {"rho": 0.9, "epsilon_mode": "inside", "rate_before_momentum": True},
+        "keras": {
+            "learning_rate": 1e-3,
+            "rho": 0.9,
+            "epsilon": 1e-7,
+            "epsilon_mode": "inside",
+            "rate_before_momentum": True,
+        },
     },
     "FTRL": {"keras": {}},
     "MADGRAD": {"optax": {}},
@@ -97,7 +103,7 @@ def preset(name: str, library: str) -> dict[str, Any]:
     Raises `ValueError` where the library has no such optimizer.
 
     >>> preset("RMSprop", "optax")
-    {'rho': 0.9, 'epsilon_mode': 'inside'}
+    {'rho': 0.9, 'epsilon_mode': 'inside', 'rate_before_momentum': True}
     """
     found = PRESETS.get(name, {})
     if library not in found:

@@ -13,6 +13,8 @@ import typing
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
+import numpy as np
+
 # The relative error, by rounding in float32, by which a schedule may leave a closed interval.
 _ROUNDING = 1e-7
 
@@ -68,6 +70,11 @@ CountOrZero = Annotated[int, Interval("[0, inf)")]
 _ANY = Interval("[-inf, inf]")
 
 
+def scalar(value: Any) -> Any:
+    """A scalar of NumPy as Python's, which a bool of NumPy is not; anything else unchanged."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 @dataclasses.dataclass(frozen=True)
 class Domain:
     """A domain: ``choices``, or the numbers of an ``interval``, if there is one."""
@@ -85,7 +92,11 @@ class Domain:
         return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
 
     def check(self, name: str, value: Any) -> Any:
-        """The value; raises `ValueError`, with ``name``, where it is outside the domain, `TypeError` where its type is wrong."""
+        """The value, a scalar of NumPy as Python's.
+
+        Raises `ValueError`, with ``name``, where it is outside the domain, and `TypeError` where its type is wrong.
+        """
+        value = scalar(value)
         if self.choices is not None:
             for choice in self.choices:
                 if type(choice) is type(value) and choice == value:

@@ -101,15 +101,19 @@ def prodigy(
     d0: Positive = 1e-6,
     d_coefficient: Positive = 1.0,
     safeguard_warmup=False,
+    bias_correction=True,
 ):
     """Prodigy (Mishchenko and Defazio 2023, arXiv:2306.06101), as in optax: Adam with an estimated learning rate.
 
     ``d`` is the estimate of the distance from the initial parameters to the solution, one for the whole model. ``beta3=0``
-    means the square root of ``beta2``. ``learning_rate`` multiplies the estimate: leave it at 1, or set a schedule.
+    means the square root of ``beta2``. ``learning_rate`` multiplies the estimate: leave it at 1, or set a schedule. The authors' package
+    prodigyopt corrects no bias by default (``bias_correction=False``).
     """
     beta3 = xp.where(beta3 > 0, beta3, xp.sqrt(beta2))
     d = xp.where(step == 1, d0, d)
-    rate = d * learning_rate * xp.sqrt(1 - beta2**step) / (1 - beta1**step)
+    rate = d * learning_rate
+    if bias_correction:
+        rate = rate * xp.sqrt(1 - beta2**step) / (1 - beta1**step)
     m = beta1 * m + (1 - beta1) * d * g
     v = beta2 * v + (1 - beta2) * d * d * g * g
     s = beta3 * s + (d if safeguard_warmup else rate) * d / d0 * g

@@ -19,19 +19,23 @@ def sgd(
     nesterov=False,
     weight_decay: NonNegative = 0.0,
     dampening=0.0,
+    rate_before_momentum=False,
 ):
     """Stochastic gradient descent, with momentum where ``momentum`` is not 0, as in torch.optim.SGD.
 
     ``m = momentum * m + (1 - dampening) * g``, where the first step sets ``m = g``; ``nesterov`` (Sutskever et
     al. 2013) adds ``momentum * m`` to the gradient rather than taking ``m`` itself. ``weight_decay`` is L2 regularization, added
     to the gradient. Without momentum there is no slot ``m``, and ``nesterov`` and ``dampening`` change nothing. The learning rate is applied to the
-    sum, as in torch and optax; Keras sums what it was applied to, which differs while it changes.
+    sum, as in torch and optax; with ``rate_before_momentum`` to each gradient before, as in Keras, which differs while it changes.
     """
     g = g + weight_decay * p
-    if m is not None:
-        m = momentum * m + xp.where(step == 1, 1.0, 1.0 - dampening) * g
-        g = g + momentum * m if nesterov else m
-    return p - learning_rate * g, m
+    if m is None:
+        return p - learning_rate * g, m
+    if rate_before_momentum:
+        g = learning_rate * g
+    m = momentum * m + xp.where(step == 1, 1.0, 1.0 - dampening) * g
+    g = g + momentum * m if nesterov else m
+    return p - (g if rate_before_momentum else learning_rate * g), m
 
 
 def asgd(

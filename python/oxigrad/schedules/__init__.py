@@ -13,6 +13,9 @@ multiplied, and accept arrays and traced values as steps.
 (0.0, 0.1, 0.05, 0.0)
 """
 
+from typing import NoReturn
+
+from oxigrad._names import unknown_name
 from oxigrad.schedules.base import Schedule, add, follow, from_config, multiply
 from oxigrad.schedules.combined import (
     clip,
@@ -80,3 +83,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise unknown_name(__name__, name, __all__)

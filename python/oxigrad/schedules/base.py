@@ -255,12 +255,16 @@ def _combined(kind: type[add] | type[multiply], *terms: Term) -> Schedule:
 
 
 def from_config(config: Mapping[str, Any]) -> Schedule:
-    """The schedule of a configuration by `Schedule.get_config`. Raises `ValueError` where its class is not defined.
+    """The schedule of a configuration by `Schedule.get_config`.
+
+    Raises `ValueError` where its class is not defined, `TypeError` for anything but a dict.
 
     >>> from oxigrad.schedules import constant
     >>> from_config(constant(0.1).get_config())(5)
     0.1
     """
+    if not isinstance(config, Mapping):
+        raise TypeError(f"the configuration is {type(config).__name__}: expected a dict, the result of get_config")
     fields = dict(config)
     name = fields.pop("schedule", None)
     if (made := _REGISTRY.get(name)) is None:
@@ -338,6 +342,7 @@ def _read_field(field: dataclasses.Field[Any], value: Any) -> Any:
         return _but_nan(number(value))
     for kind, expected in ((str, "text"), (bool, "True or False")):
         if field.type in (kind, kind.__name__):
+            value = value.item() if isinstance(value, np.generic) else value
             if not isinstance(value, kind):
                 raise TypeError(f"found {value!r}: expected {expected}")
             return value

@@ -1,7 +1,7 @@
 """SciPy's solvers for functions of trees: derivatives are filled in, and solutions are trees again.
 
 Each function is that of `scipy.optimize` of the same name, with the same options and the same result, except that the point is
-a tree of arrays of any library and numbers, and that derivatives need not be given.
+a tree of arrays of any library and numbers, and that derivatives need not be given. Under `oxigrad.vmap` they raise `TypeError`.
 
 >>> import numpy as np
 >>> def f(m):

@@ -1,5 +1,6 @@
 """`scipy.optimize.root`, `least_squares` and `curve_fit` for functions of trees."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from oxigrad._core import ShapeError
 from oxigrad._typing import Array, Tree
+from oxigrad.ops.backends import is_array
 from oxigrad.scipy.vectors import Vectors, host, optimize, raveled
 
 # Methods of `scipy.optimize.root` that use the Jacobian.
@@ -68,15 +70,23 @@ def least_squares(
 
 
 def curve_fit(
-    f: Callable[..., Array], xdata: Any, ydata: Array, p0: Tree, sigma: Any = None, bounds: Any = None, **options: Any
+    f: Callable[..., Array],
+    xdata: Any,
+    ydata: Array,
+    p0: Tree = None,
+    sigma: Any = None,
+    bounds: Any = None,
+    **options: Any,
 ) -> tuple[Tree, np.ndarray]:
     """Fits ``f(xdata, p)``, a function of a tree ``p`` of parameters, to ``ydata``, by `scipy.optimize.curve_fit`.
 
-    Other than SciPy's, ``f`` takes the parameters as one tree, like ``p0``, at which the fit begins. The Jacobian is filled in.
-    Returns the tree of the best parameters and their covariance, a NumPy array of shape (elements, elements) in the order of
-    `oxigrad.tree.ravel`.
+    ``f`` takes the parameters as one tree, like ``p0``, at which the fit begins. As SciPy's, a function ``f(xdata, a, b)`` of
+    several parameters takes them one by one, from a list or vector ``p0`` on, and so does any function without ``p0``, from ones
+    on. The Jacobian is filled in. Returns the tree, or vector, of the best parameters and their covariance, a NumPy array of shape
+    (elements, elements) in the order of `oxigrad.tree.ravel`.
 
-    Raises `ShapeError` where ``f(xdata, p0)`` has not the shape of ``ydata``, and as `minimize`.
+    Raises `ShapeError` where ``f(xdata, p0)`` has not the shape of ``ydata``, or that is empty, `TypeError` where ``p0`` is needed
+    to tell how many parameters there are, and as `minimize`.
 
     >>> import numpy as np
     >>> x = np.linspace(0.0, 4.0, 50)
@@ -86,10 +96,13 @@ def curve_fit(
     >>> round(float(found["w"]), 6), covariance.shape
     (1.5, (2, 2))
     """
+    f, p0 = _of_one_tree(f, p0)
     vectors = Vectors(p0)
     shape, expected = np.shape(host(f(xdata, vectors.tree(vectors.start)))), np.shape(host(ydata))
     if shape != expected:
         raise ShapeError(f"curve_fit: f(xdata, p0) has shape {shape}, ydata {expected}")
+    if 0 in expected:
+        raise ShapeError(f"curve_fit: ydata has shape {expected}: expected one number at least")
 
     def fitted(p: Tree) -> Any:
         return f(xdata, p)
@@ -108,6 +121,21 @@ def curve_fit(
         **options,
     )[:2]
     return vectors.tree(found), covariance
+
+
+def _of_one_tree(f: Callable[..., Array], p0: Tree) -> tuple[Callable[..., Array], Tree]:
+    """A function of the data and a tree of parameters, and where its fit begins."""
+    kinds = [parameter.kind for parameter in inspect.signature(f).parameters.values()]
+    by_position = [kind for kind in kinds if kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    count = len(by_position) - 1
+    if p0 is None:
+        if count < 1 or inspect.Parameter.VAR_POSITIONAL in kinds:
+            raise TypeError("curve_fit: p0 is None: expected a point to begin at, since f does not tell its parameters")
+        p0 = np.ones(count)
+    elif count < 2 or not (is_array(p0) or isinstance(p0, (list, tuple))):
+        return f, p0
+    start: Any = p0 if is_array(p0) else np.asarray(p0, np.float64)
+    return (lambda x, p: f(x, *(p[at] for at in range(start.shape[0])))), start
 
 
 def _vector_valued(vectors: Vectors, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], np.ndarray]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import tree, xp
-from oxigrad._core import plain
+from oxigrad._core import StructureError, plain
 from oxigrad._typing import Tree
 from oxigrad.autodiff.jacobians import hvp, jacobian
 from oxigrad.autodiff.transforms import value_and_grad_of
@@ -30,6 +30,8 @@ class Vectors:
         if is_complex(self._sample):
             raise TypeError("the point has complex numbers: expected real ones; take real and imaginary parts")
         self.start = host(self._sample)
+        if not self.start.size:
+            raise StructureError("the point has arrays of size zero alone: expected one number at least")
 
     def tree(self, vector: np.ndarray) -> Tree:
         """The tree of a vector, with arrays of the library, dtype and device of those of ``x0``."""

@@ -30,7 +30,7 @@ Execution:
 
 * `stepper`: the steps of one optimizer; `writes`: the writes of a step besides the update by the core.
 * `executors`: a rule traced into a kernel, and a rule called on arrays; `functional`: a step as a pure function;
-  `fused`: kernels called from a function that a library compiles.
+  `on_copies`: its kernels on copies of host arrays; `fused`: kernels called from a function that a library compiles.
 * `precision`: dtypes of slots, master weights, compensated and stochastic rounding; `quantized`: arrays of 8-bit codes.
 * `sparse_rows`: gradients of some rows of a table; `decay_factors`: the decay of slots in steps that skipped a row.
 
@@ -38,5 +38,7 @@ State:
 
 * `initial_slots`: slots before the first step; `slots_view`: the slots of one parameter by name.
 * `averages`: averages of parameters, swapped with the parameters.
-* `state`: the state by key path, saved and loaded; `safetensors_io`: files that are replaced atomically.
+* `state`: the state by key path, saved and loaded; `step_count`: validation of its counts; `safetensors_io`: files that are
+  replaced atomically.
+* `deadlock`: detection of threads that wait for each other at an optimizer.
 """

@@ -8,6 +8,8 @@ from oxigrad.cuda.availability import unavailable
 from oxigrad.ops.backends import DeviceMemory, adapter_of, device_number
 from oxigrad.stepping.parameter_group import ParameterGroup
 
+# How the reason begins where an elementwise rule has no kernel, of which a warning tells.
+INEXPRESSIBLE = "no kernel has the rule"
 FLOATING = ("float32", "float64", "float16", "bfloat16")
 
 
@@ -62,7 +64,9 @@ def why_not_rule(group: ParameterGroup, dtype: str, numbers: int, *, permuted: b
     draws = "noise" in rule.supplied or group.precision.rounding == "stochastic"
     try:
         source = launch.text_of(program, (dtype,) * arrays, numbers, slots, False)
-    except (RuleError, DtypeError, ShapeError) as error:
+    except RuleError as error:
+        return f"{INEXPRESSIBLE} {rule.name}: {error}"
+    except (DtypeError, ShapeError) as error:
         return str(error)
     # The sum by which gradients are checked does not depend on the order.
     if permuted and (draws or source.sums > group.checks):

@@ -1,12 +1,12 @@
-"""The texts of the kernels that a step of a model launches on a device."""
+"""The texts of the kernels that a step of a model launches on a device, and the reasons where it launches none."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from oxigrad import tree
 from oxigrad.cuda.launch import text_of
-from oxigrad.ops.backends import dtype_name
-from oxigrad.stepping.device_roads import why_not_rule
+from oxigrad.ops.backends import dtype_name, is_array
+from oxigrad.stepping.device_roads import is_permuted, why_not, why_not_rule
 from oxigrad.stepping.parameter import Parameter
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.plan import Plan
@@ -18,6 +18,22 @@ _NONE = "// The rule is called on arrays"
 def source(owner: SteppingOptimizer, model: Any) -> str:
     """See `oxigrad.cuda.source`."""
     return "\n".join(f"// {', '.join(paths)}\n{text}" for text, paths in _found(owner, model).items())
+
+
+def why(owner: SteppingOptimizer, model: Any) -> str:
+    """See `oxigrad.cuda.why`."""
+    leaves, structure = tree.flatten(model)
+    plan = Plan(leaves, structure, owner)
+    found: dict[str, list[str]] = {}
+    for p in plan.parameters:
+        group, array = plan.groups[p.group], leaves[p.index]
+        reason = why_not_rule(group, dtype_name(p.dtype), len(group.rule().numbers), permuted=is_permuted(array))
+        reason = reason or (why_not(array) if is_array(array) else "it is no array")
+        if not reason and p.executor != "device":
+            reason = "the rule needs a value over all parameters, and others have no kernel or are on another device"
+        if reason:
+            found.setdefault(reason, []).append(p.text)
+    return "\n".join(f"{', '.join(paths)}: {reason}" for reason, paths in found.items())
 
 
 def texts(owner: SteppingOptimizer, model: Any) -> list[str]:

@@ -14,6 +14,7 @@ from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import REFUSALS, adapter_of, device_of, fetched, is_array, namespace, size_of
 from oxigrad.rules.rule import Evaluation, Rule, Stages
 from oxigrad.stepping.combined import combined
+from oxigrad.stepping.device_noise import DeviceNoise, draws_on_device
 from oxigrad.stepping.places import check_places, is_ours
 from oxigrad.stepping.precision import half, rounded, widened
 from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
@@ -76,7 +77,8 @@ def trace(
 class Leaf:
     """One parameter that a rule is called on: its key path, its arrays, and its hyperparameters of the step.
 
-    Where slots catch up, ``decays`` are theirs. ``rows`` are those of the parameter that the arrays are of, if not all.
+    Where slots catch up, ``decays`` are theirs. ``rows`` are those of the parameter that the arrays are of, if not all,
+    and ``whole`` the number of its elements.
     """
 
     path: str
@@ -89,6 +91,7 @@ class Leaf:
     decays: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     stochastic: bool = False
     rows: Any = None
+    whole: int = 0
 
     @property
     def drawn_at(self) -> int:
@@ -107,7 +110,8 @@ class Leaf:
         if last is not None:
             for name, factor in factors(self.decays, last, self.values["step"] - 1).items():
                 slots[name] = slots[name] * like_column(xp.astype(factor, slots[name].dtype), p.shape)
-        return dataclasses.replace(self, p=p, g=g, slots=slots, rows=rows)
+        whole = size_of(self.p.shape)
+        return dataclasses.replace(self, p=p, g=g, slots=slots, rows=rows, whole=whole)
 
     def stamped(self) -> Any:
         """The slot `LAST_STEP` after this step."""
@@ -169,8 +173,7 @@ def _apart(leaves: Sequence[Leaf], results: Sequence[Sequence[Any]]) -> list[lis
 
 def _stages(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
     """The rule on one leaf: results of the same shapes and dtypes."""
-    if not isinstance(leaf.g, SparseRows) and adapter_of(leaf.p).is_apart(leaf.p, leaf.g):
-        check_places(leaf.path, leaf.p, leaf.g, leaf.slots)
+    check_library(leaf)
     try:
         part = leaf.touched()
         found = yield from _stages_on_all(part, seed, guards)
@@ -205,6 +208,12 @@ def _stages_on_all(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stag
     return found
 
 
+def check_library(leaf: Leaf) -> None:
+    """Raises `DtypeError` for a gradient, or a slot, of another library or on another device than the parameter."""
+    if not isinstance(leaf.g, SparseRows) and adapter_of(leaf.p).is_apart(leaf.p, leaf.g):
+        check_places(leaf.path, leaf.p, leaf.g, leaf.slots)
+
+
 def check_gradient(leaf: Leaf) -> None:
     """Raises `ShapeError` or `DtypeError` for a gradient whose shape or dtype is not the parameter's; for half precision, float32 is allowed."""
     p, g, path = leaf.p, leaf.g, leaf.path
@@ -229,6 +238,8 @@ def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -
         raise RuleError(f"{path}: the rule returned a {what} of shape {tuple(value.shape)} for {tuple(old.shape)}")
     if not (leaf.stochastic and half(old)) or value.dtype == old.dtype:
         return xp.astype(value, old.dtype, copy=False)
+    if (there := _device_noise(leaf, value, seed)) is not None:
+        return rounded(value, old.dtype, there.rounding(number))
     random = _core.rounding(seed, leaf.drawn_at, leaf.position, number, *_elements(leaf))
     return rounded(value, old.dtype, _asarray(random, value))
 
@@ -246,11 +257,20 @@ def _asarray(numbers: bytes, like: Any) -> Any:
     return namespace(like).asarray(found, dtype=like.dtype, device=device_of(like))
 
 
+def _device_noise(leaf: Leaf, like: Any, seed: int) -> DeviceNoise | None:
+    """The random numbers for an array of a leaf, drawn on its device; None where the core draws them."""
+    if not draws_on_device(like, leaf.whole or size_of(leaf.p.shape)):
+        return None
+    return DeviceNoise(seed, leaf.drawn_at, leaf.position, like, leaf.rows)
+
+
 def _noise(leaf: Leaf, p: Any, seed: int) -> Callable[[], Any]:
     """The function that draws uniform numbers for a leaf, others in each call."""
-    draws = itertools.count()
+    draws, there = itertools.count(), _device_noise(leaf, p, seed)
 
     def noise() -> Any:
+        if there is not None:
+            return there.uniform(next(draws))
         numbers = _core.uniform(seed, leaf.drawn_at, leaf.position, next(draws), *_elements(leaf))
         return _asarray(numbers, p)
 

@@ -2,23 +2,29 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import StateError
+from oxigrad.ops.backends import is_array, on_host
 from oxigrad.stepping.alignment import align
 from oxigrad.stepping.executors import Leaf
 from oxigrad.stepping.fused import run_rules, select
 from oxigrad.stepping.initial_slots import new_slots, slot_names
 from oxigrad.stepping.parameter import Parameter
+from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.presence import accumulated
 from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.sparse_rows import LAST_STEP
 from oxigrad.stepping.state import renamed
+from oxigrad.stepping.step_count import check_step_count
 from oxigrad.stepping.writes import called_leaves
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def init(owner: SteppingOptimizer, params: Any) -> dict[str, Any]:
@@ -33,14 +39,20 @@ def init(owner: SteppingOptimizer, params: Any) -> dict[str, Any]:
     return {"step": 0, "slots": slots, **({"micro": 0} if owner.accumulate > 1 else {})}
 
 
+def _no_group(path: str, array: Any) -> Mapping[str, Any]:
+    return _NONE
+
+
 def apply(
     owner: SteppingOptimizer,
     params: Any,
     grads: Any,
     state: dict[str, Any],
-    hyperparameters: Mapping[str, Any] = MappingProxyType({}),
+    hyperparameters: Mapping[str, Any] = _NONE,
+    group_of: Callable[[str, Any], Mapping[str, Any]] = _no_group,
 ) -> tuple[Any, dict[str, Any]]:
-    """See `Optimizer.apply`: nothing is written."""
+    """See `Optimizer.apply`: nothing is written. ``group_of`` gives the hyperparameters of a parameter, by path and array."""
+    _check_state(owner, state)
     leaves, structure = tree.flatten(params)
     given = align(structure, grads)
     if owner.accumulate > 1:  # as zeros, since whether the others of the mean are None is not known in a traced program
@@ -49,19 +61,22 @@ def apply(
     leaves, gradients = plan.detach(leaves), plan.gradients_given(given, called=True)
     plan.check_parameters(leaves)
     plan.check_known(state["slots"])
+    _check_slots(plan, state["slots"])
     step, missed = state["step"], state.get("missed_steps", {})
     if isinstance(step, int) and step >= _core.MOST_STEPS:
         raise StateError(f"{step} steps have been taken: the step count cannot exceed this")
     last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
     now = {"step": step + 1, "micro": state.get("micro", 0) + 1, "inverse_scale": 1.0 / owner.scale}
     given_numbers = {**state.get("hyperparameters", {}), **hyperparameters}
-    _check_names(plan, given_numbers)
+    _check_names(plan.groups, given_numbers)
     values = [{**now, **group.flags, **group.numbers(step), **group.checked(given_numbers)} for group in plan.groups]
+    own_values = _own_values(plan, [group_of(p.text, leaves[p.index]) for p in plan.parameters], values)
     begun = {p.text: _with_new_slots(plan, p, leaves[p.index], state["slots"][p.text]) for p in plan.parameters}
 
     def called_on(holds: bool) -> list[Leaf]:
         rules = [group.rule(holds) for group in plan.groups]
         called = called_leaves(plan, enumerate(plan.parameters), leaves, gradients, begun, rules, values)
+        called = [_with_values(plan, *each) for each in zip(called, plan.parameters, own_values, strict=True)]
         return [_late(leaf, missed[leaf.path]) if leaf.path in missed else leaf for leaf in called]
 
     def results_of(called: list[Leaf]) -> tuple[list[list[Any]], Any]:
@@ -97,11 +112,62 @@ def apply(
     return tree.unflatten(structure, filled), changed
 
 
-def _check_names(plan: Plan, hyperparameters: Mapping[str, Any]) -> None:
-    """Raises `TypeError` for a name that is no numeric hyperparameter of any group."""
-    known = {name: None for group in plan.groups for name in group.numeric}
+def _check_state(owner: SteppingOptimizer, state: Any) -> None:
+    """Raises `StateError` for what is not a state by `init` or `apply`."""
+    expected = "expected the state that init or the last apply returned"
+    if not isinstance(state, Mapping):
+        raise StateError(f"the state is {type(state).__name__}: {expected}")
+    for name in ("step", "slots", *(["micro"] if owner.accumulate > 1 else [])):
+        if name not in state:
+            raise StateError(f"the state has no {name}: {expected}")
+    if not isinstance(state["slots"], Mapping):
+        raise StateError(f"the slots of the state are {type(state['slots']).__name__}: {expected}")
+    for name in ("step", "micro"):
+        count = state.get(name, 0)
+        if not is_array(count) or on_host(count):  # a step does not wait for a device
+            check_step_count(count, f"the state has {name}")
+    for path, own in state["slots"].items():
+        if not isinstance(own, Mapping):
+            raise StateError(f"{path}: the slots of the state are {type(own).__name__}: expected arrays by name")
+        for slot, array in own.items():
+            if not (is_array(array) or isinstance(array, (_core.Variable, Quantized))):
+                raise StateError(f"{path}: the slot {slot} is {type(array).__name__}: expected an array")
+
+
+def _check_slots(plan: Plan, slots: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raises `StateError` where parameters have no slots in the state although their rules do."""
+    for p in plan.parameters:
+        if p.text not in slots:
+            raise StateError(
+                f"{p.text}: the state has no slots: expected the state that init or the last apply returned"
+            )
+
+
+def _own_values(
+    plan: Plan, given: Sequence[Mapping[str, Any]], values: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The values of each parameter: those of its group, which are one object, with the ones ``given`` for it."""
+    made: dict[tuple[int, int], Mapping[str, Any]] = {}
+    for p, own in zip(plan.parameters, given, strict=True):
+        if (p.group, id(own)) not in made:
+            group = plan.groups[p.group]
+            _check_names([group], own)
+            made[p.group, id(own)] = {**values[p.group], **group.checked(own)} if own else values[p.group]
+    return [made[p.group, id(own)] for p, own in zip(plan.parameters, given, strict=True)]
+
+
+def _check_names(groups: Sequence[ParameterGroup], hyperparameters: Mapping[str, Any]) -> None:
+    """Raises `TypeError` for a name that is no numeric hyperparameter of any of these groups."""
+    known = {name: None for group in groups for name in group.numeric}
     if unknown := [name for name in hyperparameters if name not in known]:
         raise TypeError(f"apply: found {', '.join(unknown)}, expected numeric hyperparameters: {', '.join(known)}")
+
+
+def _with_values(plan: Plan, leaf: Leaf, parameter: Parameter, values: Mapping[str, Any]) -> Leaf:
+    """The leaf with the hyperparameters of its parameter in place of those of its group."""
+    if values is leaf.values:
+        return leaf
+    return dataclasses.replace(leaf, values=values, decays=plan.groups[parameter.group].decays(values))
 
 
 def _late(leaf: Leaf, missed: Any) -> Leaf:

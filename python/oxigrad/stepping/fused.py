@@ -13,6 +13,7 @@ from typing import Any
 from oxigrad import _core, xp
 from oxigrad.ops.backends import adapter_of, dtype_name, is_array, size_of
 from oxigrad.stepping.executors import Leaf, call_rules, check_gradient
+from oxigrad.stepping.on_copies import program_of, run_on_copies
 from oxigrad.stepping.precision import HALVES, half
 from oxigrad.stepping.sparse_rows import SparseRows
 
@@ -29,9 +30,32 @@ Kernels = Callable[..., "_core.Program | None"]
 def run_rules(leaves: Sequence[Leaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any]:
     """The new parameter and slots of each leaf, as `call_rules`, except that they are the old ones where a guard stops the step.
 
-    Leaves of elementwise rules go through kernels where their library has calls of them, the others by their rules. Also returns
-    whether the step was taken: True, or a Boolean array.
+    Leaves of elementwise rules go through kernels where they are in host memory or their library has calls of them, the others by
+    their rules. Also returns whether the step was taken: True, or a Boolean array.
     """
+    on_host = [program_of(leaf, kernel) for leaf, kernel in zip(leaves, kernels, strict=True)]
+    programs = [program for program in on_host if program is not None]
+    is_parted = len(programs) < len(leaves) and any(leaf.rule.supplied & {"total", "guard"} for leaf in leaves)
+    if not programs or is_parted:
+        return _run_elsewhere(leaves, kernels, seed)
+    results, keep = run_on_copies(
+        [leaf for leaf, program in zip(leaves, on_host, strict=True) if program is not None], programs, seed
+    )
+    others = [at for at, program in enumerate(on_host) if program is None]
+    if not others:
+        return results, keep
+    elsewhere, _ = _run_elsewhere([leaves[at] for at in others], [kernels[at] for at in others], seed)
+    return _merged([program is not None for program in on_host], results, elsewhere), keep
+
+
+def _merged(chosen: Sequence[bool], these: Results, those: Results) -> Results:
+    """``these`` results at the positions that are chosen, ``those`` at the others."""
+    each = {True: iter(these), False: iter(those)}
+    return [next(each[is_chosen]) for is_chosen in chosen]
+
+
+def _run_elsewhere(leaves: Sequence[Leaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any]:
+    """`run_rules` by calls of kernels that an array library compiles, and by rules."""
     fits = [_fits(leaf, leaf.slots) for leaf in leaves]
     programs = [kernel() if fit else None for kernel, fit in zip(kernels, fits, strict=True)]
     fits = [program is not None for program in programs]
@@ -43,8 +67,7 @@ def run_rules(leaves: Sequence[Leaf], kernels: Sequence[Kernels], seed: int) -> 
         return _called(leaves, seed)
     fused, _, keep = found
     called, _ = _called([leaf for leaf, fit in zip(leaves, fits, strict=True) if not fit], seed)
-    by_fit = {True: iter(fused), False: iter(called)}
-    return [next(by_fit[fit]) for fit in fits], keep
+    return _merged(fits, fused, called), keep
 
 
 def run_flat(

@@ -13,8 +13,9 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError
 from oxigrad.cuda.counter import Counter
+from oxigrad.cuda.device import device_of
 from oxigrad.cuda.driver import Call, CaptureError, DeviceError, Driver, driver
-from oxigrad.cuda.launch import WARM_UP, DeviceStep, Leaf
+from oxigrad.cuda.launch import DeviceStep, Leaf
 from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, dtype_name, is_array, laid_out_like
 from oxigrad.ops.backends import resolved as unlazy
 from oxigrad.ops.backends.device_memory import LEGACY_STREAM
@@ -285,15 +286,13 @@ class DeviceSteps:
                 step.relocate(moves, stream=stream, capturing=capturing)
             counter = self._counters.get(device)
             if counter is None:
-                if capturing:
-                    raise CaptureError(f"cuda:{device}: memory would be allocated during a capture: {WARM_UP}")
-                counter = self._counters[device] = Counter(used, device, stream)
-            counter.stream = stream
+                counter = self._counters[device] = Counter(device_of(used, device), stream, capturing=capturing)
+            counter.use_on(stream)
             if capturing:
                 self._check_capture(own, resolved, step)
             counts = capturing or counter.is_ahead or step.is_guarded
             if counts:
-                counter.begin(count)
+                counter.begin(count, stream, capturing=capturing)
             calls = step.prepare(
                 programs,
                 seed=resolved.seed,

@@ -5,6 +5,8 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from oxigrad._core import StateError
+from oxigrad.ops.backends import is_array
 from oxigrad.rules.composition import compose
 from oxigrad.rules.rule import Rule
 from oxigrad.rules.slots import Slot
@@ -50,6 +52,10 @@ class Declaration(Protocol):
 
     def check(self, value: Any) -> Any:
         """The value, validated."""
+        ...
+
+    def check_argument(self, value: Any) -> Any:
+        """The value of an argument of a pure step, validated; it may be a variable."""
         ...
 
     def at(self, value: Any, step: Any) -> Any:
@@ -162,10 +168,21 @@ class ParameterGroup:
         return {name: self.evaluate(name, v, at) if callable(v) else v for name, v in numeric.items()}
 
     def checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The ``values`` of its numeric hyperparameters, validated; a function is called by no step and raises `TypeError`."""
-        found = {name: self._declared[name].check(value) for name, value in values.items() if name in self._declared}
-        if functions := [name for name, value in found.items() if callable(value)]:
-            raise TypeError(f"{functions[0]} is {found[functions[0]]!r}: expected a number or an array without axes")
+        """The ``values`` of its numeric hyperparameters in a pure step, validated; they may be variables.
+
+        Raises `StateError` where one requires an optional slot that the optimizer does not keep.
+        """
+        if not values:
+            return {}
+        declared = self._declared
+        found = {name: declared[name].check_argument(value) for name, value in values.items() if name in declared}
+        absent = self.absent
+        for slot, asks in self._optional:
+            if slot in absent and asks in found and (is_array(found[asks]) or found[asks]):
+                raise StateError(
+                    f"{asks} is {found[asks]!r}: {self.optimizer.name} keeps no slot {slot}, since its own {asks} is "
+                    f"{self.value(asks)!r}; construct it with another one"
+                )
         return found
 
     def evaluate(self, name: str, schedule: Any, at: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from oxigrad import _core, xp
 from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
+from oxigrad.cuda.availability import tell
 from oxigrad.ops.aliasing import Named, refuse_shared, refuse_unwritable
 from oxigrad.ops.backends import (
     REFUSALS,
@@ -23,7 +24,7 @@ from oxigrad.ops.backends import (
 )
 from oxigrad.rules.rule import Rule
 from oxigrad.stepping.alignment import MISSING, Given, align
-from oxigrad.stepping.device_roads import is_permuted, why_not_rule
+from oxigrad.stepping.device_roads import INEXPRESSIBLE, is_permuted, why_not_rule
 from oxigrad.stepping.parameter import Parameter, copying, executor
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.places import refuse_shapeless, refuse_traced
@@ -135,7 +136,10 @@ class Plan:
             p.executor = executor(leaves[p.index], rules[p.group].elementwise)
             if p.executor == "device":
                 p.is_permuted = is_permuted(leaves[p.index])
-                p.executor = "rule" if self._why_not(p, rules[p.group]) else "device"
+                why = self._why_not(p, rules[p.group])
+                p.executor = "rule" if why else "device"
+                if why.startswith(INEXPRESSIBLE):
+                    tell(why)
         supplied = {name for rule in rules for name in rule.supplied}
         #: Whether a value over all parameters is computed, for which they need one executor.
         self.needs_all = bool(supplied & {"total", "guard"})

@@ -5,11 +5,13 @@ new one is complete and on the disk, and the next save removes what a killed pro
 """
 
 import contextlib
+import errno
 import hashlib
 import importlib
 import os
 import secrets
 import shutil
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -40,8 +42,8 @@ def write(file: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> 
     """Writes arrays of any library, and text by name, to a file, which is replaced if it exists.
 
     The write is atomic: the old file is replaced once the new one is complete and on the disk. Temporary files of killed
-    processes that were saving this file are removed. Raises `StateError` for a dtype that the format lacks, and `OSError` where
-    the file cannot be written.
+    processes that were saving this file are removed. Raises `StateError` for a dtype that the format lacks, and where there is
+    something that is no regular file; `OSError` where the file cannot be written.
     """
     for name, array in arrays.items():
         if dtype_name(array.dtype) not in _NAMES:
@@ -57,9 +59,11 @@ def write(file: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> 
 def read(file: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The arrays and the text by name that are in a file.
 
-    Raises `StateError` for a file of another format or a damaged one, and `OSError` where it cannot be read.
+    Raises `StateError` for a file of another format or a damaged one, and for what is no regular file, such as a pipe; `OSError`
+    where it cannot be read.
     """
-    path = os.fspath(file)
+    path = os.fsdecode(file)
+    refuse_irregular(path, os.stat(path).st_mode)
     try:
         # Read rather than memory-mapped, so that later changes of the file do not affect the arrays.
         with safe_open(path, framework="np", backend="pread") as opened:
@@ -73,6 +77,16 @@ def read(file: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
         raise StateError(f"{path}: {error}") from error
 
 
+def refuse_irregular(path: str, mode: int) -> None:
+    """Raises `StateError` for what is no regular file: a pipe may never have data, and a device never end; for folders as Python does."""
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        found = kinds.get(stat.S_IFMT(mode), "a device")
+        raise StateError(f"{path}: it is {found}: expected a regular file")
+
+
 # --- replacing ---------------------------------------------------------------------------------------------------------
 
 
@@ -83,7 +97,9 @@ def _replacing(file: Any) -> Iterator[str]:
     It is in a temporary folder, which is removed with everything that the block writes there. The folder is locked meanwhile: a
     folder without a lock is stale.
     """
-    target = os.path.realpath(os.fspath(file))
+    target = os.path.realpath(os.fsdecode(file))
+    with contextlib.suppress(FileNotFoundError):
+        refuse_irregular(os.fsdecode(file), os.stat(target).st_mode)
     parent, name = os.path.split(target)
     prefix = f".oxigrad-{hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()}-"
     _remove_stale(parent, prefix)

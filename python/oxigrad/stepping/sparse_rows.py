@@ -261,3 +261,14 @@ def factors(decays: Mapping[str, Any], last: Any, taken: Any) -> dict[str, Any]:
     floats = library.__array_namespace_info__().dtypes(kind="real floating", device=_device_of(last))
     skipped = library.astype(taken - last, floats.get("float64", floats["float32"]))
     return {name: decay**skipped for name, decay in decays.items()}
+
+
+def caught_up(decays: Mapping[str, Any], last: Any, rows: Any, taken: int, shape: tuple[int, ...]) -> list[Any]:
+    """The factors of each slot that catches up, which broadcast to the ``rows`` of a parameter, or to all where that is None.
+
+    ``last`` is the slot `LAST_STEP`, None where there is none, and nothing decays; ``taken`` is the number of steps taken.
+    """
+    if last is None:
+        return [np.ones(()) for _ in decays]
+    found = factors(decays, last if rows is None else last[rows], taken)
+    return [like_column(factor, shape) for factor in found.values()]

@@ -25,7 +25,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Protocol, Self
 
-from oxigrad._core import MOST_STEPS, StateError
+from oxigrad._core import StateError
 from oxigrad.ops.backends import copied, copied_like, dtype_name, is_array
 from oxigrad.rules import norms
 from oxigrad.rules.gradient_transforms import NAMES
@@ -33,6 +33,7 @@ from oxigrad.stepping.precision import COMPENSATION, MASTER
 from oxigrad.stepping.presence import Presence
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.sparse_rows import LAST_STEP
+from oxigrad.stepping.step_count import check_step_count
 
 __all__ = ["Report", "read"]
 
@@ -243,8 +244,7 @@ def checked(state: Any) -> Mapping[str, Any]:
         if not isinstance(state[name], kind) or isinstance(state[name], bool):
             raise StateError(f"the state has {name} {state[name]!r}: expected {getattr(kind, '__name__', 'a dict')}")
     for name in _COUNTS:
-        if not 0 <= state[name] <= MOST_STEPS:
-            raise StateError(f"the state has {name} {state[name]}: expected a number of steps")
+        check_step_count(state[name], f"the state has {name}")
     for path, own in state["slots"].items():
         if not ((type(own) is dict or isinstance(own, Mapping)) and all(map(is_array, own.values()))):
             raise StateError(f"{path}: the state has {type(own).__name__}: expected slots, arrays by name")
@@ -422,7 +422,7 @@ def read(file: Any) -> Mapping[str, Any]:
     Raises `StateError` for a file that has no state, or is damaged.
     """
     arrays, metadata = _files().read(file)
-    return whole(arrays, metadata, os.fspath(file))
+    return whole(arrays, metadata, os.fsdecode(file))
 
 
 def whole(arrays: Mapping[str, Any], metadata: Mapping[str, str], source: str) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from oxigrad.stepping.parameter import Parameter, copying
 from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.resolved import ResolvedStep
 from oxigrad.stepping.slots_view import ParameterSlots
-from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, factors, like_column
+from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, caught_up
 
 # A parameter's position among those in host memory, its rows (None for all), and a factor for each of its slots.
 Touched = tuple[int, Any, list[Any]]
@@ -128,19 +128,15 @@ def touch(
             g = g.map(to_host).coalesce()
             gradients[p.index], rows = g.values, g.indices
         last = slots[p.text].get(LAST_STEP)
-        if last is None:
-            caught = [np.ones(()) for _ in decays[p.group]]
-        else:
-            if last.shape != p.shape[:1] or last.dtype != np.int64:
-                raise ShapeError(
-                    f"{p.text}: the slot {LAST_STEP} has shape {last.shape} and dtype {last.dtype}: expected "
-                    f"{p.shape[:1]} and int64"
-                )
-            index = slice(None) if rows is None else rows
-            found = factors(decays[p.group], last[index], count - p.missed)
-            caught = [like_column(factor, p.shape) for factor in found.values()]
+        if last is not None and (last.shape != p.shape[:1] or last.dtype != np.int64):
+            raise ShapeError(
+                f"{p.text}: the slot {LAST_STEP} has shape {last.shape} and dtype {last.dtype}: expected "
+                f"{p.shape[:1]} and int64"
+            )
+        caught = caught_up(decays[p.group], last, rows, count - p.missed, p.shape)
+        if last is not None:
             refuse_unwritable(p.text, f"slot {LAST_STEP}", last)
-            stamps.append((last, index, count + 1 - p.missed))
+            stamps.append((last, slice(None) if rows is None else rows, count + 1 - p.missed))
         if rows is not None or caught:
             touched.append((position, rows, caught))
     return touched, stamps

@@ -28,7 +28,10 @@ On tensors elsewhere, and where a rule needs whole matrices, the rule itself is 
 elementwise rules only.
 """
 
+from typing import NoReturn
+
 from oxigrad import optim
+from oxigrad._names import unknown_name
 from oxigrad.torch import formulas
 from oxigrad.torch.drop_in import LazyAdagrad, drop_in
 from oxigrad.torch.interchange import load_state_dict, state_dict
@@ -163,3 +166,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise unknown_name(__name__, name, __all__)

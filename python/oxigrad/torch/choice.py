@@ -39,11 +39,11 @@ class Choice:
         """The key of the kernel: the parts of the rule, the slots that are absent, and the flags."""
         entry, group = self.entry, self.group
         rule = entry.rule
-        decays = "weight_decay" not in rule.defaults and bool(group.get("weight_decay"))
-        decoupled = decays and bool(group.get("decoupled_weight_decay"))
+        decays = "weight_decay" not in rule.defaults and bool(entry.option("weight_decay", group))
+        decoupled = decays and bool(entry.option("decoupled_weight_decay", group))
         parts = (
             *((formulas.UNSCALE,) if self.scaled else ()),
-            *((formulas.MAXIMIZE,) if group.get("maximize") else ()),
+            *((formulas.MAXIMIZE,) if entry.option("maximize", group) else ()),
             *((formulas.L2,) if decays and not decoupled else ()),
             rule,
             *((formulas.DECAY,) if decoupled else ()),

@@ -10,10 +10,11 @@ import numpy as np
 
 from oxigrad._core import DtypeError, RuleError, ShapeError, StructureError
 from oxigrad.cuda import launch
+from oxigrad.cuda.availability import tell
 from oxigrad.cuda.driver import CaptureError, driver
 from oxigrad.ops.backends import adapter_of, laid_out_like
 from oxigrad.stepping import executors
-from oxigrad.stepping.device_roads import FLOATING, memory_of
+from oxigrad.stepping.device_roads import FLOATING, INEXPRESSIBLE, memory_of
 from oxigrad.stepping.launching import CODES, NO_MOVES, Known, Launches, are_codes, are_numbers, memory_of_slots, naming
 from oxigrad.stepping.places import check_places
 from oxigrad.torch import state
@@ -39,7 +40,10 @@ def order_of_kernel(choice: Choice, tensor: Any, own: dict[str, Any]) -> str:
     number_dtype = numbers[0].dtype if numbers else "float64"
     try:
         source = launch.text_of(program, dtypes, scalars, len(numbers), stochastic, number_dtype)
-    except (RuleError, DtypeError, ShapeError):
+    except RuleError as error:
+        tell(f"{INEXPRESSIBLE} {choice.rule().name}: {error}")
+        return ""
+    except (DtypeError, ShapeError):
         return ""
     depends = choice.draws or source.sums or scales
     order = "row-major" if memory.strides is not None and depends else "memory"

@@ -16,7 +16,7 @@ class DropIn(SteppingOptimizer):
     """Base class of optimizers that PyTorch has; PyTorch's class, the other base, checks arguments and loads old states."""
 
     def __init__(self, params: Any, *args: Any, **keywords: Any) -> None:
-        self._take_options(keywords)
+        self._take_options(args, keywords)
         super().__init__(params, *args, **keywords)
 
     def check_gradient(self, path: str, p: Any) -> None:
@@ -103,11 +103,14 @@ _SPARSE_EXAMPLE = """
 def drop_in(name: str, rule: Rule, *, shape: str = "3", base: type = DropIn, **places: Any) -> Any:
     """The class of this name: PyTorch's, whose steps are those of a rule. ``places`` are those of `Entry`."""
     theirs = getattr(torch.optim, name)
+    ignored = frozenset(
+        {"weight_decay", "decoupled_weight_decay", "maximize"} - {*inspect.signature(theirs).parameters}
+    )
     body: dict[str, Any] = {
         "__doc__": summary(rule) + (_SPARSE_EXAMPLE if "Sparse" in name else _EXAMPLE).format(name=name, shape=shape),
         "__module__": "oxigrad.torch",
         "__signature__": _signature(theirs),
-        "entry": Entry(rule, **places),
+        "entry": Entry(rule, ignored=ignored, **places),
         "theirs": theirs,
     }
     return type(base)(name, (base, theirs), body)

@@ -25,6 +25,8 @@ from oxigrad.ops.backends import to_host
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.state import Report
+from oxigrad.stepping.step_count import check_step_count
+from oxigrad.torch.checking import check_form
 from oxigrad.torch.library import torch
 from oxigrad.torch.table import SLOTS
 
@@ -49,6 +51,7 @@ def load_state_dict(
 
     Raises `StateError`, with nothing changed, for a state of another kind, or one that does not match the optimizer.
     """
+    check_form(state)
     paths, their_state = _by_index(state["param_groups"], names), state["state"]
     if unknown := sorted(their_state.keys() - paths.keys()):
         raise StateError(f"the state has parameters that are in no group: {unknown}")
@@ -100,8 +103,7 @@ def _step(path: str, own: Mapping[str, Any], given: int | None) -> int:
     step = own.get("step", given)
     if step is None:
         raise StateError(f"{path}: the state lacks the number of steps taken: expected the argument step")
-    if int(step) != step:
-        raise StateError(f"{path}: the state has step {step}: expected a whole number")
+    check_step_count(step, f"{path}: the state has step")
     return int(step)
 
 

@@ -5,11 +5,14 @@ dropped when they change.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
+from oxigrad._names import nearest
 from oxigrad.optim.options import checked_precision
+from oxigrad.torch.checking import check_state
 from oxigrad.torch.library import torch
 from oxigrad.torch.loading import KeepingDtypes
 from oxigrad.torch.resolved import ResolvedStep
@@ -30,14 +33,18 @@ class SteppingOptimizer(KeepingDtypes):
     """`torch.optim.Optimizer` whose ``step`` is one dispatch of oxigrad for all tensors in host memory."""
 
     entry: ClassVar[Entry]
+    __signature__: ClassVar[inspect.Signature]
     #: PyTorch's class of the same name, if there is one.
     theirs: ClassVar[Any] = None
     _resolved: ResolvedStep | None = None
 
     # --- groups and options --------------------------------------------------------------------------------------------
 
-    def _take_options(self, keywords: dict[str, Any]) -> None:
-        """Takes the options out of the keywords of the constructor."""
+    def _take_options(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        """Takes the options out of the keywords of the constructor, whose arguments it checks."""
+        known = [*self.__signature__.parameters]
+        self._check_names(keywords, known)
+        _refuse_functions({**dict(zip(known[1:], args, strict=False)), **keywords})
         given = {name: keywords.pop(name, default) for name, default in OPTIONS.items()}
         checked_precision(given["state_dtype"], given["master"], given["rounding"])
         self._given = {name: value for name, value in given.items() if value != OPTIONS[name]}
@@ -45,7 +52,22 @@ class SteppingOptimizer(KeepingDtypes):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group of parameters, a dict with its hyperparameters."""
         self.defaults |= self.__dict__.pop("_given", {})
+        given: Any = param_group  # PyTorch raises for anything but a dict.
+        if isinstance(given, dict):
+            places = self.entry.places
+            ours = [name for name in given if name in places and places[name][0] != name]
+            self._check_names(ours, [*self.defaults])
+            keys = {key for key, _ in places.values()}
+            _refuse_functions({name: value for name, value in given.items() if name in keys})
         super().add_param_group(param_group)
+
+    def _check_names(self, names: Iterable[str], known: Sequence[str]) -> None:
+        """Raises `TypeError` for a name that is not among the ``known`` ones, with PyTorch's name for it."""
+        for unknown in [name for name in names if name not in known]:
+            key, item = self.entry.places.get(unknown, ("", None))
+            meant = nearest(unknown, known) if key not in known else key if item is None else f"{key}[{item}]"
+            hint = f" (did you mean {meant}?)" if meant else ""
+            raise TypeError(f"{type(self).__name__}: unknown: {unknown}{hint}; its arguments are {', '.join(known)}")
 
     @property
     def _step_supports_amp_scaling(self) -> bool:
@@ -109,6 +131,15 @@ class SteppingOptimizer(KeepingDtypes):
 
     # --- state ---------------------------------------------------------------------------------------------------------
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Loads the result of ``state_dict`` of this class, or PyTorch's class of this name: copies, of the same dtypes.
+
+        Raises `StateError`, with nothing changed, for a state that is not one of this optimizer: counts that are no whole numbers,
+        and slots that are missing or have another type or shape than the parameter.
+        """
+        check_state(self, state_dict)
+        super().load_state_dict(state_dict)
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._resolved = None
         super().__setstate__(state)
@@ -127,6 +158,16 @@ class SteppingOptimizer(KeepingDtypes):
         for own in self.state.values():
             if "step" in own and not isinstance(own["step"], torch.Tensor):
                 own["step"] = torch.tensor(float(own["step"]), dtype=number_dtype())
+
+
+def _refuse_functions(values: Mapping[str, Any]) -> None:
+    """Raises `TypeError` for a hyperparameter that is a function: PyTorch's schedulers set numbers."""
+    for name, value in values.items():
+        if name != "params" and callable(value):
+            raise TypeError(
+                f"{name} is {value!r}: expected a number, which a scheduler may change, such as "
+                "torch.optim.lr_scheduler.LambdaLR(opt, schedule) beside lr=1.0"
+            )
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ class OwnOptimizer(SteppingOptimizer):
     ours: ClassVar[Any]
 
     def __init__(self, params: Any, *args: Any, **keywords: Any) -> None:
-        self._take_options(keywords)
+        self._take_options(args, keywords)
         bound = self.__signature__.bind(params, *args, **keywords)
         bound.apply_defaults()
         defaults = {name: bound.arguments[name] for name in (*arguments(self.entry), *_FLAGS)}

@@ -32,12 +32,14 @@ class SparseDropIn(DropIn):
         if is_begun and values.numel():
             table = (-1, *p.shape[len(indices) :])
             arrays = [p.detach(), own["exp_avg"], own["exp_avg_sq"]]
-            if not all(array.is_contiguous() and array.device.type == "cpu" for array in arrays):
-                raise RuntimeError(f"{path}: SparseAdam updates contiguous tensors in host memory")
+            if not all(array.device.type == "cpu" for array in arrays):
+                raise RuntimeError(f"{path}: SparseAdam updates tensors in host memory")
             rows = torch.zeros_like(indices[0])
             for extent, index in zip(p.shape, indices, strict=False):
                 rows = rows * extent + index
-            moved, mean, square = [array.view(table) for array in arrays]
+            # The core takes tables of rows: those of other tensors are copies, and copied back.
+            in_rows = [array.contiguous() for array in arrays]
+            moved, mean, square = [array.view(table) for array in in_rows]
             core = _core.Stepper()
             slots = [("m", mean), ("v", square)]
             core.prepare(
@@ -59,4 +61,7 @@ class SparseDropIn(DropIn):
             touched = [(0, rows.numpy(), [])]
             values = values.reshape(len(rows), *table[1:])
             core.step(True, (moved,), (values,), programs=[(choice.program(), [scalars])], seed=0, touched=touched)
+            for array, copy in zip(arrays, in_rows, strict=True):
+                if copy is not array:
+                    array.copy_(copy)
         own["step"] += 1 if is_begun else 0

@@ -36,6 +36,7 @@ class Entry:
         counts: whether the state of a parameter has its number of steps, ``step``.
         takes_complex: whether complex parameters are taken, as twice as many real numbers.
         follows_torch: whether the state is that of PyTorch's class: slots of the parameter's dtype, numbers of float32.
+        ignored: the keys of a group that a step does not read, since PyTorch's class has no such argument.
     """
 
     rule: Rule
@@ -47,6 +48,11 @@ class Entry:
     counts: bool = True
     takes_complex: bool = True
     follows_torch: bool = True
+    ignored: frozenset[str] = frozenset()
+
+    def option(self, name: str, group: Mapping[str, Any]) -> Any:
+        """The value of a group under a key that is no hyperparameter of the rule; None where it is ignored."""
+        return None if name in self.ignored else group.get(name)
 
     def key_of_slot(self, slot: str) -> str:
         """The key in the state of a slot."""

@@ -1,0 +1,37 @@
+"""Checks of losses: what they depend on."""
+
+import warnings
+from typing import Any
+
+from oxigrad import tree
+from oxigrad._core import DerivativeError, Variable
+from oxigrad.ops.backends import is_array
+
+# Levels of the stack between the warning and the caller of `minimize`.
+_LEVEL = 4
+
+
+def dependent(found: Any) -> Any:
+    """The value of a loss; raises `DerivativeError` for a constant, which depends on no parameter."""
+    if not isinstance(found, Variable) and (is_array(found) or isinstance(found, (int, float))):
+        raise DerivativeError(
+            f"the loss depends on no parameter: it is {type(found).__name__}, computed without the model that it is given, or "
+            "from values of its arrays, as by float, stop_gradient or a library that records no derivatives"
+        )
+    return found
+
+
+def warn_of_floats(model: Any, grads: Any) -> None:
+    """Warns of Python floats in a model that a loss depends on: they are no parameters."""
+    leaves, structure = tree.flatten(model)
+    found = [
+        str(structure.path(i))
+        for i, (leaf, g) in enumerate(zip(leaves, tree.leaves(grads), strict=True))
+        if type(leaf) is float and structure.is_trainable(i) and g
+    ]
+    if found:
+        warnings.warn(
+            f"{', '.join(found)}: the loss depends on Python floats, which are no parameters and stay as they are: make them "
+            "arrays, such as np.array(1.0), to train them, or dataclass fields by ox.field(trainable=False)",
+            stacklevel=_LEVEL,
+        )

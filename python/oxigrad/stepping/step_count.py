@@ -1,0 +1,24 @@
+"""Validation of the number of steps in a state."""
+
+from typing import Any
+
+from oxigrad._core import MOST_STEPS, StateError, Variable
+from oxigrad.ops.backends import adapter_of, is_array, is_batched, size_of, to_host
+
+
+def check_step_count(value: Any, what: str) -> None:
+    """Raises `StateError`, which begins with ``what``, for anything but a whole number from 0 to `MOST_STEPS`.
+
+    It is a number or an array of one element, whose device is waited for. A variable and a traced array pass.
+    """
+    number: Any = value
+    if isinstance(value, Variable) or is_batched(value):
+        return
+    if is_array(value):
+        if adapter_of(value).is_traced(value):
+            return
+        number = to_host(value).item() if size_of(value.shape) == 1 else None
+    if isinstance(number, (int, float)) and not isinstance(number, bool):
+        if 0 <= number <= MOST_STEPS and int(number) == number:
+            return
+    raise StateError(f"{what} {value!r}: expected a number of steps, which is whole and not negative")

@@ -1,0 +1,171 @@
+"""Derivatives of steps with respect to hyperparameters: every numeric one of every optimizer, beside differences of the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from optimizers import OPTIMIZERS
+from oxigrad import optim, xp
+from oxigrad._core import ShapeError, StateError, StructureError
+
+GENERATOR = np.random.default_rng(5)
+MODEL = {"w": GENERATOR.normal(size=(4, 3)), "v": GENERATOR.normal(size=(3, 2))}
+INPUTS, TARGETS = GENERATOR.normal(size=(5, 4)), GENERATOR.normal(size=(5, 2))
+
+WHOLE_ARRAY: dict[str, Callable[[], Any]] = {
+    "muon": lambda: optim.Muon(0.1, weight_decay=0.1),
+    "adafactor": lambda: optim.Adafactor(0.1, weight_decay=0.1),
+    "adafactor-momentum": lambda: optim.Adafactor(0.1, momentum=0.9),
+    "shampoo": lambda: optim.Shampoo(0.1, weight_decay=0.1, beta2=0.9),
+    "soap": lambda: optim.SOAP(0.1, weight_decay=0.1, epsilon=0.01),
+    "sm3": lambda: optim.SM3(0.1, momentum=0.9, beta2=0.9),
+}
+CHAINS: dict[str, Callable[[], Any]] = {
+    "clipped": lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.AdamW(0.1), optim.EMA(0.9)),
+    "regularized": lambda: optim.chain(optim.Regularize(l1=0.1, l2=0.1), optim.SGD(0.1, 0.9), optim.WeightDecay(0.1)),
+    "accumulated": lambda: optim.SGD(0.1, 0.9, accumulate=2),
+}
+# A value in the interior of the interval, where a row's own is an end of it or a scale too small to see.
+INSIDE = {"beta1": 0.8, "beta2": 0.9, "beta3": 0.7, "epsilon": 0.01, "epsilon_root": 0.01, "dampening": 0.3}
+
+
+def loss(model: dict[str, Any]) -> Any:
+    """A function of all parameters with large gradients."""
+    return xp.sum((xp.tanh(INPUTS @ model["w"]) @ model["v"] - TARGETS) ** 2)
+
+
+def trained(opt: Any, steps: int = 3, start: Any = None, **hyperparameters: Any) -> Any:
+    """The loss after some steps by `apply`."""
+    model, state = MODEL if start is None else start, opt.init(MODEL)
+    for _ in range(steps):
+        model, state = opt.apply(model, ox.grad(loss)(model), state, **hyperparameters)
+    return loss(model)
+
+
+def variables(opt: Any) -> Iterator[tuple[str, float]]:
+    """The hyperparameters that can vary, and a value of each in the interior of its interval."""
+    group = opt._assign("w", MODEL["w"])
+    for name, value in group.numeric.items():
+        domain, own = group._declared[name].domain, name.rpartition(".")[2]
+        if domain is not None and domain.is_whole:
+            continue
+        needs = {asks for slot, asks in group._optional if slot in group.absent}
+        if name in needs:
+            continue
+        is_inside = 1e-4 < abs(value) < 0.9985 or abs(value) > 1
+        yield name, value if is_inside and own not in INSIDE else INSIDE.get(own, 0.05)
+
+
+def difference(f: Callable[[float], Any], at: float, h: float) -> float:
+    """The central difference, extrapolated (Richardson): its error falls with the fourth power of ``h``."""
+    near, far = (float(f(at + k * h) - f(at - k * h)) / (2 * k * h) for k in (1, 2))
+    return near + (near - far) / 3
+
+
+@pytest.mark.parametrize("name", [*OPTIMIZERS, *WHOLE_ARRAY, *CHAINS])
+def test_every_hyperparameter_has_its_derivative_in_both_modes(name: str) -> None:
+    opt = (OPTIMIZERS | WHOLE_ARRAY | CHAINS)[name]()
+    checked = 0
+    for variable, value in variables(opt):
+
+        def of(h: Any, variable: str = variable) -> Any:
+            return trained(opt, **{variable: h})
+
+        total, gradient = ox.value_and_grad(of)(value)
+        same, tangent = ox.jvp(of, (value,), (1.0,))
+        np.testing.assert_allclose([total, same], [of(value)] * 2, rtol=1e-12, err_msg=variable)
+        np.testing.assert_allclose(tangent, gradient, rtol=1e-7, atol=1e-9, err_msg=variable)
+        expected = difference(of, value, 1e-6 * abs(value))
+        np.testing.assert_allclose(gradient, expected, rtol=2e-5, atol=1e-6, err_msg=variable)
+        checked += 1
+    assert checked
+
+
+@pytest.mark.parametrize("name", ["momentum", "adamw", "lamb", "prodigy", "shampoo", "clipped", "accumulated"])
+def test_batches_of_hyperparameters_second_derivatives_and_checkpoints(name: str) -> None:
+    opt = (OPTIMIZERS | WHOLE_ARRAY | CHAINS)[name]()
+    rates = np.array([0.02, 0.05, 0.1])
+
+    def of(rate: Any) -> Any:
+        return trained(opt, learning_rate=rate)
+
+    each = [ox.grad(of)(rate) for rate in rates.tolist()]
+    np.testing.assert_allclose(ox.vmap(of)(rates), [of(rate) for rate in rates.tolist()], rtol=1e-10)
+    np.testing.assert_allclose(ox.vmap(ox.grad(of))(rates), each, rtol=1e-8)
+    second = ox.grad(ox.grad(of))(0.05)
+    np.testing.assert_allclose(second, difference(ox.grad(of), 0.05, 1e-5), rtol=1e-4, atol=1e-4)
+
+    def step(model: Any, state: Any, rate: Any) -> Any:
+        return opt.apply(model, ox.grad(loss)(model), state, learning_rate=rate)
+
+    def saved(rate: Any) -> Any:
+        model, state = MODEL, opt.init(MODEL)
+        for _ in range(3):
+            model, state = ox.checkpoint(step)(model, state, rate)
+        return loss(model)
+
+    np.testing.assert_allclose(ox.grad(saved)(0.05), each[1], rtol=1e-10)
+
+
+def test_a_schedule_and_a_decay_by_group_have_derivatives() -> None:
+    opt = optim.AdamW(0.1)
+
+    def of(rates: Any, decays: Any) -> Any:
+        model, state = MODEL, opt.init(MODEL)
+        for at in range(4):
+            groups = {"w": {"weight_decay": decays[0]}, "v": {"weight_decay": decays[1]}}
+            model, state = opt.apply(model, ox.grad(loss)(model), state, learning_rate=rates[at], groups=groups)
+        return loss(model)
+
+    ox.testing.check_grads(of, (np.array([0.1, 0.05, 0.02, 0.01]), np.array([0.1, 0.3])), order=1)
+    same = of(np.full(4, 0.1), np.array([0.2, 0.2]))
+    assert same == trained(opt, steps=4, weight_decay=0.2)
+    assert same != of(np.full(4, 0.1), np.array([0.2, 0.3]))
+
+
+def test_a_pure_step_equals_the_step_of_an_optimizer_with_these_groups() -> None:
+    groups = {"v": {"learning_rate": 0.5, "momentum": 0.3}}
+    opt, other = optim.SGD(0.1, 0.9), optim.SGD(0.1, 0.9, groups=groups)
+    gradient = ox.grad(loss)(MODEL)
+    ours, expected = (MODEL, opt.init(MODEL)), (MODEL, other.init(MODEL))
+    for _ in range(3):
+        ours = opt.apply(ours[0], gradient, ours[1], groups=groups)
+        expected = other.apply(expected[0], gradient, expected[1])
+    for name in MODEL:
+        np.testing.assert_array_equal(ours[0][name], expected[0][name])
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"momentum": 0.9}, StateError, "momentum is 0.9: SGD keeps no slot m, since its own momentum is 0.0"),
+        ({"learning_rate": -1.0}, ValueError, "learning_rate is -1.0: expected a number in"),
+        ({"learning_rate": lambda step: 0.1}, TypeError, "expected a number or an array without axes"),
+        ({"rate": 1.0}, TypeError, "found rate, expected numeric hyperparameters: learning_rate"),
+        ({"groups": {"w": {"rate": 1.0}}}, TypeError, "found rate, expected numeric hyperparameters: learning_rate"),
+        ({"groups": {"u": {"learning_rate": 1.0}}}, StructureError, "the pattern 'u' matches no parameter"),
+        ({"groups": {"w": None}}, TypeError, "the group 'w': found None, expected a dict of hyperparameters"),
+    ],
+)
+def test_what_a_pure_step_cannot_take_is_named(given: Any, error: type[Exception], message: str) -> None:
+    opt = optim.SGD(0.1)
+    with pytest.raises(error, match=message):
+        opt.apply(MODEL, MODEL, opt.init(MODEL), **given)
+
+
+def test_variables_are_checked_as_numbers_are() -> None:
+    opt = optim.Sophia(0.1)
+    for wrong, error, message in (
+        (lambda h: {"learning_rate": -h}, ValueError, r"learning_rate is -1.0: expected a number in \[0, inf"),
+        (lambda h: {"learning_rate": xp.stack([h, h])}, ShapeError, r"learning_rate has shape \(2,\)"),
+        (lambda h: {"every": h}, TypeError, "every is a variable: expected a whole number"),
+    ):
+        with pytest.raises(error, match=message):
+            ox.grad(lambda h, wrong=wrong: trained(opt, steps=1, **wrong(h)))(1.0)
+    with pytest.raises(ValueError, match="learning_rate is -0.1"):
+        ox.vmap(lambda h: trained(opt, steps=1, learning_rate=h))(np.array([0.1, -0.1]))

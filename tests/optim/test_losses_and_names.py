@@ -1,0 +1,138 @@
+"""Losses that train nothing, Python floats in models, and names that nothing has: a word about each."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from oxigrad import optim, schedules, xp
+
+
+def test_a_loss_that_depends_on_no_parameter() -> None:
+    constants: list[Any] = [
+        lambda m: 3.0,
+        lambda m: 3,
+        lambda m: np.float64(2.0),
+        lambda m: xp.sum(np.ones(3)),
+        lambda m: float(np.sum(ox.stop_gradient(m["w"]))),
+        lambda m: ox.stop_gradient(xp.sum(m["w"])),
+    ]
+    for make in (
+        optim.AdamW,
+        lambda: optim.AdamW(loss_scale=optim.LossScale(8.0)),
+        lambda: optim.SAM(optim.SGD()),
+        optim.LBFGS,
+    ):
+        for loss in constants:
+            opt, model = make(), {"w": np.ones(2)}
+            with pytest.raises(ox.DerivativeError, match="the loss depends on no parameter"):
+                opt.minimize(loss, model)
+            assert opt.step == 0
+            np.testing.assert_array_equal(model["w"], np.ones(2))
+    opt.minimize(lambda m: xp.sum(m["w"] ** 2), model)
+
+
+def test_python_floats_are_no_parameters() -> None:
+    """The first step warns of those that the loss depends on, by key path, and leaves them as they are."""
+
+    def loss(m: Any) -> Any:
+        return xp.sum(m["layer"]["w"] * m["layer"]["scale"]) + m["shift"] ** 2 + 0.0 * m["size"]
+
+    def model() -> dict[str, Any]:
+        return {"layer": {"w": np.ones(2), "scale": 2.0}, "shift": 1.0, "unused": 5.0, "size": 3, "name": "layer"}
+
+    for make in (lambda: optim.SGD(0.1), lambda: optim.chain(optim.ClipByValue(5.0), optim.SGD(0.1))):
+        opt, trained = make(), model()
+        with pytest.warns(UserWarning, match=r"^layer\.scale, shift: the loss depends on Python floats") as told:
+            opt.minimize(loss, trained)
+        assert told[0].filename == __file__
+        assert {**trained, "layer": {**trained["layer"], "w": None}} == {**model(), "layer": {"w": None, "scale": 2.0}}
+        np.testing.assert_allclose(trained["layer"]["w"], 0.8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            opt.minimize(loss, trained)
+            arrays = {**model(), "layer": {"w": np.ones(2), "scale": np.array(2.0)}, "shift": np.array(1.0)}
+            make().minimize(loss, arrays)
+    assert float(arrays["shift"]) == pytest.approx(0.8)
+
+
+def test_calling_the_number_of_steps() -> None:
+    opt = optim.Adam()
+    opt.update({"w": np.ones(1)}, {"w": np.ones(1)})
+    with pytest.raises(TypeError, match=r"step is the number of steps taken, 1: expected opt.update\(model, grads\)"):
+        opt.step()
+    assert opt.step == 1
+    assert isinstance(opt.step, int)
+    assert repr(opt.step) == "1"
+
+
+def test_names_in_another_spelling() -> None:
+    rows = {
+        optim: {"adam": "Adam", "sgd": "SGD", "rms_prop": "RMSprop", "ClipByNrm": "ClipByNorm"},
+        schedules: {"Cosine": "cosine"},
+    }
+    for module, names in rows.items():
+        for name, meant in names.items():
+            with pytest.raises(AttributeError, match=f"has no attribute '{name}' \\(did you mean {meant}\\?\\)"):
+                getattr(module, name)
+        with pytest.raises(AttributeError, match="has no attribute 'zzzzzz'$"):
+            module.zzzzzz  # noqa: B018
+        assert not hasattr(module, "__wrapped__")
+
+
+def test_names_of_torch(library: Any) -> None:
+    torch, own = library("torch"), importlib.import_module("oxigrad.torch")
+    p = [torch.nn.Parameter(torch.ones(2))]
+    with pytest.raises(AttributeError, match="did you mean AdamW"):
+        own.adamw  # noqa: B018
+    for name in own.__all__:
+        make = getattr(own, name)
+        if not isinstance(make, type) or name == "LBFGS":
+            continue
+        shaped = [torch.nn.Parameter(torch.ones(2, 2))]
+        with pytest.raises(TypeError, match=rf"{name}: unknown: learning_rate \(did you mean lr\?\)"):
+            make(shaped, learning_rate=0.1)
+        for schedule in (schedules.linear(0.1, 0.0, 5), lambda step: 0.1):
+            for call in (
+                ((shaped,), {"lr": schedule}),
+                ((shaped, schedule), {}),
+                (([{"params": shaped, "lr": schedule}],), {}),
+            ):
+                with pytest.raises(TypeError, match="lr is .*: expected a number, which a scheduler may change"):
+                    make(*call[0], **call[1])
+        with pytest.raises(TypeError, match=r"unknown: learning_rate \(did you mean lr\?\)"):
+            make([{"params": shaped, "learning_rate": 0.1}])
+    for make, wrong, meant in (
+        (own.Adam, "beta1", r"betas\[0\]"),
+        (own.RMSprop, "rho", "alpha"),
+        (own.Lion, "weigth_decay", "weight_decay"),
+    ):
+        with pytest.raises(TypeError, match=rf"unknown: {wrong} \(did you mean {meant}\?\)"):
+            make(p, **{wrong: 0.1})
+    assert own.Adam([{"params": p, "name": "all", "note": print}], lr=0.1).param_groups[0]["name"] == "all"
+
+
+def test_names_of_optax(library: Any) -> None:
+    library("jax"), library("optax")
+    own = importlib.import_module("oxigrad.optax")
+    with pytest.raises(AttributeError, match="did you mean adamw"):
+        own.AdamW  # noqa: B018
+    for name in own.__all__:
+        if name in ("State", "Transformation", "flat", "transformation", "polyak_sgd"):
+            continue
+        for wrong in ("lr", "learning_rte"):
+            with pytest.raises(TypeError, match=rf"{name}: unknown: {wrong} \(did you mean learning_rate\?\)"):
+                getattr(own, name)(**{wrong: 0.1})
+    for made, wrong, meant in (
+        (own.adam, "beta1", "b1"),
+        (own.adam, "epsilon", "eps"),
+        (own.rmsprop, "rho", "decay"),
+        (own.polyak_sgd, "fmin", "f_min"),
+    ):
+        with pytest.raises(TypeError, match=rf"unknown: {wrong} \(did you mean {meant}\?\)"):
+            made(**{wrong: 0.1})
