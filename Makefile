@@ -12,7 +12,7 @@ PYTEST := $(BIN)/python -m pytest --dist=loadgroup --numprocesses=$(shell $(PYTH
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: help demo test test-all soak test-gpu wheels standard lint audit format bench bench-small compare counts track report
+.PHONY: help demo test test-all soak test-gpu gpu-smoke gpu-install wheels standard lint audit format bench bench-small compare counts track report
 .PHONY: versus versus-gpu generated develop device-report distributed clean
 .DEFAULT_GOAL := help
 
@@ -35,13 +35,29 @@ test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX and the tools aro
 soak: .venv/test-all .venv/wheel ## Kill workers and coordinators 100 times while they train: make soak OPTIONS='--kills 20'
 	$(BIN)/python tests/distributed/soak.py $(OPTIONS)
 
-test-gpu: ## Test on the GPU here, with the PyTorch or CuPy of PYTHON and the wheels in dist: make test-gpu PYTHON=python3
-	$(PYTHON) -m pip install --quiet --no-index --no-deps --upgrade --target output/gpu dist/*.whl
-	PYTHONPATH=output/gpu $(PYTHON) -m pytest --gpu
+test-gpu: gpu-install ## Test on the GPU here, with the PyTorch or CuPy of PYTHON and the wheels in dist: make test-gpu PYTHON=python3
+	PYTHONPATH=output/gpu $(PYTHON) -m pytest --gpu --continue-on-collection-errors $(OPTIONS)
+
+gpu-smoke: gpu-install ## Check in a minute that steps on the GPU here are right, with the PyTorch of PYTHON and the wheels in dist
+	PYTHONPATH=output/gpu $(PYTHON) tests/cuda/smoke.py
+
+# Beside NumPy, PyTorch or CuPy, and what they need: pip chooses in dist, and asks no index.
+gpu-install:
+	$(PYTHON) -m pip install --quiet --no-index --no-deps --find-links dist --upgrade --target output/gpu oxigrad $(OF_GPU)
+	$(PYTHON) -m pip install --quiet --no-index --no-deps --find-links dist --upgrade --target output/gpu $(BY_PYTHON) || \
+		echo 'dist has not all of $(BY_PYTHON) for this Python: tests that need them are skipped, or fail' >&2
+
+OF_GPU := array-api-compat iniconfig packaging pluggy pygments pytest safetensors sortedcontainers
+# Their wheels are of one release of Python each: of those that machines with a GPU may have.
+BY_PYTHON := hypothesis ml-dtypes
+GPU_PYTHONS := 3.11 3.12 3.13 3.14
 
 wheels: .venv/pip ## Build the wheel, and gather in dist what else test-gpu needs, for a machine without network or Rust
 	rm -rf dist
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist --group gpu .
+	for version in $(GPU_PYTHONS); do \
+		$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: --python-version $$version --dest dist $(BY_PYTHON) || exit 1; \
+	done
 
 lint: .venv/lint .venv/test .venv/wheel ## Check formats, lints and types
 	cargo fmt --check
@@ -97,8 +113,7 @@ device-report: .venv/test-all .venv/wheel ## Print registers, spills and access 
 versus: .venv/versus .venv/wheel target/advect/stamp ## Time oxigrad against other libraries
 	$(BIN)/python benches/versus.py $(OPTIONS)
 
-versus-gpu: ## Time oxigrad against PyTorch on the GPU here, with the wheels in dist: make versus-gpu PYTHON=python3
-	$(PYTHON) -m pip install --quiet --no-index --no-deps --upgrade --target output/gpu dist/*.whl
+versus-gpu: gpu-install ## Time oxigrad against PyTorch on the GPU here, with the wheels in dist: make versus-gpu PYTHON=python3
 	PYTHONPATH=output/gpu $(PYTHON) benches/versus.py --rows 'gpu *' $(OPTIONS)
 
 generated: .venv/test .venv/wheel ## Print the rules as native code, and tables of rules and of the names of NumPy, SciPy and the standard

@@ -3,8 +3,9 @@
     python benches/report.py [--history FOLDER] [--out FILE]
 
 Left: how many times as fast as the fastest other library each row is; in the middle: how near to its ceiling. A bar goes from the
-10th to the 90th percentile of the newest measurement, and pale dots are the measurements before it. Right: instructions of
-the core, relative to the first count of each benchmark. Rows are of the processor that was measured last.
+10th to the 90th percentile of the newest measurement, and pale dots are the measurements before it; the name of the fastest other library
+stands beside its bar. Right, where two revisions were counted: instructions of the core, relative to the first count of each benchmark. Rows are
+of the processor that was measured last.
 """
 
 import argparse
@@ -56,16 +57,22 @@ def draw(rows: Sequence[Record], counts: Sequence[Record]) -> Any:
     from matplotlib.figure import Figure
 
     rows = comparable(rows)
-    names = list(dict.fromkeys(record.row for record in rows))
+    of_peers, of_ceilings = series(rows, lambda r: r.peer), series(rows, lambda r: r.ceiling)
+    names = [name for name in dict.fromkeys(record.row for record in rows) if name in of_peers or name in of_ceilings]
+    has_changes = len(history.revisions(counts)) > 1
+    widths = (3, 2, 2.4) if has_changes else (3, 2)
     # Text stays text; identifiers are the same in each run.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "oxigrad", "font.size": 8}):
-        figure = Figure(figsize=(13, 1.6 + 0.19 * max(len(names), 18)), layout="constrained")
-        peers, ceilings, instructions = figure.subplots(1, 3, width_ratios=(3, 2, 2.4))
-        _ratios(
-            peers, names, series(rows, lambda r: r.peer), "times as fast as the fastest other library", names_too=True
-        )
-        _ratios(ceilings, names, series(rows, lambda r: r.ceiling), "of the ceiling's speed", names_too=False)
-        _instructions(instructions, counts)
+        figure = Figure(figsize=(1.6 * sum(widths) + 1.2, 1.6 + 0.19 * max(len(names), 18)), layout="constrained")
+        peers, ceilings, *instructions = figure.subplots(1, len(widths), width_ratios=widths)
+        _ratios(peers, names, of_peers, "times as fast as the fastest other library")
+        _ratios(ceilings, names, of_ceilings, "of the ceiling's speed")
+        peers.set_yticks(range(len(names)), names)
+        fastest = peers.secondary_yaxis("right")
+        fastest.set_yticks(range(len(names)), [of_peers[name][-1].name if name in of_peers else "" for name in names])
+        fastest.tick_params(labelsize=6, labelcolor="#666666", length=0)
+        for axes in instructions:
+            _instructions(axes, counts)
         figure.suptitle(_title(rows), fontsize=8)
     return figure
 
@@ -78,7 +85,9 @@ def _title(rows: Sequence[Record]) -> str:
     return f"{last.revision} ({last.date}) on {last.processor}, {last.isa}, {last.threads} threads{small}"
 
 
-def _ratios(axes: Any, names: list[str], found: dict[str, list[Ratio]], title: str, *, names_too: bool) -> None:
+def _ratios(axes: Any, names: list[str], found: dict[str, list[Ratio]], title: str) -> None:
+    import matplotlib as mpl
+
     for y, name in enumerate(names):
         ratios = found.get(name, [])
         axes.plot([r.ratio for r in ratios[:-1]], [y] * len(ratios[:-1]), "o", color=OLD, markersize=3)
@@ -89,10 +98,11 @@ def _ratios(axes: Any, names: list[str], found: dict[str, list[Ratio]], title: s
     axes.axvline(1, color="#444444", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_title(title, fontsize=9)
-    axes.set_yticks(range(len(names)), names if names_too else [""] * len(names))
+    axes.set_yticks(range(len(names)), [""] * len(names))
     axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
+    axes.xaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5), numticks=30))
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-    axes.xaxis.set_minor_formatter(lambda x, _: "")
+    axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
     axes.grid(color="#dddddd", linewidth=0.5)
 
 
@@ -129,8 +139,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, default=OUT, metavar="FILE", help="the picture")
     options = parser.parse_args(arguments)
     rows, counts = (history.read(options.history / name) for name in (history.ROWS, history.COUNTS))
-    if not rows and not counts:
-        print(f"{options.history} has no records: make track adds some")
+    if not any(record.peer or record.ceiling for record in rows):
+        print(f"{options.history} has no measured rows: make track adds some")
         return 2
     save(draw(rows, counts), options.out)
     print(options.out)

@@ -306,7 +306,7 @@ def table(rows: Sequence[tuple[str, list[Result]]]) -> str:
                 results[0].method,
                 f"{accuracy:.4f}",
                 f"{max(each.seconds for each in results):.1f}",
-                f"{sum(each.bytes_sent for each in results) / 1e6:.2f}",
+                f"{megabytes(results):.2f}",
                 str(sum(each.dropped for each in results)),
                 "" if accuracy >= GOAL else f"below {GOAL}",
             )
@@ -316,25 +316,37 @@ def table(rows: Sequence[tuple[str, list[Result]]]) -> str:
 
 
 def draw(rows: Sequence[tuple[str, list[Result]]], path: Path) -> None:
-    """Draws the accuracy of each method beside what its workers send."""
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
+    """Draws the errors of each method beside what its workers send: bars from zero."""
     engines, methods = (list(dict.fromkeys(names)) for names in zip(*((e, r[0].method) for e, r in rows), strict=True))
+    figure = Figure(figsize=(9, 1.2 + 0.4 * len(methods)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
     height = 0.8 / len(engines)
     for number, engine in enumerate(engines):
         of_engine = {results[0].method: results for name, results in rows if name == engine}
         places = [methods.index(method) + (number - (len(engines) - 1) / 2) * height for method in of_engine]
-        left.barh(places, [results[0].accuracy for results in of_engine.values()], height, label=engine)
-        right.barh(places, [sum(each.bytes_sent for each in results) / 1e6 for results in of_engine.values()], height)
-    left.axvline(GOAL, color="tab:gray", linestyle=":", label=f"goal: {GOAL:.0%}")
-    left.set(
-        title="Digits read right", xlabel="share", xlim=(0.94, 1.0), yticks=range(len(methods)), yticklabels=methods
-    )
+        left.barh(
+            places,
+            [100 * (1 - results[0].accuracy) for results in of_engine.values()],
+            height,
+            label=f"engine {engine}",
+        )
+        right.barh(places, list(map(megabytes, of_engine.values())), height)
+    left.axvline(100 * (1 - GOAL), color="black", linestyle=":", label=f"goal: fewer than {100 * (1 - GOAL):.0f} %")
+    left.set(title="Digits read wrong, of 360", xlabel="%", yticks=range(len(methods)), yticklabels=methods)
     left.invert_yaxis()
-    left.legend(loc="lower left", fontsize="small")
-    right.set(title="Sent by all workers", xlabel="MB", xscale="log")
+    right.set(title="Sent by all workers", xlabel="MB")
+    most = {method: max(megabytes(r) for _, r in rows if r[0].method == method) for method in methods}
+    right.set_xlim(0, 1.15 * max(1e-3, *most.values()))
+    for place, method in enumerate(methods):
+        right.annotate(f"{most[method]:.3g}", (most[method], place), (3, 0), textcoords="offset points", va="center")
+    figure.legend(loc="outside lower center", ncols=len(engines) + 1, fontsize="small")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
+
+
+def megabytes(results: Sequence[Result]) -> float:
+    """The megabytes that all workers of a run sent."""
+    return sum(each.bytes_sent for each in results) / 1e6
 
 
 def chosen(given: str, names: Sequence[str], what: str) -> list[str]:

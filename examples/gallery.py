@@ -1,11 +1,13 @@
 """Draws the path of each optimizer down two valleys, Rosenbrock's and Beale's.
 
     python examples/gallery.py
+    python examples/gallery.py --search
 
-Each takes as many steps as the others, from the same place, with a learning rate that suits it.
+Each takes as many steps as the others, from the same place. Its learning rate is found by a search: of 1, 2, 3 and 5 times the powers of ten, the one
+with the lowest value at the end, among those whose path does not leave the frame. ``--search`` repeats it, and prints the table.
 """
 
-import sys
+import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ import oxigrad as ox
 
 STEPS = 400
 COLUMNS = 4
+CANDIDATES = [factor * 10.0**power for power in range(-6, 3) for factor in (1, 2, 3, 5)]
 
 # --- the valleys ------------------------------------------------------------------------------------------------------
 
@@ -46,63 +49,74 @@ class Valley:
     x: tuple[float, float]
     y: tuple[float, float]
 
+    def shows(self, point: np.ndarray) -> bool:
+        """Whether a point is in the frame; NaN is not."""
+        return self.x[0] < point[0] < self.x[1] and self.y[0] < point[1] < self.y[1]
+
 
 VALLEYS = [
     Valley(rosenbrock, (-1.2, 1.0), (1.0, 1.0), (-1.7, 1.7), (-0.8, 2.2)),
     Valley(beale, (0.5, -1.0), (3.0, 0.5), (-0.5, 4.2), (-1.6, 1.4)),
 ]
 
-# --- the optimizers: a learning rate for each valley; Muon is for matrices ------------------------------------------------------------------
+# --- the optimizers, and the learning rate that the search has found for each valley; Muon is for matrices -------------------------------------
 
 RATES: dict[str, tuple[float, float]] = {
-    "SGD": (0.003, 0.02),
-    "ASGD": (0.003, 0.02),
+    "SGD": (0.003, 0.03),
+    "ASGD": (0.003, 0.03),
     "OptimisticSGD": (0.001, 0.01),
-    "Rprop": (3e-05, 3e-05),
-    "Signum": (0.01, 0.01),
-    "Lion": (0.01, 0.01),
-    "LARS": (6.0, 1.0),
-    "Fromage": (0.03, 0.01),
-    "Adagrad": (0.5, 0.3),
+    "Rprop": (0.03, 0.0001),
+    "Signum": (0.02, 0.01),
+    "Lion": (0.01, 0.005),
+    "LARS": (5.0, 3.0),
+    "Fromage": (0.1, 0.02),
+    "Adagrad": (1.0, 0.3),
     "Adadelta": (2.0, 2.0),
-    "RMSprop": (0.06, 0.02),
-    "FTRL": (0.5, 0.3),
-    "MADGRAD": (0.03, 0.006),
-    "Adam": (0.3, 0.06),
-    "AdamW": (0.2, 0.06),
-    "AdamLRD": (0.6, 0.06),
-    "Adamax": (0.5, 0.1),
-    "NAdam": (0.2, 0.06),
-    "RAdam": (0.0001, 0.1),
-    "OptimisticAdam": (0.2, 0.06),
-    "AdaBelief": (1.0, 0.02),
-    "AdEMAMix": (0.6, 0.03),
-    "ADOPT": (3.0, 0.2),
-    "Adan": (0.1, 0.01),
-    "Yogi": (0.6, 0.06),
-    "LAMB": (0.006, 0.01),
-    "NovoGrad": (0.002, 0.002),
-    "Sophia": (0.06, 0.02),
-    "Prodigy": (1.0, 0.1),
-    "ScheduleFreeSGD": (0.006, 0.01),
-    "ScheduleFreeAdamW": (0.3, 0.2),
+    "RMSprop": (0.1, 0.02),
+    "FTRL": (1.0, 0.5),
+    "MADGRAD": (0.03, 0.2),
+    "Adam": (0.5, 0.5),
+    "AdamW": (0.2, 0.2),
+    "AdamLRD": (0.5, 0.5),
+    "Adamax": (1.0, 0.3),
+    "NAdam": (0.1, 0.05),
+    "RAdam": (0.005, 0.1),
+    "OptimisticAdam": (0.2, 0.05),
+    "AdaBelief": (1.0, 0.5),
+    "AdEMAMix": (0.3, 0.3),
+    "ADOPT": (3.0, 1.0),
+    "Adan": (0.5, 0.01),
+    "Yogi": (0.5, 0.2),
+    "LAMB": (0.1, 0.005),
+    "NovoGrad": (0.002, 0.001),
+    "Sophia": (0.1, 0.02),
+    "Prodigy": (50.0, 0.1),
+    "ScheduleFreeSGD": (0.005, 0.1),
+    "ScheduleFreeAdamW": (0.5, 0.3),
     "Adafactor": (1.0, 0.02),
-    "SM3": (3.0, 2.0),
-    "Shampoo": (3.0, 2.0),
+    "SM3": (3.0, 1.0),
+    "Shampoo": (0.5, 2.0),
     "SOAP": (0.02, 0.02),
-    "LBFGS": (1.0, 1.0),
+    "LBFGS": (2.0, 100.0),
 }
 
 
 def path(name: str, rate: float, valley: Valley, steps: int = STEPS) -> np.ndarray:
-    """The points that an optimizer comes through, of shape (steps + 1, 2)."""
+    """The points that an optimizer comes through, of shape (steps + 1, 2), or fewer where it leaves the frame."""
     optimizer = getattr(ox.optim, name)(learning_rate=rate)
     point = np.array(valley.start)
     points = [point.copy()]
-    for _ in range(steps):
+    while len(points) <= steps and valley.shows(point):
         optimizer.minimize(valley.function, point)
         points.append(point.copy())
     return np.array(points)
+
+
+def search(name: str, valley: Valley, steps: int = STEPS) -> float:
+    """The learning rate, of `CANDIDATES`, with the lowest value at the end of a path in the frame."""
+    paths = {rate: path(name, rate, valley, steps) for rate in CANDIDATES}
+    ends = {rate: float(valley.function(points[-1])) for rate, points in paths.items() if valley.shows(points[-1])}
+    return min(ends, key=lambda rate: ends[rate])
 
 
 # --- the picture ------------------------------------------------------------------------------------------------------
@@ -152,4 +166,12 @@ def main(output: Path = Path("output"), steps: int = STEPS) -> dict[str, list[fl
 
 
 if __name__ == "__main__":
-    main(steps=int(sys.argv[1]) if len(sys.argv) > 1 else STEPS)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--steps", type=int, default=STEPS, metavar="N")
+    parser.add_argument("--search", action="store_true", help="print the table of learning rates")
+    options = parser.parse_args()
+    if options.search:
+        for name in RATES:
+            print(f'    "{name}": ({", ".join(f"{search(name, valley):g}" for valley in VALLEYS)}),', flush=True)
+    else:
+        main(steps=options.steps)

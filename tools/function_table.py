@@ -87,7 +87,8 @@ array([-16.,  30., -14.])
 * A function of `scipy.special` that is a ufunc is recorded through NumPy's protocols, as `np.sin` is. With `SCIPY_ARRAY_API=1` in
   the environment SciPy refuses a call of a variable and a plain array together (`TypeError`); `xp.special` takes both.
 * SciPy's other functions convert their arguments to arrays of NumPy, and no protocol intercepts them: those of `scipy.stats` compute
-  in place, with masks, too. `xp` has the same names, arguments and defaults.
+  in place, with masks, too. `xp` has the same names, arguments and defaults;
+  an argument that is not implemented is refused by name.
 * Values are SciPy's, for the arrays of every library that can be read in host memory; `NotImplementedError` names the function
   otherwise.
 * `xp.linalg` has the functions of `numpy.linalg` as well; they are in the [table of NumPy's functions](numpy.md).
