@@ -5,6 +5,7 @@ meant to resolve (Bessel functions), the unit is that of its envelope.
 """
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -30,6 +31,8 @@ class Row(NamedTuple):
     points: tuple[Any, ...] = ()
     # The precision of the terms that cancel next to a root.
     absolute: float = 0.0
+    # The units in the last place by which NumPy's result for an array may differ.
+    of_arrays: float = 4.0
 
 
 def uniform(low: float, high: float) -> Callable[[np.random.Generator], float]:
@@ -128,7 +131,7 @@ ROWS = [
     Row("tan", xp.tan, mpmath.tan, 0.8, (uniform(-1e5, 1e5),), (*SUBNORMALS, *near(np.pi / 2, np.pi / 4, 0.67434, 1e5))),
     Row("sin-far", xp.sin, mpmath.sin, 0.8, (signed(magnitudes(1e5, 1.7e308)),), FAR_FROM_ZERO),
     Row("cos-far", xp.cos, mpmath.cos, 0.8, (signed(magnitudes(1e5, 1.7e308)),), FAR_FROM_ZERO),
-    Row("tan-far", xp.tan, mpmath.tan, 0.8, (signed(magnitudes(1e5, 1.7e308)),), FAR_FROM_ZERO),
+    Row("tan-far", xp.tan, mpmath.tan, 0.8, (signed(magnitudes(1e5, 1.7e308)),), FAR_FROM_ZERO, of_arrays=16.0),
     Row("erf", special.erf, mpmath.erf, 1.0, (signed(magnitudes(1e-300, 6.0)),), (*SUBNORMALS, *near(0.84375, 1.25, 1.0 / 0.35), -6.5)),
     Row("erfc", special.erfc, mpmath.erfc, 2.0, (uniform(-6.0, 26.0),), (*SUBNORMALS, *near(0.25, 0.84375, 1.25, 1.0 / 0.35), 26.5)),
     Row("atan", xp.atan, mpmath.atan, 0.6, (signed(magnitudes(1e-12, 1e12)),), (*SUBNORMALS, *near(0.4375, 0.6875, 1.0), 1e17, 1.7e308)),
@@ -177,7 +180,7 @@ def test_error_in_units_in_the_last_place(row: Row) -> None:
                 assert found == nearest, point
                 continue
             array = row.ours(*(np.array([x]) for x in point))
-            assert abs(array[0] - found) <= 4.0 * math.ulp(nearest) + row.absolute, point
+            assert abs(array[0] - found) <= row.of_arrays * math.ulp(nearest) + row.absolute, point
             if abs(mpmath.mpf(found) - exact) <= row.absolute:
                 continue
             error = float(abs(mpmath.mpf(found) - exact) / max(math.ulp(nearest), 5e-324))
@@ -202,7 +205,10 @@ def test_bessel_functions_follow_their_envelope(kind: str, order: int) -> None:
 @pytest.mark.parametrize("f", [special.jn, special.yn])
 def test_bessel_functions_of_orders_that_are_not_followed_are_nan(f: Callable[..., Any]) -> None:
     assert math.isnan(f(2e5, 2e5)) and not math.isnan(f(1e5, 1e5))
-    np.testing.assert_allclose(f(1.5, 1.0), getattr(scipy.special, f.__name__)(1.5, 1.0), rtol=1e-14)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SciPy truncates some orders, and says so
+        expected = getattr(scipy.special, f.__name__)(1.5, 1.0)
+    np.testing.assert_allclose(f(1.5, 1.0), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", ["digamma", "gamma", "gammaln", "cbrt", "logaddexp2", "erfcinv", "beta", "betaln"])

@@ -149,7 +149,7 @@ def test_names_are_listed() -> None:
     def f(x: Any) -> Any:
         found = dir(x)
         assert {"sum", "reshape", "T", "real", "value", "nbytes", "at"} <= set(found)
-        assert all(hasattr(x, name) for name in found)
+        assert all(hasattr(x, name) for name in found if name != "__jax_array__")  # which is there for JAX alone
         return x.sum()
 
     ox.grad(f)(X)

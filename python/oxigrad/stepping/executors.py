@@ -15,7 +15,7 @@ from oxigrad.ops.backends import REFUSALS, adapter_of, device_of, fetched, is_ar
 from oxigrad.rules.rule import Evaluation, Rule, Stages
 from oxigrad.stepping.combined import combined
 from oxigrad.stepping.device_noise import DeviceNoise, draws_on_device
-from oxigrad.stepping.places import check_places, is_ours
+from oxigrad.stepping.places import check_places, is_ours, is_unreadable
 from oxigrad.stepping.precision import half, rounded, widened
 from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
 
@@ -209,8 +209,12 @@ def _stages_on_all(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stag
 
 
 def check_library(leaf: Leaf) -> None:
-    """Raises `DtypeError` for a gradient, or a slot, of another library or on another device than the parameter."""
-    if not isinstance(leaf.g, SparseRows) and adapter_of(leaf.p).is_apart(leaf.p, leaf.g):
+    """Raises `DtypeError` for a gradient, or a slot, of another library or on another device than the parameter.
+
+    Raises `ArrayMemoryError` for one that cannot be read.
+    """
+    is_apart = not isinstance(leaf.g, SparseRows) and adapter_of(leaf.p).is_apart(leaf.p, leaf.g)
+    if is_apart or any(map(is_unreadable, leaf.slots.values())):
         check_places(leaf.path, leaf.p, leaf.g, leaf.slots)
 
 
@@ -240,14 +244,14 @@ def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -
         return xp.astype(value, old.dtype, copy=False)
     if (there := _device_noise(leaf, value, seed)) is not None:
         return rounded(value, old.dtype, there.rounding(number))
-    random = _core.rounding(seed, leaf.drawn_at, leaf.position, number, *_elements(leaf))
+    random = _core.rounding(seed, leaf.drawn_at, leaf.position, number, *_elements(leaf, value))
     return rounded(value, old.dtype, _asarray(random, value))
 
 
-def _elements(leaf: Leaf) -> tuple[int, list[int] | None]:
-    """The number of elements for which random numbers are drawn: of all, or of each row, and the rows."""
+def _elements(leaf: Leaf, like: Any) -> tuple[int, list[int] | None]:
+    """The number of elements for which random numbers are drawn: of all of an array, or of each row, and the rows."""
     if leaf.rows is None:
-        return size_of(leaf.p.shape), None
+        return size_of(like.shape), None
     return size_of(leaf.p.shape[1:]), list(map(int, fetched(leaf.rows)))
 
 
@@ -271,7 +275,7 @@ def _noise(leaf: Leaf, p: Any, seed: int) -> Callable[[], Any]:
     def noise() -> Any:
         if there is not None:
             return there.uniform(next(draws))
-        numbers = _core.uniform(seed, leaf.drawn_at, leaf.position, next(draws), *_elements(leaf))
+        numbers = _core.uniform(seed, leaf.drawn_at, leaf.position, next(draws), *_elements(leaf, p))
         return _asarray(numbers, p)
 
     return noise

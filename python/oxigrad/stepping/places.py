@@ -7,7 +7,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import ArrayMemoryError, DtypeError, StateError
-from oxigrad.ops.backends import REFUSALS, adapter_of, namespace
+from oxigrad.ops.backends import REFUSALS, adapter_of, is_array, namespace
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows
 
@@ -46,6 +46,15 @@ def check_readable(path: str, what: str, array: Any) -> str | None:
     if why := adapter.unreadable(array):
         raise ArrayMemoryError(f"{path}: the {what} is {why}")
     return adapter.place(array)
+
+
+def is_unreadable(slot: Any) -> bool:
+    """Whether a slot, which may be codes or None, has memory that cannot be read."""
+    parts = (slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,)
+    arrays = [
+        part for part in parts if part is not None and not isinstance(part, (np.ndarray, np.generic, _core.Variable))
+    ]
+    return any(is_array(array) and bool(adapter_of(array).unreadable(array)) for array in arrays)
 
 
 def _name(array: Any) -> str:

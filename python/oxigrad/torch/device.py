@@ -97,8 +97,9 @@ class LaunchedParameters:
         self.parameters, self._tensors = parameters, [p.tensor for p in parameters]
         self._is_plain = all(state.is_plain(p.tensor) for p in parameters)
         values = [value for p in parameters for _, value in state.slots_of(p.choice, p.own)]
-        own = [part for value in values for part in (value.values() if isinstance(value, dict) else (value,))]
-        self._slots = own if all(map(state.is_plain, own)) else [*map(state.local, own)]
+        self._own = [part for value in values for part in (value.values() if isinstance(value, dict) else (value,))]
+        self._slots: list[Any] = []
+        self._watched = state.Watched([part for part in self._own if not state.is_plain(part)])
         # Forgotten where a step fails: only the tables of a `DeviceStep` tell then where arrays were.
         self._known: Known | None = None
         self._steps: dict[int, launch.DeviceStep] = {}
@@ -114,10 +115,11 @@ class LaunchedParameters:
             raise StructureError("a gradient is missing")
         if not self._is_plain:
             params, given = [*map(state.local, params)], [*map(state.local, given)]
-        known, self._known = self._known, None
+        known, self._known = None if self._watched.have_moved() else self._known, None
         moves = None if known is None else known.moved([*params, *given], exposed=True)
         copies = Copies({}, {})
         if known is None or moves is None:
+            self._slots = [part if state.is_plain(part) else state.local(part) for part in self._own]
             leaves: dict[int, list[launch.Leaf]] = {}
             for at in range(len(params)):
                 leaf = self._leaf(at, params[at], given[at], copies)

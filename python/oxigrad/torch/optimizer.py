@@ -4,9 +4,8 @@ All data of an optimizer is in ``state``, ``param_groups`` and ``defaults``, as 
 dropped when they change.
 """
 
-import contextlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
@@ -16,7 +15,7 @@ from oxigrad.torch.checking import check_state
 from oxigrad.torch.library import torch
 from oxigrad.torch.loading import KeepingDtypes
 from oxigrad.torch.resolved import ResolvedStep
-from oxigrad.torch.state import number_dtype
+from oxigrad.torch.state import kept_on_error, number_dtype
 from oxigrad.torch.table import Entry
 
 # The options of all classes by keyword, with their defaults. Groups have those that are given.
@@ -110,7 +109,7 @@ class SteppingOptimizer(KeepingDtypes):
                 else:
                     return
             self._resolved = None
-            with _kept_on_error(self.state):
+            with kept_on_error(self.state):
                 resolved = ResolvedStep(self, scaled=scale is not None)
                 resolved.take(self, factor)
             self._resolved = resolved
@@ -168,21 +167,6 @@ def _refuse_functions(values: Mapping[str, Any]) -> None:
                 f"{name} is {value!r}: expected a number, which a scheduler may change, such as "
                 "torch.optim.lr_scheduler.LambdaLR(opt, schedule) beside lr=1.0"
             )
-
-
-@contextlib.contextmanager
-def _kept_on_error(state: dict[Any, dict[str, Any]]) -> Iterator[None]:
-    """A block whose errors, which come before anything is written to memory, leave the state as it was."""
-    before = [(p, own, dict(own)) for p, own in state.items()]
-    try:
-        yield
-    except Exception:
-        state.clear()
-        for p, own, values in before:
-            own.clear()
-            own.update(values)
-            state[p] = own
-        raise
 
 
 @torch._disable_dynamo

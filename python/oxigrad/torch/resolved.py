@@ -12,6 +12,7 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad._core import StructureError
+from oxigrad.ops.backends import resolved
 from oxigrad.stepping.executors import Leaf, call_rules
 from oxigrad.stepping.parameter import executor
 from oxigrad.stepping.precision import half
@@ -98,6 +99,9 @@ class ResolvedStep:
         self.state = state_of(opt)
         self._codes = [value for value in self.state if type(value) is dict]
         self._parts = [*_CHAIN(map(dict.values, self._codes))]
+        slots = [value for p in self.host for _, value in state.slots_of(p.choice, p.own)]
+        viewed = [value for value in slots if type(value) is not dict and state.memory(value) is not value]
+        self._watched = state.Watched([*self._seated, *viewed])
 
     # --- resolving -----------------------------------------------------------------------------------------------------
 
@@ -110,6 +114,7 @@ class ResolvedStep:
             chosen.append(self._choice(opt, number, half(state.local(p))))
             if state.is_distributed(p):
                 _check_distributed(path, type(opt).__name__, p, chosen[-1])
+            state.check_readable(path, p, opt.state.get(p, {}))
         for (path, position, _, p), choice in zip(found, chosen, strict=True):
             own, name, order = opt.state.get(p, {}), "rule", ""
             if not self._recorded:
@@ -153,6 +158,7 @@ class ResolvedStep:
             if p.own["step"].device.type == "cpu":
                 p.own["step"] = seat
         self._elsewhere = [p for p in counted if p.own["step"].device.type != "cpu"]
+        self._seated = [p.own["step"] for p in counted if p.own["step"].device.type == "cpu"]
 
     @staticmethod
     def _laid_out(parameters: list[Parameter]) -> Programs:
@@ -181,6 +187,7 @@ class ResolvedStep:
         self._unchecked = self.called  # The core checks those of the host, and the launches theirs.
         self._written = tuple([p.tensor for p in self.host])
         self._is_viewed = not all(map(state.is_plain, self._written))
+        self._is_lazy = any(resolved(p.grad) is not p.grad for p in self._written)
         self.core = _core.Stepper()
         prepared = []
         for p in self.host:
@@ -210,14 +217,18 @@ class ResolvedStep:
             return False
         if self._codes and not are_same([*_CHAIN(map(dict.values, self._codes))], self._parts):
             return False
-        if not (self._counted == self._expected).all() or (self._draws and self.core.count != noise_step(opt)):
+        if (
+            self._watched.have_moved()
+            or not (self._counted == self._expected).all()
+            or (self._draws and self.core.count != noise_step(opt))
+        ):
             return False
         return all(choice.is_current() for choice in self._choices.values())
 
     def take(self, opt: Any, scale: float) -> None:
         """Takes the step."""
         seed = int(opt.param_groups[0].get("seed") or 0)
-        looked_at = self.parameters if self._is_viewed else self._unchecked
+        looked_at = self.parameters if self._is_viewed or self._is_lazy else self._unchecked
         if any(p.tensor.grad is None for p in looked_at):
             raise StructureError("a gradient is missing")
         numbers = {id(choice): choice.read(1.0 / scale) for choice in self._choices.values()}
@@ -227,6 +238,8 @@ class ResolvedStep:
         if self.host:
             if self._is_viewed:
                 written, gradients = tuple(map(state.local, written)), tuple(map(state.local, gradients))
+            if self._is_lazy:
+                gradients = tuple(map(resolved, gradients))
             programs = self._with_scalars(self._programs, numbers)
         launches: dict[str, Any] = {}
         if self.launched:

@@ -1,67 +1,107 @@
 """Adam for sparse gradients: only the rows with gradients are updated."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from oxigrad import _core
+from oxigrad.ops.aliasing import Named, refuse_shared
 from oxigrad.torch import state
 from oxigrad.torch.choice import Choice
 from oxigrad.torch.drop_in import DropIn
 from oxigrad.torch.library import torch
 
 
+class _Table(NamedTuple):
+    """A parameter as a table of rows: its state, its rule, its tensors and the values of its gradient by row."""
+
+    path: str
+    own: dict[str, Any]
+    choice: Choice
+    #: The parameter and its slots, and these as tables: copies of those that are not contiguous.
+    tensors: list[Any]
+    tables: list[Any]
+    rows: Any
+    values: Any
+
+    def host_parameter(self, number: int) -> _core.HostParameter:
+        """The parameter as the core takes it, with its number among all."""
+        moved, mean, square = self.tables
+        return _core.HostParameter(
+            path=self.path,
+            position=0,
+            array=moved,
+            slots=[("m", mean), ("v", square)],
+            numbers=[],
+            catches_up=False,
+            stochastic=False,
+            program=number,
+            scalar_set=0,
+        )
+
+    def memory(self) -> Iterator[Named]:
+        """Its tensors in memory, with names for errors, and whether they are written."""
+        yield self.path, self.tensors[0], True
+        yield from ((f"a slot of {self.path}", slot, True) for slot in self.tensors[1:])
+        yield f"the gradient of {self.path}", self.values, False
+
+
 class SparseDropIn(DropIn):
     """Base class of SparseAdam: each gradient is a table of rows, whose leading axes are the sparse ones."""
 
     def _take(self, scale: Any) -> None:
-        with torch.no_grad():
-            for number, group in enumerate(self.param_groups):
-                for at, p in enumerate(group["params"]):
-                    if p.grad is not None and not p.grad.is_sparse:
-                        raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
-                    if p.grad is not None:
-                        self._update(f"param_groups[{number}]['params'][{at}]", group, p, scale)
+        with torch.no_grad(), state.kept_on_error(self.state):
+            counted, tables = [], []
+            for path, group, p in self._with_gradients():
+                own = self.state[p]
+                table = self._table(path, Choice(self.entry, group, None, scaled=scale is not None), p, own)
+                if own["step"] or group["lr"] or torch.count_nonzero(table.values):
+                    counted.append(own)
+                    tables += [table] if table.values.numel() else []
+            if tables:
+                _update(tables, 1.0 if scale is None else 1.0 / float(scale))
+            for own in counted:
+                own["step"] += 1
 
-    def _update(self, path: str, group: dict[str, Any], p: Any, scale: Any) -> None:
-        choice = Choice(self.entry, group, None, scaled=scale is not None)
-        own = self.state[p]
-        own.setdefault("step", 0)
-        state.begin(choice, path, p, own, "host")
+    def _with_gradients(self) -> Iterator[tuple[str, dict[str, Any], Any]]:
+        """The parameters that have gradients, with the names for errors and the groups."""
+        for number, group in enumerate(self.param_groups):
+            for at, p in enumerate(group["params"]):
+                if p.grad is not None and not p.grad.is_sparse:
+                    raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+                if p.grad is not None:
+                    yield f"param_groups[{number}]['params'][{at}]", group, p
+
+    def _table(self, path: str, choice: Choice, p: Any, own: dict[str, Any]) -> _Table:
         gradient = p.grad.coalesce()
         indices, values = gradient.indices(), gradient.values()
-        is_begun = own["step"] or group["lr"] or torch.count_nonzero(values)
-        if is_begun and values.numel():
-            table = (-1, *p.shape[len(indices) :])
-            arrays = [p.detach(), own["exp_avg"], own["exp_avg_sq"]]
-            if not all(array.device.type == "cpu" for array in arrays):
-                raise RuntimeError(f"{path}: SparseAdam updates tensors in host memory")
-            rows = torch.zeros_like(indices[0])
-            for extent, index in zip(p.shape, indices, strict=False):
-                rows = rows * extent + index
-            # The core takes tables of rows: those of other tensors are copies, and copied back.
-            in_rows = [array.contiguous() for array in arrays]
-            moved, mean, square = [array.view(table) for array in in_rows]
-            core = _core.Stepper()
-            slots = [("m", mean), ("v", square)]
-            core.prepare(
-                [
-                    _core.HostParameter(
-                        path=path,
-                        position=0,
-                        array=moved,
-                        slots=slots,
-                        numbers=[],
-                        catches_up=False,
-                        stochastic=False,
-                        program=0,
-                        scalar_set=0,
-                    )
-                ]
-            )
-            scalars = [own["step"] + 1.0, *choice.read(1.0 if scale is None else 1.0 / float(scale))]
-            touched = [(0, rows.numpy(), [])]
-            values = values.reshape(len(rows), *table[1:])
-            core.step(True, (moved,), (values,), programs=[(choice.program(), [scalars])], seed=0, touched=touched)
-            for array, copy in zip(arrays, in_rows, strict=True):
-                if copy is not array:
-                    array.copy_(copy)
-        own["step"] += 1 if is_begun else 0
+        own.setdefault("step", 0)
+        state.check_readable(path, p, own)
+        state.begin(choice, path, p, own, "host")
+        tensors = [p.detach(), own["exp_avg"], own["exp_avg_sq"]]
+        if not all(tensor.device.type == "cpu" for tensor in (*tensors, values)):
+            raise RuntimeError(f"{path}: SparseAdam updates tensors in host memory")
+        rows = torch.zeros_like(indices[0])
+        for extent, index in zip(p.shape, indices, strict=False):
+            rows = rows * extent + index
+        row = p.shape[len(indices) :]
+        tables = [tensor.contiguous().view(-1, *row) if values.numel() else tensor for tensor in tensors]
+        return _Table(path, own, choice, tensors, tables, rows.numpy(), values.reshape(len(rows), *row))
+
+
+def _update(tables: list[_Table], inverse_scale: float) -> None:
+    """Updates the rows of all parameters, or raises and updates none."""
+    refuse_shared([named for table in tables for named in table.memory()])
+    core = _core.Stepper()
+    core.prepare([table.host_parameter(number) for number, table in enumerate(tables)])
+    core.step(
+        True,
+        tuple([table.tables[0] for table in tables]),
+        tuple([table.values for table in tables]),
+        programs=[(t.choice.program(), [[t.own["step"] + 1.0, *t.choice.read(inverse_scale)]]) for t in tables],
+        seed=0,
+        touched=[(number, table.rows, []) for number, table in enumerate(tables)],
+    )
+    for table in tables:
+        for tensor, copy in zip(table.tensors, table.tables, strict=True):
+            if copy.data_ptr() != tensor.data_ptr():
+                tensor.copy_(copy.view(tensor.shape))

@@ -5,13 +5,16 @@ tensor of the same memory. Codes of eight bits are a dict of ``codes`` and ``sca
 parameter's shape.
 """
 
+import contextlib
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from oxigrad._core import ShapeError
+from oxigrad import _core
+from oxigrad._core import ArrayMemoryError, ShapeError
+from oxigrad.ops.backends import adapter_of
 from oxigrad.stepping.initial_slots import new_slots
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.torch.choice import Choice
@@ -51,6 +54,30 @@ def as_parameter(found: Any, p: Any) -> Any:
     return distributed.DTensor.from_local(
         found, p.device_mesh, p.placements, run_check=False, shape=p.shape, stride=p.stride()
     )
+
+
+@contextlib.contextmanager
+def kept_on_error(state: dict[Any, dict[str, Any]]) -> Iterator[None]:
+    """A block whose errors, which come before anything is written to memory, leave the state as it was."""
+    before = [(p, own, dict(own)) for p, own in state.items()]
+    try:
+        yield
+    except Exception:
+        state.clear()
+        for p, own, values in before:
+            own.clear()
+            own.update(values)
+            state[p] = own
+        raise
+
+
+def check_readable(path: str, p: Any, own: Mapping[str, Any]) -> None:
+    """Raises `ArrayMemoryError` for a parameter, its gradient or its state ``own`` whose storage was freed or shrunk."""
+    named = {"parameter": p, "gradient": p.grad, **{f"state {key!r}": value for key, value in own.items()}}
+    for what, value in named.items():
+        for tensor in value.values() if isinstance(value, dict) else (value,):
+            if isinstance(tensor, torch.Tensor) and (why := adapter_of(tensor).unreadable(real(tensor.detach()))):
+                raise ArrayMemoryError(f"{path}: the {what} is {why}")
 
 
 def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], executor: str) -> bool:
@@ -125,8 +152,29 @@ def slots_of(choice: Choice, own: Mapping[str, Any]) -> Iterator[tuple[Any, Any]
 
 
 def memory(value: Any) -> Any:
-    """A slot as the core takes it."""
-    return (value["codes"], value["scales"]) if isinstance(value, dict) else local(value)
+    """A slot as the core takes it, which follows the memory of a tensor."""
+    if isinstance(value, dict):
+        return value["codes"], value["scales"]
+    return local(value) if value.requires_grad or not is_plain(value) else value
+
+
+class Watched:
+    """Tensors of a state that a step reads by other tensors of the same memory."""
+
+    def __init__(self, tensors: Sequence[Any]) -> None:
+        self._tensors = [*tensors]
+        self._places = _core.Places.of(self._tensors)
+        self._addresses = None if self._places is not None else self._current()
+
+    def have_moved(self) -> bool:
+        """Whether the memory of one is elsewhere than it was, as after ``tensor.data = ...`` or ``tensor.set_``."""
+        if self._places is not None:
+            return self._places.moved(self._tensors) != b""
+        before, self._addresses = self._addresses, self._current()
+        return self._addresses != before
+
+    def _current(self) -> list[tuple[int, Any]]:
+        return [(found.data_ptr(), found.shape) for found in map(local, self._tensors)]
 
 
 def on_device(value: Any) -> Any:

@@ -137,7 +137,7 @@ class Decisions:
         elif push.number == member.last:  # a duplicate, as of a worker that missed the answer
             if member.decision is not None:
                 actions.append(member.decision)
-                self._free(push.worker)
+            self._free(push.worker)  # its token may have been lost, while the gradient waits for a step
         elif push.number > member.last:
             member.last, member.decision = push.number, None
             self._free(push.worker)

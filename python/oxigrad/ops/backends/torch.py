@@ -103,11 +103,16 @@ class TorchAdapter(Adapter):
         return ""
 
     def unreadable(self, array: Any) -> str:
-        """The reason: an unsupported layout, or freed memory."""
+        """The reason: an unsupported layout, or a storage that was freed or shrunk."""
         if str(array.layout) != "torch.strided":
             return f"a tensor of layout {array.layout}: expected torch.strided"
-        if _is_freed(array):
-            return "a tensor whose storage is freed: expected one that has memory"
+        if (length := _shrunk_to(array)) is not None:
+            what = (
+                "was shrunk: expected one that has all of its elements"
+                if length
+                else "is freed: expected one that has memory"
+            )
+            return f"a tensor whose storage {what}"
         return ""
 
     def is_traced(self, array: Any) -> bool:
@@ -123,11 +128,13 @@ class TorchAdapter(Adapter):
     def is_apart(self, p: Any, g: Any) -> bool:
         """Whether layout, device or placements differ: PyTorch raises no error for some of them.
 
-        It takes sparse tensors, redistributes ``DTensor``s, and reads freed memory.
+        It takes sparse tensors, redistributes ``DTensor``s, and reads memory that was freed.
         """
         if not isinstance(g, type(p)):
             return True
-        return p.layout != g.layout or p.device != g.device or hasattr(p, "placements") or _is_freed(g)
+        if p.layout != g.layout or p.device != g.device or hasattr(p, "placements"):
+            return True
+        return _shrunk_to(p) is not None or _shrunk_to(g) is not None
 
     def place(self, array: Any) -> str | None:
         """The device, marked for a ``FakeTensor``; the placements of a ``DTensor``."""
@@ -166,8 +173,8 @@ class TorchAdapter(Adapter):
     def to_host(self, array: Any) -> np.ndarray:
         """The tensor's memory as a NumPy array, or a copy."""
         array = self.resolved(array)
-        if _is_freed(array):
-            raise BufferError("the storage of the tensor is freed: it has no memory that can be read")
+        if _shrunk_to(array) is not None:
+            raise BufferError("the storage of the tensor was freed or shrunk: its elements cannot be read")
         return super().to_host(array)
 
     def op_sign(self, x: Any) -> Any:
@@ -189,13 +196,19 @@ def container(cls: type) -> Any:
     return [("_parameters", "requires_grad"), ("_buffers", False), ("_modules", True)], "grad"
 
 
-def _is_freed(tensor: Any) -> bool:
-    """Whether a tensor in host memory has elements but no memory."""
+def _shrunk_to(tensor: Any) -> int | None:
+    """The bytes of a tensor's storage where they are fewer than its elements take; None where they are not."""
     try:
         storage = tensor.untyped_storage()
     except REFUSALS:  # a tensor inside a transform such as ``vmap`` has no storage by design
-        return False
-    return storage.device.type == "cpu" and tensor.numel() > 0 and storage.nbytes() == 0
+        return None
+    if storage.device.type not in ("cpu", "cuda") or hasattr(tensor, "fake_mode") or not tensor.numel():
+        return None
+    last = tensor.storage_offset() + sum(
+        (n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+    length = storage.nbytes()
+    return length if length < (last + 1) * tensor.itemsize else None
 
 
 ADAPTER = TorchAdapter

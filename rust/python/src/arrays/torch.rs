@@ -1,8 +1,11 @@
 //! PyTorch: properties of tensors that `DLPack` does not report.
 //!
-//! A tensor whose negative bit is set has the negatives of the numbers in its memory. And PyTorch counts the changes of
+//! A tensor whose negative bit is set has the negatives of the numbers in its memory. The storage of a tensor may be
+//! shrunk below it. And PyTorch counts the changes of
 //! a tensor's memory, to refuse graphs whose arrays were changed; it is notified of changes by the core.
 
+use oxigrad_core::array::buffer::Dtype;
+use oxigrad_core::array::view::ArrayView;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -13,6 +16,7 @@ pub struct Torch {
     tensor: Py<PyType>,
     is_neg: Py<PyAny>,
     increment_version: Py<PyAny>,
+    untyped_storage: Py<PyAny>,
 }
 
 static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
@@ -39,14 +43,28 @@ impl Torch {
     fn new(tensor: Bound<'_, PyType>) -> PyResult<Self> {
         let py = tensor.py();
         let is_neg = tensor.getattr(intern!(py, "is_neg"))?.unbind();
+        let untyped_storage = tensor.getattr(intern!(py, "untyped_storage"))?.unbind();
         let graph = py.import("torch.autograd.graph")?;
         let increment_version = graph.getattr(intern!(py, "increment_version"))?.unbind();
-        Ok(Self { tensor: tensor.unbind(), is_neg, increment_version })
+        Ok(Self { tensor: tensor.unbind(), is_neg, increment_version, untyped_storage })
     }
 
     /// Whether the negative bit of a tensor is set.
     pub fn is_negated(&self, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.is_neg.bind(tensor.py()).call1((tensor,))?.is_truthy()
+    }
+
+    /// Whether the storage of a tensor is too small for the elements of its view: it was shrunk after the tensor was made.
+    pub fn is_shrunk(&self, tensor: &Bound<'_, PyAny>, view: &ArrayView) -> PyResult<bool> {
+        let py = tensor.py();
+        if view.extents.contains(&0) {
+            return Ok(false);
+        }
+        let storage = self.untyped_storage.bind(py).call1((tensor,))?;
+        let start: usize = storage.call_method0(intern!(py, "data_ptr"))?.extract()?;
+        let length: usize = storage.call_method0(intern!(py, "nbytes"))?.extract()?;
+        let span = view.span(view.dtype.map_or(1, Dtype::size));
+        Ok(span.start < start || span.end > start.saturating_add(length))
     }
 
     /// Counts a change of each of these tensors, if there are any.

@@ -6,28 +6,37 @@ use pyo3::prelude::*;
 
 use super::parameter::{Held, Parameter};
 use super::prepared::{Given, Prepared, Programs, Seen, is_gradient};
-use super::requirements::{moved, unexported};
+use super::requirements::{moved, unexported, whole};
+use crate::arrays::host_array::HostArray;
 use crate::arrays::overlap::shared_among;
 use crate::arrays::place::Look;
 use crate::error::to_python;
 
 impl Prepared {
-    /// Refuses PyTorch tensors whose negative bit is set. Returns whether any tensor was checked, which runs Python, or
-    /// lets other threads run.
-    pub(super) fn refuse_negated<'py>(
+    /// Refuses PyTorch tensors whose negative bit is set, or whose storage was shrunk; the storage of gradients that are
+    /// `new` objects is trusted, since looking at it takes as long as a small update. Returns whether any tensor was checked,
+    /// which runs Python, or lets other threads run.
+    pub(super) fn refuse_unreadable<'py>(
         &self,
         numbers: impl Iterator<Item = usize>,
         given: Given<'_, 'py>,
         look: &mut Look<'py>,
+        new: bool,
     ) -> PyResult<bool> {
         let mut is_asked = false;
         for number in numbers {
             let array = given.array(number)?;
             let Some(torch) = look.exporters.of(&array)?.torch else { continue };
             is_asked = true;
+            let (path, what) =
+                (&self.parameters[number / 2].path, if is_gradient(number) { "gradient" } else { "parameter" });
             if torch.is_negated(&array)? {
-                let what = if is_gradient(number) { "gradient" } else { "parameter" };
-                return Err(to_python(&unexported(&self.parameters[number / 2].path, what)));
+                return Err(to_python(&unexported(path, what)));
+            }
+            if !(new && is_gradient(number))
+                && let Some(memory) = HostArray::of_seen(&array)?
+            {
+                whole(path, what, &array, &memory)?;
             }
         }
         Ok(is_asked)

@@ -5,10 +5,21 @@ use oxigrad_core::error::{Error, Result};
 use pyo3::prelude::*;
 
 use crate::arrays::host_array::HostArray;
+use crate::arrays::torch::Torch;
 use crate::error::to_python;
 
 pub(super) fn unexported(path: &str, what: &str) -> Error {
     Error::Memory(format!("{path}: the {what} does not share its memory: expected an array in host memory"))
+}
+
+/// Refuses a tensor whose storage was shrunk, so that its elements lie outside.
+pub(super) fn whole(path: &str, what: &str, object: &Bound<'_, PyAny>, memory: &HostArray) -> PyResult<()> {
+    match Torch::of_class(&object.get_type())? {
+        Some(torch) if torch.is_shrunk(object, &memory.view)? => Err(to_python(&Error::Memory(format!(
+            "{path}: the {what} is a tensor whose storage was shrunk: expected one that has all of its elements"
+        )))),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn at(path: &str, what: &str, error: Error) -> Error {

@@ -5,7 +5,7 @@ use oxigrad_core::error::Error;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyTupleMethods};
 
-use super::requirements::{at, tuple, unexported, writable};
+use super::requirements::{at, tuple, unexported, whole, writable};
 use crate::arrays::changes::Changed;
 use crate::arrays::host_array::{FloatArray, HostArray};
 use crate::arrays::place::Look;
@@ -23,6 +23,12 @@ impl Slot {
         let what = format!("slot {name}");
         let numbers = FloatArray::of(stated)?.ok_or_else(|| to_python(&unexported(path, &what)))?;
         let numbers = numbers.map_err(|error| at(path, &what, error)).python()?;
+        match stated.cast::<PyTuple>() {
+            Ok(arrays) => {
+                arrays.iter().zip(&numbers.parts).try_for_each(|(array, part)| whole(path, &what, &array, part))?;
+            }
+            Err(_) => whole(path, &what, stated, &numbers.parts[0])?,
+        }
         writable(path, &what, &numbers.buffer).python()?;
         Ok(Self { name, stated: stated.clone().unbind(), numbers })
     }

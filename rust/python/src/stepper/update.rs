@@ -44,7 +44,7 @@ impl Prepared {
     /// The numbers of the arrays that are not in their places of the last step, if there was one, and the owners of the
     /// memory of the others.
     ///
-    /// The negative bit of new and moved tensors is checked, which lets other threads run. All places are checked after
+    /// The negative bit and the storage of new and moved tensors are checked, which lets other threads run. All places are checked after
     /// that; an array that differs then was moved in between.
     fn locate<'py>(
         &self,
@@ -54,15 +54,15 @@ impl Prepared {
     ) -> PyResult<(Vec<usize>, Vec<Export>)> {
         let Some(seen) = seen else {
             let all: Vec<usize> = (0..2 * self.parameters.len()).collect();
-            self.refuse_negated(all.iter().copied(), given, look)?;
+            self.refuse_unreadable(all.iter().copied(), given, look, false)?;
             return Ok((all, Vec::new()));
         };
         let fresh = Self::fresh(seen, given, look);
-        self.refuse_negated(fresh.iter().copied(), given, look)?;
+        self.refuse_unreadable(fresh.iter().copied(), given, look, true)?;
         let mut holds = Vec::new();
         let unseen = Self::unseen(seen, &fresh, given, look, &mut holds)?;
         let elsewhere = unseen.iter().copied().filter(|number| fresh.binary_search(number).is_err());
-        if !self.refuse_negated(elsewhere, given, look)? {
+        if !self.refuse_unreadable(elsewhere, given, look, false)? {
             return Ok((unseen, holds));
         }
         holds.clear();
