@@ -18,7 +18,7 @@ def check_step_count(value: Any, what: str) -> None:
         if adapter_of(value).is_traced(value):
             return
         number = to_host(value).item() if size_of(value.shape) == 1 else None
-    if isinstance(number, (int, float)) and not isinstance(number, bool):
-        if 0 <= number <= MOST_STEPS and int(number) == number:
-            return
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    if is_number and 0 <= number <= MOST_STEPS and int(number) == number:
+        return
     raise StateError(f"{what} {value!r}: expected a number of steps, which is whole and not negative")
