@@ -8,6 +8,7 @@ from typing import Any
 from oxigrad import _core
 from oxigrad._core import DtypeError, plain
 from oxigrad.ops.backends import array_of, has_variable, is_array, standard_namespace
+from oxigrad.ops.shapes import RAW_ERRORS, explain
 
 # Functions that may return their argument itself, as NumPy's do; all others return a copy.
 _MAY_RETURN_ARGUMENT = {"asarray", "diff", "matrix_power", "nan_to_num"}
@@ -55,10 +56,11 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
         if has_variable(args) or has_variable(named.values()):
             try:
                 result = on_variables(*args, **named)
-            except TypeError as error:
-                if on_variables is not function or not _is_of_call(error):
-                    raise
-                return _numpy_calls[0](function, args, named, error)
+            except RAW_ERRORS as error:
+                if isinstance(error, TypeError) and on_variables is function and _is_of_call(error):
+                    return _numpy_calls[0](function, args, named, error)
+                explain(name, function, args, named, error)
+                raise
             if name not in _MAY_RETURN_ARGUMENT and any(result is arg for arg in args) and is_array(plain(result)):
                 return _core.record("astype", [result], {"dtype": result.dtype, "copy": True})
             return result
@@ -107,10 +109,12 @@ def accepts_array_likes(function: Callable[..., Any]) -> Callable[..., Any]:
         except AttributeError:
             _require_arrays(function, args, where)
             raise
-        except TypeError as error:
-            if not _is_of_call(error):
-                raise
-            return _numpy_calls[0](function, args, named, error)
+        except RAW_ERRORS as error:
+            if isinstance(error, TypeError) and _is_of_call(error):
+                return _numpy_calls[0](function, args, named, error)
+            if has_variable(args):
+                explain(function.__name__, function, args, named, error)
+            raise
 
     return called
 

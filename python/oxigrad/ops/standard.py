@@ -33,6 +33,7 @@ from oxigrad.ops.primitives import (
     sum,
     take_along_axis,
 )
+from oxigrad.ops.shapes import position
 
 __all__ = [
     "asarray",
@@ -59,17 +60,6 @@ __all__ = [
     "unstack",
     "var",
 ]
-
-
-def position(axis: int, ndim: int) -> int:
-    """The axis counted from the front."""
-    try:
-        axis = operator.index(axis)
-    except TypeError:
-        raise TypeError(f"axis is {axis!r}: expected a whole number") from None
-    if not -ndim <= axis < ndim:
-        raise ShapeError(f"axis is {axis}: expected an axis of an array of {ndim} dimensions")
-    return axis % ndim
 
 
 # --- elementwise -------------------------------------------------------------------------------------------------------
