@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -49,6 +50,8 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
     names = list(inspect.signature(function).parameters)
     stop: Any = None if where is None else where.stop
     by_position = stop if stop is not None and kinds[stop : stop + 1] == [_POSITIONAL] else len(names) + 64
+    is_variadic = inspect.Parameter.VAR_POSITIONAL in kinds
+    positional: float = math.inf if is_variadic else sum(kind <= _POSITIONAL for kind in kinds)
     is_elementwise = all(kind is inspect.Parameter.POSITIONAL_ONLY for kind in kinds)
 
     @functools.wraps(function)
@@ -75,10 +78,12 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
                 return result
         try:
             return own(*args, **named)
-        except TypeError:
+        except TypeError as error:
             further = dict(zip(names[by_position:], args[by_position:], strict=False))
             if not further or further.keys() & named.keys() or len(args) > len(names):
-                raise
+                if len(args) <= positional:
+                    raise
+                return _numpy_calls[0](function, args, named, error)
             # Functions of array_api_compat take them by keyword only.
             return own(*args[:by_position], **further, **named)
         except AttributeError:

@@ -378,7 +378,7 @@ def full_like(x: Array, /, fill_value: Array, *, dtype: Dtype = None, device: De
 
 @composite
 def linspace(
-    start: Array, stop: Array, /, num: int, *, dtype: Dtype = None, device: Device = None, endpoint: bool = True
+    start: Array, stop: Array, /, num: int = 50, *, dtype: Dtype = None, device: Device = None, endpoint: bool = True
 ) -> Array:
     """``num`` evenly spaced numbers from ``start`` to ``stop``; for arrays along a new first axis, as in NumPy."""
     num = operator.index(num)
