@@ -187,6 +187,15 @@ def test_one_step_of_the_natural_gradient_solves_least_squares() -> None:
     np.testing.assert_allclose(model["w"], w, atol=1e-5)
 
 
+def test_python_floats_are_no_parameters() -> None:
+    for every in (1, 2):
+        opt, model = kfac(factor_update_steps=every), {"w": np.zeros((5, 1)), "scale": 2.0}
+        with pytest.warns(UserWarning, match="^scale: the loss depends on Python floats") as told:
+            opt.minimize(lambda m: xp.mean((X @ m["w"] * m["scale"] - 1.0) ** 2 + m["scale"] ** 2), model)
+        assert told[0].filename == __file__
+        assert len(told) == 1
+
+
 # --- layers ------------------------------------------------------------------------------------------------------------
 
 

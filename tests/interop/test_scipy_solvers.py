@@ -166,6 +166,58 @@ def test_curve_fit() -> None:
         ox.scipy.curve_fit(model, T, data[1:], {"a": 1.0, "k": 1.0, "c": 0.0})
 
 
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_curve_fit_without_a_start_begins_at_ones(count: int) -> None:
+    """As SciPy's, for as many parameters as the function has after the data; a start may be a list, and stays by position."""
+    seen: list[Any] = []
+
+    def line(t: Any, *p: Any) -> Any:
+        seen.append([float(np.ravel(ox.stop_gradient(each))[0]) for each in p])
+        return sum(each * xp.exp(-at * t) for at, each in enumerate(p))
+
+    fs = {
+        1: lambda t, a: line(t, a),
+        2: lambda t, a, b: line(t, a, b),
+        4: lambda t, a, b, c, d: line(t, a, b, c, d),
+    }
+    weights = np.arange(1.0, 1.0 + count)
+    data = line(T, *weights) + 0.01 * np.sin(9.0 * T)
+    seen.clear()
+    found, covariance = ox.scipy.curve_fit(fs[count], T, data)
+    assert seen[0] == [1.0] * count
+    expected, theirs = optimize.curve_fit(fs[count], T, data)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(covariance, theirs, rtol=1e-3)
+    begun = ox.scipy.curve_fit(fs[count], T, data, [0.5] * count if count > 1 else np.array([0.5]))[0]
+    np.testing.assert_allclose(np.ravel(begun), expected, rtol=1e-5)
+
+
+def test_curve_fit_of_a_function_that_does_not_tell_its_parameters() -> None:
+    for f in (lambda t: t, lambda t, *p: p[0] * t, lambda *p: p[0]):
+        with pytest.raises(TypeError, match="curve_fit: p0 is None: expected a point to begin at"):
+            ox.scipy.curve_fit(f, T, T)
+    with pytest.raises(ox.ShapeError, match="curve_fit: ydata has shape .* expected one number at least"):
+        ox.scipy.curve_fit(lambda t, a: a * t, T[:0], T[:0])
+
+
+EMPTY = np.zeros(0), {"a": np.zeros((3, 0)), "b": []}, [np.zeros((0, 2)), np.zeros(0, np.float32)]
+
+
+@pytest.mark.parametrize("at", range(len(EMPTY)))
+def test_a_point_without_numbers_is_refused(at: int) -> None:
+    for solve in (
+        *(lambda x0, m=method: ox.scipy.minimize(lambda x: pytest.fail("called"), x0, method=m) for method in METHODS),
+        lambda x0: ox.scipy.root(lambda x: pytest.fail("called"), x0),
+        lambda x0: ox.scipy.least_squares(lambda x: pytest.fail("called"), x0),
+        lambda x0: ox.scipy.curve_fit(lambda t, p: pytest.fail("called"), T, T, x0),
+    ):
+        with pytest.raises(ox.StructureError, match="the point has arrays of size zero alone: expected one number"):
+            solve(EMPTY[at])
+    found = ox.scipy.minimize(lambda m: xp.sum((m["a"] - 2.0) ** 2), {"a": np.zeros(2), "none": np.zeros((0, 3))})
+    np.testing.assert_allclose(found.x["a"], 2.0, rtol=1e-6)
+    assert found.x["none"].shape == (0, 3)
+
+
 def test_errors() -> None:
     with pytest.raises(ox.ShapeError, match="expected a scalar"):
         ox.scipy.minimize(lambda x: x, np.zeros(2))

@@ -388,7 +388,7 @@ def test_lists_among_variables_are_arrays() -> None:
 
 def test_mismatched_shapes_are_named() -> None:
     for call, message in {
-        lambda x: np.dot(x, np.ones(4)): r"axes \[0\] of shape \(3,\) and \[0\] of \(4,\)",
+        lambda x: np.dot(x, np.ones(4)): r"dot: found shapes \(3,\) and \(4,\), expected sizes 3 and 4",
         lambda x: np.vecdot(x, np.ones(1)): "found sizes 3 and 1 along axis -1",
         lambda x: xp.concat([x[0], x[1]]): "concat: axis is 0: expected an axis of an array of 0 dimensions",
         lambda x: xp.concat([x, x[None, :]]): r"concat: found shapes \(3,\), \(1, 3\)",

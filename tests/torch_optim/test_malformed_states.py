@@ -128,3 +128,107 @@ def test_states_that_pytorch_takes_are_taken(library: Any) -> None:
     state = theirs.state_dict()
     state["state"][0]["step"] = 2
     own.Adam([p]).load_state_dict(state)
+
+
+def trained_lbfgs(torch: Any, own: Any, **given: Any) -> tuple[Any, Any]:
+    """A parameter, and L-BFGS after a step of some iterations."""
+    p = torch.nn.Parameter(torch.arange(1.0, 7.0).reshape(2, 3))
+    q = torch.nn.Parameter(torch.ones(2, dtype=torch.complex64))
+    opt = own.LBFGS([p, q], max_iter=6, **given)
+
+    def closure() -> Any:
+        opt.zero_grad()
+        loss = ((p - 1.0) ** 4).sum() + (q * q.conj()).real.sum() ** 2
+        loss.backward()
+        return loss
+
+    opt.step(closure)
+    return p, opt
+
+
+def lbfgs_faults(torch: Any, own: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """As `faults`, for the state of L-BFGS."""
+    for key, value in own.items():
+        yield key, ..., f"no '{key}'" if key != "al" else ""
+        yield key, "text", key
+        if key in ("func_evals", "n_iter"):
+            yield from ((key, wrong, key) for wrong in (math.nan, -1, math.inf, 1.5, None, [1], torch.ones(2)))
+        elif key in ("d", "prev_flat_grad"):
+            wrong_vectors = (3.0, None, np.ones(10), torch.ones(2, 5), torch.ones(9), torch.ones(10).long(), [value])
+            yield from ((key, wrong, key) for wrong in wrong_vectors)
+        elif key in ("t", "H_diag", "prev_loss"):
+            yield from ((key, wrong, key) for wrong in (None, [1.0], torch.ones(2), {}))
+        elif key in ("old_dirs", "old_stps"):
+            wrong_lists = (None, {}, [None], [1.0], [torch.ones(9)] * len(value), torch.ones(2))
+            yield from ((key, wrong, key) for wrong in wrong_lists)
+            yield from ((key, wrong, "lengths") for wrong in (value[:-1], value * 9))
+        else:
+            yield from ((key, wrong, key) for wrong in (3.0, {}, [torch.ones(2)], ["text"], torch.ones(2)))
+            yield key, value[:1], "lengths" if key == "ro" else "history_size"
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_every_fault_of_the_state_of_lbfgs(search: str | None, library: Any) -> None:
+    torch, own = library("torch"), importlib.import_module("oxigrad.torch")
+    p, opt = trained_lbfgs(torch, own, line_search_fn=search, history_size=5)
+    good, before, seen = opt.state_dict(), plain(opt, p), set()
+    for key, wrong, text in lbfgs_faults(torch, good["state"][0]):
+        state = copy.deepcopy(good)
+        if wrong is ...:
+            del state["state"][0][key]
+        else:
+            state["state"][0][key] = wrong
+        if not text:
+            opt.load_state_dict(state)  # PyTorch makes it again.
+            opt.load_state_dict(good)
+            continue
+        with pytest.raises(ox.StateError, match="state") as raised:
+            opt.load_state_dict(state)
+        assert text in str(raised.value), (key, wrong)
+        assert plain(opt, p) == before
+        seen.add(key)
+    assert seen == {
+        "func_evals",
+        "n_iter",
+        "d",
+        "t",
+        "old_dirs",
+        "old_stps",
+        "ro",
+        "H_diag",
+        "prev_flat_grad",
+        "prev_loss",
+        "al",
+    }
+    of_adam = trained(torch, own.AdamW)[1].state_dict()
+    group = good["param_groups"][0]
+    for wrong in (
+        None, {}, {**good, "state": []}, {**good, "state": {0: None}}, {**good, "param_groups": [{}]}, {**of_adam, "param_groups": good["param_groups"]},
+        {**good, "state": {1: good["state"][0]}}, {**good, "param_groups": [{**group, "history_size": 1}]},
+    ):  # fmt: skip
+        with pytest.raises(ox.StateError, match="state"):
+            opt.load_state_dict(wrong)
+        assert plain(opt, p) == before
+    opt.load_state_dict(good)
+    assert plain(opt, p) == before
+
+
+def test_states_of_pytorch_s_lbfgs_are_taken(library: Any) -> None:
+    """After a step, before the first, and after one that found the optimum at once."""
+    torch, own = library("torch"), importlib.import_module("oxigrad.torch")
+    for given in ({}, {"tolerance_grad": 1e9}, {"max_iter": 0}, {"max_iter": 1}):
+        theirs_p, ours_p = (torch.nn.Parameter(torch.tensor([1.0, 3.0])) for _ in range(2))
+        theirs, ours = torch.optim.LBFGS([theirs_p], **given), own.LBFGS([ours_p], **given)
+        for _ in range(3):
+            ours.load_state_dict(theirs.state_dict())
+            ours_p.data.copy_(theirs_p.data)
+            for opt, p in ((theirs, theirs_p), (ours, ours_p)):
+
+                def closure(opt: Any = opt, p: Any = p) -> Any:
+                    opt.zero_grad()
+                    loss = ((p - 1.0) ** 4).sum()
+                    loss.backward()
+                    return loss
+
+                opt.step(closure)
+            assert torch.equal(theirs_p, ours_p)

@@ -208,7 +208,9 @@ class KFAC(CollectiveWrapper):
         if scale != 1.0:
             squares = (g / g.dtype.type(scale) / g.dtype.type(scale) for g in found.outputs)
             found = Statistics(found.layers, found.inputs, tuple(squares))
-        return (call.value / scale if scale != 1.0 else call.value), call.arguments(gradients), found
+        grads = call.arguments(gradients)
+        self.optimizer._tell_of_floats(model, grads)
+        return (call.value / scale if scale != 1.0 else call.value), grads, found
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 

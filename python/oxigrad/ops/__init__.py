@@ -26,6 +26,7 @@ Array libraries:
 
 * `backends`: one adapter per library (a folder).
 * `passthrough`: functions without a derivative, dispatched to the library of their arguments.
+* `shapes`: checks of axes and shapes, and the errors that name them.
 * `aliasing`: detection of arrays that share memory, and copies of them.
 * `matrix_equations`: Sylvester equations and banded systems on NumPy arrays.
 """

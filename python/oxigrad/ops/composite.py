@@ -2,12 +2,14 @@
 
 import functools
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
 from oxigrad import _core
 from oxigrad._core import DtypeError, plain
 from oxigrad.ops.backends import array_of, has_variable, is_array, standard_namespace
+from oxigrad.ops.shapes import RAW_ERRORS, explain
 
 # Functions that may return their argument itself, as NumPy's do; all others return a copy.
 _MAY_RETURN_ARGUMENT = {"asarray", "diff", "matrix_power", "nan_to_num"}
@@ -48,6 +50,8 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
     names = list(inspect.signature(function).parameters)
     stop: Any = None if where is None else where.stop
     by_position = stop if stop is not None and kinds[stop : stop + 1] == [_POSITIONAL] else len(names) + 64
+    is_variadic = inspect.Parameter.VAR_POSITIONAL in kinds
+    positional: float = math.inf if is_variadic else sum(kind <= _POSITIONAL for kind in kinds)
     is_elementwise = all(kind is inspect.Parameter.POSITIONAL_ONLY for kind in kinds)
 
     @functools.wraps(function)
@@ -55,10 +59,11 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
         if has_variable(args) or has_variable(named.values()):
             try:
                 result = on_variables(*args, **named)
-            except TypeError as error:
-                if on_variables is not function or not _is_of_call(error):
-                    raise
-                return _numpy_calls[0](function, args, named, error)
+            except RAW_ERRORS as error:
+                if isinstance(error, TypeError) and on_variables is function and _is_of_call(error):
+                    return _numpy_calls[0](function, args, named, error)
+                explain(name, function, args, named, error)
+                raise
             if name not in _MAY_RETURN_ARGUMENT and any(result is arg for arg in args) and is_array(plain(result)):
                 return _core.record("astype", [result], {"dtype": result.dtype, "copy": True})
             return result
@@ -73,10 +78,12 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
                 return result
         try:
             return own(*args, **named)
-        except TypeError:
+        except TypeError as error:
             further = dict(zip(names[by_position:], args[by_position:], strict=False))
             if not further or further.keys() & named.keys() or len(args) > len(names):
-                raise
+                if len(args) <= positional:
+                    raise
+                return _numpy_calls[0](function, args, named, error)
             # Functions of array_api_compat take them by keyword only.
             return own(*args[:by_position], **further, **named)
         except AttributeError:
@@ -107,10 +114,12 @@ def accepts_array_likes(function: Callable[..., Any]) -> Callable[..., Any]:
         except AttributeError:
             _require_arrays(function, args, where)
             raise
-        except TypeError as error:
-            if not _is_of_call(error):
-                raise
-            return _numpy_calls[0](function, args, named, error)
+        except RAW_ERRORS as error:
+            if isinstance(error, TypeError) and _is_of_call(error):
+                return _numpy_calls[0](function, args, named, error)
+            if has_variable(args):
+                explain(function.__name__, function, args, named, error)
+            raise
 
     return called
 

@@ -6,6 +6,8 @@ or not between 0 and 1 if it is a probability, results are NaN, as SciPy's.
 """
 
 import dataclasses
+import functools
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +29,48 @@ def _positive(parameter: Any) -> Any:
 
 def _probability(q: Any) -> Any:
     return ops.where(ops.logical_or(q < 0.0, q > 1.0), math.nan, q)
+
+
+def _by_name(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a method of a distribution to take its shape parameters, `loc` and `scale` by their names too, as SciPy's."""
+    first, has_scale = list(inspect.signature(method).parameters)[1], "scale" in inspect.signature(method).parameters
+
+    @functools.wraps(method)
+    def called(self: Any, *args: Any, **named: Any) -> Any:
+        if named and not (len(args) == self.shapes + 1 and named.keys() <= {"loc", "scale"}):
+            shapes = _shape_names(self.name, self.log_density if has_scale else self.log_mass)
+            names = [first, *shapes, "loc", *["scale"] * has_scale]
+            args, named = _in_order(f"{self.name}.{method.__name__}", names, args, named)
+        return method(self, *args, **named)
+
+    return called
+
+
+# The names of shape parameters of which the functions of a distribution take any number.
+_NAMES = {"fisk": ["c"], "gompertz": ["c"], "lomax": ["c"], "pareto": ["b"], "weibull_max": ["c"], "weibull_min": ["c"]}
+
+
+@functools.lru_cache(maxsize=256)
+def _shape_names(name: str, function: Callable[..., Any]) -> list[str]:
+    """The names of the shape parameters of a distribution: those of a function of the number and them."""
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    return _NAMES.get(name, [p.name for p in parameters if p.kind is not p.VAR_POSITIONAL])
+
+
+def _in_order(name: str, names: list[str], args: Any, named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments without a default by position, and the others by name. Raises `TypeError` for one that is given twice, unknown or missing."""
+    given = dict(zip(names, args, strict=False))
+    for key in named:
+        if key in given or key not in names:
+            what = "found twice" if key in given else f"unknown: expected {', '.join(names)}"
+            raise TypeError(f"{name}: {key} is {what}")
+    given |= named
+    required = names[: names.index("loc")]
+    if missing := [key for key in required if key not in given]:
+        raise TypeError(f"{name}: {', '.join(missing)} is missing: expected {', '.join(names)}")
+    if len(args) > len(names):
+        raise TypeError(f"{name}: found {len(args)} arguments, expected {', '.join(names)}")
+    return tuple(given.pop(key) for key in required), given
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,34 +136,41 @@ class Continuous:
             is_zero = ops.logical_and(is_zero, ops.abs(z) > 1.0)
         return guarded.unless(is_zero, 0.0, lambda z: density(z, *shapes), z, self.inner)
 
+    @_by_name
     def logpdf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
         """Logarithm of the density."""
         value, scale = self._values(x, args, loc, scale, self.log_density, (-math.inf, -math.inf))
         return value - ops.log(scale)
 
+    @_by_name
     def pdf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
         """The density."""
         value, scale = self._values(x, args, loc, scale, self._density, (0.0, 0.0))
         return value / scale
 
+    @_by_name
     def cdf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
         """The cumulative distribution function: the probability of at most ``x``."""
         return self._values(x, args, loc, scale, self.lower, (0.0, 1.0))[0]
 
+    @_by_name
     def logcdf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
         """Logarithm of `cdf`."""
         lower = self.log_lower or (lambda z, *shapes: log_of(self.lower(z, *shapes), self.upper(z, *shapes)))
         return self._values(x, args, loc, scale, lower, (-math.inf, 0.0))[0]
 
+    @_by_name
     def sf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
         """The survival function: the probability of more than ``x``, accurate where it is small."""
         return self._values(x, args, loc, scale, self.upper, (1.0, 0.0))[0]
 
+    @_by_name
     def logsf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
         """Logarithm of `sf`."""
         upper = self.log_upper or (lambda z, *shapes: log_of(self.upper(z, *shapes), self.lower(z, *shapes)))
         return self._values(x, args, loc, scale, upper, (0.0, -math.inf))[0]
 
+    @_by_name
     def ppf(self, q: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
         """The percent point function, the inverse of `cdf`, for ``q`` between 0 and 1."""
         if self.quantile is None:
@@ -173,12 +224,14 @@ class Discrete:
         is_within = ops.logical_and(count >= self.low, count <= self.high(*shapes))
         return ops.logical_and(is_within, count == ops.floor(count))
 
+    @_by_name
     def logpmf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
         """Logarithm of the probability of ``k``."""
         count, shapes = self._count(k, args, loc)
         is_one = self._is_one(count, shapes)
         return ops.where(is_one, self.log_mass(ops.where(is_one, count, float(self.low)), *shapes), -math.inf)
 
+    @_by_name
     def pmf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
         """The probability of ``k``, with derivatives at the edges of the parameters' domains too."""
         count, shapes = self._count(k, args, loc)
@@ -192,18 +245,22 @@ class Discrete:
         value = which(ops.where(inside, count, float(self.low)), *shapes)
         return ops.where(inside, value, ops.where(count < self.low, ends[0], ends[1]))
 
+    @_by_name
     def cdf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
         """The probability of at most ``k``."""
         return self._distribution(self.lower, (0.0, 1.0), k, args, loc)
 
+    @_by_name
     def sf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
         """The probability of more than ``k``."""
         return self._distribution(self.upper, (1.0, 0.0), k, args, loc)
 
+    @_by_name
     def logcdf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
         """Logarithm of `cdf`."""
-        return ops.log(self.cdf(k, *args, loc=loc))
+        return ops.log(self._distribution(self.lower, (0.0, 1.0), k, args, loc))
 
+    @_by_name
     def logsf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
         """Logarithm of `sf`."""
-        return ops.log(self.sf(k, *args, loc=loc))
+        return ops.log(self._distribution(self.upper, (1.0, 0.0), k, args, loc))

@@ -18,7 +18,8 @@ from oxigrad.ops.backends import device_of, namespace
 from oxigrad.ops.composite import composite
 from oxigrad.ops.dtypes import isdtype, library_of_dtype
 from oxigrad.ops.primitives import along
-from oxigrad.ops.standard import position, roll
+from oxigrad.ops.shapes import position
+from oxigrad.ops.standard import roll
 
 _composite = functools.partial(composite, extension="fft")
 

@@ -15,6 +15,7 @@ from oxigrad.ops import primitives as ops
 from oxigrad.ops import standard
 from oxigrad.ops.backends import device_of, has_variable, is_array, namespace, strip
 from oxigrad.ops.indexed_update import At
+from oxigrad.ops.shapes import position
 
 # --- out= --------------------------------------------------------------------------------------------------------------
 
@@ -163,7 +164,7 @@ def _fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
 def _put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None) -> None:
     indices = np.asarray(plain(indices))
     shape = (_size(arr),) if axis is None else tuple(arr.shape)
-    axis = standard.position(0 if axis is None else axis, len(shape))
+    axis = position(0 if axis is None else axis, len(shape))
     if indices.ndim != len(shape):
         raise ShapeError(
             f"np.put_along_axis: found indices of {indices.ndim} dimensions, expected {len(shape)}, as the array has"

@@ -46,6 +46,7 @@ from oxigrad.ops.products import diagonal as _diagonal
 from oxigrad.ops.products import trace as _trace
 from oxigrad.ops.scipy_linalg import expm, solve_banded, solve_sylvester, sqrtm
 from oxigrad.ops.scipy_signatures import scipy_signature
+from oxigrad.ops.shapes import check_shapes, shaped
 from oxigrad.ops.standard import moveaxis
 
 _composite = functools.partial(composite, extension="linalg")
@@ -165,11 +166,13 @@ def _results(name: str, x: Array, count: int, **named: Any) -> list[Array]:
 # --- matrices ----------------------------------------------------------------------------------------------------------
 
 
+@shaped
 def inv(x: Array, /) -> Array:
     """The inverse of each matrix."""
     return record("inv", [x])
 
 
+@shaped
 def solve(x1: Array, x2: Array, /) -> Array:
     """The solution ``y`` of ``x1 @ y = x2``; ``x2`` is a vector where it has one dimension, else a stack of matrices.
 
@@ -180,16 +183,19 @@ def solve(x1: Array, x2: Array, /) -> Array:
     return record("solve", [x1, x2])
 
 
+@shaped
 def det(x: Array, /) -> Array:
     """The determinant. Its gradient is exact for singular matrices too; second derivatives require regular matrices."""
     return record("det", [x])
 
 
+@shaped
 def slogdet(x: Array, /) -> SlogdetResult:
     """Sign (or phase) and logarithm of the absolute value of the determinant, where `det` may overflow."""
     return SlogdetResult(*_results("slogdet", x, 2))
 
 
+@shaped
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     """The triangular factor of a Hermitian positive definite matrix: ``x = y @ y^H``, or ``y^H @ y`` where ``upper``."""
     lower = record("cholesky", [x])
@@ -255,6 +261,7 @@ def pinv(x: Array, /, *, rtol: Array | None = None) -> Array:
 @_composite
 def matrix_power(x: Array, n: int, /) -> Array:
     """The ``n``-th power of each matrix; a power of the inverse where ``n`` is negative."""
+    check_shapes("matrix_power", [tuple(x.shape)])
     if n < 0:
         return matrix_power(inv(x), -n)
     if n == 0:
@@ -278,6 +285,7 @@ def solve_triangular(
 
     ``trans`` 1 or "T" solves with the transpose, 2 or "C" with the conjugate transpose.
     """
+    check_shapes("solve_triangular", [tuple(x1.shape), tuple(x2.shape)])
     eye = ops.eye_like(x1)
     library = namespace(x1)
     ones = library.ones(tuple(x1.shape[-2:]), dtype=eye.dtype, device=device_of(x1))
@@ -334,6 +342,7 @@ def eigvalsh(x: Array, /) -> Array:
     return eigh(x).eigenvalues
 
 
+@shaped
 def eig(x: Array, /) -> EigResult:
     """Eigenvalues and eigenvectors, of norm 1, of a diagonalizable matrix."""
     return EigResult(*_results("eig", x, 2))

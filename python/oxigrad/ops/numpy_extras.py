@@ -27,7 +27,8 @@ from oxigrad.ops.primitives import (
     permute_dims,
     reshape,
 )
-from oxigrad.ops.standard import copysign, cumulative_prod, cumulative_sum, position
+from oxigrad.ops.shapes import position
+from oxigrad.ops.standard import copysign, cumulative_prod, cumulative_sum
 
 __all__ = [
     "angle",

@@ -14,6 +14,7 @@ from oxigrad.ops import primitives as ops
 from oxigrad.ops.array_like import array, values
 from oxigrad.ops.backends import dtype_of, is_complex, namespace
 from oxigrad.ops.in_place import of_library
+from oxigrad.ops.shapes import check_shapes, position, shaped
 
 # Functions that the standard does not have, which `oxigrad.xp.linalg` has too.
 __all__ = ["cond", "lstsq", "multi_dot", "tensorinv", "tensorsolve"]
@@ -21,6 +22,7 @@ __all__ = ["cond", "lstsq", "multi_dot", "tensorinv", "tensorsolve"]
 _NONE: Any = np._NoValue
 
 
+@shaped
 def cond(x: Any, p: Any = None) -> Any:
     """Condition number: of the singular values, or ``norm(x, p) * norm(inv(x), p)``."""
     x = array(x)
@@ -30,6 +32,7 @@ def cond(x: Any, p: Any = None) -> Any:
     return linalg.matrix_norm(x, ord=p) * linalg.matrix_norm(linalg.inv(x), ord=p)
 
 
+@shaped
 def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, Any]:
     """The solution of least squares, the sums of squared residuals, the rank (a plain value) and the singular values."""
     a, b = array(a), array(b)
@@ -46,6 +49,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, An
     return solution, sums if int(rank) == columns < rows else sums[:0], rank, singular
 
 
+@shaped
 def multi_dot(arrays: Sequence[Array], *, out: None = None) -> Any:
     """Product of several matrices, in the order that takes the fewest multiplications; the ends may be vectors."""
     matrices = [array(x) for x in arrays]
@@ -77,6 +81,7 @@ def multi_dot(arrays: Sequence[Array], *, out: None = None) -> Any:
     return result[..., 0] if is_column else result
 
 
+@shaped
 def tensorinv(a: Any, ind: int = 2) -> Any:
     """The inverse of ``a`` as a linear map between tensors, whose first ``ind`` dimensions are those of results."""
     a = array(a)
@@ -87,11 +92,12 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     return ops.reshape(linalg.inv(matrix), after + before)
 
 
+@shaped
 def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     """The tensor ``x`` of ``tensordot(a, x) = b``; ``axes`` of ``a`` are moved to its end first."""
     a, b = array(a), array(b)
     if axes:
-        last = [standard.position(axis, a.ndim) for axis in axes]
+        last = [position(axis, a.ndim) for axis in axes]
         a = ops.permute_dims(a, (*(axis for axis in range(a.ndim) if axis not in last), *last))
     shape = tuple(a.shape[b.ndim :])
     matrix = ops.reshape(a, (math.prod(a.shape[: b.ndim]), math.prod(shape)))
@@ -101,18 +107,20 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
 # --- functions of the standard with NumPy's keywords --------------------------------------------------------------------
 
 
-def _symmetric(a: Any, UPLO: str) -> Any:
+def _symmetric(name: str, a: Any, UPLO: str) -> Any:
     if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
         raise ValueError(f"UPLO is {UPLO!r}: expected 'L' or 'U'")
     a = array(a)
+    check_shapes(name, [tuple(a.shape)])
     strict = standard.tril(a, k=-1) if UPLO.upper() == "L" else standard.triu(a, k=1)
     diagonal = a - standard.tril(a, k=-1) - standard.triu(a, k=1)
     return strict + ops.conj(ops.matrix_transpose(strict)) + (ops.real(diagonal) if is_complex(a) else diagonal)
 
 
+@shaped
 def eigh(a: Any, UPLO: str = "L") -> Any:
     """Eigenvalues and eigenvectors of the symmetric matrix whose lower (or upper) triangle is given."""
-    whole = _symmetric(a, UPLO)
+    whole = _symmetric("eigh", a, UPLO)
     if UPLO.upper() == "L":
         return linalg.eigh(whole)
     found, vectors = linalg.eigh(whole)
@@ -126,24 +134,28 @@ def _phases(expected: np.ndarray, vectors: Array) -> Any:
     return of_library(np.where(sizes > 0.0, products, 1.0) / np.where(sizes > 0.0, sizes, 1.0), vectors)
 
 
+@shaped
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     """Eigenvalues of the symmetric matrix whose lower (or upper) triangle is given."""
-    return linalg.eigvalsh(_symmetric(a, UPLO))
+    return linalg.eigvalsh(_symmetric("eigvalsh", a, UPLO))
 
 
+@shaped
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NONE) -> Any:
     """Pseudoinverse."""
     if hermitian and a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"pinv: found shape {tuple(a.shape)}, expected square matrices, since hermitian=True")
     chosen = rcond if rtol is _NONE or rtol is None else rtol
-    return linalg.pinv(_symmetric(a, "L") if hermitian else array(a), rtol=chosen)
+    return linalg.pinv(_symmetric("pinv", a, "L") if hermitian else array(a), rtol=chosen)
 
 
+@shaped
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     """Number of singular values above a tolerance: a plain value."""
     return np.linalg.matrix_rank(values(A), tol, hermitian, rtol=rtol)
 
 
+@shaped
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """Singular value decomposition; the singular values alone without ``compute_uv``."""
     a = array(a)
@@ -151,4 +163,4 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
         raise ValueError("svd: hermitian=True chooses other signs of the vectors: expected False, or compute_uv=False")
     if compute_uv:
         return linalg.svd(a, full_matrices=full_matrices)
-    return linalg.svdvals(_symmetric(a, "L") if hermitian else a)
+    return linalg.svdvals(_symmetric("svd", a, "L") if hermitian else a)

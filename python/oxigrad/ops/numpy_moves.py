@@ -19,6 +19,7 @@ from oxigrad.ops.backends import dtype_of, has_variable, strip
 from oxigrad.ops.dtypes import result_type
 from oxigrad.ops.in_place import of_library
 from oxigrad.ops.indexed_update import At
+from oxigrad.ops.shapes import position
 
 # The parameters of each function whose elements it moves; the others are conditions, indices and shapes.
 ELEMENTS: dict[str, str] = {
@@ -125,7 +126,7 @@ class Concatenator:
 def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise") -> Any:
     """The elements at ``indices`` along ``axis``, or of the flattened array; ``mode`` is raise, wrap or clip, of those outside."""
     a = array(a)
-    a, axis = (ops.reshape(a, (-1,)), 0) if axis is None else (a, standard.position(axis, a.ndim))
+    a, axis = (ops.reshape(a, (-1,)), 0) if axis is None else (a, position(axis, a.ndim))
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"mode is {mode!r}: expected raise, wrap or clip")
     places, size = values(indices), a.shape[axis]
@@ -138,7 +139,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
 def apply_along_axis(func1d: Callable[..., Array], axis: int, arr: Array, *args: Any, **kwargs: Any) -> Any:
     """``func1d`` of each vector of ``arr`` along ``axis``; the dimensions of its results take the place of the axis."""
     arr = array(arr)
-    axis = standard.position(axis, arr.ndim)
+    axis = position(axis, arr.ndim)
     rows = standard.moveaxis(arr, axis, -1)
     others = tuple(rows.shape[:-1])
     results = [array(func1d(row, *args, **kwargs)) for row in ops.reshape(rows, (-1, rows.shape[-1]))]
@@ -154,7 +155,7 @@ def apply_over_axes(func: Callable[..., Array], a: Array, axes: Any) -> Any:
     """``func(a, axis)`` over each of the axes in turn, which keep size 1."""
     a = array(a)
     for axis in np.ravel(axes).tolist():
-        place = standard.position(axis, a.ndim)
+        place = position(axis, a.ndim)
         result = func(a, place)
         a = result if result.ndim == a.ndim else ops.expand_dims(result, place)
     return a

@@ -15,6 +15,7 @@ from oxigrad._typing import Array
 from oxigrad.ops import composite, in_place, numpy_forms, special, ufuncs
 from oxigrad.ops.array_like import array
 from oxigrad.ops.backends import has_batched, has_variable
+from oxigrad.ops.shapes import RAW_ERRORS, explain
 
 # Ufuncs of NumPy with another name in ``xp``.
 _UFUNCS = {
@@ -66,6 +67,14 @@ _PARTS = {"numpy": np, "numpy.linalg": np.linalg, "numpy.fft": np.fft}
 
 def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
     """A ufunc, or its method ``reduce``, ``accumulate`` or ``at``, called on variables."""
+    try:
+        return _array_ufunc(xp, ufunc, method, inputs, named)
+    except RAW_ERRORS as error:
+        explain(ufunc.__name__, ufunc, inputs, named, error)
+        raise
+
+
+def _array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
     called = f"np.{ufunc.__name__}" if method == "__call__" else f"np.{ufunc.__name__}.{method}"
     found = _UFUNCS.get(ufunc.__name__, str(ufunc.__name__))
     given = {key: value for key, value in named.items() if key == "axis" or not _is_default(None, value)}
@@ -165,6 +174,14 @@ def name_of_function(function: Any) -> str:
 
 def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
     """A NumPy function that is not a ufunc, called on variables."""
+    try:
+        return _array_function(xp, function, args, named)
+    except RAW_ERRORS as error:
+        explain(function.__name__, function, args, named, error)
+        raise
+
+
+def _array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
     route = _route(xp, function)
     called, ours = route.called, route.ours
     if route.writes is not None:
@@ -306,8 +323,10 @@ def undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any
         raise TypeError(f"vmap: {name} has no batching rule")
     try:
         result = function(*args, **given)
-    except ValueError as error:
-        if "read-only" not in str(error):
+    except RAW_ERRORS as error:
+        if lost:
+            explain(name.rpartition(".")[2], function, args, given, error)
+        if not isinstance(error, ValueError) or "read-only" not in str(error):
             raise
         raise DerivativeError(
             f"{name} would write to the array of a variable: pass a copy, ox.stop_gradient(x).copy()"

@@ -19,6 +19,7 @@ from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, name
 from oxigrad.ops.in_place import of_library
 from oxigrad.ops.numpy_extras import atleast_2d
 from oxigrad.ops.primitives import along
+from oxigrad.ops.shapes import position
 
 _NONE: Any = np._NoValue
 
@@ -190,7 +191,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Dtype = None)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral along ``axis`` by the trapezoidal rule, over the points ``x`` or those ``dx`` apart."""
     y = array(y)
-    axis = standard.position(axis, y.ndim)
+    axis = position(axis, y.ndim)
     if x is not None:
         x = array(x)
         dx = (

@@ -10,6 +10,7 @@ from oxigrad.ops import standard
 from oxigrad.ops.array_like import array, values
 from oxigrad.ops.backends import is_complex
 from oxigrad.ops.in_place import of_library
+from oxigrad.ops.shapes import position
 
 
 def _flat(x: Any) -> Any:
@@ -37,7 +38,7 @@ def unique(
     ar = array(ar)
     _, *others = np.unique(values(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     elements = _flat(ar) if axis is None else ar
-    found = _picked(elements, others[0], 0 if axis is None else standard.position(axis, ar.ndim))
+    found = _picked(elements, others[0], 0 if axis is None else position(axis, ar.ndim))
     others = others if return_index else others[1:]
     return (found, *others) if others else found
 

@@ -21,6 +21,7 @@ def passthrough(name: str) -> Callable[..., Any]:
     the library has. Raises `DerivativeError` where neither has a derivative, and the result is of floating-point dtype.
     """
     numpys = getattr(np, name)
+    described = undifferentiated.stated(name) or numpys
 
     def function(*args: Any, **named: Any) -> Any:
         library = standard_namespace(*args, *named.values())
@@ -30,11 +31,16 @@ def passthrough(name: str) -> Callable[..., Any]:
                 return form(*args, **named)
 
         def of_library(*args: Any, **named: Any) -> Any:
-            return getattr(library, name)(*args, **named)
+            try:
+                return getattr(library, name)(*args, **named)
+            except TypeError:
+                further = _by_name(described, numpys, args, named)
+                if further is None:
+                    raise
+                return getattr(library, name)(args[0], **further)
 
         return numpy_protocols.undifferentiated(of_library, f"xp.{name}", args, named)
 
-    described = undifferentiated.stated(name) or numpys
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = "oxigrad.xp", described.__doc__
     if isinstance(numpys, np.ufunc):
@@ -42,6 +48,20 @@ def passthrough(name: str) -> Callable[..., Any]:
     with contextlib.suppress(ValueError):  # a few of NumPy's functions have none
         function.__signature__ = inspect.signature(described)
     return function
+
+
+def _by_name(stated: Any, numpys: Any, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any] | None:
+    """Arguments after the array, which the standard takes by name alone, by NumPy's names; None where it takes more by position."""
+    if stated is numpys or len(args) < 2:
+        return None
+    known = inspect.signature(stated).parameters
+    theirs = [p for p in inspect.signature(numpys).parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD]
+    if sum(p.kind <= p.POSITIONAL_OR_KEYWORD for p in known.values()) != 1 or len(args) > len(theirs):
+        return None
+    given = {
+        p.name: arg for p, arg in zip(theirs[1:], args[1:], strict=False) if p.name in known or arg is not p.default
+    }
+    return {**given, **named} if given.keys() <= known.keys() - named.keys() else None
 
 
 def add_ufunc_methods(function: Any, ufunc: np.ufunc) -> None:

@@ -20,6 +20,7 @@ from oxigrad.ops.backends import (
     namespace,
     standard_namespace,
 )
+from oxigrad.ops.shapes import RAW_ERRORS, check_axes, check_shapes, position
 
 __all__ = [
     "astype",
@@ -163,7 +164,11 @@ def flip(x: Array, /, axis: Axis = None) -> Array:
 
 def matmul(x1: Array, x2: Array, /) -> Array:
     """Matrix product, over stacks of matrices and with vectors as in the standard."""
-    return _record("matmul", [x1, x2])
+    try:
+        return _record("matmul", [x1, x2])
+    except RAW_ERRORS:
+        check_shapes("matmul", [tuple(getattr(x, "shape", ())) for x in (x1, x2)])
+        raise
 
 
 class _NoTransposeError(ShapeError, AttributeError):
@@ -234,6 +239,7 @@ def permute_dims(x: Array, /, axes: tuple[int, ...] | None = None) -> Array:
     if axes is None:
         axes = tuple(reversed(range(ndim)))
     elif sorted(axis + ndim if axis < 0 else axis for axis in axes) != list(range(ndim)):
+        check_axes(tuple(axes), ndim, "permute_dims")
         raise ShapeError(
             f"permute_dims: found axes {tuple(axes)}, expected a permutation of the {ndim} dimensions of x"
         )
@@ -269,7 +275,7 @@ def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
         shapes = [x.shape for x in arrays]
     if axis is None:
         return concat([ravel(x) for x in arrays], axis=0)
-    axis = _axis(axis, len(shapes[0]) if shapes else 0, "concat")
+    axis = position(axis, len(shapes[0]) if shapes else 0, "concat")
     ends = [0]
     try:
         for shape in shapes:
@@ -290,7 +296,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, dtype: Dtype = None) -> 
         return in_floats("stack", stack(arrays, axis), dtype)
     if not len(arrays) or isinstance(arrays[0], (list, tuple)):
         arrays = arrays_of(arrays, "stack")
-    axis = _axis(axis, len(getattr(arrays[0], "shape", ())) + 1, "stack")
+    axis = position(axis, len(getattr(arrays[0], "shape", ())) + 1, "stack")
     try:
         return _record("stack", list(arrays), {"axis": axis})
     except (IndexError, RuntimeError, TypeError, ValueError):  # which libraries raise
@@ -305,21 +311,9 @@ def _along(name: str, x: Array, named: dict[str, Any]) -> Array:
     """An op along one axis, or several. Raises `ShapeError`, or `TypeError`, for those that the array does not have."""
     try:
         return _record(name, [x], named)
-    except (IndexError, TypeError, ValueError):
-        axes = named["axis"]
-        ndim = len(getattr(x, "shape", ())) + (name == "expand_dims")
-        for axis in axes if isinstance(axes, (tuple, list)) else () if axes is None else (axes,):
-            if not hasattr(axis, "__index__"):
-                raise TypeError(f"{name}: axis is {axis!r}: expected a whole number") from None
-            if ndim or axis not in (0, -1):
-                _axis(axis, ndim, name)
+    except RAW_ERRORS:
+        check_axes(named["axis"], len(getattr(x, "shape", ())) + (name == "expand_dims"), name)
         raise
-
-
-def _axis(axis: int, ndim: int, name: str) -> int:
-    if not -ndim <= axis < ndim:
-        raise ShapeError(f"{name}: axis is {axis}: expected an axis of an array of {ndim} dimensions")
-    return axis % ndim
 
 
 def arrays_of(arrays: Sequence[Array], name: str) -> list[Array]:
@@ -367,7 +361,7 @@ def take_along_axis(x: Array, indices: Array, /, axis: int | None = -1) -> Array
     if axis is None:
         x, axis = ravel(x), 0
     indices = plain(indices)
-    return _record("take_along_axis", [for_examples(x, indices)], {"indices": indices, "axis": axis})
+    return _along("take_along_axis", for_examples(x, indices), {"indices": indices, "axis": axis})
 
 
 def index(x: Array, key: Any, /) -> Array:

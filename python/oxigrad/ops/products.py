@@ -16,7 +16,8 @@ from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import device_of, namespace, size_of
 from oxigrad.ops.composite import composite
 from oxigrad.ops.primitives import along
-from oxigrad.ops.standard import moveaxis, position
+from oxigrad.ops.shapes import position
+from oxigrad.ops.standard import moveaxis
 
 __all__ = [
     "convolve",
@@ -57,7 +58,7 @@ def tensordot(x1: Array, x2: Array, axes: int | tuple[Any, Any] = 2) -> Array:
     )
     if [x1.shape[axis] for axis in a] != [x2.shape[axis] for axis in b]:
         raise ShapeError(
-            f"tensordot: found different sizes along axes {a} of shape {tuple(x1.shape)} and {b} of {tuple(x2.shape)}"
+            f"tensordot: found different sizes along axes {a} of shape {tuple(x1.shape)} and {b} of {tuple(x2.shape)}, expected equal ones"
         )
     free1, free2 = ([axis for axis in range(n) if axis not in used] for n, used in ((n1, a), (n2, b)))
     shape = (*(x1.shape[axis] for axis in free1), *(x2.shape[axis] for axis in free2))
@@ -152,6 +153,8 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 @composite
 def convolve(x1: Array, x2: Array, mode: str = "full") -> Array:
     """Discrete convolution of two vectors: ``mode`` is ``"full"``, ``"same"`` or ``"valid"``."""
+    if any(len(x.shape) != 1 for x in (x1, x2)):
+        raise ShapeError(f"convolve: found shapes {tuple(x1.shape)} and {tuple(x2.shape)}: expected (m,) and (n,)")
     short, long = sorted((x1, x2), key=lambda x: x.shape[0])
     n, m = short.shape[0], long.shape[0]
     products = ops.multiply(ops.expand_dims(short, axis=-1), long)
@@ -287,7 +290,9 @@ def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
     labels = [term.replace("...", spare[len(spare) - count :]) for term, count in zip(terms, counts, strict=True)]
     for term, ndim in zip(labels, ndims, strict=True):
         if len(term) != ndim:
-            raise ShapeError(f"einsum: found an operand of {ndim} dimensions for the term {term!r} of {subscripts!r}")
+            raise ShapeError(
+                f"einsum: found an operand of {ndim} dimensions for the term {term!r} of {subscripts!r}, expected {len(term)}"
+            )
     output = output.replace("...", spare)
     if not set(output) <= set("".join(labels)) or len(set(output)) < len(output):
         raise ValueError(f"einsum: found the result of {subscripts!r}, expected letters of the operands, each once")

@@ -15,6 +15,7 @@ from oxigrad._core import Variable, plain
 from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import is_array, namespace
 from oxigrad.ops.in_place import written
+from oxigrad.ops.shapes import RAW_ERRORS, check_given_axes, explain
 
 # Those that save memory or time, or check arguments.
 _WITHOUT_EFFECT = {"blocksize", "check_finite", "overwrite_a", "overwrite_ab", "overwrite_b", "overwrite_data"}
@@ -41,6 +42,7 @@ def scipy_signature(parameters: str, *, ignored: str = "") -> Callable[[Callable
                 given = theirs.bind(*args, **named).arguments
             except TypeError as error:
                 raise TypeError(f"{function.__name__}: {error}") from None
+            check_given_axes(function.__name__, given)
             positional = [given.pop(name) for name in leading if name in given] or [*given.pop(variadic, ())]
             output = given.pop("output", None)
             passed = {**given.pop("kwargs", {}), **{name: value for name, value in given.items() if name in own}}
@@ -49,7 +51,11 @@ def scipy_signature(parameters: str, *, ignored: str = "") -> Callable[[Callable
                     raise NotImplementedError(
                         f"{function.__name__}: {name} is {given[name]!r}: expected {defaults[name]!r}: other values are not implemented"
                     )
-            result = function(*positional, **passed)
+            try:
+                result = function(*positional, **passed)
+            except RAW_ERRORS as error:
+                explain(function.__name__, called, args, named, error)
+                raise
             return result if output is None or output is defaults["output"] else _in_output(function, result, output)
 
         vars(called)["__signature__"] = theirs

@@ -33,6 +33,7 @@ from oxigrad.ops.primitives import (
     sum,
     take_along_axis,
 )
+from oxigrad.ops.shapes import position
 
 __all__ = [
     "asarray",
@@ -59,17 +60,6 @@ __all__ = [
     "unstack",
     "var",
 ]
-
-
-def position(axis: int, ndim: int) -> int:
-    """The axis counted from the front."""
-    try:
-        axis = operator.index(axis)
-    except TypeError:
-        raise TypeError(f"axis is {axis!r}: expected a whole number") from None
-    if not -ndim <= axis < ndim:
-        raise ShapeError(f"axis is {axis}: expected an axis of an array of {ndim} dimensions")
-    return axis % ndim
 
 
 # --- elementwise -------------------------------------------------------------------------------------------------------
@@ -388,7 +378,7 @@ def full_like(x: Array, /, fill_value: Array, *, dtype: Dtype = None, device: De
 
 @composite
 def linspace(
-    start: Array, stop: Array, /, num: int, *, dtype: Dtype = None, device: Device = None, endpoint: bool = True
+    start: Array, stop: Array, /, num: int = 50, *, dtype: Dtype = None, device: Device = None, endpoint: bool = True
 ) -> Array:
     """``num`` evenly spaced numbers from ``start`` to ``stop``; for arrays along a new first axis, as in NumPy."""
     num = operator.index(num)

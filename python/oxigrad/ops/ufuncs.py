@@ -16,6 +16,7 @@ from oxigrad.ops.array_like import array, values
 from oxigrad.ops.backends import dtype_of, has_variable, is_array, is_complex, namespace
 from oxigrad.ops.in_place import of_library
 from oxigrad.ops.primitives import along
+from oxigrad.ops.shapes import check_shapes, position
 
 
 def divmod(x1: Array, x2: Array, /) -> tuple[Any, Any]:
@@ -66,11 +67,13 @@ def modf(x: Array, /) -> tuple[Any, Any]:
 
 def matvec(x1: Array, x2: Array, /) -> Any:
     """Matrix times vector, over stacks of both."""
+    check_shapes("matvec", [tuple(x1.shape), tuple(x2.shape)])
     return ops.matmul(x1, ops.expand_dims(x2, -1))[..., 0]
 
 
 def vecmat(x1: Array, x2: Array, /) -> Any:
     """Conjugate of a vector times matrix, over stacks of both."""
+    check_shapes("vecmat", [tuple(x1.shape), tuple(x2.shape)])
     x1 = ops.conj(x1) if is_complex(x1) else x1
     return ops.matmul(ops.expand_dims(x1, -2), x2)[..., 0, :]
 
@@ -142,13 +145,13 @@ def _accumulate(ufunc: np.ufunc, x: Any, axis: int = 0, dtype: Any = None) -> An
     own = own_method(ufunc, "accumulate")
     if own is not None:
         return own(x, axis=axis)
-    axis = standard.position(axis, x.ndim)
+    axis = position(axis, x.ndim)
     return ops.stack(list(itertools.accumulate(_slices(x, axis), ufunc)), axis=axis)
 
 
 def _reduceat(ufunc: np.ufunc, x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
     x = array(x, dtype)
-    axis, starts = standard.position(axis, x.ndim), np.asarray(plain(indices)).tolist()
+    axis, starts = position(axis, x.ndim), np.asarray(plain(indices)).tolist()
     ends = [*starts[1:], x.shape[axis]]
     parts = [
         ufunc.reduce(x[along(axis, slice(start, end))], axis=axis) if start < end else x[along(axis, start)]

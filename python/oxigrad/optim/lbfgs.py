@@ -273,7 +273,7 @@ class ClosureOptimizer(RuleOptimizer):
             group = plan.groups[0]
             if group.value("line_search") not in ("strong_wolfe", None):
                 raise ValueError(f"line_search is {group.value('line_search')!r}: expected 'strong_wolfe' or None")
-            problem = _Problem(value_and_grad(lambda model: dependent(loss(model))), plan, leaves)
+            problem = _Problem(self._evaluation(loss), plan, leaves)
             slots = [self._stepper.slots[p.text] for p in plan.parameters]
             descent = _Descent(problem, slots, {**group.flags, **group.numbers(self.step)})
             first = descent.loss
@@ -284,6 +284,17 @@ class ClosureOptimizer(RuleOptimizer):
             else:
                 self._stepper.skip(plan, model, problem.filled(descent.suspects))
             return first
+
+    def _evaluation(self, loss: Callable[[Tree], Array]) -> Callable[[Tree], tuple[Any, Any]]:
+        """The function of a model that returns the loss and its gradient."""
+        compute = value_and_grad(lambda model: dependent(loss(model)))
+
+        def evaluate(model: Tree) -> tuple[Any, Any]:
+            value, grads = compute(model)
+            self._tell_of_floats(model, grads)
+            return value, grads
+
+        return evaluate
 
 
 LBFGS = register(

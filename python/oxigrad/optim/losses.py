@@ -1,14 +1,12 @@
 """Checks of losses: what they depend on."""
 
+import sys
 import warnings
 from typing import Any
 
 from oxigrad import tree
 from oxigrad._core import DerivativeError, Variable
 from oxigrad.ops.backends import is_array
-
-# Levels of the stack between the warning and the caller of `minimize`.
-_LEVEL = 4
 
 
 def dependent(found: Any) -> Any:
@@ -33,5 +31,13 @@ def warn_of_floats(model: Any, grads: Any) -> None:
         warnings.warn(
             f"{', '.join(found)}: the loss depends on Python floats, which are no parameters and stay as they are: make them "
             "arrays, such as np.array(1.0), to train them, or dataclass fields by ox.field(trainable=False)",
-            stacklevel=_LEVEL,
+            stacklevel=_level_of_caller(),
         )
+
+
+def _level_of_caller() -> int:
+    """The level, as a warning of this module's takes it, of the first frame outside of this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "oxigrad":
+        level, frame = level + 1, frame.f_back
+    return level

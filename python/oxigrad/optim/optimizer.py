@@ -335,10 +335,14 @@ class Optimizer(Options):
             return factors[-1] * found
 
         value, grads = value_and_grad_of(scaled, model)
+        self._tell_of_floats(model, grads)
+        return (value / factors[-1] if factors else value), grads
+
+    def _tell_of_floats(self, model: Tree, grads: Tree) -> None:
+        """Warns, the first time, of Python floats in the model that the loss depends on."""
         if not self._has_seen_floats:
             warn_of_floats(model, grads)
             self._has_seen_floats = True
-        return (value / factors[-1] if factors else value), grads
 
     def scale_loss(self, loss: Array) -> Array:
         """The ``loss`` times `scale`, whose gradient `update` expects.

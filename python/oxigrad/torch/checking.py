@@ -11,6 +11,10 @@ from oxigrad.torch.table import Entry
 
 _CODES = {"codes", "scales"}
 
+# The state of PyTorch's L-BFGS after its first iteration: vectors of all parameters, lists of them, lists of numbers, and numbers.
+_VECTORS, _HISTORIES = ("d", "prev_flat_grad"), ("old_dirs", "old_stps")
+_NUMBERS, _LISTS = ("t", "H_diag", "prev_loss"), ("ro", "al")
+
 
 def check_form(state: Any) -> None:
     """Raises `StateError` for what is not the result of ``state_dict`` of an optimizer of PyTorch."""
@@ -78,16 +82,93 @@ def _check_array(value: Any, p: Any, where: str, *, is_elementwise: bool) -> Non
             raise StateError(f"{where} has the keys {[*value]}: expected a tensor, or a dict of 'codes' and 'scales'")
         tensors = [value["codes"], value["scales"]]
     for tensor in tensors:
-        if not isinstance(tensor, torch.Tensor):
-            raise StateError(f"{where} has {type(tensor).__name__}: expected a tensor")
+        _check_tensor(tensor, where)
     if isinstance(value, Mapping):
         try:
             Quantized(**value)
         except ValueError as error:
             raise StateError(f"{where}: {error}") from None
-    elif not (tensors[0].is_floating_point() or tensors[0].is_complex()):
-        raise StateError(f"{where} has dtype {tensors[0].dtype}: expected a floating-point dtype")
+    else:
+        _check_dtype(value, where)
     if is_elementwise and tuple(tensors[0].shape) != tuple(p.shape) and type(tensors[0]) is type(p.data):
         raise StateError(
             f"{where} has shape {tuple(tensors[0].shape)}: expected {tuple(p.shape)}, that of the parameter"
         )
+
+
+def _check_tensor(value: Any, where: str) -> None:
+    if not isinstance(value, torch.Tensor):
+        raise StateError(f"{where} has {type(value).__name__}: expected a tensor")
+
+
+def _check_dtype(tensor: Any, where: str) -> None:
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        raise StateError(f"{where} has dtype {tensor.dtype}: expected a floating-point dtype")
+
+
+# --- L-BFGS ------------------------------------------------------------------------------------------------------------
+
+
+def check_lbfgs_state(state: Any, size: int) -> None:
+    """Raises `StateError` for a state that PyTorch's L-BFGS over ``size`` real numbers cannot continue from.
+
+    It is the state of the first parameter. Whether the groups are of as many parameters, PyTorch checks itself.
+    """
+    check_form(state)
+    for group in state["param_groups"]:
+        for index in group["params"]:
+            if own := state["state"].get(index):
+                if index != group["params"][0]:
+                    raise StateError(f"state[{index!r}]: expected a state of the first parameter alone, as L-BFGS has")
+                _check_curvature(own, size, group.get("history_size"), f"state[{index!r}]")
+
+
+def _check_curvature(own: Mapping[str, Any], size: int, history: Any, where: str) -> None:
+    for key in ("func_evals", "n_iter"):
+        if own.get(key) is None:
+            raise StateError(f"{where} has no {key!r}: expected a number of steps")
+        check_step_count(own[key], f"{where} has {key}")
+    found = {key: own[key] for key in (*_VECTORS, *_HISTORIES, *_NUMBERS, *_LISTS) if own.get(key) is not None}
+    for key in (*_VECTORS, *_HISTORIES, *_NUMBERS, "ro") if own["n_iter"] else ():
+        if key not in found:
+            raise StateError(f"{where} has no {key!r}: expected it after {own['n_iter']} iterations")
+    for key, value in found.items():
+        _check_part(key, value, size, f"{where}[{key!r}]")
+    lengths = {key: len(found[key]) for key in (*_HISTORIES, "ro") if key in found}
+    if len({*lengths.values()}) > 1:
+        raise StateError(f"{where} has histories of the lengths {lengths}: expected equal ones")
+    _check_lengths(found, history, where)
+
+
+def _check_part(key: str, value: Any, size: int, where: str) -> None:
+    if key in _NUMBERS:
+        return _check_number(value, where)
+    if key in _VECTORS:
+        return _check_vector(value, size, where)
+    if not isinstance(value, (list, tuple)):
+        raise StateError(f"{where} is {type(value).__name__}: expected a list")
+    for at, item in enumerate(value):
+        if key in _HISTORIES:
+            _check_vector(item, size, f"{where}[{at}]")
+        elif item is not None or key == "ro":  # PyTorch fills "al" up with None.
+            _check_number(item, f"{where}[{at}]")
+    return None
+
+
+def _check_vector(value: Any, size: int, where: str) -> None:
+    _check_tensor(value, where)
+    _check_dtype(value, where)
+    if tuple(value.shape) != (size,):
+        raise StateError(
+            f"{where} has shape {tuple(value.shape)}: expected {(size,)}, one number for each of the parameters'"
+        )
+
+
+def _check_lengths(found: Mapping[str, Any], history: Any, where: str) -> None:
+    """Raises for more pairs than the ``history`` of the group, or fewer places for their factors."""
+    if not isinstance(history, int):
+        return
+    if len(found.get("ro", ())) > history:
+        raise StateError(f"{where} has {len(found['ro'])} pairs: expected at most {history}, its group's history_size")
+    if "al" in found and len(found["al"]) < history:
+        raise StateError(f"{where}['al'] has {len(found['al'])} entries: expected {history}, its group's history_size")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from oxigrad.torch.checking import check_lbfgs_state
 from oxigrad.torch.library import torch
 from oxigrad.torch.loading import KeepingDtypes
 
@@ -41,3 +42,12 @@ class LBFGS(KeepingDtypes, torch.optim.LBFGS):
     def _numel(self) -> int:
         """The number of real numbers in all parameters."""
         return sum(p.numel() * (2 if p.is_complex() else 1) for p in self._params)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Loads the result of ``state_dict`` of this class, or PyTorch's: copies, of the same dtypes.
+
+        Raises `StateError`, with nothing changed, for a state that L-BFGS cannot continue from: counts that are no whole numbers, and
+        a direction, gradients or histories that are missing or of another size than the parameters.
+        """
+        check_lbfgs_state(state_dict, self._numel())
+        super().load_state_dict(state_dict)
