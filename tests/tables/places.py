@@ -16,6 +16,7 @@ class Row(NamedTuple):
 
     ``error`` is the bound of relative errors, and ``why`` says what is inexact where it is above `EXACT`. ``without`` are the places
     of the arguments by which a derivative is refused. ``call`` is how `oxigrad.xp` is called, where it is not simply by the arguments.
+    Arguments at ``whole`` are given as integers, which have no derivative.
     """
 
     f: Function
@@ -24,6 +25,7 @@ class Row(NamedTuple):
     why: str = ""
     without: tuple[int, ...] = ()
     call: Function | None = None
+    whole: tuple[int, ...] = ()
 
 
 EXACT = 1e-12
@@ -72,7 +74,7 @@ def inverse(f: Function, start: Function) -> Function:
     def of(*args: Any) -> Any:
         *parameters, p = args
         first = mpf(float(start(*map(float, args))))
-        low, high = first, first * (1 + mpf(2) ** -40)
+        low, high = first, first * (1 - mpf(2) ** -40)
         below, above = (f(*parameters, x) - p for x in (low, high))
         while abs(high - low) > abs(high) * mpf(2) ** (20 - mp.prec) and above != below:
             low, high, below = high, high - above * (high - low) / (above - below), above

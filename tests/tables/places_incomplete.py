@@ -58,6 +58,10 @@ def _chi_upper(v: Any, x: Any) -> Any:
     return gamma_q(v / 2, x / 2)
 
 
+def _chance(k: Any, n: Any, p: Any) -> Any:
+    return 1 - inverse(_beta, scipy.special.betaincinv)(n - k, k + 1, p)
+
+
 _GAMMA = ((1.0, 1e-9), (2.0, 1e-9), (0.5, 1e-200), (2.0, 50.0), (2.0, 700.0), (50.0, 49.0), (50.0, 10.0), (1e-9, 1.0))
 _SHARE = (1e-300, 1e-9, 0.3, 0.7, 1.0 - 2.0**-30)
 _BETA = [point for a, b in ((2.5, 0.7), (1.0, 1.0), (0.1, 50.0), (40.0, 30.0)) for point in _with((a, b), *_SHARE)]
@@ -76,10 +80,10 @@ ROWS: dict[str, Row] = {
     "betainc": Row(_beta, _BETA, without=(0, 1)),
     "betaincc": Row(_beta_rest, _BETA, without=(0, 1)),
     "betaincinv": Row(inverse(_beta, scipy.special.betaincinv), _INVERSE_BETA, without=(0, 1)),
-    "betainccinv": Row(inverse(_beta_rest, scipy.special.betainccinv), _INVERSE_BETA, without=(0, 1)),
+    "betainccinv": Row(inverse(_beta_rest, scipy.special.betainccinv), _INVERSE_BETA[1:], without=(0, 1)),
     "bdtr": Row(_at_most, _BINOMIAL, without=(0, 1)),
     "bdtrc": Row(_more_than, _BINOMIAL, without=(0, 1)),
-    "bdtri": Row(inverse(_at_most, scipy.special.bdtri), _with((2.0, 5.0), 1e-100, 1e-9, 0.3, 0.999), without=(0, 1)),
+    "bdtri": Row(_chance, _with((2.0, 5.0), 1e-100, 1e-9, 0.3, 0.999), without=(0, 1)),
     "nbdtr": Row(_failures, _NEGATIVE, without=(0, 1)),
     "nbdtrc": Row(_more_failures, _NEGATIVE, without=(0, 1)),
     "chdtr": Row(_chi_lower, _GAMMA),
@@ -87,10 +91,11 @@ ROWS: dict[str, Row] = {
     "chdtri": Row(inverse(_chi_upper, scipy.special.chdtri), _INVERSE_GAMMA),
     "gdtr": Row(lambda a, b, x: gamma_p(b, a * x), [(3.0, *point) for point in _GAMMA]),
     "gdtrc": Row(lambda a, b, x: gamma_q(b, a * x), [(3.0, *point) for point in _GAMMA]),
-    "pdtr": Row(lambda k, m: gamma_q(mp.floor(k) + 1, m), ((0.5, 1e-9), (3.0, 2.0), (3.0, 700.0), (100.0, 90.0)), without=(0,)),
-    "pdtrc": Row(lambda k, m: gamma_p(mp.floor(k) + 1, m), ((0.5, 1e-9), (3.0, 2.0), (3.0, 1e-30), (100.0, 90.0)), without=(0,)),
+    "pdtr": Row(lambda k, m: gamma_q(mp.floor(k) + 1, m), ((0.5, 1e-9), (3.5, 2.0), (3.5, 700.0), (100.5, 90.0))),
+    "pdtrc": Row(lambda k, m: gamma_p(mp.floor(k) + 1, m), ((0.5, 1e-9), (3.5, 2.0), (3.5, 1e-30), (100.5, 90.0))),
     "pdtri": Row(inverse(lambda k, m: gamma_q(k + 1, m), scipy.special.pdtri), [(k, p) for k in (0.0, 3.0, 100.0) for p in (1e-9, 0.3, 0.999)], without=(0,)),
-    "stdtr": Row(student, [(df, t) for df in (1.0, 3.5, 300.0) for t in (0.0, 1e-9, -1.0, 20.0, -1e6, -1e9)], without=(0,)),
+    "stdtr": Row(student, [(df, t) for df in (1.0, 3.5, 300.0) for t in (0.0, -1.0, 20.0, -1e6, -1e9)], without=(0,)),
+    "stdtr-centre": Row(student, ((1.0, 1e-9), (3.5, -1e-9)), 1e-9, "SciPy has 0.5", without=(0,)),
     "stdtrit": Row(inverse(student, scipy.special.stdtrit), [(df, p) for df in (1.0, 3.5, 300.0) for p in (1e-100, 1e-9, 0.3, 0.999)], without=(0,)),
     "fdtr": Row(_f_lower, _F, without=(0, 1)),
     "fdtrc": Row(_f_upper, _F, without=(0, 1)),

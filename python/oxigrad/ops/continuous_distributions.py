@@ -137,10 +137,7 @@ def _hazard(
         name,
         shapes,
         lambda z, *s: log_rate(z, *s) - hazard(z, *s),
-        # The derivative of `expm1` is rounded where it is small.
-        decayed(
-            1.0, lambda h, *_: branch(h < 0.7, lambda h: -ops.expm1(-h), lambda h: 1.0 - ops.exp(-h), (h, 0.0, 1.0))
-        ),
+        decayed(1.0, lambda h, *_: -guarded.expm1_of(-h)),
         decayed(0.0, lambda h, *_: ops.exp(-h)),
         lambda z, *s: branch(
             hazard(z, *s) < 1e-17, lambda z: log_hazard(z, *s), lambda z: log_lower(z, *s), (z, inner, inner)
