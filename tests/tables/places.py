@@ -57,9 +57,27 @@ def gamma_q(a: Any, x: Any) -> Any:
 
 def beta_i(a: Any, b: Any, x: Any, rest: Any) -> Any:
     """The regularized incomplete beta function of ``x``, given ``rest = 1 - x``."""
+    if a + b > 1000:
+        return _beta_of_large(a, b, x, rest)
     if x > 0.5:
         return 1 - beta_i(b, a, rest, x)
     return x**a * mp.hyp2f1(a, 1 - b, a + 1, x) / (a * mp.beta(a, b))
+
+
+def _beta_of_large(a: Any, b: Any, x: Any, rest: Any) -> Any:
+    """By the series of positive terms (DLMF 8.17.8), of the side on which they fall."""
+    if rest < 0.1 or (x > 0.1 and x * (a + b) > a + 1):
+        return 1 - _beta_of_large(b, a, rest, x)
+    total, term, k = mpf(0), mp.exp(a * mp.log(x) + b * mp.log(rest) - _log_beta(a, b)) / a, 0
+    while term > total * mpf(2) ** -mp.prec:
+        total += term
+        term *= (a + b + k) / (a + 1 + k) * x
+        k += 1
+    return total
+
+
+def _log_beta(a: Any, b: Any) -> Any:
+    return mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b)
 
 
 def student(df: Any, t: Any) -> Any:

@@ -6,7 +6,8 @@ from typing import Any
 
 from mpmath import mp, mpf
 
-from places import Function, Point, Row, at, beta_i
+from places import Function, Point, Row, at
+
 
 def _erfcx(x: Any) -> Any:
     if x > 1e3:
@@ -89,8 +90,8 @@ ROWS: dict[str, Row] = {
     "rgamma": Row(mp.rgamma, at(1e-9, -1e-9, 0.0, -1.0, -2.0, -3.0 + 1e-9, 1.0, 90.0, 172.0)),
     "beta": Row(mp.beta, ((1e-9, 1e-9), (1e9, 2.0), (2.0, 1e9), (300.0, 300.0))),
     "betaln": Row(lambda a, b: mp.log(mp.beta(a, b)), ((1e10, 3.0), (1e10, 0.5), (3.0, 1e10), (1e-9, 1e9), (999.0, 2.0))),
-    "binom": Row(mp.binomial, ((5.5, 2.0), (1e4, 3.0), (5.5, 1e-9)), 1e-9),
-    "poch": Row(mp.rf, ((1e4, 0.5), (2.0, 3.0), (1e9, 0.5)), 1e-7),  # SciPy's exp of a difference of gammaln
+    "binom": Row(mp.binomial, ((5.5, 2.0), (1e4, 3.0), (5.5, 1e-9)), 1e-9, "SciPy multiplies the factors, and reads beta functions"),
+    "poch": Row(mp.rf, ((1e4, 0.5), (2.0, 3.0), (1e9, 0.5)), 1e-7, "SciPy's exponential of a difference of gammaln"),
     "ndtri": Row(lambda p: -mp.sqrt(2) * mp.erfinv(1 - 2 * p), at(0.5, 1e-20, 0.02, 1.0 - 2.0**-40)),
     "erfinv": Row(mp.erfinv, at(0.0, 1e-300, 1.0 - 2.0**-40)),
     "erfcinv": Row(lambda y: mp.erfinv(1 - y), at(1.0, 1e-20, 1e-60)),

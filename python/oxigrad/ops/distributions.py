@@ -29,6 +29,18 @@ def _probability(q: Any) -> Any:
     return ops.where(ops.logical_or(q < 0.0, q > 1.0), math.nan, q)
 
 
+def _bound(name: str, shapes: str, further: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    """Arguments by place: shape parameters given by name put after those given by place."""
+    names = shapes.split()
+    given, rest = args[: len(names)], args[len(names) :]
+    left = names[len(given) :]
+    if sorted(named) != sorted(left) or len(rest) > len(further.split()):
+        found = f"{len(args)} arguments and {', '.join(named) or 'none'} by name"
+        expected = ", ".join([*names, *further.split()]) or "none"
+        raise TypeError(f"{name}: found {found}, expected after the number: {expected}")
+    return (*given, *(named[each] for each in left), *rest)
+
+
 @dataclasses.dataclass(frozen=True)
 class Continuous:
     """A continuous distribution, defined by its functions of the standardized ``z`` and of the shape parameters.
@@ -41,7 +53,7 @@ class Continuous:
     __module__ = "oxigrad.ops.stats"
 
     name: str
-    shapes: int
+    shapes: str
     log_density: Callable[..., Any]
     lower: Callable[..., Any]
     upper: Callable[..., Any]
@@ -60,11 +72,8 @@ class Continuous:
 
     def _parameters(self, args: tuple[Any, ...], loc: Array, scale: Array) -> tuple[tuple[Any, ...], Any, Any]:
         """The shape parameters, ``loc`` and ``scale``."""
-        shapes, rest = args[: self.shapes], args[self.shapes :]
-        if len(shapes) < self.shapes or len(rest) > 2:
-            raise TypeError(
-                f"{self.name}: found {len(args)} arguments, expected {self.shapes} shape parameters, then loc and scale"
-            )
+        count = len(self.shapes.split())
+        shapes, rest = args[:count], args[count:]
         scale = rest[1] if len(rest) > 1 else scale
         return tuple(map(_positive, shapes)), rest[0] if rest else loc, _positive(scale)
 
@@ -92,42 +101,45 @@ class Continuous:
             is_zero = ops.logical_and(is_zero, ops.abs(z) > 1.0)
         return guarded.unless(is_zero, 0.0, lambda z: density(z, *shapes), z, self.inner)
 
-    def logpdf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+    def _args(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        return _bound(self.name, self.shapes, "loc scale", args, named)
+
+    def logpdf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0, **shapes: Array) -> Array:
         """Logarithm of the density."""
-        value, scale = self._values(x, args, loc, scale, self.log_density, (-math.inf, -math.inf))
+        value, scale = self._values(x, self._args(args, shapes), loc, scale, self.log_density, (-math.inf, -math.inf))
         return value - ops.log(scale)
 
-    def pdf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+    def pdf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0, **shapes: Array) -> Array:
         """The density."""
-        value, scale = self._values(x, args, loc, scale, self._density, (0.0, 0.0))
+        value, scale = self._values(x, self._args(args, shapes), loc, scale, self._density, (0.0, 0.0))
         return value / scale
 
-    def cdf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+    def cdf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0, **shapes: Array) -> Array:
         """The cumulative distribution function: the probability of at most ``x``."""
-        return self._values(x, args, loc, scale, self.lower, (0.0, 1.0))[0]
+        return self._values(x, self._args(args, shapes), loc, scale, self.lower, (0.0, 1.0))[0]
 
-    def logcdf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+    def logcdf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0, **shapes: Array) -> Array:
         """Logarithm of `cdf`."""
         lower = self.log_lower or (lambda z, *shapes: log_of(self.lower(z, *shapes), self.upper(z, *shapes)))
-        return self._values(x, args, loc, scale, lower, (-math.inf, 0.0))[0]
+        return self._values(x, self._args(args, shapes), loc, scale, lower, (-math.inf, 0.0))[0]
 
-    def sf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+    def sf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0, **shapes: Array) -> Array:
         """The survival function: the probability of more than ``x``, accurate where it is small."""
-        return self._values(x, args, loc, scale, self.upper, (1.0, 0.0))[0]
+        return self._values(x, self._args(args, shapes), loc, scale, self.upper, (1.0, 0.0))[0]
 
-    def logsf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+    def logsf(self, x: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0, **shapes: Array) -> Array:
         """Logarithm of `sf`."""
         upper = self.log_upper or (lambda z, *shapes: log_of(self.upper(z, *shapes), self.lower(z, *shapes)))
-        return self._values(x, args, loc, scale, upper, (0.0, -math.inf))[0]
+        return self._values(x, self._args(args, shapes), loc, scale, upper, (0.0, -math.inf))[0]
 
-    def ppf(self, q: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+    def ppf(self, q: Array, *args: Any, loc: Array = 0.0, scale: Array = 1.0, **shapes: Array) -> Array:
         """The percent point function, the inverse of `cdf`, for ``q`` between 0 and 1."""
         if self.quantile is None:
             raise DerivativeError(
                 f"{self.name}.ppf has no derivative here: expected a distribution with a quantile function"
             )
-        shapes, loc, scale = self._parameters(args, loc, scale)
-        return loc + scale * self._quantile(_probability(q), *shapes)
+        parameters, loc, scale = self._parameters(self._args(args, shapes), loc, scale)
+        return loc + scale * self._quantile(_probability(q), *parameters)
 
     def _quantile(self, q: Array, *shapes: Any) -> Array:
         """The quantile; where its derivative is infinite at an edge, plus or minus a root of zero, which has that derivative."""
@@ -142,68 +154,78 @@ class Continuous:
 
 @dataclasses.dataclass(frozen=True)
 class Discrete:
-    """A distribution of the whole numbers from ``low`` to ``high(*shapes)``, by its functions of the count and the parameters."""
+    """A distribution of the whole numbers from ``low`` to ``high(*shapes)``, by its functions of the count and the parameters.
+
+    ``is_valid`` says for which parameters there is one.
+    """
 
     # Distributions are pickled by name, as members of the public module.
     __module__ = "oxigrad.ops.stats"
 
     name: str
-    shapes: int
+    shapes: str
     log_mass: Callable[..., Any]
     mass: Callable[..., Any]
     lower: Callable[..., Any]
     upper: Callable[..., Any]
+    is_valid: Callable[..., Any]
+    log_lower: Callable[..., Any] | None = None
+    log_upper: Callable[..., Any] | None = None
     low: int = 0
     high: Callable[..., Any] = lambda *shapes: math.inf
 
     def __reduce__(self) -> str:
         return self.name
 
-    def _count(self, k: Any, args: tuple[Any, ...], loc: Any) -> tuple[Any, tuple[Any, ...]]:
+    def _count(self, k: Any, args: tuple[Any, ...], loc: Any, named: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
         """The count, and the shape parameters."""
-        shapes, rest = args[: self.shapes], args[self.shapes :]
-        if len(shapes) < self.shapes or len(rest) > 1:
-            raise TypeError(
-                f"{self.name}: found {len(args)} arguments, expected {self.shapes} shape parameters, then loc"
-            )
-        return k - (rest[0] if rest else loc) * 1.0, shapes
+        args = _bound(self.name, self.shapes, "loc", args, named)
+        count = len(self.shapes.split())
+        shapes, rest = args[:count], args[count:]
+        k = k - (rest[0] if rest else loc) * 1.0
+        return ops.where(self.is_valid(*map(plain, shapes)), k, math.nan), shapes
 
-    def _is_one(self, count: Any, shapes: tuple[Any, ...]) -> Any:
-        """Whether the count is one of the distribution's."""
-        is_within = ops.logical_and(count >= self.low, count <= self.high(*shapes))
-        return ops.logical_and(is_within, count == ops.floor(count))
+    def _of_one(self, f: Callable[..., Any], constant: float, k: Any, args: Any, loc: Any, named: Any) -> Array:
+        """``f`` of a count that is one of the distribution's, and a constant of other numbers."""
+        count, shapes = self._count(k, args, loc, named)
+        is_one = ops.logical_and(count >= self.low, count <= self.high(*shapes))
+        is_one = ops.logical_and(is_one, ops.logical_and(count == ops.floor(count), count < math.inf))
+        value = f(ops.where(is_one, count, float(self.low)), *shapes)
+        return ops.where(is_one, value, ops.where(plain(count) == plain(count), constant, math.nan))
 
-    def logpmf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
+    def logpmf(self, k: Any, *args: Any, loc: Any = 0, **shapes: Any) -> Array:
         """Logarithm of the probability of ``k``."""
-        count, shapes = self._count(k, args, loc)
-        is_one = self._is_one(count, shapes)
-        return ops.where(is_one, self.log_mass(ops.where(is_one, count, float(self.low)), *shapes), -math.inf)
+        return self._of_one(self.log_mass, -math.inf, k, args, loc, shapes)
 
-    def pmf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
+    def pmf(self, k: Any, *args: Any, loc: Any = 0, **shapes: Any) -> Array:
         """The probability of ``k``, with derivatives at the edges of the parameters' domains too."""
-        count, shapes = self._count(k, args, loc)
-        is_one = self._is_one(count, shapes)
-        return ops.where(is_one, self.mass(ops.where(is_one, count, float(self.low)), *shapes), 0.0)
+        return self._of_one(self.mass, 0.0, k, args, loc, shapes)
 
-    def _distribution(self, which: Callable[..., Any], ends: tuple[float, float], k: Any, args: Any, loc: Any) -> Array:
-        count, shapes = self._count(k, args, loc)
+    def _up_to(
+        self, f: Callable[..., Any], ends: tuple[float, float], k: Any, args: Any, loc: Any, named: Any
+    ) -> Array:
+        """``f`` of the count rounded down, and constants below and above all counts."""
+        count, shapes = self._count(k, args, loc, named)
         count, high = ops.floor(count), self.high(*shapes)
         inside = ops.logical_and(count >= self.low, count < high)
-        value = which(ops.where(inside, count, float(self.low)), *shapes)
-        return ops.where(inside, value, ops.where(count < self.low, ends[0], ends[1]))
+        value = f(ops.where(inside, count, float(self.low)), *shapes)
+        above = ops.where(plain(count) == plain(count), ends[1], math.nan)
+        return ops.where(inside, value, ops.where(count < self.low, ends[0], above))
 
-    def cdf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
+    def cdf(self, k: Any, *args: Any, loc: Any = 0, **shapes: Any) -> Array:
         """The probability of at most ``k``."""
-        return self._distribution(self.lower, (0.0, 1.0), k, args, loc)
+        return self._up_to(self.lower, (0.0, 1.0), k, args, loc, shapes)
 
-    def sf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
+    def sf(self, k: Any, *args: Any, loc: Any = 0, **shapes: Any) -> Array:
         """The probability of more than ``k``."""
-        return self._distribution(self.upper, (1.0, 0.0), k, args, loc)
+        return self._up_to(self.upper, (1.0, 0.0), k, args, loc, shapes)
 
-    def logcdf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
+    def logcdf(self, k: Any, *args: Any, loc: Any = 0, **shapes: Any) -> Array:
         """Logarithm of `cdf`."""
-        return ops.log(self.cdf(k, *args, loc=loc))
+        lower = self.log_lower or (lambda k, *shapes: log_of(self.lower(k, *shapes), self.upper(k, *shapes)))
+        return self._up_to(lower, (-math.inf, 0.0), k, args, loc, shapes)
 
-    def logsf(self, k: Any, *args: Any, loc: Any = 0) -> Array:
+    def logsf(self, k: Any, *args: Any, loc: Any = 0, **shapes: Any) -> Array:
         """Logarithm of `sf`."""
-        return ops.log(self.sf(k, *args, loc=loc))
+        upper = self.log_upper or (lambda k, *shapes: log_of(self.upper(k, *shapes), self.lower(k, *shapes)))
+        return self._up_to(upper, (0.0, -math.inf), k, args, loc, shapes)

@@ -117,9 +117,7 @@ def _wofz_slope(y: Array, z: Array) -> Array:
 def _is_far_above(z: Array) -> Array:
     """Where the Faddeeva function has its asymptotic series, and on the real axis an exponential that is none of it underflows."""
     size, height = ops.abs(z), ops.imag(z)
-    return ops.logical_or(
-        ops.logical_and(size > 30.0, height >= 0.0), ops.logical_and(size > 8.0, height > 1e-9)
-    )
+    return ops.logical_or(ops.logical_and(size > 30.0, height >= 0.0), ops.logical_and(size > 8.0, height > 1e-9))
 
 
 def _wofz_curve(z: Array) -> Array:
@@ -317,7 +315,9 @@ def _voigt_sigma(x: Array, sigma: Array, gamma: Array) -> Array:
     return ops.real(_almost_cauchy(near, lambda c, sigma: 2j * sigma / (math.pi * c * c * c), x, sigma, gamma))
 
 
-def _almost_cauchy(near: Callable[..., Array], far: Callable[..., Array], x: Array, sigma: Array, gamma: Array) -> Array:
+def _almost_cauchy(
+    near: Callable[..., Array], far: Callable[..., Array], x: Array, sigma: Array, gamma: Array
+) -> Array:
     """A function of ``x + i gamma`` and of the deviation, or its limit where that is of no account."""
     c = x + 1j * gamma
     return branch(sigma < 1e-9 * ops.abs(c), far, near, (c, 1.0, 1.0), (sigma, 0.0, 1.0))
