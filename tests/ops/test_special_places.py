@@ -12,6 +12,7 @@ parameters for which the density at an edge is zero, finite or infinite. The con
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,11 +24,22 @@ import scipy.stats
 from mpmath import mp, mpf
 
 import oxigrad as ox
+import places_bessel
+import places_hypergeometric
+import places_incomplete
+import places_special
 from oxigrad import xp
-from places_special import EDGES, ROWS, Point
+from places import EXACT, Function, Point, Row
+from places_counts import COUNTED, VECTORS, Counted
+from places_special import EDGES
 from places_stats import LAWS, Law
 
+TABLES = (places_special, places_bessel, places_hypergeometric, places_incomplete)
+ROWS: dict[str, Row] = {name: row for table in TABLES for name, row in table.ROWS.items()}
+COUNT_METHODS = "pmf logpmf cdf logcdf sf logsf".split()
 METHODS = "pdf logpdf cdf logcdf sf logsf".split()
+DENSITIES = {*METHODS, *COUNT_METHODS, "ppf", "isf", "entropy", "mean", "var", "std", "median"}
+REFUSED = {"beta", "t", "f"}  # by the shape parameters of their distribution functions
 SCALE = 2.0
 TOLERANCE = 1e-10
 Note = Callable[[str], Any]
@@ -59,6 +71,9 @@ def _partials(f: Callable[..., Any], args: tuple[Any, ...], steps: list[Any]) ->
     """The value, then the derivative by each argument by a central difference."""
     found = [f(*args)]
     for at, step in enumerate(steps):
+        if not step:  # of a derivative that is refused
+            found.append(mp.nan)
+            continue
         up, down = ([*args[:at], args[at] + sign * step, *args[at + 1 :]] for sign in (1, -1))
         found.append((f(*up) - f(*down)) / (2 * step))
     return found
@@ -136,6 +151,9 @@ def _derivatives(f: Callable[..., Any], args: tuple[Any, ...]) -> Iterator[list[
     for mode in ("rev", "fwd"):
         found: list[Any] = [_first(f(*args))]
         for at in places:
+            if args[at].dtype == np.int64:
+                found.append(None)
+                continue
             try:
                 if mode == "rev":
                     found.append(ox.grad(lambda x, at=at: xp.sum(_first(of(at)(x))))(args[at]))
@@ -272,62 +290,173 @@ def test_examples_of_places_without_a_formula() -> None:
     assert ox.grad(lambda scale: stats.norm.cdf(math.inf, 0.0, scale) - stats.norm.cdf(1.0, 0.0, scale))(2.0) > 0.0
 
 
-COUNTS: list[tuple[str, Point, Point]] = [  # arguments; the probability, and its derivative by the last parameter
-    ("binom", (0.0, 5.0, 0.0), (1.0, -5.0)),
-    ("binom", (1.0, 5.0, 0.0), (0.0, 5.0)),
-    ("binom", (2.0, 5.0, 0.0), (0.0, 0.0)),
-    ("binom", (4.0, 5.0, 1.0), (0.0, -5.0)),
-    ("binom", (5.0, 5.0, 1.0), (1.0, 5.0)),
-    ("binom", (6.0, 5.0, 0.5), (0.0, 0.0)),
-    ("bernoulli", (1.0, 0.0), (0.0, 1.0)),
-    ("bernoulli", (0.0, 1.0), (0.0, -1.0)),
-    ("geom", (1.0, 1.0), (1.0, 1.0)),
-    ("geom", (2.0, 1.0), (0.0, -1.0)),
-    ("geom", (3.0, 1.0), (0.0, 0.0)),
-    ("nbinom", (0.0, 2.0, 1.0), (1.0, 2.0)),
-    ("nbinom", (1.0, 2.0, 1.0), (0.0, -2.0)),
-    ("poisson", (0.0, 0.0), (1.0, -1.0)),
-    ("poisson", (1.0, 0.0), (0.0, 1.0)),
-    ("poisson", (2.0, 0.0), (0.0, 0.0)),
-    ("poisson", (-1.0, 2.0), (0.0, 0.0)),
-]
+def _of_counts(row: Counted, method: str) -> Function:
+    """A method of a distribution of counts in mpmath."""
+    if method == "logpmf":
+        return lambda k, *s: mp.log(row.mass(k, *s))
+    if "log" in method:
+        one, rest = (row.lower, row.upper) if method == "logcdf" else (row.upper, row.lower)
+        return lambda k, *s: _log(one(k, *s), rest(k, *s))
+    return {"pmf": row.mass, "cdf": row.lower, "sf": row.upper}[method]
+
+
+def _at_a_count(f: Function, s: Point) -> list[float]:
+    """The value and the derivatives by the parameters; limits from inside where the last one is at an edge of its domain."""
+    if s[-1] not in (0.0, 1.0):
+        with mp.workprec(400 + 2 * max(abs(math.frexp(each)[1]) for each in s)):
+            args = tuple(map(mpf, s))
+            return list(map(_nearest, _partials(f, args, [arg * mpf(2) ** -100 for arg in args])))
+    found = []
+    with mp.workprec(1000):
+        for distance in (mpf(2) ** -160, mpf(2) ** -320):
+            args = (*map(mpf, s[:-1]), abs(s[-1] - distance))
+            found.append(_partials(f, args, [distance * mpf(2) ** -60] * len(args)))
+        return list(map(_nearest, (_limit(*pair) for pair in zip(*found, strict=True))))
+
+
+def counted(name: str, note: Note) -> None:
+    """Notes what is wrong with a distribution of counts."""
+    row, ours = COUNTED[name], getattr(xp.stats, name)
+    for s, counts in row.shapes:
+        for method in COUNT_METHODS:
+            f = _of_counts(row, method)
+            if max(counts) > 1e4 and name != "geom" and "pmf" not in method:
+                continue  # a series of too many terms
+            inside = [
+                k
+                for k in counts
+                if method[-3:] == "pmf" or k < (s[0] if name == "binom" else 1.0 + 1e9 * (name != "bernoulli"))
+            ]
+            expected = [_at_a_count(functools.partial(f, mpf(k)), s) for k in inside]
+            args = tuple(np.full(len(inside), v) for v in s)
+            for found in _derivatives(functools.partial(getattr(ours, method), np.array(inside)), args):
+                refused = tuple(at for at, part in enumerate(found[1:]) if part is None)
+                if refused != (() if method[-3:] == "pmf" else row.fixed):
+                    note(f"{name}.{method} refuses derivatives by {refused}")
+                for at, (k, reference) in enumerate(zip(inside, expected, strict=True)):
+                    numbers = [None if part is None else float(part[at]) for part in found]
+                    _compare_count(note, f"{name}.{method}{(k, *s)}", numbers, reference, s)
+
+
+def _compare_count(note: Note, what: str, found: list[float | None], expected: list[float], s: Point) -> None:
+    value, *_ = expected
+    sizes = [1e-15 if ".log" in what else 1e-306, *(1e-13 * abs(value) / max(abs(arg), 1.0) + 1e-306 for arg in s)]
+    for at, (one, other, size) in enumerate(zip(found, expected, sizes, strict=True)):
+        if at == 1 and what.startswith(
+            "binom"
+        ):  # by the number of trials, a whole number: of the gamma functions in its place
+            if s[-1] in (0.0, 1.0):  # where the probability jumps between whole numbers
+                continue
+            size = 2e-15
+        is_free = at > 0 and math.isinf(value)  # where a value is infinite, its derivatives are anything but NaN
+        if one is not None and (math.isnan(one) if is_free else not _close(one, other, size)):
+            note(f"{what}: {'value' if at == 0 else f'derivative {at - 1}'} is {one!r}, expected {other!r}")
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_probabilities_of_counts_at_the_edges_of_the_parameters() -> None:
-    for name, (k, *fixed, p), (value, slope) in COUNTS:
-        f = lambda p, name=name, k=k, fixed=fixed: getattr(xp.stats, name).pmf(k, *fixed, p)  # noqa: E731
-        assert f(p) == pytest.approx(value, abs=1e-15), (name, k, p)
-        assert ox.grad(f)(p) == pytest.approx(slope, abs=1e-14), (name, k, p)
-        assert ox.jvp(f, (p,), (1.0,))[1] == pytest.approx(slope, abs=1e-14), (name, k, p)
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_distribution_of_counts_at_special_places(name: str) -> None:
+    wrong: list[str] = []
+    counted(name, wrong.append)
+    assert not wrong, "\n".join(wrong[:20])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", COUNTED)
+def test_numbers_that_are_no_counts_and_parameters_out_of_their_domains(name: str) -> None:
+    ours, theirs, row = getattr(xp.stats, name), getattr(scipy.stats, name), COUNTED[name]
+    s = next(s for s, _ in row.shapes if 0.1 < s[-1] < 5.0 and s[-1] != 1.0)
+    k = np.array([-math.inf, -1.0, row.low - 0.5, row.low + 0.5, 20.0, math.inf, math.nan])
+    known = np.array([0, 1, 2, 3, 4, 6])  # SciPy has no number for the tail of an infinite count
+    for method in COUNT_METHODS:
+        f = getattr(ours, method)
+        ends = {"pmf": 0.0, "cdf": 1.0, "sf": 0.0}[method.removeprefix("log")]
+        assert f(math.inf, *s) == (ends if "log" not in method else math.log(ends) if ends else -math.inf)
+        np.testing.assert_allclose(f(k, *s)[known], getattr(theirs, method)(k, *s)[known], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(f(k, *s, 2)[known], getattr(theirs, method)(k, *s, 2)[known], rtol=1e-12, atol=1e-15)
+        for _, part in map(tuple, _derivatives(lambda p, f=f: f(k[[0, 1, 2, 4, 5]], *s[:-1], p), (np.full(5, s[-1]),))):
+            assert not np.isnan(part).any()
+        for p in (-0.1, 1.1 if name != "poisson" else math.inf):
+            assert math.isnan(f(1.0, *s[:-1], p)) and math.isnan(f(-1.0, *s[:-1], p))
+
+
+def _reference(row: Row, point: Point) -> list[float]:
+    """The value and the derivatives, without those that are refused."""
+    with mp.workprec(320 + 2 * max(abs(math.frexp(each)[1]) for each in point)):
+        fine = mpf(2) ** -100
+        steps = [fine * (abs(mpf(each)) if each else 1) for each in point]
+        steps = [mpf(0) if at in row.without else step for at, step in enumerate(steps)]
+        return list(map(_nearest, _partials(row.f, tuple(map(mpf, point)), steps)))
 
 
 def special_function(name: str, note: Note) -> None:
-    """Notes what is wrong with a special function."""
-    row, ours = ROWS[name], getattr(xp.special, name)
-    args = tuple(map(np.array, zip(*row.points, strict=True)))
-    expected = []
-    for point in row.points:
-        with mp.workprec(320 + 2 * max(abs(math.frexp(each)[1]) for each in point)):
-            fine = mpf(2) ** -100
-            steps = [fine * (abs(mpf(each)) if each else 1) for each in point]
-            expected.append(list(map(_nearest, _partials(row.f, tuple(map(mpf, point)), steps))))
-    for found in _derivatives(ours, args):
+    """Notes what is wrong with a row of special functions."""
+    row = ROWS.get(name) or VECTORS[name]
+    call = row.call or (lambda xp, *args: getattr(xp.special, name.split("-")[0])(*args))
+    columns = [np.array(column) for column in zip(*row.points, strict=True)]
+    args = tuple(column.astype(np.int64) if at in row.whole else column for at, column in enumerate(columns))
+    expected = [_reference(row, point) for point in row.points]
+    for found in _derivatives(lambda *args: call(xp, *args), args):
+        refused = tuple(k for k, part in enumerate(found[1:]) if part is None)
+        if refused != row.without:
+            note(f"{name}: refuses derivatives by {refused}, expected {row.without}")
         for at, (point, reference) in enumerate(zip(row.points, expected, strict=True)):
             for k, (part, other) in enumerate(zip(found, reference, strict=True)):
                 size = 1e-306 if k == 0 else 1e-14 * abs(reference[0]) / max(1.0, abs(point[k - 1])) + 1e-306
                 if part is not None and not _close(float(part[at]), other, size, row.error):
+                    what = "value" if k == 0 else f"derivative {k - 1}"
                     note(
-                        f"{name}{point}: {'value' if k == 0 else f'derivative {k - 1}'} is {part[at]}, expected {other}"
+                        f"{name}{point}: {what} is {part[at]}, expected {other}, {abs(float(part[at]) / other - 1.0) if other else math.inf:.1e} apart"
                     )
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", [*ROWS, *VECTORS])
 def test_a_special_function_at_special_places(name: str) -> None:
     wrong: list[str] = []
     special_function(name, wrong.append)
     assert not wrong, "\n".join(wrong[:20])
+
+
+def test_the_tables_are_complete() -> None:
+    assert {name.split("-")[0] for name in ROWS} == set(xp.special.__all__)
+    assert len(ROWS) == sum(len(table.ROWS) for table in TABLES)
+    of_xp = set(xp.stats.__all__)
+    assert {*LAWS, *COUNTED, *VECTORS} == of_xp
+    # All that is public of a distribution is a method that the tests above compare, or the quantile.
+    for name in [*LAWS, *COUNTED]:
+        methods = {each for each in dir(getattr(xp.stats, name)) if each in DENSITIES}
+        assert methods == ({*METHODS, "ppf"} if name in LAWS else set(COUNT_METHODS)), name
+
+
+def test_a_bound_that_is_not_tight_has_its_reason() -> None:
+    assert [name for name, row in ROWS.items() if (row.error > EXACT) != bool(row.why)] == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [*LAWS, *COUNTED])
+def test_shape_parameters_by_name(name: str) -> None:
+    ours, theirs = getattr(xp.stats, name), getattr(scipy.stats, name)
+    names = theirs.shapes.split(", ") if theirs.shapes else []
+    s = LAWS[name].shapes[0] if name in LAWS else COUNTED[name].shapes[0][0]
+    named = dict(zip(names, s, strict=True))
+    x = np.array([-2.0, -0.4, 0.3, 1.0, 2.0])
+    further = {"loc": 0.25, "scale": 1.5} if name in LAWS else {"loc": 1}
+    for method in METHODS if name in LAWS else COUNT_METHODS:
+        f = getattr(ours, method)
+        np.testing.assert_array_equal(f(x, **named, **further), f(x, *s, *further.values()))
+        for key in names:
+            by_name = ox.grad(lambda v, f=f, key=key: xp.sum(f(2.0, **{**named, key: v}))) if key == names[-1] else None
+            if by_name is not None and not (name in REFUSED and "pdf" not in method):
+                at = ox.grad(lambda v, f=f: f(2.0, *s[:-1], v))(s[-1])
+                np.testing.assert_array_equal(by_name(s[-1]), at)
+        with pytest.raises(TypeError, match="expected after the number"):
+            f(x, *s, nothing=1.0)
+        if names:
+            with pytest.raises(TypeError, match="expected after the number"):
+                f(x, *s, **{names[0]: s[0]})
+            with pytest.raises(TypeError, match="expected after the number"):
+                f(x)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -6,12 +6,12 @@ for numbers inside of the support; both distribution functions, so that logarith
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mpmath import mp, mpf
 
-Function = Callable[..., Any]
+from places import Function, beta_i, gamma_p, gamma_q, student
 
 
 class Law(NamedTuple):
@@ -26,30 +26,6 @@ class Law(NamedTuple):
     places: Sequence[float] = ()
     # Those for which mpmath has no distribution function.
     only_density: Sequence[tuple[float, ...]] = ()
-
-
-def _p(a: Any, x: Any) -> Any:
-    if x > 20 and x > a + 1:
-        return 1 - _q(a, x)
-    return x**a * mp.exp(-x) * mp.hyp1f1(1, a + 1, x) / mp.gamma(a + 1)
-
-
-def _q(a: Any, x: Any) -> Any:
-    """The regularized upper incomplete gamma function, where it is small by Legendre's continued fraction."""
-    if x <= 20 or x <= a + 1:
-        with mp.extraprec(100):
-            return 1 - _p(a, x)
-    fraction = mpf(0)
-    for k in range(int((0.2 * mp.prec) ** 2 / x) + 20, 0, -1):
-        fraction = k * (a - k) / (x + 2 * k + 1 - a + fraction)
-    return x**a * mp.exp(-x) / (mp.gamma(a) * (x + 1 - a + fraction))
-
-
-def _i(a: Any, b: Any, x: Any, rest: Any) -> Any:
-    """The regularized incomplete beta function of ``x``, given ``rest = 1 - x``."""
-    if x > 0.5:
-        return 1 - _i(b, a, rest, x)
-    return x**a * mp.hyp2f1(a, 1 - b, a + 1, x) / (a * mp.beta(a, b))
 
 
 def _erfc(x: Any) -> Any:
@@ -68,21 +44,19 @@ def _log_phi_density(z: Any) -> Any:
 
 
 def _t_lower(z: Any, df: Any) -> Any:
-    share = df / (df + z * z)
-    tail = _i(df / 2, mpf(1) / 2, share, z * z / (df + z * z)) / 2
-    return tail if z < 0 else 1 - tail
+    return student(df, z)
 
 
 def _beta_lower(z: Any, a: Any, b: Any) -> Any:
-    return _i(a, b, z, 1 - z)
+    return beta_i(a, b, z, 1 - z)
 
 
 def _f_lower(z: Any, n: Any, d: Any) -> Any:
-    return _i(n / 2, d / 2, n * z / (n * z + d), d / (n * z + d))
+    return beta_i(n / 2, d / 2, n * z / (n * z + d), d / (n * z + d))
 
 
 def _f_upper(z: Any, n: Any, d: Any) -> Any:
-    return _i(d / 2, n / 2, d / (n * z + d), n * z / (n * z + d))
+    return beta_i(d / 2, n / 2, d / (n * z + d), n * z / (n * z + d))
 
 
 def _log_f(z: Any, n: Any, d: Any) -> Any:
@@ -217,20 +191,20 @@ LAWS: dict[str, Law] = {
         1.0,
         lambda z, a, b: (a - 1) * mp.log(z) + (b - 1) * mp.log1p(-z) - mp.log(mp.beta(a, b)),
         _beta_lower,
-        lambda z, a, b: _i(b, a, 1 - z, z),
+        lambda z, a, b: beta_i(b, a, 1 - z, z),
         ((0.5, 0.5), (1.0, 1.0), (2.0, 3.0), (3.0, 2.0), (1.5, 40.0)),
         _UNIT,
     ),
     "gamma": Law(
-        0.0, mp.inf, lambda z, a: (a - 1) * mp.log(z) - z - mp.loggamma(a), lambda z, a: _p(a, z),
-        lambda z, a: _q(a, z), _POWERS, _POSITIVE,
+        0.0, mp.inf, lambda z, a: (a - 1) * mp.log(z) - z - mp.loggamma(a), lambda z, a: gamma_p(a, z),
+        lambda z, a: gamma_q(a, z), _POWERS, _POSITIVE,
     ),
     "chi2": Law(
         0.0,
         mp.inf,
         lambda z, k: (k / 2 - 1) * mp.log(z / 2) - z / 2 - mp.loggamma(k / 2) - mp.log(2),
-        lambda z, k: _p(k / 2, z / 2),
-        lambda z, k: _q(k / 2, z / 2),
+        lambda z, k: gamma_p(k / 2, z / 2),
+        lambda z, k: gamma_q(k / 2, z / 2),
         ((1.0,), (2.0,), (3.0,), (4.0,), (55.0,)),
         (*_POSITIVE, 1600.0),
     ),
@@ -238,8 +212,8 @@ LAWS: dict[str, Law] = {
         0.0,
         mp.inf,
         lambda z, k: (k - 1) * mp.log(z) - z * z / 2 - (k / 2 - 1) * mp.log(2) - mp.loggamma(k / 2),
-        lambda z, k: _p(k / 2, z * z / 2),
-        lambda z, k: _q(k / 2, z * z / 2),
+        lambda z, k: gamma_p(k / 2, z * z / 2),
+        lambda z, k: gamma_q(k / 2, z * z / 2),
         ((0.5,), (1.0,), (2.0,), (5.0,)),
         (1e-190, 1e-160, 1e-20, 1e-8, 0.5, 1.0, 3.0, 40.0),
     ),
@@ -247,16 +221,16 @@ LAWS: dict[str, Law] = {
         0.0,
         mp.inf,
         lambda z: 2 * mp.log(z) - z * z / 2 + mp.log(2 / mp.pi) / 2,
-        lambda z: _p(mpf(3) / 2, z * z / 2),
-        lambda z: _q(mpf(3) / 2, z * z / 2),
+        lambda z: gamma_p(mpf(3) / 2, z * z / 2),
+        lambda z: gamma_q(mpf(3) / 2, z * z / 2),
         places=(1e-190, 1e-160, 1e-20, 1e-8, 0.5, 1.0, 3.0, 40.0),
     ),
     "invgamma": Law(
         0.0,
         mp.inf,
         lambda z, a: -(a + 1) * mp.log(z) - mp.loggamma(a) - 1 / z,
-        lambda z, a: _q(a, 1 / z),
-        lambda z, a: _p(a, 1 / z),
+        lambda z, a: gamma_q(a, 1 / z),
+        lambda z, a: gamma_p(a, 1 / z),
         ((0.5,), (1.0,), (2.5,)),
         (1e-3, 1.4e-3, 0.02, 0.5, 1.0, 3.0, 1e8, 1e160, 1e190),
     ),

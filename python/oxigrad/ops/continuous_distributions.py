@@ -46,11 +46,11 @@ def _log_twice_normal(z: Array) -> Array:
 
 
 norm = Continuous(
-    "norm", 0, _normal_density, _normal, lambda z: _normal(-z), _log_normal, lambda z: _log_normal(-z), special.ndtri
+    "norm", "", _normal_density, _normal, lambda z: _normal(-z), _log_normal, lambda z: _log_normal(-z), special.ndtri
 )
 halfnorm = Continuous(
     "halfnorm",
-    0,
+    "",
     lambda z: _normal_density(z) + _LOG_2,
     lambda z: special.erf(z * _ROOT_HALF),
     lambda z: special.erfc(z * _ROOT_HALF),
@@ -61,7 +61,7 @@ halfnorm = Continuous(
 )
 lognorm = Continuous(
     "lognorm",
-    1,
+    "s",
     lambda z, s: _normal_density(ops.log(z) / s) - ops.log(s) - ops.log(z),
     lambda z, s: _normal(ops.log(z) / s),
     lambda z, s: _normal(-ops.log(z) / s),
@@ -75,7 +75,7 @@ lognorm = Continuous(
 # In both, an argument of the error function that would overflow is cut off far beyond the place where the result is constant.
 levy = Continuous(
     "levy",
-    0,
+    "",
     lambda z: -0.5 * LOG_2_PI - 1.5 * ops.log(z) - 0.5 / z,
     lambda z: unless(z < 1e-50, 0.0, lambda z: special.erfc(ops.sqrt(0.5 / z)), z, 1.0),
     lambda z: unless(z < 1e-50, 1.0, lambda z: special.erf(ops.sqrt(0.5 / z)), z, 1.0),
@@ -87,7 +87,7 @@ levy = Continuous(
 )
 moyal = Continuous(
     "moyal",
-    0,
+    "",
     lambda z: -0.5 * (z + ops.exp(-z) + LOG_2_PI),
     lambda z: unless(z < -20.0, 0.0, lambda z: special.erfc(ops.exp(-0.5 * z) * _ROOT_HALF), z, 0.0),
     lambda z: unless(z < -20.0, 1.0, lambda z: special.erf(ops.exp(-0.5 * z) * _ROOT_HALF), z, 0.0),
@@ -116,7 +116,7 @@ _SURE = 2e3
 
 def _hazard(
     name: str,
-    shapes: int,
+    shapes: str,
     hazard: Callable[..., Any],
     log_hazard: Callable[..., Any],
     log_rate: Callable[..., Any],
@@ -137,10 +137,7 @@ def _hazard(
         name,
         shapes,
         lambda z, *s: log_rate(z, *s) - hazard(z, *s),
-        # The derivative of `expm1` is rounded where it is small.
-        decayed(
-            1.0, lambda h, *_: branch(h < 0.7, lambda h: -ops.expm1(-h), lambda h: 1.0 - ops.exp(-h), (h, 0.0, 1.0))
-        ),
+        decayed(1.0, lambda h, *_: -guarded.expm1_of(-h)),
         decayed(0.0, lambda h, *_: ops.exp(-h)),
         lambda z, *s: branch(
             hazard(z, *s) < 1e-17, lambda z: log_hazard(z, *s), lambda z: log_lower(z, *s), (z, inner, inner)
@@ -181,10 +178,10 @@ def _half_logistic_hazard(z: Array) -> Array:
     return branch(z > 1.0, large, lambda z: ops.log1p(0.5 * ops.expm1(z)), (z, 2.0, 0.5))
 
 
-expon = _hazard("expon", 0, lambda z: z, ops.log, lambda z: 0.0 * z, lambda h: h)
+expon = _hazard("expon", "", lambda z: z, ops.log, lambda z: 0.0 * z, lambda h: h)
 rayleigh = _hazard(
     "rayleigh",
-    0,
+    "",
     lambda z: 0.5 * z * z,
     lambda z: 2.0 * ops.log(z) - _LOG_2,
     ops.log,
@@ -193,7 +190,7 @@ rayleigh = _hazard(
 )
 weibull_min = _hazard(
     "weibull_min",
-    1,
+    "c",
     ops.pow,
     lambda z, c: c * ops.log(z),
     lambda z, c: ops.log(c) + xlogy(c - 1.0, z),
@@ -202,7 +199,7 @@ weibull_min = _hazard(
 )
 pareto = _hazard(
     "pareto",
-    1,
+    "b",
     lambda z, b: b * ops.log(z),
     lambda z, b: ops.log(b) + ops.log(ops.log(z)),
     lambda z, b: ops.log(b) - ops.log(z),
@@ -212,7 +209,7 @@ pareto = _hazard(
 )
 lomax = _hazard(
     "lomax",
-    1,
+    "c",
     lambda z, c: c * ops.log1p(z),
     lambda z, c: ops.log(c) + ops.log(ops.log1p(z)),
     lambda z, c: ops.log(c) - ops.log1p(z),
@@ -220,16 +217,16 @@ lomax = _hazard(
 )
 gompertz = _hazard(
     "gompertz",
-    1,
+    "c",
     _gompertz_hazard,
     lambda z, c: ops.log(c) + _log_expm1(z),
     lambda z, c: ops.log(c) + z,
     lambda h, c: ops.log1p(h / c),
 )
-gumbel_l = _hazard("gumbel_l", 0, ops.exp, lambda z: z, lambda z: z, ops.log, low=-math.inf, inner=0.0)
+gumbel_l = _hazard("gumbel_l", "", ops.exp, lambda z: z, lambda z: z, ops.log, low=-math.inf, inner=0.0)
 fisk = _hazard(
     "fisk",
-    1,
+    "c",
     _power_hazard,
     _log_power_hazard,
     lambda z, c: ops.log(c) + xlogy(c - 1.0, z) - _power_hazard(z, c),
@@ -243,7 +240,7 @@ fisk = _hazard(
 )
 halflogistic = _hazard(
     "halflogistic",
-    0,
+    "",
     _half_logistic_hazard,
     lambda z: ops.log(_half_logistic_hazard(z)),
     special.log_expit,
@@ -281,7 +278,7 @@ weibull_max = _mirrored("weibull_max", weibull_min, lambda h, c: ops.pow(h, 1.0 
 
 
 def _symmetric(name: str, log_density: Any, lower: Any, log_lower: Any, quantile: Any) -> Continuous:
-    return Continuous(name, 0, log_density, lower, lambda z: lower(-z), log_lower, lambda z: log_lower(-z), quantile)
+    return Continuous(name, "", log_density, lower, lambda z: lower(-z), log_lower, lambda z: log_lower(-z), quantile)
 
 
 def _cauchy(z: Array) -> Array:
@@ -321,7 +318,7 @@ cauchy = _symmetric(
 )
 halfcauchy = Continuous(
     "halfcauchy",
-    0,
+    "",
     lambda z: math.log(_TWO_PI) - log1p_square(z),
     lambda z: branch(
         z > 1.0, lambda z: 1.0 - _TWO_PI * ops.atan(1.0 / z), lambda z: _TWO_PI * ops.atan(z), (z, 2.0, 0.0)
@@ -337,7 +334,7 @@ halfcauchy = Continuous(
 )
 uniform = Continuous(
     "uniform",
-    0,
+    "",
     lambda z: 0.0 * z,
     lambda z: z,
     lambda z: 1.0 - z,
@@ -348,7 +345,7 @@ uniform = Continuous(
 )
 powerlaw = Continuous(
     "powerlaw",
-    1,
+    "a",
     lambda z, a: ops.log(a) + xlogy(a - 1.0, z),
     lambda z, a: ops.pow(z, a),
     lambda z, a: branch(z < 0.5, lambda z: 1.0 - ops.pow(z, a), lambda z: -ops.expm1(a * ops.log(z)), (z, 0.25, 0.75)),

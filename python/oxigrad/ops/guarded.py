@@ -42,6 +42,11 @@ def log_by(p: Callable[..., Any], rest: Callable[..., Any], *args: tuple[Any, An
     return branch(p(*(x for x, _ in args)) > 0.5, near, far, *((x, safe, safe) for x, safe in args))
 
 
+def expm1_of(x: Array) -> Array:
+    """``expm1(x)``, whose own derivative is rounded where that is small."""
+    return branch(x > -0.7, ops.expm1, lambda x: ops.exp(x) - 1.0, (x, 0.0, -1.0))
+
+
 def log1p_square(x: Array) -> Array:
     """``log(1 + x**2)``; the square does not overflow."""
     far = lambda x: 2.0 * ops.log(ops.abs(x)) + ops.log1p(ops.square(1.0 / x))  # noqa: E731

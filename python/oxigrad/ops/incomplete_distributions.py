@@ -41,7 +41,7 @@ def _log_gammas(x: Any, log_x: Any, middle: Any) -> tuple[Callable[..., Any], Ca
 _log_lower, _log_upper = _log_gammas(lambda z: z, ops.log, lambda a: a)
 gamma = Continuous(
     "gamma",
-    1,
+    "a",
     lambda z, a: xlogy(a - 1.0, z) - z - special.gammaln(a),
     lambda z, a: special.gammainc(a, z),
     lambda z, a: special.gammaincc(a, z),
@@ -54,13 +54,13 @@ gamma = Continuous(
 )
 
 
-def _of_gamma(name: str, shapes: int, **functions: Any) -> Continuous:
+def _of_gamma(name: str, shapes: str, **functions: Any) -> Continuous:
     return Continuous(name, shapes, low=0.0, inner=0.5, **functions)
 
 
 chi2 = _of_gamma(
     "chi2",
-    1,
+    "df",
     log_density=lambda z, df: gamma.log_density(0.5 * z, 0.5 * df) - _LOG_2,
     density=lambda z, df: 0.5 * cast(Any, gamma.density)(0.5 * z, 0.5 * df),
     lower=lambda z, df: gamma.lower(0.5 * z, 0.5 * df),
@@ -87,7 +87,7 @@ def _chi_small(z: Array, df: Array) -> Array:
 _log_chi = _log_gammas(lambda z: 0.5 * z * z, lambda z: 2.0 * ops.log(z) - _LOG_2, lambda a: ops.sqrt(2.0 * a))
 chi = _of_gamma(
     "chi",
-    1,
+    "df",
     log_density=lambda z, df: xlogy(df - 1.0, z) - 0.5 * z * z - _chi_constant(df),
     density=lambda z, df: power_exp(z, df - 1.0, -0.5 * z * z - _chi_constant(df)),
     lower=_chi_function(_chi_small, special.gammainc),
@@ -113,7 +113,7 @@ def _of_three(f: Any) -> Callable[..., Any]:
 
 
 _FIELDS = "log_density density lower upper log_lower log_upper quantile".split()
-maxwell = _of_gamma("maxwell", 0, **{field: _of_three(getattr(chi, field)) for field in _FIELDS})
+maxwell = _of_gamma("maxwell", "", **{field: _of_three(getattr(chi, field)) for field in _FIELDS})
 
 
 def _inverse(z: Array, constant: float, f: Callable[[Any], Any]) -> Any:
@@ -124,7 +124,7 @@ def _inverse(z: Array, constant: float, f: Callable[[Any], Any]) -> Any:
 _log_inverse = _log_gammas(lambda z: 1.0 / z, lambda z: -ops.log(z), lambda a: 1.0 / a)
 invgamma = Continuous(
     "invgamma",
-    1,
+    "a",
     lambda z, a: -(a + 1.0) * ops.log(z) - special.gammaln(a) - 1.0 / z,
     lambda z, a: _inverse(z, 0.0, lambda x: special.gammaincc(a, x)),
     lambda z, a: _inverse(z, 1.0, lambda x: special.gammainc(a, x)),
@@ -141,9 +141,13 @@ invgamma = Continuous(
 
 
 def _beta_of(a: Array, b: Array, x: Array, rest: Array) -> Array:
-    """`betainc` of ``x``, given ``rest = 1 - x``: of the smaller one, so that neither is rounded to one."""
+    """`betainc` of ``x``, given ``rest = 1 - x``: of the smaller one, so that neither is rounded to one.
+
+    Below the mean it is that of ``x`` too, as the complement of its complement would be rounded.
+    """
+    total = plain(a) + plain(b)
     return branch(
-        x <= 0.5,
+        ops.logical_or(x <= 0.5, x * total < plain(a)),
         lambda x, _: special.betainc(a, b, x),
         lambda _, rest: 1.0 - special.betainc(b, a, rest),
         (x, 0.5, 0.0),
@@ -165,7 +169,7 @@ def _log_beta_of(a: Array, b: Array, x: Array, rest: Array) -> Array:
     return branch(tiny, far, near, (x, 0.5 * mean, mean), (rest, 1.0 - 0.5 * mean, 1.0 - mean))
 
 
-def _of_beta(name: str, shapes: int, arguments: Callable[..., Any], **functions: Any) -> Continuous:
+def _of_beta(name: str, shapes: str, arguments: Callable[..., Any], **functions: Any) -> Continuous:
     """A distribution by the arguments of its distribution function as a `_beta_of`."""
 
     def swapped(z: Array, *shape: Any) -> tuple[Any, ...]:
@@ -193,7 +197,7 @@ def _beta_density(z: Array, a: Array, b: Array) -> Array:
 
 beta = _of_beta(
     "beta",
-    2,
+    "a b",
     lambda z, a, b: (a, b, z, 1.0 - z),
     log_density=lambda z, a, b: special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b),
     density=_beta_density,
@@ -239,7 +243,7 @@ def _t_function(f: Any, low: Callable[..., Any], high: Callable[..., Any]) -> Ca
     return of
 
 
-_t_near = _of_beta("t", 1, _t_arguments, log_density=_t_log_density, quantile=lambda q, df: special.stdtrit(df, q))
+_t_near = _of_beta("t", "df", _t_arguments, log_density=_t_log_density, quantile=lambda q, df: special.stdtrit(df, q))
 t = dataclasses.replace(
     _t_near,
     lower=_t_function(_t_near.lower, ops.exp, lambda tail: 1.0 - ops.exp(tail)),
@@ -267,7 +271,7 @@ def _f_arguments(z: Array, dfn: Array, dfd: Array) -> tuple[Array, ...]:
 
 f = _of_beta(
     "f",
-    2,
+    "dfn dfd",
     _f_arguments,
     log_density=_f_log_density,
     density=lambda z, dfn, dfd: power_exp(z, 0.5 * dfn - 1.0, _f_rest(z, dfn, dfd)),

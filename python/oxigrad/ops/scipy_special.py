@@ -52,6 +52,12 @@ def _successes_density(k: Any, n: Any, p: Array) -> Array:
     return beta_density(k + 1.0, n - k, p)
 
 
+def _bdtri_slope(k: Any, n: Any, p: Array, y: Array) -> Array:
+    """The derivative of the inverse of `bdtr`; of ``1 - y``, an inverse of `betainc`, where ``y`` is rounded to one."""
+    k, n = ops.floor(1.0 * k), trunc(n)
+    return -1.0 / _density_of(k + 1.0, n - k, y, f.betaincinv(n - k, k + 1.0, p))
+
+
 def trunc(n: Any) -> Any:
     """An order, or a count, as SciPy's functions of integers take it: rounded towards zero."""
     return ops.trunc(1.0 * n)
@@ -62,8 +68,19 @@ def _t_density(df: Array, t: Array) -> Array:
 
 
 def _f_density(dfn: Array, dfd: Array, x: Array) -> Array:
-    share = dfn * x / (dfn * x + dfd)
-    return beta_density(0.5 * dfn, 0.5 * dfd, share) * dfn * dfd / (dfn * x + dfd) ** 2
+    whole = dfn * x + dfd
+    return _density_of(0.5 * dfn, 0.5 * dfd, dfn * x / whole, dfd / whole) * (dfn / whole) * (dfd / whole)
+
+
+def _density_of(a: Array, b: Array, x: Array, rest: Array) -> Array:
+    """`beta_density` of ``x``, given ``rest = 1 - x``: of the smaller one."""
+    return branch(
+        x <= 0.5,
+        lambda x, _: beta_density(a, b, x),
+        lambda _, rest: beta_density(b, a, rest),
+        (x, 0.5, 0.5),
+        (rest, 0.5, 0.5),
+    )
 
 
 def _asymptotic(u: Array, sign: float) -> Array:
@@ -93,9 +110,28 @@ def _dawsn_slope(y: Array, x: Array) -> Array:
 
 def _wofz_slope(y: Array, z: Array) -> Array:
     slope = lambda z, y: -2.0 * z * y + 2j / _ROOT_PI  # noqa: E731
-    is_far = ops.logical_and(ops.abs(z) > 30.0, ops.imag(z) >= 0.0)
     series = lambda z, _: (-2j / _ROOT_PI) * _asymptotic(0.5 / (z * z), 1.0)  # noqa: E731
-    return branch(is_far, series, slope, (z, 31.0, 0.0), (y, 0.0, 0.0))
+    return branch(_is_far_above(z), series, slope, (z, 31.0, 0.0), (y, 0.0, 0.0))
+
+
+def _is_far_above(z: Array) -> Array:
+    """Where the Faddeeva function has its asymptotic series, and on the real axis an exponential that is none of it underflows."""
+    size, height = ops.abs(z), ops.imag(z)
+    return ops.logical_or(ops.logical_and(size > 30.0, height >= 0.0), ops.logical_and(size > 8.0, height > 1e-9))
+
+
+def _wofz_curve(z: Array) -> Array:
+    """The second derivative of the Faddeeva function."""
+    y = f.wofz(z)
+    near = lambda z, y: -2.0 * y - 2.0 * z * (-2.0 * z * y + 2j / _ROOT_PI)  # noqa: E731
+
+    def series(z: Array, _: Array) -> Array:
+        u, total = 0.5 / (z * z), 0.0
+        for k in range(16, 0, -1):
+            total = (2 * k - 1) * u * (total + (2 * k + 1) * (2 * k + 2))
+        return 1j / _ROOT_PI * (2.0 + total) / (z * z * z)
+
+    return branch(_is_far_above(z), series, near, (z, 31.0, 0.0), (y, 0.0, 0.0))
 
 
 def _scaled_slope(v: Any, x: Array, y: Array, sign: float, slope: Array) -> Array:
@@ -146,6 +182,12 @@ def near_zero(x: Array, radius: float, coefficients: Sequence[float], beyond: Ca
     """A Taylor series within ``radius`` of zero, and ``beyond(x)`` outside, where that loses digits or divides zero by zero."""
     near = ops.abs(x) < radius
     return where(near, polynomial(coefficients, where(near, x, 0.0)), beyond(where(near, 2.0 * radius, x)))
+
+
+def _fresnel_phase(x: Array) -> Array:
+    """``pi / 2 * x**2``, of a real ``x`` less whole turns, which is exact before the product is rounded."""
+    square = x * x
+    return 0.5 * math.pi * (square if is_complex(x) else square - 4.0 * ops.round(0.25 * square))
 
 
 def _sinhc(x: Array) -> Array:
@@ -257,15 +299,28 @@ def _half(sign: float, name: str) -> Callable[[Any, Array], Array]:
     return slope
 
 
-def _voigt(x: Array, sigma: Array, gamma: Array) -> tuple[Array, Array]:
-    """The argument of the Faddeeva function, and its derivative there."""
-    z = (x + 1j * gamma) / (sigma * math.sqrt(2.0))
-    return z, _wofz_slope(f.wofz(z), z)
+def _voigt_slope(x: Array, sigma: Array, gamma: Array) -> Array:
+    """The derivative by ``x + i gamma`` of the function of which a Voigt profile is the real part."""
+    near = lambda c, sigma: _faddeeva_slope(c / (sigma * math.sqrt(2.0))) / (2.0 * _ROOT_PI * sigma * sigma)  # noqa: E731
+    return _almost_cauchy(near, lambda c, _: -1j / (math.pi * c * c), x, sigma, gamma)
 
 
-def _voigt_sigma(y: Array, x: Array, sigma: Array, gamma: Array) -> Array:
-    z, slope = _voigt(x, sigma, gamma)
-    return -y / sigma - ops.real(z * slope) / (sigma * sigma * _ROOT_2PI)
+def _faddeeva_slope(z: Array) -> Array:
+    return _wofz_slope(f.wofz(z), z)
+
+
+def _voigt_sigma(x: Array, sigma: Array, gamma: Array) -> Array:
+    """The derivative by the deviation, which is the deviation times the second one by ``x``: the profile solves a heat equation."""
+    near = lambda c, sigma: _wofz_curve(c / (sigma * math.sqrt(2.0))) / (2.0 * _ROOT_2PI * sigma * sigma)  # noqa: E731
+    return ops.real(_almost_cauchy(near, lambda c, sigma: 2j * sigma / (math.pi * c * c * c), x, sigma, gamma))
+
+
+def _almost_cauchy(
+    near: Callable[..., Array], far: Callable[..., Array], x: Array, sigma: Array, gamma: Array
+) -> Array:
+    """A function of ``x + i gamma`` and of the deviation, or its limit where that is of no account."""
+    c = x + 1j * gamma
+    return branch(sigma < 1e-9 * ops.abs(c), far, near, (c, 1.0, 1.0), (sigma, 0.0, 1.0))
 
 
 def _previous(name: str, *parameters: Any, n: Any, x: Array) -> Array:
@@ -302,14 +357,14 @@ TABLE: dict[str, Row] = {
     "voigt_profile": (
         "x sigma gamma",
         "Voigt profile: the density of a normal number of deviation ``sigma`` plus a Cauchy number of scale ``gamma``.",
-        lambda x, sigma, gamma: ops.real(_voigt(x, sigma, gamma)[1]) / (2.0 * _ROOT_PI * sigma * sigma),
+        lambda x, sigma, gamma: ops.real(_voigt_slope(x, sigma, gamma)),
         _voigt_sigma,
-        lambda x, sigma, gamma: -ops.imag(_voigt(x, sigma, gamma)[1]) / (2.0 * _ROOT_PI * sigma * sigma),
+        lambda x, sigma, gamma: -ops.imag(_voigt_slope(x, sigma, gamma)),
     ),
     "fresnel": (
         "x",
         "Fresnel integrals: the pair S, C.",
-        (lambda x: sin(0.5 * math.pi * x * x), lambda x: cos(0.5 * math.pi * x * x)),
+        (lambda x: sin(_fresnel_phase(x)), lambda x: cos(_fresnel_phase(x))),
     ),
     # --- exponential integrals
     "expi": ("x", "Exponential integral Ei.", lambda x: exp(x) / x),
@@ -346,8 +401,20 @@ TABLE: dict[str, Row] = {
         lambda a, y: -1.0 / gamma_density(a, y),
     ),
     "betaincc": ("a b x", "Complement of `betainc`.", _A, _B, lambda a, b, x: -beta_density(a, b, x)),
-    "betaincinv": ("a b p", "Inverse of `betainc`.", _A, _B, lambda a, b, y: 1.0 / beta_density(a, b, y)),
-    "betainccinv": ("a b p", "Inverse of `betaincc`.", _A, _B, lambda a, b, y: -1.0 / beta_density(a, b, y)),
+    "betaincinv": (
+        "a b p",
+        "Inverse of `betainc`.",
+        _A,
+        _B,
+        lambda a, b, p, y: 1.0 / _density_of(a, b, y, f.betainccinv(b, a, p)),
+    ),
+    "betainccinv": (
+        "a b p",
+        "Inverse of `betaincc`.",
+        _A,
+        _B,
+        lambda a, b, p, y: -1.0 / _density_of(a, b, y, f.betaincinv(b, a, p)),
+    ),
     # --- Bessel functions
     "jv": ("v x", "Bessel function of the first kind and real order.", _ORDER, _half(-1.0, "jv")),
     "yv": ("v x", "Bessel function of the second kind and real order.", _ORDER, _half(-1.0, "yv")),
@@ -455,7 +522,7 @@ TABLE: dict[str, Row] = {
         "Inverse of `bdtr` in the probability of a success.",
         _K,
         _N,
-        lambda k, n, y: -1.0 / _successes_density(k, n, y),
+        lambda k, n, p, y: _bdtri_slope(k, n, p, y),
     ),
     "nbdtr": (
         "k n p",
@@ -505,7 +572,7 @@ TABLE: dict[str, Row] = {
         "n x",
         "Legendre polynomial.",
         _INTEGER,
-        lambda n, x: 0.5 * (n + 1.0) * _previous("eval_jacobi", 1.0, 1.0, n=n, x=x),
+        lambda n, x: _previous("eval_gegenbauer", 1.5, n=n, x=x),
     ),
     "eval_jacobi": (
         "n alpha beta x",

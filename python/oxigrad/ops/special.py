@@ -30,7 +30,7 @@ from oxigrad.ops import scipy_special
 from oxigrad.ops.array_like import values
 from oxigrad.ops.backends import is_complex, namespace
 from oxigrad.ops.backends.scipy_functions import of_scipy
-from oxigrad.ops.guarded import branch, xlogy
+from oxigrad.ops.guarded import branch, expm1_of, xlogy
 from oxigrad.ops.host_calls import computed
 from oxigrad.ops.primitives import Axis, sum
 from oxigrad.ops.scipy_signatures import scipy_signature
@@ -304,7 +304,7 @@ def inv_boxcox(x: Array, lmbda: Array, /) -> Array:
 
 def inv_boxcox1p(x: Array, lmbda: Array, /) -> Array:
     """The inverse of `boxcox1p`."""
-    return ops.expm1(x * log1prel(lmbda * x))
+    return expm1_of(x * log1prel(lmbda * x))
 
 
 def cosm1(x: Array, /) -> Array:
@@ -321,7 +321,7 @@ def radian(d: Array, m: Array, s: Array, /) -> Array:
 def agm(a: Array, b: Array, /) -> Array:
     """The arithmetic-geometric mean of two numbers of the same sign (DLMF 19.8.6)."""
     total = a + b
-    return 0.25 * math.pi * total / scipy_special.f.ellipkm1(4.0 * a * b / (total * total))
+    return 0.25 * math.pi * total / scipy_special.f.ellipkm1(4.0 * (a / total) * (b / total))
 
 
 @scipy_signature("z, k=0, tol=1e-08", ignored="tol")

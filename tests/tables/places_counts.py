@@ -1,0 +1,132 @@
+"""Special places of the distributions of counts, and their functions in mpmath; and of the distributions of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from mpmath import mp
+
+from places import Function, Row, beta_i, gamma_p, gamma_q
+
+
+class Counted(NamedTuple):
+    """A distribution of counts: its functions for a count and parameters inside of their domains, and parameters and counts to try.
+
+    ``fixed`` are the places of the parameters by which its distribution functions refuse a derivative.
+    """
+
+    low: int
+    mass: Function
+    lower: Function
+    upper: Function
+    shapes: Sequence[tuple[tuple[float, ...], tuple[float, ...]]]
+    fixed: tuple[int, ...] = ()
+
+
+def _log_choose(n: Any, k: Any) -> Any:
+    return mp.loggamma(n + 1) - mp.loggamma(k + 1) - mp.loggamma(n - k + 1)
+
+
+_SMALL = (0.0, 1.0, 2.0, 4.0)
+COUNTED: dict[str, Counted] = {
+    "binom": Counted(
+        0,
+        lambda k, n, p: mp.exp(_log_choose(n, k)) * p**k * (1 - p) ** (n - k),
+        lambda k, n, p: beta_i(n - k, k + 1, 1 - p, p),
+        lambda k, n, p: beta_i(k + 1, n - k, p, 1 - p),
+        (
+            ((5.0, 0.3), (*_SMALL, 5.0)),
+            ((5.0, 0.0), (*_SMALL, 5.0)),
+            ((5.0, 1.0), (*_SMALL, 5.0)),
+            ((5.0, 1e-9), _SMALL),
+            ((5.0, 1.0 - 2.0**-30), _SMALL),
+            ((60.0, 0.5), (0.0, 15.0, 16.0, 30.0, 59.0, 60.0)),
+            ((1e6, 0.25), (2.48e5, 2.5e5, 3e5)),
+            ((1e6, 3e-6), (0.0, 4.0, 20.0, 300.0)),
+        ),
+        (0,),
+    ),
+    "bernoulli": Counted(
+        0,
+        lambda k, p: p if k else 1 - p,
+        lambda k, p: 1 - p,
+        lambda k, p: p,
+        tuple(((p,), (0.0, 1.0)) for p in (0.0, 1e-300, 0.3, 1.0 - 2.0**-53, 1.0)),
+    ),
+    "geom": Counted(
+        1,
+        lambda k, p: p * (1 - p) ** (k - 1),
+        lambda k, p: -mp.expm1(k * mp.log1p(-p)),
+        lambda k, p: (1 - p) ** k,
+        (
+            *(((p,), (1.0, 2.0, 3.0, 50.0)) for p in (1e-300, 1e-9, 0.3, 0.7, 1.0 - 2.0**-30, 1.0)),
+            ((1e-6,), (1.0, 5e5, 1e10)),
+        ),
+    ),
+    "nbinom": Counted(
+        0,
+        lambda k, n, p: mp.exp(mp.loggamma(n + k) - mp.loggamma(k + 1) - mp.loggamma(n)) * p**n * (1 - p) ** k,
+        lambda k, n, p: beta_i(n, k + 1, p, 1 - p),
+        lambda k, n, p: beta_i(k + 1, n, 1 - p, p),
+        (
+            *(((n, p), _SMALL) for n in (0.5, 2.0) for p in (1e-9, 0.3, 1.0 - 2.0**-30, 1.0)),
+            ((2.5, 0.01), (16.0, 300.0)),
+            ((40.5, 0.3), (0.0, 15.0, 16.0, 90.0, 300.0)),
+            ((1e5, 0.25), (2.97e5, 3e5)),
+        ),
+        (0,),
+    ),
+    "poisson": Counted(
+        0,
+        lambda k, mu: mp.exp(k * mp.log(mu) - mu - mp.loggamma(k + 1)),
+        lambda k, mu: gamma_q(k + 1, mu),
+        lambda k, mu: gamma_p(k + 1, mu),
+        (
+            ((0.0,), _SMALL),
+            ((1e-300,), _SMALL),
+            ((2.5,), (*_SMALL, 15.0, 16.0, 50.0, 1000.0)),
+            ((800.0,), (0.0, 3.0, 700.0, 800.0, 900.0)),
+            ((1e6,), (9.97e5, 1e6)),
+        ),
+    ),
+}
+
+
+def _proportions(xp: Any, x: Any) -> Any:
+    return xp.stack([x, 1.0 - x])
+
+
+def _correlated(xp: Any, r: Any) -> Any:
+    one = xp.ones_like(r)
+    return xp.stack([xp.stack([one, r], axis=-1), xp.stack([r, 4.0 * one], axis=-1)], axis=-2)
+
+
+def _normal(xp: Any, x: Any, y: Any, mean: Any, r: Any) -> Any:
+    """The logarithm of the density for each covariance."""
+    of, pairs = xp.stats.multivariate_normal, xp.stack([x - mean, y], axis=-1)
+    return xp.stack([of.logpdf(pairs[at], None, _correlated(xp, r)[at]) for at in range(x.shape[0])])
+
+
+def _log_normal(x: Any, y: Any, mean: Any, r: Any) -> Any:
+    x, left = x - mean, 4 - r * r
+    return -mp.log(2 * mp.pi) - mp.log(left) / 2 - (4 * x * x - 2 * r * x * y + y * y) / (2 * left)
+
+
+VECTORS: dict[str, Row] = {
+    "dirichlet": Row(
+        lambda x, a: (a - 1) * mp.log(x) + 2 * mp.log1p(-x) - mp.log(mp.beta(a, 3)),
+        ((0.3, 2.5), (1e-9, 1.0), (1e-300, 0.5), (0.5, 1e3)),
+        call=lambda xp, x, a: xp.stack(
+            [
+                xp.stats.dirichlet.logpdf(_proportions(xp, x[at]), xp.stack([a[at], 3.0 + 0.0 * a[at]]))
+                for at in range(4)
+            ]
+        ),
+    ),
+    "multivariate_normal": Row(
+        _log_normal,
+        ((0.3, -1.0, 0.5, 0.7), (1e9, 1.0, 1.0, 0.0), (0.5, 1.0, 0.5, -1.9), (40.0, -30.0, 1e-9, 2.0 - 2.0**-10)),
+        call=_normal,
+    ),
+}
