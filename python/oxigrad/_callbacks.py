@@ -17,6 +17,7 @@ from oxigrad.ops import (
     indexed_update,
     numpy_protocols,
     primitives,
+    shapes,
     standard,
     variable_methods,
 )
@@ -44,6 +45,12 @@ def attribute(x: Any, name: str) -> Any:
     return array_methods.attribute(xp, x, name)
 
 
+def check_matmul(a: Any, b: Any) -> None:
+    """Raises `ShapeError` for arrays whose shapes are not those of a matrix product."""
+    if hasattr(a, "shape") and hasattr(b, "shape"):
+        shapes.check_shapes("matmul", [tuple(a.shape), tuple(b.shape)])
+
+
 def refuse_deadlock(holder: int) -> None:
     """See `oxigrad.stepping.deadlock`, which is imported where a thread has waited for an optimizer."""
     from oxigrad.stepping import deadlock
@@ -66,6 +73,7 @@ def install() -> None:
         attribute_names=array_methods.names,
         batched=batching.batched,
         cast_in_place=indexed_update.cast_in_place,
+        check_matmul=check_matmul,
         complex_number=variable_methods.complex_number,
         container=backends.container_of,
         device_of=backends.device_of,

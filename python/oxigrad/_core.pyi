@@ -219,6 +219,7 @@ def install_callbacks(
     attribute_names: Callable[[Any], list[str]],
     batched: Callable[[str, tuple[Any, ...], dict[str, Any] | None], Any],
     cast_in_place: Callable[[Variable, Any], Any],
+    check_matmul: Callable[[Any, Any], None],
     complex_number: Callable[[complex], Any],
     container: Callable[[type], Any],
     device_of: Callable[[Any], Any],

@@ -221,11 +221,17 @@ def assert_named(function: Callable[..., Any], args: tuple[Any, ...], theirs: Ca
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.filterwarnings("ignore")
 def test_shapes_that_do_not_fit_are_named(name: str) -> None:
-    numpys = None if name == "matmul" else of_numpy(name)
+    numpys = of_numpy(name)
     for args in SHAPES[name]:
         assert_named(of_ours(name), args, of_numpy(name))
         if numpys is not None:
             assert_named(numpys, args)
+
+
+@pytest.mark.parametrize("args", PRODUCTS)
+def test_the_operator_of_products_names_shapes(args: tuple[Any, ...]) -> None:
+    assert_named(operator.matmul, args)
+    assert_named(lambda *args: ox.vmap(operator.matmul)(*(np.stack([arg, arg]) for arg in args)), args, operator.matmul)
 
 
 @pytest.mark.parametrize("subscripts", SUBSCRIPTS)

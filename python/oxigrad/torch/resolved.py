@@ -12,6 +12,7 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad._core import StructureError
+from oxigrad.ops.aliasing import Named, refuse_shared
 from oxigrad.ops.backends import resolved
 from oxigrad.stepping.executors import Leaf, call_rules
 from oxigrad.stepping.parameter import executor
@@ -63,6 +64,15 @@ def _check_distributed(path: str, name: str, p: Any, choice: Choice) -> None:
     if not state.is_distributed(p.grad) or p.grad.placements != p.placements:
         found = p.grad.placements if state.is_distributed(p.grad) else "no DTensor"
         raise RuntimeError(f"{path}: the gradient has the placements {found}: expected {p.placements}")
+
+
+def _memory(p: Parameter) -> Iterator[Named]:
+    """The tensors of a parameter, with names for errors, and whether they are written."""
+    yield p.path, p.tensor.detach(), True
+    yield f"the gradient of {p.path}", p.tensor.grad, False
+    for _, value in state.slots_of(p.choice, p.own):
+        for tensor in value.values() if isinstance(value, dict) else () if value is None else (value,):
+            yield f"a slot of {p.path}", tensor, True
 
 
 def noise_step(opt: Any) -> int:
@@ -264,6 +274,8 @@ class ResolvedStep:
             return []
         leaves = [self._leaf(p, scale) for p in self.called]
         results, _ = call_rules(leaves, seed)
+        if not self._recorded:
+            refuse_shared([named for p in self.parameters for named in _memory(p)])
         pairs = []
         for p, leaf, (new, *after) in zip(self.called, leaves, results, strict=True):
             pairs.append((new, leaf.p))

@@ -73,7 +73,8 @@ def kept_on_error(state: dict[Any, dict[str, Any]]) -> Iterator[None]:
 
 def check_readable(path: str, p: Any, own: Mapping[str, Any]) -> None:
     """Raises `ArrayMemoryError` for a parameter, its gradient or its state ``own`` whose storage was freed or shrunk."""
-    named = {"parameter": p, "gradient": p.grad, **{f"state {key!r}": value for key, value in own.items()}}
+    gradient = None if p.grad.is_sparse else p.grad
+    named = {"parameter": p, "gradient": gradient, **{f"state {key!r}": value for key, value in own.items()}}
     for what, value in named.items():
         for tensor in value.values() if isinstance(value, dict) else (value,):
             if isinstance(tensor, torch.Tensor) and (why := adapter_of(tensor).unreadable(real(tensor.detach()))):

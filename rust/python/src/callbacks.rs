@@ -80,6 +80,8 @@ callbacks! {
     attribute_names;
     /// `(x, result)`: the result of an operator that changes `x` in place, cast to the dtype of `x`.
     cast_in_place;
+    /// `(a, b)`: raises for shapes that are not those of a matrix product.
+    check_matmul;
     /// `(value)`: a Python complex number as NumPy's.
     complex_number;
     /// `(class)`: the attributes that hold the children of its instances, and that of a child's gradient, or `None`.

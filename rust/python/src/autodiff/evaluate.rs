@@ -52,7 +52,10 @@ pub fn evaluate<'py>(
         return Ok(result);
     }
     if let Some(result) = by_operator(op, args) {
-        return result;
+        return result.map_err(|error| match op {
+            Op::Structured(Structured::Matmul) => of_shapes(args, error),
+            _ => error,
+        });
     }
     let sample = args.iter().find(|arg| host_number(arg).is_none()).unwrap_or(&args[0]);
     implementation(op, sample)?.call(PyTuple::new(py, args)?, named).map_err(|error| explained(op, args, error))
@@ -72,6 +75,13 @@ fn explained(op: Op, args: &[Object<'_>], error: PyErr) -> PyErr {
         to_python(&Error::Dtype(format!("{name} of {what}: expected arrays of numbers, or numbers among them")));
     explained.set_cause(py, Some(error));
     explained
+}
+
+/// The error of shapes that do not fit in place of that of an array library.
+fn of_shapes(args: &[Object<'_>], error: PyErr) -> PyErr {
+    let Some(py) = args.first().map(Bound::py) else { return error };
+    let checked = callbacks(py).and_then(|known| known.check_matmul.call1(py, PyTuple::new(py, args)?));
+    checked.err().unwrap_or(error)
 }
 
 fn on_host_numbers<'py>(py: Python<'py>, op: Elementwise, args: &[Object<'py>]) -> Option<Object<'py>> {

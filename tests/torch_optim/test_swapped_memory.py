@@ -1,0 +1,209 @@
+"""Parameters, gradients and state of oxigrad.torch whose memory is swapped, shrunk, shared or lazy between two steps."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import oxigrad as ox  # noqa: E402
+import oxigrad.torch as ours  # noqa: E402
+
+OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "SGD": ("momentum_buffer", {"momentum": 0.9}),
+    "AdamW": ("exp_avg", {}),
+    "Adagrad": ("sum", {}),
+    "RMSprop": ("square_avg", {}),
+    "Adafactor": ("row_var", {}),
+    "Muon": ("momentum_buffer", {}),
+}
+DTYPES = {"real": torch.float64, "complex": torch.complex128}
+COMPLEX = {"SGD", "AdamW", "Adagrad"}
+COMPARED = [name for name in OPTIMIZERS if name != "Muon"]  # whose matrices PyTorch computes in bfloat16
+
+
+def steps(cls: Any, options: dict[str, Any], dtype: Any, change: Callable[[Any, Any], None], key: str) -> Any:
+    """The parameters and the state after two steps, a change of the first parameter and its state, and a third step."""
+    params = [torch.nn.Parameter((torch.arange(12.0).reshape(3, 4) / 7 + k).to(dtype)) for k in range(2)]
+    opt = cls(params, lr=0.1, **options)
+    for number, size in enumerate((1.0, 0.5, 0.25)):
+        if number == 2:
+            change(params[0], opt.state[params[0]].get(key, opt.state[params[0]].get("step")))
+        for p in params:
+            p.grad = torch.cos(p.detach().real).to(dtype) * (size + 0.5j if dtype.is_complex else size)
+        opt.step()
+    return [p.detach().clone() for p in params], [dict(opt.state[p]) for p in params]
+
+
+def data(p: Any, slot: Any) -> None:
+    slot.data = slot.data.clone() * 3
+
+
+def moved(p: Any, slot: Any) -> None:
+    slot.data = slot.data.to("cpu", copy=True)
+    p.data = p.data.to("cpu", copy=True)
+
+
+def put(p: Any, slot: Any) -> None:
+    slot.set_(slot.clone() * 3)
+
+
+def resized(p: Any, slot: Any) -> None:
+    before = slot.clone()
+    slot.resize_(1000).resize_(before.shape).copy_(before * 3)
+
+
+def filled(p: Any, slot: Any) -> None:
+    slot.fill_(5.0)
+
+
+def parameter(p: Any, slot: Any) -> None:
+    with torch.no_grad():
+        p.set_(p.detach().clone() * 2)
+
+
+CHANGES = [data, moved, put, resized, filled, parameter]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("which", ["slot", "step"])
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, kind) for name in COMPARED for kind in DTYPES if kind == "real" or name in COMPLEX]
+)
+def test_swapped_memory_is_that_of_the_step(
+    name: str, kind: str, which: str, change: Callable[[Any, Any], None]
+) -> None:
+    key, options = OPTIMIZERS[name]
+    theirs: Any = getattr(torch.optim, name, None)
+    own: Any = getattr(ours, name)
+    if which == "step":
+        if name == "SGD" or change is resized:
+            return  # it counts no steps; and steps are views of NumPy's memory, which PyTorch does not resize
+        key = "step"
+    found, wanted = (steps(cls, options, DTYPES[kind], change, key) for cls in (own, theirs))
+    for mine, other in zip(found[0], wanted[0], strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-9, atol=1e-12)
+    for mine, other in zip(found[1], wanted[1], strict=True):
+        for state, value in other.items():
+            if torch.is_tensor(value):
+                torch.testing.assert_close(mine[state], value, rtol=1e-6, atol=1e-12, check_dtype=False)
+
+
+# --- storages that were shrunk ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("left", [0, 16])
+@pytest.mark.parametrize("which", ["parameter", "gradient", "state"])
+@pytest.mark.parametrize("steps_before", [0, 1, 2])
+@pytest.mark.parametrize("name", ["SGD", "AdamW", "Adafactor", "Muon"])
+def test_a_shrunk_storage_is_refused(name: str, steps_before: int, which: str, left: int) -> None:
+    key, options = OPTIMIZERS[name]
+    p, q = (torch.nn.Parameter(torch.ones(30, 40)) for _ in range(2))
+    p.grad, q.grad = torch.ones(30, 40), torch.ones(30, 40)
+    opt = getattr(ours, name)([q, p], **options)
+    for _ in range(steps_before):
+        opt.step()
+    if which == "state" and not steps_before:
+        return
+    before = q.detach().clone()
+    shrunk = {"parameter": p.data, "gradient": p.grad, "state": opt.state[p].get(key)}[which]
+    shrunk.untyped_storage().resize_(left)
+    with pytest.raises(ox.ArrayMemoryError, match=rf"\['params'\]\[1\]: the {which}.* storage (is freed|was shrunk)"):
+        opt.step()
+    assert torch.equal(q.detach(), before)
+
+
+@pytest.mark.parametrize("left", [0, 16])
+@pytest.mark.parametrize("which", ["parameter", "gradient"])
+@pytest.mark.parametrize("steps_before", [0, 2])
+@pytest.mark.parametrize("make", [lambda: ox.optim.AdamW(), lambda: ox.optim.Muon()], ids=["fused", "rule"])
+def test_a_shrunk_storage_is_refused_by_optim(
+    make: Callable[[], Any], steps_before: int, which: str, left: int
+) -> None:
+    opt, other = make(), torch.ones(30, 40)
+    model, grads = {"a": other, "b": torch.ones(30, 40)}, {"a": torch.ones(30, 40), "b": torch.ones(30, 40)}
+    for _ in range(steps_before):
+        opt.update(model, grads)
+    before = other.clone()
+    (model if which == "parameter" else grads)["b"].untyped_storage().resize_(left)
+    with pytest.raises(ox.ArrayMemoryError, match=f"b: the {which}"):
+        opt.update(model, grads)
+    assert torch.equal(other, before)
+
+
+# --- shared, lazy and sparse ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_gradient_that_is_another_parameter_is_refused(name: str) -> None:
+    p, q = (torch.nn.Parameter(torch.ones(3, 4)) for _ in range(2))
+    opt = getattr(ours, name)([p, q], **OPTIMIZERS[name][1])
+    p.grad, q.grad = torch.ones(3, 4), p.data
+    for _ in range(2):
+        with pytest.raises(ox.AliasError, match="share memory"):
+            opt.step()
+    assert torch.equal(p.detach(), torch.ones(3, 4))
+    assert torch.equal(q.detach(), torch.ones(3, 4))
+
+
+@pytest.mark.parametrize("steps_before", [0, 2])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_lazy_gradients_are_read(name: str, steps_before: int) -> None:
+    numbers = torch.arange(12.0, dtype=torch.float64).reshape(3, 4) - 5.0
+    lazy = torch.complex(numbers, numbers).conj().imag
+    assert lazy.is_neg()
+    results = []
+    for gradient in (lazy, lazy.resolve_neg()):
+        p = torch.nn.Parameter(torch.ones(3, 4, dtype=torch.float64))
+        opt = getattr(ours, name)([p], **OPTIMIZERS[name][1])
+        p.grad = torch.ones(3, 4, dtype=torch.float64)
+        for _ in range(steps_before):
+            opt.step()
+        p.grad = gradient
+        opt.step()
+        results.append(p.detach())
+    assert torch.equal(*results)
+
+
+def test_sparse_adam_takes_a_whole_step_or_none() -> None:
+    faults: dict[str, Callable[[Any], Any]] = {
+        "dense": lambda p: torch.ones(4, 2),
+        "elsewhere": lambda p: torch.ones(4, 2, device="meta").to_sparse(1),
+        "shared": lambda p: torch.sparse_coo_tensor(
+            torch.arange(4)[None], p.data, (4, 2), is_coalesced=True, check_invariants=False
+        ),
+    }
+    for what, fault in faults.items():
+        p, q = (torch.nn.Parameter(torch.ones(4, 2)) for _ in range(2))
+        opt = ours.SparseAdam([p, q], lr=0.1)
+        p.grad = torch.ones(4, 2).to_sparse(1)
+        with contextlib.suppress(RuntimeError, AssertionError):  # PyTorch itself may refuse such a gradient
+            q.grad = fault(p)
+        if q.grad is None:
+            continue
+        with pytest.raises((RuntimeError, ox.AliasError)):
+            opt.step()
+        assert torch.equal(p.detach(), torch.ones(4, 2)), what
+        assert not any(opt.state.values()), what
+        q.grad = None
+        opt.step()
+        assert not torch.equal(p.detach(), torch.ones(4, 2))
+
+
+def test_adafactor_rounds_states_of_other_shapes_stochastically() -> None:
+    p = torch.nn.Parameter(torch.ones(64, 64, dtype=torch.bfloat16))
+    opt = ours.Adafactor([p], rounding="stochastic", seed=1)
+    exact = torch.nn.Parameter(torch.ones(64, 64, dtype=torch.float64))
+    of_exact = torch.optim.Adafactor([exact])
+    for _ in range(8):
+        p.grad, exact.grad = torch.full_like(p, 0.1), torch.full_like(exact, 0.1)
+        opt.step()
+        of_exact.step()
+    row = opt.state[p]["row_var"]
+    assert row.shape == (64, 1) and row.dtype == torch.bfloat16
+    assert len(row.unique()) > 1  # equal rows, rounded to different sides
+    assert abs(float((p.double() - exact).detach().mean())) < 1e-3
