@@ -146,8 +146,8 @@ def test_a_function_is_printed_once_and_a_text_is_the_same_each_time() -> None:
 
 
 def test_an_op_without_a_form_is_named() -> None:
-    made = program(lambda g, p: [p - xp.atan(g)])
-    with pytest.raises(RuleError, match="the op atan cannot run on a device"):
+    made = program(lambda g, p: [p - xp.special.gamma(g)])
+    with pytest.raises(RuleError, match="the op gamma cannot run on a device"):
         made.cuda(["float32"] * 2, scalars=1)
 
 
@@ -165,12 +165,12 @@ def test_large_angles_are_reduced_in_a_branch() -> None:
 def test_scalars_with_an_op_without_a_form_are_computed_on_the_host() -> None:
     tape = _core.symbols()
     g, p, step = tape.leaf(), tape.leaf(), tape.scalar()
-    made = tape.compile([p - xp.atan(step) * g], [1], [], None)
+    made = tape.compile([p - xp.special.gamma(step) * g], [1], [], None)
     source = made.cuda(["float32"] * 2, scalars=1)
     assert source.is_plain
     assert not source.computes_scalars
     assert entries(source) == ["update_0"]
-    assert made.scalars([0.5]) == [math.atan(0.5)]
+    assert made.scalars([5.0]) == [math.gamma(5.0)]
 
 
 def test_scalars_that_depend_on_sums_are_not_computed_on_the_host() -> None:
