@@ -351,6 +351,18 @@ def test_a_function_without_a_batching_rule_is_refused_by_name(f: Callable[..., 
         ox.vmap(f)(np.array([[1.0, 2.0, 0.1], [3.0, 0.5, 2.0]]))
 
 
+def test_a_step_whose_gradients_are_batched_and_parameters_not_is_refused() -> None:
+    opt, x = ox.optim.SGD(0.1), np.array([[1.0, 2.0], [3.0, 0.5]])
+
+    def trained(x: Any) -> Any:
+        return opt.minimize(lambda model: xp.sum((model["w"] - x) ** 2), {"w": np.zeros(2)})
+
+    with pytest.raises(ox.ArrayMemoryError, match="w: the gradient differs between the examples of a vmap"):
+        ox.vmap(trained)(x)
+    updated = ox.vmap(lambda x: opt.update({"w": x * 1.0}, {"w": x})["w"])(x)
+    np.testing.assert_allclose(updated, 0.9 * x)
+
+
 def test_a_batched_value_assigned_to_a_variable_of_an_outer_function_is_refused() -> None:
     def f(w: Any) -> Any:
         def inside(x: Any) -> Any:

@@ -14,6 +14,7 @@ use super::stated::HostParameter;
 use crate::arrays::host_array::HostArray;
 use crate::arrays::numpy::{Numpy, refuse_meaning};
 use crate::arrays::place::{Look, Place};
+use crate::autodiff::batched::BatchLevel;
 use crate::error::{IntoPython, to_python};
 
 /// A parameter that the core updates: its requirements, and its slots, whose memory it keeps.
@@ -208,6 +209,12 @@ impl Parameter {
         refuse_meaning(object, || format!("{}: the {what}", self.path))?;
         if let Some(memory) = HostArray::of_seen(object)? {
             return Ok(memory);
+        }
+        if object.cast::<BatchLevel>().is_ok() {
+            return Err(to_python(&Error::Memory(format!(
+                "{}: the {what} differs between the examples of a vmap: expected a batched parameter, too, or a loop over the examples",
+                self.path
+            ))));
         }
         if object.hasattr("dtype")? {
             return Err(to_python(&unexported(&self.path, what)));
