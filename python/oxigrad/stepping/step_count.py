@@ -3,13 +3,14 @@
 from typing import Any
 
 from oxigrad._core import MOST_STEPS, StateError, Variable
-from oxigrad.ops.backends import adapter_of, is_array, is_batched, size_of, to_host
+from oxigrad.ops.backends import REFUSALS, adapter_of, is_array, is_batched, size_of, to_host
 
 
 def check_step_count(value: Any, what: str) -> None:
     """Raises `StateError`, which begins with ``what``, for anything but a whole number from 0 to `MOST_STEPS`.
 
-    It is a number or an array of one element, whose device is waited for. A variable and a traced array pass.
+    It is a number or an array of one element, whose device is waited for. A variable and a traced array pass, and an array that
+    cannot be read while its library compiles a program.
     """
     number: Any = value
     if isinstance(value, Variable) or is_batched(value):
@@ -17,7 +18,10 @@ def check_step_count(value: Any, what: str) -> None:
     if is_array(value):
         if adapter_of(value).is_traced(value):
             return
-        number = to_host(value).item() if size_of(value.shape) == 1 else None
+        try:
+            number = to_host(value).item() if size_of(value.shape) == 1 else None
+        except REFUSALS:
+            return
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
     if is_number and 0 <= number <= MOST_STEPS and int(number) == number:
         return
