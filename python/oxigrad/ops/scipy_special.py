@@ -115,7 +115,7 @@ def _wofz_slope(y: Array, z: Array) -> Array:
 
 
 def _is_far_above(z: Array) -> Array:
-    """Where the Faddeeva function has its asymptotic series, and on the real axis an exponential that is none of it underflows."""
+    """Mask of the places where the asymptotic series of the Faddeeva function holds, and no exponential of the real axis underflows."""
     size, height = ops.abs(z), ops.imag(z)
     return ops.logical_or(ops.logical_and(size > 30.0, height >= 0.0), ops.logical_and(size > 8.0, height > 1e-9))
 
