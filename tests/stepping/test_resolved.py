@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import gc
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -27,6 +26,7 @@ from oxigrad.stepping.resolved import ResolvedGroup, lay_out
 from oxigrad.stepping.slots_view import ParameterSlots
 from oxigrad.stepping.state import Fitting, Report
 from oxigrad.stepping.version import Version
+from python_frames import frames
 
 Model = dict[str, Any]
 
@@ -37,23 +37,6 @@ def model() -> Model:
 
 def gradients(step: int) -> Model:
     return {"a": np.full(3, 0.1 * (step + 1)), "b": np.linspace(1.0, -1.0, 4)}
-
-
-def frames(f: Callable[[], Any]) -> list[str]:
-    """The modules and names of the Python functions that a call runs."""
-    found: list[str] = []
-
-    def note(frame: Any, event: str, _: Any) -> None:
-        if event == "call":
-            found.append(f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}")
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        f()
-    finally:
-        sys.setprofile(before)
-    return [name for name in found if not name.endswith(".<lambda>") or name.startswith("oxigrad")]
 
 
 def steady(opt: Any) -> list[str]:

@@ -14,7 +14,7 @@ from oxigrad.optim.options import checked_precision
 from oxigrad.torch.checking import check_state
 from oxigrad.torch.library import torch
 from oxigrad.torch.loading import KeepingDtypes
-from oxigrad.torch.resolved import ResolvedStep
+from oxigrad.torch.resolved import ResolvedStep, is_recorded
 from oxigrad.torch.state import kept_on_error, number_dtype
 from oxigrad.torch.table import Entry
 
@@ -96,19 +96,20 @@ class SteppingOptimizer(KeepingDtypes):
 
     def _take(self, scale: Any) -> None:
         """Takes a step with gradients that are those of the loss times ``scale``, if that is not None."""
-        if any(group.get("differentiable") or group.get("capturable") for group in self.param_groups):
+        factor, resolved = (1.0 if scale is None else float(scale)), self._resolved
+        if resolved is not None and resolved.is_current(self, scaled=scale is not None):
+            try:
+                with torch.no_grad():
+                    resolved.take(self, factor)
+            except (ArrayMemoryError, DtypeError, ShapeError, StructureError):
+                pass  # A tensor was replaced or changed; nothing has been written.
+            else:
+                return
+        self._resolved = None
+        if is_recorded(self.param_groups):
             self._take_recorded(scale)
             return
-        factor, resolved = (1.0 if scale is None else float(scale)), self._resolved
         with torch.no_grad():
-            if resolved is not None and resolved.is_current(self, scaled=scale is not None):
-                try:
-                    resolved.take(self, factor)
-                except (ArrayMemoryError, DtypeError, ShapeError, StructureError):
-                    pass  # A tensor was replaced or changed; nothing has been written.
-                else:
-                    return
-            self._resolved = None
             with kept_on_error(self.state):
                 resolved = ResolvedStep(self, scaled=scale is not None)
                 resolved.take(self, factor)

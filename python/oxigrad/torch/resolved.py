@@ -7,7 +7,7 @@ read in each step, or checked by the core.
 
 import itertools
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from oxigrad import _core
@@ -23,21 +23,18 @@ from oxigrad.torch.device import LaunchedParameters, order_of_kernel
 from oxigrad.torch.library import torch
 from oxigrad.torch.parameter import Parameter
 
+# Steps are short: what they do for each tensor runs without a call of Python.
 _CHAIN = itertools.chain.from_iterable
+_PARAMS, _GRADIENT = operator.itemgetter("params"), operator.attrgetter("grad")
 
 
 # Programs, each with its sets of scalars, as the choice and the number of steps taken.
 Programs = list[tuple[Any, list[tuple[Choice, int]]]]
 
 
-def tensors_of(opt: Any) -> list[Any]:
-    """The parameters of all groups."""
-    return [*_CHAIN([group["params"] for group in opt.param_groups])]
-
-
-def state_of(opt: Any) -> list[Any]:
-    """All that is in the state of the parameters."""
-    return [*_CHAIN(map(dict.values, opt.state.values()))]
+def held_by(opt: Any) -> list[Any]:
+    """The parameters of all groups, and all that is in the state of the parameters."""
+    return [*_CHAIN(map(_PARAMS, opt.param_groups)), *_CHAIN(map(dict.values, opt.state.values()))]
 
 
 def _placed(opt: Any) -> Iterator[tuple[str, int, int, Any]]:
@@ -85,6 +82,31 @@ def are_same(found: list[Any], before: list[Any]) -> bool:
     return len(found) == len(before) and all(map(operator.is_, found, before))
 
 
+def is_recorded(groups: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether PyTorch is to differentiate a step, or to record it in a graph of its own."""
+    return any(group.get("differentiable") or group.get("capturable") for group in groups)
+
+
+class SeenGroups:
+    """Parameter groups as a step has seen them, where they have numbers and texts alone, which nothing changes in place."""
+
+    def __init__(self, groups: Iterable[Mapping[str, Any]]) -> None:
+        self._seen = [dict(group) if _is_constant(group) else None for group in groups]
+
+    def are_unchanged(self, groups: list[dict[str, Any]]) -> bool:
+        """Whether the groups have the same values."""
+        try:
+            return len(groups) == len(self._seen) and all(map(operator.eq, groups, self._seen))
+        except (RuntimeError, ValueError):  # of an array in place of a number
+            return False
+
+
+def _is_constant(group: Mapping[str, Any]) -> bool:
+    values = [value for key, value in group.items() if key not in ("params", "param_names")]
+    parts = [part for value in values for part in (value if isinstance(value, tuple) else (value,))]
+    return all(part is None or isinstance(part, (int, float, str)) for part in parts)
+
+
 class ResolvedStep:
     """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state.
 
@@ -97,17 +119,18 @@ class ResolvedStep:
         self._recorded = recorded
         self._choices: dict[tuple[int, str | None], Choice] = {}
         self.parameters: list[Parameter] = []
-        self.params = tensors_of(opt)
-        has_gradient = [p.grad is not None for p in self.params]
-        self._without = [p for p, has in zip(self.params, has_gradient, strict=True) if not has]
+        self._without = [p for p in _CHAIN(map(_PARAMS, opt.param_groups)) if p.grad is None]
         self._begin(opt)
+        self._seen = SeenGroups(opt.param_groups)
+        self._numbers: dict[int, list[float]] = {}  # of each choice, at this scale of the loss
+        self._scale = 1.0
         self._seat()
         self._prepare()
         self._draws = any(p.choice.draws for p in self.parameters)
         if self._draws:
             self.core.count = noise_step(opt)
-        self.state = state_of(opt)
-        self._codes = [value for value in self.state if type(value) is dict]
+        self.held = held_by(opt)
+        self._codes = [value for value in self.held if type(value) is dict]
         self._parts = [*_CHAIN(map(dict.values, self._codes))]
         slots = [value for p in self.host for _, value in state.slots_of(p.choice, p.own)]
         viewed = [value for value in slots if type(value) is not dict and state.memory(value) is not value]
@@ -221,39 +244,48 @@ class ResolvedStep:
 
     def is_current(self, opt: Any, *, scaled: bool) -> bool:
         """Whether the resolved step is valid, provided that the same parameters have gradients, which `take` checks."""
-        if scaled is not self.scaled or not are_same(tensors_of(opt), self.params):
+        if scaled is not self.scaled or not are_same(held_by(opt), self.held):
             return False
-        if not are_same(state_of(opt), self.state) or any(p.grad is not None for p in self._without):
+        if self._without and any(p.grad is not None for p in self._without):
             return False
         if self._codes and not are_same([*_CHAIN(map(dict.values, self._codes))], self._parts):
             return False
-        if (
-            self._watched.have_moved()
-            or not (self._counted == self._expected).all()
-            or (self._draws and self.core.count != noise_step(opt))
-        ):
+        if self._watched.have_moved() or not (self._counted == self._expected).all():
             return False
-        return all(choice.is_current() for choice in self._choices.values())
+        if self._draws and self.core.count != noise_step(opt):
+            return False
+        return self._seen.are_unchanged(opt.param_groups) or self._has_rules_of(opt.param_groups)
+
+    def _has_rules_of(self, groups: list[dict[str, Any]]) -> bool:
+        """Whether groups that have changed still select the rules; their numbers are read anew."""
+        if is_recorded(groups) or not all(choice.is_current() for choice in self._choices.values()):
+            return False
+        self._seen, self._numbers = SeenGroups(groups), {}
+        return True
 
     def take(self, opt: Any, scale: float) -> None:
         """Takes the step."""
         seed = int(opt.param_groups[0].get("seed") or 0)
         looked_at = self.parameters if self._is_viewed or self._is_lazy else self._unchecked
-        if any(p.tensor.grad is None for p in looked_at):
+        if looked_at and any(p.tensor.grad is None for p in looked_at):
             raise StructureError("a gradient is missing")
-        numbers = {id(choice): choice.read(1.0 / scale) for choice in self._choices.values()}
-        computed = self._call(seed, scale)
-        in_core = [pair for pair in computed if not self._recorded and pair[1].device.type == "cpu"]
-        written, gradients, programs = self._written, tuple([p.grad for p in self._written]), []
+        if not self._numbers or scale != self._scale:
+            self._numbers = {id(choice): choice.read(1.0 / scale) for choice in self._choices.values()}
+            self._scale = scale
+        computed = self._call(seed, scale) if self.called else []
+        in_core = (
+            [pair for pair in computed if not self._recorded and pair[1].device.type == "cpu"] if computed else computed
+        )
+        written, gradients, programs = self._written, tuple(map(_GRADIENT, self._written)), []
         if self.host:
             if self._is_viewed:
                 written, gradients = tuple(map(state.local, written)), tuple(map(state.local, gradients))
             if self._is_lazy:
                 gradients = tuple(map(resolved, gradients))
-            programs = self._with_scalars(self._programs, numbers)
+            programs = self._with_scalars(self._programs)
         launches: dict[str, Any] = {}
         if self.launched:
-            given = self._with_scalars(self._device_programs, numbers)
+            given = self._with_scalars(self._device_programs)
             prepared = self.launched.prepare(given, seed=seed, step=noise_step(opt) + 1)
             launches = prepared.of_core()
         # The numbers of steps are written with the rest, so that no interrupt comes between.
@@ -263,15 +295,18 @@ class ResolvedStep:
             old.copy_(new)
         self._count(opt)
 
-    def _with_scalars(self, programs: Programs, numbers: Mapping[int, list[float]]) -> list[tuple[Any, Any]]:
-        """The programs with the scalars of the next step, given the numbers of each choice."""
-        now = self._taken + 1.0
-        return [(program, [[step + now, *numbers[id(choice)]] for choice, step in sets]) for program, sets in programs]
+    def _with_scalars(self, programs: Programs) -> list[tuple[Any, Any]]:
+        """The programs with the scalars of the next step."""
+        now, found = self._taken + 1.0, []
+        for program, sets in programs:
+            scalars: list[list[float]] = []
+            for choice, step in sets:
+                scalars.append([step + now, *self._numbers[id(choice)]])
+            found.append((program, scalars))
+        return found
 
     def _call(self, seed: int, scale: float) -> list[tuple[Any, Any]]:
         """The results of rules called on tensors, with the tensors that receive them, those in host memory first."""
-        if not self.called:
-            return []
         leaves = [self._leaf(p, scale) for p in self.called]
         results, _ = call_rules(leaves, seed)
         if not self._recorded:
