@@ -93,6 +93,28 @@ def test_swapped_memory_is_that_of_the_step(
                 torch.testing.assert_close(mine[state], value, rtol=1e-6, atol=1e-12, check_dtype=False)
 
 
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("make", [lambda: ox.optim.AdamW(0.1), lambda: ox.optim.Muon(0.1)], ids=["fused", "rule"])
+def test_swapped_memory_is_that_of_the_step_of_optim(
+    make: Callable[[], Any], change: Callable[[Any, Any], None]
+) -> None:
+    results = []
+    for is_swapped in (True, False):
+        model, opt = {"w": torch.arange(12.0, dtype=torch.float64).reshape(3, 4) / 7}, make()
+        for size in (1.0, 0.5, 0.25):
+            if size == 0.25:
+                slot = opt.slots["w"]["m"]
+                other = model["w"].clone(), slot.clone()
+                change(*((model["w"], slot) if is_swapped else other))
+                if not is_swapped:
+                    model["w"].copy_(other[0])
+                    slot.copy_(other[1])
+            opt.update(model, {"w": torch.cos(model["w"]) * size})
+        results.append((model["w"], opt.slots["w"]["m"].clone()))
+    assert torch.equal(results[0][0], results[1][0])
+    assert torch.equal(results[0][1], results[1][1])
+
+
 # --- storages that were shrunk ----------------------------------------------------------------------------------------------
 
 
