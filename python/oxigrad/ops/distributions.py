@@ -31,6 +31,11 @@ def _probability(q: Any) -> Any:
     return ops.where(ops.logical_or(q < 0.0, q > 1.0), math.nan, q)
 
 
+def _standardized(x: Any, loc: Any, scale: Any) -> Any:
+    # By functions: arrays of some libraries have operators that refuse a variable on their right.
+    return ops.divide(ops.subtract(x, loc), scale)
+
+
 def _by_place_or_name(method: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a method of a distribution: its shape parameters, `loc` and `scale` are taken by place or by name, as SciPy's."""
     first, _, *further = list(inspect.signature(method).parameters)[1:]
@@ -93,17 +98,19 @@ class Continuous:
     def _values(self, x: Any, shapes: tuple[Any, ...], loc: Any, scale: Any, f: Any, ends: tuple[float, float]) -> Any:
         """``f`` of the standardized ``x`` inside of the support, and constants on both sides; and the scale."""
         shapes, scale = tuple(map(_positive, shapes)), _positive(scale)
-        z = (x - loc) / scale
+        z = _standardized(x, loc, scale)
         below = z <= self.low if self.is_open or math.isinf(self.low) else z < self.low
         above = z >= self.high if math.isinf(self.high) else z > self.high
         inner = plain(loc) + plain(scale) * self.inner
         x = ops.where(ops.logical_or(below, above), inner, x)
         if isinstance(scale, Variable) and 0.0 in (self.low, self.high):
             # At an edge of zero, where the derivative by z may be infinite, that of z by the scale is zero.
-            at_edge = lambda x: f((x - loc) / plain(scale), *shapes)  # noqa: E731
-            value = guarded.branch(x == loc, at_edge, lambda x: f((x - loc) / scale, *shapes), (x, inner, inner))
+            at_edge = lambda x: f(_standardized(x, loc, plain(scale)), *shapes)  # noqa: E731
+            value = guarded.branch(
+                x == loc, at_edge, lambda x: f(_standardized(x, loc, scale), *shapes), (x, inner, inner)
+            )
         else:
-            value = f((x - loc) / scale, *shapes)
+            value = f(_standardized(x, loc, scale), *shapes)
         return ops.where(below, ends[0], ops.where(above, ends[1], value)), scale
 
     def _density(self, z: Array, *shapes: Any) -> Array:

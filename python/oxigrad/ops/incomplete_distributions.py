@@ -210,7 +210,7 @@ beta = _of_beta(
 
 def _t_log_density(z: Array, df: Array) -> Array:
     constant = -special.betaln(0.5 * df, 0.5) - 0.5 * ops.log(df)
-    return constant - 0.5 * (df + 1.0) * log1p_square(z / ops.sqrt(df))
+    return ops.subtract(constant, ops.multiply(0.5 * (df + 1.0), log1p_square(ops.divide(z, ops.sqrt(df)))))
 
 
 def _t_arguments(z: Array, df: Array) -> tuple[Array, ...]:

@@ -47,7 +47,7 @@ class _MultivariateNormal:
 
     def logpdf(self, x: Array, mean: Array | None = None, cov: Array = 1.0, allow_singular: bool = False) -> Array:
         """Logarithm of the density of vectors ``x`` of shape (..., d)."""
-        apart = ops.expand_dims(x if mean is None else x - mean, axis=-1)
+        apart = ops.expand_dims(x if mean is None else ops.subtract(x, mean), axis=-1)
         if len(getattr(cov, "shape", ())) < 2:
             cov = cov * ops.eye_like(apart * ops.matrix_transpose(apart))
         if allow_singular:

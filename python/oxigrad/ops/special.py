@@ -223,9 +223,11 @@ def _x_log_x(x: Array) -> Array:
 
 def rel_entr(x: Array, y: Array, /) -> Array:
     """``x * log(x / y)`` for positive numbers; zero where ``x`` is zero."""
-    near = ops.abs(x - y) < 0.5 * y
-    ratio = ops.where(near, (x - y) / ops.where(near, y, 1.0), 0.0)
-    return ops.where(near, x * ops.log1p(ratio), _x_log_x(x) - xlogy(x, y))
+    # By functions: arrays of some libraries have operators that refuse a variable on their right.
+    apart = ops.subtract(x, y)
+    near = ops.abs(apart) < 0.5 * y
+    ratio = ops.where(near, ops.divide(apart, ops.where(near, y, 1.0)), 0.0)
+    return ops.where(near, ops.multiply(x, ops.log1p(ratio)), ops.subtract(_x_log_x(x), xlogy(x, y)))
 
 
 def kl_div(x: Array, y: Array, /) -> Array:
