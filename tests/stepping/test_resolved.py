@@ -475,9 +475,14 @@ def test_optimizers_that_were_made_used_and_dropped_leave_nothing(name: str) -> 
     count, make = MAKES[name]
     for k in range(3):  # what is made once, at the first of a kind
         use(make(k))
-    gc.collect()
-    before = len(gc.get_objects())
-    for k in range(count):
-        use(make(k))
-    gc.collect()
-    assert len(gc.get_objects()) - before < 100
+
+    def growth() -> int:
+        gc.collect()
+        before = len(gc.get_objects())
+        for k in range(count):
+            use(make(k))
+        gc.collect()
+        return len(gc.get_objects()) - before
+
+    # The least of several, since threads of other tests may end meanwhile.
+    assert min(growth() for _ in range(3)) < 100
