@@ -45,9 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--ptx",
-        choices=("all", "pairs"),
+        choices=("all", "share"),
         default="all",
-        help="prove by PTX all combinations of a rule, a dtype and an option, or every pair of them and a sixteenth of the others",
+        help="prove by PTX all combinations of a rule, a dtype and an option, or a sixteenth of them, which moves on with every change",
     )
     parser.addoption("--write-passed", metavar="FILE", help="write the names of the tests that pass")
     parser.addoption("--skip-passed", metavar="FILE", help="leave out the tests that FILE of --write-passed names")

@@ -1,8 +1,7 @@
 """The PTX of the printed kernels to the bit of the executors on the host: rules, dtypes and options.
 
 NVRTC compiles the texts of `Program.cuda`, and the interpreter of `ptx` runs what it emitted on copies of all arrays of a step.
-The tests take all combinations of them, or with ``--ptx=pairs`` every pair and a sixteenth of the others. Without pytest, all
-combinations of the rules that are named are taken, one rule after the other::
+The tests take all combinations of them, or with ``--ptx=share`` a sixteenth. Without pytest, all combinations of the rules that are named are taken, one rule after the other::
 
     PYTHONPATH=tests/cuda:tests/tables python tests/cuda/test_ptx_rules.py [RULE ...]
 """
@@ -14,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 from executor import in_one_file
-from product import Combination, combinations, distinct, pairs, take
+from product import Combination, combinations, distinct, take
 from ptx import kernels
 from ptx_library import ptx, ptx_libraries
 
@@ -24,7 +23,7 @@ from oxigrad.cuda.compiler import Compiler
 # Nothing, the end of a thread's elements, and two chunks, of codes where an option has them.
 LENGTHS = (0, 3, 4099)
 MORE_LENGTHS = (1, 257, 1025, 4097)
-# With --ptx=pairs, one of so many combinations is taken beside the pairs.
+# With --ptx=share, one of so many combinations is taken.
 SHARES = 16
 # What computes other bits than the host, or is decided by the compiler: approximations, flushes of subnormals, additions and
 # products without a rounding, which the assembler may contract, and functions of other libraries.
@@ -48,24 +47,21 @@ def proved(cases: Iterable[Combination], lengths: tuple[int, ...] = LENGTHS, ste
     return checked
 
 
-def of_rule(rule: str) -> tuple[list[Combination], list[Combination]]:
-    """The pairs of a rule, and its other combinations that have a text, or launches of it, which none before has."""
-    first = [case for case in pairs() if case.rule == rule]
-    every = distinct([*first, *(case for case in combinations() if case.rule == rule)])
-    return first, [case for case in every if case not in first]
+def of_rule(rule: str) -> list[Combination]:
+    """The combinations of a rule that have a text, or launches of it, which none before has."""
+    return [*distinct(case for case in combinations() if case.rule == rule)]
 
 
-def share(others: Sequence[Combination], compiler: Compiler) -> Sequence[Combination]:
+def share(every: Sequence[Combination], compiler: Compiler) -> Sequence[Combination]:
     """A part of the combinations, chosen by all of their texts and the compiler: a change of any moves on to another part."""
-    content = [compiler.identity, *(text for case in others for text in case.texts())]
-    return others[int(hashlib.sha256("".join(content).encode()).hexdigest(), 16) % SHARES :: SHARES]
+    content = [compiler.identity, *(text for case in every for text in case.texts())]
+    return every[int(hashlib.sha256("".join(content).encode()).hexdigest(), 16) % SHARES :: SHARES]
 
 
 @pytest.mark.parametrize("rule", OPTIMIZERS)
 def test_a_step_has_the_bits_of_the_host(nvrtc: Compiler, rule: str, pytestconfig: pytest.Config) -> None:
-    first, others = of_rule(rule)
-    is_whole = pytestconfig.getoption("--ptx") == "all"
-    proved([*first, *(others if is_whole else share(others, nvrtc))])
+    every = of_rule(rule)
+    proved(every if pytestconfig.getoption("--ptx") == "all" else share(every, nvrtc))
 
 
 @pytest.mark.parametrize("rule", ["adamw", "lamb", "lion", "prodigy"])
@@ -101,7 +97,7 @@ def renamed(body: str) -> list[str]:
 def main(rules: Sequence[str]) -> None:
     """Takes all combinations of rules."""
     for rule in rules or OPTIMIZERS:
-        cases = distinct(case for case in combinations() if case.rule == rule)
+        cases = of_rule(rule)
         checked = proved(cases)
         sys.stdout.write(f"{rule}: {len(cases)} combinations, {checked} arrays have the bits of the host\n")
         sys.stdout.flush()
