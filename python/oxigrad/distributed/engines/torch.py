@@ -412,10 +412,12 @@ class TorchCommunicator(InOrder):
         It is called at the end of the program; call it before ``destroy_process_group``.
         """
         self.leave()
-        wait = Backoff(self.timeout)
+        wait, brief = Backoff(self.timeout), Backoff(min(self.timeout, _PATIENCE))
         for rank, threads in self._threads.items():
-            for thread in threads if rank not in self._excluded and self.rank not in self._excluded else ():
-                thread.join(wait.remaining())
+            is_excluded = not self._excluded.isdisjoint((rank, self.rank))
+            for thread in threads:
+                # One that returns from gloo while the interpreter ends would abort the process.
+                thread.join((brief if is_excluded else wait).remaining())
 
     def abort(self, reason: str) -> NoReturn:
         """See `Communicator.abort`. The other workers are told that the job ends, but not the reason."""
@@ -425,7 +427,7 @@ class TorchCommunicator(InOrder):
 
     def _tell_all(self, notice: int) -> None:
         if self.rank not in self._left:
-            for dest in set(range(self.size)) - self._dead - self._excluded - {self.rank}:
+            for dest in set(range(self.size)) - self._dead - {self.rank}:  # excluded ones too, which may go on again
                 with self._sending[dest]:
                     self._announce(dest, notice)
                     self._outboxes[dest].put(None)
@@ -454,6 +456,9 @@ def _made_in_time(make: Callable[[], list[Any]], seconds: float) -> list[Any]:
         )
     return found
 
+
+_PATIENCE = 5.0
+"""Seconds for which the end of a program waits for a worker that was excluded, which may be stopped for ever."""
 
 _made: list[TorchCommunicator] = []
 
