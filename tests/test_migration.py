@@ -46,7 +46,7 @@ def is_ruled(line: str) -> bool:
 
 
 def key(cells: list[str]) -> str:
-    """What names a row: the first name in it, or its first cell."""
+    """Name of a row: the first name in it, or its first cell."""
     return next(iter(names(cells[0])), cells[0])
 
 

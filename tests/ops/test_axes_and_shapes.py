@@ -241,7 +241,7 @@ def test_operands_of_other_shapes_than_the_subscripts_say(subscripts: str) -> No
 
 
 def test_every_function_of_matrices_is_in_the_table() -> None:
-    """Those left out take any shape, or have no argument that is a matrix alone."""
+    """Completeness of the table; functions left out take any shape, or have no argument that is a matrix alone."""
     others = {
         "block_diag", "cho_solve", "kron", "lu_solve", "matrix_rank", "norm", "outer", "polar", "solve_banded", "vector_norm",
     }  # fmt: skip

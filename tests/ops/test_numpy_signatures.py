@@ -47,7 +47,7 @@ def required(given: dict[str, inspect.Parameter]) -> list[str]:
 
 
 def differences(own: Any, numpys: Any) -> Iterator[tuple[str, str]]:
-    """How a signature differs from NumPy's, but for names of required parameters, and whether others are by keyword alone."""
+    """Differences of a signature from NumPy's, but for names of required parameters, and whether others are by keyword alone."""
     ours, theirs = parameters(own), parameters(numpys)
     first, second = required(ours), required(theirs)
     if len(first) != len(second):

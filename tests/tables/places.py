@@ -1,4 +1,4 @@
-"""What the tables of special places share: their rows, and functions in mpmath that several of them read."""
+"""Rows of the tables of special places, and functions in mpmath that several of them read."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class LaunchedParameters:
         self.parameters, self._tensors = parameters, [p.tensor for p in parameters]
         self._is_plain = all(state.is_plain(p.tensor) for p in parameters)
         values = [value for p in parameters for _, value in state.slots_of(p.choice, p.own)]
-        self._own = [part for value in values for part in (value.values() if isinstance(value, dict) else (value,))]
+        self._own = [part for value in values for part in state.parts_of(value)]
         self._slots: list[Any] = []
         self._watched = state.Watched([part for part in self._own if not state.is_plain(part)])
         # Forgotten where a step fails: only the tables of a `DeviceStep` tell then where arrays were.

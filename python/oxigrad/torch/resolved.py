@@ -68,7 +68,7 @@ def _memory(p: Parameter) -> Iterator[Named]:
     yield p.path, p.tensor.detach(), True
     yield f"the gradient of {p.path}", p.tensor.grad, False
     for _, value in state.slots_of(p.choice, p.own):
-        for tensor in value.values() if isinstance(value, dict) else () if value is None else (value,):
+        for tensor in state.parts_of(value):
             yield f"a slot of {p.path}", tensor, True
 
 

@@ -76,7 +76,7 @@ def check_readable(path: str, p: Any, own: Mapping[str, Any]) -> None:
     gradient = None if p.grad.is_sparse else p.grad
     named = {"parameter": p, "gradient": gradient, **{f"state {key!r}": value for key, value in own.items()}}
     for what, value in named.items():
-        for tensor in value.values() if isinstance(value, dict) else (value,):
+        for tensor in parts_of(value):
             if isinstance(tensor, torch.Tensor) and (why := adapter_of(tensor).unreadable(real(tensor.detach()))):
                 raise ArrayMemoryError(f"{path}: the {what} is {why}")
 
@@ -150,6 +150,13 @@ def slots_of(choice: Choice, own: Mapping[str, Any]) -> Iterator[tuple[Any, Any]
     """The slots of the rule with their state: tensors, codes with scales, or None."""
     for slot in choice.rule().slots:
         yield slot, own.get(choice.entry.key_of_slot(slot.name))
+
+
+def parts_of(value: Any) -> tuple[Any, ...]:
+    """The tensors of a slot: itself, its codes and scales, or none."""
+    if value is None:
+        return ()
+    return tuple(value.values()) if isinstance(value, dict) else (value,)
 
 
 def memory(value: Any) -> Any:
