@@ -47,5 +47,9 @@ def test_refusals() -> None:
         xp.linalg.khatri_rao(A, V)
     with pytest.raises(ValueError, match="^polar: side is 'up': expected 'left' or 'right'"):
         xp.linalg.polar(A, side="up")
+    with pytest.raises(
+        TypeError, match=r"^lu_solve: lu_and_piv is ndarray, expected \(lu, piv\), as lu_factor returns them"
+    ):
+        xp.linalg.lu_solve(A, V)  # type: ignore[arg-type]
     with pytest.raises(ox.DerivativeError, match="with respect to its exponent"):
         ox.grad(lambda t: xp.sum(xp.linalg.fractional_matrix_power(A, t)))(0.5)

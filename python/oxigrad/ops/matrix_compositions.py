@@ -197,6 +197,10 @@ def lu_factor(a: Array, /) -> tuple[Array, Array]:
 @scipy_signature("lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True")
 def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, /, *, trans: int = 0) -> Array:
     """The solution ``x`` of ``a @ x = b``, from `lu_factor` of ``a``; of the transposed system where ``trans`` is 1, the adjoint where it is 2."""
+    if not isinstance(lu_and_piv, tuple | list) or len(lu_and_piv) != 2:
+        raise TypeError(
+            f"lu_solve: lu_and_piv is {type(lu_and_piv).__name__}, expected (lu, piv), as lu_factor returns them"
+        )
     factors, pivots = lu_and_piv
     lower = _triangle(factors, lower=True, strict=True) + ops.eye_like(factors)
     upper, order = _triangle(factors, lower=False), _permutation(np.asarray(plain(pivots)))
@@ -274,18 +278,21 @@ def solve_discrete_lyapunov(a: Array, q: Array, /) -> Array:
 @scipy_signature('a, side="right"')
 @accepts_array_likes
 def polar(a: Array, /, *, side: str = "right") -> tuple[Array, Array]:
-    """The polar decomposition of a regular matrix: ``a = u @ p``, or ``a = p @ u`` where ``side`` is "left".
+    """The polar decomposition of a matrix of full rank: ``a = u @ p``, or ``a = p @ u`` where ``side`` is "left".
 
-    By the square root of ``a^H @ a``, so that equal singular values are no obstacle; relative errors grow with the square of the
-    condition number.
+    By the square root of the smaller of ``a^H @ a`` and ``a @ a^H``, so that equal singular values are no obstacle; relative errors
+    grow with the square of the condition number. ``u`` has the shape of ``a``.
     """
     if side not in ("left", "right"):
         raise ValueError(f"polar: side is {side!r}: expected 'left' or 'right'")
-    if side == "left":
-        p = sqrtm(a @ _adjoint(a))
-        return _solve(p, a), p
-    p = sqrtm(_adjoint(a) @ a)
-    return _adjoint(_solve(p, _adjoint(a))), p
+    rows, columns = a.shape[-2:]
+    if rows < columns or (rows == columns and side == "left"):
+        root = sqrtm(a @ _adjoint(a))
+        u = _solve(root, a)
+        return u, root if side == "left" else _adjoint(u) @ a
+    root = sqrtm(_adjoint(a) @ a)
+    u = _adjoint(_solve(root, _adjoint(a)))
+    return u, root if side == "right" else a @ _adjoint(u)
 
 
 # --- functions of matrices ---------------------------------------------------------------------------------------------

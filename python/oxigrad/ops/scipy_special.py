@@ -24,8 +24,8 @@ from oxigrad.ops.host_calls import Elementwise
 f: Any = types.SimpleNamespace()
 """All special functions by SciPy's names, for the derivatives."""
 
-cos, cosh, exp, log, log1p, sin, sinh, sqrt, where = (
-    getattr(ops, name) for name in "cos cosh exp log log1p sin sinh sqrt where".split()
+cos, cosh, exp, log, log1p, sin, sinh, sqrt, tan, where = (
+    getattr(ops, name) for name in "cos cosh exp log log1p sin sinh sqrt tan where".split()
 )
 for _name in "beta betaln digamma erf erfc expit gamma gammainc gammaincc gammainc_a gammaln iv polygamma".split():
     setattr(f, _name, getattr(ops, _name))
@@ -256,6 +256,18 @@ def _incomplete(phi: Array, m: Array, power: float, beyond: Callable[[Array], Ar
     return where(near, _small_modulus(phi, where(near, m, 0.0), power), beyond(where(near, 0.5, m)))
 
 
+def _slope_near_one(phi: Array, m: Array) -> Array:
+    """The integral of ``sin(t)**2 * (1 - m sin(t)**2) ** -1.5`` from 0 to ``phi``, by its series in ``(1 - m) tan(t)**2``."""
+    tangent, secant = tan(phi), 1.0 / cos(phi)
+    integral, odd_power = ops.asinh(tangent), tangent
+    total: Any = 0.0
+    for k, coefficient in enumerate(_elliptic_coefficients(-1.5, 12)):
+        integral = (odd_power * secant - (2 * k + 1) * integral) / (2 * k + 2)
+        total = total + coefficient * integral * (m - 1.0) ** k
+        odd_power = odd_power * tangent * tangent
+    return total
+
+
 def _ellipkinc_slope(phi: Array, m: Array) -> Array:
     """The derivative of F with respect to ``m`` (DLMF 19.4.6)."""
 
@@ -264,7 +276,9 @@ def _ellipkinc_slope(phi: Array, m: Array) -> Array:
         whole = f.ellipeinc(phi, m) / (1.0 - m) - f.ellipkinc(phi, m) - m * sin(2.0 * phi) / (2.0 * (1.0 - m) * root)
         return whole / m
 
-    return 0.5 * _incomplete(phi, m, -1.5, beyond)
+    near = ops.logical_and(ops.abs(1.0 - m) * (1.0 + tan(phi) ** 2) < 0.05, ops.abs(phi) <= 0.5 * math.pi)
+    inside = _slope_near_one(where(near, phi, 0.0), where(near, m, 1.0))
+    return 0.5 * where(near, inside, _incomplete(phi, where(near, 0.5, m), -1.5, beyond))
 
 
 def _ellipeinc_slope(phi: Array, m: Array) -> Array:

@@ -322,8 +322,11 @@ def radian(d: Array, m: Array, s: Array, /) -> Array:
 
 def agm(a: Array, b: Array, /) -> Array:
     """The arithmetic-geometric mean of two numbers of the same sign (DLMF 19.8.6)."""
-    total = a + b
-    return 0.25 * math.pi * total / scipy_special.f.ellipkm1(4.0 * (a / total) * (b / total))
+    swap = ops.abs(a) < ops.abs(b)
+    large, small = ops.where(swap, b, a), ops.where(swap, a, b)
+    ratio = small / ops.where(large == 0.0, 1.0, large)
+    total = 1.0 + ratio
+    return large * (0.25 * math.pi * total / scipy_special.f.ellipkm1(4.0 * ratio / (total * total)))
 
 
 @scipy_signature("z, k=0, tol=1e-08", ignored="tol")
