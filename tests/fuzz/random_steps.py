@@ -242,7 +242,7 @@ class Run:
     def executors(self) -> set[str]:
         """Kind of the optimizer."""
         plan = self.opt._stepper._plan
-        return {p.executor for p in plan.parameters} if plan else set()
+        return {p.executor.name for p in plan.parameters} if plan else set()
 
     @property
     def decomposes(self) -> bool:

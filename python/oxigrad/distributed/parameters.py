@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree
-from oxigrad._core import DtypeError, KeyPath, ShapeError, StructureError
+from oxigrad._core import KeyPath, StructureError
 from oxigrad._typing import Tree
 from oxigrad.ops.backends import copied_like, dtype_name, resolved, to_host
+from oxigrad.stepping.gradient_check import check_gradient
 from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.sparse_rows import SparseRows
@@ -73,7 +74,7 @@ class Parameters:
         made: dict[KeyPath, Any] = {}
         for p in plan.parameters:
             g, array = gradients[p.text], leaves[p.index]
-            if p.executor in ("rule", "into") and isinstance(g, np.ndarray) and not isinstance(array, np.ndarray):
+            if p.executor.calls_rule and isinstance(g, np.ndarray) and not isinstance(array, np.ndarray):
                 g = copied_like(g, array)
             made |= dict.fromkeys(p.paths, g)
         return nested(made)
@@ -94,7 +95,7 @@ class Parameters:
             if p.text not in values:
                 continue
             array, value = leaves[p.index], values[p.text]
-            is_simple = p.executor in ("host", "into") and _core.is_writable(array) and _core.exports_memory(array)
+            is_simple = p.executor.writes_host and _core.is_writable(array) and _core.exports_memory(array)
             if is_simple and dtype_name(value.dtype) == dtype_name(array.dtype):
                 _core.copy(value, array)
             else:
@@ -140,9 +141,5 @@ def _checked(parameter: Any, gradient: Any) -> Any:
     """A gradient in host memory, of the parameter's shape, and its dtype, or float32 for one of half precision."""
     is_sparse = isinstance(gradient, SparseRows)
     found = gradient.coalesce().map(_host) if is_sparse else _host(resolved(gradient))
-    if tuple(found.shape) != parameter.shape:
-        raise ShapeError(f"{parameter.text}: gradient has shape {found.shape}, the parameter {parameter.shape}")
-    expected = dtype_name(parameter.dtype)
-    if dtype_name(found.dtype) != expected and not (parameter.is_half and dtype_name(found.dtype) == "float32"):
-        raise DtypeError(f"{parameter.text}: gradient has dtype {found.dtype}, the parameter {expected}")
+    check_gradient(parameter.text, found, parameter.shape, parameter.dtype)
     return found

@@ -37,5 +37,5 @@ def _has_shape(plan: Plan, p: Parameter, array: Any, own: Mapping[str, Any]) -> 
     group = plan.groups[p.group]
     if group.rule().elementwise:
         return all(tuple(own[s.name].shape) == p.shape for s in group.rule().slots if not s.is_number and s.name in own)
-    new = new_slots(group, p.text, array, on_host=p.executor in ("host", "copy"), coded=plan.reads_codes(p))
+    new = new_slots(group, p.text, array, on_host=p.executor.is_core, coded=plan.reads_codes(p))
     return all(tuple(own[name].shape) == tuple(slot.shape) for name, slot in new.items() if name in own)

@@ -7,6 +7,7 @@ from oxigrad import tree
 from oxigrad.cuda.launch import text_of
 from oxigrad.ops.backends import dtype_name, is_array
 from oxigrad.stepping.device_roads import is_permuted, why_not, why_not_rule
+from oxigrad.stepping.executor import DEVICE
 from oxigrad.stepping.parameter import Parameter
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.plan import Plan
@@ -29,7 +30,7 @@ def why(owner: SteppingOptimizer, model: Any) -> str:
         group, array = plan.groups[p.group], leaves[p.index]
         reason = why_not_rule(group, dtype_name(p.dtype), len(group.rule().numbers), permuted=is_permuted(array))
         reason = reason or (why_not(array) if is_array(array) else "it is no array")
-        if not reason and p.executor != "device":
+        if not reason and p.executor is not DEVICE:
             reason = "the rule needs a value over all parameters, and others have no kernel or are on another device"
         if reason:
             found.setdefault(reason, []).append(p.text)

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, xp
-from oxigrad._core import DtypeError, RuleError, ShapeError
+from oxigrad._core import RuleError
 from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import REFUSALS, adapter_of, device_of, fetched, is_array, namespace, size_of
 from oxigrad.rules.rule import Evaluation, Rule, Stages
 from oxigrad.stepping.combined import combined
 from oxigrad.stepping.device_noise import DeviceNoise, draws_on_device
+from oxigrad.stepping.gradient_check import check_gradient
 from oxigrad.stepping.places import check_places, is_ours, is_unreadable
 from oxigrad.stepping.precision import half, rounded, widened
 from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
@@ -193,7 +194,7 @@ def _stages(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
 
 def _stages_on_all(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
     """The rule on the arrays of a leaf, computed in float32 for half precision."""
-    check_gradient(leaf)
+    check_gradient(leaf.path, leaf.g, tuple(leaf.p.shape), leaf.p.dtype)
     p, g, path = widened(leaf.p), leaf.g, leaf.path
     supplied = {"noise": _noise(leaf, p, seed), "guard": lambda guard: guards.append((path, guard))}
     slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
@@ -216,15 +217,6 @@ def check_library(leaf: Leaf) -> None:
     is_apart = not isinstance(leaf.g, SparseRows) and adapter_of(leaf.p).is_apart(leaf.p, leaf.g)
     if is_apart or any(map(is_unreadable, leaf.slots.values())):
         check_places(leaf.path, leaf.p, leaf.g, leaf.slots)
-
-
-def check_gradient(leaf: Leaf) -> None:
-    """Raises `ShapeError` or `DtypeError` for a gradient whose shape or dtype is not the parameter's; for half precision, float32 is allowed."""
-    p, g, path = leaf.p, leaf.g, leaf.path
-    if tuple(g.shape) != tuple(p.shape):
-        raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {tuple(p.shape)}")
-    if g.dtype != p.dtype and not (half(p) and g.dtype == namespace(p).float32):
-        raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {p.dtype}")
 
 
 def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -> Any:

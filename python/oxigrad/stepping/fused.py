@@ -12,7 +12,8 @@ from typing import Any
 
 from oxigrad import _core, xp
 from oxigrad.ops.backends import adapter_of, dtype_name, is_array, size_of
-from oxigrad.stepping.executors import Leaf, call_rules, check_gradient
+from oxigrad.stepping.executors import Leaf, call_rules
+from oxigrad.stepping.gradient_check import check_gradient
 from oxigrad.stepping.on_copies import program_of, run_on_copies
 from oxigrad.stepping.precision import HALVES, half
 from oxigrad.stepping.sparse_rows import SparseRows
@@ -149,7 +150,7 @@ def _fits(leaf: Leaf, slots: Mapping[str, Any] | None = None) -> bool:
         return False
     if "drawn_at" in leaf.values and ("noise" in leaf.rule.supplied or leaf.stochastic):
         return False  # a call draws random numbers from the step that the rule reads
-    check_gradient(leaf)
+    check_gradient(leaf.path, leaf.g, tuple(leaf.p.shape), leaf.p.dtype)
     shape = tuple(leaf.p.shape)
     arrays = all(_is_operand(array, adapter, shape) for array in (leaf.p, leaf.g))
     return arrays and (slots is None or _slots_fit(leaf, slots, shape, ()))

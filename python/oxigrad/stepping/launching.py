@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core
-from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError
+from oxigrad._core import ArrayMemoryError
 from oxigrad.cuda.counter import Counter
 from oxigrad.cuda.device import device_of
 from oxigrad.cuda.driver import Call, CaptureError, DeviceError, Driver, driver
 from oxigrad.cuda.launch import DeviceStep, Leaf
-from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, dtype_name, is_array, laid_out_like
+from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, is_array, laid_out_like
 from oxigrad.ops.backends import resolved as unlazy
 from oxigrad.ops.backends.device_memory import LEGACY_STREAM
 from oxigrad.stepping.device_roads import memory_of
 from oxigrad.stepping.device_scale import DeviceScale
+from oxigrad.stepping.gradient_check import check_gradient
 from oxigrad.stepping.parameter import Parameter
 from oxigrad.stepping.places import check_places
 from oxigrad.stepping.plan import Plan
@@ -442,10 +443,7 @@ def check_alike(p: Parameter, array: Any, g: Any, slots: Mapping[str, Any]) -> N
     """Raises `ShapeError`, `DtypeError` or `ArrayMemoryError` for a gradient of another shape, dtype, library or device."""
     if adapter_of(array).is_apart(array, g) or memory_of(g) is None:
         check_places(p.text, array, g, slots)
-    if tuple(g.shape) != p.shape:
-        raise ShapeError(f"{p.text}: gradient has shape {tuple(g.shape)}, the parameter {p.shape}")
-    if g.dtype != p.dtype and not (p.is_half and dtype_name(g.dtype) == "float32"):
-        raise DtypeError(f"{p.text}: gradient has dtype {g.dtype}, the parameter {p.dtype}")
+    check_gradient(p.text, g, p.shape, p.dtype)
     memory, own = memory_of(g), memory_of(array)
     if memory is not None and own is not None and memory.device != own.device:
         raise ArrayMemoryError(f"{p.text}: the gradient is on cuda:{memory.device}, the parameter on cuda:{own.device}")

@@ -12,8 +12,9 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad.ops.backends import copied, detached, dtype_name, is_array, to_host
-from oxigrad.stepping.executors import Leaf, check_gradient, check_library
-from oxigrad.stepping.parameter import executor
+from oxigrad.stepping.executor import executor_of
+from oxigrad.stepping.executors import Leaf, check_library
+from oxigrad.stepping.gradient_check import check_gradient
 from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, caught_up
 
 Results = list[list[Any]]
@@ -28,13 +29,13 @@ def program_of(leaf: Leaf, kernel: Callable[..., "_core.Program | None"]) -> "_c
     slots = [leaf.slots.get(slot.name) for slot in leaf.rule.slots]
     if not leaf.rule.elementwise or not all(map(_is_read, (leaf.p, g, *slots))):
         return None
-    if executor(leaf.p) not in ("host", "copy") or not all(map(_is_known, leaf.values.values())):
+    if not executor_of(leaf.p).is_core or not all(map(_is_known, leaf.values.values())):
         return None
     if any(slot.is_number and dtype_name(leaf.slots[slot.name].dtype) != "float64" for slot in leaf.rule.slots):
         return None
     check_library(leaf)
     if not isinstance(leaf.g, SparseRows):
-        check_gradient(leaf)
+        check_gradient(leaf.path, leaf.g, tuple(leaf.p.shape), leaf.p.dtype)
     return kernel(**({"catches_up": True} if leaf.decays else {}))
 
 

@@ -1,33 +1,17 @@
-"""A parameter of a model, and the executor that updates it."""
+"""A parameter of a model."""
 
 import dataclasses
 from typing import Any
 
-import numpy as np
-
 from oxigrad import _core
 from oxigrad.ops.backends import dtype_name, to_host
-from oxigrad.stepping.device_roads import is_launchable
+from oxigrad.stepping.executor import HOST, Executor
 from oxigrad.stepping.precision import HALVES
 
 
 def copying(value: Any, array: Any) -> tuple[Any, Any]:
     """The pair that the core copies at the end of a step: ``value`` in host memory, and ``array``, which takes it."""
     return value if _core.exports_memory(value) else to_host(value), array
-
-
-def executor(array: Any, elementwise: bool = True) -> str:
-    """The executor of a parameter: one of five.
-
-    "host": the core updates it in place; "copy": the core updates a copy, which replaces it; "device": a kernel updates it in place on
-    its device; "rule": the rule is called on it and the result replaces it; "into": the rule is called on it and the result is copied
-    into its memory.
-    """
-    if not _core.is_floating(array):
-        return "device" if elementwise and is_launchable(array) else "rule"
-    if _core.is_writable(array):
-        return "host" if elementwise else "into"
-    return "copy" if elementwise and isinstance(array, (np.ndarray, np.generic)) else "rule"
 
 
 @dataclasses.dataclass
@@ -47,7 +31,7 @@ class Parameter:
     dtype: Any
     group: int
     missed: int = 0
-    executor: str = "host"
+    executor: Executor = HOST
     #: Whether it lies on a device in an order of axes other than row-major.
     is_permuted: bool = False
 

@@ -25,13 +25,15 @@ from oxigrad.ops.backends import (
 from oxigrad.rules.rule import Rule
 from oxigrad.stepping.alignment import MISSING, Given, align
 from oxigrad.stepping.device_roads import INEXPRESSIBLE, is_permuted, why_not_rule
-from oxigrad.stepping.parameter import Parameter, copying, executor
+from oxigrad.stepping.executor import COPY, DEVICE, HOST, RULE, RULE_INTO, executor_of
+from oxigrad.stepping.gradient_check import check_gradient
+from oxigrad.stepping.parameter import Parameter, copying
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.places import refuse_shapeless, refuse_traced
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.sparse_rows import SparseRows
-from oxigrad.stepping.tied_gradients import check_alike, summed
+from oxigrad.stepping.tied_gradients import summed
 from oxigrad.stepping.version import Version
 from oxigrad.stepping.weak import alive
 
@@ -133,45 +135,45 @@ class Plan:
     def _choose_executors(self, leaves: list[Any]) -> None:
         rules = [group.rule() for group in self.groups]
         for p in self.parameters:
-            p.executor = executor(leaves[p.index], rules[p.group].elementwise)
-            if p.executor == "device":
+            p.executor = executor_of(leaves[p.index], rules[p.group].elementwise)
+            if p.executor is DEVICE:
                 p.is_permuted = is_permuted(leaves[p.index])
                 why = self._why_not(p, rules[p.group])
-                p.executor = "rule" if why else "device"
+                p.executor = RULE if why else DEVICE
                 if why.startswith(INEXPRESSIBLE):
                     tell(why)
         supplied = {name for rule in rules for name in rule.supplied}
         #: Whether a value over all parameters is computed, for which they need one executor.
         self.needs_all = bool(supplied & {"total", "guard"})
         found = {p.executor for p in self.parameters}
-        is_mixed = "device" in found and (
+        is_mixed = DEVICE in found and (
             len(found) > 1 or len({device_of(leaves[p.index]) for p in self.parameters}) > 1
         )
-        if (found & {"rule", "into"} and "total" in supplied) or (is_mixed and self.needs_all):
+        if (any(e.calls_rule for e in found) and "total" in supplied) or (is_mixed and self.needs_all):
             for p in self.parameters:
-                p.executor = executor(leaves[p.index], elementwise=False)
+                p.executor = executor_of(leaves[p.index], elementwise=False)
         for p in self.parameters:
-            if p.executor in ("copy", "rule") and any(self._holds_gradients[i] for i in p.indices):
+            if p.executor.replaces and any(self._holds_gradients[i] for i in p.indices):
                 why = obstacle(leaves[p.index]) or f"on the device {device_of(leaves[p.index])}, or cannot be written"
                 raise ArrayMemoryError(f"{p.text}: the parameter is {why}: its container cannot be given another array")
-            if p.executor == "rule" and (why := obstacle(leaves[p.index])):
+            if p.executor is RULE and (why := obstacle(leaves[p.index])):
                 raise ArrayMemoryError(f"{p.text}: the parameter is {why}")
-        self.host = [p for p in self.parameters if p.executor in ("host", "copy")]
+        self.host = [p for p in self.parameters if p.executor.is_core]
         self.pick = _picker([p.index for p in self.host], len(leaves))
-        self.replaced = [p for p in self.parameters if p.executor in ("copy", "rule")]
-        self.copied = [p for p in self.parameters if p.executor == "copy"]
-        self.into = [p for p in self.parameters if p.executor == "into"]
+        self.replaced = [p for p in self.parameters if p.executor.replaces]
+        self.copied = [p for p in self.parameters if p.executor is COPY]
+        self.into = [p for p in self.parameters if p.executor is RULE_INTO]
         self._looked_at = [*self.copied, *self.into]
-        self.on_devices = [(i, p) for i, p in enumerate(self.parameters) if p.executor == "device"]
-        self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor in ("rule", "into")]
+        self.on_devices = [(i, p) for i, p in enumerate(self.parameters) if p.executor is DEVICE]
+        self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor.calls_rule]
         self._tied = [p for p in self.parameters if p.tied]
         self.is_tied = bool(self._tied)
         self._may_change = bool(self._tied or self._looked_at)
         # Kernels on devices take addresses; those of their leaves whose rules are called are detached then.
         recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
-        self.recorded = [p for p in recorded if p.executor != "device"]
+        self.recorded = [p for p in recorded if p.executor is not DEVICE]
         # Those of them that the core cannot read directly.
-        self._unread = [p for p in self.recorded if p.executor != "host" or not _core.exports_memory(leaves[p.index])]
+        self._unread = [p for p in self.recorded if p.executor is not HOST or not _core.exports_memory(leaves[p.index])]
         # The core checks the other gradients.
         self._checked_here = self.parameters if self.ruled else self._tied
 
@@ -181,8 +183,8 @@ class Plan:
 
     def reads_codes(self, p: Parameter) -> bool:
         """Whether what updates a parameter reads slots that are codes of eight bits: the core, or a kernel for all gradients."""
-        by_kernel = p.executor == "device" and not p.is_permuted and self._owner.sparse == "dense"
-        return by_kernel or p.executor in ("host", "copy")
+        by_kernel = p.executor is DEVICE and not p.is_permuted and self._owner.sparse == "dense"
+        return by_kernel or p.executor.is_core
 
     def is_current(self) -> bool:
         """Whether options and groups of hyperparameters are unchanged since the plan was made."""
@@ -210,7 +212,7 @@ class Plan:
         if not all(leaves[i] is leaves[p.index] for p in self._tied for i in p.tied):
             return False
         try:
-            return all(executor(leaves[p.index], p.executor == "copy") == p.executor for p in self._looked_at)
+            return all(executor_of(leaves[p.index], p.executor is COPY) is p.executor for p in self._looked_at)
         except REFUSALS:  # a new plan says which leaf it is
             return False
 
@@ -370,7 +372,7 @@ class Plan:
         for parameter in self._tied:
             for i in parameter.indices:
                 if not (given[i] is None or isinstance(given[i], SparseRows)):
-                    check_alike(str(self.structure.path(i)), given[i], parameter)
+                    check_gradient(str(self.structure.path(i)), given[i], parameter.shape, parameter.dtype)
             given[parameter.index] = summed([given[i] for i in parameter.indices if given[i] is not None])
 
     def _check_sparse(self, given: list[Any]) -> None:
@@ -382,10 +384,7 @@ class Plan:
 
     def _check_rows(self, parameter: Parameter, g: SparseRows) -> None:
         path = parameter.text
-        if g.shape != parameter.shape:
-            raise ShapeError(f"{path}: gradient has shape {g.shape}, the parameter {parameter.shape}")
-        if g.dtype != parameter.dtype and not (parameter.is_half and dtype_name(g.dtype) == "float32"):
-            raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {parameter.dtype}")
+        check_gradient(path, g, parameter.shape, parameter.dtype)
         rule = self.groups[parameter.group].rule()
         if not rule.elementwise and self._owner.sparse != "dense":
             raise RuleError(f"{path}: the rule {rule.name} is not elementwise, and takes rows only with sparse='dense'")
@@ -455,7 +454,7 @@ class Plan:
             if p.text not in values:
                 continue
             value = xp.asarray(xp.astype(values[p.text], p.dtype, copy=True))
-            if p.executor in ("host", "into") and _core.is_writable(leaves[p.index]):
+            if p.executor.writes_host and _core.is_writable(leaves[p.index]):
                 refuse_unwritable(p.text, "parameter", leaves[p.index])
                 copies.append(copying(value, leaves[p.index]))
             else:
@@ -482,10 +481,10 @@ def _tied(leaves: list[Any], structure: _core.Structure) -> list[list[int]]:
 
 def _updated(p: Parameter, array: Any, slots: dict[str, Any]) -> Iterator[Named]:
     """The arrays of a parameter that a step changes, with their names and whether they are changed in place."""
-    yield p.text, array, p.executor in ("host", "into")
+    yield p.text, array, p.executor.writes_host
     for slot in slots.values():
         for part in (slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,):
-            yield f"a slot of {p.text}", part, p.executor in ("host", "copy")
+            yield f"a slot of {p.text}", part, p.executor.is_core
 
 
 def _picker(indices: Sequence[int], count: int) -> Callable[[list[Any]], tuple[Any, ...]]:

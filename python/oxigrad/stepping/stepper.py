@@ -24,9 +24,10 @@ from oxigrad.stepping.alignment import Given, align
 from oxigrad.stepping.averages import Averages, named, some
 from oxigrad.stepping.changed_parameters import changes_of
 from oxigrad.stepping.device_scale import DeviceScale
+from oxigrad.stepping.executor import DEVICE, HOST, executor_of
 from oxigrad.stepping.initial_slots import new_slots, slot_names
 from oxigrad.stepping.launching import DeviceSteps, Launches, LayoutError, Numbered, as_placed
-from oxigrad.stepping.parameter import Parameter, executor
+from oxigrad.stepping.parameter import Parameter
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.presence import Changes, Presence, accumulated
@@ -39,8 +40,6 @@ from oxigrad.stepping.state import Fitting, copied_slots
 from oxigrad.stepping.version import Version
 from oxigrad.stepping.weak import alive
 from oxigrad.stepping.writes import StepWrites, Touched, call_step, touch
-
-_ON_HOST = ("host", "copy")
 
 
 class Stepper:
@@ -247,7 +246,7 @@ class Stepper:
                 plan.groups[p.group],
                 p.text,
                 leaves[p.index],
-                on_host=p.executor in _ON_HOST,
+                on_host=p.executor.is_core,
                 coded=plan.reads_codes(p),
             )
             for p in plan.parameters
@@ -456,7 +455,7 @@ class Stepper:
             plan.sparse = True
         elif not plan.lazy and not self._owner.zero_gradients and any(resolved(g) is not g for g in given):
             plan.lazy = True
-        elif any(executor(array) != "host" for array in plan.pick(leaves)):
+        elif any(executor_of(array) is not HOST for array in plan.pick(leaves)):
             self._forget()  # An array has become read-only: it is replaced from now on.
         else:
             return False
@@ -485,7 +484,7 @@ class Stepper:
         self._plan = None  # dropped first: after an interrupt the core may not have been prepared for it
         prepared = []
         for position, p in enumerate(plan.parameters):
-            if p.executor not in _ON_HOST:
+            if not p.executor.is_core:
                 continue
             group, rule, own = plan.groups[p.group], rules[p.group], self._slots[p.text]
             program, scalar_set = step.layout[p.group]
@@ -515,7 +514,7 @@ class Stepper:
             self._slots[path].check()
         known, on_host, coded = (
             dict(self._slots.get(path, {})),
-            parameter.executor in _ON_HOST,
+            parameter.executor.is_core,
             plan.reads_codes(parameter),
         )
         for name, slot in known.items():
@@ -524,7 +523,7 @@ class Stepper:
         if any(isinstance(slot.begin, Formula) for slot in group.rule().slots):
             self._core.expose()  # a function may keep what it returns
         found = {**known, **new_slots(group, path, array, on_host=on_host, coded=coded, known=known)}
-        if parameter.executor == "device":
+        if parameter.executor is DEVICE:
             found = {name: as_placed(slot, array) for name, slot in found.items()}
         return {name: found[name] for name in slot_names(group) if name in found}
 

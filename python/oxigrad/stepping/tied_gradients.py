@@ -5,10 +5,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import xp
-from oxigrad._core import DtypeError, ShapeError
 from oxigrad.ops.aliasing import is_same_array
-from oxigrad.ops.backends import dtype_name
-from oxigrad.stepping.parameter import Parameter
 from oxigrad.stepping.sparse_rows import SparseRows
 
 
@@ -18,15 +15,6 @@ def summed(gradients: list[Any]) -> Any:
     total: Any = sum(others, first)
     total = np.asarray(total) if isinstance(total, np.generic) else total  # NumPy's sums of no axes are numbers
     return total if total.dtype == first.dtype else xp.astype(total, first.dtype)
-
-
-def check_alike(path: str, g: Any, parameter: Parameter) -> None:
-    """Raises where the gradient of a tied parameter has another shape or dtype: a sum would broadcast and promote it."""
-    if tuple(g.shape) != parameter.shape:
-        raise ShapeError(f"{path}: gradient has shape {tuple(g.shape)}, the parameter {parameter.shape}")
-    name, own = dtype_name(g.dtype), dtype_name(parameter.dtype)
-    if name != own and not (parameter.is_half and name == "float32"):
-        raise DtypeError(f"{path}: gradient has dtype {g.dtype}, the parameter {parameter.dtype}")
 
 
 def _distinct(gradients: list[Any]) -> list[Any]:

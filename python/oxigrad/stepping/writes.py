@@ -11,6 +11,7 @@ from oxigrad._core import ShapeError
 from oxigrad.ops.aliasing import refuse_unwritable
 from oxigrad.ops.backends import detached, fetched, to_host
 from oxigrad.rules.rule import Rule
+from oxigrad.stepping.executor import DEVICE, RULE_INTO
 from oxigrad.stepping.executors import Leaf, call_rules
 from oxigrad.stepping.launching import Launches, Numbered
 from oxigrad.stepping.parameter import Parameter, copying
@@ -97,9 +98,9 @@ def call_step(
     for (_, parameter), leaf, (new, *after) in zip(ruled, called, results, strict=True):
         if new is leaf.p:
             pass
-        elif parameter.executor == "device":
+        elif parameter.executor is DEVICE:
             writes.launches.assign(leaf.p, new)
-        elif parameter.executor == "into":
+        elif parameter.executor is RULE_INTO:
             writes.copies.append(copying(new, leaf.p))
         else:
             writes.replacements += [(path, new) for path in parameter.paths]

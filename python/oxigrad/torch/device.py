@@ -13,8 +13,8 @@ from oxigrad.cuda import launch
 from oxigrad.cuda.availability import tell
 from oxigrad.cuda.driver import CaptureError, driver
 from oxigrad.ops.backends import adapter_of, laid_out_like
-from oxigrad.stepping import executors
 from oxigrad.stepping.device_roads import FLOATING, INEXPRESSIBLE, memory_of
+from oxigrad.stepping.gradient_check import check_gradient
 from oxigrad.stepping.launching import CODES, NO_MOVES, Known, Launches, are_codes, are_numbers, memory_of_slots, naming
 from oxigrad.stepping.places import check_places
 from oxigrad.torch import state
@@ -188,7 +188,7 @@ class LaunchedParameters:
         choice = p.choice
         if adapter_of(array).is_apart(array, g):
             check_places(p.path, array, g, {})
-        executors.check_gradient(executors.Leaf(p.path, p.position, choice.rule(), array, g, {}, {}))
+        check_gradient(p.path, g, tuple(array.shape), array.dtype)
         if p.order == "row-major":
             array = copies.parameters[at] = array.detach().clone(memory_format=torch.contiguous_format)
         memory, own = memory_of(g), memory_of(array)

@@ -4,6 +4,7 @@ import inspect
 from typing import Any
 
 from oxigrad.rules.rule import Rule
+from oxigrad.stepping.executor import HOST
 from oxigrad.stepping.precision import half
 from oxigrad.torch.choice import Choice
 from oxigrad.torch.library import torch
@@ -61,7 +62,7 @@ class LazyAdagrad(DropIn):
         for number, group in enumerate(self.param_groups):
             for at, p in enumerate(group["params"]):
                 choice = Choice(self.entry, group, half(local(p)), scaled=False)
-                begin(choice, f"param_groups[{number}]['params'][{at}]", p, self.state[p], "host")
+                begin(choice, f"param_groups[{number}]['params'][{at}]", p, self.state[p], HOST)
         super().share_memory()
 
 

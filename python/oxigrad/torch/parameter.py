@@ -3,12 +3,13 @@
 import dataclasses
 from typing import Any
 
+from oxigrad.stepping.executor import Executor
 from oxigrad.torch.choice import Choice
 
 
 @dataclasses.dataclass
 class Parameter:
-    """A parameter that has a gradient: its number among all, its state, its rule, and its executor: "host", "device" or "rule".
+    """A parameter that has a gradient: its number among all, its state, its rule, and its executor: `HOST`, `DEVICE` or `RULE`.
 
     ``order`` is that in which a kernel takes its elements: see `oxigrad.torch.device.order_of_kernel`.
     """
@@ -18,7 +19,7 @@ class Parameter:
     tensor: Any
     own: dict[str, Any]
     choice: Choice
-    executor: str
+    executor: Executor
     step: int = 0
     order: str = ""
     scalar_set: tuple[int, int] = (0, 0)

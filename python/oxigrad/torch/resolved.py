@@ -14,8 +14,8 @@ from oxigrad import _core
 from oxigrad._core import StructureError
 from oxigrad.ops.aliasing import Named, refuse_shared
 from oxigrad.ops.backends import resolved
+from oxigrad.stepping.executor import DEVICE, HOST, RULE, executor_of
 from oxigrad.stepping.executors import Leaf, call_rules
-from oxigrad.stepping.parameter import executor
 from oxigrad.stepping.precision import half
 from oxigrad.torch import state
 from oxigrad.torch.choice import Choice
@@ -149,13 +149,13 @@ class ResolvedStep:
                 _check_distributed(path, type(opt).__name__, p, chosen[-1])
             state.check_readable(path, p, opt.state.get(p, {}))
         for (path, position, _, p), choice in zip(found, chosen, strict=True):
-            own, name, order = opt.state.get(p, {}), "rule", ""
+            own, name, order = opt.state.get(p, {}), RULE, ""
             if not self._recorded:
-                name = executor(state.local(p), choice.rule().elementwise)
-                name = name if name in ("host", "device") else "rule"
+                name = executor_of(state.local(p), choice.rule().elementwise)
+                name = name if name in (HOST, DEVICE) else RULE
             is_new = state.begin(choice, path, p, own, name)
-            if name == "device" and not (order := order_of_kernel(choice, p, own)):
-                name = "rule"
+            if name is DEVICE and not (order := order_of_kernel(choice, p, own)):
+                name = RULE
                 state.begin(choice, path, p, own, name)
             if own:
                 opt.state[p] = own
@@ -170,7 +170,7 @@ class ResolvedStep:
         places = {(p.executor, p.tensor.device) for p in self.parameters}
         if len(places) > 1 and any("total" in p.choice.rule().supplied for p in self.parameters):
             for p in self.parameters:
-                p.executor, p.order = "rule", ""
+                p.executor, p.order = RULE, ""
                 state.begin(p.choice, p.path, p.tensor, p.own, p.executor)
 
     def _choice(self, opt: Any, number: int, storage: str | None) -> Choice:
@@ -213,7 +213,7 @@ class ResolvedStep:
     def _prepare(self) -> None:
         """Assigns the parameters to executors, and gives the core the memory of the slots."""
         self.host, launched, self.called = (
-            [p for p in self.parameters if p.executor == name] for name in ("host", "device", "rule")
+            [p for p in self.parameters if p.executor is name] for name in (HOST, DEVICE, RULE)
         )
         self._programs, self._device_programs = self._laid_out(self.host), self._laid_out(launched)
         self.launched = LaunchedParameters(launched) if launched else None

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from oxigrad import _core
 from oxigrad.ops.aliasing import Named, refuse_shared
+from oxigrad.stepping.executor import HOST
 from oxigrad.torch import state
 from oxigrad.torch.choice import Choice
 from oxigrad.torch.drop_in import DropIn
@@ -76,7 +77,7 @@ class SparseDropIn(DropIn):
         indices, values = gradient.indices(), gradient.values()
         own.setdefault("step", 0)
         state.check_readable(path, p, own)
-        state.begin(choice, path, p, own, "host")
+        state.begin(choice, path, p, own, HOST)
         tensors = [p.detach(), own["exp_avg"], own["exp_avg_sq"]]
         if not all(tensor.device.type == "cpu" for tensor in (*tensors, values)):
             raise RuntimeError(f"{path}: SparseAdam updates tensors in host memory")

@@ -15,6 +15,7 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import ArrayMemoryError, ShapeError
 from oxigrad.ops.backends import adapter_of
+from oxigrad.stepping.executor import DEVICE, HOST, RULE, Executor
 from oxigrad.stepping.initial_slots import new_slots
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.torch.choice import Choice
@@ -81,19 +82,19 @@ def check_readable(path: str, p: Any, own: Mapping[str, Any]) -> None:
                 raise ArrayMemoryError(f"{path}: the {what} is {why}")
 
 
-def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], executor: str) -> bool:
+def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], executor: Executor) -> bool:
     """Adds the slots to ``own``, the state of the parameter ``p``, that its rule has and that are missing; False if there are none.
 
-    Codes and numbers of the state are put where the ``executor`` reads them: that of "rule" reads no codes, that of "device" reads
+    Codes and numbers of the state are put where the ``executor`` reads them: `RULE` reads no codes, `DEVICE` reads
     both there.
     """
     entry, rule = choice.entry, choice.rule()
     keys = {slot.name: entry.key_of_slot(slot.name) for slot in rule.slots}
     numbers = {slot.name: slot for slot in rule.slots if slot.is_number}
-    for name, key in () if executor == "host" else keys.items():
+    for name, key in () if executor is HOST else keys.items():
         if isinstance(own.get(key), dict):
             own[key] = _placed_codes(own[key], p, executor)
-        elif name in numbers and own.get(key) is not None and executor == "device":
+        elif name in numbers and own.get(key) is not None and executor is DEVICE:
             own[key] = own[key].to(p.device)
     missing = [name for name, key in keys.items() if own.get(key) is None]
     if rule.elementwise:
@@ -107,13 +108,13 @@ def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], executor: str)
         first = choice.value(entry.begin[name]) if name in entry.begin else float(numbers[name].begin)
         dtype, device = (
             number_dtype() if entry.follows_torch else torch.float64,
-            p.device if executor == "device" else None,
+            p.device if executor is DEVICE else None,
         )
         own[keys[name]] = torch.tensor(first, dtype=dtype, device=device)
     group: Any = choice  # It has the attributes of a group that are read.
     known = [name for name in keys if name not in missing or name in numbers]
-    is_host = executor == "host"
-    found = new_slots(group, path, local(p), on_host=is_host, coded=executor != "rule", known=known)
+    is_host = executor is HOST
+    found = new_slots(group, path, local(p), on_host=is_host, coded=executor is not RULE, known=known)
     for name, value in found.items():
         if isinstance(value, Quantized):
             own[keys[name]] = {"codes": torch.as_tensor(value.codes), "scales": torch.as_tensor(value.scales)}
@@ -122,9 +123,9 @@ def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], executor: str)
     return True
 
 
-def _placed_codes(value: dict[str, Any], p: Any, executor: str) -> Any:
+def _placed_codes(value: dict[str, Any], p: Any, executor: Executor) -> Any:
     """Codes and scales on the device of the parameter ``p``, or where the executor reads no codes, the tensor that they are of."""
-    if executor != "device":
+    if executor is not DEVICE:
         return as_parameter(array(value).to(p.device), p)
     if all(part.device == p.device for part in value.values()):
         return value
