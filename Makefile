@@ -25,9 +25,9 @@ demo: .venv/demo .venv/wheel ## Train a classifier of handwritten digits and dra
 distributed: .venv/distributed .venv/wheel ## Train with several workers by every method on every engine, and print a table
 	$(BIN)/python examples/distributed.py --engine all --method all --picture output/distributed.png $(OPTIONS)
 
-test: .venv/test .venv/wheel ## Test the Rust core and the Python package, with light packages only
+test: .venv/test .venv/wheel ## Test the Rust core and the Python package, with light packages only, in a few minutes
 	cargo test --locked --package oxigrad-core
-	$(PYTEST) $(OPTIONS)
+	$(PYTEST) --combinations=sample $(OPTIONS)
 
 test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX and the tools around them as well, none of which may be missing
 	$(PYTEST) --require=torch,jax,optax,autograd,keras,accelerate,lightning,dask,mlx,ndonnx,cuda,mpi4py,ray $(OPTIONS)
@@ -140,13 +140,22 @@ clean: ## Remove everything that was built or installed here
 	$(PIP) --upgrade 'pip>=25.1' # the first that knows dependency groups
 	touch $@
 
+# The disk space of the larger groups, which the user is told before they are installed.
+SIZE_demo := 0.3 GB
+SIZE_test := 0.5 GB
+SIZE_test-all := 7 GB, most of it CUDA libraries of PyTorch
+SIZE_versus := 6 GB, most of it CUDA libraries of PyTorch
+
 .venv/demo .venv/distributed .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
+	@echo 'Installing the packages of the group "$(@F)" of pyproject.toml into .venv ($(or $(SIZE_$(@F)),less than 1 GB))'
 	$(PIP) --group $(@F)
 	touch $@
 
 # The wheel as users get it: built by pip through maturin, in release mode, and installed with its dependencies.
+# Verbose, so that cargo says which crate it compiles.
 .venv/wheel: $(SOURCES) | .venv/pip
-	$(PIP) .
+	@echo 'Compiling the Rust core in release mode and installing oxigrad into .venv (4 minutes on 2 cores, 0.5 GB in target)'
+	$(BIN)/python -m pip install --verbose .
 	touch $@
 
 # A peer that needs Python 3.12: an environment of its own, and no peer where no such Python is found.

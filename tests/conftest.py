@@ -8,7 +8,7 @@ import random
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +19,7 @@ import pytest
 
 import libraries
 import oxigrad as ox
+from combinations import covering
 from libraries import Library
 from oxigrad.cuda.compiler import Compiler, CompilerUnavailableError, compiler
 
@@ -48,6 +49,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("all", "share"),
         default="all",
         help="prove by PTX all combinations of a rule, a dtype and an option, or a sixteenth of them, which moves on with every change",
+    )
+    parser.addoption(
+        "--combinations",
+        choices=("all", "sample"),
+        default="all",
+        help="run each test with all combinations of its parameters, or with some in which each value of each parameter is",
     )
     parser.addoption("--write-passed", metavar="FILE", help="write the names of the tests that pass")
     parser.addoption("--skip-passed", metavar="FILE", help="leave out the tests that FILE of --write-passed names")
@@ -114,6 +121,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("arrays", tested, ids=[library.name for library in tested], indirect=True)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector: Any, obj: object) -> Generator[None, Any, Any]:
+    """With ``--combinations=sample``, the items of a test in which each value of each of its parameters is at least once."""
+    made = yield
+    if not isinstance(made, list) or collector.config.getoption("--combinations") == "all":
+        return made
+    return covering(made)
+
+
 # Tests over array libraries, and those of devices: by these fixtures.
 _ON_GPU = ("arrays", "asarray", "mock")
 _OVER_LIBRARIES = re.compile(rf"def test_\w+\([^)]*\b({'|'.join(_ON_GPU)})\b")
@@ -131,7 +147,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out, with --gpu, the tests that do not run there, and those that --skip-passed names."""
+    """Leaves out, with --gpu, the tests that do not run there; those that --skip-passed names; thorough ones in a sample."""
+    if config.getoption("--combinations") == "sample":
+        _keep(config, items, [item.get_closest_marker("thorough") is None for item in items])
     if config.getoption("--gpu"):
         _keep(config, items, [not {*_ON_GPU}.isdisjoint(getattr(item, "fixturenames", ())) for item in items])
     if (path := config.getoption("--skip-passed")) is not None:

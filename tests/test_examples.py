@@ -27,6 +27,7 @@ def test_xor_prints_the_truth_table() -> None:
     assert lines[-4:] == ["0 xor 0 = 0.000", "0 xor 1 = 1.000", "1 xor 0 = 1.000", "1 xor 1 = 0.000"]
 
 
+@pytest.mark.thorough
 def test_digits_reaches_its_goal(tmp_path: Path) -> None:
     printed = run("digits.py", directory=tmp_path)
     assert (tmp_path / "output" / "digits.png").stat().st_size > 10_000
@@ -42,6 +43,7 @@ def test_digits_reports_its_timing(tmp_path: Path, capsys: pytest.CaptureFixture
     assert all(part in printed for part in ("batch", "forward and backward", "update", "us a step"))
 
 
+@pytest.mark.thorough
 def test_the_transformer_learns_to_count(capsys: pytest.CaptureFixture[str]) -> None:
     example = runpy.run_path(str(EXAMPLES / "transformer.py"))
     wrong = example["main"](steps=300)
@@ -51,6 +53,7 @@ def test_the_transformer_learns_to_count(capsys: pytest.CaptureFixture[str]) -> 
     assert f"goes on right after {100 - len(wrong)} of 100 numbers" in printed
 
 
+@pytest.mark.thorough
 def test_moments_of_eight_bits_train_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     """As examples/eight_bits.py has it, with fewer steps and smaller batches."""
     monkeypatch.syspath_prepend(EXAMPLES)
@@ -98,6 +101,7 @@ def test_schedules_are_all_drawn(tmp_path: Path) -> None:
     assert values[0] == 1.0 and values == sorted(values, reverse=True) and values[-1] < 0.1
 
 
+@pytest.mark.thorough
 def test_the_gallery_shows_every_optimizer_on_its_way_down(tmp_path: Path) -> None:
     example = runpy.run_path(str(EXAMPLES / "gallery.py"))
     drawn: dict[str, list[np.ndarray]] = {}

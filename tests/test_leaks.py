@@ -151,6 +151,7 @@ TRANSFORMS: dict[str, Use] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_the_arguments_of_a_transform_are_freed_at_once(name: str) -> None:
     assert dies(TRANSFORMS[name])
@@ -319,6 +320,7 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", MADE)
 def test_an_optimizer_and_its_slots_die_at_once(name: str) -> None:
     make, use = MADE[name]

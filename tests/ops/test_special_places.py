@@ -184,6 +184,7 @@ def distribution(name: str, note: Note) -> None:
                     _compare(note, f"{name}.{method}{where}", numbers, list(map(_nearest, reference)), where, jumps)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", LAWS)
 def test_a_distribution_at_special_places(name: str) -> None:
@@ -410,6 +411,7 @@ def special_function(name: str, note: Note) -> None:
                     )
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [*ROWS, *VECTORS])
 def test_a_special_function_at_special_places(name: str) -> None:

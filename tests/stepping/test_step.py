@@ -373,6 +373,7 @@ print(interrupted, between, opt.step)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
@@ -413,6 +414,7 @@ def state_of(opt: Any, model: Any) -> Any:
     return {**opt.state_dict(), "remembered": None, "model": ox.tree.map(np.copy, model)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "error"),
     [*((name, KeyboardInterrupt) for name in FAILING), ("partition", MemoryError)],

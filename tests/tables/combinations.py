@@ -1,0 +1,40 @@
+"""Samples of the combinations of a test's parameters."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Hashable, Iterable, Sequence
+
+import pytest
+
+
+def covering(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The items of one test in which each value of each parameter is at least once, in their order.
+
+    Of items alike, those come first whose names have the smaller checksum: the choice is the same on every machine.
+    """
+    values = {item: [*_values(item)] for item in items}
+    if any(len(of_item) < 2 for of_item in values.values()):
+        return list(items)
+    missing = {value for of_item in values.values() for value in of_item}
+    chosen = set()
+    for item in sorted(items, key=lambda item: zlib.crc32(item.name.encode())):
+        if not missing.isdisjoint(values[item]):
+            missing.difference_update(values[item])
+            chosen.add(item)
+    return [item for item in items if item in chosen]
+
+
+def _values(item: pytest.Item) -> Iterable[tuple[str, Hashable]]:
+    """The name and the value of each parameter of an item; one that cannot be hashed by its identity."""
+    spec = getattr(item, "callspec", None)
+    for name, value in spec.params.items() if spec else ():
+        yield name, (type(value), value) if _is_hashable(value) else id(value)
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
