@@ -130,4 +130,4 @@ def displacement(rule: Rule) -> Rule:
         change = new.offset if isinstance(new, Displaced) else new - p
         return [xp.zeros_like(p) + change, *map(plain, after)]
 
-    return dataclasses.replace(rule, call=call, is_staged=True)
+    return dataclasses.replace(rule, call=call, is_staged=True, elementwise=False)

@@ -56,8 +56,8 @@ class _FlatSteps(Steps):
     """The functions of a transformation with flat slots."""
 
     def __init__(self, steps: Steps) -> None:
-        self._steps, self.flags = steps, steps.flags
-        self.optimizer = steps.optimizer
+        super().__init__(*steps.arguments)
+        self._steps = steps
 
     def init(self, params: Any) -> State:
         """The state before the first step."""

@@ -1,6 +1,5 @@
 """Optimizers as gradient transformations of optax: the state is a pytree, and a step is a pure function."""
 
-import dataclasses
 import functools
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -202,39 +201,11 @@ def _distinct(leaves: list[Any]) -> list[Any]:
     return leaves
 
 
-class _Stepping:
-    """An optimizer as a step reads it, with traced flags; if ``displaced``, its rules return the change of a parameter."""
-
-    def __init__(self, opt: Optimizer, flags: Mapping[str, Any], displaced: bool) -> None:
-        self._opt, self._flags, self._displaced = opt, flags, displaced
-        self._groups: dict[ParameterGroup, _Group] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._opt, name)
-
-    def _assign(self, path: str, array: Any) -> Any:
-        group = self._opt._assign(path, array)
-        return group and self._groups.setdefault(group, _Group(group, self._flags, self._displaced))
-
-
-class _Group:
-    """A group of parameters as a step of `_Stepping` reads it."""
-
-    def __init__(self, group: ParameterGroup, flags: Mapping[str, Any], displaced: bool) -> None:
-        self._group, self._flags, self._displaced = group, flags, displaced
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._group, name)
-
-    @property
-    def flags(self) -> dict[str, Any]:
-        """The hyperparameters that the rule branches on."""
-        return {**self._group.flags, **self._flags}
-
-    def rule(self, holds: bool = False) -> Rule:
-        """The rule, or that of the change; it is called on arrays."""
-        rule = dataclasses.replace(self._group.rule(holds), elementwise=False)
-        return displacement(rule) if self._displaced else rule
+def _adapted(flags: Mapping[str, Any], *, displaced: bool) -> Callable[[ParameterGroup], ParameterGroup] | None:
+    """The groups of a step with traced ``flags``; if ``displaced``, their rules return the change of a parameter."""
+    if not (flags or displaced):
+        return None
+    return functools.cache(lambda group: group.on_arrays(flags, displacement if displaced else None))
 
 
 class Steps:
@@ -242,6 +213,11 @@ class Steps:
 
     def __init__(self, make: Make, dtypes: Mapping[str, Any], flags: Mapping[str, Any]) -> None:
         self._make, self._dtypes, self.flags = make, dtypes, flags
+
+    @property
+    def arguments(self) -> tuple[Make, Mapping[str, Any], Mapping[str, Any]]:
+        """The arguments that these steps were made from."""
+        return self._make, self._dtypes, self.flags
 
     def init(self, params: Any) -> State:
         """The state before the first step."""
@@ -289,8 +265,8 @@ class Steps:
         opt = self.optimizer(named)
         check_state(state)
         before = {"step": jax.numpy.asarray(state.count), "slots": named.by_path(state.slots, opt)}
-        owner: Any = _Stepping(opt, self.flags, displaced) if displaced or self.flags else opt
-        found, after = functional.apply(owner, named.tree, given, before)
+        adapt = _adapted(self.flags, displaced=displaced)
+        found, after = functional.apply(opt, named.tree, given, before, adapt=adapt)
         return tree.leaves(found), after["slots"]
 
     def optimizer(self, named: Named) -> Optimizer:

@@ -50,14 +50,19 @@ def apply(
     state: dict[str, Any],
     hyperparameters: Mapping[str, Any] = _NONE,
     group_of: Callable[[str, Any], Mapping[str, Any]] = _no_group,
+    adapt: Callable[[ParameterGroup], ParameterGroup] | None = None,
 ) -> tuple[Any, dict[str, Any]]:
-    """See `Optimizer.apply`: nothing is written. ``group_of`` gives the hyperparameters of a parameter, by path and array."""
+    """See `Optimizer.apply`: nothing is written. ``group_of`` gives the hyperparameters of a parameter, by path and array.
+
+    ``adapt`` is that of `Plan`.
+    """
     _check_state(owner, state)
     leaves, structure = tree.flatten(params)
     given = align(structure, grads)
     if owner.accumulate > 1:  # as zeros, since whether the others of the mean are None is not known in a traced program
         accumulated(structure, leaves, given.leaves, set(), first=False, last=False)
-    plan = Plan(leaves, structure, owner, present=None if given.is_complete else given.present())
+    present = None if given.is_complete else given.present()
+    plan = Plan(leaves, structure, owner, present=present, adapt=adapt)
     leaves, gradients = plan.detach(leaves), plan.gradients_given(given, called=True)
     plan.check_parameters(leaves)
     plan.check_known(state["slots"])

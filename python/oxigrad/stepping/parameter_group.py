@@ -1,5 +1,6 @@
 """Groups of parameters that share a rule and its hyperparameters."""
 
+import copy
 import dataclasses
 import weakref
 from collections.abc import Callable, Mapping
@@ -100,6 +101,17 @@ class ParameterGroup:
         self._compose: Callable[..., Rule] = self._rule.remembering(_composed)
         self._overrides = overrides
         self._optional = self._rule.optional
+        self._traced_flags: Mapping[str, Any] = {}
+        self._around: Callable[[Rule], Rule] | None = None
+
+    def on_arrays(self, flags: Mapping[str, Any], around: Callable[[Rule], Rule] | None) -> "ParameterGroup":
+        """The group for a step that calls its rule on arrays, with traced numbers for ``flags``.
+
+        The rule of the step is what ``around`` makes of the group's.
+        """
+        made = copy.copy(self)
+        made._traced_flags, made._around = flags, around or _on_arrays
+        return made
 
     @property
     def _owner(self) -> SteppingOptions:
@@ -115,7 +127,8 @@ class ParameterGroup:
         owner = self._owner
         before = owner._gradient_parts()
         composed = self._compose(self._rule, before, owner._norm_parts(), holds and len(before), self.absent)
-        return owner._precision.around(composed, self._storage) if self._storage else composed
+        composed = owner._precision.around(composed, self._storage) if self._storage else composed
+        return self._around(composed) if self._around else composed
 
     @property
     def precision(self) -> Precision:
@@ -154,7 +167,7 @@ class ParameterGroup:
     def flags(self) -> dict[str, Any]:
         """The hyperparameters that the rule branches on."""
         declared = self._declared
-        return {name: value for name, value in self._values.items() if declared[name].is_flag}
+        return {name: value for name, value in self._values.items() if declared[name].is_flag} | self._traced_flags
 
     @property
     def numeric(self) -> dict[str, Any]:
@@ -220,6 +233,10 @@ class ParameterGroup:
         if not self.catches_up:
             return {}
         return decays(self.rule(), {name: values[name] for name in self._values})
+
+
+def _on_arrays(rule: Rule) -> Rule:
+    return dataclasses.replace(rule, elementwise=False)
 
 
 def _composed(

@@ -44,7 +44,8 @@ class Plan:
     ``groups`` are the groups of hyperparameters of ``parameters``, ``frozen`` the key paths of those in groups that are not updated.
     ``present`` is a byte for each leaf that tells whether its gradient is other than None, where some are; parameters without one
     are not updated. With ``holds_own``, these are gradients that the model holds itself. ``resting`` are the key paths of all parameters that are not: of these, of frozen ones, and of leaves that are
-    not trainable. ``missed`` gives the number of steps that did not update the parameter at a path.
+    not trainable. ``missed`` gives the number of steps that did not update the parameter at a path, ``adapt`` the group in the place of
+    that of the owner.
     ``versions`` are those of the settings that it was made from. ``sparse`` tells whether gradients may be `SparseRows`, ``lazy``
     whether they may be lazy views (see `oxigrad.ops.backends.resolved`): both are set once such a gradient is seen.
 
@@ -61,6 +62,7 @@ class Plan:
         present: bytes | None = None,
         holds_own: bool = False,
         missed: Callable[[str], int] | None = None,
+        adapt: Callable[[ParameterGroup], ParameterGroup] | None = None,
     ) -> None:
         self.versions = [*versions, *owner._versions()]
         self._made = [version.structure for version in self.versions]  # before the settings are read
@@ -94,6 +96,7 @@ class Plan:
                 self.idle = True
                 self.resting.add(str(paths[0]))
                 continue
+            group = adapt(group) if adapt else group
             self._add(array, paths, index, tuple(tied), group, missed(str(paths[0])) if missed else 0)
         if self.idle and not self.parameters:
             raise StructureError(
