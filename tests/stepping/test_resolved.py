@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
 import gc
 import re
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -65,6 +67,53 @@ def test_a_schedule_adds_its_own_calls(made: Any) -> None:
     own = ("oxigrad.schedules", "oxigrad.rules.ranges", "oxigrad.optim.hyperparameters")
     assert any(name.startswith(own) for name in found)
     assert len([name for name in found if not name.startswith(own)]) <= 16
+
+
+@pytest.mark.parametrize("made", [optim.SGD, functools.partial(optim.SGD, momentum=0.9), optim.AdamW, optim.NAdam])
+def test_a_steady_pure_step_runs_few_frames(made: Any) -> None:
+    opt, params = made(0.01), model()
+    state = opt.init(params)
+    for step in range(2):
+        params, state = opt.apply(params, gradients(step), state)
+    grads = gradients(2)
+    assert 1 <= len(frames(lambda: opt.apply(params, grads, state))) <= 60
+
+
+def test_pure_steps_of_many_threads_are_each_their_own() -> None:
+    opt, params, grads = optim.AdamW(0.01), model(), gradients(1)
+    states = [opt.init(params)]
+    for _ in range(50):
+        states.append(opt.apply(params, grads, states[-1])[1])
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda state: opt.apply(params, grads, state)[0]["a"].tobytes(), states * 4))
+    assert found == [optim.AdamW(0.01).apply(params, grads, state)[0]["a"].tobytes() for state in states] * 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda opt: setattr(opt, "learning_rate", 0.5),
+        lambda opt: setattr(opt, "weight_decay", 0.3),
+        lambda opt: setattr(opt, "seed", 4),
+        lambda opt: setattr(opt, "maximize", True),
+    ],
+)
+def test_a_pure_step_follows_the_settings(change: Any) -> None:
+    opt, fresh, params = optim.AdamW(0.01), optim.AdamW(0.01), model()
+    state = opt.init(params)
+    for step in range(2):
+        params, state = opt.apply(params, gradients(step), state)
+    for each in (opt, fresh):
+        with contextlib.suppress(AttributeError):
+            change(each)
+    for kind in (np.float64, np.float32, np.float16):
+        given = [ox.tree.map(lambda array, kind=kind: array.astype(kind), tree) for tree in (params, gradients(2))]
+        (one, after), (other, expected) = (each.apply(*given, state) for each in (opt, fresh))
+        assert {path: array.tobytes() for path, array in one.items()} == {
+            path: array.tobytes() for path, array in other.items()
+        }
+        assert after["slots"]["a"]["m"].tobytes() == expected["slots"]["a"]["m"].tobytes()
+        opt.apply(params, gradients(2), state)
 
 
 # --- changes -----------------------------------------------------------------------------------------------------------

@@ -490,7 +490,7 @@ class Optimizer(Options):
             own = {
                 name: value
                 for name, value in vars(self).items()
-                if name not in ("_lock", "_stepper", "_parameter_groups")
+                if name not in ("_lock", "_stepper", "_pure_step", "_parameter_groups")
             }
             vars(made).update(copy.deepcopy(own, memo), _lock=_core.Lock(), _stepper=self._stepper.copied(made))
         return made

@@ -110,7 +110,10 @@ class Domain:
 
     def admits(self, value: float) -> bool:
         """Whether a number that a schedule computed is in the domain, up to a rounding error."""
-        return self.interval is None or self._has(value, self.interval.nearly_contains(value))
+        interval = self.interval
+        if interval is None or (not self.is_whole and interval.low < value < interval.high):
+            return True  # without further calls: schedules come here in each step
+        return self._has(value, interval.nearly_contains(value))
 
     def _has(self, value: float, is_within: bool) -> bool:
         return is_within and (not self.is_whole or math.isinf(value) or value == math.floor(value))

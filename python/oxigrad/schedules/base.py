@@ -64,7 +64,7 @@ class Schedule:
 
         Integer arrays are converted to the default floating-point dtype of their library.
         """
-        return self.at(_real(step))
+        return self.at(step if type(step) is int else _real(step))
 
     def at(self, step: Array) -> Array:
         """The value at ``step``; subclasses override it."""

@@ -18,6 +18,7 @@ from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.presence import accumulated
 from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.pure_step import PureStep
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.sparse_rows import LAST_STEP
 from oxigrad.stepping.state import renamed
@@ -25,6 +26,8 @@ from oxigrad.stepping.step_count import check_step_count
 from oxigrad.stepping.writes import called_leaves
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
+# The attribute of an optimizer that holds the `PureStep` of its last plain step.
+_PURE_STEP = "_pure_step"
 
 
 def init(owner: SteppingOptimizer, params: Any) -> dict[str, Any]:
@@ -56,6 +59,9 @@ def apply(
 
     ``adapt`` is that of `Plan`.
     """
+    is_plain = not hyperparameters and group_of is _no_group and adapt is None
+    if is_plain and (taken := _taken_again(owner, params, grads, state)) is not None:
+        return taken
     _check_state(owner, state)
     leaves, structure = tree.flatten(params)
     given = align(structure, grads)
@@ -112,9 +118,21 @@ def apply(
         changed["missed_steps"] = {**missed, **{path: missed.get(path, 0) + counted for path in resting}}
     if "hyperparameters" in state:
         changed["hyperparameters"] = state["hyperparameters"]
+    if is_plain and (made := PureStep.of(plan, owner, state)) is not None:
+        vars(owner)[_PURE_STEP] = made
     if owner.accumulate > 1:
         changed["micro"] = xp.where(keep, xp.where(last, 0, state["micro"] + 1), state["micro"])
     return tree.unflatten(structure, filled), changed
+
+
+def _taken_again(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, Any]) -> Any:
+    """The step by what the last one resolved; None where there is none, or it does not fit."""
+    # Taken out of the optimizer meanwhile: another thread resolves a step of its own.
+    step: PureStep | None = vars(owner).pop(_PURE_STEP, None)
+    taken = None if step is None else step.take(params, grads, state, owner)
+    if taken is not None:
+        vars(owner)[_PURE_STEP] = step
+    return taken
 
 
 def _check_state(owner: SteppingOptimizer, state: Any) -> None:

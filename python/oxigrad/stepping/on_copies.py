@@ -5,6 +5,7 @@ the arrays would not: a library sums in another order, has another last bit of a
 float32 arrays where a kernel rounds them first.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from oxigrad.ops.backends import copied, detached, dtype_name, is_array, to_host
 from oxigrad.stepping.executor import executor_of
 from oxigrad.stepping.executors import Leaf, check_library
 from oxigrad.stepping.gradient_check import check_gradient
+from oxigrad.stepping.programs import ProgramTable, host_parameter
 from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, caught_up
 
 Results = list[list[Any]]
@@ -53,52 +55,39 @@ def _is_known(value: Any) -> bool:
 
 def run_on_copies(leaves: Sequence[Leaf], programs: Sequence["_core.Program"], seed: int) -> tuple[Results, Any]:
     """The new parameter and slots of each leaf, and whether the step was taken: True, or a Boolean array where there is a guard."""
-    layout, scalars = _laid_out(leaves, programs)
+    table: ProgramTable[list[float]] = ProgramTable()
+    layout = [
+        table.place(program, (id(leaf.rule), id(leaf.values)), functools.partial(_scalars, leaf))
+        for leaf, program in zip(leaves, programs, strict=True)
+    ]
     results = [[_copied(leaf.p), *(_copied(leaf.slots[slot.name]) for slot in leaf.rule.slots)] for leaf in leaves]
     core = _core.Stepper()
     core.count = leaves[0].drawn_at - 1
-    core.prepare([_parameter(leaf, own, *place) for leaf, own, place in zip(leaves, results, layout, strict=True)])
+    core.prepare(
+        [
+            host_parameter(
+                leaf.path,
+                leaf.position,
+                own[0],
+                zip(leaf.rule.slots, own[1:], strict=True),
+                place,
+                catches_up=bool(leaf.decays),
+                stochastic=leaf.stochastic,
+            )
+            for leaf, own, place in zip(leaves, results, layout, strict=True)
+        ]
+    )
     gradients, touched = _given(leaves)
     written = tuple([own[0] for own in results])
-    done = core.step(True, written, gradients, programs=scalars, seed=seed, touched=touched)
+    done = core.step(True, written, gradients, programs=table.programs, seed=seed, touched=touched)
     is_guarded = any(program.is_guarded for program in programs)
     before = [[leaf.p, *(leaf.slots[slot.name] for slot in leaf.rule.slots)] for leaf in leaves]
     found = [[_like(new, old) for new, old in zip(*both, strict=True)] for both in zip(results, before, strict=True)]
     return found, np.asarray(done is not None) if is_guarded else True
 
 
-def _laid_out(
-    leaves: Sequence[Leaf], programs: Sequence["_core.Program"]
-) -> tuple[list[tuple[int, int]], list[tuple["_core.Program", list[list[float]]]]]:
-    """For each leaf the numbers of its program and of its set of scalars, and the programs with their sets."""
-    distinct: list[tuple[_core.Program, list[list[float]]]] = []
-    places: dict[tuple[int, int, int], tuple[int, int]] = {}
-    layout = []
-    for leaf, program in zip(leaves, programs, strict=True):
-        key = id(program), id(leaf.rule), id(leaf.values)
-        if key not in places:
-            at = next((k for k, (known, _) in enumerate(distinct) if known is program), len(distinct))
-            if at == len(distinct):
-                distinct.append((program, []))
-            places[key] = at, len(distinct[at][1])
-            distinct[at][1].append([float(leaf.values[name]) for name in leaf.rule.numbers])
-        layout.append(places[key])
-    return layout, distinct
-
-
-def _parameter(leaf: Leaf, own: list[Any], program: int, scalar_set: int) -> "_core.HostParameter":
-    slots = [*zip(leaf.rule.slots, own[1:], strict=True)]
-    return _core.HostParameter(
-        path=leaf.path,
-        position=leaf.position,
-        array=own[0],
-        slots=[(slot.name, value) for slot, value in slots if not slot.is_number],
-        numbers=[(slot.name, value) for slot, value in slots if slot.is_number],
-        catches_up=bool(leaf.decays),
-        stochastic=leaf.stochastic,
-        program=program,
-        scalar_set=scalar_set,
-    )
+def _scalars(leaf: Leaf) -> list[float]:
+    return [float(leaf.values[name]) for name in leaf.rule.numbers]
 
 
 def _given(leaves: Sequence[Leaf]) -> tuple[tuple[Any, ...], list[tuple[int, Any, list[Any]]]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.plan import Plan
+from oxigrad.stepping.programs import ProgramTable
 from oxigrad.stepping.protocols import SteppingOptimizer
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class ResolvedGroup:
             "micro": micro,
             "inverse_scale": inverse_scale,
         }
-        self._scheduled = {name: self._group.evaluate(name, self._numeric[name], step) for name in self._schedules}
+        for name in self._schedules:
+            self._scheduled[name] = self._group.evaluate(name, self._numeric[name], step)
         for name, value in (*self._now.items(), *self._scheduled.items()):
             if (at := self._positions.get(name)) is not None:
                 self.scalars[at] = float(value)
@@ -149,15 +151,9 @@ class ResolvedStep:
 
 def lay_out(groups: list[ResolvedGroup]) -> tuple[Programs, list[tuple[int, int]]]:
     """The distinct programs with their sets of scalars, and for each group the index of its program and of its set."""
-    programs: Programs = []
-    layout = []
-    for group in groups:
-        if group.program is None:
-            layout.append((0, 0))
-            continue
-        at = next((k for k, (known, _) in enumerate(programs) if known is group.program), len(programs))
-        if at == len(programs):
-            programs.append((group.program, []))
-        layout.append((at, len(programs[at][1])))
-        programs[at][1].append(group.scalars)
-    return programs, layout
+    table: ProgramTable[list[float]] = ProgramTable()
+    layout = [
+        (0, 0) if group.program is None else table.place(group.program, number, lambda group=group: group.scalars)
+        for number, group in enumerate(groups)
+    ]
+    return table.programs, layout

@@ -31,6 +31,7 @@ from oxigrad.stepping.parameter import Parameter
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.presence import Changes, Presence, accumulated
+from oxigrad.stepping.programs import host_parameter
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.resolved import ResolvedStep
@@ -280,7 +281,7 @@ class Stepper:
         if step.varies or plan.sparse:
             if step.varies_on_host and self._counters:
                 self._learn(wait=True)
-            step.fill(core.count, core.micro + 1, self._inverse_scale(step))
+            step.fill(core.count, core.micro + 1, self._inverse_scale(step) if step.observes else 1.0)
         else:
             number = core.count + 1.0
             for scalars in step.constant:
@@ -487,18 +488,15 @@ class Stepper:
             if not p.executor.is_core:
                 continue
             group, rule, own = plan.groups[p.group], rules[p.group], self._slots[p.text]
-            program, scalar_set = step.layout[p.group]
             prepared.append(
-                _core.HostParameter(
-                    path=p.text,
-                    position=position,
-                    array=leaves[p.index],
-                    slots=[(slot.name, _memory(own[slot.name])) for slot in rule.slots if not slot.is_number],
-                    numbers=[(slot.name, own[slot.name]) for slot in rule.slots if slot.is_number],
+                host_parameter(
+                    p.text,
+                    position,
+                    leaves[p.index],
+                    [(slot, own[slot.name] if slot.is_number else _memory(own[slot.name])) for slot in rule.slots],
+                    step.layout[p.group],
                     catches_up=group.catches_up,
                     stochastic=group.precision.rounding == "stochastic",
-                    program=program,
-                    scalar_set=scalar_set,
                 )
             )
         self._core.prepare(prepared)

@@ -17,6 +17,7 @@ from oxigrad.ops.backends import resolved
 from oxigrad.stepping.executor import DEVICE, HOST, RULE, executor_of
 from oxigrad.stepping.executors import Leaf, call_rules
 from oxigrad.stepping.precision import half
+from oxigrad.stepping.programs import ProgramTable, host_parameter
 from oxigrad.torch import state
 from oxigrad.torch.choice import Choice
 from oxigrad.torch.device import LaunchedParameters, order_of_kernel
@@ -196,19 +197,10 @@ class ResolvedStep:
     @staticmethod
     def _laid_out(parameters: list[Parameter]) -> Programs:
         """The programs of these parameters. Gives each its program, and its set of scalars among those of the program."""
-        programs: Programs = []
-        places: dict[tuple[int, int], tuple[int, int]] = {}
+        table: ProgramTable[tuple[Choice, int]] = ProgramTable()
         for p in parameters:
-            key = id(p.choice), p.step
-            if key not in places:
-                program = p.choice.program()
-                at = next((k for k, (known, _) in enumerate(programs) if known is program), len(programs))
-                if at == len(programs):
-                    programs.append((program, []))
-                places[key] = at, len(programs[at][1])
-                programs[at][1].append((p.choice, p.step))
-            p.scalar_set = places[key]
-        return programs
+            p.scalar_set = table.place(p.choice.program(), (id(p.choice), p.step), lambda p=p: (p.choice, p.step))
+        return table.programs
 
     def _prepare(self) -> None:
         """Assigns the parameters to executors, and gives the core the memory of the slots."""
@@ -224,18 +216,15 @@ class ResolvedStep:
         self.core = _core.Stepper()
         prepared = []
         for p in self.host:
-            slots = [*state.slots_of(p.choice, p.own)]
+            slots = state.slots_of(p.choice, p.own)
             prepared.append(
-                _core.HostParameter(
-                    path=p.path,
-                    position=p.position,
-                    array=state.local(p.tensor),
-                    slots=[(slot.name, state.memory(value)) for slot, value in slots if not slot.is_number],
-                    numbers=[(slot.name, value) for slot, value in slots if slot.is_number],
-                    catches_up=False,
+                host_parameter(
+                    p.path,
+                    p.position,
+                    state.local(p.tensor),
+                    [(slot, value if slot.is_number else state.memory(value)) for slot, value in slots],
+                    p.scalar_set,
                     stochastic=p.choice.precision.rounding == "stochastic",
-                    program=p.scalar_set[0],
-                    scalar_set=p.scalar_set[1],
                 )
             )
         self.core.prepare(prepared)
