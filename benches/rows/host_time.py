@@ -96,7 +96,7 @@ def _posing(problem: Problem, step: Callable[[], Any], parameters: Callable[[], 
 
     def check() -> None:
         call()
-        executors = {p.executor for p in parameters()}
+        executors = {p.executor.name for p in parameters()}
         if executors != {"device"} or len(parameters()) != problem.count:
             raise WrongResultError(f"the executors are {executors}")
 

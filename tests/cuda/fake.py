@@ -83,23 +83,24 @@ def posing(monkeypatch: Any) -> Iterator[Callable[[Any], Any]]:
     from oxigrad.ops.backends.device_memory import dense_strides
     from oxigrad.ops.backends.torch import TorchAdapter
     from oxigrad.stepping import plan
+    from oxigrad.stepping.executor import DEVICE, RULE, Executor
     from oxigrad.torch import resolved
 
     posed: list[Any] = []
-    own = plan.executor
+    own = plan.executor_of
 
     def device_memory(self: Any, array: Any) -> DeviceMemory:
         is_plain, shape = array.is_contiguous(), tuple(array.shape)
         strides = None if is_plain else dense_strides(shape, array.stride())
         return DeviceMemory(array.data_ptr(), 0, dtype_name(array.dtype), shape, is_plain, strides)
 
-    def executor(array: Any, elementwise: bool = True) -> str:
+    def executor_of(array: Any, elementwise: bool = True) -> Executor:
         # A module's parameter is another tensor of the same memory. All empty tensors have the address 0.
         addresses = {each.data_ptr() for each in posed} - {0}
         is_posed = isinstance(array, torch.Tensor) and array.data_ptr() in addresses
         if not is_posed:
             return own(array, elementwise)
-        return "device" if elementwise else "rule"
+        return DEVICE if elementwise else RULE
 
     def asarray(values: Any) -> Any:
         made = values.clone() if isinstance(values, torch.Tensor) else torch.tensor(np.array(values))
@@ -113,6 +114,6 @@ def posing(monkeypatch: Any) -> Iterator[Callable[[Any], Any]]:
 
     monkeypatch.setattr(TorchAdapter, "current_stream", lambda self, array, device: 0)
     monkeypatch.setattr(TorchAdapter, "keep_until", keep_until)
-    monkeypatch.setattr(plan, "executor", executor)
-    monkeypatch.setattr(resolved, "executor", executor)
+    monkeypatch.setattr(plan, "executor_of", executor_of)
+    monkeypatch.setattr(resolved, "executor_of", executor_of)
     yield asarray

@@ -270,7 +270,7 @@ def test_a_sum_over_all_parameters_has_those_of_the_host_too(on_cuda: Callable[[
             model.backward(1)
             p.grad = torch.full((7,), 10.0 * seed)
             opt.step()
-    assert {p.executor for p in of_a._resolved.parameters} == {"rule"}
+    assert {p.executor.name for p in of_a._resolved.parameters} == {"rule"}
     found = [[opt.state[p]["d"].item() for p in opt.param_groups[0]["params"]] for opt in (of_a, of_b)]
     assert len({*found[0]}) == 1
     assert found[1][0] != 0.01
@@ -316,6 +316,7 @@ def test_nadam_takes_the_state_of_pytorch(on_cuda: Callable[[Any], Any], mock: M
 
 def test_slots_of_tensors_on_a_device_are_there() -> None:
     """Numbers and codes too, wherever a state was loaded from; made without reading a number of the device."""
+    from oxigrad.stepping.executor import DEVICE
     from oxigrad.torch import state
     from oxigrad.torch.choice import Choice
 
@@ -325,7 +326,7 @@ def test_slots_of_tensors_on_a_device_are_there() -> None:
             opt = kind([p], **options)
             choice, own = Choice(opt.entry, opt.param_groups[0], None, scaled=False), {}
             for _ in range(2):
-                state.begin(choice, "p", p, own, "device")
+                state.begin(choice, "p", p, own, DEVICE)
                 parts = [
                     part
                     for key, value in own.items()

@@ -62,7 +62,7 @@ def test_factor_and_interval(factor: float, mock: MockDriver) -> None:
     opt, there = AdamW(0.1, loss_scale=found), on_device(MODEL)
     for number, finite in enumerate(STEPS):
         opt.update(there, on_device(given(finite)))
-        held = arrays.host(opt._stepper._scale.array)
+        held = arrays.host(opt._stepper.counts.scale.array)
         assert tuple(held) == (found.value, found.good), number
 
 
@@ -238,7 +238,7 @@ def test_a_subclass_is_observed_on_the_host(mock: MockDriver) -> None:
     opt, there = AdamW(0.1, loss_scale=Slow(8.0, interval=1)), on_device(MODEL)
     for _ in range(3):
         opt.update(there, on_device(GRADS))
-    assert opt.scale == 8.0 and opt._stepper._scale is None
+    assert opt.scale == 8.0 and opt._stepper.counts.scale is None
 
 
 def test_a_steady_step_allocates_and_uploads_nothing(mock: MockDriver) -> None:

@@ -123,7 +123,7 @@ class Watch:
 
     def look(self) -> None:
         run = self.run
-        executors = run.executors | {p.executor for p in run.reference._stepper._plan.parameters}
+        executors = run.executors | {p.executor.name for p in run.reference._stepper._plan.parameters}
         if executors <= {"host", "copy"}:
             return
         self.exact = False

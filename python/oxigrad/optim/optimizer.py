@@ -178,12 +178,12 @@ class Optimizer(Options):
     @property
     def step(self) -> int:
         """The number of steps taken."""
-        return StepCount(self._stepper.count)
+        return StepCount(self._stepper.counts.taken)
 
     @property
     def skipped(self) -> int:
         """The number of steps that were skipped because their gradients were not finite."""
-        return self._stepper.skipped
+        return self._stepper.counts.skipped
 
     @property
     def slots(self) -> Slots:
@@ -358,7 +358,7 @@ class Optimizer(Options):
 
     def _scale_for(self, loss: Array) -> Any:
         """The factor of a loss: an array on its device where that keeps the scale."""
-        found = self._stepper.scale_like(loss)
+        found = self._stepper.counts.scale_like(loss)
         return self.scale if found is None else found
 
     def minimize(self, loss: Callable[[Tree], Array], model: Tree) -> Array:

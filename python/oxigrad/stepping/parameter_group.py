@@ -167,7 +167,8 @@ class ParameterGroup:
     def flags(self) -> dict[str, Any]:
         """The hyperparameters that the rule branches on."""
         declared = self._declared
-        return {name: value for name, value in self._values.items() if declared[name].is_flag} | self._traced_flags
+        own = {name: value for name, value in self._values.items() if declared[name].is_flag}
+        return {**own, **self._traced_flags} if self._traced_flags else own
 
     @property
     def numeric(self) -> dict[str, Any]:

@@ -88,17 +88,27 @@ class Swappable(Protocol):
         ...
 
 
+class Counts(Protocol):
+    """The numbers of steps of an optimizer."""
+
+    skipped: int
+
+    @property
+    def taken(self) -> int:
+        """The number of steps taken."""
+        ...
+
+
 class Stepping(Protocol):
     """The counts and slots of an optimizer."""
 
-    skipped: int
     fitting: "Fitting | None"
     averages: Swappable
     presence: Presence
 
     @property
-    def count(self) -> int:
-        """The number of steps taken."""
+    def counts(self) -> "Counts":
+        """The numbers of steps."""
         ...
 
     @property
@@ -186,15 +196,15 @@ def collect(opt: Stateful, *, copy: bool = True, to_file: bool = False) -> dict[
     stepper.averages.refuse_swapped()
     stepper.check_whole()
     remembered = {name: part.state_dict() for name, part in opt._remembering().items()}
-    if present := stepper.presence.state(stepper.count):
+    if present := stepper.presence.state(stepper.counts.taken):
         remembered[_PRESENCE] = present
     return {
         "format": FORMAT,
         "optimizer": opt.name,
         "config": _config(opt),
-        "step": stepper.count,
+        "step": stepper.counts.taken,
         "micro": stepper.micro,
-        "skipped": stepper.skipped,
+        "skipped": stepper.counts.skipped,
         "remembered": copying.deepcopy(remembered) if copy else remembered,
         "slots": copied_slots(slots) if copy else {path: dict(own) for path, own in slots.items()},
     }

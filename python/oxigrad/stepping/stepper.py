@@ -15,15 +15,13 @@ import numpy as np
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateError
-from oxigrad.cuda.counter import Counted, Counter
 from oxigrad.ops.aliasing import apart
-from oxigrad.ops.backends import REFUSALS, device_of, fetched, is_array, namespace, resolved
+from oxigrad.ops.backends import REFUSALS, fetched, resolved
 from oxigrad.rules import gradient_transforms
 from oxigrad.rules.slots import Formula
 from oxigrad.stepping.alignment import Given, align
 from oxigrad.stepping.averages import Averages, named, some
 from oxigrad.stepping.changed_parameters import changes_of
-from oxigrad.stepping.device_scale import DeviceScale
 from oxigrad.stepping.executor import DEVICE, HOST, executor_of
 from oxigrad.stepping.initial_slots import new_slots, slot_names
 from oxigrad.stepping.launching import DeviceSteps, Launches, LayoutError, Numbered, as_placed
@@ -38,6 +36,7 @@ from oxigrad.stepping.resolved import ResolvedStep
 from oxigrad.stepping.slots_view import ParameterSlots
 from oxigrad.stepping.sparse_rows import SparseRows
 from oxigrad.stepping.state import Fitting, copied_slots
+from oxigrad.stepping.step_counts import StepCounts
 from oxigrad.stepping.version import Version
 from oxigrad.stepping.weak import alive
 from oxigrad.stepping.writes import StepWrites, Touched, call_step, touch
@@ -52,6 +51,7 @@ class Stepper:
     def __init__(self, owner: SteppingOptimizer) -> None:
         self._weak_owner = weakref.ref(owner)
         self._core = _core.Stepper(private_slots=True)
+        self.counts = StepCounts(owner, self._core)
         self._plan: Plan | None = None
         # The plan resolved for steps that hold gradients back, and for those that do not.
         self._resolved: dict[bool, ResolvedStep] = {}
@@ -65,13 +65,7 @@ class Stepper:
         self.slots = {}
         #: Matches slots that were loaded in advance to the parameters of the first model; None afterwards.
         self.fitting: Fitting | None = None
-        self._skipped = 0
-        # The counts of steps that devices keep, by device.
-        self._counters: dict[int, Counter] = {}
         self._devices: DeviceSteps | None = None
-        # Of the steps that devices count: whether one that is stopped raises, and the loss scale on the device.
-        self._raises = False
-        self._scale: DeviceScale | None = None
         self.averages = Averages()
         # The parameters that had no gradient since the last step, the one under way included.
         self._without: set[str] = set()
@@ -96,45 +90,6 @@ class Stepper:
         self._slots = {path: ParameterSlots(path, own, self._version) for path, own in slots.items()}
 
     @property
-    def count(self) -> int:
-        """The number of steps taken. Waits for steps on devices that count themselves."""
-        self._learn(wait=True)
-        return self._core.count
-
-    @property
-    def skipped(self) -> int:
-        """The number of steps that were skipped because their gradients were not finite. Waits as `count` does."""
-        self._learn(wait=True)
-        return self._skipped
-
-    @skipped.setter
-    def skipped(self, skipped: int) -> None:
-        self._skipped = skipped
-
-    def _learn(self, *, wait: bool) -> None:
-        """Learns the counts of steps that devices have kept; those that have not arrived yet only with ``wait``."""
-        for device, counter in self._counters.items():
-            is_behind = counter.is_ahead or counter.is_pending
-            for change in counter.learn(device, wait=wait):
-                self._note(change)
-            if is_behind:
-                self._core.count = counter.count
-
-    def _note(self, change: Counted) -> None:
-        """Counts the skipped steps among those that a device has counted, and lets the loss scale observe them."""
-        if self._scale is not None:
-            self._skipped += change.skipped
-            for finite in (True,) * change.step + (False,) * change.skipped:
-                self._scale.note(finite=finite)
-        elif not self._raises:
-            for _ in range(change.skipped):
-                self._count_skipped()
-
-    def learn(self) -> None:
-        """Learns the counts of all steps that devices have taken. Waits for them."""
-        self._learn(wait=True)
-
-    @property
     def micro(self) -> int:
         """The number of gradients accumulated since the last step."""
         return self._core.micro
@@ -144,7 +99,7 @@ class Stepper:
     ) -> "Stepper":
         """A stepper of the same optimizer with other counts and slots, and the ``presence`` of parameters in earlier steps."""
         made = Stepper(self._owner)
-        made._core.count, made._core.micro, made.skipped = counts["step"], counts["micro"], counts["skipped"]
+        made._core.count, made._core.micro, made.counts.skipped = counts["step"], counts["micro"], counts["skipped"]
         made.slots, made.fitting = slots, fitting
         made.presence = Presence.of(presence)
         return made
@@ -152,9 +107,10 @@ class Stepper:
     def copied(self, owner: SteppingOptimizer) -> "Stepper":
         """The stepper of a copy of its optimizer, with the same counts and copies of the slots."""
         made = Stepper(owner)
-        made._core.count, made._core.micro, made.skipped = self.count, self.micro, self.skipped
+        made._core.count, made._core.micro = self.counts.taken, self.micro
+        made.counts.skipped = self.counts.skipped
         made.slots, made.fitting = copied_slots(self._slots), self.fitting
-        made.presence = Presence.of(self.presence.state(self.count))
+        made.presence = Presence.of(self.presence.state(self.counts.taken))
         made.averages = copy.copy(self.averages)
         return made
 
@@ -222,9 +178,9 @@ class Stepper:
     ) -> tuple[Plan, list[Any]]:
         """The plan for a model that none was made for, and its leaves. ``present`` and ``holds_own`` are those of `Plan`."""
         if self.presence.is_counting:
-            self.presence.settle(self.count)
+            self.presence.settle(self.counts.taken)
         # Known counts wait for no device where every parameter has slots.
-        count = self.count if self._slots and self.presence.rested | self.presence.kept else self._core.count
+        count = self.counts.taken if self._slots and self.presence.rested | self.presence.kept else self._core.count
         missed = functools.partial(self.presence.missed_by, known=self._slots, count=count)
         plan = Plan(leaves, structure, self._owner, self._version, present=present, holds_own=holds_own, missed=missed)
         leaves = plan.detach(leaves)
@@ -279,8 +235,8 @@ class Stepper:
         if keep_root and plan.replaced:
             plan.check_replaceable(model)
         if step.varies or plan.sparse:
-            if step.varies_on_host and self._counters:
-                self._learn(wait=True)
+            if step.varies_on_host and self.counts.counters:
+                self.counts.sync()
             step.fill(core.count, core.micro + 1, self._inverse_scale(step) if step.observes else 1.0)
         else:
             number = core.count + 1.0
@@ -302,9 +258,15 @@ class Stepper:
             owner = self._owner
             self._accumulate = owner.accumulate
             step = ResolvedStep(plan, owner, holds=self._holds(grads))
-            if step.varies_on_host or step.raises or self._raises or self._scale is not None or not plan.on_devices:
-                self._learn(wait=True)
-            self._raises = step.raises
+            if (
+                step.varies_on_host
+                or step.raises
+                or self.counts.raises
+                or self.counts.scale is not None
+                or not plan.on_devices
+            ):
+                self.counts.sync()
+            self.counts.raises = step.raises
             step.fill(self._core.count, self.micro + 1, 1.0 if isinstance(grads, Given) else self._inverse_scale(step))
             if plan is not self._plan or step.layout != self._layout or step.absent != self._absent:
                 self._enter(step, leaves)
@@ -382,43 +344,14 @@ class Stepper:
             counter.expect()
         is_known_later = launches.scale is not None or not (step.observes or self._accumulate > 1)
         if is_known_later and not step.raises:
-            self._learn(wait=False)
+            self.counts.sync(wait=False)
             return model
-        changes = [change for device, c in self._counters.items() for change in c.learn(device, wait=True)]
-        if not any(change.skipped for change in changes):
+        if not self.counts.any_skipped():
             self._settle()
             return model
         self._core.count, self._core.micro = counts
         self._core.observe({}, {})  # the step was none
         return self.skip(step.plan, model, gradients)
-
-    def _begun_scale(self, step: ResolvedStep, leaves: list[Any]) -> DeviceScale | None:
-        """The loss scale on the device for a step that reads it there, as the user may have set it."""
-        scale = self._owner.loss_scale if step.scales_there else None
-        found = self._scale if self._scale is not None and self._scale.scale is scale else None
-        if scale is None or found is None or not found.is_known():
-            if self._scale is not None:
-                self._learn(wait=True)  # of steps with the scale before
-            if scale is not None and found is not None and not found.is_known():
-                found.refresh()
-            elif scale is not None and found is None:
-                scale._read_by(self.learn)
-                found = DeviceScale(scale, leaves[step.plan.on_devices[0][1].index])
-            self._scale = found
-        return found
-
-    def scale_like(self, loss: Any) -> Any:
-        """The loss scale as an array of the library and on the device of ``loss``, if kernels keep it there; else None."""
-        held, loss = None if self._scale is None else self._scale.array, _core.plain(loss)
-        if held is None or not is_array(loss) or namespace(loss) is not namespace(held):
-            return None
-        if device_of(loss) != device_of(held) or not self._scale_is_known():
-            return None
-        return xp.astype(held[0], loss.dtype, copy=True)
-
-    def _scale_is_known(self) -> bool:
-        """Whether the loss scale on the device is the optimizer's, as the user has not set it since."""
-        return self._scale is not None and self._scale.scale is self._owner.loss_scale and self._scale.is_known()
 
     def _prepare_writes(
         self, step: ResolvedStep, leaves: list[Any], gradients: list[Any], grads: Any
@@ -431,14 +364,14 @@ class Stepper:
         others: list[Numbered] = []
         if plan.on_devices:
             if self._devices is None or self._devices.plan is not plan:
-                self._devices = DeviceSteps(plan, self._counters)
-            scale = self._begun_scale(step, leaves)
+                self._devices = DeviceSteps(plan, self.counts.counters)
+            scale = self.counts.scale_for(step, leaves)
             exposed = self._core.is_exposed
             writes.launches, others = self._devices.prepare(
                 step, leaves, gradients, self._slots, count=self._core.count, exposed=exposed, scale=scale
             )
-            if others and self._counters:  # rules on arrays take the scale and the count from the host
-                self._learn(wait=True)
+            if others and self.counts.counters:  # rules on arrays take the scale and the count from the host
+                self.counts.sync()
                 step.fill(self._core.count, self._core.micro + 1, 1.0 / self._owner.scale)
         if not call_step(step, leaves, gradients, self._slots, writes, others):
             return None
@@ -472,7 +405,7 @@ class Stepper:
     def check_whole(self) -> None:
         """Raises `StateError` where slots and counts are not those of a whole number of steps, as a signal handler may see them."""
         self._core.check_whole()
-        self._learn(wait=True)
+        self.counts.sync()
         self._settle()
 
     def _enter(self, step: ResolvedStep, leaves: list[Any]) -> None:
@@ -502,7 +435,7 @@ class Stepper:
         self._core.prepare(prepared)
         self._plan, self._layout, self._absent = plan, step.layout, step.absent
         missed = {p.text: p.missed for p in plan.parameters}
-        count = self.count if len(missed) < len(self._slots) else self._core.count
+        count = self.counts.taken if len(missed) < len(self._slots) else self._core.count
         self.presence.enter(missed, plan.resting, self._slots, count)
 
     def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
@@ -532,15 +465,8 @@ class Stepper:
             given |= {path: g.values for path, g in given.items() if isinstance(g, SparseRows)}
             bad = [path for path, g in given.items() if not fetched(xp.all(xp.isfinite(g)))]
             raise NonFiniteError(f"{', '.join(bad)}: the gradient has infinities or NaN; nothing was changed")
-        self._count_skipped()
+        self.counts.add_skipped()
         return model
-
-    def _count_skipped(self) -> None:
-        """Counts a step as skipped."""
-        if self._skipped >= _core.MOST_STEPS:
-            raise StateError(f"{self._skipped} steps have been skipped: the count cannot exceed this")
-        self._skipped += 1
-        self._owner._observe(finite=False)
 
     def flush(self, model: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.flush`."""
@@ -570,7 +496,7 @@ class Stepper:
         dropped = {*changes.removed, *changes.reset}
         try:
             if self.presence.is_counting:
-                self.presence.settle(self.count)
+                self.presence.settle(self.counts.taken)
             self._forget()
             self._slots = {path: own for path, own in self._slots.items() if path not in dropped}
             self.presence.drop(dropped)
@@ -616,7 +542,7 @@ class Stepper:
         """See `Optimizer.averaged_parameters`."""
         self.check_whole()
         if model is not None and self._slots:
-            found = self.averages.compute(*self._planned(model), self.slots, self.count)
+            found = self.averages.compute(*self._planned(model), self.slots, self.counts.taken)
         elif self._plan and any(group.rule().average for group in self._plan.groups):
             raise StateError("the averages are computed from the parameters: expected a model")
         else:
