@@ -118,7 +118,7 @@ def apply(
         changed["missed_steps"] = {**missed, **{path: missed.get(path, 0) + counted for path in resting}}
     if "hyperparameters" in state:
         changed["hyperparameters"] = state["hyperparameters"]
-    if is_plain and (made := PureStep.of(plan, owner, state)) is not None:
+    if is_plain and (made := PureStep.of(plan, owner, changed)) is not None:
         vars(owner)[_PURE_STEP] = made
     if owner.accumulate > 1:
         changed["micro"] = xp.where(keep, xp.where(last, 0, state["micro"] + 1), state["micro"])

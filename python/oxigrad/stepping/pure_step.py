@@ -20,7 +20,7 @@ from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.resolved import ResolvedStep
 
 _ARRAYS = {np.ndarray}
-_DTYPE = operator.attrgetter("dtype")
+_DTYPE, _SHAPE = operator.attrgetter("dtype"), operator.attrgetter("shape")
 _STATE = {"step", "slots"}
 
 
@@ -30,7 +30,7 @@ class PureStep:
     It is of one call at a time, since the numbers of a step are filled in where they are kept.
     """
 
-    def __init__(self, plan: Plan, owner: SteppingOptimizer) -> None:
+    def __init__(self, plan: Plan, owner: SteppingOptimizer, slots: Mapping[str, Mapping[str, Any]]) -> None:
         self._plan, self._resolved = plan, ResolvedStep(plan, owner, holds=False)
         self._paths = [p.text for p in plan.parameters]
         self._dtypes = [p.dtype for p in plan.parameters]
@@ -39,6 +39,7 @@ class PureStep:
         #: The position of the first slot of each parameter among all slots, and the keys of all.
         self._starts = [*itertools.accumulate(map(len, self._slots), initial=0)][:-1]
         self._keys = [(path, name) for path, names in zip(self._paths, self._names, strict=True) for name in names]
+        self._shapes = [tuple(slots[path][name].shape) for path, name in self._keys]
         self._stochastic = [plan.groups[p.group].precision.rounding == "stochastic" for p in plan.parameters]
 
     @classmethod
@@ -47,7 +48,11 @@ class PureStep:
         is_simple = state.keys() == _STATE and owner.accumulate == 1 and owner.sparse == "dense"
         if not is_simple or plan.idle or plan.is_tied or not all(p.executor.is_core for p in plan.parameters):
             return None
-        step = cls(plan, owner)
+        slots = state["slots"]
+        names = [(p.text, slot.name) for p in plan.parameters for slot in plan.groups[p.group].rule().slots]
+        if not all(name in slots[path] for path, name in names):
+            return None
+        step = cls(plan, owner, slots)
         return None if any(program.is_guarded for program, _ in step._resolved.programs) else step
 
     def take(self, params: Any, grads: Any, state: Mapping[str, Any], owner: SteppingOptimizer) -> Any:
@@ -67,7 +72,7 @@ class PureStep:
             return None
         if {*map(type, arrays), *map(type, gradients), *map(type, slots)} != _ARRAYS:
             return None
-        if [*map(_DTYPE, arrays)] != self._dtypes:
+        if [*map(_DTYPE, arrays)] != self._dtypes or [*map(_SHAPE, slots)] != self._shapes:
             return None
         refuse_shared([(path, array, True) for path, array in zip(self._paths, arrays, strict=True)])
         try:
