@@ -260,9 +260,10 @@ class Plan:
                     f"{text}: the parameter is missing: the model had it at the first step; rebuild(model) keeps its slots, "
                     "rebuild(model, remove=True) drops them"
                 )
-            for slot in self.groups[found[text].group].rule().slots:
-                begun = slots[text].get(slot.name)
-                if slot.begin is None and begun is not None and tuple(begun.shape) != found[text].shape:
+            rule = self.groups[found[text].group].rule()
+            for slot in rule.slots:
+                begun, is_like = slots[text].get(slot.name), rule.elementwise and not slot.is_number
+                if (slot.begin is None or is_like) and begun is not None and tuple(begun.shape) != found[text].shape:
                     shape, begun = found[text].shape, tuple(begun.shape)
                     raise ShapeError(f"{text}: the parameter has shape {shape}, its slot {slot.name} {begun}")
 

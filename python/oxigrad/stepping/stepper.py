@@ -18,26 +18,21 @@ from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateErro
 from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import REFUSALS, fetched, resolved
 from oxigrad.rules import gradient_transforms
-from oxigrad.rules.slots import Formula
 from oxigrad.stepping.alignment import Given, align
 from oxigrad.stepping.averages import Averages, named, some
 from oxigrad.stepping.changed_parameters import changes_of
-from oxigrad.stepping.executor import DEVICE, HOST, executor_of
-from oxigrad.stepping.initial_slots import new_slots, slot_names
-from oxigrad.stepping.launching import DeviceSteps, Launches, LayoutError, Numbered, as_placed
-from oxigrad.stepping.parameter import Parameter
+from oxigrad.stepping.executor import HOST, executor_of
+from oxigrad.stepping.launching import DeviceSteps, Launches, LayoutError, Numbered
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.presence import Changes, Presence, accumulated
-from oxigrad.stepping.programs import host_parameter
 from oxigrad.stepping.protocols import SteppingOptimizer
-from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.resolved import ResolvedStep
+from oxigrad.stepping.slot_table import SlotTable
 from oxigrad.stepping.slots_view import ParameterSlots
 from oxigrad.stepping.sparse_rows import SparseRows
 from oxigrad.stepping.state import Fitting, copied_slots
 from oxigrad.stepping.step_counts import StepCounts
-from oxigrad.stepping.version import Version
 from oxigrad.stepping.weak import alive
 from oxigrad.stepping.writes import StepWrites, Touched, call_step, touch
 
@@ -60,9 +55,8 @@ class Stepper:
         self._layout: list[tuple[int, int]] = []
         self._absent: list[tuple[str, ...]] = []
         self._process = _core.forks()
-        self._version = Version()  # raised where a slot is assigned
+        self._table = SlotTable(self._core)
         self.presence = Presence()
-        self.slots = {}
         #: Matches slots that were loaded in advance to the parameters of the first model; None afterwards.
         self.fitting: Fitting | None = None
         self._devices: DeviceSteps | None = None
@@ -78,16 +72,16 @@ class Stepper:
     def slots(self) -> Mapping[str, ParameterSlots]:
         """The slots of each parameter, by key path and name, for users to read and assign."""
         self._core.expose()
-        return self._slots
+        return self._table.by_path
 
     @property
     def own_slots(self) -> Mapping[str, ParameterSlots]:
         """As `slots`, for readers that give no array to the user."""
-        return self._slots
+        return self._table.by_path
 
     @slots.setter
     def slots(self, slots: Mapping[str, Mapping[str, Any]]) -> None:
-        self._slots = {path: ParameterSlots(path, own, self._version) for path, own in slots.items()}
+        self._table.replace(slots)
 
     @property
     def micro(self) -> int:
@@ -109,7 +103,7 @@ class Stepper:
         made = Stepper(owner)
         made._core.count, made._core.micro = self.counts.taken, self.micro
         made.counts.skipped = self.counts.skipped
-        made.slots, made.fitting = copied_slots(self._slots), self.fitting
+        made.slots, made.fitting = copied_slots(self._table.by_path), self.fitting
         made.presence = Presence.of(self.presence.state(self.counts.taken))
         made.averages = copy.copy(self.averages)
         return made
@@ -125,7 +119,7 @@ class Stepper:
         found = next((plan.groups[p.group] for p in plan.parameters if p.text == path), None) if plan else None
         if found is None:
             raise KeyError(
-                f"{path}: no parameter that is updated: expected one of {', '.join(self._slots) or 'a built model'}"
+                f"{path}: no parameter that is updated: expected one of {', '.join(self._table.by_path) or 'a built model'}"
             )
         return found
 
@@ -180,13 +174,18 @@ class Stepper:
         if self.presence.is_counting:
             self.presence.settle(self.counts.taken)
         # Known counts wait for no device where every parameter has slots.
-        count = self.counts.taken if self._slots and self.presence.rested | self.presence.kept else self._core.count
-        missed = functools.partial(self.presence.missed_by, known=self._slots, count=count)
-        plan = Plan(leaves, structure, self._owner, self._version, present=present, holds_own=holds_own, missed=missed)
+        count = (
+            self.counts.taken if self._table.by_path and self.presence.rested | self.presence.kept else self._core.count
+        )
+        missed = functools.partial(self.presence.missed_by, known=self._table.by_path, count=count)
+        plan = Plan(
+            leaves, structure, self._owner, self._table.version, present=present, holds_own=holds_own, missed=missed
+        )
         leaves = plan.detach(leaves)
         if self.fitting:
-            self._fit(self.fitting, plan, leaves)
-        plan.check_known(self._slots, self.presence.rested, self.presence.kept)
+            self._table.fit(self.fitting, plan, leaves)
+            self.fitting = None
+        plan.check_known(self._table.by_path, self.presence.rested, self.presence.kept)
         return plan, leaves
 
     def _forget(self) -> None:
@@ -195,25 +194,6 @@ class Stepper:
         self._devices = None
         # In a forked child, the core may have been in the middle of a step of another thread.
         self._plan, self._process = None, _core.forks()
-
-    def _fit(self, fitting: Fitting, plan: Plan, leaves: list[Any]) -> None:
-        """Matches slots that were loaded in advance to the parameters of the first model."""
-        first = {
-            p.text: new_slots(
-                plan.groups[p.group],
-                p.text,
-                leaves[p.index],
-                on_host=p.executor.is_core,
-                coded=plan.reads_codes(p),
-            )
-            for p in plan.parameters
-        }
-        resting = {path: own for path, own in self._slots.items() if path in plan.resting}
-        loaded = {path: own for path, own in self._slots.items() if path not in resting}
-        self.slots = {**fitting(loaded, first), **resting}
-        if fitting.report:
-            self._core.micro = 0  # The mean of the gradients so far may not have matched.
-        self.fitting = None
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -250,7 +230,7 @@ class Stepper:
     def _update_anew(self, model: Any, grads: Any, *, keep_root: bool) -> Any:
         """`update` without a current resolved step; makes one."""
         self.averages.refuse_swapped()
-        before, fitting, counts = self._slots, self.fitting, (self._core.count, self.micro)
+        before, fitting, counts = self._table.by_path, self.fitting, (self._core.count, self.micro)
         try:
             plan, leaves, gradients = self._planned_step(model, grads)
             if keep_root:
@@ -276,10 +256,14 @@ class Stepper:
             self.presence.without = without if self.micro else set()
             return taken
         except BaseException:
-            if self._slots is not before and self.fitting is fitting and counts == (self._core.count, self.micro):
+            if (
+                self._table.by_path is not before
+                and self.fitting is fitting
+                and counts == (self._core.count, self.micro)
+            ):
                 # Slots may start as copies of the parameter, whose values may differ in the next step.
                 self._resolved.clear()
-                self._slots, self._plan = before, None
+                self._table.by_path, self._plan = before, None
             raise
 
     def _inverse_scale(self, step: ResolvedStep) -> float:
@@ -360,7 +344,7 @@ class Stepper:
         plan, writes = step.plan, StepWrites()
         zeros = plan.zeros(gradients, grads) if step.zeroes else []
         if plan.ruled or plan.copied or zeros:
-            plan.check_memory(leaves, gradients, self._slots, [g for _, g in zeros])
+            plan.check_memory(leaves, gradients, self._table.by_path, [g for _, g in zeros])
         others: list[Numbered] = []
         if plan.on_devices:
             if self._devices is None or self._devices.plan is not plan:
@@ -368,15 +352,15 @@ class Stepper:
             scale = self.counts.scale_for(step, leaves)
             exposed = self._core.is_exposed
             writes.launches, others = self._devices.prepare(
-                step, leaves, gradients, self._slots, count=self._core.count, exposed=exposed, scale=scale
+                step, leaves, gradients, self._table.by_path, count=self._core.count, exposed=exposed, scale=scale
             )
             if others and self.counts.counters:  # rules on arrays take the scale and the count from the host
                 self.counts.sync()
                 step.fill(self._core.count, self._core.micro + 1, 1.0 / self._owner.scale)
-        if not call_step(step, leaves, gradients, self._slots, writes, others):
+        if not call_step(step, leaves, gradients, self._table.by_path, writes, others):
             return None
         writes.copies += zeros
-        touched, stamps = touch(step, gradients, self._slots, self._core.count) if plan.sparse else ([], [])
+        touched, stamps = touch(step, gradients, self._table.by_path, self._core.count) if plan.sparse else ([], [])
         writes.assignments += stamps
         for parameter in plan.copied:
             array = leaves[parameter.index] = np.array(leaves[parameter.index])
@@ -411,52 +395,14 @@ class Stepper:
     def _enter(self, step: ResolvedStep, leaves: list[Any]) -> None:
         """Makes the slots that a new plan or changed flags require, and prepares the core with their memory."""
         plan = step.plan
-        rules = [group.rule() for group in plan.groups]
-        begun = {p.text: self._begun(plan, p, leaves[p.index]) for p in plan.parameters}
-        self.slots = {**self._slots, **begun}
+        self._table.begin(plan, leaves)
         self._resolved.clear()
         self._plan = None  # dropped first: after an interrupt the core may not have been prepared for it
-        prepared = []
-        for position, p in enumerate(plan.parameters):
-            if not p.executor.is_core:
-                continue
-            group, rule, own = plan.groups[p.group], rules[p.group], self._slots[p.text]
-            prepared.append(
-                host_parameter(
-                    p.text,
-                    position,
-                    leaves[p.index],
-                    [(slot, own[slot.name] if slot.is_number else _memory(own[slot.name])) for slot in rule.slots],
-                    step.layout[p.group],
-                    catches_up=group.catches_up,
-                    stochastic=group.precision.rounding == "stochastic",
-                )
-            )
-        self._core.prepare(prepared)
+        self._table.prepare(step, leaves)
         self._plan, self._layout, self._absent = plan, step.layout, step.absent
         missed = {p.text: p.missed for p in plan.parameters}
-        count = self.counts.taken if len(missed) < len(self._slots) else self._core.count
-        self.presence.enter(missed, plan.resting, self._slots, count)
-
-    def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
-        """The slots of one parameter that its rule has: existing ones, and new ones where they are missing."""
-        group, path = plan.groups[parameter.group], parameter.text
-        if path in self._slots:
-            self._slots[path].check()
-        known, on_host, coded = (
-            dict(self._slots.get(path, {})),
-            parameter.executor.is_core,
-            plan.reads_codes(parameter),
-        )
-        for name, slot in known.items():
-            if isinstance(slot, Quantized) and not coded:
-                known[name] = slot.decoded(array)
-        if any(isinstance(slot.begin, Formula) for slot in group.rule().slots):
-            self._core.expose()  # a function may keep what it returns
-        found = {**known, **new_slots(group, path, array, on_host=on_host, coded=coded, known=known)}
-        if parameter.executor is DEVICE:
-            found = {name: as_placed(slot, array) for name, slot in found.items()}
-        return {name: found[name] for name in slot_names(group) if name in found}
+        count = self.counts.taken if len(missed) < len(self._table.by_path) else self._core.count
+        self.presence.enter(missed, plan.resting, self._table.by_path, count)
 
     def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
         """Counts a step whose gradients are not finite as skipped and returns the model, or raises `NonFiniteError`."""
@@ -477,7 +423,7 @@ class Stepper:
         means: list[Any] = [None] * len(leaves)
         for p in plan.parameters:
             if p.text not in self.presence.without:
-                means[p.index] = xp.asarray(self._slots[p.text][gradient_transforms.NAMES["mean"]], copy=True)
+                means[p.index] = xp.asarray(self._table.by_path[p.text][gradient_transforms.NAMES["mean"]], copy=True)
         return self._update_anew(model, Given(means, [], is_complete=False), keep_root=keep_root)
 
     # --- other parameters ----------------------------------------------------------------------------------------------
@@ -491,14 +437,14 @@ class Stepper:
             )
         leaves, structure = tree.flatten(model)
         survey = Plan(leaves, structure, self._owner)
-        changes = changes_of(survey, survey.detach(leaves), self._slots, self.presence.resting, remove=remove)
-        before, presence = self._slots, copy.deepcopy(self.presence)
+        changes = changes_of(survey, survey.detach(leaves), self._table.by_path, self.presence.resting, remove=remove)
+        before, presence = self._table.by_path, copy.deepcopy(self.presence)
         dropped = {*changes.removed, *changes.reset}
         try:
             if self.presence.is_counting:
                 self.presence.settle(self.counts.taken)
             self._forget()
-            self._slots = {path: own for path, own in self._slots.items() if path not in dropped}
+            self._table.by_path = {path: own for path, own in self._table.by_path.items() if path not in dropped}
             self.presence.drop(dropped)
             self.presence.kept |= set(changes.kept)
             self.presence.rested |= set(changes.added) | set(changes.reset)
@@ -506,7 +452,7 @@ class Stepper:
             self._enter(ResolvedStep(plan, self._owner, holds=False), leaves)
         except BaseException:
             self._forget()
-            self._slots, self.presence = before, presence
+            self._table.by_path, self.presence = before, presence
             raise
         return changes
 
@@ -525,7 +471,7 @@ class Stepper:
         """Takes a step that was computed elsewhere: new values and slots for each parameter, in the order of the plan."""
         by_path = {p.text: value for p, value in zip(plan.parameters, values, strict=True)}
         replacements, copies = plan.written_with(leaves, by_path)
-        of_leaves = [self._slots[p.text] for p in plan.parameters]
+        of_leaves = [self._table.by_path[p.text] for p in plan.parameters]
         assigned = [(own, *item) for own, new in zip(of_leaves, slots, strict=True) for item in new.items()]
         changed = [(own, name, array) for own, name, array in assigned if array is not own[name]]
         found = apart([array for *_, array in changed], [*leaves, *values])
@@ -541,7 +487,7 @@ class Stepper:
     def averaged(self, model: Any = None) -> dict[str, Any]:
         """See `Optimizer.averaged_parameters`."""
         self.check_whole()
-        if model is not None and self._slots:
+        if model is not None and self._table.by_path:
             found = self.averages.compute(*self._planned(model), self.slots, self.counts.taken)
         elif self._plan and any(group.rule().average for group in self._plan.groups):
             raise StateError("the averages are computed from the parameters: expected a model")
@@ -578,8 +524,3 @@ class Stepper:
         # As a part of the write, so that no interrupt comes between.
         noted = [(vars(self.averages), "swapped", swapped)]
         return self._core.write(model, _core.Writes(replacements=replacements, assignments=noted, copies=copies))
-
-
-def _memory(slot: Any) -> Any:
-    """A slot as the core takes it."""
-    return (slot.codes, slot.scales) if isinstance(slot, Quantized) else slot
