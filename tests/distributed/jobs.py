@@ -30,11 +30,11 @@ from oxigrad.distributed import (
     Refused,
     TimedOut,
     WorkerLost,
-    agreement,
-    elastic_centre,
 )
 from oxigrad.distributed.communicator import Alone, serving
-from oxigrad.distributed.coordinator import REQUEST
+from oxigrad.distributed.coordination import elastic_centre
+from oxigrad.distributed.coordination.coordinator import REQUEST
+from oxigrad.distributed.messages import agreement
 
 DEADLINE = 240
 """Seconds after which a test counts as hanging."""
@@ -381,16 +381,7 @@ def _malformed(sealed: Any, payload: bytes) -> list[tuple[bytes, bytes]]:
 
 def _post(comm: Any, header: bytes, payload: bytes) -> None:
     """Sends bytes to rank 0 as a message, unchecked."""
-    data, bufs = np.frombuffer(header + payload, np.uint8).copy(), [np.frombuffer(payload, np.uint8).copy()]
-    name = type(comm).__name__
-    if name == "ThreadCommunicator":
-        comm.deliver(0, header, bufs)
-    elif name == "RayCommunicator":
-        comm._post(0, header, bufs)
-    elif name == "MPICommunicator":
-        comm._post(0, 7, data)
-    else:
-        comm._post(0, data)
+    comm._post(0, np.frombuffer(header + payload, np.uint8).copy())
 
 
 def _accepted(comm: Any) -> dict[str, int]:

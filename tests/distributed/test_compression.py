@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import oxigrad as ox
 from oxigrad import NonFiniteError, SparseRows, StateError, distributed
-from oxigrad.distributed import top_k
-from oxigrad.distributed.compression import DeepGradientCompression
+from oxigrad.distributed.methods import top_k
+from oxigrad.distributed.methods.compression import DeepGradientCompression
 from oxigrad.distributed.engines.threads import ThreadJob
 from oxigrad.distributed.errors import Refused
 from oxigrad.optim import (

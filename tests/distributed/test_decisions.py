@@ -22,7 +22,7 @@ from oxigrad.distributed.decisions.replicas import Replicas
 from oxigrad.distributed.decisions.staleness import Staleness
 from oxigrad.distributed.decisions.training import Training, Trainings, admission
 from oxigrad.distributed.decisions.watch import PARTS, Watch
-from oxigrad.distributed.enrolment import Enrolment
+from oxigrad.distributed.coordination.enrolment import Enrolment
 
 LEASE = 5.0
 # Without shrinking, which takes minutes for events of this kind.

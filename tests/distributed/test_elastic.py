@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 import oxigrad as ox
 from oxigrad import SparseRows, distributed
 from oxigrad.distributed.decisions.elastic import Apply, Centre, Give, Refuse, Repeat, moving_rate
-from oxigrad.distributed.elastic_average import ElasticAverage
+from oxigrad.distributed.methods.elastic_average import ElasticAverage
 from oxigrad.distributed.engines.threads import ThreadJob
 from oxigrad.optim import LBFGS, SGD, Adam, AdamW, ClipByGlobalNorm, LossScale, chain, from_config, partition
 from workers import Quadratics, Turns, accuracy, quadratics, train_digits

@@ -17,7 +17,7 @@ import oxigrad as ox
 from oxigrad import distributed, optim, xp
 from oxigrad.distributed import KFAC
 from oxigrad.distributed.engines.threads import ThreadCommunicator, ThreadJob
-from oxigrad.distributed.placement import Placement, balanced
+from oxigrad.distributed.kfac.placement import Placement, balanced
 
 WORKERS = 4
 DEADLINE = 120.0

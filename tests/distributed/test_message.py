@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from oxigrad import SparseRows, distributed
 from oxigrad._core import crc32c
 from oxigrad.distributed import Header, Layout, Refused
-from oxigrad.distributed.gradients import GradientCodec
-from oxigrad.distributed.message import HEADER_BYTES, Guard, as_bytes, checksum, scatter
+from oxigrad.distributed.messages.gradients import GradientCodec
+from oxigrad.distributed.messages.message import HEADER_BYTES, Guard, as_bytes, checksum, scatter
 
 JOB = bytes(range(16))
 PAYLOAD = [np.arange(4.0), np.arange(3, dtype=np.float32)]
@@ -188,16 +188,17 @@ def test_messages_of_every_malformed_kind_do_not_reach_a_worker() -> None:
         if comm.rank:
             good = [np.full(2, 7.0)]
             sealed = Header(tag=1).sealed(good, job=comm.job, generation=0, rank=1, sequence=0)
-            for data in (
-                b"",
-                sealed.pack()[:-1],
-                dataclasses.replace(sealed, job=bytes(16)).pack(),
-                dataclasses.replace(sealed, generation=4).pack(),
-                dataclasses.replace(sealed, step=9).pack(),
+            whole = [sealed.pack()[:-1]]  # shorter than a header
+            for header in (
+                dataclasses.replace(sealed, job=bytes(16)),
+                dataclasses.replace(sealed, generation=4),
+                dataclasses.replace(sealed, step=9),
+                sealed,
+                sealed,
             ):
-                comm.deliver(0, data[:6] + b"\1\0" + data[8:] if len(data) > 8 else data + bytes(8 - len(data)), good)
-            for _ in range(2):
-                comm.deliver(0, sealed.pack(), good)
+                whole.append(header.pack() + good[0].tobytes())
+            for message in (bytes(8), *whole):  # the first has another tag
+                comm._post(0, np.frombuffer(message, np.uint8))
             comm.send(0, Header(tag=2), [])
             return None
         found = np.zeros(2)

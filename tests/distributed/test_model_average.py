@@ -19,7 +19,7 @@ import oxigrad as ox
 from oxigrad import SparseRows, StateError, distributed
 from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
 from oxigrad.distributed.engines.threads import ThreadJob
-from oxigrad.distributed.model_average import ModelAverage
+from oxigrad.distributed.methods.model_average import ModelAverage
 from oxigrad.optim import EMA, LBFGS, SGD, Adam, AdamW, ClipByGlobalNorm, chain, from_config, partition
 from workers import Quadratics, Turns, accuracy, quadratics, train_digits, trained
 

@@ -7,11 +7,12 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import distributed, optim
-from oxigrad.distributed import DropStale, Softsync, agreement
-from oxigrad.distributed.coordinator import ANY, JOIN, PUSH, REQUEST, Coordinator
+from oxigrad.distributed import DropStale, Softsync
+from oxigrad.distributed.messages import agreement
+from oxigrad.distributed.coordination.coordinator import ANY, JOIN, PUSH, REQUEST, Coordinator
 from oxigrad.distributed.decisions.staleness import Staleness
-from oxigrad.distributed.message import Header, as_bytes
-from oxigrad.distributed.replica import Replica
+from oxigrad.distributed.messages.message import Header, as_bytes
+from oxigrad.distributed.coordination.replica import Replica
 
 
 class Driver:

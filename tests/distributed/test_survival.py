@@ -13,7 +13,8 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import distributed, optim, schedules
-from oxigrad.distributed import Header, Refused, SyncReplicas, WorkerLost, agreement
+from oxigrad.distributed import Header, Refused, SyncReplicas, WorkerLost
+from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.engines.hub import Hub
 from oxigrad.distributed.engines.threads import ThreadJob
 
@@ -380,8 +381,8 @@ def test_a_message_that_is_not_of_a_worker_of_the_job_is_refused_where_it_is_pos
         found = []
         for given in ({}, {"job": b"2" * 16}, {"generation": 5}, {"rank": 1}):
             head = Header(5).sealed([], **{"job": b"1" * 16, **given})
-            found.append(await hub.post(0, 0, head.pack(), []))
-        found.append(await hub.post(0, 0, b"XXXX" + head.pack()[4:], []))
+            found.append(await hub.post(0, 0, np.frombuffer(head.pack(), np.uint8)))
+        found.append(await hub.post(0, 0, np.frombuffer(b"XXXX" + head.pack()[4:], np.uint8)))
         return [answer.value[0] if answer.kind == "refused" else answer.kind for answer in found]
 
     assert asyncio.run(post()) == ["done", "job", "generation", "rank", "magic"]

@@ -12,13 +12,14 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import distributed, optim
-from oxigrad.distributed import SyncReplicas, agreement
-from oxigrad.distributed.coordinator import ANY, JOIN, PUSH, REQUEST, Coordinator
+from oxigrad.distributed import SyncReplicas
+from oxigrad.distributed.messages import agreement
+from oxigrad.distributed.coordination.coordinator import ANY, JOIN, PUSH, REQUEST, Coordinator
 from oxigrad.distributed.decisions.replicas import Replicas
 from oxigrad.distributed.engines.threads import ThreadJob
-from oxigrad.distributed.gradients import mean_of
-from oxigrad.distributed.message import Header, as_bytes
-from oxigrad.distributed.replica import Replica
+from oxigrad.distributed.messages.gradients import mean_of
+from oxigrad.distributed.messages.message import Header, as_bytes
+from oxigrad.distributed.coordination.replica import Replica
 
 DEADLINE = 60.0
 GOLDEN = {

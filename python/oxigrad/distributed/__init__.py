@@ -15,8 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad.distributed.communicator import Communicator, current
-from oxigrad.distributed.compression import DeepGradientCompression
-from oxigrad.distributed.elastic_average import ElasticAverage
 from oxigrad.distributed.errors import (
     Aborted,
     CommunicationError,
@@ -26,12 +24,14 @@ from oxigrad.distributed.errors import (
     TimedOut,
     WorkerLost,
 )
-from oxigrad.distributed.kfac import KFAC
-from oxigrad.distributed.large_batch import LargeBatch
-from oxigrad.distributed.message import Header, Layout
-from oxigrad.distributed.model_average import ModelAverage
-from oxigrad.distributed.softsync import DropStale, Softsync
-from oxigrad.distributed.sync_replicas import SyncReplicas
+from oxigrad.distributed.kfac.optimizer import KFAC
+from oxigrad.distributed.messages.message import Header, Layout
+from oxigrad.distributed.methods.compression import DeepGradientCompression
+from oxigrad.distributed.methods.elastic_average import ElasticAverage
+from oxigrad.distributed.methods.large_batch import LargeBatch
+from oxigrad.distributed.methods.model_average import ModelAverage
+from oxigrad.distributed.methods.softsync import DropStale, Softsync
+from oxigrad.distributed.methods.sync_replicas import SyncReplicas
 from oxigrad.distributed.wrapper import WorkerReport, Wrapper
 
 __all__ = [

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from oxigrad._typing import Tree
-from oxigrad.distributed import agreement, transfer
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import WorkerLost
+from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.sam import SAM

@@ -1,6 +1,6 @@
 """The protocol between wrapper optimizers and engines.
 
-A communicator belongs to one worker of a job. Buffers are one-dimensional contiguous NumPy arrays; `oxigrad.distributed.message`
+A communicator belongs to one worker of a job. Buffers are one-dimensional contiguous NumPy arrays; `oxigrad.distributed.messages.message`
 packs trees into them.
 """
 
@@ -11,11 +11,11 @@ from typing import Any, Literal, NoReturn, Protocol, TypeAlias, runtime_checkabl
 
 import numpy as np
 
-from oxigrad.distributed.background import InOrder, Running
 from oxigrad.distributed.decisions.training import Trainings
+from oxigrad.distributed.engines.background import InOrder, Running
 from oxigrad.distributed.errors import Aborted, NotSupported, TimedOut
-from oxigrad.distributed.message import Header
-from oxigrad.distributed.refusals import Refusals
+from oxigrad.distributed.messages.message import Header
+from oxigrad.distributed.messages.refusals import Refusals
 
 __all__ = ["Alone", "Communicator", "current"]
 
@@ -146,8 +146,7 @@ def reduce_in_order(contributions: Sequence[Buffer], op: Op, out: Buffer) -> Non
     >>> total
     array([2., 4.])
     """
-    if op not in ("sum", "mean", "max"):
-        raise ValueError(f"op is {op!r}: expected 'sum', 'mean' or 'max'")
+    check_op(op)
     is_half = out.dtype.itemsize == 2 and out.dtype.kind not in "iu"
     combine = np.maximum if op == "max" else np.add
     total = contributions[0].astype(np.float32) if is_half else out
@@ -161,6 +160,12 @@ def reduce_in_order(contributions: Sequence[Buffer], op: Op, out: Buffer) -> Non
         np.divide(total, len(contributions), out=total)
     if is_half:
         out[...] = total.astype(out.dtype)
+
+
+def check_op(op: Op) -> None:
+    """Raises `ValueError` for a reduction that there is not."""
+    if op not in ("sum", "mean", "max"):
+        raise ValueError(f"op is {op!r}: expected 'sum', 'mean' or 'max'")
 
 
 class Alone(InOrder):

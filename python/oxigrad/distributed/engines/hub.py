@@ -5,29 +5,23 @@ failure is an answer too, so that each worker raises its own error.
 """
 
 import asyncio
-from collections import deque
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from oxigrad.distributed.communicator import reduce_in_order
+from oxigrad.distributed.engines.base import Place
+from oxigrad.distributed.engines.mailbox import Mailbox
 from oxigrad.distributed.errors import Refused
-from oxigrad.distributed.message import Header, check_origin
+from oxigrad.distributed.messages.message import HEADER_BYTES, Address, Header, check_origin
 
-__all__ = ["Answer", "Hub", "Place"]
-
-
-class Place(NamedTuple):
-    """The place of a worker in a generation."""
-
-    rank: int
-    size: int
-    generation: int
+__all__ = ["Hub", "Outcome"]
 
 
-class Answer(NamedTuple):
-    """An answer: "done", "over" where the others have ended, or the kind of failure ("lost", "excluded", "timed out", "aborted", "refused")."""
+class Outcome(NamedTuple):
+    """The outcome of a call: "done", "over" where the others have ended, or the kind of failure ("lost", "excluded", "timed out", "aborted", "refused")."""
 
     kind: str
     value: Any = None
@@ -38,10 +32,10 @@ class _Round:
 
     def __init__(self, kind: tuple[Any, ...]) -> None:
         self.kind = kind
-        self.given: dict[int, list[np.ndarray]] = {}
+        self.contributed: dict[int, list[np.ndarray]] = {}
         self.result: Any = None
         self.ended = 0
-        self.failure: Answer | None = None
+        self.failure: Outcome | None = None
 
 
 class Hub:
@@ -73,7 +67,7 @@ class Hub:
         self._ready: dict[str, tuple[int, int]] = {}
         self._failure: str | None = None
         self._has_finished = False
-        self._mail: dict[int, dict[int, deque[tuple[bytes, list[np.ndarray]]]]] = {}
+        self._mail: defaultdict[int, Mailbox] = defaultdict(Mailbox)
         self._rounds: dict[int, _Round] = {}
 
     # --- membership ----------------------------------------------------------------------------------------------------
@@ -94,31 +88,31 @@ class Hub:
                 self._advance()
                 self._changed.notify_all()
 
-    async def enter(self, uid: str, job: bytes, version: str, timeout: float) -> Answer:
+    async def enter(self, uid: str, job: bytes, version: str, timeout: float) -> Outcome:
         """Waits until this new process has a place. A first generation begins when all expected processes enter.
 
         A process of another job, or of another version of the package, is refused at once.
         """
         if job != self._job:
-            return Answer("refused", ("job", f"a worker is of the job {job.hex()}: expected {self._job.hex()}"))
+            return Outcome("refused", ("job", f"a worker is of the job {job.hex()}: expected {self._job.hex()}"))
         if version != self._version:
             text = f"a worker runs oxigrad {version}, the program {self._version}: expected one version on every worker"
-            return Answer("refused", ("version", text))
+            return Outcome("refused", ("version", text))
         return await self._join(uid, (-1, 0), timeout)
 
-    async def reform(self, uid: str, place: Sequence[int], timeout: float) -> Answer:
+    async def reform(self, uid: str, place: Sequence[int], timeout: float) -> Outcome:
         """Waits until all survivors call it, and those that enter are admitted."""
         rank, _, generation = place
         if uid in self._excluded:
-            return Answer("excluded")
+            return Outcome("excluded")
         return await self._join(uid, (generation, rank), timeout)
 
-    async def exclude(self, place: Sequence[int], rank: int) -> Answer:
+    async def exclude(self, place: Sequence[int], rank: int) -> Outcome:
         """A worker declares another one of its generation lost, though its process lives."""
         own, _, generation = place
         async with self._changed:
             if (generation, own) in self._fenced:
-                return Answer("excluded")
+                return Outcome("excluded")
             if generation == self._generation and rank < len(self._members):
                 uid = self._members[rank]
                 self._excluded.add(uid)
@@ -127,13 +121,13 @@ class Hub:
                 self._ready.pop(uid, None)
                 self._advance()
                 self._changed.notify_all()
-            return Answer("done")
+            return Outcome("done")
 
     async def excluded(self) -> list[str]:
         """The processes that were excluded."""
         return sorted(self._excluded)
 
-    async def _join(self, uid: str, former: tuple[int, int], timeout: float) -> Answer:
+    async def _join(self, uid: str, former: tuple[int, int], timeout: float) -> Outcome:
         async with self._changed:
             self._ready[uid] = former
             self._advance()
@@ -147,8 +141,8 @@ class Hub:
                 return answer
             if uid in self._ready:
                 del self._ready[uid]
-                return Answer("over") if self._has_finished else Answer("lost", self._lost())
-            return Answer("done", Place(self._members.index(uid), len(self._members), self._generation))
+                return Outcome("over") if self._has_finished else Outcome("lost", self._lost())
+            return Outcome("done", Place(self._members.index(uid), len(self._members), self._generation))
 
     def _is_over(self) -> bool:
         """Whether the members of the last generation have all died or left: a new process cannot get their state."""
@@ -166,7 +160,8 @@ class Hub:
         self._generation = max(generation, self._generation) + 1
         self._members, self._gone, self._ready = order, set(), {}
         self._admitted |= set(order)
-        self._mail, self._rounds = {}, {}
+        self._mail.clear()
+        self._rounds = {}
 
     async def was_admitted(self, uid: str) -> bool:
         """Whether a process has been a member of any generation of this hub."""
@@ -189,13 +184,13 @@ class Hub:
             self._failure = reason
             self._changed.notify_all()
 
-    async def alive(self, uid: str, generation: int) -> Answer:
+    async def alive(self, uid: str, generation: int) -> Outcome:
         """The ranks of the workers of a generation that have neither died nor left."""
         if uid in self._excluded:
-            return Answer("excluded")
+            return Outcome("excluded")
         if generation != self._generation:
-            return Answer("done", [self._members.index(uid)] if uid in self._members else [])
-        return Answer("done", [rank for rank, member in enumerate(self._members) if member not in self._gone])
+            return Outcome("done", [self._members.index(uid)] if uid in self._members else [])
+        return Outcome("done", [rank for rank, member in enumerate(self._members) if member not in self._gone])
 
     def _lost(self) -> list[int]:
         return [rank for rank, member in enumerate(self._members) if member in self._gone]
@@ -203,21 +198,21 @@ class Hub:
     # --- operations on all workers -------------------------------------------------------------------------------------
 
     async def collect(
-        self, place: Sequence[int], number: int, kind: tuple[Any, ...], own: list[np.ndarray], timeout: float
-    ) -> Answer:
+        self, place: Sequence[int], number: int, kind: tuple[Any, ...], bufs: list[np.ndarray], timeout: float
+    ) -> Outcome:
         """Gives a worker's buffers to an operation, and waits for its result."""
         rank, size, generation = place
         async with self._changed:
             if (generation, rank) in self._fenced:
-                return Answer("excluded")
+                return Outcome("excluded")
             if generation != self._generation:
-                return Answer("lost", [])
+                return Outcome("lost", [])
             entered = self._rounds.setdefault(number, _Round(kind))
             if entered.kind != kind:
                 text = f"workers called {_shown(entered.kind)} and {_shown(kind)} at the same time"
-                entered.failure = Answer("refused", ("collective", text))
-            entered.given[rank] = own
-            if len(entered.given) == size and entered.failure is None:
+                entered.failure = Outcome("refused", ("collective", text))
+            entered.contributed[rank] = bufs
+            if len(entered.contributed) == size and entered.failure is None:
                 entered.result = self._keep(_result(entered))
             self._changed.notify_all()
 
@@ -231,80 +226,72 @@ class Hub:
                 self._changed.notify_all()
             return self._end(number, entered, size)
 
-    def _end(self, number: int, entered: _Round, size: int) -> Answer:
+    def _end(self, number: int, entered: _Round, size: int) -> Outcome:
         entered.ended += 1
         if entered.ended == size:
             self._rounds.pop(number, None)
         if entered.failure is not None:
             return entered.failure
         if entered.result is None:
-            return Answer("lost", self._lost())
-        return Answer("done", entered.result)
+            return Outcome("lost", self._lost())
+        return Outcome("done", entered.result)
 
     # --- messages ------------------------------------------------------------------------------------------------------
 
-    async def post(self, dest: int, generation: int, header: bytes, bufs: list[np.ndarray]) -> Answer:
+    async def post(self, dest: int, generation: int, message: np.ndarray) -> Outcome:
         """Puts a message into a mailbox. Its payload is not checked; a sender of another job, version or generation is refused."""
         async with self._changed:
-            if (generation, int.from_bytes(header[28:32], "little")) in self._fenced:
-                return Answer("excluded")
+            if (generation, Address.of(message).rank) in self._fenced:
+                return Outcome("excluded")
             if generation != self._generation or dest in self._lost() or dest >= len(self._members):
-                return Answer("lost", [dest])
+                return Outcome("lost", [dest])
             try:
-                check_origin(Header.unpack(header), self._job, self._generation, len(self._members))
+                check_origin(Header.unpack(message[:HEADER_BYTES]), self._job, self._generation, len(self._members))
             except Refused as error:
-                return Answer("refused", (error.reason, str(error)))
-            tag = int.from_bytes(header[6:8], "little")
-            self._mail.setdefault(dest, {}).setdefault(tag, deque()).append((header, bufs))
+                return Outcome("refused", (error.reason, str(error)))
+            self._mail[dest].put(message)
             self._changed.notify_all()
-            return Answer("done")
+            return Outcome("done")
 
-    async def take(self, place: Sequence[int], tag: int, source: int | None, timeout: float) -> Answer:
+    async def take(self, place: Sequence[int], tag: int, source: int | None, timeout: float) -> Outcome:
         """Waits for a message with this tag, and takes it out of the mailbox; the answer is None after the time-out."""
         rank, _, generation = place
-        found: list[Any] = []
+        message: np.ndarray | None = None
 
-        def is_found() -> bool:
-            waiting = self._mail.setdefault(rank, {}).setdefault(tag, deque())
-            for at, message in enumerate(waiting):
-                if source is None or int.from_bytes(message[0][28:32], "little") == source:
-                    found.append(message)
-                    del waiting[at]
-                    return True
-            return False
+        def is_over() -> bool:
+            nonlocal message
+            if generation != self._generation or (generation, rank) in self._fenced:
+                return True
+            message = self._mail[rank].take(tag, source)
+            return message is not None or source in self._lost() or bool(self._ready)
 
         async with self._changed:
-
-            def is_over() -> bool:
-                is_over = generation != self._generation or (generation, rank) in self._fenced
-                return is_over or is_found() or source in self._lost() or bool(self._ready)
-
-            answer = await self._wait(is_over, timeout, "recv_any")
+            failure = await self._wait(is_over, timeout, "recv_any")
             if (generation, rank) in self._fenced:
-                return Answer("excluded")
-            if found:
-                return Answer("done", found[0])
-            if answer is not None:
-                return Answer("done") if answer.kind == "timed out" else answer
-            return Answer("lost", self._lost())
+                return Outcome("excluded")
+            if message is not None:
+                return Outcome("done", message)
+            if failure is not None:
+                return Outcome("done") if failure.kind == "timed out" else failure
+            return Outcome("lost", self._lost())
 
-    async def _wait(self, is_done: Callable[[], bool], timeout: float, what: str) -> Answer | None:
+    async def _wait(self, is_done: Callable[[], bool], timeout: float, what: str) -> Outcome | None:
         """Waits for a condition; answers where it does not come to pass."""
         try:
             await asyncio.wait_for(
                 self._changed.wait_for(lambda: self._failure is not None or is_done()), max(timeout, 0.001)
             )
         except TimeoutError:
-            return Answer("timed out", f"{what} took longer than {timeout:g} s")
-        return None if self._failure is None else Answer("aborted", self._failure)
+            return Outcome("timed out", f"{what} took longer than {timeout:g} s")
+        return None if self._failure is None else Outcome("aborted", self._failure)
 
 
 def _result(entered: _Round) -> list[np.ndarray]:
     """The result of an operation for all workers: the reduced buffers, those of the root, or those of each worker."""
     name, detail = entered.kind[:2]
     if name == "broadcast":
-        return list(entered.given[detail])
-    by_rank = [entered.given[rank] for rank in sorted(entered.given)]
+        return list(entered.contributed[detail])
+    by_rank = [entered.contributed[rank] for rank in sorted(entered.contributed)]
     if name == "all_gather_v":
         return [bufs[0] for bufs in by_rank]
     result = []

@@ -11,9 +11,7 @@ import importlib
 import ipaddress
 import os
 import secrets
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,13 +19,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from oxigrad import _core
-from oxigrad.distributed.background import InOrder
-from oxigrad.distributed.communicator import TIMEOUT, Buffer, Communicator, Memory, Op, current, serving, succeed
-from oxigrad.distributed.decisions.training import Trainings
-from oxigrad.distributed.engines.hub import Answer, Hub, Place
+from oxigrad.distributed.communicator import TIMEOUT, Buffer, Communicator, Op, current, serving, succeed
+from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.engines.base import Arrival, EngineCommunicator, Place
+from oxigrad.distributed.engines.hub import Hub, Outcome
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.message import Guard, Header, scatter
-from oxigrad.distributed.refusals import Refusals
 
 ray: Any = importlib.import_module("ray")  # and not this module, which has the name too
 _exceptions: Any = importlib.import_module("ray.exceptions")
@@ -35,11 +31,6 @@ GetTimeoutError, OwnerDiedError = _exceptions.GetTimeoutError, _exceptions.Owner
 RayActorError, RayError, RayTaskError = _exceptions.RayActorError, _exceptions.RayError, _exceptions.RayTaskError
 
 __all__ = ["RayCommunicator", "RayJob", "run"]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
 
 _INLINE = 1 << 16
 """Bytes up to which a result is part of each answer; larger ones are put into Ray's shared memory once."""
@@ -55,7 +46,7 @@ class _Coordinator(Hub):
     """The hub as an actor."""
 
     def __init__(self, expected: Sequence[str], job: bytes, version: str) -> None:
-        super().__init__(expected, _kept, job=job, version=version)
+        super().__init__(expected, _stored, job=job, version=version)
         self._was_restarted = bool(ray.get_runtime_context().was_current_actor_reconstructed)
 
     async def was_admitted(self, uid: str) -> bool:
@@ -71,100 +62,50 @@ class _Coordinator(Hub):
         return len(set(self._members) - self._gone)
 
 
-def _kept(result: list[np.ndarray]) -> Any:
+def _stored(result: list[np.ndarray]) -> Any:
     return result if sum(buffer.nbytes for buffer in result) <= _INLINE else ray.put(result)
 
 
-class RayCommunicator(InOrder):
-    """The communicator of a worker that is a process of Ray; see `oxigrad.distributed.communicator.Communicator`."""
+class RayCommunicator(EngineCommunicator):
+    """The communicator of a worker that is a process of Ray; see `oxigrad.distributed.communicator.Communicator`.
+
+    Sums are always taken in the order of ranks.
+    """
 
     def __init__(self, coordinator: Any, uid: str, job: bytes, place: Place, timeout: float) -> None:
+        super().__init__(place, job, timeout)
         self._coordinator, self._uid, self._place = coordinator, uid, place
-        self.rank, self.size, self.generation = place
-        self.job, self.timeout = job, timeout
-        self.bytes_sent = 0
-        self.refused, self.trainings = Refusals(), Trainings(is_known=self.generation == 0)
-        self._guard = Guard(job, self.generation, self.size)
         self._calls = 0
-        self._sent: Counter[int] = Counter()
-        self._lock = threading.Lock()
 
     # --- operations on all workers -------------------------------------------------------------------------------------
 
-    def all_reduce(
-        self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
-    ) -> None:
-        """See `Communicator.all_reduce`; sums are always taken in the order of ranks."""
-        if op not in ("sum", "mean", "max"):
-            raise ValueError(f"op is {op!r}: expected 'sum', 'mean' or 'max'")
-        layout = [(buffer.dtype.str, buffer.size) for buffer in bufs]
-        self._collect(("all_reduce", op, *layout), list(bufs), bufs, timeout)
-        self._count(sum(buffer.nbytes for buffer in bufs))
+    def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
+        self._copy(self._collect(("all_reduce", op, *_layout(bufs)), list(bufs), seconds), bufs)
 
-    def broadcast(self, bufs: Sequence[Buffer], root: int = 0, *, timeout: float | None = None) -> None:
-        """See `Communicator.broadcast`."""
-        if not 0 <= root < self.size:
-            raise ValueError(f"root is {root}: expected 0 to {self.size - 1}")
-        own = list(bufs) if self.rank == root else []
-        layout = [(buffer.dtype.str, buffer.size) for buffer in bufs]
-        self._collect(("broadcast", root, *layout), own, bufs, timeout)
-        self._count(sum(buffer.nbytes for buffer in own))
+    def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
+        contribution = list(bufs) if self.rank == root else []
+        self._copy(self._collect(("broadcast", root, *_layout(bufs)), contribution, seconds), bufs)
 
-    def all_gather_v(self, buf: Buffer, *, timeout: float | None = None) -> list[Buffer]:
-        """See `Communicator.all_gather_v`."""
-        found = self._collect(("all_gather_v", buf.dtype.str), [buf], (), timeout)
-        self._count(buf.nbytes)
-        return found
+    def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
+        return self._collect(("all_gather_v", buf.dtype.str), [buf], seconds)
 
-    def _count(self, nbytes: int) -> None:
-        with self._lock:
-            self.bytes_sent += nbytes
-
-    def _collect(
-        self, kind: tuple[Any, ...], own: list[Buffer], into: Sequence[Buffer], timeout: float | None
-    ) -> list[Buffer]:
-        self._await_turn()
+    def _collect(self, kind: tuple[Any, ...], contribution: list[Buffer], seconds: float) -> list[Buffer]:
         self._calls += 1
-        found = self._ask("collect", self._place, self._calls, kind, own, timeout=timeout, what=kind[0])
-        for target, source in zip(into, found if into else (), strict=True):
+        return self._ask("collect", self._place, self._calls, kind, contribution, timeout=seconds, what=kind[0])
+
+    @staticmethod
+    def _copy(sources: Sequence[Buffer], targets: Sequence[Buffer]) -> None:
+        for target, source in zip(targets, sources, strict=True):
             np.copyto(target, source)
-        return found
 
     # --- messages ------------------------------------------------------------------------------------------------------
 
-    def send(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
-        """See `Communicator.send`."""
-        if not 0 <= dest < self.size:
-            raise ValueError(f"the rank is {dest}: expected 0 to {self.size - 1}")
-        with self._lock:  # the messages to one worker arrive in the order of their sequence numbers
-            sealed = head.sealed(
-                bufs, job=self.job, generation=self.generation, rank=self.rank, sequence=self._sent[dest]
-            )
-            self._sent[dest] += 1
-            self._post(dest, sealed.pack(), list(bufs))
-            self.bytes_sent += sealed.payload_bytes
+    def _post(self, dest: int, message: np.ndarray) -> None:
+        self._ask("post", dest, self.generation, message, what="send", is_wait=False)
 
-    def _post(self, dest: int, header: bytes, bufs: list[Buffer]) -> None:
-        self._ask("post", dest, self.generation, header, bufs, what="send", is_wait=False)
-
-    def recv_any(
-        self, bufs: Memory, *, tag: int, source: int | None = None, timeout: float | None = None
-    ) -> Header | None:
-        """See `Communicator.recv_any`."""
-        end = time.monotonic() + (self.timeout if timeout is None else timeout)
-        while True:
-            left = max(0.0, end - time.monotonic())
-            found = self._ask("take", self._place, tag, source, timeout=left, what="recv_any")
-            if found is None:
-                return None
-            try:
-                header = Header.unpack(found[0])
-                self._guard.check(header)
-                self._guard.check(header, found[1])
-                scatter(found[1], bufs(header) if callable(bufs) else bufs)
-                return header
-            except Refused as error:
-                self.refused.add(error)
+    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Arrival | None:
+        message = self._ask("take", self._place, tag, source, timeout=wait.remaining(), what="recv_any")
+        return None if message is None else Arrival.of(message)
 
     # --- membership ----------------------------------------------------------------------------------------------------
 
@@ -181,11 +122,11 @@ class RayCommunicator(InOrder):
 
     def reform(self, *, timeout: float | None = None) -> "RayCommunicator":
         """See `Communicator.reform`. Workers that were started meanwhile are admitted; a restarted coordinator is waited for."""
-        end = time.monotonic() + (self.timeout if timeout is None else timeout)
+        end = time.monotonic() + self._limit(timeout)
         place = _retried(lambda left: self._ask("reform", self._uid, self._place, timeout=left, what="reform"), end)
-        made = type(self)(self._coordinator, self._uid, self.job, Place(*place), self.timeout)
-        succeed(self, made)
-        return made
+        following = type(self)(self._coordinator, self._uid, self.job, Place(*place), self.timeout)
+        succeed(self, following)
+        return following
 
     def leave(self) -> None:
         """See `Communicator.leave`."""
@@ -200,9 +141,9 @@ class RayCommunicator(InOrder):
 
     def _ask(self, method: str, *args: Any, what: str, timeout: float | None = None, is_wait: bool = True) -> Any:
         """Calls the coordinator and raises what it answers. A lost coordinator counts as a lost generation."""
-        seconds = self.timeout if timeout is None else timeout
-        given = [*args, *([seconds] if is_wait else [])]
-        answer = _call(self._coordinator, method, *given, what=what, timeout=seconds, place=self._place)
+        seconds = self._limit(timeout)
+        arguments = [*args, *([seconds] if is_wait else [])]
+        answer = _call(self._coordinator, method, *arguments, what=what, timeout=seconds, place=self._place)
         if isinstance(answer, ray.ObjectRef):
             try:
                 return ray.get(answer, timeout=seconds + _GRACE)
@@ -211,9 +152,13 @@ class RayCommunicator(InOrder):
         return answer
 
 
+def _layout(bufs: Sequence[Buffer]) -> list[tuple[str, int]]:
+    return [(buffer.dtype.str, buffer.size) for buffer in bufs]
+
+
 def _call(coordinator: Any, method: str, *args: Any, what: str, timeout: float, place: Place | None = None) -> Any:
     try:
-        answer = Answer(*ray.get(getattr(coordinator, method).remote(*args), timeout=timeout + _GRACE))
+        answer = Outcome(*ray.get(getattr(coordinator, method).remote(*args), timeout=timeout + _GRACE))
     except GetTimeoutError as error:
         raise TimedOut(f"{what}: the coordinator does not answer within {timeout + _GRACE:g} s") from error
     except (RayActorError, OwnerDiedError) as error:

@@ -5,18 +5,15 @@ import copy
 import secrets
 import threading
 import time
-from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
-from oxigrad.distributed.background import InOrder
 from oxigrad.distributed.communicator import (
     TIMEOUT,
     Buffer,
     Communicator,
-    Memory,
     Op,
     current,
     reduce_in_order,
@@ -24,16 +21,13 @@ from oxigrad.distributed.communicator import (
     succeed,
 )
 from oxigrad.distributed.decisions.training import Trainings
+from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.engines.base import Arrival, EngineCommunicator, Place
+from oxigrad.distributed.engines.mailbox import Mailbox
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.message import Guard, Header, scatter
-from oxigrad.distributed.refusals import Refusals
+from oxigrad.distributed.messages.message import size_of
 
 __all__ = ["ThreadCommunicator", "ThreadJob", "run"]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
 
 # Bytes up to which all workers reduce copies of all buffers; each reduces a slice of larger ones.
 _SMALL = 1 << 15
@@ -50,7 +44,7 @@ class _Round:
 
     def __init__(self, kind: tuple[Any, ...]) -> None:
         self.kind = kind
-        self.given: dict[int, Any] = {}
+        self.contributed: dict[int, list[Buffer]] = {}
         self.result: list[Buffer] = []
         self.reduced: set[int] = set()
         self.ended: set[int] = set()
@@ -78,7 +72,7 @@ class _Group:
         self.hung: set[threading.Thread] = set()
         self.incarnations = [0] * size
         self.failure: str | None = None
-        self.mail: list[dict[int, deque[tuple[bytes, list[Buffer]]]]] = [{} for _ in range(size)]
+        self.mail = [Mailbox() for _ in range(size)]
         self.rounds: dict[int, _Round] = {}
         self.reforming: set[int] = set()
         self.joiners: list[_Joiner] = []
@@ -139,82 +133,61 @@ class _Group:
         self.changed.notify_all()
 
 
-class ThreadCommunicator(InOrder):
+class ThreadCommunicator(EngineCommunicator):
     """The communicator of a worker that is a thread: see `Communicator`."""
 
     def __init__(self, group: _Group, rank: int, timeout: float) -> None:
-        self._group, self.rank, self.timeout = group, rank, timeout
-        self.size, self.generation, self.job = group.size, group.generation, group.job
-        self.bytes_sent = 0
-        self.refused = Refusals()
-        self._guard = Guard(group.job, group.generation, group.size)
-        self._who = rank, group.incarnations[rank]
-        self.trainings = Trainings(is_known=group.generation == group.incarnations[rank] == 0)
-        self._seen = list(group.incarnations)
+        self._group, self._who = group, (rank, group.incarnations[rank])
+        is_first = group.generation == group.incarnations[rank] == 0
+        place = Place(rank, group.size, group.generation)
+        super().__init__(place, group.job, timeout, Trainings(is_known=is_first))
+        self._incarnations = list(group.incarnations)
         self._rounds = 0
-        self._sent: Counter[int] = Counter()
-        self._sending = threading.Lock()
 
     # --- operations on all workers -------------------------------------------------------------------------------------
 
-    def all_reduce(
-        self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
-    ) -> None:
-        """See `Communicator.all_reduce`."""
+    def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
         kind = ("all_reduce", op, *((buffer.dtype, buffer.size) for buffer in bufs))
-        size = sum(buffer.nbytes for buffer in bufs)
-        is_small = size <= _SMALL
-        with self._round(kind, [b.copy() for b in bufs] if is_small else list(bufs), timeout) as (given, entered):
+        is_small = size_of(bufs) <= _SMALL
+        with self._round(kind, [b.copy() for b in bufs] if is_small else list(bufs), seconds) as entered:
             if is_small:
                 for at, buffer in enumerate(bufs):
-                    reduce_in_order([given[rank][at] for rank in range(self.size)], op, buffer)
+                    reduce_in_order([entered.contributed[rank][at] for rank in range(self.size)], op, buffer)
             else:
-                for target, source in zip(bufs, self._reduced(entered, given, op, timeout), strict=True):
+                for target, source in zip(bufs, self._reduced(entered, op, seconds), strict=True):
                     np.copyto(target, source)
-        self._count(size)
 
-    def _reduced(self, entered: _Round, given: dict[int, list[Buffer]], op: Op, timeout: float | None) -> list[Buffer]:
+    def _reduced(self, entered: _Round, op: Op, seconds: float) -> list[Buffer]:
         """The reduced buffers, of which each worker computes a slice."""
+        contributed = entered.contributed
         with self._group.changed:
             if not entered.result:
-                entered.result = [np.empty_like(buffer) for buffer in given[0]]
+                entered.result = [np.empty_like(buffer) for buffer in contributed[0]]
         for at, result in enumerate(entered.result):
-            ends = [result.size * rank // self.size for rank in (self.rank, self.rank + 1)]
-            part = slice(*ends)
-            reduce_in_order([given[rank][at][part] for rank in range(self.size)], op, result[part])
+            part = slice(*(result.size * rank // self.size for rank in (self.rank, self.rank + 1)))
+            reduce_in_order([contributed[rank][at][part] for rank in range(self.size)], op, result[part])
         with self._group.changed:
             entered.reduced.add(self.rank)
             self._group.changed.notify_all()
-            self._wait_for(entered, lambda: len(entered.reduced) == self.size, timeout)
+            self._wait_for(entered, lambda: len(entered.reduced) == self.size, seconds)
         return entered.result
 
-    def broadcast(self, bufs: Sequence[Buffer], root: int = 0, *, timeout: float | None = None) -> None:
-        """See `Communicator.broadcast`."""
-        self._check_rank(root)
+    def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
         kind = ("broadcast", root, *((buffer.dtype, buffer.size) for buffer in bufs))
-        own = [buffer.copy() for buffer in bufs] if self.rank == root else []
-        with self._round(kind, own, timeout) as (given, _):
-            for target, source in zip(bufs, given[root], strict=True):
+        with self._round(kind, [b.copy() for b in bufs] if self.rank == root else [], seconds) as entered:
+            for target, source in zip(bufs, entered.contributed[root], strict=True):
                 np.copyto(target, source)
-        self._count(sum(buffer.nbytes for buffer in own))
 
-    def all_gather_v(self, buf: Buffer, *, timeout: float | None = None) -> list[Buffer]:
-        """See `Communicator.all_gather_v`."""
-        with self._round(("all_gather_v", buf.dtype), buf.copy(), timeout) as (given, _):
-            found = [given[rank] for rank in range(self.size)]
-        for buffer in found:
+    def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
+        with self._round(("all_gather_v", buf.dtype), [buf.copy()], seconds) as entered:
+            gathered = [entered.contributed[rank][0] for rank in range(self.size)]
+        for buffer in gathered:
             buffer.flags.writeable = False
-        self._count(buf.nbytes)
-        return found
-
-    def _count(self, nbytes: int) -> None:
-        with self._sending:
-            self.bytes_sent += nbytes
+        return gathered
 
     @contextlib.contextmanager
-    def _round(self, kind: tuple[Any, ...], own: Any, timeout: float | None) -> Iterator[tuple[dict[int, Any], _Round]]:
-        """A context in which all workers have given their contribution to the next collective operation."""
-        self._await_turn()
+    def _round(self, kind: tuple[Any, ...], contribution: list[Buffer], seconds: float) -> Iterator[_Round]:
+        """A context in which all workers have contributed to the next collective operation."""
         group, number = self._group, self._rounds
         with group.changed:
             group.check(self._who)
@@ -224,16 +197,16 @@ class ThreadCommunicator(InOrder):
             entered = group.rounds.setdefault(number, _Round(kind))
             if entered.kind != kind:
                 entered.failure = Refused("collective", f"workers called {entered.kind} and {kind} at the same time")
-            entered.given[self.rank] = own
+            entered.contributed[self.rank] = contribution
             group.changed.notify_all()
-            self._wait_for(entered, lambda: len(entered.given) == self.size, timeout)
-        yield entered.given, entered
+            self._wait_for(entered, lambda: len(entered.contributed) == self.size, seconds)
+        yield entered
         with group.changed:
             entered.ended.add(self.rank)
             if len(entered.ended) == self.size:
                 del group.rounds[number]
 
-    def _wait_for(self, entered: _Round, is_done: Callable[[], bool], timeout: float | None) -> None:
+    def _wait_for(self, entered: _Round, is_done: Callable[[], bool], seconds: float) -> None:
         """Waits for the other workers in a collective operation, which fails for all of them or for none."""
         group, what = self._group, entered.kind[0]
 
@@ -241,7 +214,7 @@ class ThreadCommunicator(InOrder):
             return bool(entered.failure or group.broken or group.reforming) or is_done()
 
         try:
-            group.wait(self._who, is_decided, self.timeout if timeout is None else timeout, what)
+            group.wait(self._who, is_decided, seconds, what)
         except TimedOut as error:
             entered.failure = error
             group.changed.notify_all()
@@ -253,78 +226,35 @@ class ThreadCommunicator(InOrder):
 
     # --- messages ------------------------------------------------------------------------------------------------------
 
-    def send(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
-        """See `Communicator.send`."""
-        self._check_rank(dest)
-        own = [buffer.copy() for buffer in bufs]
-        with self._sending:  # messages arrive in the order of their sequence numbers
-            sealed = head.sealed(
-                own, job=self.job, generation=self.generation, rank=self.rank, sequence=self._sent[dest]
-            )
-            self._sent[dest] += 1
-            self.deliver(dest, sealed.pack(), own)
-            self.bytes_sent += sealed.payload_bytes
-
-    def deliver(self, dest: int, header: bytes, bufs: list[Buffer]) -> None:
-        """Puts a message of any bytes into the mailbox of a worker. For tests of what receivers refuse."""
+    def _post(self, dest: int, message: np.ndarray) -> None:
         group = self._group
         with group.changed:
             group.check(self._who)
             if dest in group.gone or group.next is not None:
                 raise WorkerLost(group.gone & {dest}, "send")
-            tag = int.from_bytes(header[6:8], "little")
-            group.mail[dest].setdefault(tag, deque()).append((header, bufs))
+            group.mail[dest].put(message)
             group.changed.notify_all()
 
-    def recv_any(
-        self, bufs: Memory, *, tag: int, source: int | None = None, timeout: float | None = None
-    ) -> Header | None:
-        """See `Communicator.recv_any`."""
-        end = time.monotonic() + (self.timeout if timeout is None else timeout)
-        while (taken := self._take(tag, source, end)) is not None:
-            try:
-                return self._received(*taken, bufs)
-            except Refused as error:
-                self.refused.add(error)
-        return None
+    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Arrival | None:
+        group, message = self._group, None
 
-    def _take(self, tag: int, source: int | None, end: float) -> tuple[bytes, list[Buffer]] | None:
-        """The next message in the mailbox; None after the time ``end``."""
-        group, found = self._group, None
-
-        def is_found() -> bool:
-            nonlocal found
-            waiting = group.mail[self.rank].setdefault(tag, deque())
-            for at, message in enumerate(waiting):
-                if source is None or int.from_bytes(message[0][28:32], "little") == source:
-                    found = message
-                    del waiting[at]
-                    return True
-            return source in group.gone or bool(group.reforming)
+        def is_over() -> bool:
+            nonlocal message
+            message = group.mail[self.rank].take(tag, source)
+            return message is not None or source in group.gone or bool(group.reforming)
 
         with group.changed:
             try:
-                group.wait(self._who, is_found, end - time.monotonic(), "recv_any")
+                group.wait(self._who, is_over, wait.remaining(), "recv_any")
             except TimedOut:
                 return None
             for rank, incarnation in enumerate(group.incarnations):
-                if self._seen[rank] != incarnation:
-                    self._seen[rank] = incarnation
+                if self._incarnations[rank] != incarnation:
+                    self._incarnations[rank] = incarnation
                     self._guard.forget(rank)
-        if found is None:
-            raise WorkerLost({source} if source in self._group.gone else self._group.gone, "recv_any")
-        return found
-
-    def _received(self, data: bytes, payload: list[Buffer], bufs: Memory) -> Header:
-        header = Header.unpack(data)
-        self._guard.check(header)
-        self._guard.check(header, payload)
-        scatter(payload, bufs(header) if callable(bufs) else bufs)
-        return header
-
-    def _check_rank(self, rank: int) -> None:
-        if not 0 <= rank < self.size:
-            raise ValueError(f"the rank is {rank}: expected 0 to {self.size - 1}")
+        if message is None:
+            raise WorkerLost({source} if source in group.gone else group.gone, "recv_any")
+        return Arrival.of(message)
 
     # --- membership ----------------------------------------------------------------------------------------------------
 
@@ -334,14 +264,14 @@ class ThreadCommunicator(InOrder):
             self._group.check(self._who)
             return self._group.alive()
 
-    def is_of(self, thread: threading.Thread) -> None:
+    def run_in(self, thread: threading.Thread) -> None:
         """Notes the thread of the worker."""
         with self._group.changed:
             self._group.threads[self._who] = thread
 
     def exclude(self, rank: int) -> None:
         """See `Communicator.exclude`."""
-        self._check_rank(rank)
+        self._check_rank(rank, "the rank")
         group = self._group
         with group.changed:
             group.check(self._who)
@@ -359,12 +289,11 @@ class ThreadCommunicator(InOrder):
             group.reforming.add(self.rank)
             group.changed.notify_all()  # those that wait for a message of this worker end their wait
             group.advance()
-            seconds = self.timeout if timeout is None else timeout
-            group.wait(self._who, lambda: group.next is not None, seconds, "reform")
-            made = type(self)(*group.place_after(self.rank), self.timeout)
-            made.is_of(group.threads[self._who])
-        succeed(self, made)
-        return made
+            group.wait(self._who, lambda: group.next is not None, self._limit(timeout), "reform")
+            following = type(self)(*group.place_after(self.rank), self.timeout)
+            following.run_in(group.threads[self._who])
+        succeed(self, following)
+        return following
 
     def leave(self) -> None:
         """See `Communicator.leave`."""
@@ -429,7 +358,7 @@ class ThreadJob:
         last = None
         try:
             with serving(made := admitted()):
-                made.is_of(threading.current_thread())
+                made.run_in(threading.current_thread())
                 try:
                     self._ends[number] = worker(current()), None
                 finally:

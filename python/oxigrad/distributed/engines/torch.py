@@ -13,52 +13,24 @@ import itertools
 import queue
 import secrets
 import threading
-import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
-from oxigrad.distributed.agreement import check_versions, version
-from oxigrad.distributed.background import InOrder
-from oxigrad.distributed.communicator import (
-    TIMEOUT,
-    Buffer,
-    Communicator,
-    Memory,
-    Op,
-    current,
-    reduce_in_order,
-    serving,
-)
-from oxigrad.distributed.decisions.training import Trainings
+from oxigrad.distributed.communicator import TIMEOUT, Buffer, Communicator, Op, current, serving
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.engines.envelope import BYTES, Envelope
-from oxigrad.distributed.errors import (
-    Aborted,
-    CommunicationError,
-    Excluded,
-    NotSupported,
-    Refused,
-    TimedOut,
-    WorkerLost,
-)
-from oxigrad.distributed.message import HEADER_BYTES, Guard, Header, as_bytes, copied, scatter, size_of
-from oxigrad.distributed.refusals import Refusals
+from oxigrad.distributed.engines.base import Arrival, Place
+from oxigrad.distributed.engines.collectives import ByteCollectives
+from oxigrad.distributed.engines.mailbox import Mailbox
+from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, NotSupported, TimedOut, WorkerLost
+from oxigrad.distributed.messages.agreement import check_versions, version
+from oxigrad.distributed.messages.message import HEADER_BYTES, Guard
 
 torch: Any = importlib.import_module("torch")  # and not this module, which has the name too
 distributed: Any = importlib.import_module("torch.distributed")
 
 __all__ = ["TorchCommunicator", "communicator", "run"]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
-_SMALL = 1 << 15
-"""Bytes up to which a buffer is gathered whole and reduced by every worker."""
 
 _LONGEST = 1 << 40
 """Bytes that no message has: a sender that announces more is given up."""
@@ -67,7 +39,7 @@ _LEFT, _ABORTED, _EXCLUDED = -1, -2, -3
 """Announced instead of the length of a message: its sender has left, has aborted the job, or excludes a worker."""
 
 
-class TorchCommunicator(InOrder):
+class TorchCommunicator(ByteCollectives):
     """The communicator of a process of ``torch.distributed``; see `oxigrad.distributed.communicator.Communicator`.
 
     Args:
@@ -83,24 +55,17 @@ class TorchCommunicator(InOrder):
             raise CommunicationError("torch.distributed is not initialized: call init_process_group first")
         self._world = distributed.get_process_group_ranks(group or distributed.group.WORLD)
         limit = datetime.timedelta(seconds=max(timeout, 1.0) * 2 + 3600)  # waits end by the time-outs of this class
-        self._group, self._messages = _made_in_time(
+        self._group, self._channel = _made_in_time(
             lambda: [distributed.new_group(self._world, timeout=limit, backend="gloo") for _ in range(2)], timeout
         )
-        self.rank, self.size = self._world.index(distributed.get_rank()), len(self._world)
-        self.generation, self.timeout = 0, timeout
-        self.bytes_sent = 0
-        self.refused, self.trainings = Refusals(), Trainings()
-        self._calls = 0
-        self._failure: CommunicationError | None = None
+        super().__init__(Place(self._world.index(distributed.get_rank()), len(self._world), 0), bytes(16), timeout)
         self._changed = threading.Condition()
         self._dead: set[int] = set()
         self._excluded: set[int] = set()
+        #: The workers that have left, and how many operations on all workers they took part in before.
         self._left: dict[int, int] = {}
         self._reason: str | None = None
-        self._mail: dict[int, deque[tuple[bytes, np.ndarray]]] = {}
-        self._sent: Counter[int] = Counter()
-        self._sending = [threading.Lock() for _ in range(self.size)]
-        self.job = bytes(16)
+        self._mail = Mailbox()
         job = np.frombuffer(secrets.token_bytes(16), np.uint8).copy()
         self.broadcast([job])
         self.job = job.tobytes()
@@ -120,103 +85,39 @@ class TorchCommunicator(InOrder):
 
     # --- operations on all workers -------------------------------------------------------------------------------------
 
-    def all_reduce(
-        self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
-    ) -> None:
-        """See `Communicator.all_reduce`. After an error, the content of the buffers is undefined."""
-        if op not in ("sum", "mean", "max"):
-            raise ValueError(f"op is {op!r}: expected 'sum', 'mean' or 'max'")
-        self._agree("all_reduce", bufs, f"{op} {deterministic}", timeout)
-        for buffer in bufs if self.size > 1 else ():
-            self.bytes_sent += buffer.nbytes
-            if deterministic or buffer.dtype.kind not in "iuf" or buffer.itemsize not in (4, 8):
-                self._reduce_in_order(buffer, op, timeout)
-                continue
-            kind = distributed.ReduceOp.MAX if op == "max" else distributed.ReduceOp.SUM
-            tensor = torch.from_numpy(buffer)
-            self._wait("all_reduce", timeout, [distributed.all_reduce(tensor, kind, self._group, async_op=True)])
-            if op == "mean":
-                np.divide(buffer, self.size, out=buffer)
+    def _gather(self, own: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
+        tensors = torch.from_numpy(rows), torch.from_numpy(own)
+        self._run(what, seconds, lambda: [distributed.all_gather_into_tensor(*tensors, self._group, async_op=True)])
 
-    def _reduce_in_order(self, buffer: Buffer, op: Op, timeout: float | None) -> None:
-        size, raw = self.size, as_bytes(buffer)
-        if raw.nbytes <= _SMALL:
-            rows = np.empty(size * raw.nbytes, np.uint8)
-            self._gather(raw, rows, "all_reduce", timeout)
-            reduce_in_order(list(rows.view(buffer.dtype).reshape(size, -1)), op, buffer)
-            return
-        # Each worker reduces one part of the buffer, in the order of ranks, and sends it to the others.
-        ends = [buffer.size * rank // size * buffer.itemsize for rank in range(size + 1)]
-        counts = [end - start for start, end in itertools.pairwise(ends)]
-        mine = counts[self.rank]
-        rows = np.empty(size * mine, np.uint8)
-        work = distributed.all_to_all_single(
-            torch.from_numpy(rows), torch.from_numpy(raw), [mine] * size, counts, self._group, async_op=True
+    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, seconds: float) -> None:
+        tensors, equal = (torch.from_numpy(rows), torch.from_numpy(data)), [counts[self.rank]] * self.size
+        self._run(
+            "all_reduce",
+            seconds,
+            lambda: [distributed.all_to_all_single(*tensors, equal, counts, self._group, async_op=True)],
         )
-        self._wait("all_reduce", timeout, [work])
-        parts = list(rows.view(buffer.dtype).reshape(size, -1))
-        own = buffer[ends[self.rank] // buffer.itemsize : ends[self.rank + 1] // buffer.itemsize]
-        reduce_in_order(parts, op, own)
-        works = (
-            distributed.broadcast(
-                torch.from_numpy(raw[ends[rank] : ends[rank + 1]]), self._world[rank], self._group, async_op=True
-            )
-            for rank in range(size)
-        )
-        self._wait("all_reduce", timeout, works)
 
-    def broadcast(self, bufs: Sequence[Buffer], root: int = 0, *, timeout: float | None = None) -> None:
-        """See `Communicator.broadcast`."""
-        if not 0 <= root < self.size:
-            raise ValueError(f"root is {root}: expected 0 to {self.size - 1}")
-        self._agree("broadcast", bufs, str(root), timeout)
-        works = (
-            distributed.broadcast(torch.from_numpy(as_bytes(buffer)), self._world[root], self._group, async_op=True)
-            for buffer in bufs
-        )
-        self._wait("broadcast", timeout, works)
-        self.bytes_sent += sum(buffer.nbytes for buffer in bufs) if root == self.rank else 0
+    def _share(self, data: np.ndarray, counts: list[int], what: str, seconds: float) -> None:
+        parts = np.split(data, list(itertools.accumulate(counts[:-1])))
+        self._run(what, seconds, lambda: [self._begun(part, rank) for rank, part in enumerate(parts) if part.nbytes])
 
-    def all_gather_v(self, buf: Buffer, *, timeout: float | None = None) -> list[Buffer]:
-        """See `Communicator.all_gather_v`."""
-        lengths = self._agree("all_gather_v", [buf], buf.dtype.str, timeout, any_length=True)
-        found = [np.empty(length // buf.itemsize, buf.dtype) for length in lengths]
-        found[self.rank][...] = buf
-        works = (
-            distributed.broadcast(torch.from_numpy(as_bytes(part)), self._world[rank], self._group, async_op=True)
-            for rank, part in enumerate(found)
-            if part.nbytes
-        )
-        self._wait("all_gather_v", timeout, works)
-        self.bytes_sent += buf.nbytes
-        return found
+    def _spread(self, data: np.ndarray, root: int, seconds: float) -> None:
+        self._run("broadcast", seconds, lambda: [self._begun(data, root)])
 
-    def _agree(
-        self, kind: str, bufs: Sequence[Buffer], detail: str, timeout: float | None, *, any_length: bool = False
-    ) -> list[int]:
-        """Checks that all workers call the same operation on buffers of the same layout; returns their bytes by rank."""
-        self._await_turn()
-        if self._failure is not None:
-            raise self._failure
-        self._calls += 1
-        envelope = Envelope(self._calls, kind, bufs, detail, any_length=any_length)
-        rows = np.empty(self.size * BYTES, np.uint8)
-        self._gather(envelope.packed(), rows, kind, timeout)
-        return envelope.check(rows)
+    def _begun(self, data: np.ndarray, root: int) -> Any:
+        """A broadcast that has begun."""
+        return distributed.broadcast(torch.from_numpy(data), self._world[root], self._group, async_op=True)
 
-    def _gather(self, own: np.ndarray, rows: np.ndarray, what: str, timeout: float | None) -> None:
-        with self._failures(what):
-            work = distributed.all_gather_into_tensor(
-                torch.from_numpy(rows), torch.from_numpy(own), self._group, async_op=True
-            )
-        self._wait(what, timeout, [work])
+    def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
+        kind = distributed.ReduceOp.MAX if op == "max" else distributed.ReduceOp.SUM
+        tensor = torch.from_numpy(buffer)
+        self._run("all_reduce", seconds, lambda: [distributed.all_reduce(tensor, kind, self._group, async_op=True)])
 
-    def _wait(self, what: str, timeout: float | None, works: Iterable[Any]) -> None:
-        """Waits for operations that have been started, or that this starts."""
-        seconds = self.timeout if timeout is None else timeout
+    def _run(self, what: str, seconds: float, begin: Callable[[], list[Any]]) -> None:
+        """Begins operations, and waits for them."""
         wait = Backoff(seconds)
         with self._failures(what):
-            for work in list(works):
+            for work in begin():
                 while not work.is_completed():
                     self._check(what)
                     if wait.is_over():
@@ -254,27 +155,13 @@ class TorchCommunicator(InOrder):
 
     # --- messages ------------------------------------------------------------------------------------------------------
 
-    def send(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
-        """See `Communicator.send`."""
-        if not 0 <= dest < self.size:
-            raise ValueError(f"the rank is {dest}: expected 0 to {self.size - 1}")
-        with self._sending[dest]:
-            data = np.empty(HEADER_BYTES + size_of(bufs), np.uint8)
-            found = copied(bufs, data[HEADER_BYTES:])
-            identity = {"job": self.job, "generation": self.generation, "rank": self.rank, "sequence": self._sent[dest]}
-            head = head.sealed(bufs, **identity, payload_checksum=found)
-            data[:HEADER_BYTES] = np.frombuffer(head.pack(), np.uint8)
-            self._sent[dest] += 1
-            self._post(dest, data)
-        self.bytes_sent += head.payload_bytes
-
-    def _post(self, dest: int, data: np.ndarray) -> None:
+    def _post(self, dest: int, message: np.ndarray) -> None:
         if dest not in self.alive():
             raise WorkerLost([dest], "send")
         if dest == self.rank:
-            self._deliver(data)
+            self._deliver(message)
             return
-        self._outboxes[dest].put([torch.tensor([len(data), self._calls]), torch.from_numpy(data)])
+        self._outboxes[dest].put([torch.tensor([len(message), self._calls]), torch.from_numpy(message)])
 
     def _announce(self, dest: int, notice: int, detail: int | None = None) -> None:
         self._outboxes[dest].put([torch.tensor([notice, self._calls if detail is None else detail])])
@@ -284,7 +171,7 @@ class TorchCommunicator(InOrder):
         try:
             while (message := self._outboxes[dest].get()) is not None:
                 for tensor in message:
-                    distributed.send(tensor, self._world[dest], self._messages)
+                    distributed.send(tensor, self._world[dest], self._channel)
         except RuntimeError:  # the connection is closed
             with self._changed:
                 self._dead.add(dest)
@@ -295,7 +182,7 @@ class TorchCommunicator(InOrder):
         length = torch.empty(2, dtype=torch.int64)
         try:
             while True:
-                distributed.recv(length, self._world[source], self._messages)
+                distributed.recv(length, self._world[source], self._channel)
                 count, calls = length.tolist()
                 if count == _EXCLUDED:
                     self._note_excluded(calls)
@@ -303,7 +190,7 @@ class TorchCommunicator(InOrder):
                 if not HEADER_BYTES <= count < _LONGEST:
                     break
                 data = np.empty(count, np.uint8)
-                distributed.recv(torch.from_numpy(data), self._world[source], self._messages)
+                distributed.recv(torch.from_numpy(data), self._world[source], self._channel)
                 self._deliver(data)
             with self._changed:
                 if count == _ABORTED:
@@ -315,47 +202,26 @@ class TorchCommunicator(InOrder):
                 self._dead.add(source)
                 self._changed.notify_all()
 
-    def _deliver(self, data: np.ndarray) -> None:
+    def _deliver(self, message: np.ndarray) -> None:
         with self._changed:
-            tag = int.from_bytes(data[6:8].tobytes(), "little")
-            self._mail.setdefault(tag, deque()).append((data[:HEADER_BYTES].tobytes(), data[HEADER_BYTES:]))
+            self._mail.put(message)
             self._changed.notify_all()
 
-    def recv_any(
-        self, bufs: Memory, *, tag: int, source: int | None = None, timeout: float | None = None
-    ) -> Header | None:
-        """See `Communicator.recv_any`."""
-        end = time.monotonic() + (self.timeout if timeout is None else timeout)
-        while (found := self._take(tag, source, end)) is not None:
-            try:
-                header = Header.unpack(found[0])
-                self._guard.check(header)
-                self._guard.check(header, [found[1]])
-                scatter([found[1]], bufs(header) if callable(bufs) else bufs)
-                return header
-            except Refused as error:
-                self.refused.add(error)
-        return None
-
-    def _take(self, tag: int, source: int | None, end: float) -> tuple[bytes, np.ndarray] | None:
-        """The next message in the mailbox; None after the time ``end``."""
-        found: list[tuple[bytes, np.ndarray]] = []
+    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Arrival | None:
+        message: np.ndarray | None = None
 
         def is_over() -> bool:
-            waiting = self._mail.setdefault(tag, deque())
-            for at, message in enumerate(waiting):
-                if source is None or int.from_bytes(message[0][28:32], "little") == source:
-                    found.append(message)
-                    del waiting[at]
-                    return True
-            is_over = self._reason is not None or self.rank in self._excluded
-            return is_over or (source is not None and source in self._gone())
+            nonlocal message
+            message = self._mail.take(tag, source)
+            return (
+                message is not None or self._reason is not None or self.rank in self._excluded or source in self._gone()
+            )
 
         with self._changed:
-            self._changed.wait_for(is_over, max(0.0, end - time.monotonic()))
+            self._changed.wait_for(is_over, wait.remaining())
             self._check_fence()
-            if found:
-                return found[0]
+            if message is not None:
+                return Arrival.of(message)
             if self._reason is not None:
                 raise Aborted(self._reason)
             if source is not None and source in self._gone():
@@ -388,7 +254,7 @@ class TorchCommunicator(InOrder):
             return
         self._note_excluded(rank)
         for dest in set(range(self.size)) - self._dead - set(self._left) - {self.rank}:
-            with self._sending[dest]:
+            with self._turns[dest]:
                 self._announce(dest, _EXCLUDED, rank)
 
     def _note_excluded(self, rank: int) -> None:
@@ -428,7 +294,7 @@ class TorchCommunicator(InOrder):
     def _tell_all(self, notice: int) -> None:
         if self.rank not in self._left:
             for dest in set(range(self.size)) - self._dead - {self.rank}:  # excluded ones too, which may go on again
-                with self._sending[dest]:
+                with self._turns[dest]:
                     self._announce(dest, notice)
                     self._outboxes[dest].put(None)
             self._left[self.rank] = self._calls
@@ -436,12 +302,12 @@ class TorchCommunicator(InOrder):
 
 def _made_in_time(make: Callable[[], list[Any]], seconds: float) -> list[Any]:
     """Groups that all processes make. Raises `TimedOut` where another one does not, for which torch waits as long as for any operation."""
-    found: list[Any] = []
+    groups: list[Any] = []
     failure: list[BaseException] = []
 
     def target() -> None:
         try:
-            found.extend(make())
+            groups.extend(make())
         except BaseException as error:  # noqa: BLE001 - raised below
             failure.append(error)
 
@@ -454,7 +320,7 @@ def _made_in_time(make: Callable[[], list[Any]], seconds: float) -> list[Any]:
         raise TimedOut(
             f"the communicator is not made within {seconds:g} s: a worker has ended before, or does not make its own"
         )
-    return found
+    return groups
 
 
 _PATIENCE = 5.0

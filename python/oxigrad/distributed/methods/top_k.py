@@ -1,7 +1,7 @@
 """Top-k sparsification of gradients with momentum correction, and the messages of sparse values.
 
 The numerics of Deep Gradient Compression (Lin et al. 2018, arXiv:1712.01887), for one worker and one flat array. Nothing here
-communicates; `oxigrad.distributed.compression` exchanges the messages.
+communicates; `oxigrad.distributed.methods.compression` exchanges the messages.
 """
 
 import dataclasses

@@ -9,13 +9,13 @@ import numpy as np
 
 from oxigrad._core import StateError
 from oxigrad._typing import Config, Tree
-from oxigrad.distributed import exchange as exchanges
-from oxigrad.distributed.background import Running
 from oxigrad.distributed.collective import CollectiveWrapper, by_name, expecting
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
+from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.errors import CommunicationError, WorkerLost
-from oxigrad.distributed.message import Layout
+from oxigrad.distributed.messages.message import Layout
+from oxigrad.distributed.methods import exchange as exchanges
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.ops.backends import dtype_name, to_host
 from oxigrad.optim import SGD
@@ -69,7 +69,7 @@ class ModelAverage(CollectiveWrapper):
         delay: updates from an exchange to its merge, less than ``interval``.
         alpha: the share of a worker's own parameters in a merge; by default 0.5 with a delay, as in the paper, and 0 without.
         exchange: the precision of what is sent: "full" (of the parameters, float32 for half precision), "float16" or "8bit",
-            for the differences from the anchor (see `oxigrad.distributed.exchange.mean`).
+            for the differences from the anchor (see `oxigrad.distributed.methods.exchange.mean`).
         average_slots: which slots of ``optimizer`` are averaged with the parameters: False (none: each worker keeps its own), True
             (all of floating-point dtype), or a tuple of names. It excludes ``delay``.
         communicator, timeout: see `Wrapper`.
@@ -80,7 +80,7 @@ class ModelAverage(CollectiveWrapper):
 
     >>> import numpy as np
     >>> from oxigrad import distributed, optim
-    >>> from oxigrad.distributed.model_average import ModelAverage
+    >>> from oxigrad.distributed.methods.model_average import ModelAverage
     >>> def worker(comm):
     ...     opt, model = ModelAverage(optim.SGD(1.0), interval=2), {"w": np.zeros(1)}
     ...     for _ in range(2):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from oxigrad._typing import Config
-from oxigrad.distributed.coordinated import Coordinated
+from oxigrad.distributed.coordination.coordinated import Coordinated
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.staleness import Staleness
 from oxigrad.optim.config import REGISTRY

@@ -27,24 +27,20 @@ import functools
 import hashlib
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from oxigrad._core import copied_crc32c, crc32c
 from oxigrad.distributed.errors import Refused
 
-__all__ = ["HEADER_BYTES", "Entry", "Guard", "Header", "Layout"]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
+__all__ = ["HEADER_BYTES", "Address", "Entry", "Guard", "Header", "Layout"]
 
 MAGIC = b"OXGD"
 VERSION = 1
 HEADER_BYTES = 64
 _FIELDS = struct.Struct("<4sHH16sIIQ8sQI")
+_ADDRESS = struct.Struct("<6xH20xI24xI4x")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +75,7 @@ class Header:
         """The header of a message with this payload, from this sender; the `checksum` of the payload may be known."""
         bufs = list(bufs)
         payload_bytes = size_of(bufs)
-        made = dataclasses.replace(
+        complete = dataclasses.replace(
             self,
             job=job,
             generation=generation,
@@ -87,8 +83,8 @@ class Header:
             sequence=sequence & 0xFFFFFFFF,
             payload_bytes=payload_bytes,
         )
-        found = checksum(bufs) if payload_checksum is None else payload_checksum
-        return dataclasses.replace(made, checksum=made.checksum_with(found))
+        crc = checksum(bufs) if payload_checksum is None else payload_checksum
+        return dataclasses.replace(complete, checksum=complete.checksum_with(crc))
 
     def pack(self) -> bytes:
         """The header as 64 bytes."""
@@ -126,6 +122,23 @@ class Header:
         )
 
 
+class Address(NamedTuple):
+    """The fields of a header by which a message is sorted before it is checked.
+
+    >>> Address.of(Header(tag=3).sealed([], rank=1, sequence=5).pack())
+    Address(tag=3, rank=1, sequence=5)
+    """
+
+    tag: int
+    rank: int
+    sequence: int
+
+    @classmethod
+    def of(cls, message: Any) -> Self:
+        """The fields in bytes that begin with a header, which may be malformed: missing bytes count as zeros."""
+        return cls(*_ADDRESS.unpack(bytes(message[:HEADER_BYTES]).ljust(HEADER_BYTES, b"\0")))
+
+
 class Guard:
     """Checks received messages: of the job, the generation and a known rank, complete, intact and new.
 
@@ -145,8 +158,8 @@ class Guard:
             raise Refused("sequence", f"message {header.sequence} of the rank {header.rank} came after message {last}")
         if bufs is None:
             return
-        if (found := size_of(bufs)) != header.payload_bytes:
-            raise Refused("length", f"a message has {header.payload_bytes} bytes of payload: expected {found}")
+        if (expected := size_of(bufs)) != header.payload_bytes:
+            raise Refused("length", f"a message has {header.payload_bytes} bytes of payload: expected {expected}")
         if header.checksum_with(checksum(bufs)) != header.checksum:
             raise Refused("checksum", f"a message of the rank {header.rank} is damaged: its checksum differs")
         self._last[header.rank, header.tag] = header.sequence
@@ -169,9 +182,9 @@ def check_origin(header: Header, job: bytes, generation: int, size: int) -> None
 
 def scatter(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> None:
     """Copies the bytes of buffers into others, which may be divided otherwise. Raises `Refused` for another total length."""
-    given, wanted = size_of(sources), size_of(targets)
-    if given != wanted:
-        raise Refused("length", f"a message has {given} bytes of payload: expected {wanted}")
+    nbytes, expected = size_of(sources), size_of(targets)
+    if nbytes != expected:
+        raise Refused("length", f"a message has {nbytes} bytes of payload: expected {expected}")
     parts, rest = (as_bytes(source) for source in sources if source.nbytes), np.empty(0, np.uint8)
     for target in targets:
         left = as_bytes(target)
@@ -244,9 +257,9 @@ class Layout:
             entries.append(Entry(path, shape, dtype, at, self.sizes[at], size))
             self.sizes[at] += size
         self.entries = tuple(entries)
-        told = "\n".join([*(f"{entry.path}\t{entry.shape}\t{entry.dtype.name}" for entry in entries), extra])
+        text = "\n".join([*(f"{entry.path}\t{entry.shape}\t{entry.dtype.name}" for entry in entries), extra])
         #: Eight bytes that differ between trees of other key paths, shapes or dtypes.
-        self.digest = hashlib.sha256(told.encode()).digest()[:8]
+        self.digest = hashlib.sha256(text.encode()).digest()[:8]
 
     @property
     def nbytes(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from oxigrad.distributed.communicator import reduce_in_order
 from oxigrad.distributed.errors import Refused
-from oxigrad.distributed.message import Layout
+from oxigrad.distributed.messages.message import Layout
 from oxigrad.ops.backends import dtype_name
 from oxigrad.stepping.precision import HALVES
 from oxigrad.stepping.sparse_rows import SparseRows
@@ -37,7 +37,7 @@ class GradientCodec:
     """Encodes and decodes gradients of parameters of known key paths, shapes and dtypes.
 
     >>> codec = GradientCodec({"w": np.ones((3, 2)), "b": np.ones(1, np.float32)})
-    >>> from oxigrad.distributed.message import as_bytes
+    >>> from oxigrad.distributed.messages.message import as_bytes
     >>> rows = SparseRows([2], [[1.0, 2.0]], (3, 2))
     >>> bufs = codec.encode({"w": rows, "b": np.ones(1, np.float32)})
     >>> codec.decode(np.concatenate([as_bytes(buffer) for buffer in bufs]))

@@ -9,13 +9,13 @@ import numpy as np
 
 from oxigrad._core import NonFiniteError
 from oxigrad._typing import Config, Tree
-from oxigrad.distributed import top_k
-from oxigrad.distributed.averaged import COUNT
 from oxigrad.distributed.collective import CollectiveWrapper, by_name, expecting
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused, WorkerLost
-from oxigrad.distributed.message import Layout
-from oxigrad.distributed.top_k import Memory
+from oxigrad.distributed.messages.message import Layout
+from oxigrad.distributed.methods import top_k
+from oxigrad.distributed.methods.means import COUNT
+from oxigrad.distributed.methods.top_k import Memory
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim import SGD
 from oxigrad.optim.chain import Chain, ChainPart
@@ -56,7 +56,7 @@ class DeepGradientCompression(CollectiveWrapper):
     Args:
         optimizer: the optimizer of all workers.
         ratio: the share of elements that is sent, above 0 and at most 1.
-        warmup: the number of first steps in which more is sent, see `oxigrad.distributed.top_k.density`.
+        warmup: the number of first steps in which more is sent, see `oxigrad.distributed.methods.top_k.density`.
         momentum, nesterov, weight_decay: those of the correction, where ``optimizer`` is SGD, or a chain with SGD, without.
         clip_norm: clips the gradient of each worker to this global norm over the square root of the number of workers, before it is
             added (local gradient clipping); None for none.
@@ -71,7 +71,7 @@ class DeepGradientCompression(CollectiveWrapper):
 
     >>> import numpy as np
     >>> from oxigrad import distributed, optim
-    >>> from oxigrad.distributed.compression import DeepGradientCompression
+    >>> from oxigrad.distributed.methods.compression import DeepGradientCompression
     >>> def worker(comm):
     ...     opt = DeepGradientCompression(optim.SGD(1.0), ratio=0.5, min_size=1)
     ...     model = {"w": np.zeros(2)}

@@ -7,7 +7,7 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused, TimedOut
-from oxigrad.distributed.message import Header, Layout
+from oxigrad.distributed.messages.message import Header, Layout
 
 __all__ = ["Transfer", "exchanged"]
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import StateError, StructureError
-from oxigrad.distributed.averaged import mean_over_workers
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.kronecker import Factor, Inverse, Method, damped, invert, precondition
-from oxigrad.distributed.layers import Layer, Statistics
-from oxigrad.distributed.message import Layout
-from oxigrad.distributed.placement import Placement
-from oxigrad.distributed.routing import Transfer, exchanged
+from oxigrad.distributed.kfac.kronecker import Factor, Inverse, Method, damped, invert, precondition
+from oxigrad.distributed.kfac.layers import Layer, Statistics
+from oxigrad.distributed.kfac.placement import Placement
+from oxigrad.distributed.kfac.routing import Transfer, exchanged
+from oxigrad.distributed.messages.message import Layout
+from oxigrad.distributed.methods.means import mean_over_workers
 
 __all__ = ["Preconditioner", "Settings"]
 

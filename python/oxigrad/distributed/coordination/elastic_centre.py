@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oxigrad.distributed import agreement
 from oxigrad.distributed.communicator import Buffer, Communicator
 from oxigrad.distributed.decisions.elastic import Action, Apply, Centre, Give, Repeat
 from oxigrad.distributed.decisions.training import Admission, Training, admission, ended
 from oxigrad.distributed.decisions.watch import Action as Wait
 from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.message import Header, Layout
+from oxigrad.distributed.messages import agreement
+from oxigrad.distributed.messages.message import Header, Layout
 
 __all__ = ["CentreServer", "request"]
 

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed import agreement
 from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.coordination.replica import Replica
 from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Leave, Pull, Push, Step, Token, Told
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training, admission, ended
 from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, WorkerLost
-from oxigrad.distributed.gradients import GradientCodec, Gradients, Reader, SparseMean, mean_of
-from oxigrad.distributed.message import Header, Layout
-from oxigrad.distributed.refusals import Refusals
-from oxigrad.distributed.replica import Replica
+from oxigrad.distributed.messages import agreement
+from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Reader, SparseMean, mean_of
+from oxigrad.distributed.messages.message import Header, Layout
+from oxigrad.distributed.messages.refusals import Refusals
 from oxigrad.distributed.wrapper import WorkerReport
 from oxigrad.optim.optimizer import Optimizer
 

@@ -7,15 +7,16 @@ import numpy as np
 
 from oxigrad import tree, xp
 from oxigrad._typing import Array, Config, Tree
-from oxigrad.distributed import agreement, elastic_centre
 from oxigrad.distributed.collective import CollectiveWrapper, by_name, expecting
 from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.coordination import elastic_centre
+from oxigrad.distributed.coordination.elastic_centre import JOIN, LEAVE, NOTICES, PUSH, REFUSED, CentreServer, moved
+from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.decisions.elastic import Centre, moving_rate
 from oxigrad.distributed.decisions.training import Admission
-from oxigrad.distributed.elastic_centre import JOIN, LEAVE, NOTICES, PUSH, REFUSED, CentreServer, moved
-from oxigrad.distributed.enrolment import Enrolment
 from oxigrad.distributed.errors import Refused, WorkerLost
-from oxigrad.distributed.message import Layout
+from oxigrad.distributed.messages import agreement
+from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim import SGD
 from oxigrad.optim.config import REGISTRY
@@ -73,7 +74,7 @@ class ElasticAverage(CollectiveWrapper):
 
     >>> import numpy as np
     >>> from oxigrad import distributed, optim
-    >>> from oxigrad.distributed.elastic_average import ElasticAverage
+    >>> from oxigrad.distributed.methods.elastic_average import ElasticAverage
     >>> def worker(comm):
     ...     opt = ElasticAverage(optim.SGD(1.0), period=1, moving_rate=0.25, synchronous=True)
     ...     model = {"w": np.zeros(1)}

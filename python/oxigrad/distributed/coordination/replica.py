@@ -6,10 +6,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from oxigrad._core import KeyPath
-from oxigrad.distributed import transfer
 from oxigrad.distributed.errors import Refused
-from oxigrad.distributed.gradients import Gradients, padded
-from oxigrad.distributed.message import Layout, checksum
+from oxigrad.distributed.messages import transfer
+from oxigrad.distributed.messages.gradients import Gradients, padded
+from oxigrad.distributed.messages.message import Layout, checksum
 from oxigrad.distributed.parameters import nested
 from oxigrad.distributed.wrapper import take_step
 from oxigrad.optim.optimizer import Optimizer

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.message import Layout
+from oxigrad.distributed.messages.message import Layout
 from oxigrad.stepping.sparse_rows import SparseRows
 
 __all__ = ["COUNT", "Kept", "mean_over_workers"]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.engines.mpi_start import MPI
+from oxigrad.distributed.engines.mpi.library import MPI
 from oxigrad.distributed.errors import Excluded, NotSupported, TimedOut
 
 __all__ = ["Membership"]
@@ -57,6 +57,9 @@ class Membership:
         self.generation = 0
         #: Whether any process has died, in any generation.
         self.has_lost = False
+        #: The communicator of the present generation, and operations that never completed, to whose buffers MPI may still write.
+        self.communicator: Any = None
+        self.unfinished: list[Any] = []
         self._enter(self._adopt(world, [_WORKER] * (world.size - spares) + [_SPARE] * spares))
 
     def _adopt(self, base: Any, states: list[int]) -> "_Place":

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oxigrad._typing import Config, Tree
-from oxigrad.distributed.averaged import Kept, mean_over_workers
 from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import WorkerLost
+from oxigrad.distributed.methods.means import Kept, mean_over_workers
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer

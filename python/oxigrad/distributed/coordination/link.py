@@ -7,8 +7,8 @@ from typing import Protocol
 import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.coordinator import REPLY, Coordinator
-from oxigrad.distributed.message import Header, as_bytes
+from oxigrad.distributed.coordination.coordinator import REPLY, Coordinator
+from oxigrad.distributed.messages.message import Header, as_bytes
 
 __all__ = ["Link", "ToItself", "ToRank"]
 

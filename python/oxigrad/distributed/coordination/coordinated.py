@@ -13,10 +13,9 @@ import numpy as np
 
 from oxigrad._core import StateError
 from oxigrad._typing import Array, Tree
-from oxigrad.distributed import agreement
 from oxigrad.distributed.collective import refuse_inside
 from oxigrad.distributed.communicator import Alone, Communicator
-from oxigrad.distributed.coordinator import (
+from oxigrad.distributed.coordination.coordinator import (
     ANY,
     ASK,
     JOIN,
@@ -33,16 +32,17 @@ from oxigrad.distributed.coordinator import (
     codec_of,
     serve,
 )
+from oxigrad.distributed.coordination.enrolment import Enrolment
+from oxigrad.distributed.coordination.link import Link, ToItself, ToRank
+from oxigrad.distributed.coordination.replica import Replica
 from oxigrad.distributed.decisions.events import Told
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training
 from oxigrad.distributed.decisions.watch import Watch
-from oxigrad.distributed.enrolment import Enrolment
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.gradients import SparseMean
-from oxigrad.distributed.link import Link, ToItself, ToRank
-from oxigrad.distributed.message import Header
-from oxigrad.distributed.replica import Replica
+from oxigrad.distributed.messages import agreement
+from oxigrad.distributed.messages.gradients import SparseMean
+from oxigrad.distributed.messages.message import Header
 from oxigrad.distributed.wrapper import WorkerReport, Wrapper
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.ranges import Domain

@@ -9,13 +9,13 @@ from oxigrad import tree
 from oxigrad._core import StateError
 from oxigrad._typing import Array, Config, Tree
 from oxigrad.autodiff.transforms import Recording, check_callable
-from oxigrad.distributed.averaged import mean_over_workers
 from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import WorkerLost
-from oxigrad.distributed.kronecker import Method
-from oxigrad.distributed.layers import Layer, Statistics, recorded
-from oxigrad.distributed.preconditioner import Preconditioner, Settings
+from oxigrad.distributed.kfac.kronecker import Method
+from oxigrad.distributed.kfac.layers import Layer, Statistics, recorded
+from oxigrad.distributed.kfac.preconditioner import Preconditioner, Settings
+from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer

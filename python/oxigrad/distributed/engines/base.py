@@ -1,0 +1,186 @@
+"""The message engine: headers, checks, time-outs and counts of all communicators, over the primitives of each engine."""
+
+import dataclasses
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oxigrad.distributed.communicator import Buffer, Memory, Op, check_op
+from oxigrad.distributed.decisions.training import Trainings
+from oxigrad.distributed.engines.background import InOrder
+from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.errors import Refused
+from oxigrad.distributed.messages.message import HEADER_BYTES, Guard, Header, copied, scatter, size_of
+from oxigrad.distributed.messages.refusals import Refusals
+
+__all__ = ["Arrival", "EngineCommunicator", "Place"]
+
+
+class Place(NamedTuple):
+    """The place of a worker in a generation."""
+
+    rank: int
+    size: int
+    generation: int
+
+
+@dataclasses.dataclass(eq=False)
+class Arrival:
+    """A message that has come: its header, and its payload as an array of bytes, or a handle by which the engine receives that."""
+
+    header: bytes
+    payload: Any
+    #: The sender that the engine itself knows; None where only the header names it.
+    source: int | None = None
+    #: The bytes of a payload that is a handle.
+    nbytes: int = 0
+
+    @classmethod
+    def of(cls, message: np.ndarray, source: int | None = None) -> "Arrival":
+        """The message in an array of bytes that begins with its header."""
+        return cls(message[:HEADER_BYTES].tobytes(), message[HEADER_BYTES:], source)
+
+
+class EngineCommunicator(InOrder):
+    """Base class of the communicators of all engines; see `oxigrad.distributed.communicator.Communicator`.
+
+    An engine implements the operations on all workers (`_all_reduce`, `_broadcast`, `_all_gather_v`), membership (`alive`, `exclude`,
+    `reform`, `leave`, `abort`), and the primitives of messages:
+
+    * `_post` sends a message, given as an array of bytes that begins with its header, and may keep the array;
+    * `_poll` waits for the next message with a tag;
+    * `_receive_payload` and `_discard`, where a payload stays with the engine until there is memory for it.
+    """
+
+    def __init__(self, place: Place, job: bytes, timeout: float, trainings: Trainings | None = None) -> None:
+        self.rank, self.size, self.generation = place
+        self.job, self.timeout = job, timeout
+        self.bytes_sent = 0
+        self.refused = Refusals()
+        self.trainings = Trainings(is_known=self.generation == 0) if trainings is None else trainings
+        self._guard = Guard(job, self.generation, self.size)
+        self._sequence: Counter[int] = Counter()
+        self._turns = [threading.Lock() for _ in range(self.size)]
+        self._counting = threading.Lock()
+
+    # --- primitives ----------------------------------------------------------------------------------------------------
+
+    def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
+        raise NotImplementedError
+
+    def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
+        raise NotImplementedError
+
+    def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
+        raise NotImplementedError
+
+    def _post(self, dest: int, message: np.ndarray) -> None:
+        """Sends a message. Raises `WorkerLost` where the worker has died or left."""
+        raise NotImplementedError
+
+    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Arrival | None:
+        """The next message, which is not checked; None when the wait is over. Raises as `Communicator.recv_any` does."""
+        raise NotImplementedError
+
+    def _receive_payload(self, arrival: Arrival, targets: Sequence[Buffer], wait: Backoff) -> None:
+        """Receives the payload of a message into buffers of as many bytes."""
+        raise NotImplementedError
+
+    def _discard(self, arrival: Arrival) -> None:
+        """Frees a message that was refused."""
+
+    def _allocate(self, nbytes: int) -> np.ndarray:
+        """The memory of a message that is sent, not initialized."""
+        return np.empty(nbytes, np.uint8)
+
+    # --- operations on all workers -------------------------------------------------------------------------------------
+
+    def all_reduce(
+        self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
+    ) -> None:
+        """See `Communicator.all_reduce`. After an error, the content of the buffers is undefined."""
+        check_op(op)
+        self._await_turn()
+        self._all_reduce(bufs, op, self._limit(timeout), deterministic=deterministic)
+        self._count(size_of(bufs))
+
+    def broadcast(self, bufs: Sequence[Buffer], root: int = 0, *, timeout: float | None = None) -> None:
+        """See `Communicator.broadcast`."""
+        self._check_rank(root, "root")
+        self._await_turn()
+        self._broadcast(bufs, root, self._limit(timeout))
+        self._count(size_of(bufs) if self.rank == root else 0)
+
+    def all_gather_v(self, buf: Buffer, *, timeout: float | None = None) -> list[Buffer]:
+        """See `Communicator.all_gather_v`."""
+        self._await_turn()
+        gathered = self._all_gather_v(buf, self._limit(timeout))
+        self._count(buf.nbytes)
+        return gathered
+
+    # --- messages ------------------------------------------------------------------------------------------------------
+
+    def send(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
+        """See `Communicator.send`."""
+        self._check_rank(dest, "the rank")
+        with self._turns[dest]:  # the messages to one worker are sent in the order of their sequence numbers
+            message = self._allocate(HEADER_BYTES + size_of(bufs))
+            sealed = head.sealed(
+                bufs,
+                job=self.job,
+                generation=self.generation,
+                rank=self.rank,
+                sequence=self._sequence[dest],
+                payload_checksum=copied(bufs, message[HEADER_BYTES:]),
+            )
+            self._sequence[dest] += 1
+            message[:HEADER_BYTES] = np.frombuffer(sealed.pack(), np.uint8)
+            self._post(dest, message)
+        self._count(sealed.payload_bytes)
+
+    def recv_any(
+        self, bufs: Memory, *, tag: int, source: int | None = None, timeout: float | None = None
+    ) -> Header | None:
+        """See `Communicator.recv_any`."""
+        wait = Backoff(self._limit(timeout))
+        while (arrival := self._poll(tag, source, wait)) is not None:
+            try:
+                return self._received(arrival, bufs, wait)
+            except Refused as error:
+                self.refused.add(error)
+                self._discard(arrival)
+        return None
+
+    def _received(self, arrival: Arrival, memory: Memory, wait: Backoff) -> Header:
+        """Checks a message and copies its payload into the receiver's memory. Raises `Refused` for one that must not be used."""
+        header, payload = Header.unpack(arrival.header), arrival.payload
+        self._guard.check(header)
+        if arrival.source not in (None, header.rank):
+            raise Refused("rank", f"a message of the rank {arrival.source} says that it is of the rank {header.rank}")
+        if isinstance(payload, np.ndarray):
+            self._guard.check(header, [payload])
+            scatter([payload], memory(header) if callable(memory) else memory)
+            return header
+        targets = memory(header) if callable(memory) else memory
+        if (expected := size_of(targets)) != arrival.nbytes:
+            raise Refused("length", f"a message has {arrival.nbytes} bytes of payload: expected {expected}")
+        self._receive_payload(arrival, targets, wait)
+        self._guard.check(header, targets)
+        return header
+
+    # --- arguments and counts ------------------------------------------------------------------------------------------
+
+    def _limit(self, timeout: float | None) -> float:
+        """The seconds that a wait takes at most."""
+        return self.timeout if timeout is None else timeout
+
+    def _check_rank(self, rank: int, name: str) -> None:
+        if not 0 <= rank < self.size:
+            raise ValueError(f"{name} is {rank}: expected 0 to {self.size - 1}")
+
+    def _count(self, nbytes: int) -> None:
+        with self._counting:
+            self.bytes_sent += nbytes

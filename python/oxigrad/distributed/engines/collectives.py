@@ -1,0 +1,129 @@
+"""Operations on all workers, over those on bytes that MPI and torch have."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad.distributed.communicator import Buffer, Op, reduce_in_order
+from oxigrad.distributed.engines.base import EngineCommunicator
+from oxigrad.distributed.engines.envelope import BYTES, Envelope
+from oxigrad.distributed.errors import CommunicationError
+from oxigrad.distributed.messages.message import as_bytes
+
+__all__ = ["PIECE", "ByteCollectives"]
+
+PIECE = 1 << 30
+"""Bytes that one operation transfers at most: counts of MPI are 32-bit integers."""
+
+SMALL = 1 << 15
+"""Bytes up to which a buffer is gathered whole and reduced by every worker, which takes one exchange instead of two."""
+
+
+class ByteCollectives(EngineCommunicator):
+    """Base class of communicators whose library has collective operations on bytes.
+
+    Before each operation the workers exchange an `Envelope`, so that all of them call the same one. An engine implements the operations
+    on bytes, of which ``what`` is the name in errors: `_gather`, `_transpose`, `_share`, `_spread` and `_reduce_natively`.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        #: The number of operations on all workers that this one has called, and the error after which it calls no other.
+        self._calls = 0
+        self._failure: CommunicationError | None = None
+        self._staging: dict[int, np.ndarray] = {}
+
+    # --- primitives ----------------------------------------------------------------------------------------------------
+
+    def _gather(self, own: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
+        """Fills ``rows`` with the bytes of all workers by rank, as many of each."""
+        raise NotImplementedError
+
+    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, seconds: float) -> None:
+        """Sends the k-th part of ``data``, of ``counts[k]`` bytes, to rank k; fills ``rows`` with the parts received, by rank."""
+        raise NotImplementedError
+
+    def _share(self, data: np.ndarray, counts: list[int], what: str, seconds: float) -> None:
+        """Fills ``data``, of which this worker has its own part, with the parts of all, of ``counts[k]`` bytes of rank k."""
+        raise NotImplementedError
+
+    def _spread(self, data: np.ndarray, root: int, seconds: float) -> None:
+        """Replaces bytes by those of ``root``."""
+        raise NotImplementedError
+
+    def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
+        """The sum or the maximum over all workers, in any order; a mean is a sum here."""
+        raise NotImplementedError
+
+    # --- operations ----------------------------------------------------------------------------------------------------
+
+    def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
+        self._agree("all_reduce", bufs, f"{op} {deterministic}", seconds)
+        for piece in itertools.chain.from_iterable(map(_pieces, bufs)) if self.size > 1 else ():
+            if deterministic or piece.dtype.kind not in "iuf" or piece.itemsize not in (4, 8):
+                self._reduce_in_order(piece, op, seconds)
+                continue
+            self._reduce_natively(piece, op, seconds)
+            if op == "mean":
+                np.divide(piece, self.size, out=piece)
+
+    def _reduce_in_order(self, buffer: Buffer, op: Op, seconds: float) -> None:
+        data, size = as_bytes(buffer), self.size
+        if data.nbytes <= SMALL:
+            rows = self._stage(data.nbytes * size)
+            self._gather(data, rows, "all_reduce", seconds)
+            reduce_in_order(list(rows.view(buffer.dtype).reshape(size, -1)), op, buffer)
+            return
+        # Each worker reduces one part of the buffer, in the order of ranks, and sends it to the others.
+        ends = [buffer.size * rank // size for rank in range(size + 1)]
+        counts = [(end - start) * buffer.itemsize for start, end in itertools.pairwise(ends)]
+        rows = self._stage(counts[self.rank] * size)
+        self._transpose(data, counts, rows, seconds)
+        part = buffer[ends[self.rank] : ends[self.rank + 1]]
+        reduce_in_order(list(rows.view(buffer.dtype).reshape(size, -1)), op, part)
+        self._share(data, counts, "all_reduce", seconds)
+
+    def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
+        self._agree("broadcast", bufs, str(root), seconds)
+        for piece in itertools.chain.from_iterable(map(_pieces, bufs)):
+            self._spread(as_bytes(piece), root, seconds)
+
+    def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
+        counts = self._agree("all_gather_v", [buf], buf.dtype.str, seconds, any_length=True)
+        ends = [0, *itertools.accumulate(counts)]
+        gathered = np.empty(ends[-1], np.uint8)
+        parts = [gathered[start:end] for start, end in itertools.pairwise(ends)]
+        parts[self.rank][...] = as_bytes(buf)
+        self._share(gathered, counts, "all_gather_v", seconds)
+        return [_aligned(part, buf.itemsize).view(buf.dtype) for part in parts]
+
+    def _agree(
+        self, kind: str, bufs: Sequence[Buffer], detail: str, seconds: float, *, any_length: bool = False
+    ) -> list[int]:
+        """Checks that all workers call the same operation on buffers of the same layout; returns their bytes by rank."""
+        if self._failure is not None:
+            raise self._failure
+        self._calls += 1
+        envelope = Envelope(self._calls, kind, bufs, detail, any_length=any_length)
+        rows = np.empty(self.size * BYTES, np.uint8)
+        self._gather(envelope.packed(), rows, kind, seconds)
+        return envelope.check(rows)
+
+    def _stage(self, nbytes: int) -> np.ndarray:
+        """Memory that is used again by later calls, since touching new pages costs as much as the reduction."""
+        if nbytes not in self._staging:
+            if len(self._staging) >= 8:
+                self._staging.clear()
+            self._staging[nbytes] = np.empty(nbytes, np.uint8)
+        return self._staging[nbytes]
+
+
+def _pieces(buffer: Buffer) -> Iterator[Buffer]:
+    step = PIECE // buffer.itemsize
+    return (buffer[start : start + step] for start in range(0, len(buffer), step))
+
+
+def _aligned(data: np.ndarray, itemsize: int) -> np.ndarray:
+    return data.copy() if data.ctypes.data % itemsize else data

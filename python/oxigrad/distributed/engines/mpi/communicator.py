@@ -1,0 +1,291 @@
+"""Workers as processes of an MPI job: the communicator."""
+
+import contextlib
+import itertools
+import os
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from oxigrad.distributed.communicator import Buffer, Op, succeed
+from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.engines.base import Arrival, Place
+from oxigrad.distributed.engines.collectives import PIECE, ByteCollectives
+from oxigrad.distributed.engines.mpi.library import MPI
+from oxigrad.distributed.engines.mpi.membership import Membership
+from oxigrad.distributed.engines.spare import Spare
+from oxigrad.distributed.errors import Refused, TimedOut, WorkerLost
+from oxigrad.distributed.messages.message import HEADER_BYTES, Address, Header, as_bytes, scatter, size_of
+
+__all__ = ["MPICommunicator", "abort"]
+
+INLINE = 1 << 14
+"""Bytes of payload up to which a message travels in one piece, with its header; others follow their header without a copy by
+the receiver."""
+
+
+class _Pending(NamedTuple):
+    """A message that is being sent: its requests, and its memory."""
+
+    requests: list[Any]
+    message: np.ndarray
+
+
+class MPICommunicator(ByteCollectives):
+    """The workers of an MPI job; see `oxigrad.distributed.communicator.Communicator` for its methods."""
+
+    def __init__(self, membership: Membership, job: bytes, timeout: float) -> None:
+        self._membership = membership
+        membership.communicator = self
+        self._collective, self._messages, self._payloads = membership.channels
+        super().__init__(Place(self._collective.rank, self._collective.size, membership.generation), job, timeout)
+        self._lock = threading.RLock()
+        self._spare = Spare()
+        self._pending: list[_Pending] = []
+        self._arrived: dict[int, deque[Arrival]] = {}
+
+    # --- operations on all workers -------------------------------------------------------------------------------------
+
+    def _gather(self, own: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
+        self._run("Iallgather", own, rows, what=what, seconds=seconds)
+
+    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, seconds: float) -> None:
+        sent = [data, (counts, _starts(counts)), MPI.BYTE]
+        equal = [counts[self.rank]] * self.size
+        self._run("Ialltoallv", sent, [rows, (equal, _starts(equal)), MPI.BYTE], what="all_reduce", seconds=seconds)
+
+    def _share(self, data: np.ndarray, counts: list[int], what: str, seconds: float) -> None:
+        if data.nbytes > PIECE:
+            raise ValueError(f"{what} of {data.nbytes} bytes: expected at most {PIECE} from all workers together")
+        parts = [data, (counts, _starts(counts)), MPI.BYTE]
+        self._run("Iallgatherv", MPI.IN_PLACE, parts, what=what, seconds=seconds)
+
+    def _spread(self, data: np.ndarray, root: int, seconds: float) -> None:
+        self._run("Ibcast", [data, MPI.BYTE], root, what="broadcast", seconds=seconds)
+
+    def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
+        reduction = MPI.MAX if op == "max" else MPI.SUM
+        self._run("Iallreduce", MPI.IN_PLACE, buffer, reduction, what="all_reduce", seconds=seconds)
+
+    def _run(self, name: str, *args: Any, what: str, seconds: float) -> None:
+        try:
+            with self._lock:
+                request = getattr(self._collective, name)(*args)
+        except MPI.Exception as error:
+            raise self._lost(what) from error
+        self._wait(request, what, seconds)
+
+    # --- messages ------------------------------------------------------------------------------------------------------
+
+    def _allocate(self, nbytes: int) -> np.ndarray:
+        with self._lock:
+            self._reap()
+            return self._spare.take(nbytes)
+
+    def _post(self, dest: int, message: np.ndarray) -> None:
+        if dest not in self.alive():
+            raise WorkerLost([dest], "send")
+        tag, _, sequence = Address.of(message)
+        whole = len(message) <= HEADER_BYTES + INLINE
+        first, rest = (message, message[:0]) if whole else (message[:HEADER_BYTES], message[HEADER_BYTES:])
+        try:
+            with self._lock:
+                requests = [self._messages.Isend([first, MPI.BYTE], dest, tag)]
+                if not whole:
+                    requests.append(self._payloads.Isend([rest, MPI.BYTE], dest, _payload_tag(sequence)))
+                self._pending.append(_Pending(requests, message))
+        except MPI.Exception as error:
+            raise WorkerLost([dest], "send") from error
+
+    def _reap(self) -> None:
+        """Drops the messages that have been sent, and those to lost workers; the memory of the former is used again."""
+        pending, self._pending = self._pending, []
+        for each in pending:
+            with contextlib.suppress(MPI.Exception):
+                if MPI.Request.Testall(each.requests):
+                    self._spare.give(each.message)
+                else:
+                    self._pending.append(each)
+
+    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Arrival | None:
+        while (arrival := self._arrival(tag, source)) is None:
+            alive = self.alive()
+            if source is not None and source not in alive:
+                raise WorkerLost([source], "recv_any")
+            if self._membership.is_forming:
+                raise WorkerLost(frozenset(range(self.size)) - alive, "recv_any")
+            if wait.is_over():
+                return None
+            wait.pause()
+        return arrival
+
+    def _arrival(self, tag: int, source: int | None) -> Arrival | None:
+        """The next message that has come whole, or whose payload can be received."""
+        status = MPI.Status()
+        with self._lock:
+            self._reap()
+            matched = self._membership.probe(self._messages, MPI.ANY_SOURCE if source is None else source, tag, status)
+            waiting = self._arrived.setdefault(tag, deque())
+            if matched is not None:
+                message = np.empty(status.Get_count(MPI.BYTE), np.uint8)
+                matched.Recv([message, MPI.BYTE])
+                arrival = Arrival.of(message, status.source)
+                if len(message) == HEADER_BYTES and _payload_follows(arrival.header):
+                    arrival.payload = None
+                waiting.append(arrival)
+            return self._first_whole(waiting, source, status)
+
+    def _first_whole(self, waiting: "deque[Arrival]", source: int | None, status: Any) -> Arrival | None:
+        """Takes the first message whose payload has come; one of a worker does not overtake another of the same worker."""
+        incomplete: set[int] = set()
+        for arrival in list(waiting):
+            sender: Any = arrival.source
+            if sender in incomplete or source not in (None, sender):
+                continue
+            if arrival.payload is None:
+                tag = _payload_tag(Address.of(arrival.header).sequence)
+                arrival.payload = self._membership.probe(self._payloads, sender, tag, status)
+                arrival.nbytes = 0 if arrival.payload is None else status.Get_count(MPI.BYTE)
+            if arrival.payload is not None:
+                waiting.remove(arrival)
+                return arrival
+            if sender in self._membership.alive():
+                incomplete.add(sender)
+            else:
+                waiting.remove(arrival)
+                self.refused.add(Refused("lost", f"rank {sender} was lost before the payload of its message came"))
+        return None
+
+    def _receive_payload(self, arrival: Arrival, targets: Sequence[Buffer], wait: Backoff) -> None:
+        # A payload whose transfer has begun is received whole, whatever time is left of a short wait.
+        seconds = max(wait.remaining(), self.timeout)
+        if len(targets) == 1:
+            self._transfer(arrival.payload, as_bytes(targets[0]), seconds)
+        else:
+            data = self._stage(size_of(targets))
+            self._transfer(arrival.payload, data, seconds)
+            scatter([data], targets)
+
+    def _discard(self, arrival: Arrival) -> None:
+        if isinstance(arrival.payload, MPI.Message) and arrival.payload != MPI.MESSAGE_NULL:
+            self._transfer(arrival.payload, np.empty(arrival.nbytes, np.uint8), self.timeout)
+
+    def _transfer(self, matched: Any, into: np.ndarray, seconds: float) -> None:
+        with self._lock:
+            request = matched.Irecv([into, MPI.BYTE])
+        try:
+            self._wait(request, "recv_any", seconds)
+        except WorkerLost as error:
+            raise Refused("lost", "the sender was lost before its payload came") from error
+
+    # --- membership ----------------------------------------------------------------------------------------------------
+
+    def alive(self) -> frozenset[int]:
+        """See `Communicator.alive`."""
+        self._membership.heed(self._lock)
+        return self._membership.alive()
+
+    def exclude(self, rank: int) -> None:
+        """See `Communicator.exclude`."""
+        if rank in self.alive():
+            with self._lock:
+                self._membership.exclude(rank)
+
+    def reform(self, *, timeout: float | None = None) -> "MPICommunicator":
+        """See `Communicator.reform`. As many spare processes join as workers have died.
+
+        Raises `NotSupported` after the death of a worker where MPI runs without fault tolerance, and `TimedOut` where a survivor does
+        not call it.
+        """
+        with self._lock:
+            self._membership.revoke(self._collective, self._messages, self._payloads)
+            self._membership.reform(self._limit(timeout))
+            following = type(self)(self._membership, self.job, self.timeout)
+        succeed(self, following)
+        return following
+
+    def leave(self) -> None:
+        """See `Communicator.leave`. The process should end soon: it takes part in `reform` of the others only when it ends."""
+        with self._lock:
+            wait = Backoff(self.timeout)
+            while self._pending and not wait.is_over():  # the messages to living workers are sent
+                self._reap()
+                wait.pause()
+            self._membership.leave(self._calls)
+
+    def abort(self, reason: str) -> NoReturn:
+        """Ends all processes of the job."""
+        abort(f"oxigrad.distributed: rank {self.rank} aborts the job: {reason}")
+
+    # --- waiting -------------------------------------------------------------------------------------------------------
+
+    def _wait(self, request: Any, what: str, seconds: float) -> None:
+        wait = Backoff(seconds)
+        while not self._is_done(request, what):
+            self._membership.heed(self._lock)
+            missing = len(self._membership.taking_part(self._calls)) < self.size or self._membership.is_forming
+            if what != "recv_any" and missing:
+                if self._is_done(request, what):  # it may have completed before
+                    return
+                raise self._lost(what)
+            if wait.is_over():
+                self._failure = TimedOut(
+                    f"{what} took more than {seconds:g} s: a worker is stopped, slow, or "
+                    "has not called it; this generation cannot be used further"
+                )
+                self._membership.unfinished.append(request)  # MPI may still write to its buffers
+                raise self._failure
+            wait.pause()
+
+    def _is_done(self, request: Any, what: str) -> bool:
+        try:
+            with self._lock:
+                self._reap()
+                return request.Test()
+        except MPI.Exception as error:
+            raise self._lost(what) from error
+
+    def _lost(self, what: str) -> WorkerLost:
+        """The error of an operation that lost a worker; the other workers then get it too."""
+        with self._lock:
+            self._membership.revoke(self._collective)
+        wait = Backoff(1.0)
+        while not (lost := frozenset(range(self.size)) - self._membership.alive()) and not wait.is_over():
+            self._membership.heed(self._lock)
+            wait.pause()
+        if self._failure is None:
+            self._failure = WorkerLost(lost, what)
+        return WorkerLost(lost, what)
+
+
+def _starts(counts: list[int]) -> list[int]:
+    return [0, *itertools.accumulate(counts[:-1])]
+
+
+def _payload_tag(sequence: int) -> int:
+    """The tag of MPI by which a payload belongs to its header."""
+    return sequence & 0x7FFF
+
+
+def _payload_follows(head: bytes) -> bool:
+    try:
+        return Header.unpack(head).payload_bytes > INLINE
+    except Refused:
+        return False
+
+
+def abort(reason: str) -> NoReturn:
+    """Prints the reason and ends all processes of the job with status 1."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.write(reason + "\n")
+        sys.stderr.flush()
+    except OSError:
+        traceback.print_exc()
+    MPI.COMM_WORLD.Abort(1)
+    os._exit(1)

@@ -1,0 +1,1 @@
+"""Messages between workers: headers, payloads, descriptions of models, and what is refused."""

@@ -1,0 +1,1 @@
+"""Methods of training with several workers, each a wrapper around an optimizer."""
