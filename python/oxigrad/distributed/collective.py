@@ -1,15 +1,15 @@
 """Base class of wrappers whose workers all call the same collective operations."""
 
-import contextlib
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import WorkerLost
+from oxigrad.distributed.fields import Field, integer
 from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.optimizer import Optimizer
@@ -18,8 +18,7 @@ from oxigrad.optim.sam import SAM
 __all__ = ["CollectiveWrapper"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
+_Result = TypeVar("_Result")
 
 
 class CollectiveWrapper(Wrapper):
@@ -30,6 +29,8 @@ class CollectiveWrapper(Wrapper):
     parameters, slots and the state of the wrapper from a survivor before its first step. If it has not called `start`, the gradient
     of its first `update` is of other parameters: it is dropped, and counted so in the report.
     """
+
+    _fields: ClassVar[tuple[Field, ...]] = (integer("_done", "done", -1),)
 
     def __init__(
         self, optimizer: Optimizer, *, communicator: Communicator | None = None, timeout: float | None = None
@@ -60,10 +61,6 @@ class CollectiveWrapper(Wrapper):
 
     def _receive(self, model: Tree) -> None:
         """Adapts the state that was received from another worker: by default, it is the own one as well."""
-
-    def _given_state(self) -> dict[str, Any]:
-        """The state that a worker which joins receives."""
-        return self._whole_state(copy=False)
 
     # --- agreement -----------------------------------------------------------------------------------------------------
 
@@ -106,12 +103,29 @@ class CollectiveWrapper(Wrapper):
     def _broadcast_state(self, model: Tree, root: int) -> np.ndarray:
         """Parameters and state of the worker ``root``, as bytes."""
         own = self.communicator.rank == root
-        data = transfer.pack(self._parameters.read(model), self._given_state()) if own else np.empty(0, np.uint8)
+        data = self._packed_state(model) if own else np.empty(0, np.uint8)
         size = np.array([data.size], np.int64)
         self.communicator.broadcast([size], root, timeout=self._seconds)
         data = data.copy() if own else np.empty(int(size[0]), np.uint8)
         self.communicator.broadcast([data], root, timeout=self._seconds)
         return data
+
+    def _packed_state(self, model: Tree) -> np.ndarray:
+        """The parameters, and the state without private fields, as bytes."""
+        return transfer.pack(self._parameters.read(model), self._whole_state(copy=False, for_others=True))
+
+    def _repeated(self, model: Tree, operation: Callable[[], _Result]) -> tuple[Tree, _Result | None]:
+        """The model, and the result of collective operations, which the survivors repeat after the loss of a worker.
+
+        The result is None where the others have completed the operations: the model and the state are then theirs.
+        """
+        while True:
+            try:
+                return model, operation()
+            except WorkerLost:
+                model, is_behind = self._recover(model)
+                if is_behind:
+                    return model, None
 
     def _count_gradient(self, *, late: bool) -> None:
         """Counts the gradient of a step in the report: that of a worker that is late is dropped."""
@@ -132,17 +146,3 @@ def refuse_inside(wrapper: Wrapper, *kinds: type) -> None:
             label = type(wrapper).__name__
             raise TypeError(f"{label}: found {type(inner).__name__} inside, which cannot be combined with {label}")
         inner = inner.optimizer if isinstance(inner, (Wrapper, SAM)) else None
-
-
-@contextlib.contextmanager
-def expecting(what: str) -> Any:
-    """A context in which errors of malformed plain data are raised as `ValueError`."""
-    try:
-        yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ValueError(f"{what}: {error}") from error
-
-
-def by_name(arrays: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, np.ndarray]:
-    """The arrays of one name by key path, as copies in host memory."""
-    return {path: np.array(own[name]) for path, own in arrays.items() if name in own}

@@ -19,11 +19,6 @@ from oxigrad.distributed.messages.refusals import Refusals
 
 __all__ = ["Alone", "Communicator", "current"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 Buffer: TypeAlias = np.ndarray
 """A one-dimensional contiguous array in host memory."""
 

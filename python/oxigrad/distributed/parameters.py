@@ -14,11 +14,7 @@ from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.sparse_rows import SparseRows
 
-__all__ = ["Parameters", "nested"]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__all__ = ["Parameters", "nested", "promoted"]
 
 
 class Parameters:
@@ -112,6 +108,11 @@ class Parameters:
         leaves, structure = tree.flatten(model)
         plan = self._plan = Plan(leaves, structure, self._optimizer)
         return plan, plan.detach(leaves)
+
+
+def promoted(array: np.ndarray) -> np.ndarray:
+    """The array, in float32 if it is of half precision."""
+    return array.astype(np.float32) if array.dtype.itemsize == 2 else array
 
 
 def nested(arrays: Mapping[KeyPath, Any]) -> Any:

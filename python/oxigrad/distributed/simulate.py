@@ -25,10 +25,6 @@ from oxigrad.optim import SGD
 __all__ = ["Assumptions", "Run", "simulate", "train"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 @dataclasses.dataclass(frozen=True)
 class Assumptions:
     """Assumptions of a simulation, in seconds.

@@ -5,12 +5,13 @@ import dataclasses
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 from oxigrad import _core
-from oxigrad._core import RuleError
+from oxigrad._core import RuleError, StateError
 from oxigrad._typing import Array, Config, Tree
 from oxigrad.distributed.communicator import Communicator, current
+from oxigrad.distributed.fields import Field, restored, written
 from oxigrad.distributed.parameters import Parameters
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.rule import Rule
@@ -21,10 +22,6 @@ from oxigrad.stepping.state import Report
 from oxigrad.stepping.version import Version
 
 __all__ = ["WorkerReport", "Wrapper", "take_step"]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
 
 
 @dataclasses.dataclass
@@ -60,13 +57,25 @@ class Wrapper(Optimizer):
         communicator: that of this worker; by default the `current` one of the thread.
         timeout: seconds that a wait for other workers takes at most; by default that of the communicator.
 
-    A subclass overrides `_step`; it gives the plain data and the arrays of its own state in `_own_state`, takes them in
-    `_set_own_state`, and lists the names of these arrays in ``_own_slots``. Raises `TypeError` for an optimizer that evaluates
-    the loss itself, as L-BFGS does.
+    Every wrapper is used in the same way: `start` before the first step, which `update` and `minimize` do otherwise; steps; `reform`
+    after the loss of workers; and `leave`, which the end of a ``with`` block calls:
+
+    >>> import numpy as np
+    >>> from oxigrad import distributed, optim
+    >>> with distributed.LargeBatch(optim.SGD(0.5)) as opt:
+    ...     model = opt.start({"w": np.ones(2)})
+    ...     model = opt.update(model, {"w": np.ones(2)})
+    >>> model
+    {'w': array([0.5, 0.5])}
+
+    A block that ends by an exception leaves at once, without a word to the others and without waiting for them.
+
+    A subclass overrides `_step`, and lists the attributes of its own state in ``_fields``. Raises `TypeError` for an optimizer that
+    evaluates the loss itself, as L-BFGS does.
     """
 
-    #: Names of arrays by parameter that belong to the wrapper, in its state beside the slots of the optimizer.
-    _own_slots: ClassVar[frozenset[str]] = frozenset()
+    #: The attributes that are the wrapper's own state, beside that of the optimizer.
+    _fields: ClassVar[tuple[Field, ...]] = ()
     #: Names of attributes that a copy does not have, and `_set_apart` makes.
     _transient: ClassVar[frozenset[str]] = frozenset()
     _fixed: ClassVar[frozenset[str]] = Optimizer._fixed | {"communicator"}
@@ -96,19 +105,11 @@ class Wrapper(Optimizer):
         """The arguments of the wrapper besides the optimizer and the communicator, as plain data."""
         return {}
 
-    def _own_state(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """The state of the wrapper itself: plain data, and arrays by key path and name."""
-        return {}, {}
-
-    def _check_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        """The differences between a state and the one that the wrapper expects, as lines; nothing is changed."""
-        return []
-
-    def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
-        """Takes a state that `_check_own_state` found no difference in."""
-
     def _set_apart(self) -> None:
         """Makes the attributes that belong to a connection, as of a worker that has none."""
+
+    def _abandon(self) -> None:
+        """Ends what serves the training in this process, without waiting for the other workers."""
 
     @property
     def _seconds(self) -> float:
@@ -119,6 +120,32 @@ class Wrapper(Optimizer):
         """Continues with the survivors after a `WorkerLost`: all of them call it."""
         vars(self)["communicator"] = self.communicator.reform(timeout=self._seconds)
         self._report.rank = self.communicator.rank
+
+    # --- membership ----------------------------------------------------------------------------------------------------
+
+    def start(self, model: Tree) -> Tree:
+        """Takes part in the training: returns the model with the parameters that all workers start from, in place as `update` does."""
+        raise NotImplementedError
+
+    def reform(self, model: Tree) -> Tree:
+        """Continues with the survivors of a loss, and the workers that wait to join: all of them call it, those that join `start`."""
+        raise NotImplementedError
+
+    def leave(self, model: Tree = None) -> Any:
+        """Leaves the training in good order, so that the others go on without this worker; returns ``model``.
+
+        A worker that has left, or has not started, may call it too.
+        """
+        return model
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is None:
+            self.leave()
+        else:
+            self._abandon()  # the others are told by the loss of this worker
 
     def report(self) -> list[WorkerReport]:
         """The counts of gradients of each worker that this one knows of: at least its own."""
@@ -173,12 +200,14 @@ class Wrapper(Optimizer):
         with self._lock.reading():
             return self._whole_state(copy=copy)
 
-    def _whole_state(self, *, copy: bool) -> dict[str, Any]:
-        """The state of the optimizer and of the wrapper, within a step too."""
-        return self._with_own_state(self.optimizer.state_dict(copy=copy), copy=copy)
+    def _whole_state(self, *, copy: bool, for_others: bool = False) -> dict[str, Any]:
+        """The state of the optimizer and of the wrapper, within a step too; ``for_others`` is what a worker that joins receives."""
+        plain, arrays = written(self, self._fields, for_others=for_others)
+        return self._with_own_state(self.optimizer.state_dict(copy=copy), plain, arrays, copy=copy)
 
-    def _with_own_state(self, state: dict[str, Any], *, copy: bool) -> dict[str, Any]:
-        plain, arrays = self._own_state()
+    def _with_own_state(
+        self, state: dict[str, Any], plain: dict[str, Any], arrays: dict[str, dict[str, Any]], *, copy: bool
+    ) -> dict[str, Any]:
         own = states.copied_slots(arrays) if copy else arrays
         slots = state["slots"]
         return {
@@ -195,26 +224,37 @@ class Wrapper(Optimizer):
             return self._load(states.checked(state), strict=strict)
 
     def _load(self, state: Mapping[str, Any], *, strict: bool) -> Report:
-        key = type(self).__name__
-        plain = state["remembered"].get(key)
-        own = {path: {n: a for n, a in slots.items() if n in self._own_slots} for path, slots in state["slots"].items()}
-        own = {path: slots for path, slots in own.items() if slots}
-        wrong = [f"{key}: its state"] if plain is None else []
-        mismatched = [] if wrong else self._check_own_state(plain or {}, own)
+        label, names = type(self).__name__, self._own_slots()
+        plain = state["remembered"].get(label)
+        arrays = {path: {n: a for n, a in slots.items() if n in names} for path, slots in state["slots"].items()}
+        arrays = {path: slots for path, slots in arrays.items() if slots}
+        missing = [f"{label}: its state"] if plain is None else []
+        values, mismatched = self._restored({} if plain is None else plain, arrays) if not missing else ({}, [])
         if strict:
-            Report(missing=wrong, mismatched=mismatched).check()
+            Report(missing=missing, mismatched=mismatched).check()
         report = self.optimizer.load_state_dict(self._without_own(state), strict)
-        report.missing += wrong
+        report.missing += missing
         report.mismatched += mismatched
-        if not (wrong or mismatched):
-            self._set_own_state(plain or {}, states.copied_slots(own))
+        vars(self).update(values)
         return report
+
+    def _own_slots(self) -> frozenset[str]:
+        """The names of the arrays of the wrapper's own state."""
+        return frozenset(name for field in self._fields for name in field.slots(self))
+
+    def _restored(
+        self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[dict[str, Any], list[str]]:
+        """The values of attributes in a state, and its differences from the one expected, as lines; nothing is changed."""
+        try:
+            return restored(self, self._fields, plain, arrays), []
+        except StateError as error:
+            return {}, [f"{type(self).__name__}: {error}"]
 
     def _without_own(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """The state of the optimizer in one of the wrapper."""
-        slots = {
-            path: {n: a for n, a in own.items() if n not in self._own_slots} for path, own in state["slots"].items()
-        }
+        names = self._own_slots()
+        slots = {path: {n: a for n, a in own.items() if n not in names} for path, own in state["slots"].items()}
         # Parameters of an optimizer without slots, which has an empty dict for each once it has taken a step.
         has_begun = any(state[name] for name in ("step", "micro", "skipped"))
         default = [*slots] if has_begun else [path for path, own in state["slots"].items() if not own]

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from oxigrad.distributed.coordination.coordinator import (
     REQUEST,
     STATE,
     UPDATES,
-    Answer,
     Coordinator,
+    DecodedReply,
     codec_of,
     serve,
 )
@@ -48,11 +48,6 @@ from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.ranges import Domain
 
 __all__ = ["Coordinated"]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
 
 _SPARSE_MEAN = Domain(("replicas", "touches"))
 _POLL = 0.5
@@ -154,6 +149,10 @@ class Coordinated(Wrapper):
         with self._lock.stepping():
             return self._join(model)
 
+    def start(self, model: Tree) -> Tree:
+        """As `join`; see `Wrapper.start`."""
+        return self.join(model)
+
     def build(self, model: Tree) -> None:
         """As `join`. Raises `StructureError` for a model that `join` would have to replace."""
         with self._lock.stepping():
@@ -187,10 +186,10 @@ class Coordinated(Wrapper):
         if coordinator is not None:
             self._local_step, self._former = coordinator.decisions.step, coordinator.replica
 
-    def leave(self) -> None:
-        """Leaves the training: the others go on without this worker. On rank 0, returns when all others have left or died."""
+    def leave(self, model: Tree = None) -> Any:
+        """See `Wrapper.leave`. On rank 0, returns when all others have left or died."""
         if self._link is None:
-            return
+            return model
         try:
             self._request(LEAVE)
         except Excluded:
@@ -205,15 +204,11 @@ class Coordinated(Wrapper):
             self.communicator.alive()  # which raises `Excluded`
         if self._failure is not None:
             raise self._failure
+        return model
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if kind is None:
-            self.leave()
-            return
-        self._stopped.set()  # The others are told by the loss of this worker.
+    def _abandon(self) -> None:
+        """See `Wrapper._abandon`."""
+        self._stopped.set()
         if self._link is not None:
             self._link = None
             self._enrolment.end(self._codec.digest)
@@ -343,7 +338,7 @@ class Coordinated(Wrapper):
         digest, step = (ANY, self._training.code) if kind == JOIN else (self._codec.digest, self._local_step)
         self._link.send(Header(REQUEST, step, digest), [words, *bufs])
 
-    def _answered(self) -> Answer:
+    def _answered(self) -> DecodedReply:
         """Waits for the answer with which the worker goes on, that with a token, and brings the replica to its step.
 
         Returns also for an answer that says to join later, or another training.
@@ -351,7 +346,7 @@ class Coordinated(Wrapper):
         self.told, replica, watch = [], self._running_replica(), Watch(self._seconds)
         while True:
             header = self._awaited(watch)
-            answer = Answer.read(self._memory[: header.payload_bytes], replica.layout, self.communicator.rank)
+            answer = DecodedReply.read(self._memory[: header.payload_bytes], replica.layout, self.communicator.rank)
             for told in answer.told:
                 self._note(told)
             is_late = watch.heard(has_content=bool(answer.told) or answer.kind != NOTHING) == "late"
@@ -386,7 +381,7 @@ class Coordinated(Wrapper):
                 self.communicator.exclude(self._root)
                 raise WorkerLost({self._root}, "a step")
 
-    def _advance(self, replica: Replica, answer: Answer) -> bool:
+    def _advance(self, replica: Replica, answer: DecodedReply) -> bool:
         """Brings the replica to the step of an answer; False where it then differs from that of the coordinator."""
         if answer.kind == STATE:
             replica.load(answer.buffers, answer.parts[0])

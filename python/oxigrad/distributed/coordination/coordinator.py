@@ -29,11 +29,6 @@ from oxigrad.optim.optimizer import Optimizer
 
 __all__ = ["Coordinator", "Reply", "serve"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 # Tags of messages.
 REQUEST, REPLY = 1, 2
 # Kinds of requests (`ASK` is answered at once, by nothing), the first of the four integers that a request begins with; then a number, an incarnation, and for `PULL` 1.
@@ -323,7 +318,7 @@ def _notice(rank: int, kind: int, training: Training, step: int) -> Reply:
 
 
 @dataclasses.dataclass
-class Answer:
+class DecodedReply:
     """The content of a reply: the step of the token, or -1; decisions as tuples; and what brings the worker to ``step``."""
 
     token: int
@@ -336,7 +331,7 @@ class Answer:
     parts: list[np.ndarray]
 
     @classmethod
-    def read(cls, payload: np.ndarray, layout: Layout, worker: Any) -> "Answer":
+    def read(cls, payload: np.ndarray, layout: Layout, worker: Any) -> "DecodedReply":
         """The answer in a payload of bytes. Raises `Refused` for a malformed one, and where the coordinator refuses the worker."""
         reader = Reader(payload)
         token, kind, count, step, found, parts = map(int, reader.take(np.dtype(np.int64), REPLY_WORDS))

@@ -19,11 +19,6 @@ from oxigrad.distributed.messages.message import Header, Layout
 
 __all__ = ["CentreServer", "request"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 # Tags of messages, and the kinds of requests and replies; `ASK` is answered by `HERE` at once. A request begins with its kind and the number of the push; that of `JOIN`
 # is followed by the description of the model, and has the digest `ANY` and the identity of the training as its step, as its answers
 # `LATER` and `TELL` have. A reply has the count of applied pushes as well; that of `WRONG` is followed by a text, and `LATER` and
@@ -40,7 +35,7 @@ _POLL = 0.05
 _log = logging.getLogger("oxigrad.distributed")
 
 
-class Answer(NamedTuple):
+class CentreReply(NamedTuple):
     """A reply: its kind, the number of the push, the centre before it, and the count of pushes that are applied with it."""
 
     kind: int
@@ -77,7 +72,7 @@ class CentreServer:
         self._description, self.count, self._training = description, count, training
         self.buffers = list(buffers)
         self._positions: dict[int, list[np.ndarray]] = {}
-        self._answers: dict[int, Answer] = {}
+        self._answers: dict[int, CentreReply] = {}
         self._changed = threading.Condition()
         self._sending = threading.Lock()
         self._alive = frozenset(range(communicator.size))  # those that were lost before are not waited for
@@ -89,7 +84,7 @@ class CentreServer:
 
     # --- the worker of the same rank -----------------------------------------------------------------------------------
 
-    def request(self, kind: int, number: int, bufs: Sequence[np.ndarray], timeout: float) -> Answer:
+    def request(self, kind: int, number: int, bufs: Sequence[np.ndarray], timeout: float) -> CentreReply:
         """The answer to a request of the worker of this rank."""
         rank = self._communicator.rank
         self._communicator.alive()  # which raises `Excluded`
@@ -98,7 +93,7 @@ class CentreServer:
                 self._answers.pop(rank, None)
                 self._handle(rank, kind, number, [b.copy() for b in bufs])
             if kind == LEAVE:
-                return Answer(CENTRE, number, [])
+                return CentreReply(CENTRE, number, [])
             if not self._changed.wait_for(lambda: self._has_answered(rank, number) or self._stopped, timeout):
                 raise TimedOut(f"the centre did not answer within {timeout:g} s")
             if not self._has_answered(rank, number):
@@ -174,7 +169,7 @@ class CentreServer:
         """Handles a request of another worker, which is told where that is malformed."""
         rank = header.rank
         if kind == ASK:
-            self._send(rank, Header(REPLY, number, self._layout.digest), Answer(HERE, number, []))
+            self._send(rank, Header(REPLY, number, self._layout.digest), CentreReply(HERE, number, []))
         elif kind not in (JOIN, PUSH, LEAVE) or (kind == PUSH and not bufs):
             error = Refused("kind", f"a request has the kind {kind} and {len(bufs)} buffers")
             self._communicator.refused.add(error)
@@ -185,7 +180,7 @@ class CentreServer:
     def _tell(self, request: Header, error: Refused) -> None:
         """Tells a worker that its request is refused."""
         text = np.frombuffer(f"{error.reason}\n{error}".encode(), np.uint8)
-        self._send(request.rank, Header(REPLY, request.step, request.digest), Answer(WRONG, 0, [text]))
+        self._send(request.rank, Header(REPLY, request.step, request.digest), CentreReply(WRONG, 0, [text]))
 
     def _memory(self, header: Header) -> list[np.ndarray]:
         """The memory for what follows the first two integers of a request."""
@@ -204,7 +199,7 @@ class CentreServer:
         decision = admission(self._training, asked)
         if decision in ("later", "tell"):
             kind = LATER if decision == "later" else TELL
-            self._send(rank, Header(REPLY, request.step, ANY), Answer(kind, 0, [], self._training.code))
+            self._send(rank, Header(REPLY, request.step, ANY), CentreReply(kind, 0, [], self._training.code))
             self._act(self._machine.leave(rank) if decision == "later" else ())
             return False
         description = found[0] if found else np.empty(0, np.uint8)
@@ -234,24 +229,24 @@ class CentreServer:
             rank = action.worker
             if isinstance(action, Apply):
                 self.count += 1
-                answer = Answer(CENTRE, action.number, [buffer.copy() for buffer in self.buffers], self.count)
+                answer = CentreReply(CENTRE, action.number, [buffer.copy() for buffer in self.buffers], self.count)
                 for centre, position in zip(self.buffers, self._positions.pop(rank), strict=True):
                     np.add(centre, moved(centre, position, self._rate), out=centre)
             elif isinstance(action, Give):
-                answer = Answer(CENTRE, action.number, [buffer.copy() for buffer in self.buffers], self.count)
+                answer = CentreReply(CENTRE, action.number, [buffer.copy() for buffer in self.buffers], self.count)
             elif isinstance(action, Repeat) and rank in self._answers:
                 answer = self._answers[rank]
             else:
-                answer = Answer(REFUSED, action.number, [])
+                answer = CentreReply(REFUSED, action.number, [])
             self._answer(rank, answer)
         self._changed.notify_all()
 
-    def _answer(self, rank: int, answer: Answer) -> None:
+    def _answer(self, rank: int, answer: CentreReply) -> None:
         self._answers[rank] = answer
         if rank != self._communicator.rank:
             self._send(rank, Header(REPLY, answer.number, self._layout.digest), answer)
 
-    def _send(self, rank: int, head: Header, answer: Answer) -> None:
+    def _send(self, rank: int, head: Header, answer: CentreReply) -> None:
         words = np.array([answer.kind, answer.number, answer.applied], np.int64)
         try:
             with self._sending:
@@ -269,7 +264,7 @@ def request(
     timeout: float,
     root: int = 0,
     training: Training = Training(),  # noqa: B008 - it is immutable
-) -> Answer:
+) -> CentreReply:
     """The answer of the centre, which the worker ``root`` keeps, to a request of another worker.
 
     The answer to `JOIN` may be `LATER` or `TELL`. Raises `WorkerLost` where ``root`` has died, or does not answer a push within the time-out:
@@ -278,7 +273,7 @@ def request(
     head = Header(REQUEST, training.code, ANY) if kind == JOIN else Header(REQUEST, number, layout.digest)
     communicator.send(root, head, [np.array([kind, number], np.int64), *bufs])
     if kind == LEAVE:
-        return Answer(CENTRE, number, [])
+        return CentreReply(CENTRE, number, [])
     payload: list[np.ndarray] = []
 
     def memory(header: Header) -> list[np.ndarray]:
@@ -302,9 +297,9 @@ def request(
             reason, _, text = payload[1].tobytes().decode().partition("\n")
             raise Refused(reason, text)
         if found in NOTICES:
-            return Answer(found, answered, [], count)
+            return CentreReply(found, answered, [], count)
         if answered == number and found != HERE:  # else it is the second answer to an earlier request
-            return Answer(found, answered, payload[1:], count)
+            return CentreReply(found, answered, payload[1:], count)
         if watch.heard() == "late":
             raise TimedOut(f"the centre did not answer within {timeout:g} s: other workers are slow or stopped")
 

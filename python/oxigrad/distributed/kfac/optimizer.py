@@ -6,12 +6,11 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 
 from oxigrad import tree
-from oxigrad._core import StateError
 from oxigrad._typing import Array, Config, Tree
 from oxigrad.autodiff.transforms import Recording, check_callable
 from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.errors import WorkerLost
+from oxigrad.distributed.fields import Field
 from oxigrad.distributed.kfac.kronecker import Method
 from oxigrad.distributed.kfac.layers import Layer, Statistics, recorded
 from oxigrad.distributed.kfac.preconditioner import Preconditioner, Settings
@@ -24,11 +23,6 @@ from oxigrad.schedules.base import Schedule, number
 from oxigrad.stepping.sparse_rows import SparseRows
 
 __all__ = ["KFAC"]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
 
 _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 _POSITIVE = Domain(interval=Interval("(0, inf)"))
@@ -44,6 +38,16 @@ def _optional(name: str, domain: Domain) -> Callable[[Any, Any], Any]:
 
 def _damping(opt: Any, value: Any) -> Any:
     return value if isinstance(value, Schedule) else _POSITIVE.check("damping", number(value))
+
+
+_FACTORS = Field(
+    "_preconditioner",
+    lambda wrapper, value: (value.plain(), value.arrays()),
+    lambda wrapper, plain, arrays: Preconditioner.restored(plain, arrays),
+    lambda wrapper: (
+        f"{side}-{name}" for side in ("inputs", "outputs") for name in ("factor", "decomposed", "inverse")
+    ),
+)
 
 
 class KFAC(CollectiveWrapper):
@@ -94,9 +98,7 @@ class KFAC(CollectiveWrapper):
            [0. , 2. ]])
     """
 
-    _own_slots: ClassVar[frozenset[str]] = frozenset(
-        {f"{side}-{name}" for side in ("inputs", "outputs") for name in ("factor", "decomposed", "inverse")}
-    )
+    _fields = (*CollectiveWrapper._fields, _FACTORS)
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
         **Wrapper._checks,
         "damping": _damping,
@@ -249,34 +251,30 @@ class KFAC(CollectiveWrapper):
     def _step(
         self, model: Tree, grads: Tree | None, statistics: Statistics | None = None, *, keep_root: bool = False
     ) -> Tree:
-        given = self._parameters.gradients(model, grads)
+        local = self._parameters.gradients(model, grads)
         late = False
         if self._done < 0:
             model, late = self._agree(model)
-        while True:
-            trial = self._preconditioner.copied()
-            try:
-                gradients = self._preconditioned(trial, given, statistics, late=late)
-                break
-            except WorkerLost:
-                model, behind = self._recover(model)
-                if behind:  # the others have completed this step, by the gradients of all, and their state is loaded
-                    self._count_gradient(late=late)
-                    return model
-        self._done += 1
-        found = take_step(self.optimizer, model, self._parameters.tree(model, gradients), keep_root=keep_root)
-        self._preconditioner = trial
+        model, trial = self._repeated(model, lambda: self._preconditioned(local, statistics, late=late))
+        if trial is not None:  # else the others have completed this step, by the gradients of all
+            gradients, preconditioner = trial
+            self._done += 1
+            model = take_step(self.optimizer, model, self._parameters.tree(model, gradients), keep_root=keep_root)
+            self._preconditioner = preconditioner
         self._count_gradient(late=late)
-        return found
+        return model
 
     def _preconditioned(
-        self, preconditioner: Preconditioner, given: Mapping[str, Any], statistics: Statistics | None, *, late: bool
-    ) -> dict[str, Any]:
-        """The gradients of the step, which are the same on all workers; those of a worker that is late are not used."""
-        settings, count = self._settings(), 0 if late else 1
-        means = mean_over_workers(given, self.communicator, count=count, timeout=self._seconds)
+        self, local: Mapping[str, Any], statistics: Statistics | None, *, late: bool
+    ) -> tuple[dict[str, Any], Preconditioner]:
+        """The gradients of the step, which are the same on all workers, and the factors after it; nothing is changed.
+
+        The gradients of a worker that is late are not used.
+        """
+        settings, count, preconditioner = self._settings(), 0 if late else 1, self._preconditioner.copied()
+        means = mean_over_workers(local, self.communicator, count=count, timeout=self._seconds)
         dense = {path: mean for path, mean in means.items() if not isinstance(mean, SparseRows)}
-        return means | preconditioner(dense, statistics, settings, self.communicator, count=count)
+        return means | preconditioner(dense, statistics, settings, self.communicator, count=count), preconditioner
 
     # --- configuration and state ---------------------------------------------------------------------------------------
 
@@ -287,20 +285,6 @@ class KFAC(CollectiveWrapper):
         )
         damping = self.damping.get_config() if isinstance(self.damping, Schedule) else self.damping
         return {"damping": damping, **{name: getattr(self, name) for name in names}}
-
-    def _own_state(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        return {"done": self._done, **self._preconditioner.plain()}, self._preconditioner.arrays()
-
-    def _check_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        try:
-            Preconditioner().load(plain, arrays)
-        except StateError as error:
-            return [str(error)]
-        return [] if isinstance(plain.get("done"), int) else ["KFAC: the number of steps is missing"]
-
-    def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
-        self._preconditioner.load(plain, arrays)
-        self._done = plain["done"]
 
 
 REGISTRY["KFAC"] = KFAC

@@ -19,11 +19,6 @@ from oxigrad.distributed.methods.means import mean_over_workers
 
 __all__ = ["Preconditioner", "Settings"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 # Tags of messages: those of decompositions, and those of preconditioned gradients.
 _INVERSES = 0x4B41
 _GRADIENTS = 0x4B47
@@ -290,40 +285,37 @@ class Preconditioner:
                     own[f"{side}-decomposed"] = before.value
         return found
 
-    def load(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
-        """Continues from the results of `plain` and `arrays`; inverses that are missing are computed in the next step.
+    @classmethod
+    def restored(cls, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> "Preconditioner":
+        """The factors of the results of `plain` and `arrays`; inverses that are missing are computed in the next step.
 
-        Raises `StateError`, with nothing changed, where an entry is missing or has another shape than expected.
+        Raises `StateError` where an entry is missing or has another shape than expected.
         """
-        layers: dict[str, Layer] = {}
-        factors: dict[str, tuple[Factor, Factor]] = {}
-        inverses: dict[str, tuple[Inverse, Inverse]] = {}
-        decomposed: dict[str, _Decomposed] = {}
+        made = cls()
         try:
-            count, ignored = int(plain["count"]), int(plain["ignored"])
+            made.count, made.ignored = int(plain["count"]), int(plain["ignored"])
             entries = [_layer_entry(each) for each in plain["layers"]]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise StateError(f"KFAC: its state is {dict(plain)!r}: expected count, ignored and layers") from error
+            raise StateError(f"its state is {dict(plain)!r}: expected count, ignored and layers") from error
         for layer, seen, added in entries:
             own, sizes = arrays.get(layer.path, {}), (layer.inputs, layer.outputs)
             a, g = (
                 _entry(own, layer.path, f"{side}-factor", size, (0,)) for side, size in zip(_SIDES, sizes, strict=True)
             )
-            layers[layer.path], factors[layer.path] = layer, (Factor(a, seen), Factor(g, seen))
+            made.layers[layer.path], made.factors[layer.path] = layer, (Factor(a, seen), Factor(g, seen))
             if all(f"{side}-inverse" in own for side in _SIDES):
                 named = zip(_SIDES, sizes, strict=True)
                 a, g = (_unpacked(_entry(own, layer.path, f"{side}-inverse", size, (0, 1))) for side, size in named)
-                inverses[layer.path] = a, g
+                made.inverses[layer.path] = a, g
             if added is not None:
                 a, g = (
                     Factor(_entry(own, layer.path, f"{side}-decomposed", len(now.value), (0,)))
                     if f"{side}-decomposed" in own
                     else now
-                    for side, now in zip(_SIDES, factors[layer.path], strict=True)
+                    for side, now in zip(_SIDES, made.factors[layer.path], strict=True)
                 )
-                decomposed[layer.path] = _Decomposed((a, g), added)
-        self.layers, self.factors, self.inverses, self.decomposed = layers, factors, inverses, decomposed
-        self.count, self.ignored, self._membership = count, ignored, None
+                made.decomposed[layer.path] = _Decomposed((a, g), added)
+        return made
 
 
 def _layer_entry(entry: Mapping[str, Any]) -> tuple[Layer, int, tuple[float, float] | None]:

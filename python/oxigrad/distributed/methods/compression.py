@@ -9,13 +9,15 @@ import numpy as np
 
 from oxigrad._core import NonFiniteError
 from oxigrad._typing import Config, Tree
-from oxigrad.distributed.collective import CollectiveWrapper, by_name, expecting
+from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.errors import Refused, WorkerLost
+from oxigrad.distributed.errors import Refused
+from oxigrad.distributed.fields import Arrays, Field, Plain, array_by_path, arrays
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import top_k
 from oxigrad.distributed.methods.means import COUNT
 from oxigrad.distributed.methods.top_k import Memory
+from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim import SGD
 from oxigrad.optim.chain import Chain, ChainPart
@@ -27,16 +29,37 @@ from oxigrad.stepping.sparse_rows import SparseRows
 
 __all__ = ["DeepGradientCompression"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 _RESIDUAL, _VELOCITY, _DECAY = "compression-residual", "compression-velocity", "compression-decay"
 # What the first word of a message says where it is not the number of values.
 _ABSENT, _NOT_FINITE = 0xFFFFFFFF, 0xFFFFFFFE
 # Hyperparameters of SGD that the wrapper takes over.
 _MOVED = ("momentum", "nesterov", "weight_decay")
+
+
+def _write_memories(wrapper: Any, memories: Mapping[str, Memory]) -> tuple[Plain, Arrays]:
+    arrays = {}
+    for path, memory in memories.items():
+        velocity = {} if memory.velocity is None else {_VELOCITY: memory.velocity}
+        arrays[path] = {_RESIDUAL: memory.residual, **velocity}
+    return {"compressed": [*memories]}, arrays
+
+
+def _read_memories(wrapper: Any, plain: Plain, arrays: Arrays) -> dict[str, Memory]:
+    residuals, velocities = array_by_path(arrays, _RESIDUAL), array_by_path(arrays, _VELOCITY)
+    if sorted(residuals) != sorted(plain["compressed"]):
+        raise ValueError(f"it has residuals of {sorted(residuals)}: expected {sorted(plain['compressed'])}")
+    if residuals and wrapper.ratio == 1:
+        raise ValueError("it has residuals, but ratio is 1")
+    memories = {path: Memory(residual, velocities.get(path)) for path, residual in residuals.items()}
+    if any((memory.velocity is None) == (wrapper.momentum > 0) for memory in memories.values()):
+        raise ValueError(f"it has residuals of another momentum than {wrapper.momentum}")
+    return memories
+
+
+def _read_velocities(wrapper: Any, plain: Plain, arrays: Arrays) -> dict[str, np.ndarray]:
+    """The velocities of the parameters that are exchanged densely."""
+    velocities = array_by_path(arrays, _VELOCITY)
+    return {path: velocity for path, velocity in velocities.items() if path not in plain["compressed"]}
 
 
 class DeepGradientCompression(CollectiveWrapper):
@@ -82,7 +105,12 @@ class DeepGradientCompression(CollectiveWrapper):
     [array([-2. , -1.2]), array([-2. , -1.2])]
     """
 
-    _own_slots: ClassVar[frozenset[str]] = frozenset({_RESIDUAL, _VELOCITY, _DECAY})
+    _fields = (
+        *CollectiveWrapper._fields,
+        Field("_memories", _write_memories, _read_memories, lambda wrapper: (_RESIDUAL,), dict),
+        dataclasses.replace(arrays("_velocities", _VELOCITY), read=_read_velocities),
+        arrays("_decays", _DECAY),
+    )
     _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"ratio", "warmup", "clip_norm", "min_size", *_MOVED}
 
     def __init__(
@@ -171,20 +199,13 @@ class DeepGradientCompression(CollectiveWrapper):
         late = False
         if self._done < 0:
             model, late = self._agree(model)
-        while True:
-            try:
-                with np.errstate(over="ignore", invalid="ignore"):
-                    found = (
-                        self._averaged(given, absent=late) if self.ratio == 1 else self._exchanged(given, absent=late)
-                    )
-                break
-            except WorkerLost:
-                sent = self._sent
-                model, behind = self._recover(model)
-                if behind:  # the others have completed this step, by what all have sent, and their state is loaded
-                    self._memories = sent or self._memories
-                    self._count_gradient(late=late)
-                    return model
+        exchange = self._averaged if self.ratio == 1 else self._exchanged
+        with np.errstate(over="ignore", invalid="ignore"):
+            model, found = self._repeated(model, lambda: exchange(given, absent=late))
+        if found is None:  # the others have completed this step, by what all have sent
+            self._memories = self._sent or self._memories
+            self._count_gradient(late=late)
+            return model
         self._done += 1
         if found.refused:
             self._report.dropped += 1
@@ -319,14 +340,6 @@ class DeepGradientCompression(CollectiveWrapper):
         if total >= 2**32:
             raise ValueError(f"the compressed parameters have {total} elements: expected fewer than 2**32")
 
-    def _given_state(self) -> dict[str, Any]:
-        """See `CollectiveWrapper._given_state`: without what this worker has not sent."""
-        memories, self._memories = self._memories, {}
-        try:
-            return super()._given_state()
-        finally:
-            self._memories = memories
-
     def _own_config(self) -> Config:
         """See `Wrapper._own_config`."""
         defaults = {
@@ -339,45 +352,6 @@ class DeepGradientCompression(CollectiveWrapper):
         }
         given = {name: getattr(self, name) for name, default in defaults.items() if getattr(self, name) != default}
         return {"ratio": self.ratio, **given}
-
-    def _own_state(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """See `Wrapper._own_state`."""
-        arrays: dict[str, dict[str, Any]] = {}
-        for path, memory in self._memories.items():
-            arrays[path] = {_RESIDUAL: memory.residual}
-            if memory.velocity is not None:
-                arrays[path][_VELOCITY] = memory.velocity
-        for name, values in ((_VELOCITY, self._velocities), (_DECAY, self._decays)):
-            for path, value in values.items():
-                arrays.setdefault(path, {})[name] = value
-        return {"done": self._done, "compressed": [*self._memories]}, arrays
-
-    def _check_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        """See `Wrapper._check_own_state`."""
-        try:
-            self._parsed(plain, arrays)
-        except ValueError as error:
-            return [f"DeepGradientCompression: {error}"]
-        return []
-
-    def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
-        """See `Wrapper._set_own_state`."""
-        self._done, self._memories, self._velocities, self._decays = self._parsed(plain, arrays)
-
-    def _parsed(
-        self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]
-    ) -> tuple[int, dict[str, Memory], dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """A state as the values of attributes; raises `ValueError` for a malformed one."""
-        with expecting("its state is malformed"):
-            residuals, velocities = by_name(arrays, _RESIDUAL), by_name(arrays, _VELOCITY)
-            if sorted(residuals) != sorted(plain["compressed"]):
-                raise ValueError(f"it has residuals of {sorted(residuals)}: expected {sorted(plain['compressed'])}")
-            if residuals and self.ratio == 1:
-                raise ValueError("it has residuals, but ratio is 1")
-            memories = {path: Memory(r, velocities.pop(path, None)) for path, r in residuals.items()}
-            if any((memory.velocity is None) == (self.momentum > 0) for memory in memories.values()):
-                raise ValueError(f"it has residuals of another momentum than {self.momentum}")
-            return int(plain["done"]), memories, velocities, by_name(arrays, _DECAY)
 
 
 @dataclasses.dataclass
@@ -395,7 +369,7 @@ def _dense(gradient: Any) -> np.ndarray:
 
 def _flat(array: np.ndarray) -> np.ndarray:
     """The array with one axis, in float32 if it is of half precision."""
-    return array.reshape(-1).astype(np.float32) if array.dtype.itemsize == 2 else array.reshape(-1)
+    return promoted(array.reshape(-1))
 
 
 def _by_dtype(arrays: Mapping[str, np.ndarray]) -> dict[np.dtype, dict[str, int]]:

@@ -1,5 +1,6 @@
 """Elastic averaging: workers train on their own, and are pulled to a centre that they pull in turn."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from oxigrad import tree, xp
 from oxigrad._typing import Array, Config, Tree
-from oxigrad.distributed.collective import CollectiveWrapper, by_name, expecting
+from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination import elastic_centre
 from oxigrad.distributed.coordination.elastic_centre import JOIN, LEAVE, NOTICES, PUSH, REFUSED, CentreServer, moved
@@ -15,8 +16,10 @@ from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.decisions.elastic import Centre, moving_rate
 from oxigrad.distributed.decisions.training import Admission
 from oxigrad.distributed.errors import Refused, WorkerLost
+from oxigrad.distributed.fields import Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
+from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim import SGD
 from oxigrad.optim.config import REGISTRY
@@ -24,11 +27,6 @@ from oxigrad.optim.optimizer import Optimizer
 from oxigrad.stepping.sparse_rows import SparseRows
 
 __all__ = ["ElasticAverage"]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
 
 # The centre as a worker last saw it, and, of rank 0, as it is.
 _SEEN, _KEPT = "elastic-centre", "elastic-kept"
@@ -40,6 +38,11 @@ _DEFAULTS: dict[str, Any] = {
     "nesterov": False,
     "lease": None,
 }
+
+
+def _write_served(wrapper: Any, value: Any) -> tuple[Plain, Arrays]:
+    """The centre as it is, on the worker that serves it."""
+    return {}, {} if wrapper._server is None else {path: {_KEPT: array} for path, array in wrapper.centre().items()}
 
 
 class ElasticAverage(CollectiveWrapper):
@@ -85,7 +88,12 @@ class ElasticAverage(CollectiveWrapper):
     [(0.0, -1.0), (-7.0, -1.0)]
     """
 
-    _own_slots: ClassVar[frozenset[str]] = frozenset({_SEEN, _KEPT})
+    _fields = (
+        *CollectiveWrapper._fields,
+        integer("_count", "count"),
+        arrays("_centre", _SEEN),
+        dataclasses.replace(arrays("_loaded_centre", _KEPT), write=_write_served),
+    )
     _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"period", *_DEFAULTS}
     _transient: ClassVar[frozenset[str]] = frozenset({"_enrolment"})
 
@@ -124,7 +132,7 @@ class ElasticAverage(CollectiveWrapper):
         self._count = 0
         self._number = 0
         self._centre: dict[str, np.ndarray] = {}
-        self._kept: dict[str, np.ndarray] = {}  # the loaded centre of rank 0
+        self._loaded_centre: dict[str, np.ndarray] = {}
         self._layout: Layout | None = None
         self._server: CentreServer | None = None
         self._description = np.empty(0, np.uint8)
@@ -169,7 +177,7 @@ class ElasticAverage(CollectiveWrapper):
         found = {}
         for path, g in self._parameters.gradients(model, grads).items():
             dense = g.todense() if isinstance(g, SparseRows) else g
-            pull = _whole(values[path]) - self._centre[path]
+            pull = promoted(values[path]) - self._centre[path]
             found[path] = (dense + self._centre[path].dtype.type(self.rho) * pull).astype(dense.dtype, copy=False)
         return self._parameters.tree(model, found)
 
@@ -178,7 +186,7 @@ class ElasticAverage(CollectiveWrapper):
         if not self.synchronous:
             return self._pushed(model)
         while True:
-            own = {path: _whole(value) for path, value in self._parameters.read(model).items()}
+            own = {path: promoted(value) for path, value in self._parameters.read(model).items()}
             differences = {path: value - self._centre[path] for path, value in own.items()}
             rate, beta = self._rate, self._rate * self.communicator.size
             new = {path: own[path] - d.dtype.type(rate) * d for path, d in differences.items()}
@@ -233,16 +241,16 @@ class ElasticAverage(CollectiveWrapper):
                 return self._started(model)[0]
             self.communicator.alive()  # which raises `Excluded`
             while True:
-                kept = self._detached()
+                buffers = self._surrender_centre()
                 self._reform()
                 try:
-                    self._keep(kept)
+                    self._elect_keeper(buffers)
                     self._join()
                     return model
                 except WorkerLost:  # another worker was lost, or waits to join
                     continue
 
-    def _detached(self) -> list[np.ndarray]:
+    def _surrender_centre(self) -> list[np.ndarray]:
         """The latest centre that this worker knows; it keeps none from then on."""
         assert self._layout is not None  # noqa: S101 - for the type checker
         server, self._server = self._server, None
@@ -250,13 +258,13 @@ class ElasticAverage(CollectiveWrapper):
             server.halt()
             self._applied = server.count
             return server.copies()
-        kept = self._layout.pack(self._centre, out=self._layout.empty())
-        for centre, position in zip(kept, self._position, strict=False):  # the centre was answered before this move
+        buffers = self._layout.pack(self._centre, out=self._layout.empty())
+        for centre, position in zip(buffers, self._position, strict=False):  # the centre was answered before this move
             np.add(centre, moved(centre, position, self._rate), out=centre)
-        return kept
+        return buffers
 
-    def _keep(self, kept: list[np.ndarray]) -> None:
-        """Elects the worker that keeps the centre; this one keeps ``kept`` where it is elected."""
+    def _elect_keeper(self, buffers: list[np.ndarray]) -> None:
+        """Elects the worker that keeps the centre; this one serves ``buffers`` where it is elected."""
         assert self._layout is not None  # noqa: S101 - for the type checker
         communicator = self.communicator
         self._root, _ = self._enrolment.elected(communicator, self._applied, self._seconds)
@@ -264,13 +272,13 @@ class ElasticAverage(CollectiveWrapper):
             self._layout = self._identified(self._layout)
             machine = Centre((), ordered=self.deterministic, lease=self.lease, awaited=range(communicator.size))
             count = max(self._applied, 0)
-            given = communicator, self._layout, kept, machine, self._rate, self._description, count
+            arguments = communicator, self._layout, buffers, machine, self._rate, self._description, count
             self._enrolment.end_former()
-            self._server = CentreServer(*given, self._enrolment.training)
+            self._server = CentreServer(*arguments, self._enrolment.training)
             self._enrolment.serve(self._server.halt)
 
-    def leave(self, model: Tree) -> Tree:
-        """Leaves the exchange, at the end of the data, and returns ``model``; asynchronously with the centre as its parameters.
+    def leave(self, model: Tree = None) -> Any:
+        """See `Wrapper.leave`: returns ``model``, asynchronously with the centre as its parameters.
 
         Rank 0 waits for the other workers to leave, at most for the time-out.
         """
@@ -283,12 +291,23 @@ class ElasticAverage(CollectiveWrapper):
                 self._server.stop(self._seconds)
                 bufs = self._server.copies()
             self._centre = {path: array.copy() for path, array in self._layout.views(bufs).items()}
-            self._enrolment.end(self._layout.digest)
-            self._layout, self._server, self._number, self._applied = None, None, 0, -1
-            return self._written(model, self._centre)
+            self._disconnect(self._layout)
+            return model if model is None else self._written(model, self._centre)
+
+    def _abandon(self) -> None:
+        """See `Wrapper._abandon`."""
+        if self.synchronous or self._layout is None:
+            return
+        if self._server is not None:
+            self._server.halt()
+        self._disconnect(self._layout)
+
+    def _disconnect(self, layout: Layout) -> None:
+        self._enrolment.end(layout.digest)
+        self._layout, self._server, self._number, self._applied = None, None, 0, -1
 
     def _started(self, model: Tree) -> tuple[Tree, bool]:
-        own = {path: _whole(value) for path, value in self._parameters.read(model).items()}
+        own = {path: promoted(value) for path, value in self._parameters.read(model).items()}
         layout = Layout(own, self.name)
         if self.synchronous:
             model, late = self._agree(model)
@@ -298,7 +317,7 @@ class ElasticAverage(CollectiveWrapper):
         self._layout, seen = layout, self._centre
         self._enrolment.begin()
         try:
-            self._keep(layout.pack(self._kept or self._centre or own, out=layout.empty()))
+            self._elect_keeper(layout.pack(self._loaded_centre or self._centre or own, out=layout.empty()))
             self._join()
         except BaseException:
             self._layout = None
@@ -319,15 +338,15 @@ class ElasticAverage(CollectiveWrapper):
         answer = self._request(JOIN, 0, [self._description])
         if answer.kind in NOTICES:
             return NOTICES[answer.kind], answer.applied
-        self._see(answer, [])
+        self._adopt_centre(answer, [])
         return None
 
-    def _see(self, answer: elastic_centre.Answer, position: list[np.ndarray]) -> None:
+    def _adopt_centre(self, answer: elastic_centre.CentreReply, position: list[np.ndarray]) -> None:
         assert self._layout is not None  # noqa: S101 - for the type checker
         self._centre = self._layout.views(answer.bufs)
         self._applied, self._position = answer.applied, position
 
-    def _request(self, kind: int, number: int, bufs: list[np.ndarray]) -> elastic_centre.Answer:
+    def _request(self, kind: int, number: int, bufs: list[np.ndarray]) -> elastic_centre.CentreReply:
         assert self._layout is not None  # noqa: S101 - for the type checker
         if self._server is not None:
             return self._server.request(kind, number, bufs, self._seconds)
@@ -342,7 +361,7 @@ class ElasticAverage(CollectiveWrapper):
 
     def _pushed(self, model: Tree) -> Tree:
         assert self._layout is not None  # noqa: S101 - for the type checker
-        own = {path: _whole(value) for path, value in self._parameters.read(model).items()}
+        own = {path: promoted(value) for path, value in self._parameters.read(model).items()}
         bufs = self._layout.pack(own, out=self._layout.empty())
         for _ in range(2):
             answer = self._request(PUSH, self._number + 1, bufs)
@@ -352,7 +371,7 @@ class ElasticAverage(CollectiveWrapper):
         else:
             raise Refused("member", "the centre refuses the exchange of this worker")
         self._number += 1
-        self._see(answer, bufs)
+        self._adopt_centre(answer, bufs)
         return self._written(model, {p: x - moved(self._centre[p], x, self._rate) for p, x in own.items()})
 
     # --- EAMSGD --------------------------------------------------------------------------------------------------------
@@ -389,40 +408,12 @@ class ElasticAverage(CollectiveWrapper):
     def _begin(self, model: Tree) -> None:
         """See `CollectiveWrapper._begin`."""
         if not self._centre:
-            self._centre = {path: np.array(_whole(v)) for path, v in self._parameters.read(model).items()}
+            self._centre = {path: np.array(promoted(v)) for path, v in self._parameters.read(model).items()}
 
     def _own_config(self) -> Config:
         """See `Wrapper._own_config`."""
         given = {name: getattr(self, name) for name, default in _DEFAULTS.items() if getattr(self, name) != default}
         return {"period": self.period, **given}
-
-    def _own_state(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """See `Wrapper._own_state`."""
-        arrays = {path: {_SEEN: value} for path, value in self._centre.items()}
-        if self._server is not None:
-            for path, value in self.centre().items():
-                arrays[path][_KEPT] = value
-        return {"done": self._done, "count": self._count}, arrays
-
-    def _check_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        """See `Wrapper._check_own_state`."""
-        try:
-            with expecting("its state is malformed"):
-                if int(plain["count"]) < 0 or int(plain["done"]) < -1:
-                    raise ValueError("it has a negative count")
-        except ValueError as error:
-            return [f"ElasticAverage: {error}"]
-        return []
-
-    def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
-        """See `Wrapper._set_own_state`."""
-        self._done, self._count = int(plain["done"]), int(plain["count"])
-        self._centre, self._kept = by_name(arrays, _SEEN), by_name(arrays, _KEPT)
-
-
-def _whole(array: np.ndarray) -> np.ndarray:
-    """The array, in float32 if it is of half precision."""
-    return array.astype(np.float32) if array.dtype.itemsize == 2 else array
 
 
 def _from_config(optimizer: Optimizer, **values: Any) -> ElasticAverage:

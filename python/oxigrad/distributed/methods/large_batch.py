@@ -5,11 +5,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from oxigrad._core import StateError
 from oxigrad._typing import Config, Tree
 from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.errors import WorkerLost
-from oxigrad.distributed.methods.means import Kept, mean_over_workers
+from oxigrad.distributed.fields import Arrays, Field, Plain, integer
+from oxigrad.distributed.methods.means import BufferCache, mean_over_workers
+from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
@@ -19,14 +21,38 @@ from oxigrad.stepping.sparse_rows import SparseRows
 
 __all__ = ["LargeBatch"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 # A sum of gradients of rows has its values in the first array, and their indices in the second.
 _SUM, _ROWS = "local-sum", "local-sum-rows"
+
+
+def _read_pending(wrapper: Any, plain: Plain, arrays: Arrays) -> int:
+    pending = plain.get("pending")
+    if not isinstance(pending, int) or not 0 <= pending < wrapper.local_batches:
+        raise StateError(f"{pending!r} batches are added up: expected less than local_batches, {wrapper.local_batches}")
+    return pending
+
+
+def _write_sums(wrapper: Any, sums: Mapping[str, Any]) -> tuple[Plain, Arrays]:
+    rows = {path: list(total.shape) for path, total in sums.items() if isinstance(total, SparseRows)}
+    return {"rows": rows}, {
+        path: {_SUM: total.values, _ROWS: total.indices} if path in rows else {_SUM: total}
+        for path, total in sums.items()
+    }
+
+
+def _read_sums(wrapper: Any, plain: Plain, arrays: Arrays) -> dict[str, Any]:
+    rows: Mapping[str, Any] = plain["rows"]
+    sums = {
+        path: SparseRows(np.array(named[_ROWS]), np.array(named[_SUM]), tuple(rows[path]))
+        if path in rows
+        else np.array(named[_SUM])
+        for path, named in arrays.items()
+    }
+    count, pending = plain["count"], plain["pending"]
+    if count > pending or bool(count) != bool(sums):
+        raise StateError(f"{count!r} of {pending} batches are added up in {len(sums)} sums")
+    return sums
 
 
 class LargeBatch(CollectiveWrapper):
@@ -57,8 +83,13 @@ class LargeBatch(CollectiveWrapper):
     [-2.] 1 0
     """
 
-    _own_slots: ClassVar[frozenset[str]] = frozenset({_SUM, _ROWS})
-    _transient = frozenset({"_kept"})
+    _fields = (
+        *CollectiveWrapper._fields,
+        Field("_pending", lambda wrapper, value: ({"pending": value}, {}), _read_pending),
+        integer("_count", "count", joined=int),
+        Field("_sums", _write_sums, _read_sums, lambda wrapper: (_SUM, _ROWS), dict),
+    )
+    _transient = frozenset({"_buffers"})
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
         **Wrapper._checks,
         "local_batches": lambda opt, value: opt._counted(value),
@@ -80,7 +111,7 @@ class LargeBatch(CollectiveWrapper):
 
     def _set_apart(self) -> None:
         """See `Wrapper._set_apart`."""
-        self._kept = Kept()
+        self._buffers = BufferCache()
 
     def _counted(self, value: Any) -> int:
         count = int(_COUNT.check("local_batches", number(value)))
@@ -96,95 +127,43 @@ class LargeBatch(CollectiveWrapper):
         return self._pending
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
-        given = self._parameters.gradients(model, grads)
+        gradients = self._parameters.gradients(model, grads)
         late = False
         if self._done < 0:
             model, late = self._agree(model)
-        if late:
-            sums, count = given, 0
-            self._report.dropped += 1
-        else:
-            is_whole = self.local_batches == 1
-            sums = {
-                path: gradient if is_whole and not _is_half(gradient) else _added(self._sums.get(path), gradient)
-                for path, gradient in given.items()
-            }
-            count = self._count + 1
-            self._report.accepted += 1
+        sums, count = (gradients, 0) if late else (self._accumulated(gradients), self._count + 1)
+        self._count_gradient(late=late)
         if self._pending + 1 < self.local_batches:
             self._sums, self._count, self._pending = sums if count else {}, count, self._pending + 1
             return model
-        while True:
-            try:
-                means = mean_over_workers(sums, self.communicator, count=count, timeout=self._seconds, kept=self._kept)
-                break
-            except WorkerLost:
-                model, behind = self._recover(model)
-                if behind:  # the others have completed this step, by the gradients of all, and their state is loaded
-                    self._sums, self._count, self._pending = {}, 0, 0
-                    return model
-        self._done += 1
-        stepped = take_step(self.optimizer, model, self._parameters.tree(model, means), keep_root=keep_root)
+        model, means = self._repeated(model, lambda: self._means(sums, count))
+        if means is not None:  # else the others have completed this step, by the gradients of all
+            self._done += 1
+            model = take_step(self.optimizer, model, self._parameters.tree(model, means), keep_root=keep_root)
         self._sums, self._count, self._pending = {}, 0, 0
-        return stepped
+        return model
 
-    def _given_state(self) -> dict[str, Any]:
-        """See `CollectiveWrapper._given_state`: without the sums of this worker."""
-        kept = self._sums, self._count
-        self._sums, self._count = {}, 0
-        try:
-            return super()._given_state()
-        finally:
-            self._sums, self._count = kept
+    def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
+        """The sums of this worker with further gradients."""
+        is_whole = self.local_batches == 1
+        return {
+            path: gradient if is_whole and not _is_half(gradient) else _added(self._sums.get(path), gradient)
+            for path, gradient in gradients.items()
+        }
+
+    def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any]:
+        return mean_over_workers(sums, self.communicator, count=count, timeout=self._seconds, buffers=self._buffers)
 
     def _own_config(self) -> Config:
         return {"local_batches": self.local_batches}
-
-    def _own_state(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        rows = {path: list(total.shape) for path, total in self._sums.items() if isinstance(total, SparseRows)}
-        arrays = {
-            path: {_SUM: total.values, _ROWS: total.indices} if path in rows else {_SUM: total}
-            for path, total in self._sums.items()
-        }
-        return {"done": self._done, "pending": self._pending, "count": self._count, "rows": rows}, arrays
-
-    def _check_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        pending = plain.get("pending")
-        if not isinstance(pending, int) or not 0 <= pending < self.local_batches:
-            return [
-                f"LargeBatch: {pending!r} batches are added up: expected less than local_batches, {self.local_batches}"
-            ]
-        try:
-            found = _restored(plain, arrays)
-        except (KeyError, TypeError, ValueError, LookupError) as error:
-            return [f"LargeBatch: its sums are damaged: {error}"]
-        count = plain.get("count")
-        if not isinstance(count, int) or not 0 <= count <= pending or bool(count) != bool(found):
-            return [f"LargeBatch: {count!r} of {pending} batches are added up in {len(found)} sums"]
-        return [] if isinstance(plain.get("done"), int) else ["LargeBatch: the number of steps is missing"]
-
-    def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
-        self._sums, self._pending, self._count = _restored(plain, arrays), plain["pending"], plain["count"]
-        self._done = plain["done"]
-
-
-def _restored(plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The sums of a state."""
-    rows: Mapping[str, Any] = plain["rows"]
-    return {
-        path: SparseRows(np.array(own[_ROWS]), np.array(own[_SUM]), tuple(rows[path]))
-        if path in rows
-        else np.array(own[_SUM])
-        for path, own in arrays.items()
-    }
 
 
 def _added(total: Any, gradient: Any) -> Any:
     """A sum of gradients, of float32 for those of half precision, which is no array of the user's."""
     if isinstance(gradient, SparseRows):
-        rows = SparseRows(gradient.indices.copy(), _wide(gradient.values), gradient.shape)
+        rows = SparseRows(gradient.indices.copy(), _copied(gradient.values), gradient.shape)
         return rows if total is None else total + rows
-    return _wide(gradient) if total is None else total + _wide(gradient)
+    return _copied(gradient) if total is None else total + promoted(gradient)
 
 
 def _is_half(gradient: Any) -> bool:
@@ -192,7 +171,7 @@ def _is_half(gradient: Any) -> bool:
     return array.dtype.itemsize == 2
 
 
-def _wide(array: np.ndarray) -> np.ndarray:
+def _copied(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float32 if _is_half(array) else array.dtype)
 
 

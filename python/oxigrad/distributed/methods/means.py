@@ -9,14 +9,10 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.stepping.sparse_rows import SparseRows
 
-__all__ = ["COUNT", "Kept", "mean_over_workers"]
+__all__ = ["COUNT", "BufferCache", "mean_over_workers"]
 
 COUNT = "."
 """The name beside key paths of the number of gradients: no key path prints so, and a bare array has the empty one."""
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
 
 
 def mean_over_workers(
@@ -25,48 +21,50 @@ def mean_over_workers(
     *,
     count: int = 1,
     timeout: float | None = None,
-    kept: "Kept | None" = None,
+    buffers: "BufferCache | None" = None,
 ) -> dict[str, Any]:
     """The sum over all workers of ``sums``, arrays in host memory or `SparseRows`, divided by that of ``count``.
 
     ``count`` is the number of gradients in the sums of this worker, 0 for one that takes no part: its sums are not used. Rows that a
-    worker does not have count as zeros. All workers call it; the sums themselves are not changed. Dense means are views of ``kept``,
-    where it is given, until the next call.
+    worker does not have count as zeros. All workers call it; the sums themselves are not changed. Dense means are views of ``buffers``,
+    if given, until the next call.
     """
     if communicator.size == 1:
         return {path: _divided(total, count) for path, total in sums.items()}
     dense = {path: total for path, total in sums.items() if not isinstance(total, SparseRows)}
     dtype = next((total.dtype for total in dense.values()), np.dtype(np.float64))
-    own = dense if count else {path: np.zeros_like(total) for path, total in dense.items()}
-    told = {**own, COUNT: np.full(1, count, dtype)}  # one more element, whose sum is the number of gradients
-    layout, buffers = (kept or Kept()).of(told)
-    layout.pack(told, buffers)
-    communicator.all_reduce(buffers, op="sum", timeout=timeout)
-    views = layout.views(buffers)
-    gradients = int(views.pop(COUNT)[0])
+    contributed = dense if count else {path: np.zeros_like(total) for path, total in dense.items()}
+    contributed = {
+        **contributed,
+        COUNT: np.full(1, count, dtype),
+    }  # the sum of one more element is the number of gradients
+    layout, flat = (buffers or BufferCache()).of(contributed)
+    layout.pack(contributed, flat)
+    communicator.all_reduce(flat, op="sum", timeout=timeout)
+    means: dict[str, Any] = layout.views(flat)
+    gradients = int(means.pop(COUNT)[0])
     if gradients != 1:
-        for buffer in buffers:
+        for buffer in flat:
             np.divide(buffer, buffer.dtype.type(gradients), out=buffer)
-    found: dict[str, Any] = {**views}
     for path, total in sums.items():
         if isinstance(total, SparseRows):
-            found[path] = _divided(_sum_of_rows(total if count else _no_rows(total), communicator, timeout), gradients)
-    return found
+            means[path] = _divided(_sum_of_rows(total if count else _no_rows(total), communicator, timeout), gradients)
+    return means
 
 
-class Kept:
-    """Buffers that are kept between calls of `mean_over_workers`, since the first touch of new memory costs more than a copy."""
+class BufferCache:
+    """Buffers that are used again by calls of `mean_over_workers`, since the first touch of new memory costs more than a copy."""
 
     def __init__(self) -> None:
-        self._found: tuple[tuple[Any, ...], Layout, list[np.ndarray]] | None = None
+        self._latest: tuple[tuple[Any, ...], Layout, list[np.ndarray]] | None = None
 
     def of(self, arrays: Mapping[str, np.ndarray]) -> tuple[Layout, list[np.ndarray]]:
         """The layout of arrays, and its buffers; the former ones for the same names, shapes and dtypes."""
         key = tuple((path, array.shape, array.dtype) for path, array in arrays.items())
-        if self._found is None or self._found[0] != key:
+        if self._latest is None or self._latest[0] != key:
             layout = Layout(arrays)
-            self._found = key, layout, layout.empty()
-        return self._found[1:]
+            self._latest = key, layout, layout.empty()
+        return self._latest[1:]
 
 
 def _sum_of_rows(gradient: SparseRows, communicator: Communicator, timeout: float | None) -> SparseRows:

@@ -9,13 +9,16 @@ import numpy as np
 
 from oxigrad._core import StateError
 from oxigrad._typing import Config, Tree
-from oxigrad.distributed.collective import CollectiveWrapper, by_name, expecting
+from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
+from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.errors import CommunicationError, WorkerLost
+from oxigrad.distributed.fields import Arrays, Plain, arrays
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import exchange as exchanges
+from oxigrad.distributed.methods.average_state import ACTIONS, ANCHOR, OUTER_OPTIMIZERS, SCHEDULE, SENT, paths_of
+from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.ops.backends import dtype_name, to_host
 from oxigrad.optim import SGD
@@ -24,16 +27,9 @@ from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.sam import SAM
 from oxigrad.stepping.quantized import Quantized
-from oxigrad.tree import parameters
 
 __all__ = ["ModelAverage"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
-_ANCHOR, _SENT, _OUTER = "average-anchor", "average-sent", "outer-"
 _DEFAULTS: dict[str, Any] = {
     "block_momentum": 0.0,
     "block_learning_rate": 1.0,
@@ -90,6 +86,14 @@ class ModelAverage(CollectiveWrapper):
     [-4.0, -4.0, -4.0]
     """
 
+    _fields = (
+        *CollectiveWrapper._fields,
+        SCHEDULE,
+        ACTIONS,
+        arrays("_anchors", ANCHOR),
+        arrays("_sent", SENT),
+        OUTER_OPTIMIZERS,
+    )
     _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"interval", "outer", *_DEFAULTS}
 
     def __init__(
@@ -117,18 +121,15 @@ class ModelAverage(CollectiveWrapper):
         self.average_slots = average_slots if isinstance(average_slots, bool) else tuple(average_slots)
         self._check_arguments()
         self._share = (0.5 if delay else 0.0) if alpha is None else float(alpha)
-        made = self._made_outer()
-        self._outer = [copy.deepcopy(made) for _ in range(fragments)] if made else []
-        names = [*made.init({"p": np.zeros(1)})["slots"]["p"]] if made else []
-        self._outer_slots = {name: _OUTER + name.replace(".", "-") for name in names}
-        vars(self)["_own_slots"] = frozenset({_ANCHOR, _SENT, *self._outer_slots.values()})
+        outer_of_fragment = self._outer_optimizer()
+        self._outer = [copy.deepcopy(outer_of_fragment) for _ in range(fragments)] if outer_of_fragment else []
         self._anchors: dict[str, np.ndarray] = {}
         self._sent: dict[str, np.ndarray] = {}
         self._pending: list[Send | Merge] = []
         self._layouts: dict[tuple[int, bool], Layout] = {}
         # Exchanges that run in a thread by fragment, and what this worker has given to them.
         self._exchanges: dict[int, Running] = {}
-        self._given: dict[int, dict[str, np.ndarray]] = {}
+        self._contributed: dict[int, dict[str, np.ndarray]] = {}
 
     def _check_arguments(self) -> None:
         if self.outer is not None:
@@ -153,7 +154,7 @@ class ModelAverage(CollectiveWrapper):
         if self.average_slots and self.optimizer.slot_dtype == "8bit":
             raise ValueError("average_slots and slot_dtype='8bit' are mutually exclusive: codes cannot be averaged")
 
-    def _made_outer(self) -> Optimizer | None:
+    def _outer_optimizer(self) -> Optimizer | None:
         """The outer optimizer, by which the anchors are updated; None where there are no anchors."""
         if self.outer is None and self.exchange == "full" and not self.block_momentum and self.block_learning_rate == 1:
             return None
@@ -184,7 +185,7 @@ class ModelAverage(CollectiveWrapper):
             if self._done < 0:
                 model, _ = self._agree(model)
             share, self._share = self._share, 0.0
-            self._land()
+            self._drain()
             self._machine.sent.clear()  # an exchange that is not merged yet is replaced by this one
             try:
                 self._pending += [kind(p) for p in range(self.fragments) for kind in (Send, Merge)]
@@ -259,23 +260,23 @@ class ModelAverage(CollectiveWrapper):
         if fragment not in self._exchanges:
             return
         try:
-            self._take(fragment)
+            self._collect(fragment)
         except CommunicationError:
-            self._land()
+            self._drain()
             raise
 
-    def _take(self, fragment: int) -> None:
+    def _collect(self, fragment: int) -> None:
         """Waits for the means of a fragment. Raises the error of its exchange."""
         self._sent |= self._exchanges[fragment].result()
-        del self._exchanges[fragment], self._given[fragment]
+        del self._exchanges[fragment], self._contributed[fragment]
         self._done += 1
 
-    def _land(self) -> None:
+    def _drain(self) -> None:
         """Waits for all exchanges that run: takes their means, or puts those that failed back in front, to be repeated."""
         repeated = []
         for fragment in list(self._exchanges):
             try:
-                self._take(fragment)
+                self._collect(fragment)
             except CommunicationError:
                 del self._exchanges[fragment]
                 repeated.append(Send(fragment))
@@ -283,18 +284,17 @@ class ModelAverage(CollectiveWrapper):
 
     def _reform(self) -> None:
         """See `Wrapper._reform`."""
-        self._land()
+        self._drain()
         super()._reform()
 
     def _paths(self, values: Mapping[str, Any], fragment: int) -> list[str]:
-        paths = [*values]
-        return [paths[i] for i in strided(len(paths), self.fragments)[fragment]]
+        return paths_of(values, fragment, self.fragments)
 
     def _send(self, model: Tree, fragment: int) -> None:
         """Takes the mean over the workers of a fragment's parameters, or of their differences from the anchors."""
-        if (own := self._given.pop(fragment, None)) is None:  # else it is given again
+        if (own := self._contributed.pop(fragment, None)) is None:  # else it is given again
             values = self._parameters.read(model)
-            own = {path: _whole(values[path]) for path in self._paths(values, fragment)}
+            own = {path: promoted(values[path]) for path in self._paths(values, fragment)}
             if self._outer:
                 own = {path: self._anchors[path] - value for path, value in own.items()}
         if not self.delay:
@@ -309,7 +309,7 @@ class ModelAverage(CollectiveWrapper):
             exchanges.mean(communicator, buffers, self.exchange, timeout=seconds)
             return layout.views(buffers)
 
-        self._given[fragment] = layout.views(kept)
+        self._contributed[fragment] = layout.views(kept)
         self._exchanges[fragment] = communicator.begin(exchange)
 
     def _merge(self, model: Tree, fragment: int) -> Tree:
@@ -326,7 +326,7 @@ class ModelAverage(CollectiveWrapper):
             mixed = average
             if self._share:
                 share = average.dtype.type(self._share)
-                mixed = share * _whole(values[path]) + (1 - share) * average
+                mixed = share * promoted(values[path]) + (1 - share) * average
             merged[path] = mixed.astype(values[path].dtype, copy=False)
         for path in paths:
             del self._sent[path]
@@ -344,7 +344,7 @@ class ModelAverage(CollectiveWrapper):
         own = {}
         for path in paths:
             for name in self._chosen_slots(path):
-                own[path, name] = _whole(np.asarray(to_host(self.optimizer.slots[path][name])))
+                own[path, name] = promoted(np.asarray(to_host(self.optimizer.slots[path][name])))
         found = self._mean(
             {f"{name} of {path}": array for (path, name), array in own.items()}, (fragment, True), "full"
         )
@@ -380,7 +380,7 @@ class ModelAverage(CollectiveWrapper):
         if self.fragments > len(values):
             raise ValueError(f"fragments is {self.fragments}: expected at most {len(values)}, the number of parameters")
         if self._outer and not self._anchors:
-            self._anchors = {path: np.array(_whole(value)) for path, value in values.items()}
+            self._anchors = {path: np.array(promoted(value)) for path, value in values.items()}
 
     def _own_config(self) -> Config:
         """See `Wrapper._own_config`."""
@@ -392,86 +392,25 @@ class ModelAverage(CollectiveWrapper):
         config = super().get_config()
         return {**config, "parts": [*config["parts"], self.outer.get_config()]} if self.outer else config
 
-    def _own_state(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """See `Wrapper._own_state`. Waits for the exchanges that run."""
-        self._land()
-        arrays: dict[str, dict[str, Any]] = {}
-        for name, values in ((_ANCHOR, self._anchors), (_SENT, self._sent)):
-            for path, value in values.items():
-                arrays.setdefault(path, {})[name] = value
-        outer = []
-        for opt in self._outer:
-            state = opt.state_dict(copy=False)
-            outer.append({name: value for name, value in state.items() if name not in ("slots", "config")})
-        for path, slots in self._outer_slots_by_path().items():
-            arrays.setdefault(path, {}).update({self._outer_slots[name]: slot for name, slot in slots.items()})
-        machine = self._machine
-        plain = {
-            "done": self._done,
-            "step": machine.step,
-            "sent": [[fragment, step] for fragment, step in sorted(machine.sent.items())],
-            "pending": [["send" if isinstance(each, Send) else "merge", each.fragment] for each in self._pending],
-            "outer": outer,
-        }
-        return plain, arrays
+    def _whole_state(self, *, copy: bool, for_others: bool = False) -> dict[str, Any]:
+        """See `Wrapper._whole_state`. Waits for the exchanges that run."""
+        self._drain()
+        return super()._whole_state(copy=copy, for_others=for_others)
 
-    def _outer_slots_by_path(self) -> dict[str, Mapping[str, Any]]:
-        found = {}
-        for fragment, opt in enumerate(self._outer):
-            paths = self._paths(self._anchors, fragment)
-            texts = map(str, parameters({path: self._anchors[path] for path in paths}))
-            slots = opt.slots
-            found |= {path: slots[text] for path, text in zip(paths, texts, strict=True) if text in slots}
-        return found
+    def _restored(self, plain: Plain, arrays: Arrays) -> tuple[dict[str, Any], list[str]]:
+        """See `Wrapper._restored`. The exchanges that run belong to the former state."""
+        values, mismatched = super()._restored(plain, arrays)
+        return values | ({"_exchanges": {}, "_contributed": {}} if values else {}), mismatched
 
-    def _check_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        """See `Wrapper._check_own_state`."""
-        try:
-            self._parsed(plain, arrays)
-        except (StateError, ValueError) as error:
-            return [f"ModelAverage: {error}"]
-        return []
+    def leave(self, model: Tree = None) -> Any:
+        """See `Wrapper.leave`. Waits for the exchanges that run, which the others need."""
+        with self._lock.stepping():
+            self._drain()
+        return model
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        self._land()
+        self._drain()
         return super().__deepcopy__(memo)
-
-    def _set_own_state(self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> None:
-        """See `Wrapper._set_own_state`."""
-        self._done, self._machine, self._pending, self._outer = self._parsed(plain, arrays)
-        self._anchors, self._sent = by_name(arrays, _ANCHOR), by_name(arrays, _SENT)
-        self._exchanges, self._given = {}, {}
-
-    def _parsed(
-        self, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]
-    ) -> tuple[int, Averaging, list[Send | Merge], list[Optimizer]]:
-        """A state as the values of attributes; raises `ValueError` or `StateError` for one of other fragments or outer optimizers."""
-        with expecting("its state is malformed"):
-            if len(plain["outer"]) != len(self._outer):
-                raise ValueError(f"it has {len(plain['outer'])} outer optimizers, expected {len(self._outer)}")
-            machine = self._machine.resumed(int(plain["step"]), {int(p): int(step) for p, step in plain["sent"]})
-            kinds = {"send": Send, "merge": Merge}
-            pending = [kinds[kind](int(fragment)) for kind, fragment in plain["pending"]]
-            anchors = by_name(arrays, _ANCHOR)
-            outer = [self._resumed_outer(p, state, anchors, arrays) for p, state in enumerate(plain["outer"])]
-            return int(plain["done"]), machine, pending, outer
-
-    def _resumed_outer(
-        self,
-        fragment: int,
-        state: Mapping[str, Any],
-        anchors: Mapping[str, Any],
-        arrays: Mapping[str, Mapping[str, Any]],
-    ) -> Optimizer:
-        made: Any = copy.deepcopy(self._made_outer())
-        paths = self._paths(anchors, fragment)
-        texts = map(str, parameters({path: anchors[path] for path in paths}))
-        slots = {}
-        for path, text in zip(paths, texts, strict=True):
-            own = {name: arrays[path][stored] for name, stored in self._outer_slots.items() if stored in arrays[path]}
-            slots |= {text: own} if state["step"] else {}
-        made.load_state_dict({**state, "config": None, "slots": slots})
-        return made
 
 
 @dataclasses.dataclass(frozen=True)
@@ -484,11 +423,6 @@ class _Completed:
     outer: list[Optimizer]
     values: dict[str, Any]
     slots: Mapping[str, Mapping[str, Any]]
-
-
-def _whole(array: np.ndarray) -> np.ndarray:
-    """The array, in float32 if it is of half precision."""
-    return array.astype(np.float32) if array.dtype.itemsize == 2 else array
 
 
 def _assign_slot(slots: Any, name: str, value: np.ndarray) -> None:
