@@ -10,7 +10,6 @@ worker, and one table of all runs. Fails if a run reads fewer than 97 of 100 dig
 """
 
 import argparse
-import contextlib
 import dataclasses
 import functools
 import importlib.util
@@ -203,7 +202,7 @@ def train(method: str, epochs: int, bar: bool, comm: Any) -> Result:
     sent, refused, begin = comm.bytes_sent, Counter(comm.refused), time.perf_counter()
     shown = bar and comm.rank == 0
     own_batches = batches(data, comm.rank, comm.size, epochs)
-    with opt if hasattr(type(opt), "__exit__") else contextlib.nullcontext():
+    with opt:
         for batch in tqdm(own_batches, method, steps, disable=not shown, unit="step", leave=False):
             opt.minimize(functools.partial(cross_entropy, *batch), model)
         if isinstance(opt, distributed.ModelAverage):

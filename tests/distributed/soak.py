@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import random
 import signal
@@ -58,7 +57,7 @@ def train_by(comm: Any, name: str, steps: int = 40) -> tuple[int, bool]:
     rng, model = np.random.default_rng(comm.rank), {"w": np.linspace(-1, 1, 12).reshape(4, 3), "b": np.zeros(3)}
     with serving(comm):
         opt, updates = WRAPPERS[name](2), 0
-        with opt if hasattr(type(opt), "__exit__") else contextlib.nullcontext():
+        with opt:
             while updates < steps:
                 x, y = rng.standard_normal((5, 4)), rng.standard_normal((5, 3))
 
@@ -66,7 +65,7 @@ def train_by(comm: Any, name: str, steps: int = 40) -> tuple[int, bool]:
                     return ox.xp.mean((x @ model["w"] + model["b"] - y) ** 2)
 
                 try:
-                    model = opt.join(model) if hasattr(opt, "join") else opt.start(model)
+                    model = opt.start(model)
                     opt.minimize(loss, model)
                 except WorkerLost:
                     model = opt.reform(model)

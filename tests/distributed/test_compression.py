@@ -6,20 +6,14 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import oxigrad as ox
-from oxigrad import NonFiniteError, SparseRows, StateError, distributed
-from oxigrad.distributed.methods import top_k
+from oxigrad import SparseRows, distributed
 from oxigrad.distributed.methods.compression import DeepGradientCompression
-from oxigrad.distributed.engines.threads import ThreadJob
-from oxigrad.distributed.errors import Refused
 from oxigrad.optim import (
     EMA,
     LBFGS,
@@ -33,68 +27,7 @@ from oxigrad.optim import (
     from_config,
     partition,
 )
-from workers import Quadratics, Turns, accuracy, cross_entropy, digits, network, quadratics, train_digits, trained
-
-# --- selection and messages --------------------------------------------------------------------------------------------
-
-
-@given(st.lists(st.integers(-4, 4), min_size=1, max_size=40), st.integers(0, 40))
-@settings(deadline=None, max_examples=200)
-def test_largest_selects_as_a_stable_sort_does(numbers: list[int], count: int) -> None:
-    values = np.array(numbers, np.float32)
-    order = np.argsort(-np.abs(values), kind="stable")[:count]
-    expected = np.sort(order[values[order] != 0])
-    np.testing.assert_array_equal(top_k.largest(values, min(count, values.size)), expected)
-
-
-def test_largest_counts_nan_as_larger_than_infinity() -> None:
-    values = np.array([1.0, np.nan, -np.inf, 5.0])
-    np.testing.assert_array_equal(top_k.largest(values, 2), [1, 2])
-    np.testing.assert_array_equal(values, [1.0, np.nan, -np.inf, 5.0])
-
-
-def test_density_follows_the_warm_up_of_the_paper() -> None:
-    shares = [top_k.density(0.001, 4, step) for step in range(6)]
-    assert shares == [0.25, 0.0625, 0.015625, 0.00390625, 0.001, 0.001]
-    assert [top_k.density(0.1, 4, step) for step in range(3)] == [0.25, 0.1, 0.1]
-    assert top_k.density(1.0, 4, 0) == 1.0
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("count", [0, 1, 30])
-def test_messages_return_their_indices_and_values(count: int, dtype: str) -> None:
-    generator = np.random.default_rng(count)
-    indices = np.sort(generator.permutation(100)[:count])
-    values = generator.standard_normal(count).astype(dtype)
-    message = top_k.pack(indices, values)
-    assert message.nbytes == count * (4 + np.dtype(dtype).itemsize)
-    found, sent = top_k.unpack(message, 100, np.dtype(dtype))
-    np.testing.assert_array_equal(found, indices)
-    assert sent.tobytes() == values.tobytes()
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        top_k.pack(np.array([3, 4]), np.ones(2, np.float32))[:-1],
-        top_k.pack(np.array([3, 10]), np.ones(2, np.float32)),
-        top_k.pack(np.array([4, 3]), np.ones(2, np.float32)),
-        top_k.pack(np.array([3, 3]), np.ones(2, np.float32)),
-    ],
-    ids=["truncated", "out of range", "not increasing", "repeated"],
-)
-def test_a_malformed_message_is_refused_before_it_is_added(message: np.ndarray) -> None:
-    good = top_k.pack(np.array([0]), np.ones(1, np.float32))
-    with pytest.raises(Refused, match="a message of sparse values"):
-        top_k.mean([good, message], 10, np.dtype(np.float32))
-
-
-def test_clip_factor_is_that_of_the_global_norm_over_the_square_root_of_workers() -> None:
-    gradients = [np.array([3.0, 0.0]), np.array([4.0])]
-    assert top_k.clip_factor(gradients, 5.0, 1) == 1.0
-    assert math.isclose(top_k.clip_factor(gradients, 5.0, 4), 0.5)
-    assert top_k.clip_factor([np.array([np.nan])], 1.0, 4) == 1.0
-
+from workers import Quadratics, accuracy, cross_entropy, digits, network, quadratics, train_digits, trained
 
 # --- the formulas, transcribed from the paper --------------------------------------------------------------------------
 
@@ -363,143 +296,6 @@ def test_a_configuration_makes_the_same_wrapper() -> None:
     assert again.optimizer.learning_rate == 0.5
     with pytest.raises(AttributeError, match="momentum is fixed"):
         again.momentum = 0.5
-
-
-# --- gradients that are not finite -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("policy", ["skip", "raise", "propagate"])
-@pytest.mark.parametrize("ratio", [0.3, 1])
-def test_all_workers_treat_a_gradient_that_is_not_finite_alike(policy: str, ratio: float) -> None:
-    problem = quadratics(WORKERS, 6)
-
-    def worker(comm: distributed.Communicator) -> Any:
-        opt, model = DeepGradientCompression(SGD(RATE, nonfinite=policy), ratio, min_size=6), problem.model()
-        for step in range(6):
-            grads = problem.gradient(comm.rank, step, model)
-            if comm.rank == 1 and step == 2:
-                grads["a"][0, 0] = np.nan
-                if policy == "raise":
-                    with pytest.raises(NonFiniteError, match=r"^a: "):
-                        opt.update(model, grads)
-                    continue
-            elif step == 2 and policy == "raise":
-                before, state = {k: v.copy() for k, v in model.items()}, opt.state_dict()["slots"]
-                with pytest.raises(NonFiniteError):
-                    opt.update(model, grads)
-                assert digest([before]) == digest([model])
-                assert digest([opt.state_dict()["slots"]]) == digest([state])
-                continue
-            model = opt.update(model, grads)
-        return model, opt.skipped
-
-    results = distributed.run(worker, workers=WORKERS)
-    models = [model for model, _ in results]
-    assert digest(models[:1]) == digest(models[1:2]) == digest(models[2:])
-    assert [skipped for _, skipped in results] == [int(policy == "skip")] * WORKERS
-    assert np.isnan(models[0]["a"]).any() == (policy == "propagate")
-
-
-# --- checkpoints, membership and determinism ---------------------------------------------------------------------------
-
-
-def compressed() -> DeepGradientCompression:
-    return DeepGradientCompression(SGD(RATE, momentum=0.9, weight_decay=0.01), 0.1, warmup=8, clip_norm=2.0, min_size=6)
-
-
-@pytest.mark.parametrize("stop", [0, 1, 5, 11])
-@pytest.mark.parametrize("ratio", [0.1, 1])
-def test_a_run_resumes_to_the_bit_from_a_checkpoint(stop: int, ratio: float, tmp_path: Path) -> None:
-    problem = quadratics(2, 14)
-
-    def make() -> DeepGradientCompression:
-        return compressed() if ratio < 1 else DeepGradientCompression(Adam(RATE), 1)
-
-    def run(comm: distributed.Communicator, stops: bool) -> Any:
-        opt, model = make(), problem.model()
-        for step in range(14):
-            if stops and step == stop:
-                opt.save(tmp_path / f"{comm.rank}.safetensors")
-                opt, model = make(), {k: v.copy() for k, v in model.items()}
-                opt.load(tmp_path / f"{comm.rank}.safetensors")
-            model = opt.update(model, problem.gradient(comm.rank, step, model))
-        return [model, opt.state_dict()["slots"]]
-
-    whole = distributed.run(lambda comm: run(comm, False), workers=2)
-    parts = distributed.run(lambda comm: run(comm, True), workers=2)
-    assert digest(whole) == digest(parts)
-
-
-def test_a_state_of_another_momentum_is_refused() -> None:
-    one = compressed()
-    one.update({"a": np.ones(8)}, {"a": np.ones(8)})
-    with pytest.raises(StateError, match="it has residuals of another momentum than 0"):
-        DeepGradientCompression(SGD(RATE), 0.1, min_size=6).load_state_dict(one.state_dict())
-    with pytest.raises(StateError, match="it has residuals, but ratio is 1"):
-        DeepGradientCompression(SGD(RATE), 1).load_state_dict(one.state_dict())
-
-
-@pytest.mark.parametrize("starts", [False, True])
-@pytest.mark.parametrize("ratio", [0.1, 1])
-def test_a_worker_that_joins_takes_the_same_steps(starts: bool, ratio: float) -> None:
-    problem = quadratics(3, 12)
-
-    def make() -> DeepGradientCompression:
-        return compressed() if ratio < 1 else DeepGradientCompression(Adam(RATE), 1)
-
-    def old(comm: distributed.Communicator) -> Any:
-        opt, model = make(), problem.model()
-        for step in range(12):
-            if step == 5:
-                model = opt.reform(model)
-                assert opt.communicator.size == 3
-            model = opt.update(model, problem.gradient(comm.rank, step, model))
-        return model, opt.report()[0]
-
-    def new(comm: distributed.Communicator) -> Any:
-        opt, model = make(), {k: np.full_like(v, 9.0) for k, v in problem.model().items()}
-        if starts:
-            model = opt.start(model)
-        for step in range(5, 12):
-            grads = problem.gradient(2, step, model)
-            if not starts and step == 5:
-                grads = {k: np.full_like(g, 1e6) for k, g in grads.items()}
-            model = opt.update(model, grads)
-        return model, opt.report()[0]
-
-    job = ThreadJob(old, 2)
-    job.join(new)
-    results = job.wait(120)
-    models = [model for model, _ in results]
-    assert digest(models[:1]) == digest(models[1:2]) == digest(models[2:])
-    assert max(np.abs(p).max() for p in models[0].values()) < 10
-    assert (results[2][1].dropped, results[2][1].accepted) == ((0, 7) if starts else (1, 6))
-    assert (results[0][1].dropped, results[0][1].accepted) == (0, 12)
-
-
-def test_the_others_go_on_without_a_worker_that_has_died() -> None:
-    problem = quadratics(3, 10)
-
-    def worker(comm: distributed.Communicator) -> Any:
-        opt, model, rank = compressed(), problem.model(), comm.rank
-        for step in range(10):
-            if rank == 1 and step == 4:
-                jobs[0].kill(1)
-            model = opt.update(model, problem.gradient(rank, step, model))
-        return model, opt.communicator.size
-
-    jobs: list[ThreadJob] = []
-    jobs.append(ThreadJob(lambda comm: worker(comm), 3))
-    (first, size), dead, (last, _) = jobs[0].wait(120)
-    assert dead is None
-    assert size == 2
-    assert digest([first]) == digest([last])
-
-
-def test_the_same_run_gives_the_same_bits_for_any_timing() -> None:
-    problem = quadratics(WORKERS, STEPS)
-    timings = (None, None, *(Turns(WORKERS, STEPS, seed) for seed in range(3)))
-    assert len({digest(trained(problem, compressed, turns=turns)) for turns in timings}) == 1
 
 
 # --- digits ------------------------------------------------------------------------------------------------------------

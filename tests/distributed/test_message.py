@@ -188,16 +188,16 @@ def test_messages_of_every_malformed_kind_do_not_reach_a_worker() -> None:
         if comm.rank:
             good = [np.full(2, 7.0)]
             sealed = Header(tag=1).sealed(good, job=comm.job, generation=0, rank=1, sequence=0)
-            whole = [sealed.pack()[:-1]]  # shorter than a header
-            for header in (
+            headers = (
                 dataclasses.replace(sealed, job=bytes(16)),
                 dataclasses.replace(sealed, generation=4),
                 dataclasses.replace(sealed, step=9),
                 sealed,
                 sealed,
-            ):
-                whole.append(header.pack() + good[0].tobytes())
-            for message in (bytes(8), *whole):  # the first has another tag
+            )
+            whole = [header.pack() + good[0].tobytes() for header in headers]
+            # The first has another tag, and the second is shorter than a header.
+            for message in (bytes(8), sealed.pack()[:-1], *whole):
                 comm._post(0, np.frombuffer(message, np.uint8))
             comm.send(0, Header(tag=2), [])
             return None

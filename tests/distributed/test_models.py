@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
@@ -73,7 +72,7 @@ def trained(make: Callable[[], Any], place: Callable[[np.ndarray], Any], shape: 
     def worker(comm: Any) -> list[np.ndarray]:
         opt = make()
         model = place(np.linspace(1.0, 2.0, int(np.prod(shape))).reshape(shape))
-        with opt if hasattr(type(opt), "__exit__") else contextlib.nullcontext():
+        with opt:
             for step in range(STEPS):
                 grads = np.linspace(-1.0 - step, 1.5 + comm.rank, int(np.prod(shape))).reshape(shape)
                 model = opt.update(model, place(grads))
@@ -109,7 +108,7 @@ def test_tensors_and_modules_train_as_arrays(name: str) -> None:
         bare = torch.linspace(1.0, 2.0, 3, dtype=torch.float64)
         for model in (module, bare):
             opt = make()
-            with opt if hasattr(type(opt), "__exit__") else contextlib.nullcontext():
+            with opt:
                 for step in range(STEPS):
                     grads = torch.linspace(-1.0 - step, 1.5 + comm.rank, 3, dtype=torch.float64)
                     if model is bare:
@@ -132,7 +131,7 @@ def test_a_state_of_a_bare_array_is_saved(name: str, tmp_path: Path) -> None:
 
     def worker(comm: Any) -> None:
         opt, again, file = make(), make(), tmp_path / "state.safetensors"
-        with opt if hasattr(type(opt), "__exit__") else contextlib.nullcontext():
+        with opt:
             for _ in range(2):
                 opt.update(np.ones(3), np.ones(3))
             opt.save(file)

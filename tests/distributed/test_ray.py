@@ -154,8 +154,10 @@ def test_a_cluster_without_authentication_is_refused(
     engine: ModuleType, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     started: list[str] = []
-    monkeypatch.setattr(engine.ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(engine.ray, "init", lambda address, **options: started.append(address))
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda address, **options: started.append(address))
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     with pytest.raises(PermissionError, match="expected RAY_AUTH_MODE=token, or allow_insecure=True"):
         engine.connect(address, 2, allow_insecure=False)

@@ -8,11 +8,11 @@ import pytest
 import oxigrad as ox
 from oxigrad import distributed, optim
 from oxigrad.distributed import DropStale, Softsync
-from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.coordination.coordinator import ANY, JOIN, PUSH, REQUEST, Coordinator
-from oxigrad.distributed.decisions.staleness import Staleness
-from oxigrad.distributed.messages.message import Header, as_bytes
 from oxigrad.distributed.coordination.replica import Replica
+from oxigrad.distributed.decisions.staleness import Staleness
+from oxigrad.distributed.messages import agreement
+from oxigrad.distributed.messages.message import Header, as_bytes
 
 
 class Driver:

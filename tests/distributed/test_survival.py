@@ -14,9 +14,9 @@ import pytest
 import oxigrad as ox
 from oxigrad import distributed, optim, schedules
 from oxigrad.distributed import Header, Refused, SyncReplicas, WorkerLost
-from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.engines.hub import Hub
 from oxigrad.distributed.engines.threads import ThreadJob
+from oxigrad.distributed.messages import agreement
 
 DEADLINE = 60.0
 OPTIMIZERS: dict[str, Any] = {

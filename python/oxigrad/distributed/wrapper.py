@@ -15,13 +15,16 @@ from oxigrad.distributed.fields import Field, restored, written
 from oxigrad.distributed.parameters import Parameters
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.rule import Rule
+from oxigrad.schedules.base import Schedule
 from oxigrad.stepping import state as states
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.state import Report
 from oxigrad.stepping.version import Version
 
-__all__ = ["WorkerReport", "Wrapper", "take_step"]
+__all__ = ["REQUIRED", "WorkerReport", "Wrapper", "take_step"]
+
+REQUIRED = object()
 
 
 @dataclasses.dataclass
@@ -74,6 +77,8 @@ class Wrapper(Optimizer):
     evaluates the loss itself, as L-BFGS does.
     """
 
+    #: The arguments besides the optimizer and the communicator with their defaults, `REQUIRED` for those that a configuration always has.
+    _arguments: ClassVar[Mapping[str, Any]] = {}
     #: The attributes that are the wrapper's own state, beside that of the optimizer.
     _fields: ClassVar[tuple[Field, ...]] = ()
     #: Names of attributes that a copy does not have, and `_set_apart` makes.
@@ -102,8 +107,11 @@ class Wrapper(Optimizer):
         raise NotImplementedError
 
     def _own_config(self) -> Config:
-        """The arguments of the wrapper besides the optimizer and the communicator, as plain data."""
-        return {}
+        """The arguments of the wrapper besides the optimizer and the communicator, as plain data, without those at their defaults."""
+        values = {
+            name: getattr(self, name) for name, default in self._arguments.items() if getattr(self, name) != default
+        }
+        return {name: each.get_config() if isinstance(each, Schedule) else each for name, each in values.items()}
 
     def _set_apart(self) -> None:
         """Makes the attributes that belong to a connection, as of a worker that has none."""

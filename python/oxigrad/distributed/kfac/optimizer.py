@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 
 from oxigrad import tree
-from oxigrad._typing import Array, Config, Tree
+from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.transforms import Recording, check_callable
 from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
@@ -15,7 +15,7 @@ from oxigrad.distributed.kfac.kronecker import Method
 from oxigrad.distributed.kfac.layers import Layer, Statistics, recorded
 from oxigrad.distributed.kfac.preconditioner import Preconditioner, Settings
 from oxigrad.distributed.methods.means import mean_over_workers
-from oxigrad.distributed.wrapper import Wrapper, take_step
+from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.ranges import Domain, Interval
@@ -98,6 +98,21 @@ class KFAC(CollectiveWrapper):
            [0. , 2. ]])
     """
 
+    _arguments: ClassVar[Mapping[str, Any]] = dict.fromkeys(
+        (
+            *(
+                "damping",
+                "factor_decay",
+                "kl_clip",
+                "kl_learning_rate",
+                "method",
+                "split_damping",
+                "factor_update_steps",
+            ),
+            *("inverse_update_steps", "memory", "gradient_workers", "mean"),
+        ),
+        REQUIRED,
+    )
     _fields = (*CollectiveWrapper._fields, _FACTORS)
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
         **Wrapper._checks,
@@ -275,16 +290,6 @@ class KFAC(CollectiveWrapper):
         means = mean_over_workers(local, self.communicator, count=count, timeout=self._seconds)
         dense = {path: mean for path, mean in means.items() if not isinstance(mean, SparseRows)}
         return means | preconditioner(dense, statistics, settings, self.communicator, count=count), preconditioner
-
-    # --- configuration and state ---------------------------------------------------------------------------------------
-
-    def _own_config(self) -> Config:
-        names = (
-            *("factor_decay", "kl_clip", "kl_learning_rate", "method", "split_damping", "factor_update_steps"),
-            *("inverse_update_steps", "memory", "gradient_workers", "mean"),
-        )
-        damping = self.damping.get_config() if isinstance(self.damping, Schedule) else self.damping
-        return {"damping": damping, **{name: getattr(self, name) for name in names}}
 
 
 REGISTRY["KFAC"] = KFAC

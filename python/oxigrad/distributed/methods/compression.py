@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oxigrad._core import NonFiniteError
-from oxigrad._typing import Config, Tree
+from oxigrad._typing import Tree
 from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused
@@ -18,7 +18,7 @@ from oxigrad.distributed.methods import top_k
 from oxigrad.distributed.methods.means import COUNT
 from oxigrad.distributed.methods.top_k import Memory
 from oxigrad.distributed.parameters import promoted
-from oxigrad.distributed.wrapper import Wrapper, take_step
+from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
 from oxigrad.optim import SGD
 from oxigrad.optim.chain import Chain, ChainPart
 from oxigrad.optim.config import OPTIONS, REGISTRY
@@ -111,7 +111,16 @@ class DeepGradientCompression(CollectiveWrapper):
         dataclasses.replace(arrays("_velocities", _VELOCITY), read=_read_velocities),
         arrays("_decays", _DECAY),
     )
-    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"ratio", "warmup", "clip_norm", "min_size", *_MOVED}
+    _arguments: ClassVar[Mapping[str, Any]] = {
+        "ratio": REQUIRED,
+        "warmup": 0,
+        "momentum": 0.0,
+        "nesterov": False,
+        "weight_decay": 0.0,
+        "clip_norm": None,
+        "min_size": 16384,
+    }
+    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | _arguments.keys()
 
     def __init__(
         self,
@@ -340,19 +349,6 @@ class DeepGradientCompression(CollectiveWrapper):
         if total >= 2**32:
             raise ValueError(f"the compressed parameters have {total} elements: expected fewer than 2**32")
 
-    def _own_config(self) -> Config:
-        """See `Wrapper._own_config`."""
-        defaults = {
-            "warmup": 0,
-            "momentum": 0.0,
-            "nesterov": False,
-            "weight_decay": 0.0,
-            "clip_norm": None,
-            "min_size": 16384,
-        }
-        given = {name: getattr(self, name) for name, default in defaults.items() if getattr(self, name) != default}
-        return {"ratio": self.ratio, **given}
-
 
 @dataclasses.dataclass
 class _Exchange:
@@ -400,8 +396,4 @@ def _group_sets(part: Any, name: str) -> bool:
     return not isinstance(part, ChainPart) and any(name in (values or {}) for values in part.groups.values())
 
 
-def _from_config(optimizer: Optimizer, **values: Any) -> DeepGradientCompression:
-    return DeepGradientCompression(optimizer, **values)
-
-
-REGISTRY["DeepGradientCompression"] = _from_config
+REGISTRY["DeepGradientCompression"] = DeepGradientCompression

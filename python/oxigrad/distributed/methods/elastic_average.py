@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oxigrad import tree, xp
-from oxigrad._typing import Array, Config, Tree
+from oxigrad._typing import Array, Tree
 from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination import elastic_centre
@@ -20,7 +20,7 @@ from oxigrad.distributed.fields import Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.parameters import promoted
-from oxigrad.distributed.wrapper import Wrapper, take_step
+from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
 from oxigrad.optim import SGD
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
@@ -30,7 +30,8 @@ __all__ = ["ElasticAverage"]
 
 # The centre as a worker last saw it, and, of rank 0, as it is.
 _SEEN, _KEPT = "elastic-centre", "elastic-kept"
-_DEFAULTS: dict[str, Any] = {
+_ARGUMENTS: dict[str, Any] = {
+    "period": REQUIRED,
     "moving_rate": None,
     "rho": 0.0,
     "synchronous": False,
@@ -94,7 +95,8 @@ class ElasticAverage(CollectiveWrapper):
         arrays("_centre", _SEEN),
         dataclasses.replace(arrays("_loaded_centre", _KEPT), write=_write_served),
     )
-    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"period", *_DEFAULTS}
+    _arguments: ClassVar[Mapping[str, Any]] = _ARGUMENTS
+    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {*_ARGUMENTS}
     _transient: ClassVar[frozenset[str]] = frozenset({"_enrolment"})
 
     def __init__(
@@ -410,14 +412,5 @@ class ElasticAverage(CollectiveWrapper):
         if not self._centre:
             self._centre = {path: np.array(promoted(v)) for path, v in self._parameters.read(model).items()}
 
-    def _own_config(self) -> Config:
-        """See `Wrapper._own_config`."""
-        given = {name: getattr(self, name) for name, default in _DEFAULTS.items() if getattr(self, name) != default}
-        return {"period": self.period, **given}
 
-
-def _from_config(optimizer: Optimizer, **values: Any) -> ElasticAverage:
-    return ElasticAverage(optimizer, **values)
-
-
-REGISTRY["ElasticAverage"] = _from_config
+REGISTRY["ElasticAverage"] = ElasticAverage

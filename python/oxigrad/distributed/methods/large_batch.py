@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oxigrad._core import StateError
-from oxigrad._typing import Config, Tree
+from oxigrad._typing import Tree
 from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.fields import Arrays, Field, Plain, integer
 from oxigrad.distributed.methods.means import BufferCache, mean_over_workers
 from oxigrad.distributed.parameters import promoted
-from oxigrad.distributed.wrapper import Wrapper, take_step
+from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.ranges import Domain, Interval
@@ -83,6 +83,7 @@ class LargeBatch(CollectiveWrapper):
     [-2.] 1 0
     """
 
+    _arguments: ClassVar[Mapping[str, Any]] = {"local_batches": REQUIRED}
     _fields = (
         *CollectiveWrapper._fields,
         Field("_pending", lambda wrapper, value: ({"pending": value}, {}), _read_pending),
@@ -153,9 +154,6 @@ class LargeBatch(CollectiveWrapper):
 
     def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any]:
         return mean_over_workers(sums, self.communicator, count=count, timeout=self._seconds, buffers=self._buffers)
-
-    def _own_config(self) -> Config:
-        return {"local_batches": self.local_batches}
 
 
 def _added(total: Any, gradient: Any) -> Any:

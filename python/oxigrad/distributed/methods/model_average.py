@@ -19,7 +19,7 @@ from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import exchange as exchanges
 from oxigrad.distributed.methods.average_state import ACTIONS, ANCHOR, OUTER_OPTIMIZERS, SCHEDULE, SENT, paths_of
 from oxigrad.distributed.parameters import promoted
-from oxigrad.distributed.wrapper import Wrapper, take_step
+from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
 from oxigrad.ops.backends import dtype_name, to_host
 from oxigrad.optim import SGD
 from oxigrad.optim.config import REGISTRY
@@ -30,7 +30,8 @@ from oxigrad.stepping.quantized import Quantized
 
 __all__ = ["ModelAverage"]
 
-_DEFAULTS: dict[str, Any] = {
+_ARGUMENTS: dict[str, Any] = {
+    "interval": REQUIRED,
     "block_momentum": 0.0,
     "block_learning_rate": 1.0,
     "nesterov": True,
@@ -94,7 +95,8 @@ class ModelAverage(CollectiveWrapper):
         arrays("_sent", SENT),
         OUTER_OPTIMIZERS,
     )
-    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"interval", "outer", *_DEFAULTS}
+    _arguments: ClassVar[Mapping[str, Any]] = _ARGUMENTS
+    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"outer", *_ARGUMENTS}
 
     def __init__(
         self,
@@ -381,11 +383,6 @@ class ModelAverage(CollectiveWrapper):
             raise ValueError(f"fragments is {self.fragments}: expected at most {len(values)}, the number of parameters")
         if self._outer and not self._anchors:
             self._anchors = {path: np.array(promoted(value)) for path, value in values.items()}
-
-    def _own_config(self) -> Config:
-        """See `Wrapper._own_config`."""
-        given = {name: getattr(self, name) for name, default in _DEFAULTS.items() if getattr(self, name) != default}
-        return {"interval": self.interval, **given}
 
     def get_config(self) -> Config:
         """See `Wrapper.get_config`."""

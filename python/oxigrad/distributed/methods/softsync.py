@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from oxigrad._typing import Config
 from oxigrad.distributed.coordination.coordinated import Coordinated
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.staleness import Staleness
+from oxigrad.distributed.wrapper import REQUIRED
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.ranges import Domain, Interval
@@ -33,7 +33,8 @@ class Softsync(Coordinated):
     2
     """
 
-    _fixed = Coordinated._fixed | {"gradients_per_step", "scaled"}
+    _arguments = dict.fromkeys(("gradients_per_step", "scaled", "sparse_mean"), REQUIRED)
+    _fixed = Coordinated._fixed | _arguments.keys()
 
     def __init__(
         self, optimizer: Optimizer, gradients_per_step: int = 1, *, scaled: bool = True, **options: Any
@@ -44,13 +45,6 @@ class Softsync(Coordinated):
 
     def _decisions(self, **options: Any) -> Decisions:
         return Staleness(self.gradients_per_step, is_scaled=self.scaled, **options)
-
-    def _own_config(self) -> Config:
-        return {
-            "gradients_per_step": self.gradients_per_step,
-            "scaled": self.scaled,
-            "sparse_mean": self.sparse_mean,
-        }
 
 
 class DropStale(Coordinated):
@@ -68,7 +62,8 @@ class DropStale(Coordinated):
     2
     """
 
-    _fixed = Coordinated._fixed | {"staleness"}
+    _arguments = dict.fromkeys(("staleness", "sparse_mean"), REQUIRED)
+    _fixed = Coordinated._fixed | _arguments.keys()
 
     def __init__(self, optimizer: Optimizer, staleness: int, **options: Any) -> None:
         self.staleness = int(_STALENESS.check("staleness", staleness))
@@ -76,9 +71,6 @@ class DropStale(Coordinated):
 
     def _decisions(self, **options: Any) -> Decisions:
         return Staleness(limit=self.staleness, **options)
-
-    def _own_config(self) -> Config:
-        return {"staleness": self.staleness, "sparse_mean": self.sparse_mean}
 
 
 REGISTRY["Softsync"] = Softsync

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from oxigrad._typing import Config
 from oxigrad.distributed.coordination.coordinated import Coordinated
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.replicas import Replicas
+from oxigrad.distributed.wrapper import REQUIRED
 from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.ranges import Domain, Interval
@@ -38,7 +38,8 @@ class SyncReplicas(Coordinated):
     [array([-1., -1.]), array([-1., -1.])]
     """
 
-    _fixed = Coordinated._fixed | {"replicas_to_aggregate", "total_replicas"}
+    _arguments = dict.fromkeys(("replicas_to_aggregate", "total_replicas", "sparse_mean"), REQUIRED)
+    _fixed = Coordinated._fixed | _arguments.keys()
 
     def __init__(
         self,
@@ -54,13 +55,6 @@ class SyncReplicas(Coordinated):
 
     def _decisions(self, **options: Any) -> Decisions:
         return Replicas(self.replicas_to_aggregate, self.total_replicas, **options)
-
-    def _own_config(self) -> Config:
-        return {
-            "replicas_to_aggregate": self.replicas_to_aggregate,
-            "total_replicas": self.total_replicas,
-            "sparse_mean": self.sparse_mean,
-        }
 
 
 REGISTRY["SyncReplicas"] = SyncReplicas

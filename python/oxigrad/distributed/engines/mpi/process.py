@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from oxigrad.distributed.communicator import TIMEOUT, Communicator, current, serving
-from oxigrad.distributed.engines.mpi.communicator import MPICommunicator, abort
 from oxigrad.distributed.engines.mpi.library import FINALIZES, MPI
 from oxigrad.distributed.engines.mpi.membership import Membership
+from oxigrad.distributed.engines.mpi.transport import MPICommunicator, abort
 from oxigrad.distributed.errors import CommunicationError, Excluded
 from oxigrad.distributed.messages.agreement import VERSION_BYTES, check_versions, version
 

@@ -1,0 +1,226 @@
+"""Jobs whose workers are processes of Ray."""
+
+import contextlib
+import dataclasses
+import os
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad import _core
+from oxigrad.distributed.communicator import TIMEOUT, Communicator, current, serving
+from oxigrad.distributed.engines.base import Place
+from oxigrad.distributed.engines.ray.library import (
+    GetTimeoutError,
+    RayActorError,
+    RayError,
+    RayTaskError,
+    connect,
+    ray,
+)
+from oxigrad.distributed.engines.ray.transport import POLL, HubActor, RayCommunicator, call, retried
+from oxigrad.distributed.errors import CommunicationError, Excluded, TimedOut, WorkerLost
+
+__all__ = ["RayJob", "run"]
+
+
+@dataclasses.dataclass
+class _Raised:
+    """An exception that is no `Exception`, such as `SystemExit`, by which Ray would end the process without telling its cause."""
+
+    error: BaseException
+
+
+class _Worker:
+    """A worker as an actor: one process, in which the worker function is called once."""
+
+    def pid(self) -> int:
+        """The process of the worker."""
+        return os.getpid()
+
+    def run(self, worker: Callable[[Communicator], Any], coordinator: Any, uid: str, job: bytes, timeout: float) -> Any:
+        """Calls the worker function with a communicator; returns its result, None where the others have ended before."""
+        end = time.monotonic() + timeout
+
+        def enter(left: float) -> Any:
+            return call(coordinator, "enter", uid, job, _core.__version__, left, what="enter", timeout=left)
+
+        place = retried(enter, end)
+        if place is None:
+            return None
+        last = made = RayCommunicator(coordinator, uid, job, Place(*place), timeout)
+        try:
+            with serving(made):
+                try:
+                    return worker(made)
+                except Exception:
+                    raise
+                except BaseException as error:  # noqa: BLE001 - raised by `RayJob.wait`
+                    return _Raised(error)
+                finally:
+                    last = current()
+        finally:
+            last.leave() if isinstance(last, RayCommunicator) else made.leave()
+
+
+class RayJob:
+    """Workers as actors of Ray, which may be joined by others and are replaced where they die.
+
+    Args:
+        worker: called in each process with its communicator.
+        workers: the number of processes at the start.
+        timeout: seconds that a wait of a worker takes at most.
+        restarts: how many processes are started, in all, in place of those that die; a new one enters with `Communicator.reform` of the others.
+        address: of a Ray cluster; by default one is started on this machine, unless the program is connected to one.
+        allow_insecure: use a cluster that other machines can reach although it does not authenticate by token. Whoever reaches the
+            ports of such a cluster runs code in it.
+
+    Raises `PermissionError` for a cluster at another address than this machine's loopback that does not authenticate by token.
+    """
+
+    def __init__(
+        self,
+        worker: Callable[[Communicator], Any],
+        workers: int,
+        *,
+        timeout: float = TIMEOUT,
+        restarts: int = 0,
+        address: str | None = None,
+        allow_insecure: bool = False,
+    ) -> None:
+        if workers < 1:
+            raise ValueError(f"workers is {workers}: expected at least 1")
+        connect(address, workers, allow_insecure=allow_insecure)
+        self._worker, self._timeout, self._restarts = worker, timeout, restarts
+        self._job = secrets.token_bytes(16)
+        self._actors: dict[str, Any] = {}
+        self._pending: dict[Any, str] = {}
+        self._results: dict[str, tuple[Any, BaseException | None]] = {}
+        self._not_begun: BaseException | None = None
+        self._last_told, self._times_told = 0.0, 0
+        self._asked: Any = None
+        names = [self._name(number) for number in range(workers)]
+        remote: Any = ray.remote
+        made = remote(num_cpus=0, max_restarts=-1, max_concurrency=1000)(HubActor)
+        self.coordinator = made.remote(names, self._job, _core.__version__)
+        for name in names:
+            self._start(name)
+
+    def _name(self, number: int) -> str:
+        return f"{number:06}-{secrets.token_hex(4)}"
+
+    def _start(self, uid: str) -> None:
+        remote: Any = ray.remote
+        actor = remote(num_cpus=0, max_restarts=0, max_concurrency=2)(_Worker).remote()
+        self._actors[uid] = actor
+        self._pending[actor.run.remote(self._worker, self.coordinator, uid, self._job, self._timeout)] = uid
+
+    def join(self) -> None:
+        """Starts a further worker, which is admitted when the present ones next call `Communicator.reform`."""
+        self._start(self._name(len(self._actors)))
+
+    def pids(self) -> dict[str, int]:
+        """The processes on this machine: of the coordinator, and of each worker that has not ended, in the order of their start."""
+        names = list(self._pending.values())
+        found = ray.get([self._actors[uid].pid.remote() for uid in names], timeout=self._timeout)
+        return {
+            "coordinator": ray.get(self.coordinator.pid.remote(), timeout=self._timeout),
+            **dict(zip(names, found, strict=True)),
+        }
+
+    def poll(self, seconds: float = POLL) -> bool:
+        """Waits up to so many seconds for a worker to end, and tells the coordinator who lives; whether all have ended."""
+        if self._pending:
+            done, _ = ray.wait(list(self._pending), num_returns=1, timeout=seconds)
+            for ref in done:
+                self._end(ref)
+            if done or time.monotonic() - self._last_told > 5 * POLL:
+                self._last_told = time.monotonic()
+                self._times_told += 1
+                # Not waited for: a coordinator that is being restarted is told again. Ray may change the order of the calls.
+                self.coordinator.supervise.remote(list(self._pending.values()), self._times_told)
+                self._give_up_excluded()
+        return not self._pending
+
+    def _give_up_excluded(self) -> None:
+        """Waits no more, once those that others have excluded are the only ones that have not ended."""
+        if self._asked is not None and ray.wait([self._asked], timeout=0)[0]:
+            with contextlib.suppress(RayActorError):
+                if set(self._pending.values()) <= set(ray.get(self._asked)):
+                    self._results |= {uid: (None, Excluded(-1, -1)) for uid in self._pending.values()}
+                    self._pending.clear()
+            self._asked = None
+        if self._asked is None:
+            self._asked = self.coordinator.excluded.remote()
+
+    def _end(self, ref: Any) -> None:
+        uid = self._pending.pop(ref)
+        try:
+            result = ray.get(ref)
+            self._results[uid] = (None, result.error) if isinstance(result, _Raised) else (result, None)
+        except RayActorError as error:
+            self._results[uid] = None, _lost(uid, error)
+            if self._restarts > 0:
+                self._restarts -= 1
+                self.join()
+            elif not self._has_begun(uid):
+                self._not_begun = _lost(uid, error)
+        except RayTaskError as error:
+            self._results[uid] = None, error.as_instanceof_cause()
+            if not self._has_begun(uid):
+                self._not_begun = self._results[uid][1]
+        except RayError as error:  # the worker's error or its result cannot be transferred
+            self._results[uid] = None, error
+
+    def _has_begun(self, uid: str) -> bool:
+        """Whether a worker that has ended took part in the job, as far as its coordinator can tell."""
+        try:
+            return bool(ray.get(self.coordinator.was_admitted.remote(uid), timeout=self._timeout))
+        except (GetTimeoutError, RayActorError):  # it is being restarted
+            return True
+
+    def wait(self, timeout: float | None = None) -> list[Any]:
+        """Waits until all workers have ended; returns what they returned, in the order of their start, None for those that died or were excluded.
+
+        Raises the error of the first worker that raised one, `WorkerLost` where all have died, and `TimedOut` after ``timeout`` seconds.
+        Where a worker ends before it takes part in the job, and is not replaced, its error, or `WorkerLost` with its cause, is raised at once.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        try:
+            while not self.poll():
+                if self._not_begun is not None:
+                    raise self._not_begun
+                if end is not None and time.monotonic() > end:
+                    raise TimedOut(f"the workers did not end within {timeout:g} s")
+        finally:
+            self._kill()
+        errors = [error for _, error in self._results.values() if not (error is None or isinstance(error, Excluded))]
+        if self._not_begun is not None:
+            raise self._not_begun
+        raised = [error for error in errors if not isinstance(error, WorkerLost) or isinstance(error, RayTaskError)]
+        causes = [error for error in raised if not isinstance(error, CommunicationError)]
+        if raised or len(errors) == len(self._results):
+            raise (causes or raised or errors)[0]
+        return [self._results[uid][0] for uid in self._actors]
+
+    def _kill(self) -> None:
+        for actor in (self.coordinator, *self._actors.values()):
+            with contextlib.suppress(RayActorError):
+                ray.kill(actor)
+
+
+def _lost(uid: str, error: BaseException) -> WorkerLost:
+    """The error for a worker whose process died, with the cause that Ray knows."""
+    number = int(uid.split("-")[0])
+    lost = WorkerLost((), f"the work of worker {number}", f"its process died; {' '.join(str(error).split())}")
+    lost.__cause__ = error
+    return lost
+
+
+def run(worker: Callable[[Communicator], Any], workers: int = 4, **options: Any) -> list[Any]:
+    """Runs ``worker(communicator)`` in processes of Ray; returns the results by rank. The options are those of `RayJob`.
+
+    See `oxigrad.distributed.run`.
+    """
+    return RayJob(worker, workers, **options).wait()

@@ -1,0 +1,162 @@
+"""Jobs whose workers are threads of this process."""
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad.distributed.communicator import TIMEOUT, Communicator, current, serving
+from oxigrad.distributed.engines.threads.group import Group, Joiner, Killed
+from oxigrad.distributed.engines.threads.transport import ThreadCommunicator
+from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, TimedOut
+
+__all__ = ["ThreadJob", "run"]
+
+# Seconds between two looks at the threads.
+_POLL = 0.5
+
+
+class ThreadJob:
+    """Workers as threads of this process, which can be killed, restarted and joined by others, as tests of faults need.
+
+    Args:
+        worker: called in each thread with its communicator.
+        workers: the number of threads at the start.
+        timeout: seconds that a wait of a worker takes at most.
+
+    >>> job = ThreadJob(lambda comm: comm.rank * 10, 3)
+    >>> job.wait()
+    [0, 10, 20]
+
+    The threads start in `start` or `wait`.
+    """
+
+    def __init__(self, worker: Callable[[Communicator], Any], workers: int, timeout: float = TIMEOUT) -> None:
+        if workers < 1:
+            raise ValueError(f"workers is {workers}: expected at least 1")
+        self._worker, self._timeout = worker, timeout
+        self._changed = threading.Condition()
+        self._group = Group(secrets.token_bytes(16), workers, 0, self._changed)
+        self._hung = self._group.hung
+        self._threads: list[threading.Thread] = []
+        self._ends: list[tuple[Any, BaseException | None]] = []
+
+    def start(self) -> None:
+        """Starts the threads; `wait` does so as well."""
+        if self._threads:
+            return
+        communicators = [ThreadCommunicator(self._group, rank, self._timeout) for rank in range(self._group.size)]
+        for thread in [self._enter(self._worker, lambda made=made: made) for made in communicators]:
+            thread.start()
+
+    def _enter(
+        self, worker: Callable[[Communicator], Any], admitted: Callable[[], ThreadCommunicator]
+    ) -> threading.Thread:
+        """A thread that is not started yet, in the order of which results are returned."""
+        number = len(self._ends)
+        self._ends.append((None, None))
+        thread = threading.Thread(target=self._main, args=(number, worker, admitted), name=f"worker-{number}")
+        thread.daemon = True  # a worker that hangs in the user's code does not keep the process
+        self._threads.append(thread)
+        return thread
+
+    def _main(
+        self, number: int, worker: Callable[[Communicator], Any], admitted: Callable[[], ThreadCommunicator]
+    ) -> None:
+        last = None
+        try:
+            with serving(made := admitted()):
+                made.run_in(threading.current_thread())
+                try:
+                    self._ends[number] = worker(current()), None
+                finally:
+                    last = current()
+        except Killed:
+            pass
+        except BaseException as error:  # noqa: BLE001 - it is raised by `wait`
+            rank = getattr(last, "rank", number)
+            error.add_note(f"raised by the worker of rank {rank}")
+            self._ends[number] = None, error
+        finally:
+            if isinstance(last, ThreadCommunicator):
+                last.leave()
+
+    def _latest(self) -> Group:
+        while self._group.next is not None:
+            self._group = self._group.next[0]
+        return self._group
+
+    def kill(self, rank: int) -> None:
+        """Kills the worker of a rank of the latest generation: its thread ends at its next call of the communicator."""
+        with self._changed:
+            group = self._latest()
+            who = rank, group.incarnations[rank]
+            group.killed.add(who)
+            group.lose(who)
+
+    def restart(self, rank: int, worker: Callable[[Communicator], Any] | None = None) -> None:
+        """Starts another worker with the rank of one that has died or left, in the same generation.
+
+        It exchanges messages; collective operations raise `WorkerLost` until `Communicator.reform`.
+        """
+        with self._changed:
+            group = self._latest()
+            if rank not in group.gone:
+                raise ValueError(f"the worker of rank {rank} is alive: expected one that has died or left")
+            group.incarnations[rank] += 1
+            group.gone.discard(rank)
+            communicator = ThreadCommunicator(group, rank, self._timeout)
+        self._enter(worker or self._worker, lambda: communicator).start()
+
+    def join(self, worker: Callable[[Communicator], Any] | None = None) -> None:
+        """Starts a further worker, which is admitted when the present ones next call `Communicator.reform`."""
+        self.start()  # which does nothing once there is a thread
+        joiner = Joiner()
+        with self._changed:
+            group = self._latest()
+            group.joiners.append(joiner)
+
+        def admitted() -> ThreadCommunicator:
+            with self._changed:
+                while joiner.place is None:
+                    self._check_admission(group)
+                    self._changed.wait(self._timeout)
+            return ThreadCommunicator(*joiner.place, self._timeout)
+
+        self._enter(worker or self._worker, admitted).start()
+
+    @staticmethod
+    def _check_admission(group: Group) -> None:
+        if group.failure is not None or not group.alive():
+            raise Aborted("the job ended before the worker was admitted")
+
+    def wait(self, timeout: float | None = None) -> list[Any]:
+        """Waits until all workers have ended; returns what they returned, in the order of their start, None for killed ones.
+
+        Raises the error of the first worker that raised one, and `TimedOut` after ``timeout`` seconds. An interrupt aborts the job. A
+        worker that the others have excluded counts as killed, and is not waited for.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        try:
+            self.start()
+            while running := [thread for thread in self._threads if thread.is_alive() and thread not in self._hung]:
+                left = _POLL if end is None else end - time.monotonic()
+                if left <= 0:
+                    raise TimedOut(f"{running[0].name} did not end within {timeout:g} s")
+                running[0].join(min(left, _POLL))
+        except BaseException:
+            with self._changed:
+                self._latest().failure = "the job was interrupted"
+                self._changed.notify_all()
+            raise
+        errors = [error for _, error in self._ends if not (error is None or isinstance(error, Excluded))]
+        causes = [error for error in errors if not isinstance(error, CommunicationError)]
+        for error in (causes or errors)[:1]:
+            raise error
+        return [result for result, _ in self._ends]
+
+
+def run(worker: Callable[[Communicator], Any], workers: int = 4, *, timeout: float = TIMEOUT) -> list[Any]:
+    """Runs ``worker(communicator)`` in threads; returns the results by rank. See `oxigrad.distributed.run`."""
+    return ThreadJob(worker, workers, timeout).wait()

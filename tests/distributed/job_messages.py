@@ -1,0 +1,297 @@
+"""The work of workers in tests of engines: collective operations, messages, and malformed ones."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from job_faults import FAULTS, die
+
+from oxigrad import launch
+from oxigrad.distributed import (
+    Header,
+    NotSupported,
+    Refused,
+    TimedOut,
+    WorkerLost,
+)
+
+REFUSED = {
+    "magic": 1,
+    "version": 1,
+    "job": 1,
+    "generation": 1,
+    "rank": 1,
+    "length": 3,
+    "checksum": 2,
+    "sequence": 1,
+}
+"""Messages that `receive_from_hostile` refuses, by reason."""
+
+
+# --- workers ------------------------------------------------------------------------------------------------------------
+
+
+def exchange(comm: Any) -> str:
+    """Every operation; returns a digest of what this worker received."""
+    rng, digest = np.random.default_rng(comm.rank), hashlib.sha256()
+    for size in (0, 1, 7, 1000, 100_003):
+        for op in ("mean", "sum", "max"):
+            a, b = rng.standard_normal(size).astype("f4"), rng.standard_normal(size + 1)
+            half = rng.standard_normal(size).astype("f2")
+            comm.all_reduce([a, b, half], op=op)
+            for buffer in (a, b, half):
+                digest.update(buffer.tobytes())
+    total = np.full(100_003, comm.rank + 1.0)
+    comm.all_reduce([total], op="sum", deterministic=False)
+    assert np.array_equal(total, np.full(100_003, comm.size * (comm.size + 1) / 2))
+    counts = np.full(5, comm.rank, "i4")
+    comm.broadcast([counts, total], 1)
+    assert counts.tolist() == [1] * 5
+    gathered = comm.all_gather_v(np.arange(comm.rank * 3, dtype="i8"))
+    assert [part.tolist() for part in gathered] == [list(range(rank * 3)) for rank in range(comm.size)]
+    for size in (0, 4, 5000, 300_000):
+        _ring(comm, rng, size, digest)
+    assert comm.recv_any([np.empty(1)], tag=9, timeout=0.01) is None
+    assert comm.alive() >= {comm.rank}
+    assert comm.bytes_sent > 0
+    return digest.hexdigest()
+
+
+def _ring(comm: Any, rng: np.random.Generator, size: int, digest: Any) -> None:
+    """Sends a message to the next worker and to this one, and receives that of the last one."""
+    own, other = [rng.standard_normal(size), np.full(3, comm.rank)], [np.empty(size), np.empty(3, int)]
+    for dest in ((comm.rank + 1) % comm.size, comm.rank):
+        comm.send(dest, Header(tag=5, step=size, digest=b"12345678"), own)
+    own[0] += 1  # the message is not changed
+    for source in (comm.rank, (comm.rank - 1) % comm.size):
+        head = comm.recv_any(lambda head: other, tag=5, source=source)
+        assert (head.rank, head.step, head.digest) == (source, size, b"12345678")
+        assert other[1].tolist() == [source] * 3
+        digest.update(other[0].tobytes())
+
+
+def train(
+    comm: Any, victims: list[int] | None = None, how: str = "kill", steps: int = 12, wanted: int = 1
+) -> list[Any]:
+    """Adds the mean of all workers' ones to parameters, and goes on with the survivors of a fault in step 3, once they are as
+    many as wanted.
+
+    Returns the rank, the size and the generation at the end, the sum of the parameters, and the number of steps.
+    """
+    state, step = np.zeros(20_000), 0
+    first = comm.generation == 0
+    if not first and comm.size >= wanted:
+        step = _restored(comm, state, step)
+    while step < steps:
+        if first and comm.generation == 0 and step == 3 and comm.rank in (victims or []):
+            FAULTS[how](comm)
+        gradient = np.full(20_000, 1.0 if comm.rank < 100 else np.nan)
+        try:
+            comm.all_reduce([gradient])
+        except WorkerLost:
+            comm = comm.reform()
+            while comm.size < wanted:
+                comm = comm.reform()
+            step = _restored(comm, state, step)
+            continue
+        state += gradient
+        step += 1
+    return [comm.rank, comm.size, comm.generation, float(state.sum()), step]
+
+
+def _restored(comm: Any, state: np.ndarray, step: int) -> int:
+    """Takes parameters and step of the worker of rank 0, which is a survivor."""
+    steps = np.array([step])
+    comm.broadcast([steps, state])
+    return int(steps[0])
+
+
+def disagree(comm: Any) -> str:
+    """Another layout of buffers, and another operation, than the other workers have: refused by all of them."""
+    try:
+        comm.all_reduce([np.zeros(3 if comm.rank == 1 else 4)])
+    except Refused as error:
+        return error.reason
+    return "accepted"
+
+
+def torch_faults(comm: Any) -> list[str]:
+    """The death of rank 1, of which a group of torch tells the others, and which it does not survive."""
+    found = [disagree(comm)]
+    if comm.rank == 1:
+        die(comm)
+    try:
+        comm.all_reduce([np.zeros(4)])
+    except WorkerLost as error:
+        found.append(f"lost {sorted(error.ranks)}")
+    try:
+        comm.reform()
+    except NotSupported:
+        found.append("not supported")
+    return found
+
+
+def late_once(comm: Any) -> str:
+    """An operation that one worker calls after the other's time-out, which fails for both."""
+    if comm.rank == 1:
+        time.sleep(1)
+    try:
+        comm.all_reduce([np.zeros(4)], timeout=0.3)
+    except TimedOut:
+        return "timed out"
+    return "completed"
+
+
+def grow(comm: Any) -> list[int]:
+    """Two workers wait for a third; returns rank, size, and the sum of all ones."""
+    while comm.size < 3:
+        try:
+            comm = comm.reform(timeout=0.5)
+        except TimedOut:
+            continue
+    total = np.ones(1, int)
+    comm.all_reduce([total], op="sum")
+    return [comm.rank, comm.size, int(total[0])]
+
+
+def fail_alone(comm: Any) -> None:
+    """One worker fails, and the other gets to know it."""
+    if comm.rank == 1:
+        raise ArithmeticError("the loss diverged")
+    comm.all_reduce([np.zeros(1)])
+
+
+def wait_for_nothing(comm: Any) -> None:
+    """Prints its process, and waits for a message that nobody sends."""
+    sys.stdout.write(f"pid {os.getpid()}\n")
+    sys.stdout.flush()
+    comm.recv_any([np.empty(1)], tag=1, timeout=600)
+
+
+def send_by_threads(comm: Any) -> list[Any]:
+    """Rank 1 sends messages of several sizes by four threads; returns how many rank 0 receives, and what it refuses."""
+
+    def send(number: int) -> None:
+        for step in range(100):
+            comm.send(0, Header(tag=6, step=step), [np.full(step % 5 * 1000, number, np.int64)])
+
+    if comm.rank == 1:
+        threads = [threading.Thread(target=send, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return []
+    count = 0
+    while count < 400:
+        into: list[np.ndarray] = []
+
+        def memory(header: Header, into: list[np.ndarray] = into) -> list[np.ndarray]:
+            into[:] = [np.empty(header.payload_bytes // 8, np.int64)]
+            return into
+
+        if comm.recv_any(memory, tag=6, timeout=20) is None:
+            break
+        assert len(set(into[0].tolist())) <= 1
+        count += 1
+    return [count, dict(comm.refused)]
+
+
+def late(comm: Any) -> str:
+    """A worker that does not come: the others' time-out."""
+    if comm.rank == 1:
+        time.sleep(60)
+    try:
+        comm.all_reduce([np.zeros(4)], timeout=0.5)
+    except TimedOut:
+        return "timed out"
+    return "completed"
+
+
+TOLD = {name: REFUSED[name] for name in ("magic", "version", "job", "generation", "rank")}
+"""The malformed messages that Ray's actor refuses to their sender."""
+
+
+def receive_from_hostile(comm: Any) -> dict[str, int] | None:
+    """Rank 1 sends messages of every malformed class and good ones between them.
+
+    Returns what rank 0 refused by reason, and what rank 1 was told to be refused.
+    """
+    good = [np.arange(6.0)]
+
+    def sealed(step: int, **changes: Any) -> Header:
+        given = {"job": comm.job, "generation": comm.generation, "rank": 1, "sequence": 100 + step, **changes}
+        return Header(7, step, b"12345678").sealed(good, **given)
+
+    if comm.rank != 1:
+        return _accepted(comm) if comm.rank == 0 else None
+    told: Counter[str] = Counter()
+    for step, (header, payload) in enumerate(_malformed(sealed, good[0].tobytes())):
+        try:
+            _post(comm, header, payload)
+        except Refused as error:
+            told[error.reason] += 1
+        _post(comm, sealed(2 * step + 1).pack(), good[0].tobytes())
+    assert comm.recv_any([np.empty(0)], tag=8) is not None
+    comm.timeout = 1.0  # what nobody receives is not waited for
+    return dict(told)
+
+
+def _malformed(sealed: Any, payload: bytes) -> list[tuple[bytes, bytes]]:
+    """Malformed messages: header and payload. The first is well-formed, and is replayed at the end."""
+    whole, first = sealed(2).pack(), sealed(0).pack()
+    return [
+        (first, payload),
+        (b"XXXX" + whole[4:], payload),  # another protocol
+        (whole[:4] + b"\x63\x00" + whole[6:], payload),  # another version
+        (sealed(6, job=b"of another job  ").pack(), payload),
+        (sealed(8, generation=3).pack(), payload),
+        (sealed(10, rank=77).pack(), payload),
+        (sealed(12).pack(), payload[:-8]),  # truncated
+        (sealed(14).pack(), payload + bytes(8)),  # too long
+        (sealed(16).pack(), payload[:-8] + bytes(8)),  # damaged
+        (sealed(18).pack()[:-1] + bytes([sealed(18).pack()[-1] ^ 1]), payload),  # with a damaged header
+        (first, payload),  # replayed
+        (sealed(22).pack(), bytes(1 << 17)),  # far too long
+    ]
+
+
+def _post(comm: Any, header: bytes, payload: bytes) -> None:
+    """Sends bytes to rank 0 as a message, unchecked."""
+    comm._post(0, np.frombuffer(header + payload, np.uint8).copy())
+
+
+def _accepted(comm: Any) -> dict[str, int]:
+    """Receives the good messages."""
+    steps = []
+    while not steps or steps[-1] != 23:
+        into = np.zeros(6)
+        head = comm.recv_any([into], tag=7)
+        assert head is not None, (steps, comm.refused)
+        assert head.digest == b"12345678"
+        assert np.array_equal(into, np.arange(6.0)), into
+        steps.append(head.step)
+    assert steps == [0, *range(1, 24, 2)], steps
+    comm.send(1, Header(tag=8), [np.empty(0)])
+    return dict(comm.refused)
+
+
+def listening_names(comm: Any) -> list[str]:
+    """The sockets that this process listens on, after an exchange, for long enough that the launcher prints it."""
+    comm.all_reduce([np.zeros(100_000)])
+    time.sleep(1.5)
+    return [str(entry) for entry in launch.listening(os.getpid())]
+
+
+def exit_alone(comm: Any) -> int:
+    """One worker ends by `SystemExit` before its first message."""
+    if comm.rank == 1:
+        raise SystemExit("no data set")
+    return comm.rank

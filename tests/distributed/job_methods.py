@@ -1,0 +1,206 @@
+"""The work of workers in tests of several wrappers, one after the other."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import oxigrad as ox
+from oxigrad import distributed
+from oxigrad.distributed import (
+    Header,
+    Layout,
+    Refused,
+)
+from oxigrad.distributed.communicator import Alone, serving
+from oxigrad.distributed.coordination import elastic_centre
+from oxigrad.distributed.coordination.coordinator import REQUEST
+
+
+def ask_with_another_tree(comm: Any) -> list[str]:
+    """Rank 1 asks a coordinator, and a centre, for something that is of another tree or malformed; returns what it is told."""
+    told = []
+    model = {"w": np.zeros(3)}
+    with distributed.SyncReplicas(ox.optim.SGD(0.1), 1, communicator=comm) as opt:
+        opt.join(model)
+        for digest, words in ((b"another ", [1, 0, 0, 0]), (opt._codec.digest, [77, 0, 0, 0])):
+            if comm.rank == 1:
+                own, opt._codec.digest = opt._codec.digest, digest  # of the answer too
+                comm.send(0, Header(REQUEST, 0, digest), [np.array(words)])
+                told.append(_error(opt._answered))
+                opt._codec.digest = own
+        opt.update(model, {"w": np.ones(3)})
+    comm.all_reduce([np.zeros(1)])
+    elastic: Any = distributed.ElasticAverage(ox.optim.SGD(0.1), 1, communicator=comm)
+    model = elastic.start(model)
+    layout, other = elastic._layout, Layout({"v": np.zeros(3)})
+    if comm.rank == 1:
+        told.append(_error(lambda: elastic_centre.request(comm, other, elastic_centre.PUSH, 1, [np.zeros(3)], 60.0)))
+        told.append(_error(lambda: elastic_centre.request(comm, layout, 77, 1, [], 60.0)))
+    elastic.leave(elastic.update(model, {"w": np.ones(3)}))
+    return told if comm.rank == 1 else [str(dict(opt.report()[0].refused))]
+
+
+ASKED = [
+    ["{'digest': 2, 'kind': 2}"],
+    [
+        "digest: rank 1 has other parameters, another configuration of the optimizer, or another training, than the coordinator",
+        "kind: a request has the kind 77 and the number 0",
+        "digest: rank 1 has other parameters than the centre",
+        "kind: a request has the kind 77 and 0 buffers",
+    ],
+]
+"""The results of `ask_with_another_tree`."""
+
+
+def _error(call: Any) -> str:
+    try:
+        call()
+    except Refused as error:
+        return f"{error.reason}: {error}"
+    return "accepted"
+
+
+OVERTAKING: dict[str, Any] = {
+    "sync_replicas": lambda comm: distributed.SyncReplicas(ox.optim.SGD(1.0), 2, 3, communicator=comm),
+    "softsync": lambda comm: distributed.Softsync(ox.optim.SGD(1.0), 1, scaled=False, communicator=comm),
+    "drop_stale": lambda comm: distributed.DropStale(ox.optim.SGD(1.0), 2, communicator=comm),
+}
+"""Methods in which workers overtake each other. By gradients of ones, all parameters are minus the number of steps."""
+
+
+def be_overtaken(comm: Any, folder: str) -> list[Any]:
+    """Every worker pauses before its updates, rank 0 the longest, while the others train.
+
+    Returns, of each method: the updates whose parameters were of several steps, the staleness told and the true one where they differ, and
+    the states that were of another step than the parameters.
+    """
+    return [[comm.rank, name, *_overtaken(make(comm), comm.rank, folder)] for name, make in OVERTAKING.items()]
+
+
+def _overtaken(opt: Any, rank: int, folder: str) -> list[Any]:
+    model = {name: np.zeros(100_000) for name in "abcd"}
+    file = Path(folder) / f"{rank}.safetensors"
+    torn, wrong, apart, read, number = 0, [], 0, {}, 0
+    with opt:
+        opt.join(model)
+        for _ in range(12):
+            time.sleep(0.004 if rank == 0 else 0.001)
+            steps = sorted({-float(bound) for array in model.values() for bound in (array.min(), array.max())})
+            torn += len(steps) > 1
+            apart += int(opt.state_dict()["step"] != steps[0])
+            number += 1
+            read[number] = steps[0]
+            opt.update(model, {name: np.ones(100_000) for name in model})
+            for told in opt.told:
+                true = told.step - told.accepted - read[told.number]
+                wrong += [] if true == told.staleness else [[told.staleness, true]]
+        time.sleep(0.02)
+        opt.save(file)
+        resumed = distributed.Softsync(ox.optim.SGD(1.0), communicator=Alone())
+        resumed.load(file, strict=False)
+        apart += int(resumed.step != -model["a"][0])
+    return [torn, wrong, apart]
+
+
+def check_overtaken(results: list[Any], workers: int) -> None:
+    """No worker saw parameters of several steps, a wrong staleness, or a state apart from the parameters."""
+    assert sorted(results) == [[[rank, name, 0, [], 0] for name in OVERTAKING] for rank in range(workers)]
+
+
+FOLDS: dict[str, Any] = {
+    **OVERTAKING,
+    "elastic": lambda comm: distributed.ElasticAverage(ox.optim.SGD(1.0), 1, moving_rate=0.5, communicator=comm),
+}
+
+
+def folds(comm: Any) -> list[Any]:
+    """Three trainings of each method one after the other, with parameters near 1000, 2000 and 3000, by a slow worker and fast ones.
+
+    Each training is of a new wrapper; then three more are of one wrapper. Returns the nearest thousands of all parameters seen, and
+    the messages that were refused.
+    """
+    found = []
+    for name, make in FOLDS.items():
+        wrappers = [*(make(comm) for _ in range(3)), *([make(comm)] * 3 if name in OVERTAKING else [])]
+        found.append([_fold(opt, comm.rank, at % 3 + 1) for at, opt in enumerate(wrappers)])
+    return [comm.rank, found, dict(comm.refused)]
+
+
+def _fold(opt: Any, rank: int, number: int) -> list[int]:
+    model, seen = {"w": np.full(3, 1000.0 * number)}, set()
+    model = opt.start(model)
+    for _ in range(4):
+        time.sleep(0.01 if rank == 2 else 0.0)
+        model = opt.update(model, {"w": np.full(3, 0.5)})
+        seen |= {round(value / 1000) for value in model["w"].tolist()}
+    model = opt.leave(model)
+    seen |= {round(value / 1000) for value in model["w"].tolist()}
+    return sorted(seen)
+
+
+FOLDED = [[[1], [2], [3]] * (2 if name in OVERTAKING else 1) for name in FOLDS]
+"""The results of `folds` on each rank."""
+
+
+def overtaken_and_folds(comm: Any, folder: str) -> list[Any]:
+    """`be_overtaken` and `folds` in one job, as processes take seconds to start."""
+    return [be_overtaken(comm, folder), folds(comm)]
+
+
+NESTEROV = {"momentum": 0.9, "nesterov": True}
+METHODS: dict[str, Any] = {
+    "sync_replicas": lambda size: distributed.SyncReplicas(ox.optim.Adam(0.1), size),
+    "softsync": lambda size: distributed.Softsync(ox.optim.SGD(0.1, momentum=0.9), 2),
+    "drop_stale": lambda size: distributed.DropStale(ox.optim.Adam(0.1), 1),
+    "model_average": lambda size: distributed.ModelAverage(ox.optim.Adam(0.1), 3, average_slots=True),
+    "block_momentum": lambda size: distributed.ModelAverage(ox.optim.Adam(0.1), 2, block_momentum=0.5),
+    "diloco": lambda size: distributed.ModelAverage(ox.optim.Adam(0.1), 3, outer=ox.optim.SGD(0.7, **NESTEROV)),
+    "streaming_diloco": lambda size: distributed.ModelAverage(
+        ox.optim.Adam(0.1), 4, outer=ox.optim.SGD(0.7, **NESTEROV), fragments=2, delay=3, exchange="8bit"
+    ),
+    "elastic": lambda size: distributed.ElasticAverage(ox.optim.Adam(0.1), 2, moving_rate=0.2, deterministic=True),
+    "elastic_sync": lambda size: distributed.ElasticAverage(ox.optim.SGD(0.1), 2, moving_rate=0.2, synchronous=True),
+    "compression": lambda size: distributed.DeepGradientCompression(
+        ox.optim.SGD(0.1), 0.25, momentum=0.9, clip_norm=1.0, min_size=1
+    ),
+    "kfac": lambda size: distributed.KFAC(ox.optim.SGD(0.1), memory="hybrid_opt", inverse_update_steps=2),
+    "large_batch": lambda size: distributed.LargeBatch(ox.optim.LARS(0.1), local_batches=2),
+}
+
+
+def every_method(comm: Any) -> dict[str, str]:
+    """A digest of the parameters after eight steps of each method, by the worker's own data."""
+    found = {}
+    with serving(comm):
+        for name, make in METHODS.items():
+            comm.all_reduce([np.zeros(1)])  # so that no worker begins while another one ends
+            found[name] = _trained(comm, make(comm.size))
+    return found
+
+
+def _trained(comm: Any, opt: Any) -> str:
+    rng = np.random.default_rng(comm.rank)
+    model: Any = {"w": np.linspace(-1, 1, 12).reshape(4, 3), "b": np.zeros(3)}
+    in_turns = isinstance(opt, distributed.Softsync | distributed.DropStale)
+    with opt:
+        model = opt.start(model)
+        if in_turns:
+            comm.all_reduce([np.zeros(1)])  # so that no worker joins after the first step
+        for _ in range(8):
+            x, y = rng.standard_normal((5, 4)), rng.standard_normal((5, 3))
+
+            def loss(model: Any, x: Any = x, y: Any = y) -> Any:
+                return ox.xp.mean((x @ model["w"] + model["b"] - y) ** 2)
+
+            for turn in range(comm.size if in_turns else 1):
+                if not in_turns or turn == comm.rank:
+                    opt.minimize(loss, model)
+                if in_turns:
+                    comm.all_reduce([np.zeros(1)])
+        found = hashlib.sha256(model["w"].tobytes() + model["b"].tobytes()).hexdigest()[:16]
+    return found

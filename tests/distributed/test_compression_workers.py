@@ -1,0 +1,155 @@
+"""Deep gradient compression: gradients that are not finite, checkpoints, deaths, and workers that join."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_compression import RATE, STEPS, WORKERS, digest
+
+from oxigrad import NonFiniteError, StateError, distributed
+from oxigrad.distributed.engines.threads import ThreadJob
+from oxigrad.distributed.methods.compression import DeepGradientCompression
+from oxigrad.optim import (
+    SGD,
+    Adam,
+)
+from workers import Turns, quadratics, trained
+
+# --- gradients that are not finite -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["skip", "raise", "propagate"])
+@pytest.mark.parametrize("ratio", [0.3, 1])
+def test_all_workers_treat_a_gradient_that_is_not_finite_alike(policy: str, ratio: float) -> None:
+    problem = quadratics(WORKERS, 6)
+
+    def worker(comm: distributed.Communicator) -> Any:
+        opt, model = DeepGradientCompression(SGD(RATE, nonfinite=policy), ratio, min_size=6), problem.model()
+        for step in range(6):
+            grads = problem.gradient(comm.rank, step, model)
+            if comm.rank == 1 and step == 2:
+                grads["a"][0, 0] = np.nan
+                if policy == "raise":
+                    with pytest.raises(NonFiniteError, match=r"^a: "):
+                        opt.update(model, grads)
+                    continue
+            elif step == 2 and policy == "raise":
+                before, state = {k: v.copy() for k, v in model.items()}, opt.state_dict()["slots"]
+                with pytest.raises(NonFiniteError):
+                    opt.update(model, grads)
+                assert digest([before]) == digest([model])
+                assert digest([opt.state_dict()["slots"]]) == digest([state])
+                continue
+            model = opt.update(model, grads)
+        return model, opt.skipped
+
+    results = distributed.run(worker, workers=WORKERS)
+    models = [model for model, _ in results]
+    assert digest(models[:1]) == digest(models[1:2]) == digest(models[2:])
+    assert [skipped for _, skipped in results] == [int(policy == "skip")] * WORKERS
+    assert np.isnan(models[0]["a"]).any() == (policy == "propagate")
+
+
+# --- checkpoints, membership and determinism ---------------------------------------------------------------------------
+
+
+def compressed() -> DeepGradientCompression:
+    return DeepGradientCompression(SGD(RATE, momentum=0.9, weight_decay=0.01), 0.1, warmup=8, clip_norm=2.0, min_size=6)
+
+
+@pytest.mark.parametrize("stop", [0, 1, 5, 11])
+@pytest.mark.parametrize("ratio", [0.1, 1])
+def test_a_run_resumes_to_the_bit_from_a_checkpoint(stop: int, ratio: float, tmp_path: Path) -> None:
+    problem = quadratics(2, 14)
+
+    def make() -> DeepGradientCompression:
+        return compressed() if ratio < 1 else DeepGradientCompression(Adam(RATE), 1)
+
+    def run(comm: distributed.Communicator, stops: bool) -> Any:
+        opt, model = make(), problem.model()
+        for step in range(14):
+            if stops and step == stop:
+                opt.save(tmp_path / f"{comm.rank}.safetensors")
+                opt, model = make(), {k: v.copy() for k, v in model.items()}
+                opt.load(tmp_path / f"{comm.rank}.safetensors")
+            model = opt.update(model, problem.gradient(comm.rank, step, model))
+        return [model, opt.state_dict()["slots"]]
+
+    whole = distributed.run(lambda comm: run(comm, False), workers=2)
+    parts = distributed.run(lambda comm: run(comm, True), workers=2)
+    assert digest(whole) == digest(parts)
+
+
+def test_a_state_of_another_momentum_is_refused() -> None:
+    one = compressed()
+    one.update({"a": np.ones(8)}, {"a": np.ones(8)})
+    with pytest.raises(StateError, match="it has residuals of another momentum than 0"):
+        DeepGradientCompression(SGD(RATE), 0.1, min_size=6).load_state_dict(one.state_dict())
+    with pytest.raises(StateError, match="it has residuals, but ratio is 1"):
+        DeepGradientCompression(SGD(RATE), 1).load_state_dict(one.state_dict())
+
+
+@pytest.mark.parametrize("starts", [False, True])
+@pytest.mark.parametrize("ratio", [0.1, 1])
+def test_a_worker_that_joins_takes_the_same_steps(starts: bool, ratio: float) -> None:
+    problem = quadratics(3, 12)
+
+    def make() -> DeepGradientCompression:
+        return compressed() if ratio < 1 else DeepGradientCompression(Adam(RATE), 1)
+
+    def old(comm: distributed.Communicator) -> Any:
+        opt, model = make(), problem.model()
+        for step in range(12):
+            if step == 5:
+                model = opt.reform(model)
+                assert opt.communicator.size == 3
+            model = opt.update(model, problem.gradient(comm.rank, step, model))
+        return model, opt.report()[0]
+
+    def new(comm: distributed.Communicator) -> Any:
+        opt, model = make(), {k: np.full_like(v, 9.0) for k, v in problem.model().items()}
+        if starts:
+            model = opt.start(model)
+        for step in range(5, 12):
+            grads = problem.gradient(2, step, model)
+            if not starts and step == 5:
+                grads = {k: np.full_like(g, 1e6) for k, g in grads.items()}
+            model = opt.update(model, grads)
+        return model, opt.report()[0]
+
+    job = ThreadJob(old, 2)
+    job.join(new)
+    results = job.wait(120)
+    models = [model for model, _ in results]
+    assert digest(models[:1]) == digest(models[1:2]) == digest(models[2:])
+    assert max(np.abs(p).max() for p in models[0].values()) < 10
+    assert (results[2][1].dropped, results[2][1].accepted) == ((0, 7) if starts else (1, 6))
+    assert (results[0][1].dropped, results[0][1].accepted) == (0, 12)
+
+
+def test_the_others_go_on_without_a_worker_that_has_died() -> None:
+    problem = quadratics(3, 10)
+
+    def worker(comm: distributed.Communicator) -> Any:
+        opt, model, rank = compressed(), problem.model(), comm.rank
+        for step in range(10):
+            if rank == 1 and step == 4:
+                jobs[0].kill(1)
+            model = opt.update(model, problem.gradient(rank, step, model))
+        return model, opt.communicator.size
+
+    jobs: list[ThreadJob] = []
+    jobs.append(ThreadJob(lambda comm: worker(comm), 3))
+    (first, size), dead, (last, _) = jobs[0].wait(120)
+    assert dead is None
+    assert size == 2
+    assert digest([first]) == digest([last])
+
+
+def test_the_same_run_gives_the_same_bits_for_any_timing() -> None:
+    problem = quadratics(WORKERS, STEPS)
+    timings = (None, None, *(Turns(WORKERS, STEPS, seed) for seed in range(3)))
+    assert len({digest(trained(problem, compressed, turns=turns)) for turns in timings}) == 1
