@@ -35,7 +35,15 @@ PYTHON = {
     "torch": "_core _names ops xp cuda optim rules stepping",
     "optax": "_core _names ops xp tree optim rules stepping",
     "interop": "_core ops xp tree autodiff",
-    "distributed": "_core _typing ops xp tree autodiff optim rules schedules stepping",
+    "distributed/errors": "",
+    "distributed/decisions": "distributed/errors",
+    "distributed/messages": "_core ops stepping distributed/errors",
+    "distributed/engines/background": "",
+    "distributed/communicator": "distributed/decisions distributed/engines/background distributed/errors distributed/messages",
+    "distributed/engines": "_core distributed/communicator distributed/decisions distributed/engines/background distributed/errors "
+    "distributed/messages",
+    "distributed": "_core _typing ops xp tree autodiff optim rules schedules stepping distributed/communicator distributed/decisions "
+    "distributed/engines/background distributed/errors distributed/messages",
     "launch": "",
     "scipy": "_core _typing ops xp tree autodiff",
     "_callbacks": "_core ops xp autodiff stepping/deadlock",

@@ -202,5 +202,4 @@ def _trained(comm: Any, opt: Any) -> str:
                     opt.minimize(loss, model)
                 if in_turns:
                     comm.all_reduce([np.zeros(1)])
-        found = hashlib.sha256(model["w"].tobytes() + model["b"].tobytes()).hexdigest()[:16]
-    return found
+        return hashlib.sha256(model["w"].tobytes() + model["b"].tobytes()).hexdigest()[:16]

@@ -10,8 +10,9 @@ import pytest
 
 from oxigrad import distributed
 from oxigrad.distributed import Aborted, Header, NotSupported, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.communicator import Alone, reduce_in_order
+from oxigrad.distributed.communicator import Alone
 from oxigrad.distributed.engines.threads import ThreadCommunicator, ThreadJob
+from oxigrad.distributed.messages.reduction import reduce_in_order
 
 DEADLINE = 60.0
 SIZES = [1, 100, 40_000]  # below and above the size from which workers share a reduction

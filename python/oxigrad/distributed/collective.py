@@ -72,41 +72,41 @@ class CollectiveWrapper(Wrapper):
         """
         while True:
             try:
-                known = self._known(model)
-                root = known.index(max(known))
-                data = self._broadcast_state(model, root) if len(set(known)) > 1 or known[root] < 0 else None
+                completed = self._completed(model)
+                root = completed.index(max(completed))
+                data = self._broadcast_state(model, root) if len(set(completed)) > 1 or completed[root] < 0 else None
                 break
             except WorkerLost:
                 self._reform()
-        late = self._done < known[root]
-        if data is not None and (late or known[root] < 0) and self.communicator.rank != root:
+        late = self._done < completed[root]
+        if data is not None and (late or completed[root] < 0) and self.communicator.rank != root:
             parameters, state = transfer.unpack(data)
             self._load(state, strict=True)
             model = self._parameters.write(model, parameters)
             if late:
                 self._receive(model)
-        self._done = max(known[root], 0)
+        self._done = max(completed[root], 0)
         self._begin(model)
         return model, late
 
-    def _known(self, model: Tree) -> list[int]:
+    def _completed(self, model: Tree) -> list[int]:
         """The number of operations that each worker has completed. Raises `Refused` on all of them where their models differ."""
-        own = agreement.described(self._parameters.read(model), self.name)
-        digest = int.from_bytes(hashlib.sha256(own.tobytes()).digest()[:8], "little", signed=True)
-        told = self.communicator.all_gather_v(np.array([self._done, digest], np.int64), timeout=self._seconds)
-        if any(each[1] != told[0][1] for each in told):
-            first, *others = self.communicator.all_gather_v(own, timeout=self._seconds)
-            found = (agreement.difference(first, each, f"rank {rank}") for rank, each in enumerate(others, 1))
-            raise next(error for error in found if error is not None)
-        return [int(each[0]) for each in told]
+        description = agreement.described(self._parameters.read(model), self.name)
+        digest = int.from_bytes(hashlib.sha256(description.tobytes()).digest()[:8], "little", signed=True)
+        rows = self.communicator.all_gather_v(np.array([self._done, digest], np.int64), timeout=self._seconds)
+        if any(each[1] != rows[0][1] for each in rows):
+            first, *others = self.communicator.all_gather_v(description, timeout=self._seconds)
+            differences = (agreement.difference(first, each, f"rank {rank}") for rank, each in enumerate(others, 1))
+            raise next(error for error in differences if error is not None)
+        return [int(each[0]) for each in rows]
 
     def _broadcast_state(self, model: Tree, root: int) -> np.ndarray:
         """Parameters and state of the worker ``root``, as bytes."""
-        own = self.communicator.rank == root
-        data = self._packed_state(model) if own else np.empty(0, np.uint8)
+        is_root = self.communicator.rank == root
+        data = self._packed_state(model) if is_root else np.empty(0, np.uint8)
         size = np.array([data.size], np.int64)
         self.communicator.broadcast([size], root, timeout=self._seconds)
-        data = data.copy() if own else np.empty(int(size[0]), np.uint8)
+        data = data.copy() if is_root else np.empty(int(size[0]), np.uint8)
         self.communicator.broadcast([data], root, timeout=self._seconds)
         return data
 

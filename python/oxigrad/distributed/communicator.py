@@ -7,7 +7,7 @@ packs trees into them.
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, NoReturn, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -15,15 +15,13 @@ from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.background import InOrder, Running
 from oxigrad.distributed.errors import Aborted, NotSupported, TimedOut
 from oxigrad.distributed.messages.message import Header
+from oxigrad.distributed.messages.reduction import Op
 from oxigrad.distributed.messages.refusals import Refusals
 
 __all__ = ["Alone", "Communicator", "current"]
 
 Buffer: TypeAlias = np.ndarray
 """A one-dimensional contiguous array in host memory."""
-
-Op: TypeAlias = Literal["sum", "mean", "max"]
-"""A reduction over workers."""
 
 Memory: TypeAlias = Sequence[Buffer] | Callable[[Header], Sequence[Buffer]]
 """The buffers that a message is received into, or a function of its header that returns them, or raises `Refused`."""
@@ -63,7 +61,7 @@ class Communicator(Protocol):
     ) -> None:
         """Replaces each buffer by its sum, mean or maximum over all workers, in place.
 
-        With ``deterministic``, sums are taken in the order of ranks, as by `reduce_in_order`, so that all engines give the same bits.
+        With ``deterministic``, sums are taken in the order of ranks, as by `oxigrad.distributed.messages.reduction.reduce_in_order`, so that all engines give the same bits.
         """
         ...
 
@@ -128,39 +126,6 @@ class Communicator(Protocol):
     def abort(self, reason: str) -> NoReturn:
         """Ends the job: raises `Aborted` here, and in every wait of the other workers."""
         ...
-
-
-def reduce_in_order(contributions: Sequence[Buffer], op: Op, out: Buffer) -> None:
-    """Reduces buffers, given in the order of ranks, into ``out``, which may be the first of them.
-
-    A sum is ``((b0 + b1) + b2) + ...`` in the dtype of the buffers, or in float32 for dtypes of half precision; a mean is the sum
-    divided by the number of buffers.
-
-    >>> total = np.zeros(2)
-    >>> reduce_in_order([np.array([1.0, 2.0]), np.array([3.0, 6.0])], "mean", total)
-    >>> total
-    array([2., 4.])
-    """
-    check_op(op)
-    is_half = out.dtype.itemsize == 2 and out.dtype.kind not in "iu"
-    combine = np.maximum if op == "max" else np.add
-    total = contributions[0].astype(np.float32) if is_half else out
-    if not is_half and out is not contributions[0]:
-        out[...] = contributions[0]
-    for buffer in contributions[1:]:
-        combine(total, buffer, out=total, casting="same_kind")
-    if op == "mean" and len(contributions) > 1:
-        if total.dtype.kind in "iub":
-            raise TypeError(f"the mean of buffers of dtype {total.dtype}: expected a floating-point dtype")
-        np.divide(total, len(contributions), out=total)
-    if is_half:
-        out[...] = total.astype(out.dtype)
-
-
-def check_op(op: Op) -> None:
-    """Raises `ValueError` for a reduction that there is not."""
-    if op not in ("sum", "mean", "max"):
-        raise ValueError(f"op is {op!r}: expected 'sum', 'mean' or 'max'")
 
 
 class Alone(InOrder):

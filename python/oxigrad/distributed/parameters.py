@@ -45,21 +45,21 @@ class Parameters:
         """
         if grads is None:
             leaves, structure = tree.flatten(model)
-            own = structure.gradients(leaves)
-            if own is None:
+            held = structure.gradients(leaves)
+            if held is None:
                 raise StructureError("the model does not hold its gradients: expected grads")
             plan = self._planned(model)[0]
             for p in plan.parameters:
-                if all(own[index] is None for index in p.indices):
+                if all(held[index] is None for index in p.indices):
                     raise StructureError(
                         f"{p.text}: the gradient is missing: expected one of each parameter on every worker, as after "
                         "loss.backward(); a parameter that is frozen, by its own flag or by groups, needs none"
                     )
-            given = plan.aligned(own, called=True, keep_rows=True)
+            aligned = plan.aligned(held, called=True, keep_rows=True)
         else:
             plan, leaves = self._planned(model)
-            given = plan.gradients(leaves, grads, called=True, keep_rows=True)
-        return {p.text: _checked(p, given[p.index]) for p in plan.parameters}
+            aligned = plan.gradients(leaves, grads, called=True, keep_rows=True)
+        return {p.text: _checked(p, aligned[p.index]) for p in plan.parameters}
 
     def tree(self, model: Tree, gradients: Mapping[str, Any]) -> Tree:
         """Gradients by key path as a tree of dicts that `Optimizer.update` matches with the model by key path.
@@ -141,6 +141,6 @@ def _host(array: Any) -> np.ndarray:
 def _checked(parameter: Any, gradient: Any) -> Any:
     """A gradient in host memory, of the parameter's shape, and its dtype, or float32 for one of half precision."""
     is_sparse = isinstance(gradient, SparseRows)
-    found = gradient.coalesce().map(_host) if is_sparse else _host(resolved(gradient))
-    check_gradient(parameter.text, found, parameter.shape, parameter.dtype)
-    return found
+    array = gradient.coalesce().map(_host) if is_sparse else _host(resolved(gradient))
+    check_gradient(parameter.text, array, parameter.shape, parameter.dtype)
+    return array

@@ -88,8 +88,8 @@ class Wrapper(Optimizer):
     def __init__(
         self, optimizer: Optimizer, *, communicator: Communicator | None = None, timeout: float | None = None
     ) -> None:
-        own = isinstance(optimizer, Optimizer) and type(optimizer).minimize is Optimizer.minimize
-        if not (own or isinstance(optimizer, Wrapper)):
+        takes_gradients = isinstance(optimizer, Optimizer) and type(optimizer).minimize is Optimizer.minimize
+        if not (takes_gradients or isinstance(optimizer, Wrapper)):
             raise TypeError(
                 f"{type(self).__name__}: found {optimizer!r}, expected an optimizer that takes a step by a gradient"
             )
@@ -157,8 +157,8 @@ class Wrapper(Optimizer):
 
     def report(self) -> list[WorkerReport]:
         """The counts of gradients of each worker that this one knows of: at least its own."""
-        own, communicator = self._report, self.communicator
-        return [dataclasses.replace(own, bytes_sent=communicator.bytes_sent, refused=Counter(communicator.refused))]
+        counts, communicator = self._report, self.communicator
+        return [dataclasses.replace(counts, bytes_sent=communicator.bytes_sent, refused=Counter(communicator.refused))]
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -342,8 +342,8 @@ class Wrapper(Optimizer):
         return getattr(self.optimizer, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        is_own = name.startswith("_") or "_sealed" not in vars(self) or name in vars(self) or name in self._fixed
-        if is_own or (hasattr(type(self), name) and not hasattr(Optimizer, name)):
+        is_wrappers = name.startswith("_") or "_sealed" not in vars(self) or name in vars(self) or name in self._fixed
+        if is_wrappers or (hasattr(type(self), name) and not hasattr(Optimizer, name)):
             super().__setattr__(name, value)
         else:
             setattr(self.optimizer, name, value)

@@ -101,18 +101,7 @@ class Coordinated(Wrapper):
 
     _fixed = Wrapper._fixed | {"sparse_mean", "lease"}
     _transient = frozenset(
-        {
-            "_link",
-            "_coordinator",
-            "_server",
-            "_failure",
-            "_stopped",
-            "_codec",
-            "_replica",
-            "_memory",
-            "_enrolment",
-            "_former",
-        }
+        "_link _coordinator _server _failure _stopped _codec _replica _memory _enrolment _former".split()
     )
 
     def _set_apart(self) -> None:
@@ -216,11 +205,11 @@ class Coordinated(Wrapper):
     def _join(self, model: Tree) -> Tree:
         if self._link is not None:
             return model
-        own = dict(zip(self._parameters.paths(model), self._parameters.read(model).values(), strict=True))
+        parameters = dict(zip(self._parameters.paths(model), self._parameters.read(model).values(), strict=True))
         if self._enrolment.begin():
-            self._begin(own)
+            self._begin(parameters)
         if self._replica is None:
-            self._replica = Replica(self.optimizer, own)
+            self._replica = Replica(self.optimizer, parameters)
         replica, config = self._replica, [type(self).__name__, self._own_config()]
         self._root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
         if self.communicator.rank == self._root:
@@ -239,12 +228,12 @@ class Coordinated(Wrapper):
             raise
         return self._parameters.write(model, replica.parameters())
 
-    def _begin(self, own: Mapping[Any, np.ndarray]) -> None:
+    def _begin(self, parameters: Mapping[Any, np.ndarray]) -> None:
         """Starts from the model and the state of the optimizer that this worker has, or goes on where it has neither changed."""
         replica, coordinator = self._replica, self._coordinator
         self._disconnect()
         self._former = None
-        if replica is None or not replica.is_of(own, self.optimizer):
+        if replica is None or not replica.is_of(parameters, self.optimizer):
             return
         self._replica, self._local_step = replica, self.optimizer.step
         if coordinator is not None:
@@ -430,15 +419,15 @@ class Coordinated(Wrapper):
 
     def report(self) -> list[WorkerReport]:
         """See `Wrapper.report`. On rank 0, of all workers; elsewhere of this one."""
-        own = super().report()[0]
+        local = super().report()[0]
         if self._coordinator is None:
-            return [own]
+            return [local]
         reports = self._coordinator.reports
-        found = [dataclasses.replace(reports[rank], stale=Counter(reports[rank].stale)) for rank in sorted(reports)]
-        for mine in found:
-            if mine.rank == own.rank:
-                mine.bytes_sent, mine.refused = own.bytes_sent, own.refused
-        return found
+        copies = [dataclasses.replace(reports[rank], stale=Counter(reports[rank].stale)) for rank in sorted(reports)]
+        for mine in copies:
+            if mine.rank == local.rank:
+                mine.bytes_sent, mine.refused = local.bytes_sent, local.refused
+        return copies
 
 
 def _end(stopped: threading.Event, server: threading.Thread | None, seconds: float) -> None:

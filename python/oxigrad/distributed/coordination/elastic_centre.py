@@ -193,7 +193,7 @@ class CentreServer:
             raise Refused("length", f"a request has {header.payload_bytes} bytes")
         return self._layout.empty() if size else []
 
-    def _admits(self, request: Header, found: list[np.ndarray]) -> bool:
+    def _admits(self, request: Header, bufs: list[np.ndarray]) -> bool:
         """Whether a worker that joins is of this training and has the same model; otherwise it is told what differs."""
         rank, asked = request.rank, Training.of_code(request.step)
         decision = admission(self._training, asked)
@@ -202,7 +202,7 @@ class CentreServer:
             self._send(rank, Header(REPLY, request.step, ANY), CentreReply(kind, 0, [], self._training.code))
             self._act(self._machine.leave(rank) if decision == "later" else ())
             return False
-        description = found[0] if found else np.empty(0, np.uint8)
+        description = bufs[0] if bufs else np.empty(0, np.uint8)
         wrong = agreement.difference(self._description, description, f"rank {rank}")
         wrong = ended(rank, asked, self._training) if decision == "over" else wrong
         if wrong is None:

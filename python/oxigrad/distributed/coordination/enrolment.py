@@ -102,12 +102,12 @@ class Enrolment:
             return 0, communicator.size
         while True:
             rows = communicator.all_gather_v(np.array([step, self.training.code]), timeout=seconds)
-            told = [(int(row[0]), Training.of_code(int(row[1]))) for row in rows]
-            present = min((training for _, training in told if training.number), default=Training(1, 1))
+            reported = [(int(row[0]), Training.of_code(int(row[1]))) for row in rows]
+            present = min((training for _, training in reported if training.number), default=Training(1, 1))
             if self.training == Training():
                 self.adopt(present)
             if self.training <= present:
                 members = {
-                    rank: each for rank, (each, training) in enumerate(told) if training in (present, Training())
+                    rank: each for rank, (each, training) in enumerate(reported) if training in (present, Training())
                 }
                 return max(members, key=lambda rank: (members[rank], -rank)), len(members)

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, Memory, Op, check_op
+from oxigrad.distributed.communicator import Buffer, Memory
 from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.background import InOrder
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.message import HEADER_BYTES, Guard, Header, copied, scatter, size_of
+from oxigrad.distributed.messages.reduction import Op, check_op
 from oxigrad.distributed.messages.refusals import Refusals
 
 __all__ = ["Arrival", "EngineCommunicator", "Place"]

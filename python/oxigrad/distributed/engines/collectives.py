@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, Op, reduce_in_order
+from oxigrad.distributed.communicator import Buffer
 from oxigrad.distributed.engines.base import EngineCommunicator
 from oxigrad.distributed.engines.envelope import BYTES, Envelope
 from oxigrad.distributed.errors import CommunicationError
 from oxigrad.distributed.messages.message import as_bytes
+from oxigrad.distributed.messages.reduction import Op, reduce_in_order
 
 __all__ = ["PIECE", "ByteCollectives"]
 

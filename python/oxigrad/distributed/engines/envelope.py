@@ -36,12 +36,12 @@ class Envelope:
 
         Raises `Refused` where a worker calls another operation, or one on buffers of another layout.
         """
-        told = list(_FORMAT.iter_unpack(rows.tobytes()))
-        for rank, (number, size, digest) in enumerate(told):
+        envelopes = list(_FORMAT.iter_unpack(rows.tobytes()))
+        for rank, (number, size, digest) in enumerate(envelopes):
             if (number, digest) != (self._number, self._digest):
                 raise Refused(
                     "collective",
                     f"{self._kind}: rank {rank} calls another operation, or one on buffers of another layout ({size} bytes, "
                     f"{self._nbytes} here): expected the same operation, model and configuration on every worker",
                 )
-        return [size for _, size, _ in told]
+        return [size for _, size, _ in envelopes]

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oxigrad.distributed.communicator import reduce_in_order
 from oxigrad.distributed.engines.base import Place
 from oxigrad.distributed.engines.mailbox import Mailbox
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.message import HEADER_BYTES, Address, Header, check_origin
+from oxigrad.distributed.messages.reduction import reduce_in_order
 
 __all__ = ["Hub", "Outcome"]
 
@@ -63,7 +63,7 @@ class Hub:
         self._excluded: set[str] = set()
         self._fenced: set[tuple[int, int]] = set()
         self._admitted: set[str] = set()
-        self._told = -1
+        self._latest = -1
         self._ready: dict[str, tuple[int, int]] = {}
         self._failure: str | None = None
         self._has_finished = False
@@ -78,9 +78,9 @@ class Hub:
         ``number`` grows with each call: one that a later call has overtaken tells nothing.
         """
         async with self._changed:
-            if number <= self._told:
+            if number <= self._latest:
                 return
-            self._told = number
+            self._latest = number
             lost = (self._expected | set(self._members)) - set(alive)
             self._expected = set(alive)
             if lost - self._gone or self._generation < 0:
@@ -109,9 +109,9 @@ class Hub:
 
     async def exclude(self, place: Sequence[int], rank: int) -> Outcome:
         """A worker declares another one of its generation lost, though its process lives."""
-        own, _, generation = place
+        caller, _, generation = place
         async with self._changed:
-            if (generation, own) in self._fenced:
+            if (generation, caller) in self._fenced:
                 return Outcome("excluded")
             if generation == self._generation and rank < len(self._members):
                 uid = self._members[rank]

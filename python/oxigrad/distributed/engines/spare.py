@@ -24,9 +24,9 @@ class Spare:
         fitting = [array for array in self._arrays if nbytes <= array.size <= 2 * nbytes]
         if not fitting:
             return np.empty(nbytes, np.uint8)
-        found = min(fitting, key=lambda array: array.size)
-        self._arrays = [array for array in self._arrays if array is not found]
-        return found[:nbytes]
+        smallest = min(fitting, key=lambda array: array.size)
+        self._arrays = [array for array in self._arrays if array is not smallest]
+        return smallest[:nbytes]
 
     def give(self, data: np.ndarray) -> None:
         """Takes back bytes that `take` has returned and that nothing uses any more."""

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from oxigrad.distributed.communicator import TIMEOUT, Buffer, Communicator, Op, current, serving
+from oxigrad.distributed.communicator import TIMEOUT, Buffer, Communicator, current, serving
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.base import Arrival, Place
 from oxigrad.distributed.engines.collectives import ByteCollectives
@@ -26,6 +26,7 @@ from oxigrad.distributed.engines.mailbox import Mailbox
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, NotSupported, TimedOut, WorkerLost
 from oxigrad.distributed.messages.agreement import check_versions, version
 from oxigrad.distributed.messages.message import HEADER_BYTES, Guard
+from oxigrad.distributed.messages.reduction import Op
 
 torch: Any = importlib.import_module("torch")  # and not this module, which has the name too
 distributed: Any = importlib.import_module("torch.distributed")

@@ -183,8 +183,8 @@ class KFAC(CollectiveWrapper):
         if self.kl_learning_rate is not None:
             return self.kl_learning_rate
         try:
-            found: Any = self.optimizer.learning_rate
-            return float(cast(Any, found(self.step) if callable(found) else found))
+            rate: Any = self.optimizer.learning_rate
+            return float(cast(Any, rate(self.step) if callable(rate) else rate))
         except (AttributeError, TypeError):
             raise TypeError(
                 f"KFAC: found no learning rate of {self.optimizer!r} for kl_clip: expected kl_learning_rate, or kl_clip=None"
@@ -221,13 +221,13 @@ class KFAC(CollectiveWrapper):
         call = Recording.of((lambda model: scale * loss(model)) if scale != 1.0 else loss, (model,), 0)
         paths = [str(structure.path(i)) for i in range(len(leaves))]
         trained = self._parameters.read(model).keys()
-        gradients, found = recorded(call, leaves, paths, trained=trained, examples=examples, mean=self.mean)
+        gradients, statistics = recorded(call, leaves, paths, trained=trained, examples=examples, mean=self.mean)
         if scale != 1.0:
-            squares = (g / g.dtype.type(scale) / g.dtype.type(scale) for g in found.outputs)
-            found = Statistics(found.layers, found.inputs, tuple(squares))
+            squares = (g / g.dtype.type(scale) / g.dtype.type(scale) for g in statistics.outputs)
+            statistics = Statistics(statistics.layers, statistics.inputs, tuple(squares))
         grads = call.arguments(gradients)
         self.optimizer._tell_of_floats(model, grads)
-        return (call.value / scale if scale != 1.0 else call.value), grads, found
+        return (call.value / scale if scale != 1.0 else call.value), grads, statistics
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 

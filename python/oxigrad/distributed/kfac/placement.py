@@ -17,12 +17,12 @@ def balanced(costs: Mapping[_Job, float], workers: int) -> dict[_Job, int]:
     >>> balanced({"a": 5, "b": 4, "c": 3, "d": 3, "e": 3}, 2)
     {'a': 0, 'b': 1, 'c': 1, 'd': 0, 'e': 1}
     """
-    loads, found = [0.0] * workers, {}
+    loads, placed = [0.0] * workers, {}
     for job in sorted(costs, key=lambda job: -costs[job]):  # sorted is stable
         worker = loads.index(min(loads))
-        found[job] = worker
+        placed[job] = worker
         loads[worker] += costs[job]
-    return {job: found[job] for job in costs}
+    return {job: placed[job] for job in costs}
 
 
 @dataclasses.dataclass(frozen=True)

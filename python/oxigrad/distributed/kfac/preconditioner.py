@@ -145,11 +145,11 @@ class Preconditioner:
         """The digest of the moments of all workers that are not late; raises `StructureError`, on all, where they differ."""
         if communicator.size == 1:
             return digest
-        told = np.frombuffer(digest + bytes([count]), np.uint8).copy()
-        found = [each.tobytes() for each in communicator.all_gather_v(told, timeout=settings.timeout)]
-        present = [rank for rank, each in enumerate(found) if each[8]]
-        agreed = found[present[0]][:8]
-        if others := [rank for rank in present if found[rank][:8] != (digest if count else agreed)]:
+        row = np.frombuffer(digest + bytes([count]), np.uint8).copy()
+        rows = [each.tobytes() for each in communicator.all_gather_v(row, timeout=settings.timeout)]
+        present = [rank for rank, each in enumerate(rows) if each[8]]
+        agreed = rows[present[0]][:8]
+        if others := [rank for rank in present if rows[rank][:8] != (digest if count else agreed)]:
             own = ", ".join(layer.path for layer in layers) or "none"
             raise StructureError(
                 f"KFAC: the workers {', '.join(map(str, others))} have recorded other layers than worker {communicator.rank}: "
@@ -169,10 +169,10 @@ class Preconditioner:
     def _missing(self, settings: Settings, communicator: Communicator) -> list[str]:
         """The layers whose inverses any worker of their group lacks."""
         placed, rank = self.placement, communicator.rank
-        own = [rank in placed.group(path) and path not in self.inverses for path in self.layers]
-        found = np.array(own, np.float32)
-        communicator.all_reduce([found], op="max", timeout=settings.timeout)
-        return [path for path, is_missing in zip(self.layers, found, strict=True) if is_missing]
+        lacking = [rank in placed.group(path) and path not in self.inverses for path in self.layers]
+        flags = np.array(lacking, np.float32)
+        communicator.all_reduce([flags], op="max", timeout=settings.timeout)
+        return [path for path, is_missing in zip(self.layers, flags, strict=True) if is_missing]
 
     def _to_decompose(self, path: str, settings: Settings, *, again: bool) -> _Decomposed:
         if again and path in self.decomposed:
@@ -246,11 +246,11 @@ class Preconditioner:
         added = damped(*self.factors[path], settings.damping, split=True) if settings.split_damping else None
         return np.ascontiguousarray(precondition(matrix, inputs, outputs, settings.damping, added))
 
-    def _clip(self, matrices: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray], settings: Settings) -> float:
+    def _clip(self, matrices: Mapping[str, np.ndarray], solved: Mapping[str, np.ndarray], settings: Settings) -> float:
         """The factor of all preconditioned gradients: ``min(1, sqrt(kl_clip / |sum V * gradient| / learning_rate^2))``."""
         if settings.kl_clip is None:
             return 1.0
-        products = (np.vdot(matrices[path].astype(np.float64), found[path].astype(np.float64)) for path in matrices)
+        products = (np.vdot(matrices[path].astype(np.float64), solved[path].astype(np.float64)) for path in matrices)
         change = abs(math.fsum(map(float, products))) * (settings.learning_rate / settings.scale) ** 2
         return min(1.0, math.sqrt(settings.kl_clip / change)) if change > 0 else 1.0
 
@@ -272,18 +272,18 @@ class Preconditioner:
 
         Where the factors have changed since they were decomposed, also those of the decomposition.
         """
-        found: dict[str, dict[str, np.ndarray]] = {}
+        result: dict[str, dict[str, np.ndarray]] = {}
         for path, factors in self.factors.items():
-            own = found[path] = {}
+            own = result[path] = {}
             for side, factor in zip(_SIDES, factors, strict=True):
                 own[f"{side}-factor"] = factor.value
             for side, inverse in zip(_SIDES, self.inverses.get(path, ()), strict=False):
                 own[f"{side}-inverse"] = _packed(inverse)
-            kept = self.decomposed.get(path)
-            for side, factor, before in zip(_SIDES, factors, kept.factors if kept else (), strict=False):
+            decomposed = self.decomposed.get(path)
+            for side, factor, before in zip(_SIDES, factors, decomposed.factors if decomposed else (), strict=False):
                 if before.value is not factor.value:
                     own[f"{side}-decomposed"] = before.value
-        return found
+        return result
 
     @classmethod
     def restored(cls, plain: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> "Preconditioner":
@@ -329,15 +329,15 @@ def _layer_entry(entry: Mapping[str, Any]) -> tuple[Layer, int, tuple[float, flo
 
 def _entry(own: Mapping[str, Any], path: str, name: str, size: int, more: tuple[int, ...]) -> np.ndarray:
     """A copy of an array of a state, checked to be square, or with as many further rows as ``more`` allows."""
-    given = np.asarray(own.get(name, ()))
-    shape: tuple[int, ...] = given.shape
+    array = np.asarray(own.get(name, ()))
+    shape: tuple[int, ...] = array.shape
     if shape not in [(size + further, size) for further in more]:
         what = f"shape {shape}" if name in own else "nothing"
         raise StateError(f"{path}: {name}: found {what}, expected shape {(size, size)}")
     # The dtype of an unpickled array is another object than NumPy's own, which the core recognizes.
-    found = np.empty(given.shape, given.dtype.name)
-    found[...] = given
-    return found
+    result = np.empty(array.shape, array.dtype.name)
+    result[...] = array
+    return result
 
 
 def _moments(statistics: Statistics | None) -> dict[str, np.ndarray]:
@@ -360,11 +360,11 @@ def _no_moments(layers: Sequence[Layer], factors: Mapping[str, tuple[Factor, Fac
 
 def _symmetric(triangle: np.ndarray, size: int) -> np.ndarray:
     """The symmetric matrix with this upper triangle."""
-    found = np.empty((size, size), triangle.dtype)
+    matrix = np.empty((size, size), triangle.dtype)
     rows, columns = np.triu_indices(size)
-    found[rows, columns] = triangle
-    found[columns, rows] = triangle
-    return found
+    matrix[rows, columns] = triangle
+    matrix[columns, rows] = triangle
+    return matrix
 
 
 def _packed(inverse: Inverse) -> np.ndarray:

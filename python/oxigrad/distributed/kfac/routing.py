@@ -45,7 +45,7 @@ def exchanged(
         names = [each.name for each in transfers if (each.source, each.dest) == (rank, dest)]
         layout = _layout(names, shapes)
         communicator.send(dest, Header(tag, step, layout.digest), layout.pack({name: own[name] for name in names}))
-    found: dict[str, np.ndarray] = {}
+    received: dict[str, np.ndarray] = {}
     for source in sorted({each.source for each in transfers if each.dest == rank}):
         layout = _layout([each.name for each in transfers if (each.source, each.dest) == (source, rank)], shapes)
         buffers = layout.empty()
@@ -58,8 +58,8 @@ def exchanged(
             raise Refused(
                 "step", f"KFAC: a message of worker {source} is of step {head.step} or of other layers: expected {step}"
             )
-        found |= layout.views(buffers)
-    return found
+        received |= layout.views(buffers)
+    return received
 
 
 def _is_complete(transfers: Iterable[Transfer], size: int) -> bool:
@@ -82,7 +82,7 @@ def _gathered(
     sources = {each.name: each.source for each in transfers}
     by_rank = [[name for name, source in sources.items() if source == rank] for rank in range(communicator.size)]
     layouts = [_layout(names, shapes) for names in by_rank]
-    rank, found = communicator.rank, {}
+    rank, arrays = communicator.rank, {}
     mine = layouts[rank].pack({name: own[name] for name in by_rank[rank]}) if by_rank[rank] else []
     whole = np.concatenate([buffer.view(np.uint8) for buffer in mine]) if mine else np.empty(0, np.uint8)
     for other, (layout, received) in enumerate(
@@ -96,8 +96,8 @@ def _gathered(
         for buffer in buffers:
             buffer.view(np.uint8)[...] = received[at : at + buffer.nbytes]
             at += buffer.nbytes
-        found |= layout.views(buffers)
-    return found
+        arrays |= layout.views(buffers)
+    return arrays
 
 
 class _Like:

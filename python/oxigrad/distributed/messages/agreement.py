@@ -26,17 +26,17 @@ def check_versions(rows: np.ndarray) -> None:
     >>> check_versions(np.concatenate([version(), version()]))
     """
     first, *others = (row.tobytes().rstrip(b"\0").decode(errors="replace") for row in rows.reshape(-1, VERSION_BYTES))
-    for rank, found in enumerate(others, 1):
-        if found != first:
-            text = f"rank {rank} runs oxigrad {found}, rank 0 {first}: expected one version on every worker"
+    for rank, other in enumerate(others, 1):
+        if other != first:
+            text = f"rank {rank} runs oxigrad {other}, rank 0 {first}: expected one version on every worker"
             raise Refused("version", text)
 
 
 def described(arrays: Mapping[str, Any], config: Any = None) -> np.ndarray:
     """A description as bytes: the version of the package, a configuration as plain data, and shapes and dtypes by key path."""
     parameters = {path: [[*map(int, array.shape)], np.dtype(array.dtype).name] for path, array in arrays.items()}
-    told = {"version": _core.__version__, "config": config, "parameters": parameters}
-    return np.frombuffer(json.dumps(told).encode(), np.uint8)
+    description = {"version": _core.__version__, "config": config, "parameters": parameters}
+    return np.frombuffer(json.dumps(description).encode(), np.uint8)
 
 
 def difference(own: np.ndarray, other: np.ndarray, whose: str) -> Refused | None:
@@ -49,28 +49,28 @@ def difference(own: np.ndarray, other: np.ndarray, whose: str) -> Refused | None
     if own.tobytes() == other.tobytes():
         return None
     try:
-        given, expected = json.loads(other.tobytes()), json.loads(own.tobytes())
-        return next(_differences(given, expected, whose))
+        theirs, expected = json.loads(other.tobytes()), json.loads(own.tobytes())
+        return next(_differences(theirs, expected, whose))
     except (ValueError, LookupError, TypeError, AttributeError):
         return Refused("description", f"{whose} sent a description of its model that cannot be read")
     except StopIteration:
         return Refused("order", f"the parameters on {whose} are in another order: expected one model on every worker")
 
 
-def _differences(given: Any, expected: Any, whose: str) -> Iterator[Refused]:
-    if given["version"] != expected["version"]:
-        text = f"{whose} runs oxigrad {given['version']}: expected {expected['version']}, one version on every worker"
+def _differences(theirs: Any, ours: Any, whose: str) -> Iterator[Refused]:
+    if theirs["version"] != ours["version"]:
+        text = f"{whose} runs oxigrad {theirs['version']}: expected {ours['version']}, one version on every worker"
         yield Refused("version", text)
-    found, wanted = given["parameters"], expected["parameters"]
+    parameters, wanted = theirs["parameters"], ours["parameters"]
     for path in wanted:
-        if path not in found:
+        if path not in parameters:
             yield Refused("tree", f"{path}: missing on {whose}: expected shape {_shape(wanted[path])}")
-        elif found[path] != wanted[path]:
-            yield Refused("tree", f"{path}: {_unlike(found[path], wanted[path], whose)}")
-    if extra := [path for path in found if path not in wanted]:
+        elif parameters[path] != wanted[path]:
+            yield Refused("tree", f"{path}: {_unlike(parameters[path], wanted[path], whose)}")
+    if extra := [path for path in parameters if path not in wanted]:
         yield Refused("tree", f"{extra[0]}: on {whose} only: expected the parameters {', '.join(wanted)}")
-    if given["config"] != expected["config"]:
-        yield Refused("config", f"the optimizer on {whose} is {_text(given)}: expected {_text(expected)}")
+    if theirs["config"] != ours["config"]:
+        yield Refused("config", f"the optimizer on {whose} is {_text(theirs)}: expected {_text(ours)}")
 
 
 def _unlike(given: Any, expected: Any, whose: str) -> str:

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from oxigrad.distributed.communicator import reduce_in_order
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.message import Layout
+from oxigrad.distributed.messages.reduction import reduce_in_order
 from oxigrad.ops.backends import dtype_name
 from oxigrad.stepping.precision import HALVES
 from oxigrad.stepping.sparse_rows import SparseRows
@@ -49,11 +49,11 @@ class GradientCodec:
         self.most_bytes = _WORD * (len(self._arrays) + len(whole.dtypes) + 2 * rows) + whole.nbytes
 
     def _layout(self, dense: tuple[str, ...]) -> Layout:
-        if (found := self._layouts.get(dense)) is None:
+        if (layout := self._layouts.get(dense)) is None:
             if len(self._layouts) >= 64:
                 self._layouts.clear()
-            found = self._layouts[dense] = Layout({path: self._arrays[path] for path in dense})
-        return found
+            layout = self._layouts[dense] = Layout({path: self._arrays[path] for path in dense})
+        return layout
 
     def encode(self, gradients: Mapping[str, np.ndarray | SparseRows]) -> list[np.ndarray]:
         """The buffers of a message, which may be views of the gradients."""
@@ -78,12 +78,12 @@ class GradientCodec:
         counts = dict(zip(self._arrays, table.tolist(), strict=True))
         layout = self._layout(tuple(path for path, count in counts.items() if count == -1))
         views = layout.views([reader.take(d, size) for d, size in zip(layout.dtypes, layout.sizes, strict=True)])
-        found: Gradients = {}
+        gradients: Gradients = {}
         for path, spec in self._arrays.items():
-            found[path] = views[path] if counts[path] == -1 else _rows(reader, path, spec, counts[path])
+            gradients[path] = views[path] if counts[path] == -1 else _rows(reader, path, spec, counts[path])
         if reader.left:
             raise Refused("length", f"a gradient has {reader.left} bytes too many")
-        return found
+        return gradients
 
 
 class _Spec:
@@ -111,9 +111,9 @@ class Reader:
         whole = -(-size // _WORD) * _WORD
         if whole > self.left:
             raise Refused("length", f"a gradient ends {whole - self.left} bytes too early")
-        found = self._data[self._at : self._at + size].view(dtype)
+        array = self._data[self._at : self._at + size].view(dtype)
         self._at += whole
-        return found
+        return array
 
     def rest(self, size: int) -> np.ndarray:
         """The next bytes, which are not padded."""
@@ -154,10 +154,10 @@ def mean_of(
     }
 
 
-def _mean(found: list[Any], weights: Sequence[float], sparse_mean: SparseMean) -> Any:
-    if all(isinstance(gradient, SparseRows) for gradient in found):
-        return _mean_of_rows(found, weights, sparse_mean)
-    dense = [gradient.todense() if isinstance(gradient, SparseRows) else gradient for gradient in found]
+def _mean(gradients: list[Any], weights: Sequence[float], sparse_mean: SparseMean) -> Any:
+    if all(isinstance(gradient, SparseRows) for gradient in gradients):
+        return _mean_of_rows(gradients, weights, sparse_mean)
+    dense = [gradient.todense() if isinstance(gradient, SparseRows) else gradient for gradient in gradients]
     for gradient, weight in zip(dense, weights, strict=True):
         if weight != 1.0:
             np.multiply(gradient, gradient.dtype.type(weight), out=gradient)
@@ -165,15 +165,18 @@ def _mean(found: list[Any], weights: Sequence[float], sparse_mean: SparseMean) -
     return dense[0]
 
 
-def _mean_of_rows(found: list[SparseRows], weights: Sequence[float], sparse_mean: SparseMean) -> SparseRows:
-    indices = np.concatenate([gradient.indices for gradient in found])
+def _mean_of_rows(gradients: list[SparseRows], weights: Sequence[float], sparse_mean: SparseMean) -> SparseRows:
+    indices = np.concatenate([gradient.indices for gradient in gradients])
     values = np.concatenate(
-        [gradient.values * gradient.values.dtype.type(weight) for gradient, weight in zip(found, weights, strict=True)]
+        [
+            gradient.values * gradient.values.dtype.type(weight)
+            for gradient, weight in zip(gradients, weights, strict=True)
+        ]
     )
-    total = SparseRows(indices, values, found[0].shape).coalesce()
+    total = SparseRows(indices, values, gradients[0].shape).coalesce()
     if sparse_mean == "touches":
         touched, counts = np.unique(indices, return_counts=True)
         divisor = counts[np.searchsorted(touched, total.indices)].reshape(-1, *(1,) * (total.values.ndim - 1))
     else:
-        divisor = len(found)
+        divisor = len(gradients)
     return SparseRows(total.indices, total.values / np.asarray(divisor, total.values.dtype), total.shape)

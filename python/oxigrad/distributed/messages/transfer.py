@@ -45,5 +45,5 @@ def unpack(buffer: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         raise Refused("state", f"the state of another worker cannot be read: {error}") from error
     slots = {path: dict(own) for path, own in state["slots"].items()}
     parameters = {path: own.pop(_PARAMETER) for path, own in slots.items() if _PARAMETER in own}
-    kept = {path: own for path, own in slots.items() if own or path not in parameters}
-    return parameters, {**state, "slots": kept}
+    rest = {path: own for path, own in slots.items() if own or path not in parameters}
+    return parameters, {**state, "slots": rest}

@@ -163,9 +163,9 @@ class DeepGradientCompression(CollectiveWrapper):
         values = {
             name: getattr(self.optimizer, name) for name in ("accumulate", "loss_scale", "sparse", "zero_gradients")
         }
-        if given := [name for name, value in values.items() if value != OPTIONS[name]]:
+        if refused := [name for name, value in values.items() if value != OPTIONS[name]]:
             raise ValueError(
-                f"DeepGradientCompression: {', '.join(given)} cannot be combined with compressed gradients"
+                f"DeepGradientCompression: {', '.join(refused)} cannot be combined with compressed gradients"
             )
 
     def _move_momentum(self) -> None:
@@ -174,12 +174,12 @@ class DeepGradientCompression(CollectiveWrapper):
         if not isinstance(base, SGD) or not base.momentum:
             return
         for pattern, values in base.groups.items():
-            if found := sorted((values or {}).keys() & {*_MOVED, "dampening"}):
-                raise ValueError(f"the group {pattern!r} has {', '.join(found)}: expected one value for all parameters")
+            if names := sorted((values or {}).keys() & {*_MOVED, "dampening"}):
+                raise ValueError(f"the group {pattern!r} has {', '.join(names)}: expected one value for all parameters")
         if base.dampening:
             raise ValueError(f"dampening is {base.dampening}: momentum correction is defined for 0")
-        if given := [name for name in _MOVED if getattr(self, name)]:
-            raise ValueError(f"{', '.join(given)}: set on SGD or on DeepGradientCompression, not on both")
+        if set_here := [name for name in _MOVED if getattr(self, name)]:
+            raise ValueError(f"{', '.join(set_here)}: set on SGD or on DeepGradientCompression, not on both")
         for name in ("momentum", "weight_decay"):
             if callable(getattr(base, name)):
                 raise TypeError(f"{name} is {getattr(base, name)!r}: momentum correction is defined for a constant")
@@ -188,12 +188,12 @@ class DeepGradientCompression(CollectiveWrapper):
         made.momentum, made.nesterov, made.weight_decay = 0.0, False, 0.0
 
     def _refuse_momentum(self) -> None:
-        found = [*_of_sgd(self.optimizer, "its optimizer")]
-        if where := [label for label, part in found if part.momentum or _group_sets(part, "momentum")]:
+        parts = [*_of_sgd(self.optimizer, "its optimizer")]
+        if where := [label for label, part in parts if part.momentum or _group_sets(part, "momentum")]:
             raise ValueError(
                 f"{where[0]} is SGD with momentum: expected momentum=0, and the momentum on DeepGradientCompression"
             )
-        if self.momentum and not found:
+        if self.momentum and not parts:
             raise ValueError(
                 f"momentum is {self.momentum}: its correction is defined for SGD, not for {self.optimizer!r}"
             )
@@ -204,36 +204,38 @@ class DeepGradientCompression(CollectiveWrapper):
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         """See `Wrapper._step`."""
-        given = {path: _dense(g) for path, g in self._parameters.gradients(model, grads).items()}
+        gradients = {path: _dense(g) for path, g in self._parameters.gradients(model, grads).items()}
         late = False
         if self._done < 0:
             model, late = self._agree(model)
         exchange = self._averaged if self.ratio == 1 else self._exchanged
         with np.errstate(over="ignore", invalid="ignore"):
-            model, found = self._repeated(model, lambda: exchange(given, absent=late))
-        if found is None:  # the others have completed this step, by what all have sent
+            model, exchanged = self._repeated(model, lambda: exchange(gradients, absent=late))
+        if exchanged is None:  # the others have completed this step, by what all have sent
             self._memories = self._sent or self._memories
             self._count_gradient(late=late)
             return model
         self._done += 1
-        if found.refused:
+        if exchanged.refused:
             self._report.dropped += 1
-            return self._skip(model, given, found.refused, keep_root=keep_root)
-        means, velocities, decays = self._corrected(model, found.means)
-        steps = {path: mean.reshape(given[path].shape).astype(given[path].dtype) for path, mean in means.items()}
+            return self._skip(model, gradients, exchanged.refused, keep_root=keep_root)
+        means, velocities, decays = self._corrected(model, exchanged.means)
+        steps = {
+            path: mean.reshape(gradients[path].shape).astype(gradients[path].dtype) for path, mean in means.items()
+        }
         model = take_step(self.optimizer, model, self._parameters.tree(model, steps), keep_root=keep_root)
-        self._memories = found.memories
+        self._memories = exchanged.memories
         self._velocities, self._decays = velocities, decays
         self._count_gradient(late=late)
         return model
 
-    def _averaged(self, given: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchange":
+    def _averaged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchange":
         """The means of gradients by a plain all-reduce."""
-        return _Exchange(self._dense_means({path: _flat(g) for path, g in given.items()}, absent=absent))
+        return _Exchange(self._dense_means({path: _flat(g) for path, g in gradients.items()}, absent=absent))
 
-    def _exchanged(self, given: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchange":
+    def _exchanged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchange":
         """The means of what all workers send, and the memory of this worker after it; nothing is changed."""
-        flat = {path: _flat(g) for path, g in given.items()}
+        flat = {path: _flat(g) for path, g in gradients.items()}
         sparse = {path: g for path, g in flat.items() if g.size >= max(self.min_size, 1)}
         memories, message = dict(self._memories), np.array([_ABSENT], "<u4").view(np.uint8)
         if not absent and self.nonfinite != "propagate" and not all(np.isfinite(g).all() for g in flat.values()):
@@ -324,15 +326,15 @@ class DeepGradientCompression(CollectiveWrapper):
         after: np.ndarray = g.copy() if velocity is None else momentum * velocity + g
         return (g + momentum * after if self.nesterov else after), after
 
-    def _skip(self, model: Tree, given: Mapping[str, np.ndarray], ranks: list[int], *, keep_root: bool) -> Tree:
+    def _skip(self, model: Tree, gradients: Mapping[str, np.ndarray], ranks: list[int], *, keep_root: bool) -> Tree:
         """A step that no worker takes, since gradients of the workers ``ranks`` are not finite."""
         if self.nonfinite == "raise":
-            bad = [path for path, g in given.items() if not np.isfinite(g).all()]
+            bad = [path for path, g in gradients.items() if not np.isfinite(g).all()]
             where = f"{', '.join(bad)}: " if self.communicator.rank in ranks else ""
             raise NonFiniteError(
                 f"{where}the gradient of the worker of rank {', '.join(map(str, ranks))} has infinities or NaN; nothing was changed"
             )
-        grads = {path: np.full_like(g, np.nan) for path, g in given.items()}
+        grads = {path: np.full_like(g, np.nan) for path, g in gradients.items()}
         return take_step(self.optimizer, model, self._parameters.tree(model, grads), keep_root=keep_root)
 
     # --- state ---------------------------------------------------------------------------------------------------------
@@ -370,12 +372,12 @@ def _flat(array: np.ndarray) -> np.ndarray:
 
 def _by_dtype(arrays: Mapping[str, np.ndarray]) -> dict[np.dtype, dict[str, int]]:
     """The key paths of flat arrays by dtype, each with the start of its array where those of one dtype are joined."""
-    found: dict[np.dtype, dict[str, int]] = {}
+    starts: dict[np.dtype, dict[str, int]] = {}
     ends: dict[np.dtype, int] = {}
     for path, array in arrays.items():
-        found.setdefault(array.dtype, {})[path] = ends.get(array.dtype, 0)
+        starts.setdefault(array.dtype, {})[path] = ends.get(array.dtype, 0)
         ends[array.dtype] = ends.get(array.dtype, 0) + array.size
-    return found
+    return starts
 
 
 def _of_sgd(optimizer: Any, label: str) -> Iterator[tuple[str, Any]]:

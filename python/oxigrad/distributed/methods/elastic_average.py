@@ -176,22 +176,22 @@ class ElasticAverage(CollectiveWrapper):
     def _penalized(self, model: Tree, grads: Tree | None) -> Tree:
         """The gradients with the penalty ``rho / 2 * |x - c|**2`` added to the loss."""
         values = self._parameters.read(model)
-        found = {}
+        penalized = {}
         for path, g in self._parameters.gradients(model, grads).items():
             dense = g.todense() if isinstance(g, SparseRows) else g
             pull = promoted(values[path]) - self._centre[path]
-            found[path] = (dense + self._centre[path].dtype.type(self.rho) * pull).astype(dense.dtype, copy=False)
-        return self._parameters.tree(model, found)
+            penalized[path] = (dense + self._centre[path].dtype.type(self.rho) * pull).astype(dense.dtype, copy=False)
+        return self._parameters.tree(model, penalized)
 
     def _exchange(self, model: Tree) -> Tree:
         """Exchanges with the centre."""
         if not self.synchronous:
             return self._pushed(model)
         while True:
-            own = {path: promoted(value) for path, value in self._parameters.read(model).items()}
-            differences = {path: value - self._centre[path] for path, value in own.items()}
+            parameters = {path: promoted(value) for path, value in self._parameters.read(model).items()}
+            differences = {path: value - self._centre[path] for path, value in parameters.items()}
             rate, beta = self._rate, self._rate * self.communicator.size
-            new = {path: own[path] - d.dtype.type(rate) * d for path, d in differences.items()}
+            new = {path: parameters[path] - d.dtype.type(rate) * d for path, d in differences.items()}
             layout = Layout(differences)
             buffers = layout.pack(differences, out=layout.empty())
             try:
@@ -212,8 +212,8 @@ class ElasticAverage(CollectiveWrapper):
 
     def _written(self, model: Tree, values: Mapping[str, np.ndarray]) -> Tree:
         like = self._parameters.read(model)
-        found = {path: value.astype(like[path].dtype, copy=False) for path, value in values.items()}
-        return self._parameters.write(model, found)
+        cast = {path: value.astype(like[path].dtype, copy=False) for path, value in values.items()}
+        return self._parameters.write(model, cast)
 
     def centre(self) -> dict[str, np.ndarray]:
         """The centre by key path, as this worker last saw it; float32 for parameters of half precision."""
@@ -309,17 +309,17 @@ class ElasticAverage(CollectiveWrapper):
         self._layout, self._server, self._number, self._applied = None, None, 0, -1
 
     def _started(self, model: Tree) -> tuple[Tree, bool]:
-        own = {path: promoted(value) for path, value in self._parameters.read(model).items()}
-        layout = Layout(own, self.name)
+        parameters = {path: promoted(value) for path, value in self._parameters.read(model).items()}
+        layout = Layout(parameters, self.name)
         if self.synchronous:
             model, late = self._agree(model)
             self._layout = layout
             return model, late
-        self._description = agreement.described(own, self.name)
+        self._description = agreement.described(parameters, self.name)
         self._layout, seen = layout, self._centre
         self._enrolment.begin()
         try:
-            self._elect_keeper(layout.pack(self._loaded_centre or self._centre or own, out=layout.empty()))
+            self._elect_keeper(layout.pack(self._loaded_centre or self._centre or parameters, out=layout.empty()))
             self._join()
         except BaseException:
             self._layout = None
@@ -363,8 +363,8 @@ class ElasticAverage(CollectiveWrapper):
 
     def _pushed(self, model: Tree) -> Tree:
         assert self._layout is not None  # noqa: S101 - for the type checker
-        own = {path: promoted(value) for path, value in self._parameters.read(model).items()}
-        bufs = self._layout.pack(own, out=self._layout.empty())
+        parameters = {path: promoted(value) for path, value in self._parameters.read(model).items()}
+        bufs = self._layout.pack(parameters, out=self._layout.empty())
         for _ in range(2):
             answer = self._request(PUSH, self._number + 1, bufs)
             if answer.kind != REFUSED:
@@ -374,7 +374,7 @@ class ElasticAverage(CollectiveWrapper):
             raise Refused("member", "the centre refuses the exchange of this worker")
         self._number += 1
         self._adopt_centre(answer, bufs)
-        return self._written(model, {p: x - moved(self._centre[p], x, self._rate) for p, x in own.items()})
+        return self._written(model, {p: x - moved(self._centre[p], x, self._rate) for p, x in parameters.items()})
 
     # --- EAMSGD --------------------------------------------------------------------------------------------------------
 

@@ -45,9 +45,9 @@ def _from_half(codes: Buffer, size: int) -> Buffer:
 
 
 def _to_8bit(buffer: Buffer) -> Buffer:
-    found = Quantized.zeros(buffer.shape)
-    found[...] = buffer
-    return np.concatenate([found.codes, found.scales.astype("<f4").view(np.uint8)])
+    quantized = Quantized.zeros(buffer.shape)
+    quantized[...] = buffer
+    return np.concatenate([quantized.codes, quantized.scales.astype("<f4").view(np.uint8)])
 
 
 def _from_8bit(codes: Buffer, size: int) -> Buffer:

@@ -143,8 +143,8 @@ class ModelAverage(CollectiveWrapper):
                 raise TypeError(
                     f"outer is {self.outer!r}, which evaluates the loss: expected one that takes a gradient"
                 )
-            if given := self.outer._stepping_options():
-                raise ValueError(f"outer is {self.outer!r}: {', '.join(given)} cannot be set on an outer optimizer")
+            if options := self.outer._stepping_options():
+                raise ValueError(f"outer is {self.outer!r}: {', '.join(options)} cannot be set on an outer optimizer")
             if self.block_momentum or self.block_learning_rate != 1.0:
                 raise ValueError("outer and block momentum are mutually exclusive: set the momentum of outer")
         if self.alpha is not None and not 0 <= self.alpha <= 1:
@@ -294,24 +294,24 @@ class ModelAverage(CollectiveWrapper):
 
     def _send(self, model: Tree, fragment: int) -> None:
         """Takes the mean over the workers of a fragment's parameters, or of their differences from the anchors."""
-        if (own := self._contributed.pop(fragment, None)) is None:  # else it is given again
+        if (contribution := self._contributed.pop(fragment, None)) is None:  # else it is given again
             values = self._parameters.read(model)
-            own = {path: promoted(values[path]) for path in self._paths(values, fragment)}
+            contribution = {path: promoted(values[path]) for path in self._paths(values, fragment)}
             if self._outer:
-                own = {path: self._anchors[path] - value for path, value in own.items()}
+                contribution = {path: self._anchors[path] - value for path, value in contribution.items()}
         if not self.delay:
-            self._sent |= self._mean(own, (fragment, False), self.exchange)
+            self._sent |= self._mean(contribution, (fragment, False), self.exchange)
             self._done += 1
             return
-        layout, communicator, seconds = self._layout(own, (fragment, False)), self.communicator, self._seconds
-        buffers = layout.pack(own, out=layout.empty())
-        kept = [buffer.copy() for buffer in buffers]
+        layout, communicator, seconds = self._layout(contribution, (fragment, False)), self.communicator, self._seconds
+        buffers = layout.pack(contribution, out=layout.empty())
+        copies = [buffer.copy() for buffer in buffers]
 
         def exchange() -> dict[str, np.ndarray]:
             exchanges.mean(communicator, buffers, self.exchange, timeout=seconds)
             return layout.views(buffers)
 
-        self._contributed[fragment] = layout.views(kept)
+        self._contributed[fragment] = layout.views(copies)
         self._exchanges[fragment] = communicator.begin(exchange)
 
     def _merge(self, model: Tree, fragment: int) -> Tree:
@@ -343,15 +343,15 @@ class ModelAverage(CollectiveWrapper):
 
     def _averaged_slots(self, paths: list[str], fragment: int) -> dict[tuple[str, str], np.ndarray]:
         """The means of the slots of a fragment, by key path and name."""
-        own = {}
+        slots = {}
         for path in paths:
             for name in self._chosen_slots(path):
-                own[path, name] = promoted(np.asarray(to_host(self.optimizer.slots[path][name])))
-        found = self._mean(
-            {f"{name} of {path}": array for (path, name), array in own.items()}, (fragment, True), "full"
+                slots[path, name] = promoted(np.asarray(to_host(self.optimizer.slots[path][name])))
+        means = self._mean(
+            {f"{name} of {path}": array for (path, name), array in slots.items()}, (fragment, True), "full"
         )
         self._done += 1
-        return dict(zip(own, found.values(), strict=True))
+        return dict(zip(slots, means.values(), strict=True))
 
     def _chosen_slots(self, path: str) -> list[str]:
         """The names of the slots of a parameter that are averaged. Raises `StateError` for one that it does not have."""

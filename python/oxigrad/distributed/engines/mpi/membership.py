@@ -116,9 +116,9 @@ class Membership:
         """
         with lock:
             status = MPI.Status()
-            while (found := self.probe(self.base, MPI.ANY_SOURCE, _TAG, status)) is not None:
+            while (matched := self.probe(self.base, MPI.ANY_SOURCE, _TAG, status)) is not None:
                 notice = np.empty(2, np.int64)
-                found.Recv([notice, MPI.INT64_T])
+                matched.Recv([notice, MPI.INT64_T])
                 if notice[0] == _LEFT:
                     self._left[status.source] = int(notice[1])
                 elif notice[0] == _REFORM:

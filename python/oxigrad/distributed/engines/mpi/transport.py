@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, Op, succeed
+from oxigrad.distributed.communicator import Buffer, succeed
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.base import Arrival, Place
 from oxigrad.distributed.engines.collectives import PIECE, ByteCollectives
@@ -21,6 +21,7 @@ from oxigrad.distributed.engines.mpi.membership import Membership
 from oxigrad.distributed.engines.spare import Spare
 from oxigrad.distributed.errors import Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import HEADER_BYTES, Address, Header, as_bytes, scatter, size_of
+from oxigrad.distributed.messages.reduction import Op
 
 __all__ = ["MPICommunicator", "abort"]
 

@@ -98,7 +98,7 @@ class RayJob:
         self._pending: dict[Any, str] = {}
         self._results: dict[str, tuple[Any, BaseException | None]] = {}
         self._not_begun: BaseException | None = None
-        self._last_told, self._times_told = 0.0, 0
+        self._last_report, self._reports = 0.0, 0
         self._asked: Any = None
         names = [self._name(number) for number in range(workers)]
         remote: Any = ray.remote
@@ -123,10 +123,10 @@ class RayJob:
     def pids(self) -> dict[str, int]:
         """The processes on this machine: of the coordinator, and of each worker that has not ended, in the order of their start."""
         names = list(self._pending.values())
-        found = ray.get([self._actors[uid].pid.remote() for uid in names], timeout=self._timeout)
+        pids = ray.get([self._actors[uid].pid.remote() for uid in names], timeout=self._timeout)
         return {
             "coordinator": ray.get(self.coordinator.pid.remote(), timeout=self._timeout),
-            **dict(zip(names, found, strict=True)),
+            **dict(zip(names, pids, strict=True)),
         }
 
     def poll(self, seconds: float = POLL) -> bool:
@@ -135,11 +135,11 @@ class RayJob:
             done, _ = ray.wait(list(self._pending), num_returns=1, timeout=seconds)
             for ref in done:
                 self._end(ref)
-            if done or time.monotonic() - self._last_told > 5 * POLL:
-                self._last_told = time.monotonic()
-                self._times_told += 1
+            if done or time.monotonic() - self._last_report > 5 * POLL:
+                self._last_report = time.monotonic()
+                self._reports += 1
                 # Not waited for: a coordinator that is being restarted is told again. Ray may change the order of the calls.
-                self.coordinator.supervise.remote(list(self._pending.values()), self._times_told)
+                self.coordinator.supervise.remote(list(self._pending.values()), self._reports)
                 self._give_up_excluded()
         return not self._pending
 

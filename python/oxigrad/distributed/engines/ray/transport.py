@@ -8,12 +8,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, Op, succeed
+from oxigrad.distributed.communicator import Buffer, succeed
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.base import Arrival, EngineCommunicator, Place
 from oxigrad.distributed.engines.hub import Hub, Outcome
 from oxigrad.distributed.engines.ray.library import GetTimeoutError, OwnerDiedError, RayActorError, ray
 from oxigrad.distributed.errors import Aborted, Excluded, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.messages.reduction import Op
 
 __all__ = ["POLL", "HubActor", "RayCommunicator", "call", "retried"]
 

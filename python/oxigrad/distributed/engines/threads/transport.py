@@ -8,13 +8,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, Op, reduce_in_order, succeed
+from oxigrad.distributed.communicator import Buffer, succeed
 from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.base import Arrival, EngineCommunicator, Place
 from oxigrad.distributed.engines.threads.group import Group, Round
 from oxigrad.distributed.errors import Aborted, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import size_of
+from oxigrad.distributed.messages.reduction import Op, reduce_in_order
 
 __all__ = ["ThreadCommunicator"]
 
