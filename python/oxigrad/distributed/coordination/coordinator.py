@@ -23,7 +23,7 @@ from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, Wo
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Reader, SparseMean, mean_of
 from oxigrad.distributed.messages.message import Header, Layout
-from oxigrad.distributed.messages.refusals import Refusals
+from oxigrad.distributed.messages.refusals import Refusals, encoded, refusal_of
 from oxigrad.distributed.wrapper import WorkerReport
 from oxigrad.optim.optimizer import Optimizer
 
@@ -308,7 +308,7 @@ def codec_of(arrays: Mapping[str, np.ndarray], config: Any, training: Training) 
 
 def refusal(rank: int, error: Refused, step: int, digest: bytes = ANY) -> Reply:
     """The reply to a request of a step and a digest by which a worker raises an error."""
-    text = np.frombuffer(f"{error.reason}\n{error}".encode(), np.uint8)
+    text = encoded(error)
     words = np.array([-1, REFUSED, 0, 0, 0, text.nbytes], np.int64)
     return Reply(rank, step, [words, text], digest)
 
@@ -336,8 +336,7 @@ class DecodedReply:
         reader = Reader(payload)
         token, kind, count, step, found, parts = map(int, reader.take(np.dtype(np.int64), REPLY_WORDS))
         if kind == REFUSED:
-            reason, _, text = reader.rest(parts).tobytes().decode().partition("\n")
-            raise Refused(reason, text)
+            raise refusal_of(reader.rest(parts))
         if not (count >= 0 and parts >= 0 and count * DECISION_WORDS + parts <= reader.left // 8):
             raise Refused("length", f"a reply has {count} decisions, {parts} parts and {reader.left} bytes")
         words = reader.take(np.dtype(np.int64), count * DECISION_WORDS).reshape(count, DECISION_WORDS).tolist()

@@ -16,6 +16,7 @@ from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Header, Layout
+from oxigrad.distributed.messages.refusals import encoded, refusal_of
 
 __all__ = ["CentreServer", "request"]
 
@@ -179,8 +180,7 @@ class CentreServer:
 
     def _tell(self, request: Header, error: Refused) -> None:
         """Tells a worker that its request is refused."""
-        text = np.frombuffer(f"{error.reason}\n{error}".encode(), np.uint8)
-        self._send(request.rank, Header(REPLY, request.step, request.digest), CentreReply(WRONG, 0, [text]))
+        self._send(request.rank, Header(REPLY, request.step, request.digest), CentreReply(WRONG, 0, [encoded(error)]))
 
     def _memory(self, header: Header) -> list[np.ndarray]:
         """The memory for what follows the first two integers of a request."""
@@ -294,8 +294,7 @@ def request(
             continue
         found, answered, count = map(int, payload[0])
         if found == WRONG:
-            reason, _, text = payload[1].tobytes().decode().partition("\n")
-            raise Refused(reason, text)
+            raise refusal_of(payload[1])
         if found in NOTICES:
             return CentreReply(found, answered, [], count)
         if answered == number and found != HERE:  # else it is the second answer to an earlier request

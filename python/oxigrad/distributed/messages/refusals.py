@@ -3,9 +3,11 @@
 import logging
 from collections import Counter
 
+import numpy as np
+
 from oxigrad.distributed.errors import Refused
 
-__all__ = ["Refusals"]
+__all__ = ["Refusals", "encoded", "refusal_of"]
 
 _log = logging.getLogger("oxigrad.distributed")
 
@@ -26,3 +28,18 @@ class Refusals(Counter[str]):
         self[error.reason] += 1
         if self[error.reason] == 1:
             _log.warning("a message is refused: %s; further ones are counted under %r", error, error.reason)
+
+
+def encoded(error: Refused) -> np.ndarray:
+    """A refusal as bytes, by which the sender of a message is told.
+
+    >>> refusal_of(encoded(Refused("job", "a message is of another job")))
+    Refused('a message is of another job')
+    """
+    return np.frombuffer(f"{error.reason}\n{error}".encode(), np.uint8)
+
+
+def refusal_of(data: np.ndarray) -> Refused:
+    """The refusal in bytes that `encoded` made."""
+    reason, _, text = data.tobytes().decode().partition("\n")
+    return Refused(reason, text)

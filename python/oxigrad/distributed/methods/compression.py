@@ -94,9 +94,8 @@ class DeepGradientCompression(CollectiveWrapper):
 
     >>> import numpy as np
     >>> from oxigrad import distributed, optim
-    >>> from oxigrad.distributed.methods.compression import DeepGradientCompression
     >>> def worker(comm):
-    ...     opt = DeepGradientCompression(optim.SGD(1.0), ratio=0.5, min_size=1)
+    ...     opt = distributed.DeepGradientCompression(optim.SGD(1.0), ratio=0.5, min_size=1)
     ...     model = {"w": np.zeros(2)}
     ...     for _ in range(3):
     ...         model = opt.update(model, {"w": np.array([1.0, 0.4])})

@@ -78,9 +78,8 @@ class ElasticAverage(CollectiveWrapper):
 
     >>> import numpy as np
     >>> from oxigrad import distributed, optim
-    >>> from oxigrad.distributed.methods.elastic_average import ElasticAverage
     >>> def worker(comm):
-    ...     opt = ElasticAverage(optim.SGD(1.0), period=1, moving_rate=0.25, synchronous=True)
+    ...     opt = distributed.ElasticAverage(optim.SGD(1.0), period=1, moving_rate=0.25, synchronous=True)
     ...     model = {"w": np.zeros(1)}
     ...     for _ in range(2):
     ...         model = opt.update(model, {"w": np.array([4.0 * comm.rank])})

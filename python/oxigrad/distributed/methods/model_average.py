@@ -77,9 +77,8 @@ class ModelAverage(CollectiveWrapper):
 
     >>> import numpy as np
     >>> from oxigrad import distributed, optim
-    >>> from oxigrad.distributed.methods.model_average import ModelAverage
     >>> def worker(comm):
-    ...     opt, model = ModelAverage(optim.SGD(1.0), interval=2), {"w": np.zeros(1)}
+    ...     opt, model = distributed.ModelAverage(optim.SGD(1.0), interval=2), {"w": np.zeros(1)}
     ...     for _ in range(2):
     ...         model = opt.update(model, {"w": np.array([1.0 + comm.rank])})
     ...     return float(model["w"][0])
