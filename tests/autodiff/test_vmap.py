@@ -13,7 +13,7 @@ from cases_linalg import CASES as LINALG
 from libraries import host
 from oxigrad import _core, tree, xp
 from oxigrad.autodiff import batching
-from oxigrad.autodiff.jvp_rules import LINEAR
+from oxigrad.autodiff.rules.jvp_rules import LINEAR
 
 # Variants of a case that are no other op.
 VARIANTS = ("-scalar", "-scalars", "-0d", "-empty", "-strided", "-number-right", "-number-left", "-scalar-array")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import numpy as standard
 
-from oxigrad.ops.backends import kernels
+from oxigrad.ops.backends.functions import kernels
 
 
 class DType:

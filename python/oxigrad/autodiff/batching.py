@@ -19,8 +19,10 @@ import numpy as np
 from oxigrad import tree, xp
 from oxigrad._core import BatchLevel, ShapeError, Variable, elementwise_functions, plain, record
 from oxigrad._typing import Array, Axis
-from oxigrad.autodiff.jvp_rules import LINEAR, shifted_axes, shifted_reduction
-from oxigrad.ops import array_methods, linalg, numpy_protocols, primitives
+from oxigrad.autodiff.rules.jvp_rules import LINEAR, shifted_axes, shifted_reduction
+from oxigrad.ops.protocols import array_methods, numpy_protocols
+from oxigrad.ops import linalg
+from oxigrad.ops.core import primitives
 from oxigrad.ops.backends import (
     device_of,
     has_batched,
@@ -30,7 +32,7 @@ from oxigrad.ops.backends import (
     namespace,
     standard_namespace,
 )
-from oxigrad.ops.composite import accepts_array_likes
+from oxigrad.ops.core.composite import accepts_array_likes
 
 _ELEMENTWISE = {function.__name__ for function in elementwise_functions()}
 

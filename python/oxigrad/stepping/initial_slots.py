@@ -7,7 +7,7 @@ import numpy as np
 
 from oxigrad import xp
 from oxigrad._core import ShapeError
-from oxigrad.ops.aliasing import apart
+from oxigrad.ops.core.aliasing import apart
 from oxigrad.ops.backends import REFUSALS, device_of, namespace
 from oxigrad.rules.rule import Slot
 from oxigrad.stepping.parameter_group import ParameterGroup

@@ -10,7 +10,7 @@ import numpy as np
 from oxigrad import _core, xp
 from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
 from oxigrad.cuda.availability import tell
-from oxigrad.ops.aliasing import Named, refuse_shared, refuse_unwritable
+from oxigrad.ops.core.aliasing import Named, refuse_shared, refuse_unwritable
 from oxigrad.ops.backends import (
     REFUSALS,
     detached,

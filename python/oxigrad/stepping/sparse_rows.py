@@ -28,7 +28,7 @@ import numpy as np
 
 from oxigrad import xp
 from oxigrad._core import DtypeError, ShapeError, plain
-from oxigrad.ops import primitives
+from oxigrad.ops.core import primitives
 from oxigrad.ops.backends import (
     REFUSALS,
     adapter_of,

@@ -8,7 +8,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import ShapeError
-from oxigrad.ops.aliasing import refuse_unwritable
+from oxigrad.ops.core.aliasing import refuse_unwritable
 from oxigrad.ops.backends import detached, fetched, to_host
 from oxigrad.rules.rule import Rule
 from oxigrad.stepping.executor import DEVICE, RULE_INTO

@@ -10,7 +10,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import is_inexact
-from oxigrad.ops.backends import kernels, matrix_functions
+from oxigrad.ops.backends.functions import kernels, matrix_functions
 from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name, fetched, is_array, on_host, size_of
 from oxigrad.ops.backends.device_memory import DEFAULT_STREAM, DeviceMemory, interface_memory
 
