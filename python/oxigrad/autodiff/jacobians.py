@@ -11,8 +11,8 @@ from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.rules.cotangents import require_complex
 from oxigrad.autodiff.rules.tangents import is_numeric, tangent_dtype
 from oxigrad.autodiff.transforms import Argnums, Recording, by_position, check_callable, grad, jvp, resolve
-from oxigrad.ops.core import primitives
 from oxigrad.ops.backends import device_of, is_array, is_complex, namespace
+from oxigrad.ops.core import primitives
 
 Mode = Literal["forward", "reverse"] | None
 

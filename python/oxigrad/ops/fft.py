@@ -13,8 +13,8 @@ import numpy as np
 from oxigrad._core import DtypeError, record
 from oxigrad._names import without
 from oxigrad._typing import Array, Axis, Device, Dtype
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.backends import device_of, namespace
+from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import composite
 from oxigrad.ops.core.dtypes import isdtype, library_of_dtype
 from oxigrad.ops.core.primitives import along

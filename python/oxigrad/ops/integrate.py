@@ -14,11 +14,11 @@ from typing import Any
 from oxigrad._core import plain
 from oxigrad._names import without
 from oxigrad._typing import Array
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.backends import fetched
+from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.primitives import stack
-from oxigrad.ops.scipy_signatures import scipy_signature
 from oxigrad.ops.core.standard import asarray
+from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = ["odeint"]
 

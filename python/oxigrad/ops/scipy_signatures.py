@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 
 from oxigrad._core import Variable, plain
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.backends import is_array, namespace
+from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.in_place import written
 from oxigrad.ops.core.shapes import RAW_ERRORS, check_given_axes, explain
 

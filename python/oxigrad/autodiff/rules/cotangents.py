@@ -9,9 +9,9 @@ import numpy as np
 from oxigrad import _core, xp
 from oxigrad._core import DtypeError, ShapeError, plain
 from oxigrad._typing import Array, Dtype
+from oxigrad.ops.backends import dtype_name, dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.aliasing import is_same_array
-from oxigrad.ops.backends import dtype_name, dtype_of, is_array, is_complex, namespace
 
 
 def initial_cotangent(value: Any, cotangent: Array) -> Array:

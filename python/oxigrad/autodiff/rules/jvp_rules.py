@@ -13,8 +13,8 @@ from oxigrad import _core, xp
 from oxigrad._typing import Array, Axis
 from oxigrad.autodiff.rules.tangents import in_dtype, like_cotangent, spread, zero_cotangent
 from oxigrad.autodiff.rules.vjp_rules import tie_weights
-from oxigrad.ops.core import primitives
 from oxigrad.ops.backends import device_of, is_array, namespace, size_of
+from oxigrad.ops.core import primitives
 
 
 def shifted_axes(axis: Axis, t: Array) -> Axis:

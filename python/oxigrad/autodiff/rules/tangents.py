@@ -5,8 +5,8 @@ from typing import Any
 
 from oxigrad._core import Tape, Variable, plain
 from oxigrad._typing import Array, Dtype
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_of_kind, is_smooth, namespace
+from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.primitives import TupleCotangent
 
 _DISCRETE = ("integral", "bool")

@@ -14,8 +14,8 @@ from typing import Any
 
 from oxigrad import _core, xp
 from oxigrad._typing import Array
-from oxigrad.ops.core import primitives
 from oxigrad.ops.backends import device_of, is_complex, namespace
+from oxigrad.ops.core import primitives
 from oxigrad.ops.core.primitives import TupleCotangent
 from oxigrad.ops.core.primitives import matrix_transpose as _t
 

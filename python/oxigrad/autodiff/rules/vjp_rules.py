@@ -35,8 +35,8 @@ from oxigrad import _core, xp
 from oxigrad._typing import Array, Axis
 from oxigrad.autodiff.rules import vjp_fft, vjp_linalg
 from oxigrad.autodiff.rules.cotangents import match_dtype, unbroadcast
-from oxigrad.ops.core import primitives
 from oxigrad.ops.backends import device_of, is_complex, namespace, size_of
+from oxigrad.ops.core import primitives
 from oxigrad.ops.core.guarded import beta_density, digamma_rise, gamma_density
 from oxigrad.ops.core.primitives import along
 

@@ -8,8 +8,8 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import AliasError, ArrayMemoryError
 from oxigrad._typing import Array
-from oxigrad.ops.core import standard
 from oxigrad.ops.backends import is_immutable
+from oxigrad.ops.core import standard
 
 # The name of an array in error messages, the array, and whether it is written.
 Named = tuple[str, Any, bool]

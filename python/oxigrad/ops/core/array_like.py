@@ -6,9 +6,9 @@ import numpy as np
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Dtype
+from oxigrad.ops.backends import fetched, has_variable, is_array
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
-from oxigrad.ops.backends import fetched, has_variable, is_array
 
 
 def array(x: Any, dtype: Dtype = None) -> Any:

@@ -12,8 +12,8 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, Variable, plain, record
 from oxigrad._typing import Array
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.backends import adapter_of, array_of, device_of, is_array, is_complex, namespace, on_host, to_host
+from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.primitives import TupleCotangent
 
 # A partial derivative, whose parameters name the values that it reads; a text says of what there is none.

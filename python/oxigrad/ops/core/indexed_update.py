@@ -15,8 +15,8 @@ from typing import Any
 
 from oxigrad._core import DtypeError, ShapeError, plain
 from oxigrad._typing import Array
-from oxigrad.ops.core import primitives, standard
 from oxigrad.ops.backends import device_of, has_variable, is_array, is_complex, namespace, on_host
+from oxigrad.ops.core import primitives, standard
 
 
 class At:

@@ -12,8 +12,8 @@ import numpy as np
 
 from oxigrad._core import ShapeError
 from oxigrad._typing import Array, Dtype
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.backends import device_of, namespace, size_of
+from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import composite
 from oxigrad.ops.core.primitives import along
 from oxigrad.ops.core.shapes import position

@@ -14,10 +14,25 @@ import numpy as np
 
 from oxigrad._core import BatchLevel, ShapeError, Variable, plain
 from oxigrad._typing import Array, Device, Dtype
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_of_kind, namespace, standard_namespace
+from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import composite
-from oxigrad.ops.core.primitives import Axis, along, astype, broadcast_to, concat, copied, index, mean, permute_dims, require_device, reshape, stack, sum, take_along_axis
+from oxigrad.ops.core.primitives import (
+    Axis,
+    along,
+    astype,
+    broadcast_to,
+    concat,
+    copied,
+    index,
+    mean,
+    permute_dims,
+    require_device,
+    reshape,
+    stack,
+    sum,
+    take_along_axis,
+)
 from oxigrad.ops.core.shapes import position
 
 __all__ = [

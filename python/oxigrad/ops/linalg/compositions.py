@@ -8,14 +8,40 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, ShapeError, plain, record
 from oxigrad._typing import Array
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.backends import array_of, device_of, namespace
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
+from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import accepts_array_likes
 from oxigrad.ops.core.host_calls import call, computed
 from oxigrad.ops.core.primitives import matrix_transpose
 from oxigrad.ops.linalg.equations import expm, shifted, solve_banded, solve_sylvester, sqrtm
 from oxigrad.ops.scipy_signatures import scipy_signature
+
+__all__ = [
+    "LUResult",
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "circulant",
+    "coshm",
+    "cosm",
+    "expm_frechet",
+    "fractional_matrix_power",
+    "hankel",
+    "khatri_rao",
+    "logm",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "polar",
+    "sinhm",
+    "sinm",
+    "solve_continuous_lyapunov",
+    "solve_discrete_lyapunov",
+    "solve_toeplitz",
+    "solveh_banded",
+    "toeplitz",
+]
 
 
 class LUResult(NamedTuple):

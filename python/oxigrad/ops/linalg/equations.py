@@ -8,15 +8,22 @@ from typing import Any
 
 from oxigrad._core import ShapeError, plain, record
 from oxigrad._typing import Array
-from oxigrad.ops.linalg import host_equations as matrix_equations
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.backends import device_of, is_complex, namespace, on_host, size_of
 from oxigrad.ops.backends.functions import matrix_functions
+from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import accepts_array_likes
 from oxigrad.ops.core.host_calls import call, computed
 from oxigrad.ops.core.primitives import matrix_transpose
 from oxigrad.ops.core.products import kron
+from oxigrad.ops.linalg import host_equations
 from oxigrad.ops.scipy_signatures import scipy_signature
+
+__all__ = [
+    "expm",
+    "solve_banded",
+    "solve_sylvester",
+    "sqrtm",
+]
 
 
 def _solve(x1: Array, x2: Array) -> Array:
@@ -62,7 +69,7 @@ def _solve_banded(lower: int, upper: int, ab: Array, b: Array) -> Array:
         change = d_b if change is None else change if d_b is None else change + d_b
         return _solve_banded(lower, upper, ab, change)
 
-    return _solved_on_host(functools.partial(matrix_equations.solve_banded, lower, upper), (ab, b), pull, push)
+    return _solved_on_host(functools.partial(host_equations.solve_banded, lower, upper), (ab, b), pull, push)
 
 
 def _of_band(lower: int, upper: int, ab: Array) -> Array:
@@ -129,7 +136,7 @@ def solve_sylvester(a: Array, b: Array, q: Array, /) -> Array:
         first, *others = [term for term in terms if term is not None]
         return solve_sylvester(a, b, builtins.sum(others, start=first))
 
-    return _solved_on_host(matrix_equations.solve_sylvester, (a, b, q), pull, push)
+    return _solved_on_host(host_equations.solve_sylvester, (a, b, q), pull, push)
 
 
 def _solved_on_host(solver: Callable[..., Any], args: tuple[Any, ...], pull: Any, push: Any) -> Any:

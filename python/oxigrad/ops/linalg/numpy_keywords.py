@@ -9,13 +9,13 @@ import numpy as np
 
 from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array
-from oxigrad.ops import linalg
-from oxigrad.ops.core import standard
-from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.array_like import array, values
 from oxigrad.ops.backends import dtype_of, is_complex, namespace
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core import standard
+from oxigrad.ops.core.array_like import array, values
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.shapes import check_shapes, position, shaped
+from oxigrad.ops.linalg import standard as linalg
 
 # Functions that the standard does not have, which `oxigrad.xp.linalg` has too.
 __all__ = ["cond", "lstsq", "multi_dot", "tensorinv", "tensorsolve"]

@@ -1,4 +1,4 @@
-"""Differentiable linear algebra of the standard: `oxigrad.xp.linalg`. All functions accept stacks of matrices.
+"""Linear algebra of the standard, and further functions of its decompositions. All functions accept stacks of matrices.
 
 Gradients with respect to matrices that must be Hermitian (`cholesky`, `eigh`, `eigvalsh`) are Hermitian, as if both triangles
 were read. The vectors of equal eigenvalues or singular values have no derivative, which is NaN; the values have one. Vectors
@@ -10,37 +10,27 @@ import math
 from typing import Any, NamedTuple
 
 from oxigrad._core import DerivativeError, ShapeError, plain, record
-from oxigrad._names import without
 from oxigrad._typing import Array, Axis, Dtype
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.backends import device_of, has_variable, namespace
+from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import accepts_array_likes, composite
-from oxigrad.ops.linalg.compositions import LUResult, block_diag, cho_factor, cho_solve, circulant, coshm, cosm, expm_frechet, fractional_matrix_power, hankel, khatri_rao, logm, lu, lu_factor, lu_solve, polar, sinhm, sinm, solve_continuous_lyapunov, solve_discrete_lyapunov, solve_toeplitz, solveh_banded, toeplitz
 from oxigrad.ops.core.primitives import matmul, matrix_transpose
 from oxigrad.ops.core.products import cross, kron, outer, tensordot, vecdot
 from oxigrad.ops.core.products import diagonal as _diagonal
 from oxigrad.ops.core.products import trace as _trace
-from oxigrad.ops.linalg.equations import expm, solve_banded, solve_sylvester, sqrtm
-from oxigrad.ops.scipy_signatures import scipy_signature
 from oxigrad.ops.core.shapes import check_shapes, shaped
 from oxigrad.ops.core.standard import moveaxis
+from oxigrad.ops.scipy_signatures import scipy_signature
 
 _composite = functools.partial(composite, extension="linalg")
 
 __all__ = [
     "EigResult",
     "EighResult",
-    "LUResult",
     "QRResult",
     "SVDResult",
     "SlogdetResult",
-    "block_diag",
-    "cho_factor",
-    "cho_solve",
     "cholesky",
-    "circulant",
-    "coshm",
-    "cosm",
     "cross",
     "det",
     "diagonal",
@@ -48,17 +38,8 @@ __all__ = [
     "eigh",
     "eigvals",
     "eigvalsh",
-    "expm",
-    "expm_frechet",
-    "fractional_matrix_power",
-    "hankel",
     "inv",
-    "khatri_rao",
     "kron",
-    "logm",
-    "lu",
-    "lu_factor",
-    "lu_solve",
     "matmul",
     "matrix_norm",
     "matrix_power",
@@ -67,35 +48,17 @@ __all__ = [
     "norm",
     "outer",
     "pinv",
-    "polar",
     "qr",
-    "sinhm",
-    "sinm",
     "slogdet",
     "solve",
-    "solve_banded",
-    "solve_continuous_lyapunov",
-    "solve_discrete_lyapunov",
-    "solve_sylvester",
-    "solve_toeplitz",
     "solve_triangular",
-    "solveh_banded",
-    "sqrtm",
     "svd",
     "svdvals",
     "tensordot",
-    "toeplitz",
     "trace",
     "vecdot",
     "vector_norm",
 ]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
-__getattr__ = without("oxigrad.xp.linalg", __all__)
 
 
 class EigResult(NamedTuple):

@@ -1,15 +1,4 @@
-"""Linear filters and interpolation of images, named as in `scipy.ndimage`, with its values: `oxigrad.xp.ndimage`.
-
-A linear filter is one entry of a tape, whose rule is its transpose, in all boundary modes: derivatives of all orders follow, in
-both modes. Arrays of other libraries are read in host memory, and `NotImplementedError` is raised where the host cannot read
-them. Further parameters (sizes, deviations, modes) are constants; ``output`` is a dtype, or an array to assign to. Filters of ranks (``median_filter``) and
-morphology are not differentiable, and are not here.
-
->>> import oxigrad as ox
->>> x = np.array([0.0, 0.0, 1.0, 0.0])
->>> ox.grad(lambda x: uniform_filter1d(x, 3)[0])(x).round(3)
-array([0.667, 0.333, 0.   , 0.   ])
-"""
+"""Linear filters of images, named as in `scipy.ndimage`: by weights, by name, in the Fourier domain; sums over labels."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -18,19 +7,17 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import ShapeError, Variable, plain
-from oxigrad._names import without
 from oxigrad._typing import Array, Axis
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.backends import array_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
-from oxigrad.ops.ndimage.extension import check_mode, extended, filtered, for_each_axis
+from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.host_calls import computed
-from oxigrad.ops.ndimage.interpolation import affine_transform, asarray_like, map_coordinates, rotate, shift, spline_filter, spline_filter1d, zoom
-from oxigrad.ops.scipy_signatures import scipy_signature
 from oxigrad.ops.core.standard import axes_of
+from oxigrad.ops.ndimage.extension import check_mode, extended, filtered, for_each_axis
+from oxigrad.ops.ndimage.interpolation import asarray_like
+from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = [
-    "affine_transform",
     "convolve",
     "convolve1d",
     "correlate",
@@ -44,27 +31,14 @@ __all__ = [
     "gaussian_gradient_magnitude",
     "gaussian_laplace",
     "laplace",
-    "map_coordinates",
     "mean",
     "prewitt",
-    "rotate",
-    "shift",
     "sobel",
-    "spline_filter",
-    "spline_filter1d",
     "sum",
     "sum_labels",
     "uniform_filter",
     "uniform_filter1d",
-    "zoom",
 ]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
-__getattr__ = without("oxigrad.xp.ndimage", __all__)
 
 
 def _filter(

@@ -11,13 +11,23 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, ShapeError, Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.backends import array_of, device_of, namespace
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
-from oxigrad.ops.ndimage.extension import check_mode, extended, for_each_axis
+from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.host_calls import computed, linear
-from oxigrad.ops.scipy_signatures import scipy_signature
 from oxigrad.ops.core.standard import axes_of
+from oxigrad.ops.ndimage.extension import check_mode, extended, for_each_axis
+from oxigrad.ops.scipy_signatures import scipy_signature
+
+__all__ = [
+    "affine_transform",
+    "map_coordinates",
+    "rotate",
+    "shift",
+    "spline_filter",
+    "spline_filter1d",
+    "zoom",
+]
 
 _SMALL = 64  # elements: beyond this number, one edge has no influence on the other
 

@@ -7,14 +7,14 @@ import numpy as np
 
 from oxigrad._core import is_inexact, plain
 from oxigrad._typing import Dtype
+from oxigrad.ops.backends import device_of, dtype_of, has_variable, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array as as_array
 from oxigrad.ops.core.array_like import values
-from oxigrad.ops.backends import device_of, dtype_of, has_variable, is_array, is_complex, namespace
+from oxigrad.ops.core.primitives import arrays_of, copied
 from oxigrad.ops.numpy.extras import atleast_1d, cast_joined
 from oxigrad.ops.numpy.moves import moved
-from oxigrad.ops.core.primitives import arrays_of, copied
 
 _NONE: Any = np._NoValue
 

@@ -9,13 +9,24 @@ import numpy as np
 
 from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array, Dtype
+from oxigrad.ops.backends import dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array
-from oxigrad.ops.backends import dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.core.composite import accepts_array_likes, composite
 from oxigrad.ops.core.in_place import check_cast
-from oxigrad.ops.core.primitives import Axis, along, arrays_of, astype, concat, copied, expand_dims, flip, permute_dims, reshape
+from oxigrad.ops.core.primitives import (
+    Axis,
+    along,
+    arrays_of,
+    astype,
+    concat,
+    copied,
+    expand_dims,
+    flip,
+    permute_dims,
+    reshape,
+)
 from oxigrad.ops.core.shapes import position
 from oxigrad.ops.core.standard import copysign, cumulative_prod, cumulative_sum
 

@@ -10,22 +10,14 @@ from typing import Any
 import numpy as np
 
 from oxigrad._typing import Array
-from oxigrad.ops.numpy import creation
-from oxigrad.ops.numpy import extras
-from oxigrad.ops.numpy import histograms
-from oxigrad.ops.linalg import numpy_keywords as linalg
-from oxigrad.ops.numpy import moves
-from oxigrad.ops.numpy import polynomials
-from oxigrad.ops.numpy import reductions
-from oxigrad.ops.numpy import scimath
-from oxigrad.ops.numpy import sets
-from oxigrad.ops.numpy import order_statistics as order
+from oxigrad.ops import special
+from oxigrad.ops.backends import is_complex
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import products, standard
-from oxigrad.ops import special
-from oxigrad.ops.numpy import ufuncs
 from oxigrad.ops.core.array_like import array
-from oxigrad.ops.backends import is_complex
+from oxigrad.ops.linalg import numpy_keywords as linalg
+from oxigrad.ops.numpy import creation, extras, histograms, moves, polynomials, reductions, scimath, sets, ufuncs
+from oxigrad.ops.numpy import order_statistics as order
 
 
 def _i0(x: Any) -> Any:

@@ -12,10 +12,10 @@ import numpy as np
 
 from oxigrad._core import plain
 from oxigrad._typing import Array
+from oxigrad.ops.backends import dtype_of, has_variable, strip
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
-from oxigrad.ops.backends import dtype_of, has_variable, strip
 from oxigrad.ops.core.dtypes import result_type
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.indexed_update import At

@@ -12,10 +12,10 @@ import numpy as np
 
 from oxigrad._core import plain
 from oxigrad._typing import Array
+from oxigrad.ops.backends import has_variable
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
-from oxigrad.ops.backends import has_variable
 from oxigrad.ops.core.in_place import of_library
 
 # The derivative of the position with respect to the quantile, less the number of elements, of each continuous method

@@ -7,14 +7,14 @@ import numpy as np
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.numpy import order_statistics
-from oxigrad.ops.core import standard
-from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.array_like import array as as_array
 from oxigrad.ops.backends import device_of, dtype_of, namespace
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core import standard
+from oxigrad.ops.core.array_like import array as as_array
 from oxigrad.ops.core.composite import accepts_array_likes
-from oxigrad.ops.numpy.creation import linspace
 from oxigrad.ops.core.primitives import along, copied
+from oxigrad.ops.numpy import order_statistics
+from oxigrad.ops.numpy.creation import linspace
 
 __all__ = ["pad"]
 

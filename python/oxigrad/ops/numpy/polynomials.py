@@ -8,13 +8,13 @@ import numpy as np
 from oxigrad._core import plain
 from oxigrad._typing import Array
 from oxigrad.ops import linalg
+from oxigrad.ops.backends import dtype_of, fetched, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import array
-from oxigrad.ops.backends import dtype_of, fetched, is_array, is_complex, namespace
 from oxigrad.ops.core.in_place import of_library
-from oxigrad.ops.numpy.extras import atleast_1d
-from oxigrad.ops.linalg.numpy_keywords import lstsq
 from oxigrad.ops.core.products import convolve, outer
+from oxigrad.ops.linalg.numpy_keywords import lstsq
+from oxigrad.ops.numpy.extras import atleast_1d
 
 
 def _coefficients(p: Any) -> Any:

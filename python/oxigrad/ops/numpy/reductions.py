@@ -12,14 +12,14 @@ import numpy as np
 
 from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array, Dtype
+from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array
-from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.core.in_place import of_library
-from oxigrad.ops.numpy.extras import atleast_2d
 from oxigrad.ops.core.primitives import along
 from oxigrad.ops.core.shapes import position
+from oxigrad.ops.numpy.extras import atleast_2d
 
 _NONE: Any = np._NoValue
 

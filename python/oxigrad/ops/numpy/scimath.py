@@ -8,9 +8,9 @@ import numpy as np
 
 from oxigrad._core import plain
 from oxigrad._typing import Array
+from oxigrad.ops.backends import has_variable, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import array
-from oxigrad.ops.backends import has_variable, is_array, is_complex, namespace
 
 
 def _widened(x: Any, is_outside: Callable[[Any], Any]) -> Any:

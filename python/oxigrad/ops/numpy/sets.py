@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from oxigrad._typing import Array
+from oxigrad.ops.backends import is_complex
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
-from oxigrad.ops.backends import is_complex
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.shapes import position
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, plain
 from oxigrad._typing import Array
-from oxigrad.ops.numpy import reductions as numpy_reductions
-from oxigrad.ops.core import standard
-from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.array_like import array, values
 from oxigrad.ops.backends import dtype_of, has_variable, is_array, is_complex, namespace
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core import standard
+from oxigrad.ops.core.array_like import array, values
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import along
 from oxigrad.ops.core.shapes import check_shapes, position
+from oxigrad.ops.numpy import reductions as numpy_reductions
 
 
 def divmod(x1: Array, x2: Array, /) -> tuple[Any, Any]:

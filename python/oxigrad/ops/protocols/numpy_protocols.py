@@ -12,12 +12,13 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import DerivativeError, Variable, is_inexact, plain
 from oxigrad._typing import Array
-from oxigrad.ops.core import composite, in_place
-from oxigrad.ops.numpy import forms as numpy_forms, ufuncs
 from oxigrad.ops import special
-from oxigrad.ops.core.array_like import array
 from oxigrad.ops.backends import has_batched, has_variable
+from oxigrad.ops.core import composite, in_place
+from oxigrad.ops.core.array_like import array
 from oxigrad.ops.core.shapes import RAW_ERRORS, explain
+from oxigrad.ops.numpy import forms as numpy_forms
+from oxigrad.ops.numpy import ufuncs
 
 # Ufuncs of NumPy with another name in ``xp``.
 _UFUNCS = {
@@ -229,7 +230,8 @@ def _with_numpy_arguments(
     function: Callable[..., Any], args: Sequence[Any], named: dict[str, Any], error: TypeError | None
 ) -> Any:
     """A function of ``xp`` called with arguments of NumPy's function of that name: see `composite.install_numpy_call`."""
-    part = function.__module__.rpartition(".")[2]
+    rooms = function.__module__.split(".")
+    part = next((part for part in ("linalg", "fft") if part in rooms), "")
     numpys = getattr(_PARTS.get(f"numpy.{part}", np), function.__name__, None)
     named = {key: value for key, value in named.items() if key != "like"}
     if isinstance(numpys, np.ufunc) and len(args) == numpys.nin:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.ops.protocols import numpy_protocols, undifferentiated
 from oxigrad.ops.backends import has_variable, standard_namespace
+from oxigrad.ops.protocols import numpy_protocols, undifferentiated
 
 
 @functools.cache  # bounded by the number of NumPy's functions; one object for each name

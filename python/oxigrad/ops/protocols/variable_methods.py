@@ -10,8 +10,8 @@ import numpy as np
 
 from oxigrad._core import is_inexact
 from oxigrad._typing import Array
-from oxigrad.ops.core import primitives
 from oxigrad.ops.backends import fetched, is_array, is_complex
+from oxigrad.ops.core import primitives
 
 
 def complex_number(value: complex) -> Any:

@@ -1,40 +1,42 @@
-"""Special functions, named as in SciPy, whose ufuncs called on variables are these functions too.
-
-Those of the core, and those composed of them, do not need SciPy; the core's are also ops of ``xp``, and run in kernels. The others have
-SciPy's values: the table in `oxigrad.ops.special.table`. On arrays of another library its own function is called if it has one;
-otherwise the array is read in host memory, and `NotImplementedError` is raised where the host cannot read it. SciPy's functions that
-are not ufuncs (``logsumexp``, ``softmax``, ``polygamma``, ``zeta``, ``lambertw``, ``multigammaln``) do not accept variables: call those of
-`oxigrad.xp.special`.
-
-Errors of the core's functions in float64, in units in the last place: at most 4, or 2^-96 next to the negative roots of `digamma`
-and `gammaln`; 8 for `polygamma`; for `iv` they grow with the argument (60 at 100). `jn` and `yn` err by at most ``8 + order / 4``
-units of their envelope; for orders above 1e5 they are NaN except where they are zero or infinite. `gammainc`, `gammaincc` and
-`betainc` lose digits where they are tiny: some hundred units at 1e-100.
-
->>> import oxigrad as ox
->>> round(ox.grad(erf)(0.0), 6)
-1.128379
-"""
+"""Special functions that are ops of the core, or composed of functions that are differentiable."""
 
 import builtins
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from oxigrad._core import Variable, plain
-from oxigrad._names import unknown_name
 from oxigrad._typing import Array
-from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.special import table as scipy_special
-from oxigrad.ops.core.array_like import values
 from oxigrad.ops.backends import is_complex, namespace
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.array_like import values
 from oxigrad.ops.core.guarded import branch, expm1_of, xlogy
 from oxigrad.ops.core.host_calls import computed
-from oxigrad.ops.core.primitives import Axis, sum
+from oxigrad.ops.core.primitives import (
+    Axis,
+    beta,
+    betainc,
+    betaln,
+    cbrt,
+    digamma,
+    erf,
+    erfc,
+    erfcinv,
+    erfinv,
+    expit,
+    expm1,
+    gamma,
+    gammainc,
+    gammaincc,
+    gammaln,
+    iv,
+    log1p,
+    sum,
+)
 from oxigrad.ops.scipy_signatures import scipy_signature
-from oxigrad.ops.special.table import near_zero
+from oxigrad.ops.special import table
+from oxigrad.ops.special.rows import f, near_zero, trunc
 
 __all__ = [
     "agm",
@@ -98,61 +100,19 @@ __all__ = [
     "y1",
     "yn",
 ]
-__all__.extend(scipy_special.TABLE)  # pyright: ignore[reportUnsupportedDunderAll]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
-(
-    beta,
-    betainc,
-    betaln,
-    cbrt,
-    digamma,
-    erf,
-    erfc,
-    erfcinv,
-    erfinv,
-    expit,
-    expm1,
-    gamma,
-    gammainc,
-    gammaincc,
-    gammaln,
-    iv,
-    log1p,
-) = (
-    getattr(ops, name)
-    for name in """beta betainc betaln cbrt digamma erf erfc erfcinv erfinv expit expm1
-    gamma gammainc gammaincc gammaln iv log1p""".split()
-)
 psi = digamma
-globals().update(scipy_special.FUNCTIONS)
-
-
-def __getattr__(name: str) -> Any:  # the functions of the table
-    raise unknown_name("oxigrad.xp.special", name, __all__)
-
-
-def of_ufunc(ufunc: Any) -> Callable[..., Any] | None:
-    """The function of this module for a ufunc of SciPy; None where there is none."""
-    name = str(ufunc.__name__)
-    modules = map(sys.modules.get, ("scipy.special", "scipy.special._ufuncs"))
-    is_meant = any(getattr(module, name, None) is ufunc for module in modules)
-    return globals()[name] if is_meant and name in __all__ else None
 
 
 def jn(n: Array, x: Array, /) -> Array:
     """Bessel function of the first kind: of integer order, or else `jv`."""
     orders = values(n)
-    return ops.jn(n, x) if bool((orders == orders.round()).all()) else scipy_special.f.jv(n, x)
+    return ops.jn(n, x) if bool((orders == orders.round()).all()) else f.jv(n, x)
 
 
 def yn(n: Array, x: Array, /) -> Array:
     """Bessel function of the second kind and integer order, to which other numbers are rounded towards zero."""
-    return ops.yn(n if isinstance(n, Variable) else scipy_special.trunc(n), x)
+    return ops.yn(n if isinstance(n, Variable) else trunc(n), x)
 
 
 @scipy_signature("n, x")
@@ -164,7 +124,7 @@ def polygamma(n: Array, x: Array, /) -> Array:
 @scipy_signature("x, q=None, out=None")
 def zeta(x: Array, q: Array | None = None, /) -> Array:
     """Hurwitz' zeta function, differentiable by ``q``; Riemann's without ``q``, which has no derivative."""
-    return scipy_special.f.zeta(x, q) if q is not None else scipy_special.riemann_zeta(x)
+    return f.zeta(x, q) if q is not None else table.riemann_zeta(x)
 
 
 def logit(x: Array, /) -> Array:
@@ -326,7 +286,7 @@ def agm(a: Array, b: Array, /) -> Array:
     large, small = ops.where(swap, b, a), ops.where(swap, a, b)
     ratio = small / ops.where(large == 0.0, 1.0, large)
     total = 1.0 + ratio
-    return large * (0.25 * math.pi * total / scipy_special.f.ellipkm1(4.0 * ratio / (total * total)))
+    return large * (0.25 * math.pi * total / f.ellipkm1(4.0 * ratio / (total * total)))
 
 
 @scipy_signature("z, k=0, tol=1e-08", ignored="tol")
@@ -336,7 +296,7 @@ def lambertw(z: Array, /, k: int = 0) -> Array:
     >>> round(lambertw(1.0).real, 12)
     0.56714329041
     """
-    return scipy_special.lambertw(k)(z)
+    return table.lambertw(k)(z)
 
 
 # --- distribution functions --------------------------------------------------------------------------------------------

@@ -14,7 +14,30 @@ and raises `DerivativeError`.
 """
 
 from oxigrad._names import without
-from oxigrad.ops.stats.continuous import cauchy, expon, fisk, gompertz, gumbel_l, gumbel_r, halfcauchy, halflogistic, halfnorm, laplace, levy, logistic, lognorm, lomax, moyal, norm, pareto, powerlaw, rayleigh, uniform, weibull_max, weibull_min
+from oxigrad.ops.stats.continuous import (
+    cauchy,
+    expon,
+    fisk,
+    gompertz,
+    gumbel_l,
+    gumbel_r,
+    halfcauchy,
+    halflogistic,
+    halfnorm,
+    laplace,
+    levy,
+    logistic,
+    lognorm,
+    lomax,
+    moyal,
+    norm,
+    pareto,
+    powerlaw,
+    rayleigh,
+    uniform,
+    weibull_max,
+    weibull_min,
+)
 from oxigrad.ops.stats.discrete import bernoulli, binom, geom, nbinom, poisson
 from oxigrad.ops.stats.incomplete import beta, chi, chi2, f, gamma, invgamma, maxwell, t
 from oxigrad.ops.stats.multivariate import dirichlet, multivariate_normal
@@ -59,9 +82,5 @@ __all__ = [
     "weibull_min",
 ]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
+__dir__ = __all__.copy
 __getattr__ = without("oxigrad.xp.stats", __all__)

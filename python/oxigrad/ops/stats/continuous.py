@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from oxigrad._typing import Array
-from oxigrad.ops.core import guarded
 from oxigrad.ops import special
+from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.stats.distribution import LOG_2_PI, Continuous
 from oxigrad.ops.core.guarded import branch, log1p_square, log_of, unless, xlogy
+from oxigrad.ops.stats.distribution import LOG_2_PI, Continuous
 
 _LOG_2, _ROOT_HALF, _TWO_PI = math.log(2.0), math.sqrt(0.5), 2.0 / math.pi
 

@@ -8,11 +8,11 @@ import math
 from typing import Any
 
 from oxigrad._typing import Array
-from oxigrad.ops.core import guarded
 from oxigrad.ops import special
+from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.stats.distribution import LOG_2_PI, Discrete
 from oxigrad.ops.core.guarded import branch, power_exp
+from oxigrad.ops.stats.distribution import LOG_2_PI, Discrete
 from oxigrad.ops.stats.incomplete import beta, gamma
 
 # Counts above are large: Stirling's series is exact.

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops.core import guarded
 from oxigrad.ops import special
+from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.stats.distribution import Continuous
 from oxigrad.ops.core.guarded import branch, log1p_square, log_by, power_exp, unless, xlogy
+from oxigrad.ops.stats.distribution import Continuous
 
 _LOG_2 = math.log(2.0)
 
