@@ -12,10 +12,6 @@ from oxigrad.distributed.errors import Refused
 __all__ = ["VERSION_BYTES", "check_versions", "described", "difference", "version"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 VERSION_BYTES = 64
 """The bytes of `version`."""
 

@@ -15,10 +15,6 @@ COUNT = "."
 """The name beside key paths of the number of gradients: no key path prints so, and a bare array has the empty one."""
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 def mean_over_workers(
     sums: Mapping[str, Any],
     communicator: Communicator,

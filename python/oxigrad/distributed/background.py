@@ -7,10 +7,6 @@ from typing import Any
 __all__ = ["InOrder", "Running"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 class _Exchange(threading.Thread):
     """The thread of an operation."""
 

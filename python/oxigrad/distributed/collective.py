@@ -18,10 +18,6 @@ from oxigrad.optim.sam import SAM
 __all__ = ["CollectiveWrapper"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 class CollectiveWrapper(Wrapper):
     """Base class of wrappers whose workers all call the same collective operations.
 

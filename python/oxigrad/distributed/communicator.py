@@ -20,10 +20,6 @@ from oxigrad.distributed.refusals import Refusals
 __all__ = ["Alone", "Communicator", "current"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 Buffer: TypeAlias = np.ndarray
 """A one-dimensional contiguous array in host memory."""
 

@@ -28,10 +28,6 @@ from oxigrad.stepping.sparse_rows import SparseRows
 __all__ = ["DeepGradientCompression"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 _RESIDUAL, _VELOCITY, _DECAY = "compression-residual", "compression-velocity", "compression-decay"
 # What the first word of a message says where it is not the number of values.
 _ABSENT, _NOT_FINITE = 0xFFFFFFFF, 0xFFFFFFFE

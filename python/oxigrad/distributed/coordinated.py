@@ -50,10 +50,6 @@ from oxigrad.rules.ranges import Domain
 __all__ = ["Coordinated"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 _SPARSE_MEAN = Domain(("replicas", "touches"))
 _POLL = 0.5
 

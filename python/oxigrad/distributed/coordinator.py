@@ -30,10 +30,6 @@ from oxigrad.optim.optimizer import Optimizer
 __all__ = ["Coordinator", "Reply", "serve"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 # Tags of messages.
 REQUEST, REPLY = 1, 2
 # Kinds of requests (`ASK` is answered at once, by nothing), the first of the four integers that a request begins with; then a number, an incarnation, and for `PULL` 1.

@@ -25,10 +25,6 @@ from oxigrad.stepping.sparse_rows import SparseRows
 __all__ = ["ElasticAverage"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 # The centre as a worker last saw it, and, of rank 0, as it is.
 _SEEN, _KEPT = "elastic-centre", "elastic-kept"
 _DEFAULTS: dict[str, Any] = {

@@ -12,10 +12,6 @@ from oxigrad.distributed.errors import TimedOut
 __all__ = ["Enrolment"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 # Seconds between two requests to join a training that has not begun.
 _PAUSE = 0.02
 

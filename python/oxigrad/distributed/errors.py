@@ -5,10 +5,6 @@ from collections.abc import Iterable
 __all__ = ["Aborted", "CommunicationError", "Excluded", "NotSupported", "Refused", "TimedOut", "WorkerLost"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 class CommunicationError(RuntimeError):
     """Base class of the errors of communication between workers: catch it for any of them.
 

@@ -20,10 +20,6 @@ from oxigrad.stepping.sparse_rows import SparseRows
 __all__ = ["GradientCodec", "Gradients", "Reader", "SparseMean", "mean_of", "padded"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 Gradients: TypeAlias = dict[str, np.ndarray | SparseRows]
 """Gradients by key path."""
 

@@ -26,10 +26,6 @@ from oxigrad.stepping.sparse_rows import SparseRows
 __all__ = ["KFAC"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 _POSITIVE = Domain(interval=Interval("(0, inf)"))
 

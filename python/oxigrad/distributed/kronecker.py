@@ -9,10 +9,6 @@ import numpy as np
 __all__ = ["Factor", "Inverse", "damped", "invert", "precondition"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 Method = Literal["eigen", "inverse"]
 
 

@@ -20,10 +20,6 @@ from oxigrad.stepping.sparse_rows import SparseRows
 __all__ = ["LargeBatch"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 # A sum of gradients of rows has its values in the first array, and their indices in the second.
 _SUM, _ROWS = "local-sum", "local-sum-rows"

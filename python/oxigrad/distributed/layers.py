@@ -22,10 +22,6 @@ from oxigrad.ops.backends import dtype_name, is_complex, to_host
 __all__ = ["Layer", "Statistics", "recorded"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 # A change of the layout of a matrix, as recorded: the name of the op, and the shape before and after it, or the axes.
 Move = tuple[str, tuple[int, ...], tuple[int, ...]]
 

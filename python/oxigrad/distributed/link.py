@@ -13,10 +13,6 @@ from oxigrad.distributed.message import Header, as_bytes
 __all__ = ["Link", "ToItself", "ToRank"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 class Link(Protocol):
     """The connection of a worker to the coordinator."""
 

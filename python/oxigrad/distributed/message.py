@@ -37,10 +37,6 @@ from oxigrad.distributed.errors import Refused
 __all__ = ["HEADER_BYTES", "Entry", "Guard", "Header", "Layout"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 MAGIC = b"OXGD"
 VERSION = 1
 HEADER_BYTES = 64

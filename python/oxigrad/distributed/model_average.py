@@ -29,10 +29,6 @@ from oxigrad.tree import parameters
 __all__ = ["ModelAverage"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 _ANCHOR, _SENT, _OUTER = "average-anchor", "average-sent", "outer-"
 _DEFAULTS: dict[str, Any] = {
     "block_momentum": 0.0,

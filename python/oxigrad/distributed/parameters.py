@@ -17,10 +17,6 @@ from oxigrad.stepping.sparse_rows import SparseRows
 __all__ = ["Parameters", "nested"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 class Parameters:
     """Reads and writes the parameters that an optimizer updates, by key path, in models of any library.
 

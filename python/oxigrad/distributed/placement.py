@@ -7,10 +7,6 @@ from typing import TypeVar
 __all__ = ["Placement", "balanced"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 _Job = TypeVar("_Job", bound=Hashable)
 
 

@@ -20,10 +20,6 @@ from oxigrad.distributed.routing import Transfer, exchanged
 __all__ = ["Preconditioner", "Settings"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 # Tags of messages: those of decompositions, and those of preconditioned gradients.
 _INVERSES = 0x4B41
 _GRADIENTS = 0x4B47

@@ -8,10 +8,6 @@ from oxigrad.distributed.errors import Refused
 __all__ = ["Refusals"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 _log = logging.getLogger("oxigrad.distributed")
 
 

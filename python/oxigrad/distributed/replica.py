@@ -17,10 +17,6 @@ from oxigrad.optim.optimizer import Optimizer
 __all__ = ["Replica"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 class Replica:
     """Parameters in flat buffers, and the optimizer that takes the steps on them.
 

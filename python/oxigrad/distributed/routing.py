@@ -12,10 +12,6 @@ from oxigrad.distributed.message import Header, Layout
 __all__ = ["Transfer", "exchanged"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 @dataclasses.dataclass(frozen=True, order=True)
 class Transfer:
     """The transfer of an array, given by name, from one worker to another."""

@@ -24,9 +24,7 @@ from oxigrad.optim import SGD
 
 __all__ = ["Assumptions", "Run", "simulate", "train"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy
 
 
 @dataclasses.dataclass(frozen=True)

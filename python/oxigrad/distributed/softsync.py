@@ -13,10 +13,6 @@ from oxigrad.rules.ranges import Domain, Interval
 __all__ = ["DropStale", "Softsync"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 _STALENESS = Domain(interval=Interval("[0, inf)"), is_whole=True)
 

@@ -23,10 +23,6 @@ from oxigrad.stepping.version import Version
 __all__ = ["WorkerReport", "Wrapper", "take_step"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 @dataclasses.dataclass
 class WorkerReport:
     """Counts of the gradients of one worker: accepted in a step, or dropped.

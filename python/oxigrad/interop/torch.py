@@ -33,9 +33,7 @@ torch: Any = importlib.import_module(
 
 __all__ = ["from_torch", "function"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy
 
 
 # --- functions of oxigrad in PyTorch -----------------------------------------------------------------------------------

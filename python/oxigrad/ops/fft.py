@@ -44,11 +44,7 @@ __all__ = [
     "rfftn",
 ]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
+__dir__ = __all__.copy
 __getattr__ = without("oxigrad.xp.fft", __all__)
 
 

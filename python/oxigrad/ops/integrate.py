@@ -22,11 +22,7 @@ from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = ["odeint"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
+__dir__ = __all__.copy
 __getattr__ = without("oxigrad.xp.integrate", __all__)
 
 

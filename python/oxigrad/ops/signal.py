@@ -44,11 +44,7 @@ __all__ = [
     "upfirdn",
 ]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
+__dir__ = __all__.copy
 __getattr__ = without("oxigrad.xp.signal", __all__)
 
 

@@ -10,10 +10,6 @@ from typing import Any, TypeAlias
 __all__ = ["Action", "Clock", "Event", "Join", "Leave", "Pull", "Push", "Step", "Token", "Told"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 Worker: TypeAlias = Any
 
 

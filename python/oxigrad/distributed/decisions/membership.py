@@ -9,10 +9,6 @@ from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Lea
 __all__ = ["Decisions", "Member"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 @dataclasses.dataclass
 class Member:
     """A worker that takes part: its place in the order of sums, its last gradient and the token that it holds."""

@@ -22,10 +22,6 @@ from oxigrad.distributed.decisions.membership import Decisions, Member
 __all__ = ["Replicas"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 class Replicas(Decisions):
     """Takes a step by the first ``replicas_to_aggregate`` gradients that were computed from the current parameters.
 

@@ -6,10 +6,6 @@ from oxigrad.distributed.decisions.membership import Decisions, Member
 __all__ = ["Staleness"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 class Staleness(Decisions):
     """Takes a step after every ``gradients_per_step`` gradients, and never lets a worker wait.
 

@@ -14,10 +14,6 @@ from oxigrad.distributed.errors import Refused
 __all__ = ["Admission", "Training", "Trainings", "admission", "ended"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 _BITS = 32
 
 

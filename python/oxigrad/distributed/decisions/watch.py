@@ -5,10 +5,6 @@ from typing import Literal, TypeAlias
 __all__ = ["PARTS", "Action", "Watch"]
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 PARTS = 8
 """The parts that a time-out is divided into."""
 

@@ -46,10 +46,7 @@ from oxigrad.distributed.refusals import Refusals
 
 __all__ = ["MPICommunicator", "communicator"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
+__dir__ = __all__.copy
 
 INLINE = 1 << 14
 """Bytes of payload up to which a message travels in one piece, with its header; others follow their header without a copy by

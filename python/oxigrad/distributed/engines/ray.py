@@ -36,10 +36,7 @@ RayActorError, RayError, RayTaskError = _exceptions.RayActorError, _exceptions.R
 
 __all__ = ["RayCommunicator", "RayJob", "run"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
+__dir__ = __all__.copy
 
 _INLINE = 1 << 16
 """Bytes up to which a result is part of each answer; larger ones are put into Ray's shared memory once."""

@@ -30,9 +30,7 @@ from oxigrad.distributed.refusals import Refusals
 
 __all__ = ["ThreadCommunicator", "ThreadJob", "run"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy
 
 
 # Bytes up to which all workers reduce copies of all buffers; each reduces a slice of larger ones.

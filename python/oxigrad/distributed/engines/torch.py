@@ -52,10 +52,7 @@ distributed: Any = importlib.import_module("torch.distributed")
 
 __all__ = ["TorchCommunicator", "communicator", "run"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
+__dir__ = __all__.copy
 
 _SMALL = 1 << 15
 """Bytes up to which a buffer is gathered whole and reduced by every worker."""
