@@ -10,6 +10,7 @@ from oxigrad.ops import special
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch, log1p_square, log_of, unless, xlogy
+from oxigrad.ops.special.composed import log1prel
 from oxigrad.ops.stats.distribution import LOG_2_PI, Continuous
 
 _LOG_2, _ROOT_HALF, _TWO_PI = math.log(2.0), math.sqrt(0.5), 2.0 / math.pi
@@ -161,7 +162,7 @@ def _log_power_hazard(z: Array, c: Array) -> Array:
     """Its logarithm, which is read where it is small."""
     power = ops.pow(z, c)
     is_plain = ops.logical_or(z > 1.0, power < 1e-17)  # where the correction is of no account
-    return c * ops.log(z) + unless(is_plain, 0.0, lambda z: ops.log(special.log1prel(ops.pow(z, c))), z, 0.5)
+    return c * ops.log(z) + unless(is_plain, 0.0, lambda z: ops.log(log1prel(ops.pow(z, c))), z, 0.5)
 
 
 def _gompertz_hazard(z: Array, c: Array) -> Array:
