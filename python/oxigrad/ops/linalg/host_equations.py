@@ -166,8 +166,8 @@ def solve_banded(lower: int, upper: int, ab: np.ndarray, b: np.ndarray) -> np.nd
     x = np.empty_like(b, dtype=np.result_type(ab, b))
     for start, (r, right) in zip(reversed(range(0, n, width)), reversed(blocks), strict=True):
         count = len(r)
-        known = right - r[:, count:] @ x[start + count : start + r.shape[1]]
-        x[start : start + count] = np.linalg.solve(r[:, :count], known)
+        reduced = right - r[:, count:] @ x[start + count : start + r.shape[1]]
+        x[start : start + count] = np.linalg.solve(r[:, :count], reduced)
     return x.astype(dtype)
 
 

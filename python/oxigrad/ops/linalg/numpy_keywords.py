@@ -124,8 +124,8 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
     whole = _symmetric("eigh", a, UPLO)
     if UPLO.upper() == "L":
         return linalg.eigh(whole)
-    found, vectors = linalg.eigh(whole)
-    return linalg.EighResult(found, vectors * _phases(np.linalg.eigh(values(a), "U").eigenvectors, vectors))
+    eigenvalues, vectors = linalg.eigh(whole)
+    return linalg.EighResult(eigenvalues, vectors * _phases(np.linalg.eigh(values(a), "U").eigenvectors, vectors))
 
 
 def _phases(expected: np.ndarray, vectors: Array) -> Any:

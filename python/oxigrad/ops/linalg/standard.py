@@ -185,12 +185,12 @@ def pinv(x: Array, /, *, rtol: Array | None = None) -> Array:
     rtol = plain(rtol)
     if rtol is None or not has_variable([x]):
         return record("pinv", [x], {"rtol": rtol})
-    found = svdvals(plain(x))
-    library = namespace(found)
-    largest = found[..., :1]
-    below = found <= largest * (rtol[..., None] if getattr(rtol, "shape", ()) else rtol)
-    noise = largest * max(x.shape[-2:]) * library.finfo(found.dtype).eps
-    if not bool(library.any(below & (found > noise))):
+    singular = svdvals(plain(x))
+    library = namespace(singular)
+    largest = singular[..., :1]
+    below = singular <= largest * (rtol[..., None] if getattr(rtol, "shape", ()) else rtol)
+    noise = largest * max(x.shape[-2:]) * library.finfo(singular.dtype).eps
+    if not bool(library.any(below & (singular > noise))):
         return record("pinv", [x], {"rtol": rtol})
     u, s, vh = svd(x, full_matrices=False)
     inverse = ops.where(below, 0.0, 1.0 / ops.where(below, 1.0, s))

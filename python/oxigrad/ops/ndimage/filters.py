@@ -60,15 +60,15 @@ def _filter(
     ndim = len(x.shape)
     places = axes_of(axes if axis is None else axis, ndim)
     reach, modes = [0] * ndim, ["constant"] * ndim
-    given = [mode] if axis is not None else for_each_axis(mode, len(places))
-    for place, radius, each in zip(places, radii, given, strict=True):
+    modes_of_axes = [mode] if axis is not None else for_each_axis(mode, len(places))
+    for place, radius, each in zip(places, radii, modes_of_axes, strict=True):
         reach[place], modes[place] = radius, each
 
     def of_modes(x: np.ndarray, modes: Sequence[str], cval: float = 0.0) -> np.ndarray:
         chosen = [modes[place] for place in places]
         return call(function, x, chosen[0] if axis is not None else chosen, cval)
 
-    for each in given:
+    for each in modes_of_axes:
         check_mode(name, each)
     y = filtered(name, of_modes, x, reach, modes)
     if cval == 0.0:

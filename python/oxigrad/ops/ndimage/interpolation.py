@@ -156,11 +156,11 @@ def _interpolated(x: Array, coordinates: list[Array], order: int, mode: str, cva
     parts = [_weights(order, at) for at in coordinates]
     total: Any = 0.0
     for offsets in itertools.product(range(order + 1), repeat=ndim):
-        found = [
+        nodes = [
             _nodes(first + offset, size, mode) for (first, _), offset, size in zip(parts, offsets, x.shape, strict=True)
         ]
-        is_inside = functools.reduce(operator.and_, (inside for _, inside in found))
-        value = ops.index(x, tuple(asarray_like(x, node) for node, _ in found))
+        is_inside = functools.reduce(operator.and_, (inside for _, inside in nodes))
+        value = ops.index(x, tuple(asarray_like(x, node) for node, _ in nodes))
         value = value if is_inside.all() else ops.where(asarray_like(x, is_inside), value, cval)
         for (_, weights), offset in zip(parts, offsets, strict=True):
             value = value * weights[offset]
