@@ -105,10 +105,10 @@ report: .venv/demo ## Draw benches/history: docs/performance.svg
 	$(BIN)/python benches/report.py $(OPTIONS)
 
 standard: .venv/test .venv/wheel ## Print what of the Array API standard is differentiable, and over which installed libraries
-	PYTHONPATH=tests:tests/tables $(BIN)/python tools/standard.py
+	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python tools/standard.py
 
 device-report: .venv/test-all .venv/wheel ## Print registers, spills and access widths of kernels for GPUs; a spill fails
-	PYTHONPATH=tests/cuda:tests/tables:tools $(BIN)/python tools/device_report.py $(OPTIONS)
+	PYTHONPATH=tests/cuda:tests/emulators:tests/tables:tools $(BIN)/python tools/device_report.py $(OPTIONS)
 
 versus: .venv/versus .venv/wheel target/advect/stamp ## Time oxigrad against other libraries
 	$(BIN)/python benches/versus.py $(OPTIONS)
@@ -120,8 +120,8 @@ generated: .venv/test .venv/wheel ## Print the rules as native code, and tables 
 	$(BIN)/python tools/generated.py
 	$(BIN)/python tools/overview.py
 	$(BIN)/python tools/gpu_table.py
-	PYTHONPATH=tests:tests/tables $(BIN)/python -W ignore tools/function_table.py
-	PYTHONPATH=tests:tests/tables $(BIN)/python -W ignore tools/roads.py # the columns of libraries that are installed
+	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python -W ignore tools/function_table.py
+	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python -W ignore tools/roads.py # the columns of libraries that are installed
 
 develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel
 	. $(BIN)/activate && maturin develop --profile fast

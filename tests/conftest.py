@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fake-driver",
         action="store_true",
-        help="run the tests of CUDA devices by cuda-bindings over the driver in tests/cuda/libcuda, and nothing else that looks for one",
+        help="run the tests of CUDA devices by cuda-bindings over the driver in tests/emulators/libcuda, and nothing else that looks for one",
     )
     parser.addoption(
         "--ptx",

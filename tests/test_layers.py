@@ -51,6 +51,40 @@ PYTHON = {
     "__main__": "doctor",
     "__init__": "_core _callbacks _names autodiff optim schedules stepping testing tree xp",
 }
+# The same for the files of a folder.
+ROOMS = {
+    "ops": {
+        "backends": "",
+        "core": "backends",
+        "scipy_signatures": "backends core",
+        "fft": "backends core",
+        "linalg": "backends core scipy_signatures",
+        "special": "backends core scipy_signatures",
+        "integrate": "backends core scipy_signatures",
+        "stats": "backends core linalg special",
+        "ndimage": "backends core scipy_signatures",
+        "signal": "backends core scipy_signatures fft ndimage",
+        "numpy": "backends core linalg special",
+        "protocols": "backends core special numpy",
+        "__init__": "",
+    },
+    "autodiff": {
+        "rules": "",
+        "batching": "rules",
+        "examples": "batching",
+        "function_calls": "rules examples",
+        "checkpoint": "function_calls",
+        "custom_rules": "rules examples function_calls",
+        "transforms": "rules examples",
+        "vmap": "batching transforms",
+        "jacobians": "rules transforms",
+        "products": "transforms jacobians",
+        "implicit": "custom_rules transforms jacobians",
+        "debug_nans": "",
+        "diagram": "",
+        "__init__": "",
+    },
+}
 CORE = {
     "error": "",
     "noise": "",
@@ -161,6 +195,15 @@ def _python_file(path: list[str], files: Mapping[str, Path]) -> str:
             if name in files:
                 return name
     raise AssertionError(f"no module for {path}")
+
+
+def within(graph: Graph, folder: str) -> Graph:
+    """The part of the graph that is a folder's, with names from the folder on."""
+
+    def inside(files: Iterable[str]) -> set[str]:
+        return {file.removeprefix(f"{folder}/") for file in files if file.startswith(f"{folder}/")}
+
+    return {name: inside(graph[f"{folder}/{name}"]) for name in inside(graph)}
 
 
 # --- Rust ------------------------------------------------------------------------------------------------------------
@@ -303,6 +346,11 @@ def test_python_keeps_its_layers() -> None:
     assert violations(python_graph(ROOT / "python/oxigrad"), PYTHON) == []
 
 
+@pytest.mark.parametrize("folder", ROOMS)
+def test_a_folder_keeps_its_layers(folder: str) -> None:
+    assert violations(within(python_graph(ROOT / "python/oxigrad"), folder), ROOMS[folder]) == []
+
+
 def test_rust_has_no_import_cycle() -> None:
     assert cycles(rust()) == []
 
@@ -312,11 +360,40 @@ def test_rust_keeps_its_layers(crate: str, layers: dict[str, str]) -> None:
     assert violations(of_crate(rust(), crate), {"core": "", **layers}) == []
 
 
-@pytest.mark.parametrize("layers", [PYTHON, CORE, BINDING])
+@pytest.mark.parametrize("layers", [PYTHON, *ROOMS.values(), CORE, BINDING])
 def test_layers_are_listed_after_those_that_they_import(layers: dict[str, str]) -> None:
     names = list(layers)
     for number, (name, imported) in enumerate(layers.items()):
         assert set(imported.split()) <= {"core", *names[:number]}, name
+
+
+# The most entries of a folder of the package, and lines of a file of it; and what still has more: folders with their entries, and
+# files. Nothing is added here, and what has shrunk enough is taken out.
+ENTRIES, LINES = 14, 450
+FULLER = {".": 23, "optim": 19, "rules": 19, "stepping": 42, "torch": 18}
+LONGER = """
+    optim/optimizer stepping/launching stepping/plan stepping/state stepping/stepper
+"""
+
+
+def entries(folder: Path) -> int:
+    """The number of Python files of a folder, and of folders in it that have some."""
+    return sum(each.suffix == ".py" or any(each.glob("*.py")) for each in folder.iterdir())
+
+
+def test_folders_have_few_entries() -> None:
+    package = ROOT / "python/oxigrad"
+    folders = {file.parent for file in package.rglob("*.py")}
+    counts = {folder.relative_to(package).as_posix(): entries(folder) for folder in folders}
+    fuller = {folder: count for folder, count in counts.items() if count > ENTRIES}
+    assert fuller.keys() == FULLER.keys()
+    assert not {folder: count for folder, count in fuller.items() if count > FULLER[folder]}
+
+
+def test_files_have_few_lines() -> None:
+    package = ROOT / "python/oxigrad"
+    files = {file.relative_to(package).with_suffix("").as_posix(): file for file in package.rglob("*.py")}
+    assert {name for name, file in files.items() if file.read_text().count("\n") > LINES} == {*LONGER.split()}
 
 
 def write(root: Path, files: Mapping[str, str]) -> Path:
@@ -339,6 +416,7 @@ def test_a_cycle_of_python_files_is_found(tmp_path: Path) -> None:
     graph = python_graph(write(tmp_path / "made", files))
     assert graph["e"] == {"d", "_core"} and cycles(graph) == [["a", "b/c", "d"]]
     assert violations({"d": graph["d"]}, {"a": "d", "d": ""}) == ["d (d) imports a (a)"]
+    assert within(graph, "b") == {"__init__": set(), "c": set()}
 
 
 def test_a_cycle_of_rust_files_is_found(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import distributed, optim, xp
-from oxigrad.ops import undifferentiated
+from oxigrad.ops.protocols import undifferentiated
 
 # The public API: what `dir` of each module lists. A name that is added or renamed is added or renamed here.
 API: dict[types.ModuleType, str] = {

@@ -93,9 +93,7 @@ __all__ = [
 
 _callbacks.install()
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy
 
 
 # Imported when they are first used: derivatives alone need no optimizer, and SciPy may not be installed.

@@ -9,18 +9,11 @@ from types import ModuleType
 from typing import Any
 
 from oxigrad import _core, xp
-from oxigrad.autodiff import batching, cotangents, debug_nans, diagram, jvp_rules, tangents, vjp_rules
-from oxigrad.ops import (
-    array_methods,
-    backends,
-    foreign_calls,
-    indexed_update,
-    numpy_protocols,
-    primitives,
-    shapes,
-    standard,
-    variable_methods,
-)
+from oxigrad.autodiff import batching, debug_nans, diagram
+from oxigrad.autodiff.rules import cotangents, jvp_rules, tangents, vjp_rules
+from oxigrad.ops import backends
+from oxigrad.ops.core import indexed_update, primitives, shapes, standard
+from oxigrad.ops.protocols import array_methods, foreign_calls, numpy_protocols, variable_methods
 
 
 def namespace_module(api_version: str | None) -> ModuleType:

@@ -27,9 +27,7 @@ ENDING = 10.0
 IDLE = 60.0
 """Seconds in which a launcher on one host has no process that runs, until it is killed."""
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -16,9 +16,7 @@ from oxigrad.ops.backends import device_of, dtype_name, is_array, is_complex, na
 
 __all__ = ["check_grads", "check_rule"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy
 
 
 def _random_like(values: Any, generator: "np.random.Generator") -> Any:

@@ -43,9 +43,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:

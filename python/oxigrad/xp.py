@@ -17,28 +17,23 @@ import numpy as _np
 from oxigrad._core import elementwise_functions as _elementwise_functions
 from oxigrad._names import unknown_name as _unknown_name
 from oxigrad.ops import fft as fft
-from oxigrad.ops import indexed_update as _indexed_update
 from oxigrad.ops import integrate as integrate
 from oxigrad.ops import linalg as linalg
 from oxigrad.ops import ndimage as ndimage
-from oxigrad.ops import numpy_linalg as _numpy_linalg
-from oxigrad.ops import passthrough as _passthrough
-from oxigrad.ops import primitives as _primitives
 from oxigrad.ops import signal as signal
 from oxigrad.ops import special as special
 from oxigrad.ops import stats as stats
-from oxigrad.ops.dtypes import *
-from oxigrad.ops.numpy_extras import *
-from oxigrad.ops.numpy_moves import Concatenator as _Concatenator
-from oxigrad.ops.numpy_padding import *
-from oxigrad.ops.primitives import *
-from oxigrad.ops.products import *
-from oxigrad.ops.sets import *
-from oxigrad.ops.standard import *
-
-for _name in _numpy_linalg.__all__:  # composed of functions of `xp.linalg`
-    setattr(linalg, _name, getattr(_numpy_linalg, _name))
-linalg.__all__ = sorted({*linalg.__all__, *_numpy_linalg.__all__})
+from oxigrad.ops.core import indexed_update as _indexed_update
+from oxigrad.ops.core import primitives as _primitives
+from oxigrad.ops.core.dtypes import *
+from oxigrad.ops.core.primitives import *
+from oxigrad.ops.core.products import *
+from oxigrad.ops.core.sets import *
+from oxigrad.ops.core.standard import *
+from oxigrad.ops.numpy.extras import *
+from oxigrad.ops.numpy.moves import Concatenator as _Concatenator
+from oxigrad.ops.numpy.padding import *
+from oxigrad.ops.protocols import passthrough as _passthrough
 
 __array_api_version__ = "2025.12"  # of the functions; NumPy's own may be older
 

@@ -12,8 +12,8 @@ from cases import Case
 from cases_linalg import CASES as LINALG
 from libraries import host
 from oxigrad import _core, xp
-from oxigrad.autodiff.jvp_rules import FORWARD, LINEAR
-from oxigrad.autodiff.vjp_rules import TABLE
+from oxigrad.autodiff.rules.jvp_rules import FORWARD, LINEAR
+from oxigrad.autodiff.rules.vjp_rules import TABLE
 from oxigrad.testing import check_grads
 
 CASES = [*ELEMENTARY, *LINALG]

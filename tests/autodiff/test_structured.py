@@ -12,9 +12,9 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import _core
-from oxigrad.autodiff.cotangents import unbroadcast
-from oxigrad.autodiff.vjp_rules import TABLE
-from oxigrad.ops.primitives import along
+from oxigrad.autodiff.rules.cotangents import unbroadcast
+from oxigrad.autodiff.rules.vjp_rules import TABLE
+from oxigrad.ops.core.primitives import along
 
 PACKAGE = str(Path(ox.__file__).parent)
 VARIADIC = {name for name, arity in _core.ops() if arity is None}

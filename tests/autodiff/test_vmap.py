@@ -12,8 +12,8 @@ from cases import Case, apart, normal
 from cases_linalg import CASES as LINALG
 from libraries import host
 from oxigrad import _core, tree, xp
-from oxigrad.autodiff import batching
-from oxigrad.autodiff.jvp_rules import LINEAR
+from oxigrad.autodiff.rules import batching_rules
+from oxigrad.autodiff.rules.jvp_rules import LINEAR
 
 # Variants of a case that are no other op.
 VARIANTS = ("-scalar", "-scalars", "-0d", "-empty", "-strided", "-number-right", "-number-left", "-scalar-array")
@@ -77,7 +77,7 @@ def test_a_function_of_the_table_is_that_of_each_example(name: str) -> None:
 
 def test_every_op_has_a_batching_rule_or_none_for_a_reason() -> None:
     elementwise = {function.__name__ for function in _core.elementwise_functions()}
-    without = {name for name, _ in _core.ops()} - elementwise - set(batching._RULES) - set(LINEAR)
+    without = {name for name, _ in _core.ops()} - elementwise - set(batching_rules.RULES) - set(LINEAR)
     assert without == {"call", "item"}  # whole functions, and one of an op's results
 
 

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-for folder in ("", "../tables"):
+for folder in ("", "../emulators", "../tables"):
     sys.path.insert(0, str(Path(__file__).parent.joinpath(folder).resolve()))
 
 from product import LENGTHS, pairs, take  # noqa: E402 - after the folders of these modules are found

@@ -286,7 +286,7 @@ cycle = [opt]; cycle.append(cycle)
 def refuse(*arguments): raise AssertionError("a call at exit")
 for name in ("free", "unpin", "destroy", "unload", "wait", "current"): setattr(made, name, refuse)
 """
-    here = Path(__file__).parent
-    command = [sys.executable, "-c", program, str(here), str(here.parent), str(here.parent / "tables")]
+    tests = Path(__file__).parents[1]
+    command = [sys.executable, "-c", program, str(tests / "emulators"), str(tests / "tables")]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout, found.stderr) == (0, "", "")

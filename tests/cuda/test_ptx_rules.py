@@ -3,7 +3,7 @@
 NVRTC compiles the texts of `Program.cuda`, and the interpreter of `ptx` runs what it emitted on copies of all arrays of a step.
 The tests take all combinations of them, or with ``--ptx=share`` a sixteenth. Without pytest, all combinations of the rules that are named are taken, one rule after the other::
 
-    PYTHONPATH=tests/cuda:tests/tables python tests/cuda/test_ptx_rules.py [RULE ...]
+    PYTHONPATH=tests/cuda:tests/emulators:tests/tables python tests/cuda/test_ptx_rules.py [RULE ...]
 """
 
 import hashlib

@@ -15,7 +15,8 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import xp
-from oxigrad.ops import numpy_extras, primitives, products, sets, standard
+from oxigrad.ops.core import primitives, products, sets, standard
+from oxigrad.ops.numpy import extras as numpy_extras
 
 A = np.array([[1.5, -2.0, 3.0], [4.0, 0.5, -6.0]])
 S = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 5.0]])

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import array_api_strict as strict
+import device
 import numpy as np
 import pytest
-
-import device
-import oxigrad as ox
 import tiny
+
+import oxigrad as ox
 from oxigrad import xp
 from oxigrad.ops.backends import adapter_of, implementation, is_immutable, is_of_kind, on_host, to_host
 from oxigrad.ops.backends.dispatch import adapter_of_library

@@ -12,7 +12,7 @@ import oxigrad as ox
 from cases import Case
 from cases_linalg import CASES, A, complex_normal, definite, regular, symmetric
 from oxigrad import tree, xp
-from oxigrad.ops.matrix_equations import schur
+from oxigrad.ops.linalg.host_equations import schur
 from oxigrad.testing import check_grads
 
 la = xp.linalg

@@ -11,7 +11,7 @@ from cases import CASES as ELEMENTARY
 from cases_linalg import CASES as LINALG
 from cases_numpy import NUMPY
 from libraries import function_of
-from oxigrad.ops import numpy_protocols
+from oxigrad.ops.protocols import numpy_protocols
 
 # Its names, and those of the cases here.
 NAMES = {

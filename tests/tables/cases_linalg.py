@@ -10,7 +10,7 @@ import numpy as np
 from cases import Case, like, normal, positive
 from oxigrad import xp
 from oxigrad._core import record
-from oxigrad.ops import primitives
+from oxigrad.ops.core import primitives
 
 la, fft = xp.linalg, xp.fft
 

@@ -27,8 +27,8 @@ def _slope_of(f: Function) -> Function:
     return lambda x: mp.diff(lambda t: f(0, t), x)
 
 
-def _fresnel(of: Function) -> Function:
-    return lambda x: of(x) if abs(x) < 50 else _fresnel_far(of == mp.fresnels, x)
+def _fresnel(of: Function, *, is_sine: bool) -> Function:
+    return lambda x: of(x) if abs(x) < 50 else _fresnel_far(is_sine, x)
 
 
 def _fresnel_far(is_sine: bool, x: Any) -> Any:
@@ -135,9 +135,9 @@ ROWS: dict[str, Row] = {
     "sici-cosine": Row(mp.ci, at(1e-300, 0.5, 3.9, 4.1, 1e3), call=_part("sici", 1)),
     "shichi": Row(mp.shi, at(0.0, 1e-300, 0.49, 0.51, 7.9, 18.1, -1.0, 600.0)),
     "shichi-cosine": Row(mp.chi, at(1e-300, 0.6, 7.9, 18.1, 600.0), call=_part("shichi", 1)),
-    "fresnel": Row(_fresnel(mp.fresnels), at(1e-90, 1e-3, 1.0, -1.6, 1.61, 29.5, 1000.25)),
+    "fresnel": Row(_fresnel(mp.fresnels, is_sine=True), at(1e-90, 1e-3, 1.0, -1.6, 1.61, 29.5, 1000.25)),
     "fresnel-cosine": Row(
-        _fresnel(mp.fresnelc), at(0.0, 1e-90, 1e-3, 1.1, -1.6, 1.61, 30.0, 1000.25), call=_part("fresnel", 1)
+        _fresnel(mp.fresnelc, is_sine=False), at(0.0, 1e-90, 1e-3, 1.1, -1.6, 1.61, 30.0, 1000.25), call=_part("fresnel", 1)
     ),
     "erfi": Row(mp.erfi, at(0.0, 1e-300, 0.5, 6.0, 20.0)),
     "wofz": Row(lambda x: mp.exp(-x * x), at(0.0, 1e-9, 1.0, -6.0, 25.0)),

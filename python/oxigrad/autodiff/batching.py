@@ -1,9 +1,7 @@
 """Batched values, which `oxigrad.vmap` passes to functions: arrays with a leading axis that the function does not see.
 
-A `Batched` value has the shape of one example. An op on it is the same op on the whole array: `_RULES` has a rule for each class of
-ops. Elementwise ops align dimensions, reductions and shapes count axes from the second one (by the table of forward mode,
-`jvp_rules.LINEAR`), products and decompositions take stacks of matrices. Indexing by a batched key, and functions with a rule of the user's
-inside of derivatives, are called for each example, and the results stacked.
+A `Batched` value has the shape of one example. An op on it is the same op on the whole array: see `oxigrad.autodiff.rules.batching_rules`.
+Functions with a rule of the user's inside of derivatives are called for each example, and the results stacked (`examples`).
 
 Levels: of two nested transforms the inner one acts first. The core compares the level of a value with the serial number of tapes,
 which come from one counter, and calls `batched`.
@@ -16,23 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad import tree, xp
-from oxigrad._core import BatchLevel, ShapeError, Variable, elementwise_functions, plain, record
+from oxigrad import xp
+from oxigrad._core import BatchLevel, plain, record
 from oxigrad._typing import Array, Axis
-from oxigrad.autodiff.jvp_rules import LINEAR, shifted_axes, shifted_reduction
-from oxigrad.ops import array_methods, linalg, numpy_protocols, primitives
+from oxigrad.autodiff.rules.batching_rules import aligned, on_examples
+from oxigrad.autodiff.rules.jvp_rules import shifted_axes
 from oxigrad.ops.backends import (
     device_of,
     has_batched,
     has_variable,
-    is_array,
     is_of_kind,
     namespace,
     standard_namespace,
 )
-from oxigrad.ops.composite import accepts_array_likes
-
-_ELEMENTWISE = {function.__name__ for function in elementwise_functions()}
+from oxigrad.ops.core import primitives
+from oxigrad.ops.core.composite import accepts_array_likes
+from oxigrad.ops.linalg.standard import recorded_qr, recorded_svd
+from oxigrad.ops.protocols import array_methods, numpy_protocols
 
 
 def _refuse(what: str) -> TypeError:
@@ -152,9 +150,9 @@ class Batched(BatchLevel):
             array = self.value
             while isinstance(array := plain(array), Batched):
                 array = array.value
-            found = array_methods.method(xp, self, array, name)
-            if found is not None:
-                return found
+            method = array_methods.method(xp, self, array, name)
+            if method is not None:
+                return method
         raise AttributeError(f"a batched value has no attribute {name!r}", name=name, obj=self)
 
     def __getitem__(self, key: Any) -> Any:
@@ -217,28 +215,25 @@ def _plain_operator(name: str, *, reflected: bool = False) -> Callable[..., Any]
     return method
 
 
-for _own, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "pow"}.items():
-    setattr(Batched, f"__{_own}__", _operator(_name))
-    setattr(Batched, f"__r{_own}__", _operator(_name, reflected=True))
-for _own, _name in {"mod": "remainder", "floordiv": "floor_divide", "matmul": "matmul"}.items():
-    setattr(Batched, f"__{_own}__", _operator(_name))
-    setattr(Batched, f"__r{_own}__", _operator(_name, reflected=True))
-for _own, _name in {"and": "and", "or": "or", "xor": "xor", "lshift": "left_shift", "rshift": "right_shift"}.items():
-    setattr(Batched, f"__{_own}__", _plain_operator(f"bitwise_{_name}"))
-    setattr(Batched, f"__r{_own}__", _plain_operator(f"bitwise_{_name}", reflected=True))
+for _method, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "pow"}.items():
+    setattr(Batched, f"__{_method}__", _operator(_name))
+    setattr(Batched, f"__r{_method}__", _operator(_name, reflected=True))
+for _method, _name in {"mod": "remainder", "floordiv": "floor_divide", "matmul": "matmul"}.items():
+    setattr(Batched, f"__{_method}__", _operator(_name))
+    setattr(Batched, f"__r{_method}__", _operator(_name, reflected=True))
+for _method, _name in {"and": "and", "or": "or", "xor": "xor", "lshift": "left_shift", "rshift": "right_shift"}.items():
+    setattr(Batched, f"__{_method}__", _plain_operator(f"bitwise_{_name}"))
+    setattr(Batched, f"__r{_method}__", _plain_operator(f"bitwise_{_name}", reflected=True))
 setattr(Batched, "__invert__", _plain_operator("bitwise_invert"))  # noqa: B010
-for _own, _name in {"neg": "negative", "pos": "positive", "abs": "abs"}.items():
-    setattr(Batched, f"__{_own}__", _operator(_name))
-for _own, _name in {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}.items():
-    setattr(Batched, f"__{_own}__", _operator(_name))
+for _method, _name in {"neg": "negative", "pos": "positive", "abs": "abs"}.items():
+    setattr(Batched, f"__{_method}__", _operator(_name))
+for _method, _name in {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}.items():
+    setattr(Batched, f"__{_method}__", _operator(_name))
 Batched.__eq__ = _operator("equal")
 Batched.__ne__ = _operator("not_equal")
 
 
-# --- rules of ops ------------------------------------------------------------------------------------------------------
-
-# The array arguments of an op, with a leading axis where the flag is set; its attributes; the number of examples.
-_Rule = Callable[[list[Any], list[bool], dict[str, Any], int], Any]
+# --- ops ---------------------------------------------------------------------------------------------------------------
 
 
 def batched(name: str, args: Sequence[Any], named: dict[str, Any] | None) -> Any:
@@ -246,140 +241,18 @@ def batched(name: str, args: Sequence[Any], named: dict[str, Any] | None) -> Any
     named = named or {}
     if name == "call":
         return named["function"](*args)
-    level = max(arg.level for arg in args if isinstance(arg, BatchLevel))
-    flags = [isinstance(arg, Batched) and arg.level == level for arg in args]
-    values = [arg.value if flag else arg for arg, flag in zip(args, flags, strict=True)]
-    size = next(value.shape[0] for value, flag in zip(values, flags, strict=True) if flag)
-    rule = _RULES.get(name)
-    if rule is not None:
-        result = rule(values, flags, named, size)
-    elif name in _ELEMENTWISE:
-        result = record(name, _aligned(values, flags))
-    else:
-        result = _linear(name, values, named, size, level)
-    return _wrapped(level, result)
-
-
-def _wrapped(level: int, result: Any) -> Any:
+    level, values, flags = _unwrapped(args)
+    result = on_examples(name, values, flags, named, level)
     if isinstance(plain(result), tuple):  # an op with several results
         return tuple(Batched(level, part) for part in primitives.items(result))
     return Batched(level, result)
 
 
-def _ndim(value: Any, flag: bool) -> int:
-    return len(getattr(value, "shape", ())) - flag
-
-
-def _padded(value: Array, ndim: int) -> Array:
-    """Examples with dimensions of size 1 in front, so that there are ``ndim``."""
-    count, *own = value.shape
-    added = ndim - len(own)
-    return xp.reshape(value, (count, *(1,) * added, *own)) if added else value
-
-
-def _aligned(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    ndim = max(map(_ndim, values, flags))
-    return [_padded(value, ndim) if flag else value for value, flag in zip(values, flags, strict=True)]
-
-
-def _linear(name: str, values: list[Any], named: dict[str, Any], size: int, level: int) -> Any:
-    """A structured op of one argument, with its attributes for a leading axis; else for each example."""
-    keys = {key: value for key, value in named.items() if _has_batched(value, level)}
-    if name not in LINEAR:
-        raise TypeError(f"vmap: {name} has no batching rule")
-    behind = None if keys else LINEAR[name](values[0], **named)
-    if behind is not None:
-        return _indexed(name, values[0], behind)
-    each = [
-        _indexed(name, values[0][at, ...], {key: _example(value, level, at) for key, value in named.items()})
-        for at in range(size)
-    ]
-    return xp.stack(each)
-
-
-def _indexed(name: str, x: Array, named: dict[str, Any]) -> Any:
-    """An op of one argument whose attributes may hold the examples of a batch outside of this one."""
-    return record(name, [functools.reduce(primitives.for_examples, named.values(), x)], named)
-
-
-def _has_batched(value: Any, level: int) -> bool:
-    if isinstance(value, tuple):
-        return any(_has_batched(part, level) for part in value)
-    return isinstance(value, Batched) and value.level == level
-
-
-def _example(value: Any, level: int, at: int) -> Any:
-    """One example of the batched values of a level in a key."""
-    if isinstance(value, tuple):
-        return tuple(_example(part, level, at) for part in value)
-    return plain(value.value[at, ...]) if _has_batched(value, level) else value
-
-
-def _repeated(values: list[Any], flags: list[bool], size: int) -> list[Any]:
-    """All arguments with the leading axis."""
-    like = next(value for value, flag in zip(values, flags, strict=True) if flag)
-
-    def of(value: Any) -> Any:
-        array = (
-            value
-            if is_array(value) or isinstance(value, Variable)
-            else namespace(like).asarray(value, dtype=like.dtype)
-        )
-        return xp.broadcast_to(array, (size, *array.shape))
-
-    return [value if flag else of(value) for value, flag in zip(values, flags, strict=True)]
-
-
-def _concat(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
-    return xp.concat(_repeated(values, flags, size), axis=named["axis"] + 1)
-
-
-def _stack(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
-    return xp.stack(_repeated(values, flags, size), axis=named["axis"] + 1)
-
-
-def _matmul(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
-    ndims = list(map(_ndim, values, flags))
-    if 0 in ndims:
-        raise ShapeError("matmul: found an argument without dimensions, expected at least one")
-    left, right = values
-    left = xp.expand_dims(left, axis=-2) if ndims[0] == 1 else left
-    right = xp.expand_dims(right, axis=-1) if ndims[1] == 1 else right
-    product = record("matmul", _aligned([left, right], flags))
-    gone = (-2,) * (ndims[0] == 1) + (-1,) * (ndims[1] == 1)
-    return xp.squeeze(product, axis=gone) if gone else product
-
-
-def _solve(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
-    is_vector = _ndim(values[1], flags[1]) == 1
-    right = xp.expand_dims(values[1], axis=-1) if is_vector else values[1]
-    solution = record("solve", _aligned([values[0], right], flags))
-    return xp.squeeze(solution, axis=-1) if is_vector else solution
-
-
-def _broadcast_to(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
-    shape = named["shape"]
-    return xp.broadcast_to(_padded(values[0], len(shape)), (size, *shape))
-
-
-def _reduction(name: str) -> _Rule:
-    return lambda values, flags, named, size: record(name, values, shifted_reduction(values[0], **named))
-
-
-def _stacked(name: str) -> _Rule:
-    """An op that takes a stack of matrices."""
-    return lambda values, flags, named, size: record(name, values, named)
-
-
-_RULES: dict[str, _Rule] = {
-    "broadcast_to": _broadcast_to,
-    "concat": _concat,
-    "matmul": _matmul,
-    "solve": _solve,
-    "stack": _stack,
-    **{name: _reduction(name) for name in ("max", "min", "vector_norm")},
-    **{name: _stacked(name) for name in "inv cholesky qr svd eigh eig det cofactor slogdet sqrtm pinv".split()},
-}
+def _unwrapped(args: Sequence[Any]) -> tuple[int, list[Any], list[bool]]:
+    """The highest level among the arguments; their values, and whether each is batched by this level."""
+    level = max(arg.level for arg in args if isinstance(arg, BatchLevel))
+    flags = [isinstance(arg, Batched) and arg.level == level for arg in args]
+    return level, [arg.value if flag else arg for arg, flag in zip(args, flags, strict=True)], flags
 
 
 # --- functions without a derivative, and the namespace -------------------------------------------------------------------
@@ -391,11 +264,11 @@ def _truth_or_count(name: str) -> Callable[..., Any]:
             return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
         value = x.value
         if axis is None and name.startswith("arg"):
-            found = getattr(xp, name)(xp.reshape(value, (value.shape[0], -1)), axis=1)
-            found = xp.reshape(found, (value.shape[0], *(1,) * x.ndim)) if keepdims else found
+            result = getattr(xp, name)(xp.reshape(value, (value.shape[0], -1)), axis=1)
+            result = xp.reshape(result, (value.shape[0], *(1,) * x.ndim)) if keepdims else result
         else:
-            found = getattr(xp, name)(value, axis=shifted_axes(axis, value), keepdims=keepdims)
-        return Batched(x.level, found)
+            result = getattr(xp, name)(value, axis=shifted_axes(axis, value), keepdims=keepdims)
+        return Batched(x.level, result)
 
     return function
 
@@ -414,10 +287,8 @@ def _argsort(x: Any, axis: Any = -1, *, descending: bool = False, stable: bool =
 
 def _plain_elementwise(name: str) -> Callable[..., Any]:
     def function(*args: Any) -> Any:
-        level = max(arg.level for arg in args if isinstance(arg, BatchLevel))
-        flags = [isinstance(arg, Batched) and arg.level == level for arg in args]
-        values = [arg.value if flag else arg for arg, flag in zip(args, flags, strict=True)]
-        return Batched(level, getattr(xp, name)(*map(plain, _aligned(values, flags))))
+        level, values, flags = _unwrapped(args)
+        return Batched(level, getattr(xp, name)(*map(plain, aligned(values, flags))))
 
     return function
 
@@ -494,8 +365,8 @@ class _Namespace:
 
     def asarray(self, x: Any, /, **named: Any) -> Any:
         """As `xp.asarray`, in the array library where the value has neither variables nor examples of a batch."""
-        is_own = has_variable((x,)) or has_batched((x,))
-        return (_asarray if is_own else self._library.asarray)(x, **named)
+        is_ours = has_variable((x,)) or has_batched((x,))
+        return (_asarray if is_ours else self._library.asarray)(x, **named)
 
     def full(self, shape: Any, fill_value: Any, **named: Any) -> Any:
         """As `xp.full`, in the array library where the value is a number."""
@@ -517,8 +388,8 @@ class _Extension:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        own = _DECOMPOSITIONS.get(name) if self._name == "linalg" else None
-        return own or _undecorated(getattr(xp, self._name), name)
+        decomposition = _DECOMPOSITIONS.get(name) if self._name == "linalg" else None
+        return decomposition or _undecorated(getattr(xp, self._name), name)
 
 
 def _undecorated(module: Any, name: str) -> Any:
@@ -529,7 +400,7 @@ def _undecorated(module: Any, name: str) -> Any:
 
 
 _of_array_likes = functools.lru_cache(maxsize=1024)(accepts_array_likes)
-_DECOMPOSITIONS = {"svd": linalg.recorded_svd, "qr": linalg.recorded_qr}
+_DECOMPOSITIONS = {"svd": recorded_svd, "qr": recorded_qr}
 
 
 @functools.lru_cache(maxsize=64)
@@ -541,42 +412,3 @@ def _class_of(library: Any) -> type[Batched]:
         return space
 
     return type("Batched", (Batched,), {"__array_namespace__": namespace_of, "__module__": __name__})
-
-
-# --- functions for each example -----------------------------------------------------------------------------------------
-
-
-def level_of(leaves: Sequence[Any]) -> int | None:
-    """The highest level of batched values; None where there are none."""
-    return max((leaf.level for leaf in leaves if isinstance(leaf, Batched)), default=None)
-
-
-def level_of_variables(leaves: Sequence[Any]) -> int | None:
-    """The highest level of batched values, if a value is or holds a variable; None otherwise."""
-    return level_of(leaves) if any(map(holds_variable, leaves)) else None
-
-
-def holds_variable(value: Any) -> bool:
-    """Whether a value is a variable, or batched from one."""
-    return isinstance(value, Variable) or (isinstance(value, Batched) and holds_variable(value.value))
-
-
-def called_for_each(f: Callable[..., Any], args: Any, named: Any, level: int) -> Any:
-    """The results of a function for each example of the batched values of a level, stacked."""
-    leaves, structure = tree.flatten((args, named))
-    flags = [isinstance(leaf, Batched) and leaf.level == level for leaf in leaves]
-    size = next(leaf.value.shape[0] for leaf, flag in zip(leaves, flags, strict=True) if flag)
-
-    def example(at: int) -> Any:
-        chosen = [leaf.value[at, ...] if flag else leaf for leaf, flag in zip(leaves, flags, strict=True)]
-        args, named = tree.unflatten(structure, chosen)
-        return f(*args, **named)
-
-    results = [example(at) for at in range(size)]
-    return tree.map(lambda *parts: Batched(level, xp.stack([xp.asarray(part) for part in parts])), *results)
-
-
-def detached(value: Any) -> Any:
-    """The plain value, of a batched value the batched plain value: derivatives treat it as a constant."""
-    value = plain(value)
-    return Batched(value.level, detached(value.value)) if isinstance(value, Batched) else value

@@ -8,7 +8,7 @@ from typing import Any
 from oxigrad._core import Tape
 from oxigrad._typing import Array
 from oxigrad.autodiff.function_calls import FunctionCall, Leaves, is_on
-from oxigrad.ops import primitives
+from oxigrad.ops.core import primitives
 
 
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:

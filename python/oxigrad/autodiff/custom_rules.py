@@ -8,13 +8,13 @@ from typing import Any, Protocol, cast
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, ShapeError, Tape, Variable, plain
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.batching import called_for_each, level_of
-from oxigrad.autodiff.cotangents import unbroadcast, unbroadcast_to_number
+from oxigrad.autodiff.examples import called_for_each, level_of
 from oxigrad.autodiff.function_calls import FunctionCall, Leaves, Zero, is_on
-from oxigrad.autodiff.tangents import zero_or_same, zero_tangent
-from oxigrad.ops import primitives
+from oxigrad.autodiff.rules.cotangents import unbroadcast, unbroadcast_to_number
+from oxigrad.autodiff.rules.tangents import zero_or_same, zero_tangent
 from oxigrad.ops.backends import is_array, is_smooth
-from oxigrad.ops.host_calls import of_dtype
+from oxigrad.ops.core import primitives
+from oxigrad.ops.core.host_calls import of_dtype
 
 # Maps the cotangent of the result, the result, the arguments and the residuals to the cotangents of the arguments.
 Pullback = Callable[[Any, Any, tuple[Any, ...], Any], Any]

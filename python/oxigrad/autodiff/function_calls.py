@@ -9,10 +9,10 @@ from typing import Any
 
 from oxigrad import tree
 from oxigrad._core import BatchLevel, DerivativeError, Tape, Variable, record
-from oxigrad.autodiff.batching import called_for_each, level_of, level_of_variables
-from oxigrad.autodiff.tangents import zero_tangent
-from oxigrad.ops import primitives
+from oxigrad.autodiff.examples import called_for_each, level_of, level_of_variables
+from oxigrad.autodiff.rules.tangents import zero_tangent
 from oxigrad.ops.backends import is_smooth
+from oxigrad.ops.core import primitives
 
 # The cotangents or tangents of a call's leaves, which may be None.
 Leaves = Sequence[Any]

@@ -8,11 +8,11 @@ from typing import Any, Literal
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, Variable, plain
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.cotangents import require_complex
-from oxigrad.autodiff.tangents import is_numeric, tangent_dtype
+from oxigrad.autodiff.rules.cotangents import require_complex
+from oxigrad.autodiff.rules.tangents import is_numeric, tangent_dtype
 from oxigrad.autodiff.transforms import Argnums, Recording, by_position, check_callable, grad, jvp, resolve
-from oxigrad.ops import primitives
 from oxigrad.ops.backends import device_of, is_array, is_complex, namespace
+from oxigrad.ops.core import primitives
 
 Mode = Literal["forward", "reverse"] | None
 

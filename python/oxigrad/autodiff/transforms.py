@@ -9,9 +9,9 @@ from typing import Any
 from oxigrad import _core, tree, xp
 from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, Watched, plain
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.batching import detached
-from oxigrad.autodiff.cotangents import require_complex, require_real
-from oxigrad.autodiff.tangents import zero_or_same, zero_tangent
+from oxigrad.autodiff.examples import detached
+from oxigrad.autodiff.rules.cotangents import require_complex, require_real
+from oxigrad.autodiff.rules.tangents import zero_or_same, zero_tangent
 from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth
 
 Argnums = int | tuple[int, ...]

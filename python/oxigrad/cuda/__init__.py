@@ -71,5 +71,4 @@ def why(subject: Any, model: Any = None) -> str:
     return device_roads.why_not(subject) if model is None else device_source.why(subject, model)
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy

@@ -64,9 +64,7 @@ __all__ = [
 # has started, ``communicator``.
 ENGINES = ("threads", "mpi", "ray", "torch")
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy
 
 
 def _engine(name: str) -> Any:

@@ -31,9 +31,7 @@ _Primitive: Any = importlib.import_module("jax.extend.core").Primitive
 
 __all__ = ["from_jax", "function"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy
 
 
 # --- functions of oxigrad in JAX ---------------------------------------------------------------------------------------

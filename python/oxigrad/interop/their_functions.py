@@ -8,11 +8,11 @@ import numpy as np
 
 from oxigrad import tree
 from oxigrad._core import BatchLevel, DerivativeError, Variable
-from oxigrad.autodiff.batching import called_for_each, level_of
+from oxigrad.autodiff.examples import called_for_each, level_of
 from oxigrad.autodiff.function_calls import FunctionCall
-from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import device_of, is_array, lowest, namespace
-from oxigrad.ops.primitives import TupleCotangent
+from oxigrad.ops.core.aliasing import apart
+from oxigrad.ops.core.primitives import TupleCotangent
 
 # A function from a list of the library's arrays to another, and a pullback from cotangents of outputs to those of arguments.
 Function = Callable[[Sequence[Any]], list[Any]]

@@ -24,8 +24,8 @@ import numpy as np
 from oxigrad._core import ShapeError
 from oxigrad.interop.array_functions import ArrayFunction, Pullback, TreeCall
 from oxigrad.interop.their_functions import Function, differentiable
-from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import REFUSALS, is_array, to_host
+from oxigrad.ops.core.aliasing import apart
 
 torch: Any = importlib.import_module(
     "torch"
@@ -33,9 +33,7 @@ torch: Any = importlib.import_module(
 
 __all__ = ["from_torch", "function"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy
 
 
 # --- functions of oxigrad in PyTorch -----------------------------------------------------------------------------------

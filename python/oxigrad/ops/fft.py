@@ -1,6 +1,6 @@
 """The standard's discrete Fourier transforms, recorded on the tape of their arguments: `oxigrad.xp.fft`.
 
-``norm`` is ``"backward"`` (the inverse divides by the length), ``"ortho"`` or ``"forward"``. `oxigrad.autodiff.vjp_rules`
+``norm`` is ``"backward"`` (the inverse divides by the length), ``"ortho"`` or ``"forward"``. `oxigrad.autodiff.rules.vjp_rules`
 defines the derivatives with respect to complex numbers.
 """
 
@@ -13,13 +13,13 @@ import numpy as np
 from oxigrad._core import DtypeError, record
 from oxigrad._names import without
 from oxigrad._typing import Array, Axis, Device, Dtype
-from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import device_of, namespace
-from oxigrad.ops.composite import composite
-from oxigrad.ops.dtypes import isdtype, library_of_dtype
-from oxigrad.ops.primitives import along
-from oxigrad.ops.shapes import position
-from oxigrad.ops.standard import roll
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.composite import composite
+from oxigrad.ops.core.dtypes import isdtype, library_of_dtype
+from oxigrad.ops.core.primitives import along
+from oxigrad.ops.core.shapes import position
+from oxigrad.ops.core.standard import roll
 
 _composite = functools.partial(composite, extension="fft")
 
@@ -44,11 +44,7 @@ __all__ = [
     "rfftn",
 ]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
+__dir__ = __all__.copy
 __getattr__ = without("oxigrad.xp.fft", __all__)
 
 

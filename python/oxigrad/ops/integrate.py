@@ -14,19 +14,15 @@ from typing import Any
 from oxigrad._core import plain
 from oxigrad._names import without
 from oxigrad._typing import Array
-from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import fetched
-from oxigrad.ops.primitives import stack
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.primitives import stack
+from oxigrad.ops.core.standard import asarray
 from oxigrad.ops.scipy_signatures import scipy_signature
-from oxigrad.ops.standard import asarray
 
 __all__ = ["odeint"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
+__dir__ = __all__.copy
 __getattr__ = without("oxigrad.xp.integrate", __all__)
 
 

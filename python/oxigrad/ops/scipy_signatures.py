@@ -12,10 +12,10 @@ from typing import Any, cast
 import numpy as np
 
 from oxigrad._core import Variable, plain
-from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import is_array, namespace
-from oxigrad.ops.in_place import written
-from oxigrad.ops.shapes import RAW_ERRORS, check_given_axes, explain
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.in_place import written
+from oxigrad.ops.core.shapes import RAW_ERRORS, check_given_axes, explain
 
 # Those that save memory or time, or check arguments.
 _WITHOUT_EFFECT = {"blocksize", "check_finite", "overwrite_a", "overwrite_ab", "overwrite_b", "overwrite_data"}

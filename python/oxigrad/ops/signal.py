@@ -18,13 +18,13 @@ from oxigrad._core import DerivativeError, ShapeError, Variable, plain
 from oxigrad._names import without
 from oxigrad._typing import Array
 from oxigrad.ops import fft
-from oxigrad.ops import primitives as ops
 from oxigrad.ops.backends import array_of, device_of, namespace
-from oxigrad.ops.backends.scipy_functions import of_scipy
-from oxigrad.ops.extension import extended
-from oxigrad.ops.host_calls import call, computed, linear
+from oxigrad.ops.backends.functions.scipy_functions import of_scipy
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.host_calls import call, computed, linear
+from oxigrad.ops.core.primitives import along
 from oxigrad.ops.ndimage import convolve1d
-from oxigrad.ops.primitives import along
+from oxigrad.ops.ndimage.extension import extended
 from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = [
@@ -44,11 +44,7 @@ __all__ = [
     "upfirdn",
 ]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
+__dir__ = __all__.copy
 __getattr__ = without("oxigrad.xp.signal", __all__)
 
 

@@ -123,9 +123,7 @@ __all__ = [
     "yogi",
 ]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -167,9 +167,7 @@ __all__ = [
     "transform",
 ]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy
 
 
 def __getattr__(name: str) -> NoReturn:

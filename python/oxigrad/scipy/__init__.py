@@ -18,6 +18,4 @@ from oxigrad.scipy.roots import root as root
 
 __all__ = ["curve_fit", "least_squares", "minimize", "root"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy

@@ -10,8 +10,8 @@ import numpy as np
 
 from oxigrad import _core, xp
 from oxigrad._core import RuleError
-from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import REFUSALS, adapter_of, device_of, fetched, is_array, namespace, size_of
+from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules.rule import Evaluation, Rule, Stages
 from oxigrad.stepping.combined import combined
 from oxigrad.stepping.device_noise import DeviceNoise, draws_on_device

@@ -7,8 +7,8 @@ import numpy as np
 
 from oxigrad import xp
 from oxigrad._core import ShapeError
-from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import REFUSALS, device_of, namespace
+from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules.rule import Slot
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.places import check_readable

@@ -10,7 +10,6 @@ import numpy as np
 from oxigrad import _core, xp
 from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
 from oxigrad.cuda.availability import tell
-from oxigrad.ops.aliasing import Named, refuse_shared, refuse_unwritable
 from oxigrad.ops.backends import (
     REFUSALS,
     detached,
@@ -22,6 +21,7 @@ from oxigrad.ops.backends import (
     refuse_meaning,
     resolved,
 )
+from oxigrad.ops.core.aliasing import Named, refuse_shared, refuse_unwritable
 from oxigrad.rules.rule import Rule
 from oxigrad.stepping.alignment import MISSING, Given, align
 from oxigrad.stepping.device_roads import INEXPRESSIBLE, is_permuted, why_not_rule

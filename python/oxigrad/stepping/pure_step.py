@@ -12,8 +12,8 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import StructureError
-from oxigrad.ops.aliasing import refuse_shared
 from oxigrad.ops.backends import REFUSALS
+from oxigrad.ops.core.aliasing import refuse_shared
 from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.programs import host_parameter
 from oxigrad.stepping.protocols import SteppingOptimizer

@@ -28,7 +28,6 @@ import numpy as np
 
 from oxigrad import xp
 from oxigrad._core import DtypeError, ShapeError, plain
-from oxigrad.ops import primitives
 from oxigrad.ops.backends import (
     REFUSALS,
     adapter_of,
@@ -41,6 +40,7 @@ from oxigrad.ops.backends import (
     size_of,
     standard_namespace,
 )
+from oxigrad.ops.core import primitives
 
 FAMILIES = ("dense", "lazy", "catch_up")
 # The slot of the step in which each row was last updated.

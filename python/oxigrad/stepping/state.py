@@ -37,10 +37,7 @@ from oxigrad.stepping.step_count import check_step_count
 
 __all__ = ["Report", "read"]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
+__dir__ = __all__.copy
 
 FORMAT = 1
 # Former names of the optimizer's own slots; a rule may have slots of these names.

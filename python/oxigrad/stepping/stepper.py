@@ -15,8 +15,8 @@ import numpy as np
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateError
-from oxigrad.ops.aliasing import apart
 from oxigrad.ops.backends import REFUSALS, fetched, resolved
+from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.alignment import Given, align
 from oxigrad.stepping.averages import Averages, named, some

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import xp
-from oxigrad.ops.aliasing import is_same_array
+from oxigrad.ops.core.aliasing import is_same_array
 from oxigrad.stepping.sparse_rows import SparseRows
 
 

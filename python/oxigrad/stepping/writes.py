@@ -8,8 +8,8 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import ShapeError
-from oxigrad.ops.aliasing import refuse_unwritable
 from oxigrad.ops.backends import detached, fetched, to_host
+from oxigrad.ops.core.aliasing import refuse_unwritable
 from oxigrad.rules.rule import Rule
 from oxigrad.stepping.executor import DEVICE, RULE_INTO
 from oxigrad.stepping.executors import Leaf, call_rules

@@ -163,9 +163,7 @@ __all__ = [
     "state_dict",
 ]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -12,8 +12,8 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad._core import StructureError
-from oxigrad.ops.aliasing import Named, refuse_shared
 from oxigrad.ops.backends import resolved
+from oxigrad.ops.core.aliasing import Named, refuse_shared
 from oxigrad.stepping.executor import DEVICE, HOST, RULE, executor_of
 from oxigrad.stepping.executors import Leaf, call_rules
 from oxigrad.stepping.precision import half

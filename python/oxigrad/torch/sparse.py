@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from oxigrad import _core
-from oxigrad.ops.aliasing import Named, refuse_shared
+from oxigrad.ops.core.aliasing import Named, refuse_shared
 from oxigrad.stepping.executor import HOST
 from oxigrad.torch import state
 from oxigrad.torch.choice import Choice

@@ -6,9 +6,7 @@
 * `arrays`: dtype, device, size and host access of an array of any library; `copies`: copies within and between
   libraries.
 * `device_memory`: descriptions of arrays in the memory of CUDA devices.
-* `kernels`: the core's elementwise kernels as functions of NumPy arrays.
-* `scipy_functions`: SciPy's functions, imported when they are called.
-* `matrix_functions`: matrix functions that no library has, in terms of the standard's ``linalg``.
+* `functions`: functions that a library may lack.
 """
 
 from oxigrad.ops.backends.arrays import REFUSALS as REFUSALS

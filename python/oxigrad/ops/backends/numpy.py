@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import is_inexact
-from oxigrad.ops.backends import kernels
 from oxigrad.ops.backends.arrays import is_array
+from oxigrad.ops.backends.functions import kernels
 from oxigrad.ops.backends.generic import Adapter, is_basic
 
 # Functions that NumPy computes inaccurately near their roots.

@@ -1,6 +1,6 @@
 //! Derivative rules of structured ops on NumPy arrays, without a call of the Python layer.
 //!
-//! The rules are stated once, in `oxigrad/autodiff/vjp_rules.py`, for every array library, for tapes of tapes and for
+//! The rules are stated once, in `oxigrad/autodiff/rules/vjp_rules.py`, for every array library, for tapes of tapes and for
 //! both modes. A few of them are repeated here for cotangents that are plain NumPy arrays or scalars, because the call
 //! of a Python function costs more than most of these rules compute. Each function here does what the Python rule of
 //! the same op does on NumPy arrays, operation by operation, so that both give the same bits;

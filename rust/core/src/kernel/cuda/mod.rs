@@ -1,7 +1,7 @@
 //! Kernels as CUDA C++ text, with the bits of the host: [`Kernel::cuda`].
 //!
 //! The text needs no header. It is compiled for a device by NVRTC with `--fmad=false` (and never `--use_fast_math`), or
-//! for the host, with `tests/cuda/host.h` before it, by a C++17 compiler with `-ffp-contract=off
+//! for the host, with `tests/emulators/host.h` before it, by a C++17 compiler with `-ffp-contract=off
 //! -fno-strict-aliasing`. Sections between barriers are marked by `OX_THREADS`: nothing on a device, a loop over the
 //! threads of a block on the host.
 //!

@@ -1,0 +1,44 @@
+"""Functions that are called for each example of a batch, and the levels of the values that they are called with."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oxigrad import tree, xp
+from oxigrad._core import Variable, plain
+from oxigrad.autodiff.batching import Batched
+
+
+def level_of(leaves: Sequence[Any]) -> int | None:
+    """The highest level of batched values; None where there are none."""
+    return max((leaf.level for leaf in leaves if isinstance(leaf, Batched)), default=None)
+
+
+def level_of_variables(leaves: Sequence[Any]) -> int | None:
+    """The highest level of batched values, if a value is or holds a variable; None otherwise."""
+    return level_of(leaves) if any(map(holds_variable, leaves)) else None
+
+
+def holds_variable(value: Any) -> bool:
+    """Whether a value is a variable, or batched from one."""
+    return isinstance(value, Variable) or (isinstance(value, Batched) and holds_variable(value.value))
+
+
+def called_for_each(f: Callable[..., Any], args: Any, named: Any, level: int) -> Any:
+    """The results of a function for each example of the batched values of a level, stacked."""
+    leaves, structure = tree.flatten((args, named))
+    flags = [isinstance(leaf, Batched) and leaf.level == level for leaf in leaves]
+    size = next(leaf.value.shape[0] for leaf, flag in zip(leaves, flags, strict=True) if flag)
+
+    def example(at: int) -> Any:
+        chosen = [leaf.value[at, ...] if flag else leaf for leaf, flag in zip(leaves, flags, strict=True)]
+        args, named = tree.unflatten(structure, chosen)
+        return f(*args, **named)
+
+    results = [example(at) for at in range(size)]
+    return tree.map(lambda *parts: Batched(level, xp.stack([xp.asarray(part) for part in parts])), *results)
+
+
+def detached(value: Any) -> Any:
+    """The plain value, of a batched value the batched plain value: derivatives treat it as a constant."""
+    value = plain(value)
+    return Batched(value.level, detached(value.value)) if isinstance(value, Batched) else value

@@ -1,0 +1,88 @@
+"""Cotangents in the shape and dtype of their values: the initial cotangent of a reverse replay, unbroadcasting, casts."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core, xp
+from oxigrad._core import DtypeError, ShapeError, plain
+from oxigrad._typing import Array, Dtype
+from oxigrad.ops.backends import dtype_name, dtype_of, is_array, is_complex, namespace
+from oxigrad.ops.core import primitives
+from oxigrad.ops.core.aliasing import is_same_array
+
+
+def initial_cotangent(value: Any, cotangent: Array) -> Array:
+    """The initial cotangent of a reverse replay: ``cotangent`` if given, else one for a value of one element."""
+    shape, expected = tuple(getattr(cotangent, "shape", ())), tuple(getattr(value, "shape", ()))
+    if cotangent is None and math.prod(expected) != 1:
+        raise ShapeError(f"the target: found shape {expected}, expected a scalar, or a cotangent of that shape")
+    if cotangent is not None and shape != expected:
+        raise ShapeError(f"the cotangent: found shape {shape}, expected {expected}, that of the target")
+    if cotangent is None:
+        require_real(value, "the target")
+    if not is_array(plain(value)):
+        return 1.0 if cotangent is None else cotangent
+    if cotangent is None:
+        return type(value)(1) if isinstance(value, np.generic) else primitives.ones_like(value)
+    return cotangent if is_array(plain(cotangent)) else primitives.ones_like(value) * cotangent
+
+
+def require_real(value: Any, what: str) -> None:
+    """Raises `DtypeError` where ``value``, named ``what`` in the error, is complex: only a real value has a gradient."""
+    if not isinstance(value, float) and is_complex(value):
+        raise DtypeError(
+            f"{what} is complex, and only a real value has a gradient: take its real part, imaginary part or absolute "
+            "value, or pass holomorphic=True to ox.grad for a holomorphic function, use ox.jacobian, or ox.vjp with a cotangent"
+        )
+
+
+def require_complex(values: Sequence[Any], name: str) -> None:
+    """Raises `DtypeError` where a value is real: the transform ``name`` was called with ``holomorphic=True``."""
+    for value in values:
+        if not is_complex(value):
+            raise DtypeError(
+                f"{name} with holomorphic=True: found a value of dtype {dtype_name(dtype_of(plain(value)))}, expected complex arguments and a complex value"
+            )
+
+
+def unbroadcast(g: Array, shape: tuple[int, ...], dtype: Dtype) -> Array:
+    """The cotangent ``g`` summed over the broadcast axes, in the dtype of the argument."""
+    added = len(g.shape) - len(shape)
+    axes = [axis for axis, size in enumerate(g.shape) if axis < added or shape[axis - added] != size]
+    if axes:
+        g = primitives.reshape(primitives.sum(g, axis=tuple(axes)), tuple(shape))
+    return match_dtype(g, dtype)
+
+
+def match_dtype(g: Array, dtype: Dtype) -> Array:
+    """The cotangent ``g`` in the dtype of the argument; its real part where that is real."""
+    if g.dtype == dtype:
+        return g
+    if is_complex(g) and not namespace(g).isdtype(dtype, "complex floating"):
+        g = primitives.real(g)
+    return g if g.dtype == dtype else primitives.astype(g, dtype)
+
+
+def unbroadcast_to_number(g: Array) -> Array:
+    """The cotangent ``g`` summed to one number."""
+    total = primitives.sum(g) if len(getattr(g, "shape", ())) else g
+    total = primitives.real(total) if is_complex(total) else total
+    return total if isinstance(total, _core.Variable) else float(total)
+
+
+def copy_duplicates(primals: Sequence[Array], gradients: Sequence[Array]) -> list[Array]:
+    """The gradients; of those of one primal that are the same array, all but the first are copied.
+
+    An optimizer sums the gradients of a parameter with several key paths, and counts an array that it gets twice once.
+    """
+    found: list[Any] = []
+    by_primal: dict[int, list[Any]] = {}
+    for primal, g in zip(primals, gradients, strict=True):
+        others = by_primal.setdefault(id(primal), [])
+        is_another = is_array(g) and any(is_same_array(g, other) for other in others)
+        found.append(xp.asarray(g, copy=True) if is_another else g)
+        others.append(found[-1])
+    return found

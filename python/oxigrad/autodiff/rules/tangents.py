@@ -1,0 +1,90 @@
+"""Tangents of ops, computed for the forward replay of a tape; ``batch`` tangents are stacked along a leading axis."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from oxigrad._core import Tape, Variable, plain
+from oxigrad._typing import Array, Dtype
+from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_of_kind, is_smooth, namespace
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.primitives import TupleCotangent
+
+_DISCRETE = ("integral", "bool")
+
+
+def spread(t: Array, y: Array, batch: int | None) -> Array:
+    """The tangent ``t`` of an argument, repeated to the shape of the result ``y``, in its dtype or a complex one."""
+    if not is_array(plain(y)):
+        return t
+    shape = tuple(y.shape)
+    if batch is not None:
+        own = tuple(t.shape)[1:]
+        t, shape = ops.reshape(t, (batch, *(1,) * (len(shape) - len(own)), *own)), (batch, *shape)
+    t = ops.broadcast_to(t, shape) if is_array(plain(t)) else ops.ones_like(y) * t
+    return t if t.dtype == y.dtype or is_complex(t) else ops.astype(t, y.dtype)
+
+
+def in_dtype(t: Array, y: Array) -> Array:
+    """The tangent ``t`` of the result ``y`` cast to its dtype; the real part of ``t`` where ``y`` is real."""
+    if not (is_array(plain(t)) and is_array(plain(y))) or t.dtype == y.dtype:
+        return t
+    t = ops.real(t) if is_complex(t) and not is_complex(y) else t
+    return t if t.dtype == y.dtype else ops.astype(t, y.dtype)
+
+
+def zero_tangent(value: Any, batch: int | None = None) -> Any:
+    """The zero tangent of a value: of its dtype, and of the library's default one for integers and truth values."""
+    if batch is None:
+        return ops.zeros_like(value, dtype=tangent_dtype(value)) if is_array(plain(value)) else 0.0
+    shape = (batch, *getattr(value, "shape", ()))
+    return namespace(value).zeros(shape, dtype=dtype_of(value), device=device_of(plain(value)))
+
+
+def tangent_dtype(value: Any) -> Dtype:
+    """The dtype of a value's tangents: its own; the library's default one for integers and truth values."""
+    own, library = dtype_of(value), namespace(value)
+    return library.zeros(()).dtype if is_of_kind(own, _DISCRETE, library) else own
+
+
+def zero_or_same(leaf: Any) -> Any:
+    """The derivative of a leaf that depends on no variable: zeros of a number or an array of numbers, else the leaf itself."""
+    return zero_tangent(leaf) if is_numeric(leaf) else leaf
+
+
+def is_numeric(leaf: Any) -> bool:
+    """Whether a leaf is a number or an array of numbers or truth values, all of which have a derivative: that of integers is zero."""
+    bare = plain(leaf)
+    if not is_array(bare):
+        return isinstance(bare, (bool, int, float, complex, Variable))
+    return is_smooth(bare) or is_of_kind(bare.dtype, _DISCRETE, namespace(bare))
+
+
+def zero_cotangent(tape: Tape, y: Array) -> tuple[Any, list[Variable]]:
+    """A zero cotangent of the result ``y`` that consists of variables of ``tape``, and these variables."""
+    value = plain(y)
+    if not isinstance(value, tuple):
+        variable = tape.watch(zero_tangent(value))
+        return variable, [variable]
+    parts = TupleCotangent({at: tape.watch(zero_tangent(leaf)) for at, leaf in enumerate(value) if is_smooth(leaf)})
+    return parts, list(parts.values())
+
+
+def like_cotangent(g: Array, tangents: Sequence[Array]) -> Array:
+    """The tangents of a result, structured like its cotangent: a `TupleCotangent` for a tuple."""
+    return TupleCotangent(zip(g, tangents, strict=True)) if isinstance(g, TupleCotangent) else tangents[0]
+
+
+def part(tangents: Any, at: int) -> Any:
+    """One of the stacked tangents; None if there are none."""
+    return None if tangents is None else ops.index(tangents, ops.along(0, at))
+
+
+def stack_parts(tangents: Sequence[Array]) -> Array:
+    """Tangents stacked along a new batch axis; None where there is none."""
+    known = next((tangent for tangent in tangents if tangent is not None), None)
+    if known is None:
+        return None
+    if isinstance(known, TupleCotangent):
+        return TupleCotangent({at: stack_parts([each and each[at] for each in tangents]) for at in known})
+    zero = zero_tangent(known)
+    return ops.stack([zero if tangent is None else tangent for tangent in tangents])

@@ -1,0 +1,287 @@
+"""The table of derivative rules (VJPs): one line per op, written over ``xp`` for every mode, order and array library.
+
+A rule computes the cotangent of one argument. The tape keeps only the values that the rule's parameters name: ``g``, the
+cotangent of the result; ``y``, the result; ``x``, ``x1``, ``x2`` or ``condition``, the arguments; ``x_shape`` and ``x_dtype``,
+their shapes and dtypes; ``which``, the position of the argument, for ops with any number of them; and any attribute of the op
+by its name. ``None`` in place of a rule means that the derivative is zero. A string means that there is none, and completes the
+error message "<op> is not differentiable with respect to ...". The cotangent is unbroadcast and cast in one place, after the
+rule.
+
+The core traces elementwise rules and runs them without Python. For NumPy arrays it also runs the most frequent structured rules
+without Python: ``rust/python/src/autodiff/structured.rs`` repeats them with the same bits, and must change with them
+(``tests/autodiff/test_structured.py`` compares the two).
+
+For complex values, the cotangent ``g`` of ``y`` is defined by ``dL = Re(sum(g * dy))`` for a real loss ``L``, as in JAX and
+HIPS autograd: the rule of a holomorphic function is ``g * f'(x)``, linear ops need no conjugation, and the gradient of a
+real function of ``x = a + ib`` is ``dL/da - i dL/db``, whose conjugate is the direction of steepest ascent. The gradient of
+a real argument is real.
+
+Ops with several results (``svd``, ``eigh``, ``qr``, ``slogdet``, ``call``): the value of the entry is a tuple, which
+is not visible to users, and one entry ``item`` selects each result. In the reverse replay, the rule of ``item`` returns a
+`TupleCotangent`, the cotangent of the tuple by index of result. These are summed by index, so that the rule of the
+decomposition is called once, with the cotangents of all used results, and None for the others.
+
+Constants of an outer tape: where a rule reads variables of an enclosing tape (derivatives of derivatives), the plain
+arrays that it reads become constants of that tape first, because the operators of some array libraries fail with a
+variable on their right. No cotangent flows to a constant, or to a value computed from constants alone.
+"""
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad import _core, xp
+from oxigrad._typing import Array, Axis
+from oxigrad.autodiff.rules import vjp_fft, vjp_linalg
+from oxigrad.autodiff.rules.cotangents import match_dtype, unbroadcast
+from oxigrad.ops.backends import device_of, is_complex, namespace, size_of
+from oxigrad.ops.core import primitives
+from oxigrad.ops.core.guarded import beta_density, digamma_rise, gamma_density
+from oxigrad.ops.core.primitives import along
+
+Rule = Callable[..., Any] | str | None
+
+cos, cosh, exp, expit, log, maximum, pow, sign, sin, sinh, sqrt, square, where = (
+    getattr(xp, name) for name in "cos cosh exp expit log maximum pow sign sin sinh sqrt square where".split()
+)
+digamma, gammainc_a, gammaln, iv, jn, polygamma, yn = (
+    getattr(xp, name) for name in "digamma gammainc_a gammaln iv jn polygamma yn".split()
+)
+
+
+def _real(x: Array) -> Array:
+    """The real part of ``x``; ``x`` itself where it is real."""
+    return xp.real(x) if is_complex(x) else x
+
+
+def _abs(g: Array, x: Array, y: Array) -> Array:
+    if not is_complex(x):
+        return g * sign(x)
+    return g * where(y == 0.0, 0.0, xp.conj(x) / where(y == 0.0, 1.0, y))
+
+
+def _split_ties(g: Array, larger: Array, equal: Array) -> Array:
+    """The cotangent of one of two arguments: ``g`` where it is the result, ``g / 2`` where they are equal, zero elsewhere."""
+    return where(larger, g, where(equal, 0.5 * g, 0.0))
+
+
+def _difference(x1: Array, x2: Array) -> Array:
+    """``x1 - x2``; zero where both are the same infinity."""
+    return where(xp.logical_and(xp.isinf(x1), x1 == x2), 0.0, x1 - x2)
+
+
+def _cosine(x: Array, y: Array) -> Array:
+    """``x / y``; zero at the origin."""
+    return where(y == 0.0, 0.0, x / where(y == 0.0, 1.0, y))
+
+
+_INTEGER_ORDER = "its integer order"
+
+
+def _no_closed_form(parameter: str) -> str:
+    return f"{parameter}: the derivative has no closed form"
+
+
+def _keepdims(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
+    """``g`` reshaped as by ``keepdims=True``: with the reduced dimensions of size 1."""
+    axes = range(len(x_shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    gone = {a % len(x_shape) for a in axes} if x_shape else set()
+    return xp.reshape(g, tuple(1 if a in gone else size for a, size in enumerate(x_shape)))
+
+
+def _unreduce(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
+    """``g`` repeated along the reduced dimensions: the cotangent of ``sum``."""
+    if axis is None and len(g.shape) == 0:
+        return xp.broadcast_to(g, x_shape)
+    return xp.broadcast_to(_keepdims(g, x_shape, axis), x_shape) if x_shape else g
+
+
+def _mean(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
+    return _unreduce(g * (size_of(g.shape) / (size_of(x_shape) or 1)), x_shape, axis)  # 0 / 1 for empty arrays
+
+
+def tie_weights(y: Array, x: Array, axis: Axis) -> Array:
+    """Weights that sum to one: ``1 / n`` at each of the ``n`` elements of ``x`` that equal the extremum, zero elsewhere."""
+    if isinstance(_core.plain(x), (int, float)):
+        return 1.0
+    library, x_shape = namespace(x), tuple(x.shape)
+    chosen = library.astype(_core.plain(x == _keepdims(y, x_shape, axis)), x.dtype)
+    return chosen / library.sum(chosen, axis=axis, keepdims=True) if x_shape else chosen
+
+
+def _vector_norm(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
+    size = _keepdims(y, x_shape, axis)
+    return _unreduce(g, x_shape, axis) * where(size == 0.0, 0.0, xp.conjugate(x) / where(size == 0.0, 1.0, size))
+
+
+def _extremum(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
+    return _unreduce(g, x_shape, axis) * tie_weights(y, x, axis)
+
+
+def _matmul_x1(g: Array, x2: Array, x1_shape: tuple[int, ...]) -> Array:
+    if len(x2.shape) == 1:
+        return g * x2 if len(x1_shape) == 1 else xp.expand_dims(g, axis=-1) * x2
+    if len(x1_shape) == 1:
+        return xp.squeeze(xp.matmul(x2, xp.expand_dims(g, axis=-1)), axis=-1)
+    return xp.matmul(g, xp.matrix_transpose(x2))
+
+
+def _matmul_x2(g: Array, x1: Array, x2_shape: tuple[int, ...]) -> Array:
+    if len(x1.shape) == 1:
+        return g * x1 if len(x2_shape) == 1 else xp.expand_dims(x1, axis=-1) * xp.expand_dims(g, axis=-2)
+    if len(x2_shape) == 1:
+        return xp.squeeze(xp.matmul(xp.matrix_transpose(x1), xp.expand_dims(g, axis=-1)), axis=-1)
+    return xp.matmul(xp.matrix_transpose(x1), g)
+
+
+def _along_axis(indices: Array, axis: int, shape: tuple[int, ...]) -> tuple[Array, ...]:
+    """The indexing key equivalent to ``take_along_axis``."""
+    library, ndim = namespace(indices), len(shape)
+    key = []
+    for a, size in enumerate(shape):
+        along = library.arange(size, device=device_of(indices))
+        key.append(indices if a == axis % ndim else library.reshape(along, (1,) * a + (-1,) + (1,) * (ndim - a - 1)))
+    return tuple(library.broadcast_arrays(*key))
+
+
+def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The inverse permutation of ``axes``."""
+    return tuple(axes.index(a) for a in range(len(axes)))
+
+
+def _concat_part(g: Array, axis: int, ends: tuple[int, ...], which: int) -> Array:
+    return primitives.index(g, along(axis, slice(ends[which], ends[which + 1])))
+
+
+TABLE: dict[str, tuple[Rule, ...]] = {
+    "add": (lambda g: g, lambda g: g),
+    "subtract": (lambda g: g, lambda g: -g),
+    "multiply": (lambda g, x2: g * x2, lambda g, x1: g * x1),
+    "divide": (lambda g, x2: g / x2, lambda g, y, x2: -g * y / x2),
+    "pow": (
+        lambda g, x1, x2: g * where(x2 == 0.0, 0.0, x2 * pow(x1, where(x2 == 0.0, 1.0, x2 - 1.0))),
+        # Zero to the power of zero jumps: it has no derivative by the exponent.
+        lambda g, y, x1, x2: where(
+            x1 == 0.0, where(_real(x2) >= 0.0, 0.0, -g * y), g * y * log(where(x1 == 0.0, 1.0, x1))
+        ),
+    ),
+    "remainder": (lambda g: g, lambda g, x1, x2: -g * xp.floor(x1 / x2)),
+    "maximum": (
+        lambda g, x1, x2: _split_ties(g, x1 > x2, x1 == x2),
+        lambda g, x1, x2: _split_ties(g, x2 > x1, x1 == x2),
+    ),
+    "minimum": (
+        lambda g, x1, x2: _split_ties(g, x1 < x2, x1 == x2),
+        lambda g, x1, x2: _split_ties(g, x2 < x1, x1 == x2),
+    ),
+    "atan2": (
+        lambda g, x1, x2: g * x2 / (square(x1) + square(x2)),
+        lambda g, x1, x2: -g * x1 / (square(x1) + square(x2)),
+    ),
+    "negative": (lambda g: -g,),
+    "positive": (lambda g: g,),
+    "round_to_bfloat16": (lambda g: g,),  # as for astype
+    "round_to_float16": (lambda g: g,),
+    "abs": (_abs,),
+    "real": (lambda g, x: xp.astype(g, x.dtype) if is_complex(x) else xp.real(g),),
+    "imag": (lambda g, x: xp.astype(g, x.dtype) * -1j if is_complex(x) else 0.0 * g,),
+    "conj": (lambda g: xp.conj(g),),
+    "square": (lambda g, x: g * 2.0 * x,),
+    "sqrt": (lambda g, y: g * 0.5 / y,),
+    "reciprocal": (lambda g, y: -g * y * y,),
+    "exp": (lambda g, y: g * y,),
+    "expm1": (lambda g, y: g * (y + 1.0),),
+    "log": (lambda g, x: g / x,),
+    "log1p": (lambda g, x: g / (x + 1.0),),
+    "sin": (lambda g, x: g * cos(x),),
+    "cos": (lambda g, x: -g * sin(x),),
+    "tan": (lambda g, y: g * (1.0 + y * y),),
+    "tanh": (lambda g, y: g * (1.0 - y * y),),
+    "sinh": (lambda g, x: g * cosh(x),),
+    "cosh": (lambda g, x: g * sinh(x),),
+    "asin": (lambda g, x: g / sqrt((1.0 - x) * (1.0 + x)),),
+    "acos": (lambda g, x: -g / sqrt((1.0 - x) * (1.0 + x)),),
+    "atan": (lambda g, x: g / (1.0 + x * x),),
+    "asinh": (lambda g, x: g / sqrt(x * x + 1.0),),
+    "acosh": (lambda g, x: g / sqrt((x - 1.0) * (x + 1.0)),),
+    "atanh": (lambda g, x: g / ((1.0 - x) * (1.0 + x)),),
+    "log2": (lambda g, x: g / (x * math.log(2.0)),),
+    "log10": (lambda g, x: g / (x * math.log(10.0)),),
+    "hypot": (lambda g, y, x1: g * _cosine(x1, y), lambda g, y, x2: g * _cosine(x2, y)),
+    "logaddexp": (
+        lambda g, x1, x2: g * expit(_difference(x1, x2)),
+        lambda g, x1, x2: g * expit(_difference(x2, x1)),
+    ),
+    "logaddexp2": (
+        lambda g, x1, x2: g * expit(_difference(x1, x2) * math.log(2.0)),
+        lambda g, x1, x2: g * expit(_difference(x2, x1) * math.log(2.0)),
+    ),
+    "cbrt": (lambda g, y: g / (3.0 * y * y),),
+    "expit": (lambda g, y, x: g * y * expit(-x),),
+    "erf": (lambda g, x: g * (2.0 / math.sqrt(math.pi)) * exp(-x * x),),
+    "erfc": (lambda g, x: -g * (2.0 / math.sqrt(math.pi)) * exp(-x * x),),
+    "erfinv": (lambda g, y: g * (0.5 * math.sqrt(math.pi)) * exp(y * y),),
+    "erfcinv": (lambda g, y: g * (-0.5 * math.sqrt(math.pi)) * exp(y * y),),
+    "beta": (
+        lambda g, y, x1, x2: -g * y * digamma_rise(x1, x2),
+        lambda g, y, x1, x2: -g * y * digamma_rise(x2, x1),
+    ),
+    "betaln": (
+        lambda g, x1, x2: -g * digamma_rise(x1, x2),
+        lambda g, x1, x2: -g * digamma_rise(x2, x1),
+    ),
+    "gamma": (lambda g, y, x: g * y * digamma(x),),
+    "gammaln": (lambda g, x: g * digamma(x),),
+    "digamma": (lambda g, x: g * polygamma(1.0, x),),
+    "polygamma": (_INTEGER_ORDER, lambda g, x1, x2: g * polygamma(x1 + 1.0, x2)),
+    "jn": (_INTEGER_ORDER, lambda g, x1, x2: g * 0.5 * (jn(x1 - 1.0, x2) - jn(x1 + 1.0, x2))),
+    "yn": (_INTEGER_ORDER, lambda g, x1, x2: g * 0.5 * (yn(x1 - 1.0, x2) - yn(x1 + 1.0, x2))),
+    "iv": (_no_closed_form("its order"), lambda g, x1, x2: g * 0.5 * (iv(x1 - 1.0, x2) + iv(x1 + 1.0, x2))),
+    "gammainc": (lambda g, x1, x2: g * gammainc_a(x1, x2), lambda g, x1, x2: g * gamma_density(x1, x2)),
+    "gammaincc": (lambda g, x1, x2: -g * gammainc_a(x1, x2), lambda g, x1, x2: -g * gamma_density(x1, x2)),
+    "gammainc_a": (
+        _no_closed_form("its shape parameter a"),
+        lambda g, x1, x2: g * gamma_density(x1, x2) * (log(x2) - digamma(x1)),
+    ),
+    "betainc": (
+        _no_closed_form("its parameter a"),
+        _no_closed_form("its parameter b"),
+        lambda g, x1, x2, x3: g * beta_density(x1, x2, x3),
+    ),
+    "where": (None, lambda g, condition: where(condition, g, 0.0), lambda g, condition: where(condition, 0.0, g)),
+    "sum": (lambda g, x_shape, axis: _unreduce(g, x_shape, axis),),
+    "mean": (_mean,),
+    "vector_norm": (_vector_norm,),
+    "max": (_extremum,),
+    "min": (_extremum,),
+    "cumulative_sum": (lambda g, axis: xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis),),
+    "flip": (lambda g, axis: xp.flip(g, axis=axis),),
+    "matmul": (_matmul_x1, _matmul_x2),
+    "reshape": (lambda g, x_shape: xp.reshape(g, x_shape),),
+    "permute_dims": (lambda g, axes: xp.permute_dims(g, _inverse(axes)),),
+    "expand_dims": (lambda g, x_shape: xp.reshape(g, x_shape),),
+    "squeeze": (lambda g, x_shape: xp.reshape(g, x_shape),),
+    "broadcast_to": (lambda g, x_shape, x_dtype: unbroadcast(g, x_shape, x_dtype),),
+    "concat": (_concat_part,),
+    "stack": (lambda g, axis, which: primitives.index(g, along(axis, which)),),
+    "astype": (lambda g, x_dtype: match_dtype(g, x_dtype),),
+    "take_along_axis": (
+        lambda g, indices, axis, x_shape: primitives.scatter_add(g, _along_axis(indices, axis, x_shape), x_shape),
+    ),
+    "index": (lambda g, key, x_shape: primitives.scatter_add(g, key, x_shape),),
+    "scatter_add": (lambda g, key: primitives.index(g, key),),
+    "call": (lambda g, y, args, pull: pull(g, primitives.items(y), args),),
+    **vjp_linalg.TABLE,
+    **vjp_fft.TABLE,
+}
+
+
+def rows() -> list[tuple[str, int, Any]]:
+    """The rows of the table for the core: op, position of the argument, and the rule with the names of its parameters."""
+    found = []
+    for name, rules in TABLE.items():
+        for which, rule in enumerate(rules):
+            stated = (rule, list(inspect.signature(rule).parameters)) if callable(rule) else rule
+            found.append((name, which, stated))
+    return found

@@ -1,0 +1,37 @@
+"""The core's elementwise kernels as functions of NumPy arrays, for ops that an array library lacks.
+
+Kernels compute in real numbers; functions of complex numbers are SciPy's.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import DtypeError
+from oxigrad.ops.backends.functions.scipy_functions import of_scipy
+
+# Ops of which SciPy's function of the same name takes complex numbers.
+_OF_COMPLEX_NUMBERS = ("digamma", "erf", "erfc", "gamma")
+
+
+def compute(name: str, *args: Any) -> Any:
+    """The op ``name`` of NumPy arrays and numbers, broadcast; computed in float32 or float64, whichever holds the dtype.
+
+    Raises `DtypeError` for complex arguments of an op of real numbers.
+    """
+    dtype = np.result_type(*args)
+    if dtype.kind == "c":
+        return _of_complex_numbers(name, dtype, args)
+    is_real = dtype.kind == "f" or (dtype.kind == "V" and _core.is_inexact(np.empty(0, dtype)))
+    dtype = dtype if is_real else np.dtype(np.float64)
+    computing = dtype if dtype.itemsize in (4, 8) else np.dtype(np.float32)
+    arrays = np.broadcast_arrays(*(np.asarray(value, computing) for value in args))
+    return _core.compute(name, list(arrays)).astype(dtype, copy=False)[()]
+
+
+def _of_complex_numbers(name: str, dtype: np.dtype[Any], args: tuple[Any, ...]) -> Any:
+    """SciPy's function of complex numbers."""
+    if name not in _OF_COMPLEX_NUMBERS:
+        raise DtypeError(f"{name}: found dtype {dtype}, expected a real floating dtype")
+    return of_scipy("special", name)(*args)

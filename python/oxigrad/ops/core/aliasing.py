@@ -1,0 +1,87 @@
+"""Aliasing: detection of arrays that share memory, which are refused or copied."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import AliasError, ArrayMemoryError
+from oxigrad._typing import Array
+from oxigrad.ops.backends import is_immutable
+from oxigrad.ops.core import standard
+
+# The name of an array in error messages, the array, and whether it is written.
+Named = tuple[str, Any, bool]
+
+
+def refuse_unwritable(path: str, what: str, array: Array) -> None:
+    """Raises `ArrayMemoryError` where an array is read-only, and `AliasError` where its elements overlap."""
+    if not _core.is_writable(array):
+        raise ArrayMemoryError(f"{path}: the {what} is read-only")
+    if _core.overlaps_itself(array):
+        raise AliasError(f"{path}: the {what} overlaps itself: expected an array whose elements share no memory")
+
+
+def refuse_shared(named: Sequence[Named]) -> None:
+    """Raises `AliasError` where two arrays in host memory overlap and one of them is written.
+
+    >>> import numpy as np
+    >>> x = np.zeros(4)
+    >>> refuse_shared([("even", x[::2], True), ("odd", x[1::2], True)])
+    >>> refuse_shared([("a", x[:3], True), ("the gradient of b", x[2:], False)])
+    Traceback (most recent call last):
+    ...
+    oxigrad.AliasError: a and the gradient of b share memory: expected arrays apart, or the same array from the first step on
+    """
+    mutable = [(name, array, written) for name, array, written in named if not is_immutable(array)]
+    shared = _core.first_shared([(array, written) for _, array, written in mutable])
+    if shared is not None:
+        a, b = (mutable[number][0] for number in shared)
+        raise AliasError(f"{a} and {b} share memory: expected arrays apart, or the same array from the first step on")
+
+
+def is_same_array(a: Array, b: Array) -> bool:
+    """Whether two arrays are identical: the same object, or views of the same elements in the same order.
+
+    >>> import numpy as np
+    >>> x = np.zeros((2, 2))
+    >>> is_same_array(x, x[:]), is_same_array(x, x.T), is_same_array(x, x.copy())
+    (True, False, False)
+    """
+    return a is b or _core.is_same_memory(a, b) or (_on_device(a) is not None and _on_device(a) == _on_device(b))
+
+
+def _on_device(array: Array) -> tuple[Any, ...] | None:
+    """Address, shape, strides and type of an array on a device, by ``__cuda_array_interface__``; None without it."""
+    if type(array) is np.ndarray:
+        return None
+    try:
+        told = array.__cuda_array_interface__
+    except (AttributeError, RuntimeError, TypeError):  # in host memory, or a tensor that requires grad
+        return None
+    return told["data"][0], told["shape"], told.get("strides"), told["typestr"]
+
+
+def apart(results: Sequence[Array], given: Iterable[Any]) -> list[Array]:
+    """The results; those that share memory with an array of ``given`` or with an earlier result are copied.
+
+    None among the results is kept. On a device only identical arrays are detected, not overlapping views.
+
+    >>> import numpy as np
+    >>> g, new = np.ones(2), np.zeros(2)
+    >>> found = apart([new, g, new], [g])
+    >>> found[0] is new, found[1] is g, found[2] is new
+    (True, False, False)
+    """
+    found = list(results)
+    mutable = [(number, x) for number, x in enumerate(found) if x is not None and not is_immutable(x)]
+    known = [x for x in given if x is not None and not is_immutable(x)]
+    shared = set(_core.aliases([(x, True) for _, x in mutable] + [(x, False) for x in known]))
+    seen = {place for x in known for place in (id(x), _on_device(x))}
+    for at, (number, x) in enumerate(mutable):
+        own = {id(x), _on_device(x)} - {None}
+        if at in shared or own & seen:
+            found[number] = standard.asarray(x, copy=True)
+        seen |= own
+    return found

@@ -1,0 +1,26 @@
+"""Array_likes with variables as arrays, and their plain values on the host."""
+
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import Variable, plain
+from oxigrad._typing import Dtype
+from oxigrad.ops.backends import fetched, has_variable, is_array
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core import standard
+
+
+def array(x: Any, dtype: Dtype = None) -> Any:
+    """An array, a number, or a nested list, with variables or without, as an array; of a dtype, where one is given."""
+    if isinstance(x, Variable):
+        x = x if is_array(plain(x)) else ops.reshape(ops.stack([x]), ())  # of a number of Python's
+    elif not is_array(x):
+        x = standard.asarray(x) if has_variable((x,)) else np.asarray(x)
+    return x if dtype is None or dtype is np._NoValue else ops.astype(x, dtype, copy=False)
+
+
+def values(x: Any) -> np.ndarray:
+    """The plain values of an array_like, on the host."""
+    bare = plain(array(x))
+    return np.asarray(fetched(bare))

@@ -1,0 +1,144 @@
+"""Composite functions: composed of ops for variables, the array library's own function for plain values."""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad import _core
+from oxigrad._core import DtypeError, plain
+from oxigrad.ops.backends import array_of, has_variable, is_array, standard_namespace
+from oxigrad.ops.core.shapes import RAW_ERRORS, explain
+
+# Functions that may return their argument itself, as NumPy's do; all others return a copy.
+_MAY_RETURN_ARGUMENT = {"asarray", "diff", "matrix_power", "nan_to_num"}
+
+# Names of array parameters in the signatures of these functions.
+_ARRAY_PARAMETERS = {"a", "ab", "arrays", "b", "f", "operands", "q", "v", "x", "x1", "x2", "z"}
+
+# Calls NumPy's function of a name with arguments that the function of ``xp`` does not have: `oxigrad.ops.protocols.numpy_protocols` sets it.
+_numpy_calls: list[Callable[..., Any]] = []
+
+
+def install_numpy_call(function: Callable[..., Any]) -> None:
+    """Installs what is called with a function, its arguments by position and by name, and the `TypeError` of the call.
+
+    Where NumPy's function does not take them, it raises this error, or returns NotImplemented where that is None.
+    """
+    _numpy_calls[:] = [function]
+
+
+def _is_of_call(error: TypeError) -> bool:
+    """Whether the error is that of a call whose arguments do not match the signature, rather than of the function's body."""
+    is_ours = error.__traceback__ is not None and error.__traceback__.tb_next is None
+    return is_ours and "multiple values" not in str(error)
+
+
+_POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_CONVERTED = {list, tuple, str, type(None)}
+
+
+def composite(function: Callable[..., Any], extension: str | None = None) -> Callable[..., Any]:
+    """Decorates a function of ops: on plain values the array library's own function is called instead, if it has one.
+
+    ``extension`` names the standard's extension that has the library's function: "linalg" or "fft".
+    """
+    name, on_variables, where = function.__name__, accepts_array_likes(function), _array_positions(function)
+    kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
+    known = inspect.signature(function).parameters.keys()
+    names = list(inspect.signature(function).parameters)
+    stop: Any = None if where is None else where.stop
+    by_position = stop if stop is not None and kinds[stop : stop + 1] == [_POSITIONAL] else len(names) + 64
+    is_variadic = inspect.Parameter.VAR_POSITIONAL in kinds
+    positional: float = math.inf if is_variadic else sum(kind <= _POSITIONAL for kind in kinds)
+    is_elementwise = all(kind is inspect.Parameter.POSITIONAL_ONLY for kind in kinds)
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        if has_variable(args) or has_variable(named.values()):
+            try:
+                result = on_variables(*args, **named)
+            except RAW_ERRORS as error:
+                if isinstance(error, TypeError) and on_variables is function and _is_of_call(error):
+                    return _numpy_calls[0](function, args, named, error)
+                explain(name, function, args, named, error)
+                raise
+            if name not in _MAY_RETURN_ARGUMENT and any(result is arg for arg in args) and is_array(plain(result)):
+                return _core.record("astype", [result], {"dtype": result.dtype, "copy": True})
+            return result
+        if is_elementwise and len(args) > len(kinds):  # a further one might be an array that the library writes to
+            raise TypeError(f"{name}: found {len(args)} positional arguments, expected at most {len(kinds)}")
+        library = standard_namespace(*(args or named.values()))
+        library = library if extension is None else getattr(library, extension)
+        own = getattr(library, name, on_variables)
+        if not named.keys() <= known:  # those of NumPy's function, or else of the library's
+            result = _numpy_calls[0](function, args, named, None)
+            if result is not NotImplemented:
+                return result
+        try:
+            return own(*args, **named)
+        except TypeError as error:
+            further = dict(zip(names[by_position:], args[by_position:], strict=False))
+            if not further or further.keys() & named.keys() or len(args) > len(names):
+                if len(args) <= positional:
+                    raise
+                return _numpy_calls[0](function, args, named, error)
+            # Functions of array_api_compat take them by keyword only.
+            return own(*args[:by_position], **further, **named)
+        except AttributeError:
+            _require_arrays(function, args, where or slice(0, 0))
+            raise
+
+    return called
+
+
+def accepts_array_likes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a function of arrays to accept lists and tuples (array_like) in their place.
+
+    Raises `DtypeError`, which names the argument, where an argument is not an array and lacks an attribute of arrays.
+    """
+    where = _array_positions(function)
+    if where is None:
+        return function
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        for arg in args[where]:
+            if arg.__class__ in _CONVERTED:
+                given = [array_of(x, args) if x.__class__ in _CONVERTED else x for x in args[where]]
+                args = (*args[: where.start], *given, *args[where.start + len(given) :])
+                break
+        try:
+            return function(*args, **named)
+        except AttributeError:
+            _require_arrays(function, args, where)
+            raise
+        except RAW_ERRORS as error:
+            if isinstance(error, TypeError) and _is_of_call(error):
+                return _numpy_calls[0](function, args, named, error)
+            if has_variable(args):
+                explain(function.__name__, function, args, named, error)
+            raise
+
+    return called
+
+
+def _array_positions(function: Callable[..., Any]) -> slice | None:
+    """The positions of the array parameters of a function; None where there are none, or one is a list of arrays."""
+    parameters = list(inspect.signature(function).parameters.values())
+    positions = [i for i, p in enumerate(parameters) if p.name in _ARRAY_PARAMETERS and p.kind is not p.KEYWORD_ONLY]
+    if not positions or (parameters[positions[0]].name == "arrays" and parameters[positions[0]].kind.value < 2):
+        return None
+    is_variadic = parameters[positions[-1]].kind is inspect.Parameter.VAR_POSITIONAL
+    return slice(positions[0], None if is_variadic else positions[-1] + 1)
+
+
+def _require_arrays(function: Callable[..., Any], args: tuple[Any, ...], where: slice) -> None:
+    """Raises `DtypeError` for the first argument that should be an array and is not."""
+    for at, arg in enumerate(args[where], where.start):
+        if not is_array(arg) or str(arg.dtype) == "object":
+            what = f"{type(arg).__name__} {arg!r}"
+            raise DtypeError(
+                f"{function.__name__}: argument {at}: found {what}, expected an array of numbers"
+            ) from None

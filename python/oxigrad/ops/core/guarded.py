@@ -1,0 +1,146 @@
+"""Building blocks that have derivatives at the edges of their domains, and none of branches that are not taken.
+
+A cotangent of zero times an infinite derivative is NaN, so that ``where`` around a function is not enough: its argument is replaced
+too where the branch is not taken. The functions of this file do so once for all.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad._typing import Array
+from oxigrad.ops.core import primitives as ops
+
+
+def branch(condition: Any, taken: Callable[..., Any], other: Callable[..., Any], *args: tuple[Any, Any, Any]) -> Any:
+    """``taken`` where the condition holds, and ``other`` elsewhere.
+
+    Each argument is a triple: its value, and a value at which ``taken`` and one at which ``other`` is smooth.
+    """
+    first = taken(*(ops.where(condition, x, safe) for x, safe, _ in args))
+    return ops.where(condition, first, other(*(ops.where(condition, safe, x) for x, _, safe in args)))
+
+
+def unless(condition: Any, constant: float, f: Callable[..., Any], x: Array, safe: float) -> Any:
+    """``f(x)``, and a constant where the condition holds; ``f`` is smooth at ``safe``."""
+    return ops.where(condition, constant, f(ops.where(condition, safe, x)))
+
+
+def log_of(p: Array, rest: Any) -> Array:
+    """``log(p)`` given ``p`` and ``rest = 1 - p``, accurate near 0 and 1."""
+    return branch(
+        p > 0.5, lambda p, rest: ops.log1p(-rest), lambda p, rest: ops.log(p), (p, 1.0, 0.5), (rest, 0.0, 0.5)
+    )
+
+
+def log_by(p: Callable[..., Any], rest: Callable[..., Any], *args: tuple[Any, Any]) -> Array:
+    """`log_of` of two functions of the same arguments, each with a value at which both are smooth.
+
+    Unlike `log_of`, it has derivatives where those of both functions are infinite.
+    """
+    near, far = (lambda *args: ops.log1p(-rest(*args))), (lambda *args: ops.log(p(*args)))
+    return branch(p(*(x for x, _ in args)) > 0.5, near, far, *((x, safe, safe) for x, safe in args))
+
+
+def expm1_of(x: Array) -> Array:
+    """``expm1(x)``, whose own derivative is rounded where that is small."""
+    return branch(x > -0.7, ops.expm1, lambda x: ops.exp(x) - 1.0, (x, 0.0, -1.0))
+
+
+def log1p_square(x: Array) -> Array:
+    """``log(1 + x**2)``; the square does not overflow."""
+    far = lambda x: 2.0 * ops.log(ops.abs(x)) + ops.log1p(ops.square(1.0 / x))  # noqa: E731
+    return branch(ops.abs(x) > 1.0, far, lambda x: ops.log1p(x * x), (x, 2.0, 0.0))
+
+
+def log1mexp(h: Array, log_h: Array) -> Array:
+    """``log(1 - exp(-h))`` for positive ``h``, of which the logarithm is known where ``h`` underflows."""
+    near = lambda h, log_h: log_h + ops.log(_exprel_of_negative(h))  # noqa: E731
+    return branch(h < 0.5, near, lambda h, _: ops.log1p(-ops.exp(-h)), (h, 0.0, 1.0), (log_h, 0.0, 0.0))
+
+
+def _exprel_of_negative(h: Array) -> Array:
+    """``(1 - exp(-h)) / h`` for small ``h``, by its series."""
+    total: Any = 1.0
+    for k in range(16, 1, -1):
+        total = 1.0 - h * total / k
+    return total
+
+
+def power_exp(x: Array, power: Array, exponent: Any) -> Array:
+    """``x**power * exp(exponent)`` for ``x`` of at least zero, with the derivatives at zero too.
+
+    Away from zero it is one exponential, as both factors may overflow.
+    """
+
+    def near(x: Array, exponent: Any) -> Array:
+        # An infinity must not meet the derivative of the other factor.
+        is_infinite = ops.logical_and(x == 0.0, power < 0.0)
+        product = lambda x, exponent: ops.multiply(ops.pow(x, power), ops.exp(exponent))  # noqa: E731
+        return branch(is_infinite, lambda x, _: ops.pow(x, power), product, (x, 1.0, 1.0), (exponent, 0.0, 0.0))
+
+    away = lambda x, exponent: ops.exp(ops.add(ops.multiply(power, ops.log(x)), exponent))  # noqa: E731
+    return branch(x < 1e-100, near, away, (x, 1.0, 1.0), (exponent, 0.0, 0.0))
+
+
+def xlogy(x: Array, y: Array, /) -> Array:
+    """``x * log(y)``, and zero where both are zero."""
+    nothing = ops.logical_and(x == 0.0, y == 0.0)
+    return ops.multiply(x, ops.log(ops.where(nothing, 1.0, y)))
+
+
+def gamma_density(a: Array, x: Array) -> Array:
+    """The density of the gamma distribution of shape ``a``, for ``x`` of at least zero."""
+    finite = ops.where(x == math.inf, 1.0, x)
+    return ops.where(x == math.inf, 0.0, ops.exp(_log_power(finite, a - 1.0) - finite - ops.gammaln(a)))
+
+
+def beta_density(a: Array, b: Array, x: Array) -> Array:
+    """The density of the beta distribution at ``x`` between zero and one."""
+    return ops.exp(_log_power(x, a - 1.0) + _log_power(1.0 - x, b - 1.0) - ops.betaln(a, b))
+
+
+def _log_power(x: Array, power: Array) -> Array:
+    # `xlogy` for an ``x`` of at least zero, in fewer ops, as the core limits the length of a derivative rule. A power that is a
+    # number meets the elements of ``x`` in arithmetic alone, so that it is not copied to their device.
+    return ops.multiply(power, ops.log(ops.where(ops.add(ops.abs(power), x) == 0.0, 1.0, x)))
+
+
+def digamma_rise(x: Array, by: Array) -> Array:
+    """``digamma(x + by) - digamma(x)``, by Stirling's series (DLMF 5.11.2) where both are large and would cancel."""
+    end, ratio = x + by, by / x
+    series = ops.log1p(ratio) + ratio / end * (0.5 + (x + end) / (x * end) / 12.0)
+    return ops.where(ops.minimum(x, end) > 1e3, series, ops.digamma(end) - ops.digamma(x))
+
+
+# --- logarithms of distribution functions that underflow ---------------------------------------------------------------
+
+# Below, a distribution function is replaced by a continued fraction for its logarithm; it converges fast in the tails.
+TINY = 1e-290
+_LEVELS = 16
+
+
+def log_gammainc(a: Array, x: Array, log_x: Array) -> Array:
+    """The logarithm of a small `gammainc` (DLMF 8.9.1)."""
+    below: Any = a + (2.0 * _LEVELS + 1.0)
+    for k in range(_LEVELS, 0, -1):
+        below = a + 2.0 * k - (a + k) * x / below
+        below = a + (2.0 * k - 1.0) + k * x / below
+    return a * log_x - x - ops.gammaln(a + 1.0) - ops.log1p(-x / below)
+
+
+def log_gammaincc(a: Array, x: Array, log_x: Array) -> Array:
+    """The logarithm of a small `gammaincc` (DLMF 8.9.2)."""
+    below: Any = x + (2.0 * _LEVELS + 1.0) - a
+    for k in range(_LEVELS, 0, -1):
+        below = x + (2.0 * k - 1.0) - a - k * (k - a) / below
+    return a * log_x - x - ops.gammaln(a) - ops.log(below)
+
+
+def log_betainc(a: Array, b: Array, x: Array, rest: Array) -> Array:
+    """The logarithm of a small `betainc` of ``x = 1 - rest`` (DLMF 8.17.22)."""
+    below: Any = 1.0
+    for m in range(_LEVELS, -1, -1):
+        below = 1.0 - (a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + (2.0 * m + 1.0)) * below)
+        below = 1.0 + m * (b - m) * x / ((a + (2.0 * m - 1.0)) * (a + 2.0 * m) * below) if m else below
+    return a * ops.log(x) + b * ops.log(rest) - ops.log(a) - ops.betaln(a, b) - ops.log(below)

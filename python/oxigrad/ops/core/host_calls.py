@@ -1,0 +1,194 @@
+"""Functions of NumPy arrays as recorded ops: elementwise functions with known derivatives, and linear maps with an adjoint.
+
+An argument of another library is read in host memory, and the result is an array of that library. A function is one entry
+``call`` of the tape; its derivatives are written in differentiable functions, so that all orders follow.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import DerivativeError, Variable, plain, record
+from oxigrad._typing import Array
+from oxigrad.ops.backends import adapter_of, array_of, device_of, is_array, is_complex, namespace, on_host, to_host
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.primitives import TupleCotangent
+
+# A partial derivative, whose parameters name the values that it reads; a text says of what there is none.
+Partial = Callable[..., Any] | str
+Values = Sequence[Any]
+
+
+def call(
+    function: Callable[..., tuple[Any, ...]], args: Values, pull: Callable[..., Any], push: Callable[..., Any]
+) -> Any:
+    """The tuple of results of ``function(*args)`` as an entry of the tape: `primitives.item` selects a result.
+
+    ``pull(g, y, *args)`` returns the cotangent of each argument from the cotangents and the values of the results, tuples;
+    ``push(y, *args, *tangents)`` returns the tangents of the results. None means no cotangent, or no tangent.
+    """
+
+    def pull_all(g: TupleCotangent, y: Values, values: Values) -> list[Any]:
+        pulled = pull(tuple(g[at] for at in range(len(y))), tuple(y), *values)
+        return [None if part is None else of_dtype(part, value) for part, value in zip(pulled, values, strict=True)]
+
+    def push_all(values: Values, tangents: Values) -> dict[int, Any]:
+        y = ops.items(record("call", list(values), attributes))
+        return {at: t for at, t in enumerate(push(y, *values, *tangents)) if t is not None}
+
+    attributes = {"function": function, "pull": pull_all, "push": push_all}
+    return record("call", list(args), attributes)
+
+
+def of_dtype(cotangent: Array, value: Any) -> Array:
+    """The cotangent in the dtype of its argument; its real part where the argument is real."""
+    cotangent = ops.real(cotangent) if is_complex(cotangent) and not is_complex(value) else cotangent
+    if not is_array(value) or not is_array(cotangent) or cotangent.dtype == value.dtype:
+        return cotangent
+    return ops.astype(cotangent, value.dtype)
+
+
+def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any, ...]:
+    """The results of a function of NumPy arrays for plain arrays of any library, or numbers.
+
+    Raises `NotImplementedError` for an array that the host cannot read.
+    """
+    like = next((arg for arg in args if is_array(arg)), None)
+    for arg in args:
+        if is_array(arg) and not on_host(arg):
+            raise NotImplementedError(
+                f"{name}: {namespace(arg).__name__} has no function {name}, and its array cannot be read in host memory"
+            )
+    results = function(*(to_host(arg) if is_array(arg) else arg for arg in args))
+    results = results if isinstance(results, tuple) else (results,)
+    if like is None:
+        return tuple(result.item() if isinstance(result, np.generic) else result for result in results)
+    library, device = namespace(like), device_of(like)
+    return (
+        results
+        if library is np
+        else tuple(library.asarray(np.asarray(each, order="C"), device=device) for each in results)
+    )
+
+
+# --- elementwise functions ---------------------------------------------------------------------------------------------
+
+
+class Elementwise:
+    """A ufunc with its partial derivatives: one for each argument and, where it has several results, one for each result too.
+
+    A partial derivative names what it reads: ``y``, the result or the tuple of results, and arguments by their names. A text
+    in its place says with respect to what there is no derivative.
+    """
+
+    def __init__(self, name: str, ufunc: Callable[[], Any], names: Sequence[str], partials: Sequence[Any]) -> None:
+        self.name, self.names, self._ufunc = name, tuple(names), ufunc
+        self._partials = tuple(part if isinstance(part, tuple) else (part,) for part in partials)
+        self._is_single = not any(isinstance(part, tuple) for part in partials)
+        self._reads = {
+            part: tuple(inspect.signature(part).parameters)
+            for parts in self._partials
+            for part in parts
+            if not isinstance(part, str)
+        }
+
+    def __call__(self, *args: Any) -> Any:
+        """The value, recorded where an argument is a variable."""
+        if len(args) != len(self.names):
+            expected = ", ".join(self.names)
+            raise TypeError(f"{self.name}: found {len(args)} arguments, expected {len(self.names)}: {expected}")
+        args = tuple(array_of(arg, args) if isinstance(arg, (list, tuple)) else arg for arg in args)
+        chosen = [at for at, arg in enumerate(args) if isinstance(arg, Variable)]
+        if not chosen:
+            results = self._values(args)
+            return results[0] if self._is_single else results
+        constants = [None if at in chosen else arg for at, arg in enumerate(args)]
+
+        def filled(values: Values) -> list[Any]:
+            whole = list(constants)
+            for at, value in zip(chosen, values, strict=True):
+                whole[at] = value
+            return whole
+
+        def pull(g: Values, y: Values, *values: Any) -> list[Any]:
+            whole = filled(values)
+            return [_unbroadcast(_sum_of_products(g, self._derivatives(at, y, whole)), whole[at]) for at in chosen]
+
+        def push(y: Values, *values: Any) -> list[Any]:
+            count = len(values) // 2
+            whole, tangents = filled(values[:count]), values[count:]
+            given = [(at, t) for at, t in zip(chosen, tangents, strict=True) if t is not None]
+            columns = [(self._derivatives(at, y, whole), t) for at, t in given]
+            return [_like(sum(partials[k] * t for partials, t in columns), of) for k, of in enumerate(y)]
+
+        found = call(lambda *values: self._values(filled(values)), [args[at] for at in chosen], pull, push)
+        results = ops.items(found)
+        return results[0] if self._is_single else results
+
+    def _derivatives(self, at: int, y: Values, args: Values) -> list[Any]:
+        """The partial derivatives of all results with respect to an argument."""
+        known = {"y": y[0] if self._is_single else y, **dict(zip(self.names, args, strict=True))}
+        found = []
+        for part in self._partials[at]:
+            if isinstance(part, str):
+                raise DerivativeError(f"{self.name} is not differentiable with respect to {part}")
+            found.append(part(*(known[name] for name in self._reads[part])))
+        return found
+
+    def _values(self, args: Values) -> tuple[Any, ...]:
+        """By the library's own function of that name, else by SciPy's."""
+        like = next((arg for arg in args if is_array(arg)), None)
+        adapter = adapter_of(like)
+        own = None if like is None or namespace(like) is np else adapter.special(self.name)
+        if own is None:
+            return computed(self.name, self._ufunc(), args)
+        result = own(*(arg if is_array(arg) else adapter.filled(arg, like) for arg in args))
+        return result if isinstance(result, tuple) else (result,)
+
+
+def _sum_of_products(g: Values, partials: Values) -> Any:
+    terms = [one * partial for one, partial in zip(g, partials, strict=True) if one is not None]
+    return sum(terms[1:], start=terms[0]) if terms else None
+
+
+def _unbroadcast(g: Any, value: Any) -> Any:
+    """The cotangent summed over the axes along which the argument was broadcast."""
+    if g is None:
+        return None
+    shape, own = tuple(getattr(g, "shape", ())), tuple(getattr(value, "shape", ()))
+    if not is_array(plain(value)):
+        return ops.sum(g) if shape else g
+    added = len(shape) - len(own)
+    axes = tuple(axis for axis, size in enumerate(shape) if axis < added or own[axis - added] != size)
+    return ops.reshape(ops.sum(g, axis=axes), own) if axes else g
+
+
+def _like(tangent: Any, y: Any) -> Any:
+    """The tangent in the shape and dtype of the result."""
+    if not is_array(plain(y)) or isinstance(tangent, int):
+        return None if isinstance(tangent, int) else tangent
+    tangent = tangent if is_array(tangent) else ops.ones_like(y) * tangent
+    tangent = tangent if tuple(tangent.shape) == tuple(y.shape) else ops.broadcast_to(tangent, tuple(y.shape))
+    return of_dtype(tangent, y)
+
+
+# --- linear maps -------------------------------------------------------------------------------------------------------
+
+
+def linear(name: str, forward: Callable[[Any], Any], adjoint: Callable[[Any], Any], x: Array) -> Array:
+    """A linear map of NumPy arrays, applied to an array of any library; ``adjoint`` is its transpose, a linear map too.
+
+    Both are called with plain arrays; the adjoint of the adjoint is the map, so that derivatives of all orders follow.
+    """
+    if not isinstance(x, Variable):
+        return computed(name, forward, (x,))[0]
+
+    def pull(g: Values, y: Values, x: Array) -> tuple[Any]:
+        return (linear(name, adjoint, forward, g[0]),)
+
+    def push(y: Values, x: Array, t: Array) -> tuple[Any]:
+        return (linear(name, forward, adjoint, t),)
+
+    return ops.item(call(lambda value: computed(name, forward, (value,)), [x], pull, push), 0)

@@ -1,0 +1,406 @@
+"""Structured matrices, factorizations and functions of matrices under SciPy's names; in `oxigrad.xp.linalg`."""
+
+import builtins
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oxigrad._core import DerivativeError, ShapeError, plain, record
+from oxigrad._typing import Array
+from oxigrad.ops.backends import array_of, device_of, namespace
+from oxigrad.ops.backends.functions.scipy_functions import of_scipy
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.composite import accepts_array_likes
+from oxigrad.ops.core.host_calls import call, computed
+from oxigrad.ops.core.primitives import matrix_transpose
+from oxigrad.ops.linalg.equations import expm, shifted, solve_banded, solve_sylvester, sqrtm
+from oxigrad.ops.scipy_signatures import scipy_signature
+
+__all__ = [
+    "LUResult",
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "circulant",
+    "coshm",
+    "cosm",
+    "expm_frechet",
+    "fractional_matrix_power",
+    "hankel",
+    "khatri_rao",
+    "logm",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "polar",
+    "sinhm",
+    "sinm",
+    "solve_continuous_lyapunov",
+    "solve_discrete_lyapunov",
+    "solve_toeplitz",
+    "solveh_banded",
+    "toeplitz",
+]
+
+
+class LUResult(NamedTuple):
+    """A permutation matrix, a lower triangular matrix of unit diagonal, and an upper triangular one: ``a = P @ L @ U``."""
+
+    P: Any
+    L: Any
+    U: Any
+
+
+def _solve(x1: Array, x2: Array) -> Array:
+    return record("solve", [x1, x2])
+
+
+def _adjoint(x: Array) -> Array:
+    return matrix_transpose(ops.conjugate(x))
+
+
+def _triangle(x: Array, *, lower: bool, strict: bool = False) -> Array:
+    """One triangle of each matrix, zero elsewhere; without the diagonal where ``strict``."""
+    x = array_of(x)
+    if len(x.shape) < 2:
+        raise ShapeError(f"found the shape {tuple(x.shape)}: expected a matrix, or a stack of matrices")
+    library, (rows, columns) = namespace(x), tuple(x.shape[-2:])
+    row, column = (library.arange(size, device=device_of(plain(x))) for size in (rows, columns))
+    above = library.reshape(column, (1, -1)) - library.reshape(row, (-1, 1))
+    above = -above if lower else above
+    return ops.where(above > 0 if strict else above >= 0, x, 0.0)
+
+
+# --- structured matrices -----------------------------------------------------------------------------------------------
+
+
+@scipy_signature("c, r=None")
+@accepts_array_likes
+def toeplitz(x: Array, r: Any = None, /) -> Array:
+    """The Toeplitz matrix of a first column ``x`` (m,) and a first row ``r`` (n,), whose first element is ignored.
+
+    Without ``r``, the row is the conjugate of the column.
+
+    >>> toeplitz(np.array([1, 2, 3]), np.array([0, 5]))
+    array([[1, 5],
+           [2, 1],
+           [3, 2]])
+    """
+    r = ops.conjugate(x) if r is None else array_of(r, (x,))
+    (rows,), (columns,) = x.shape, r.shape
+    values = ops.concat([ops.flip(ops.index(r, slice(1, None))), x])
+    library = namespace(values)
+    row, column = (library.arange(size, device=device_of(plain(x))) for size in (rows, columns))
+    return ops.index(values, columns - 1 + library.reshape(row, (-1, 1)) - library.reshape(column, (1, -1)))
+
+
+@scipy_signature("c")
+@accepts_array_likes
+def circulant(x: Array, /) -> Array:
+    """The circulant matrix of a first column ``x`` (n,).
+
+    >>> circulant(np.array([1, 2, 3]))
+    array([[1, 3, 2],
+           [2, 1, 3],
+           [3, 2, 1]])
+    """
+    return toeplitz(x, ops.concat([ops.index(x, slice(0, 1)), ops.flip(ops.index(x, slice(1, None)))]))
+
+
+@scipy_signature("c, r=None")
+@accepts_array_likes
+def hankel(x: Array, r: Any = None, /) -> Array:
+    """The Hankel matrix of a first column ``x`` (m,) and a last row ``r`` (n,), whose first element is ignored; zeros without ``r``."""
+    r = ops.zeros_like(x) if r is None else array_of(r, (x,))
+    (rows,), (columns,) = x.shape, r.shape
+    values = ops.concat([x, ops.index(r, slice(1, None))])
+    library = namespace(values)
+    row, column = (library.arange(size, device=device_of(plain(x))) for size in (rows, columns))
+    return ops.index(values, library.reshape(row, (-1, 1)) + library.reshape(column, (1, -1)))
+
+
+@scipy_signature("*arrs")
+def block_diag(*arrays: Array) -> Array:
+    """The block diagonal matrix of matrices; a vector is a matrix of one row.
+
+    >>> block_diag(np.array([[1.0]]), np.array([[2.0, 3.0]]))
+    array([[1., 0., 0.],
+           [0., 2., 3.]])
+    """
+    blocks = [ops.reshape(x, (1, -1)) if len(x.shape) < 2 else x for x in ops.arrays_of(arrays, "block_diag")]
+    width, rows, before = builtins.sum(x.shape[-1] for x in blocks), [], 0
+    for x in blocks:
+        behind = width - before - x.shape[-1]
+        sides = [_zeros(x, (x.shape[0], size)) for size in (before, behind)]
+        rows.append(ops.concat([sides[0], x, sides[1]], axis=1))
+        before += x.shape[-1]
+    return ops.concat(rows, axis=0)
+
+
+def _zeros(like: Array, shape: tuple[int, ...]) -> Array:
+    return namespace(like).zeros(shape, dtype=like.dtype, device=device_of(plain(like)))
+
+
+@scipy_signature("a, b")
+@accepts_array_likes
+def khatri_rao(a: Array, b: Array, /) -> Array:
+    """The Khatri-Rao product of ``a`` (m, k) and ``b`` (n, k): Kronecker products of their columns, (m n, k)."""
+    if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[1]:
+        raise ShapeError(f"khatri_rao: found shapes {tuple(a.shape)}, {tuple(b.shape)}, expected (m, k), (n, k)")
+    whole = ops.expand_dims(a, axis=1) * ops.expand_dims(b, axis=0)
+    return ops.reshape(whole, (a.shape[0] * b.shape[0], a.shape[1]))
+
+
+# --- factorizations and systems ----------------------------------------------------------------------------------------
+
+
+@scipy_signature("a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False")
+@accepts_array_likes
+def lu(a: Array, /, *, permute_l: bool = False) -> Any:
+    """The LU decomposition ``a = P @ L @ U`` of a regular square matrix, with partial pivoting; ``P`` is constant.
+
+    With ``permute_l`` it is the pair of ``P @ L`` and ``U``.
+
+    >>> p, l, u = lu(np.array([[0.0, 2.0], [3.0, 4.0]]))
+    >>> u
+    array([[3., 4.],
+           [0., 2.]])
+    """
+    if len(a.shape) < 2 or a.shape[-1] != a.shape[-2]:
+        raise ShapeError(f"lu: found shape {tuple(a.shape)}, expected square matrices")
+    p = computed("lu", lambda x: of_scipy("linalg", "lu")(x)[0], (plain(a),))[0]
+    lower, upper = _unpivoted(ops.matmul(matrix_transpose(p), a))
+    return (ops.matmul(p, lower), upper) if permute_l else LUResult(p, lower, upper)
+
+
+def _unpivoted(a: Array) -> tuple[Array, Array]:
+    """The factors of matrices that need no pivoting."""
+
+    def factors(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        p, lower, upper = of_scipy("linalg", "lu")(x)
+        if not np.array_equal(p, np.broadcast_to(np.eye(x.shape[-1]), p.shape)):  # a tie, by rounding
+            lower = p @ lower
+        return lower, upper
+
+    def pull(g: Any, y: Any, a: Array) -> tuple[Array]:
+        lower, upper = y
+        inner: Any = 0.0
+        if g[0] is not None:
+            inner = inner + _triangle(matrix_transpose(lower) @ g[0], lower=True, strict=True)
+        if g[1] is not None:
+            inner = inner + _triangle(g[1] @ matrix_transpose(upper), lower=False)
+        left = _solve(matrix_transpose(lower), inner)
+        return (matrix_transpose(_solve(upper, matrix_transpose(left))),)
+
+    def push(y: Any, a: Array, t: Array) -> tuple[Array, Array]:
+        lower, upper = y
+        inner = _solve(lower, matrix_transpose(_solve(matrix_transpose(upper), matrix_transpose(t))))
+        return lower @ _triangle(inner, lower=True, strict=True), _triangle(inner, lower=False) @ upper
+
+    return (
+        ops.items(call(lambda x: computed("lu", factors, (x,)), [a], pull, push))
+        if _is_recorded(a)
+        else computed("lu", factors, (a,))
+    )
+
+
+def _is_recorded(x: Array) -> bool:
+    return plain(x) is not x
+
+
+@scipy_signature("a, overwrite_a=False, check_finite=True")
+@accepts_array_likes
+def lu_factor(a: Array, /) -> tuple[Array, Array]:
+    """The factors of `lu` in one matrix (n, n), and the indices of the rows that were interchanged (n,), for `lu_solve`."""
+    if len(a.shape) != 2:
+        raise ShapeError(f"lu_factor: found shape {tuple(a.shape)}, expected (n, n)")
+    result = lu(a)
+    pivots = computed("lu_factor", lambda x: of_scipy("linalg", "lu_factor")(x)[1], (plain(a),))[0]
+    return result.L - ops.eye_like(result.L) + result.U, pivots
+
+
+@scipy_signature("lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True")
+def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, /, *, trans: int = 0) -> Array:
+    """The solution ``x`` of ``a @ x = b``, from `lu_factor` of ``a``; of the transposed system where ``trans`` is 1, the adjoint where it is 2."""
+    if not isinstance(lu_and_piv, tuple | list) or len(lu_and_piv) != 2:
+        raise TypeError(
+            f"lu_solve: lu_and_piv is {type(lu_and_piv).__name__}, expected (lu, piv), as lu_factor returns them"
+        )
+    factors, pivots = lu_and_piv
+    lower = _triangle(factors, lower=True, strict=True) + ops.eye_like(factors)
+    upper, order = _triangle(factors, lower=False), _permutation(np.asarray(plain(pivots)))
+    if trans == 0:
+        return _solve(upper, _solve(lower, ops.index(b, _indices(b, order))))
+    turn = matrix_transpose if trans == 1 else _adjoint
+    return ops.index(_solve(turn(lower), _solve(turn(upper), b)), _indices(b, np.argsort(order)))
+
+
+def _permutation(pivots: np.ndarray) -> np.ndarray:
+    """The order of rows after interchanging row ``i`` and row ``pivots[i]``, for each ``i`` in turn."""
+    order = np.arange(len(pivots))
+    for i, other in enumerate(pivots):
+        order[[i, other]] = order[[other, i]]
+    return order
+
+
+def _indices(like: Array, order: np.ndarray) -> Array:
+    return namespace(like).asarray(order, device=device_of(plain(like)))
+
+
+@scipy_signature("a, lower=False, overwrite_a=False, check_finite=True")
+@accepts_array_likes
+def cho_factor(a: Array, /, *, lower: bool = False) -> tuple[Array, bool]:
+    """The Cholesky factor of a Hermitian positive definite matrix, zero in the other triangle, and ``lower``: for `cho_solve`."""
+    factor = record("cholesky", [a])
+    return (factor if lower else _adjoint(factor)), lower
+
+
+@scipy_signature("c_and_lower, b, overwrite_b=False, check_finite=True")
+def cho_solve(c_and_lower: tuple[Array, bool], b: Array, /) -> Array:
+    """The solution ``x`` of ``a @ x = b``, from `cho_factor` of ``a``."""
+    factor, lower = c_and_lower
+    factor = _triangle(factor, lower=lower)
+    factor = factor if lower else _adjoint(factor)
+    return _solve(_adjoint(factor), _solve(factor, b))
+
+
+@scipy_signature("ab, b, overwrite_ab=False, overwrite_b=False, lower=False, check_finite=True")
+@accepts_array_likes
+def solveh_banded(ab: Array, b: Array, /, *, lower: bool = False) -> Array:
+    """The solution ``x`` of a Hermitian banded system; the rows of ``ab`` are its upper diagonals as in SciPy, or its lower ones."""
+    width = ab.shape[0] - 1
+    rows = [ops.index(ab, (at, ...)) for at in range(width + 1)]
+    if lower:
+        above = [shifted(ops.conjugate(rows[d]), -d) for d in range(width, 0, -1)]
+        return solve_banded((width, width), ops.stack([*above, *rows]), b)
+    below = [shifted(ops.conjugate(rows[width - d]), d) for d in range(1, width + 1)]
+    return solve_banded((width, width), ops.stack([*rows, *below]), b)
+
+
+@scipy_signature("c_or_cr, b, check_finite=True")
+def solve_toeplitz(c_or_cr: Any, b: Array, /) -> Array:
+    """The solution of a system with the matrix ``toeplitz(c)``, or ``toeplitz(c, r)`` for a pair. The cost is that of `solve`."""
+    return _solve(toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr), b)
+
+
+@scipy_signature("a, q")
+@accepts_array_likes
+def solve_continuous_lyapunov(a: Array, q: Array, /) -> Array:
+    """The solution ``x`` of ``a @ x + x @ a^H = q``."""
+    return solve_sylvester(a, _adjoint(a), q)
+
+
+@scipy_signature("a, q, method=None", ignored="method")
+@accepts_array_likes
+def solve_discrete_lyapunov(a: Array, q: Array, /) -> Array:
+    """The solution ``x`` of ``a @ x @ a^H - x + q = 0``, by a dense system of n^2 equations."""
+    n = a.shape[0]
+    pairs = ops.reshape(a, (n, 1, n, 1)) * ops.reshape(ops.conjugate(a), (1, n, 1, n))
+    whole = ops.reshape(pairs, (n * n, n * n))
+    return ops.reshape(_solve(ops.eye_like(whole) - whole, ops.reshape(q, (-1,))), (n, n))
+
+
+@scipy_signature('a, side="right"')
+@accepts_array_likes
+def polar(a: Array, /, *, side: str = "right") -> tuple[Array, Array]:
+    """The polar decomposition of a matrix of full rank: ``a = u @ p``, or ``a = p @ u`` where ``side`` is "left".
+
+    By the square root of the smaller of ``a^H @ a`` and ``a @ a^H``, so that equal singular values are no obstacle; relative errors
+    grow with the square of the condition number. ``u`` has the shape of ``a``.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"polar: side is {side!r}: expected 'left' or 'right'")
+    rows, columns = a.shape[-2:]
+    if rows < columns or (rows == columns and side == "left"):
+        root = sqrtm(a @ _adjoint(a))
+        u = _solve(root, a)
+        return u, root if side == "left" else _adjoint(u) @ a
+    root = sqrtm(_adjoint(a) @ a)
+    u = _adjoint(_solve(root, _adjoint(a)))
+    return u, root if side == "right" else a @ _adjoint(u)
+
+
+# --- functions of matrices ---------------------------------------------------------------------------------------------
+
+
+def _block(a: Array, e: Array) -> Array:
+    """The matrix ``[[a, e], [0, a]]``, whose function has the directional derivative as its upper right block."""
+    above, below = ops.concat([a, e], axis=-1), ops.concat([ops.zeros_like(e), a], axis=-1)
+    return ops.concat([above, below], axis=-2)
+
+
+def _matrix_function(name: str, function: Callable[[np.ndarray], np.ndarray], a: Array) -> Array:
+    """A function of square matrices that SciPy computes, differentiated to all orders by block matrices (Higham 2008, 3.6)."""
+    n = a.shape[-1]
+    if len(a.shape) != 2 or a.shape[0] != n:
+        raise ShapeError(f"{name}: found shape {tuple(a.shape)}, expected (n, n)")
+
+    def value(x: Array) -> tuple[Any, ...]:
+        return computed(name, function, (x,))
+
+    def along(a: Array, e: Array) -> Array:
+        return ops.index(_matrix_function(name, function, _block(a, e)), (slice(n), slice(n, None)))
+
+    if not _is_recorded(a):
+        return value(a)[0]
+    pull = lambda g, y, a: (along(matrix_transpose(a), g[0]),)  # noqa: E731
+    push = lambda y, a, t: (along(a, t),)  # noqa: E731
+    return ops.item(call(value, [a], pull, push), 0)
+
+
+@scipy_signature("A, disp=True")
+@accepts_array_likes
+def logm(x: Array, /) -> Array:
+    """The principal logarithm of a regular matrix (n, n); complex where an eigenvalue is negative.
+
+    >>> round(float(logm(np.array([[1.0, 2.0], [0.0, 1.0]]))[0, 1]), 12)
+    2.0
+    """
+    return _matrix_function("logm", lambda x: of_scipy("linalg", "logm")(x), x)
+
+
+@scipy_signature("A, t")
+@accepts_array_likes
+def fractional_matrix_power(x: Array, t: float, /) -> Array:
+    """The principal power of a regular matrix (n, n) with a constant real exponent ``t``."""
+    if _is_recorded(t):
+        raise DerivativeError("fractional_matrix_power is not differentiable with respect to its exponent")
+    return _matrix_function("fractional_matrix_power", lambda x: of_scipy("linalg", "fractional_matrix_power")(x, t), x)
+
+
+@scipy_signature("A")
+@accepts_array_likes
+def cosm(x: Array, /) -> Array:
+    """The cosine of a matrix (n, n)."""
+    return _matrix_function("cosm", lambda x: of_scipy("linalg", "cosm")(x), x)
+
+
+@scipy_signature("A")
+@accepts_array_likes
+def sinm(x: Array, /) -> Array:
+    """The sine of a matrix (n, n)."""
+    return _matrix_function("sinm", lambda x: of_scipy("linalg", "sinm")(x), x)
+
+
+@scipy_signature("A")
+@accepts_array_likes
+def coshm(x: Array, /) -> Array:
+    """The hyperbolic cosine of a matrix."""
+    return 0.5 * (expm(x) + expm(-x))
+
+
+@scipy_signature("A")
+@accepts_array_likes
+def sinhm(x: Array, /) -> Array:
+    """The hyperbolic sine of a matrix."""
+    return 0.5 * (expm(x) - expm(-x))
+
+
+@scipy_signature("A, E, method=None, compute_expm=True, check_finite=True", ignored="method")
+@accepts_array_likes
+def expm_frechet(a: Array, e: Array, /, *, compute_expm: bool = True) -> Any:
+    """The exponential of ``a`` and its derivative in the direction ``e``, or that alone, matrices of one shape."""
+    n, whole = a.shape[-1], expm(_block(a, e))
+    derivative = ops.index(whole, (..., slice(n), slice(n, None)))
+    return (ops.index(whole, (..., slice(n), slice(n))), derivative) if compute_expm else derivative

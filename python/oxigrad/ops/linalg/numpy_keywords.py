@@ -1,0 +1,167 @@
+"""Functions of ``numpy.linalg`` beyond the standard, and those of the standard with NumPy's keywords."""
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import ShapeError, plain
+from oxigrad._typing import Array
+from oxigrad.ops.backends import dtype_of, is_complex, namespace
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core import standard
+from oxigrad.ops.core.array_like import array, values
+from oxigrad.ops.core.in_place import of_library
+from oxigrad.ops.core.shapes import check_shapes, position, shaped
+from oxigrad.ops.linalg import standard as linalg
+
+# Functions that the standard does not have, which `oxigrad.xp.linalg` has too.
+__all__ = ["cond", "lstsq", "multi_dot", "tensorinv", "tensorsolve"]
+
+_NONE: Any = np._NoValue
+
+
+@shaped
+def cond(x: Any, p: Any = None) -> Any:
+    """Condition number: of the singular values, or ``norm(x, p) * norm(inv(x), p)``."""
+    x = array(x)
+    if p in (None, 2, -2):
+        values = linalg.svdvals(x)
+        return values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
+    return linalg.matrix_norm(x, ord=p) * linalg.matrix_norm(linalg.inv(x), ord=p)
+
+
+@shaped
+def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, Any]:
+    """The solution of least squares, the sums of squared residuals, the rank (a plain value) and the singular values."""
+    a, b = array(a), array(b)
+    rows, columns = a.shape
+    if rcond is None or rcond == -1:
+        rcond = float(namespace(a).finfo(dtype_of(a)).eps) * (max(rows, columns) if rcond is None else 1)
+    solution = ops.matmul(linalg.pinv(a, rtol=rcond), b)
+    singular = linalg.svdvals(a)
+    values = plain(singular)
+    rank = namespace(values).sum(values > values[0] * rcond) if values.shape[0] else np.int64(0)
+    rest = b - ops.matmul(a, solution)
+    squares = ops.real(rest * ops.conj(rest)) if is_complex(rest) else ops.square(rest)
+    sums = ops.sum(ops.reshape(squares, (rows, -1)), axis=0)
+    return solution, sums if int(rank) == columns < rows else sums[:0], rank, singular
+
+
+@shaped
+def multi_dot(arrays: Sequence[Array], *, out: None = None) -> Any:
+    """Product of several matrices, in the order that takes the fewest multiplications; the ends may be vectors."""
+    matrices = [array(x) for x in arrays]
+    if len(matrices) < 2:
+        raise ValueError(f"multi_dot: found {len(matrices)} arrays, expected at least two")
+    is_row, is_column = matrices[0].ndim == 1, matrices[-1].ndim == 1
+    matrices[0] = ops.expand_dims(matrices[0], 0) if is_row else matrices[0]
+    matrices[-1] = ops.expand_dims(matrices[-1], 1) if is_column else matrices[-1]
+    for matrix in matrices:
+        if matrix.ndim != 2:
+            raise ShapeError(f"multi_dot: found an array of {matrix.ndim} dimensions, expected 2, or 1 at an end")
+    sizes = [matrices[0].shape[0], *(matrix.shape[1] for matrix in matrices)]
+
+    @functools.cache
+    def best(first: int, last: int) -> tuple[int, int]:
+        """The fewest multiplications of the matrices from first to last, and where the last product parts them."""
+        parted = [
+            (best(first, cut)[0] + best(cut + 1, last)[0] + sizes[first] * sizes[cut + 1] * sizes[last + 1], cut)
+            for cut in range(first, last)
+        ]
+        return min(parted, default=(0, first))
+
+    def product(first: int, last: int) -> Any:
+        cut = best(first, last)[1]
+        return matrices[first] if first == last else ops.matmul(product(first, cut), product(cut + 1, last))
+
+    result = product(0, len(matrices) - 1)
+    result = result[0] if is_row else result
+    return result[..., 0] if is_column else result
+
+
+@shaped
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """The inverse of ``a`` as a linear map between tensors, whose first ``ind`` dimensions are those of results."""
+    a = array(a)
+    if ind <= 0:
+        raise ValueError(f"tensorinv: ind is {ind}: expected a positive number")
+    before, after = tuple(a.shape[:ind]), tuple(a.shape[ind:])
+    matrix = ops.reshape(a, (math.prod(before), math.prod(after)))
+    return ops.reshape(linalg.inv(matrix), after + before)
+
+
+@shaped
+def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+    """The tensor ``x`` of ``tensordot(a, x) = b``; ``axes`` of ``a`` are moved to its end first."""
+    a, b = array(a), array(b)
+    if axes:
+        last = [position(axis, a.ndim) for axis in axes]
+        a = ops.permute_dims(a, (*(axis for axis in range(a.ndim) if axis not in last), *last))
+    shape = tuple(a.shape[b.ndim :])
+    matrix = ops.reshape(a, (math.prod(a.shape[: b.ndim]), math.prod(shape)))
+    return ops.reshape(linalg.solve(matrix, ops.ravel(b)), shape)
+
+
+# --- functions of the standard with NumPy's keywords --------------------------------------------------------------------
+
+
+def _symmetric(name: str, a: Any, UPLO: str) -> Any:
+    if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
+        raise ValueError(f"UPLO is {UPLO!r}: expected 'L' or 'U'")
+    a = array(a)
+    check_shapes(name, [tuple(a.shape)])
+    strict = standard.tril(a, k=-1) if UPLO.upper() == "L" else standard.triu(a, k=1)
+    diagonal = a - standard.tril(a, k=-1) - standard.triu(a, k=1)
+    return strict + ops.conj(ops.matrix_transpose(strict)) + (ops.real(diagonal) if is_complex(a) else diagonal)
+
+
+@shaped
+def eigh(a: Any, UPLO: str = "L") -> Any:
+    """Eigenvalues and eigenvectors of the symmetric matrix whose lower (or upper) triangle is given."""
+    whole = _symmetric("eigh", a, UPLO)
+    if UPLO.upper() == "L":
+        return linalg.eigh(whole)
+    eigenvalues, vectors = linalg.eigh(whole)
+    return linalg.EighResult(eigenvalues, vectors * _phases(np.linalg.eigh(values(a), "U").eigenvectors, vectors))
+
+
+def _phases(expected: np.ndarray, vectors: Array) -> Any:
+    """The factors that turn the columns of ``vectors`` into those of LAPACK, whose signs depend on the triangle that it reads."""
+    products = np.sum(expected * np.conj(values(vectors)), axis=-2, keepdims=True)
+    sizes = np.abs(products)
+    return of_library(np.where(sizes > 0.0, products, 1.0) / np.where(sizes > 0.0, sizes, 1.0), vectors)
+
+
+@shaped
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+    """Eigenvalues of the symmetric matrix whose lower (or upper) triangle is given."""
+    return linalg.eigvalsh(_symmetric("eigvalsh", a, UPLO))
+
+
+@shaped
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NONE) -> Any:
+    """Pseudoinverse."""
+    if hermitian and a.shape[-1] != a.shape[-2]:
+        raise ShapeError(f"pinv: found shape {tuple(a.shape)}, expected square matrices, since hermitian=True")
+    chosen = rcond if rtol is _NONE or rtol is None else rtol
+    return linalg.pinv(_symmetric("pinv", a, "L") if hermitian else array(a), rtol=chosen)
+
+
+@shaped
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    """Number of singular values above a tolerance: a plain value."""
+    return np.linalg.matrix_rank(values(A), tol, hermitian, rtol=rtol)
+
+
+@shaped
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """Singular value decomposition; the singular values alone without ``compute_uv``."""
+    a = array(a)
+    if hermitian and compute_uv:
+        raise ValueError("svd: hermitian=True chooses other signs of the vectors: expected False, or compute_uv=False")
+    if compute_uv:
+        return linalg.svd(a, full_matrices=full_matrices)
+    return linalg.svdvals(_symmetric("svd", a, "L") if hermitian else a)

@@ -1,0 +1,388 @@
+"""Linear filters of images, named as in `scipy.ndimage`: by weights, by name, in the Fourier domain; sums over labels."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import ShapeError, Variable, plain
+from oxigrad._typing import Array, Axis
+from oxigrad.ops.backends import array_of
+from oxigrad.ops.backends.functions.scipy_functions import of_scipy
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.host_calls import computed
+from oxigrad.ops.core.standard import axes_of
+from oxigrad.ops.ndimage.extension import check_mode, extended, filtered, for_each_axis
+from oxigrad.ops.ndimage.interpolation import asarray_like
+from oxigrad.ops.scipy_signatures import scipy_signature
+
+__all__ = [
+    "convolve",
+    "convolve1d",
+    "correlate",
+    "correlate1d",
+    "fourier_ellipsoid",
+    "fourier_gaussian",
+    "fourier_shift",
+    "fourier_uniform",
+    "gaussian_filter",
+    "gaussian_filter1d",
+    "gaussian_gradient_magnitude",
+    "gaussian_laplace",
+    "laplace",
+    "mean",
+    "prewitt",
+    "sobel",
+    "sum",
+    "sum_labels",
+    "uniform_filter",
+    "uniform_filter1d",
+]
+
+
+def _filter(
+    name: str,
+    x: Array,
+    radii: Sequence[int],
+    mode: Any,
+    cval: float,
+    call: Callable[..., np.ndarray],
+    *,
+    axis: int | None = None,
+    axes: Axis = None,
+) -> Array:
+    """The filter ``call(function, x, mode, cval)`` of SciPy: a linear one and, where ``cval`` is not zero, a constant.
+
+    The filter is along an ``axis``, whose mode is a text, or along ``axes``, which ``radii`` and ``mode`` belong to.
+    """
+    x, function = array_of(x), of_scipy("ndimage", name)
+    ndim = len(x.shape)
+    places = axes_of(axes if axis is None else axis, ndim)
+    reach, modes = [0] * ndim, ["constant"] * ndim
+    modes_of_axes = [mode] if axis is not None else for_each_axis(mode, len(places))
+    for place, radius, each in zip(places, radii, modes_of_axes, strict=True):
+        reach[place], modes[place] = radius, each
+
+    def of_modes(x: np.ndarray, modes: Sequence[str], cval: float = 0.0) -> np.ndarray:
+        chosen = [modes[place] for place in places]
+        return call(function, x, chosen[0] if axis is not None else chosen, cval)
+
+    for each in modes_of_axes:
+        check_mode(name, each)
+    y = filtered(name, of_modes, x, reach, modes)
+    if cval == 0.0:
+        return y
+    zeros = ops.zeros_like(x)
+    return y + computed(name, lambda zeros: of_modes(zeros, modes, cval), (zeros,))[0]
+
+
+# --- filters by weights ------------------------------------------------------------------------------------------------
+
+
+@scipy_signature('input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None')
+def correlate(
+    x: Array,
+    weights: Array,
+    /,
+    *,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    axes: Axis = None,
+) -> Array:
+    """The correlation of an array with weights of as many dimensions, or of as many as ``axes``, both differentiable.
+
+    For variable weights, one product is recorded for each weight.
+    """
+    x, weights = array_of(x), array_of(weights)
+    check_mode("correlate", mode)
+    origins = for_each_axis(origin, len(weights.shape))
+    if axes is not None:
+        weights, origins = _along_axes("correlate", x, weights, origins, axes)
+    if not isinstance(weights, Variable):
+        w = np.asarray(computed("correlate", lambda w: w, (weights,))[0]) if weights.shape else weights
+        radii = [size + abs(shift) for size, shift in zip(w.shape, origins, strict=True)]
+        call = lambda f, x, modes, cval: f(x, w, mode=modes[0], cval=cval, origin=origins)  # noqa: E731
+        return _filter("correlate", x, radii, mode, cval, call)
+    widths = [
+        (size // 2 + shift, size - size // 2 - 1 - shift) for size, shift in zip(weights.shape, origins, strict=True)
+    ]
+    if any(width < 0 for pair in widths for width in pair):
+        raise ValueError(f"correlate: origin is {origin!r}: expected the place of an element of the weights")
+    whole = (
+        extended(x - cval, widths, [mode] * len(x.shape)) + cval if cval else extended(x, widths, [mode] * len(x.shape))
+    )
+    total: Any = 0.0
+    for at in itertools.product(*map(range, weights.shape)):
+        part = tuple(slice(start, start + size) for start, size in zip(at, x.shape, strict=True))
+        total = total + ops.index(weights, at) * ops.index(whole, part)
+    return total
+
+
+def _along_axes(name: str, x: Array, weights: Array, origins: list[int], axes: Axis) -> tuple[Array, list[int]]:
+    """Weights for some axes of an array, and their origins, as those for all."""
+    places = axes_of(axes, len(x.shape))
+    if len(places) != len(weights.shape):
+        raise ShapeError(
+            f"{name}: found weights of {len(weights.shape)} dimensions, expected {len(places)}, one for each axis"
+        )
+    shape, whole = [1] * len(x.shape), [0] * len(x.shape)
+    for place, size in zip(sorted(places), weights.shape, strict=True):  # in the order of the array, as SciPy's
+        shape[place] = size
+    for place, origin in zip(places, origins, strict=True):
+        whole[place] = origin
+    return ops.reshape(weights, tuple(shape)), whole
+
+
+@scipy_signature('input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None')
+def convolve(
+    x: Array,
+    weights: Array,
+    /,
+    *,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    axes: Axis = None,
+) -> Array:
+    """The convolution of an array with weights of as many dimensions, or of as many as ``axes``: `correlate` with reversed weights."""
+    weights = array_of(weights)
+    origins = [
+        -shift - (1 - size % 2)
+        for size, shift in zip(weights.shape, for_each_axis(origin, len(weights.shape)), strict=True)
+    ]
+    return correlate(x, ops.flip(weights), mode=mode, cval=cval, origin=origins, axes=axes)
+
+
+@scipy_signature('input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0')
+def correlate1d(
+    x: Array, weights: Array, /, axis: int = -1, *, mode: str = "reflect", cval: float = 0.0, origin: int = 0
+) -> Array:
+    """The correlation along an axis with weights (n,), both differentiable."""
+    x, weights = array_of(x), array_of(weights)
+    shape = [1] * len(x.shape)
+    shape[axis] = weights.shape[0]
+    origins = [0] * len(x.shape)
+    origins[axis] = origin
+    return correlate(x, ops.reshape(weights, tuple(shape)), mode=mode, cval=cval, origin=origins)
+
+
+@scipy_signature('input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0')
+def convolve1d(
+    x: Array, weights: Array, /, axis: int = -1, *, mode: str = "reflect", cval: float = 0.0, origin: int = 0
+) -> Array:
+    """The convolution along an axis with weights (n,), both differentiable."""
+    weights = array_of(weights)
+    origin = -origin - (1 - weights.shape[0] % 2)
+    return correlate1d(x, ops.flip(weights), axis, mode=mode, cval=cval, origin=origin)
+
+
+# --- filters by name ---------------------------------------------------------------------------------------------------
+
+
+def _count(x: Array, axes: Axis) -> int:
+    """The number of axes that are filtered."""
+    return len(axes_of(axes, len(array_of(x).shape)))
+
+
+def _of_axes(axes: Axis) -> dict[str, Any]:
+    """The argument ``axes`` of SciPy, which some releases do not have."""
+    return {} if axes is None else {"axes": axes}
+
+
+def _gaussian_radii(sigma: Any, ndim: int, truncate: float, radius: Any = None) -> list[int]:
+    if radius is not None:
+        return [int(each) for each in for_each_axis(radius, ndim)]
+    return [int(truncate * float(each) + 0.5) for each in for_each_axis(sigma, ndim)]
+
+
+@scipy_signature(
+    'input, sigma, order=0, output=None, mode="reflect", cval=0.0, truncate=4.0, *, radius=None, axes=None'
+)
+def gaussian_filter(
+    x: Array,
+    /,
+    sigma: Any,
+    *,
+    order: Any = 0,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    truncate: float = 4.0,
+    radius: Any = None,
+    axes: Axis = None,
+) -> Array:
+    """The filter by a normal density of deviation ``sigma``, or its derivative of some ``order``, along each of ``axes``."""
+    radii = _gaussian_radii(sigma, _count(x, axes), truncate, radius)
+    further = {"truncate": truncate, "radius": radius, **_of_axes(axes)}
+    call = lambda f, x, mode, cval: f(x, sigma, order, mode=mode, cval=cval, **further)  # noqa: E731
+    return _filter("gaussian_filter", x, radii, mode, cval, call, axes=axes)
+
+
+@scipy_signature('input, sigma, axis=-1, order=0, output=None, mode="reflect", cval=0.0, truncate=4.0, *, radius=None')
+def gaussian_filter1d(
+    x: Array,
+    /,
+    sigma: float,
+    axis: int = -1,
+    *,
+    order: int = 0,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    truncate: float = 4.0,
+    radius: int | None = None,
+) -> Array:
+    """As `gaussian_filter`, along one axis."""
+    radii = _gaussian_radii(sigma, 1, truncate, radius)
+    call = lambda f, x, mode, cval: f(x, sigma, axis, order, mode=mode, cval=cval, truncate=truncate, radius=radius)  # noqa: E731
+    return _filter("gaussian_filter1d", x, radii, mode, cval, call, axis=axis)
+
+
+@scipy_signature('input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs')
+def gaussian_laplace(
+    x: Array,
+    /,
+    sigma: Any,
+    *,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    truncate: float = 4.0,
+    radius: Any = None,
+    axes: Axis = None,
+) -> Array:
+    """The Laplace operator of `gaussian_filter`."""
+    radii = _gaussian_radii(sigma, _count(x, axes), truncate, radius)
+    further = {"truncate": truncate, "radius": radius, **_of_axes(axes)}
+    call = lambda f, x, mode, cval: f(x, sigma, mode=mode, cval=cval, **further)  # noqa: E731
+    return _filter("gaussian_laplace", x, radii, mode, cval, call, axes=axes)
+
+
+@scipy_signature('input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs')
+def gaussian_gradient_magnitude(
+    x: Array,
+    /,
+    sigma: Any,
+    *,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    truncate: float = 4.0,
+    radius: Any = None,
+    axes: Axis = None,
+) -> Array:
+    """The norm of the gradient of `gaussian_filter` along ``axes``; its derivative is zero where it is zero."""
+    ndim, squares = len(array_of(x).shape), 0.0
+    places = axes_of(axes, ndim)
+    for axis, each in zip(places, for_each_axis(mode, len(places)), strict=True):  # of SciPy, smooth along all axes
+        order = [int(at == axis) for at in range(ndim)]
+        slope = gaussian_filter(x, sigma, order=order, mode=each, cval=cval, truncate=truncate, radius=radius)
+        squares = squares + ops.square(slope)
+    zero = squares == 0.0
+    return ops.where(zero, 0.0, ops.sqrt(ops.where(zero, 1.0, squares)))
+
+
+@scipy_signature('input, output=None, mode="reflect", cval=0.0, *, axes=None')
+def laplace(x: Array, /, *, mode: Any = "reflect", cval: float = 0.0, axes: Axis = None) -> Array:
+    """The Laplace operator by second differences."""
+    call = lambda f, x, mode, cval: f(x, mode=mode, cval=cval, **_of_axes(axes))  # noqa: E731
+    return _filter("laplace", x, [1] * _count(x, axes), mode, cval, call, axes=axes)
+
+
+@scipy_signature('input, axis=-1, output=None, mode="reflect", cval=0.0')
+def prewitt(x: Array, /, axis: int = -1, *, mode: Any = "reflect", cval: float = 0.0) -> Array:
+    """Prewitt's filter: differences along an axis, averaged along the others."""
+    call = lambda f, x, mode, cval: f(x, axis, mode=mode, cval=cval)  # noqa: E731
+    return _filter("prewitt", x, [1] * len(array_of(x).shape), mode, cval, call)
+
+
+@scipy_signature('input, axis=-1, output=None, mode="reflect", cval=0.0')
+def sobel(x: Array, /, axis: int = -1, *, mode: Any = "reflect", cval: float = 0.0) -> Array:
+    """Sobel's filter: differences along an axis, smoothed along the others."""
+    call = lambda f, x, mode, cval: f(x, axis, mode=mode, cval=cval)  # noqa: E731
+    return _filter("sobel", x, [1] * len(array_of(x).shape), mode, cval, call)
+
+
+@scipy_signature('input, size=3, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None')
+def uniform_filter(
+    x: Array,
+    /,
+    size: Any = 3,
+    *,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    axes: Axis = None,
+) -> Array:
+    """The mean over a box of ``size`` elements along each of ``axes``."""
+    count = _count(x, axes)
+    radii = [int(n) + abs(at) for n, at in zip(for_each_axis(size, count), for_each_axis(origin, count), strict=True)]
+    call = lambda f, x, mode, cval: f(x, size, mode=mode, cval=cval, origin=origin, **_of_axes(axes))  # noqa: E731
+    return _filter("uniform_filter", x, radii, mode, cval, call, axes=axes)
+
+
+@scipy_signature('input, size, axis=-1, output=None, mode="reflect", cval=0.0, origin=0')
+def uniform_filter1d(
+    x: Array, /, size: int, axis: int = -1, *, mode: str = "reflect", cval: float = 0.0, origin: int = 0
+) -> Array:
+    """The mean over ``size`` elements along an axis."""
+    call = lambda f, x, mode, cval: f(x, size, axis, mode=mode, cval=cval, origin=origin)  # noqa: E731
+    return _filter("uniform_filter1d", x, [size + abs(origin)], mode, cval, call, axis=axis)
+
+
+# --- Fourier domain ----------------------------------------------------------------------------------------------------
+
+
+def _fourier(name: str, x: Array, *args: Any) -> Array:
+    """A filter of a transform: a product with its value for ones."""
+    x = array_of(x)
+    factor = computed(name, lambda x: of_scipy("ndimage", name)(np.ones(x.shape, np.complex128), *args), (plain(x),))[0]
+    return x * factor if name == "fourier_shift" else x * ops.real(factor)
+
+
+@scipy_signature("input, sigma, n=-1, axis=-1, output=None")
+def fourier_gaussian(x: Array, /, sigma: Any, *, n: int = -1, axis: int = -1) -> Array:
+    """The transform ``x`` filtered by a normal density of deviation ``sigma``."""
+    return _fourier("fourier_gaussian", x, sigma, n, axis)
+
+
+@scipy_signature("input, size, n=-1, axis=-1, output=None")
+def fourier_uniform(x: Array, /, size: Any, *, n: int = -1, axis: int = -1) -> Array:
+    """The transform ``x`` filtered by a box."""
+    return _fourier("fourier_uniform", x, size, n, axis)
+
+
+@scipy_signature("input, size, n=-1, axis=-1, output=None")
+def fourier_ellipsoid(x: Array, /, size: Any, *, n: int = -1, axis: int = -1) -> Array:
+    """The transform ``x`` filtered by an ellipsoid."""
+    return _fourier("fourier_ellipsoid", x, size, n, axis)
+
+
+@scipy_signature("input, shift, n=-1, axis=-1, output=None")
+def fourier_shift(x: Array, /, shift: Any, *, n: int = -1, axis: int = -1) -> Array:
+    """The transform ``x`` of an array that is shifted: a complex array."""
+    return _fourier("fourier_shift", x, shift, n, axis)
+
+
+# --- labels ------------------------------------------------------------------------------------------------------------
+
+
+@scipy_signature("input, labels=None, index=None")
+def sum_labels(x: Array, /, labels: Any = None, index: Any = None) -> Array:
+    """The sum of the elements with each label of ``index``; of those with any label but zero without ``index``."""
+    x = array_of(x)
+    if labels is None:
+        return ops.sum(x)
+    labels = np.broadcast_to(np.asarray(plain(labels)), tuple(x.shape))
+    if index is None:
+        return ops.sum(ops.where(asarray_like(x, labels > 0), x, 0.0))
+    sums = [ops.sum(ops.where(asarray_like(x, labels == each), x, 0.0)) for each in np.atleast_1d(index)]
+    return ops.stack(sums) if np.ndim(index) else sums[0]
+
+
+sum = sum_labels
+
+
+@scipy_signature("input, labels=None, index=None")
+def mean(x: Array, /, labels: Any = None, index: Any = None) -> Array:
+    """The mean of the elements with each label of ``index``; of those with any label but zero without ``index``."""
+    counts = of_scipy("ndimage", "sum_labels")(np.ones(array_of(x).shape), labels, index)
+    return sum_labels(x, labels, index) / (asarray_like(x, counts) if np.ndim(counts) else float(counts))

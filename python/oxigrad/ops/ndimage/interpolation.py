@@ -1,0 +1,305 @@
+"""Splines and interpolation of images, as functions of `oxigrad.xp.ndimage`."""
+
+import functools
+import itertools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import DerivativeError, ShapeError, Variable, plain
+from oxigrad._typing import Array
+from oxigrad.ops.backends import array_of, device_of, namespace
+from oxigrad.ops.backends.functions.scipy_functions import of_scipy
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.host_calls import computed, linear
+from oxigrad.ops.core.standard import axes_of
+from oxigrad.ops.ndimage.extension import check_mode, extended, for_each_axis
+from oxigrad.ops.scipy_signatures import scipy_signature
+
+__all__ = [
+    "affine_transform",
+    "map_coordinates",
+    "rotate",
+    "shift",
+    "spline_filter",
+    "spline_filter1d",
+    "zoom",
+]
+
+_SMALL = 64  # elements: beyond this number, one edge has no influence on the other
+
+
+@scipy_signature('input, order=3, axis=-1, output=float64, mode="mirror"')
+def spline_filter1d(x: Array, /, order: int = 3, axis: int = -1, *, mode: str = "mirror") -> Array:
+    """The coefficients of the spline of an ``order`` from 0 to 5 that interpolates ``x`` along an axis, in float64."""
+    x = array_of(x)
+    size = x.shape[axis]
+    weights = np.ones(size)
+    if (
+        mode in ("mirror", "constant", "grid-constant", "wrap") and size > 1
+    ):  # the matrix is symmetric with half the weight at both ends
+        weights[[0, -1]] = 0.5
+    weights = weights.reshape([-1 if at == axis % len(x.shape) else 1 for at in range(len(x.shape))])
+
+    def forward(x: np.ndarray) -> np.ndarray:
+        return of_scipy("ndimage", "spline_filter1d")(x, order, axis, mode=mode)
+
+    def adjoint(g: np.ndarray) -> np.ndarray:
+        if size > _SMALL:
+            return weights * forward(g / weights)
+        # SciPy's spline of few elements is not quite the exact one, whose matrix is symmetric.
+        matrix = of_scipy("ndimage", "spline_filter1d")(np.eye(size), order, 0, mode=mode)
+        return np.moveaxis(np.tensordot(matrix, g, axes=(0, axis)), 0, axis)
+
+    return linear("spline_filter1d", forward, adjoint, x)
+
+
+@scipy_signature('input, order=3, output=float64, mode="mirror"')
+def spline_filter(x: Array, /, order: int = 3, *, mode: str = "mirror") -> Array:
+    """The coefficients of the spline of an ``order`` from 2 to 5 that interpolates ``x``, in float64."""
+    for axis in range(len(array_of(x).shape)):
+        x = spline_filter1d(x, order, axis, mode=mode)
+    return x
+
+
+def _weights(order: int, at: Array) -> tuple[np.ndarray, list[Array]]:
+    """The first node of each spline at some coordinates, and the weights of its ``order + 1`` nodes."""
+    bare = np.asarray(computed("map_coordinates", lambda x: x, (plain(at),))[0])
+    first = np.floor(bare + 0.5) if order % 2 == 0 else np.floor(bare)
+    u = at - namespace(plain(at)).asarray(first, device=device_of(plain(at)))
+    if order == 0:
+        weights: list[Any] = [1.0 + 0.0 * u]
+    elif order == 1:
+        weights = [1.0 - u, u]
+    elif order == 2:
+        weights = [0.5 * (0.5 - u) ** 2, 0.75 - u * u, 0.5 * (0.5 + u) ** 2]
+    else:
+        weights = [
+            (1.0 - u) ** 3 / 6.0,
+            2.0 / 3.0 - 0.5 * u * u * (2.0 - u),
+            2.0 / 3.0 - 0.5 * (1.0 - u) ** 2 * (1.0 + u),
+            u**3 / 6.0,
+        ]
+    return first.astype(np.int64) - order // 2, weights
+
+
+def _nodes(node: np.ndarray, size: int, mode: str) -> tuple[np.ndarray, np.ndarray]:
+    """The elements that nodes beyond the edges repeat, and whether there are any."""
+    period = 2 * size - 2 if mode in ("mirror", "constant") else 2 * size
+    if mode in ("mirror", "constant"):
+        node = np.abs((node + size - 1) % period - (size - 1)) if size > 1 else 0 * node
+    elif mode in ("reflect", "grid-mirror"):
+        node = node % period
+        node = np.where(node >= size, period - 1 - node, node)
+    elif mode == "grid-wrap":
+        node = node % size
+    elif mode == "nearest":
+        node = np.clip(node, 0, size - 1)
+    is_inside = (node >= 0) & (node < size)
+    return np.where(is_inside, node, 0), is_inside
+
+
+_PADDING = 12  # as SciPy extends by before it filters for splines of the order 2 and 3
+
+
+@scipy_signature('input, coordinates, output=None, order=3, mode="constant", cval=0.0, prefilter=True')
+def map_coordinates(
+    x: Array,
+    coordinates: Array,
+    /,
+    *,
+    order: int = 3,
+    mode: str = "constant",
+    cval: float = 0.0,
+    prefilter: bool = True,
+) -> Array:
+    """Values of a spline of an ``order`` from 0 to 3 through an array, at ``coordinates`` (ndim, ...), both differentiable.
+
+    ``mode`` is one of SciPy's, but for "wrap"; a kink has one of its two derivatives. Raises `DerivativeError` for the orders 4
+    and 5, and `ShapeError` where there is not one coordinate for each axis.
+    """
+    x, coordinates = array_of(x), array_of(coordinates, [x])
+    coordinates = coordinates if isinstance(coordinates, Variable) else asarray_like(x, coordinates)
+    ndim = len(x.shape)
+    check_mode("map_coordinates", mode)
+    if order not in (0, 1, 2, 3) or mode == "wrap":
+        raise DerivativeError(
+            f"map_coordinates: order={order!r}, mode={mode!r} has no derivative here: expected an order from 0 to 3, and another "
+            "mode than 'wrap', such as 'grid-wrap'"
+        )
+    if coordinates.shape[0] != ndim:
+        raise ShapeError(
+            f"map_coordinates: found coordinates of shape {tuple(coordinates.shape)}, expected ({ndim}, ...)"
+        )
+    return _interpolated(x, [ops.index(coordinates, (at, ...)) for at in range(ndim)], order, mode, cval, prefilter)
+
+
+def _interpolated(x: Array, coordinates: list[Array], order: int, mode: str, cval: float, prefilter: bool) -> Array:
+    ndim, sizes = len(x.shape), tuple(x.shape)
+    bare = [np.asarray(computed("map_coordinates", lambda at: at, (plain(at),))[0], np.float64) for at in coordinates]
+    outside: Any = False
+    if mode == "constant":
+        bounds = zip(bare, sizes, strict=True)
+        outside = functools.reduce(operator.or_, ((at < 0.0) | (at > size - 1.0) for at, size in bounds))
+    if order > 1 and prefilter:
+        if mode in ("nearest", "grid-constant"):
+            beyond = cval if mode == "grid-constant" else 0.0
+            x = extended(x - beyond, [(_PADDING, _PADDING)] * ndim, [mode] * ndim) + beyond
+            coordinates = [at + float(_PADDING) for at in coordinates]
+        x = spline_filter(x, order, mode=mode)
+    if mode == "nearest":
+        bounds = zip(coordinates, x.shape, strict=True)
+        coordinates = [ops.minimum(ops.maximum(at, 0.0), size - 1.0) for at, size in bounds]
+    parts = [_weights(order, at) for at in coordinates]
+    total: Any = 0.0
+    for offsets in itertools.product(range(order + 1), repeat=ndim):
+        nodes = [
+            _nodes(first + offset, size, mode) for (first, _), offset, size in zip(parts, offsets, x.shape, strict=True)
+        ]
+        is_inside = functools.reduce(operator.and_, (inside for _, inside in nodes))
+        value = ops.index(x, tuple(asarray_like(x, node) for node, _ in nodes))
+        value = value if is_inside.all() else ops.where(asarray_like(x, is_inside), value, cval)
+        for (_, weights), offset in zip(parts, offsets, strict=True):
+            value = value * weights[offset]
+        total = total + value
+    return ops.where(asarray_like(x, outside), cval, total) if np.any(outside) else total
+
+
+def asarray_like(x: Array, values: Any) -> Array:
+    """The values as an array of the library of ``x``, on its device."""
+    return namespace(plain(x)).asarray(np.asarray(values), device=device_of(plain(x)))
+
+
+@scipy_signature(
+    'input, matrix, offset=0.0, output_shape=None, output=None, order=3, mode="constant", cval=0.0, prefilter=True'
+)
+def affine_transform(
+    x: Array,
+    matrix: Array,
+    /,
+    offset: Any = 0.0,
+    *,
+    output_shape: tuple[int, ...] | None = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: float = 0.0,
+    prefilter: bool = True,
+) -> Array:
+    """The array with elements of ``x`` at ``matrix @ index + offset``; ``x``, ``matrix`` (n, n) and ``offset`` are differentiable.
+
+    A matrix (n,) is diagonal. Otherwise as `map_coordinates`.
+    """
+    x, matrix = array_of(x), array_of(matrix, [x])
+    shape = tuple(x.shape) if output_shape is None else tuple(output_shape)
+    index = np.indices(shape, np.float64)
+    offset = array_of(offset, [x]) if isinstance(offset, (list, tuple)) else offset
+    coordinates = []
+    for row in range(len(x.shape)):
+        start = ops.index(offset, row) if len(getattr(offset, "shape", ())) else offset
+        if len(matrix.shape) == 1:
+            coordinates.append(ops.index(matrix, row) * asarray_like(x, index[row]) + start)
+            continue
+        terms = [ops.index(matrix, (row, column)) * asarray_like(x, index[column]) for column in range(len(shape))]
+        coordinates.append(functools.reduce(operator.add, terms) + start)
+    return map_coordinates(x, ops.stack(coordinates), order=order, mode=mode, cval=cval, prefilter=prefilter)
+
+
+@scipy_signature(
+    'input, angle, axes=(1, 0), reshape=True, output=None, order=3, mode="constant", cval=0.0, prefilter=True'
+)
+def rotate(
+    x: Array,
+    /,
+    angle: Any,
+    *,
+    axes: Sequence[int] = (1, 0),
+    reshape: bool = True,
+    order: int = 3,
+    mode: str = "constant",
+    cval: float = 0.0,
+    prefilter: bool = True,
+) -> Array:
+    """An array rotated in the plane of two axes by an angle in degrees, both differentiable.
+
+    With ``reshape`` the result has room for all of it.
+    """
+    x, named = array_of(x), {"order": order, "mode": mode, "cval": cval, "prefilter": prefilter}
+    ndim = len(x.shape)
+    if ndim < 2 or len(axes) != 2 or len(plane := sorted(set(axes_of(tuple(axes), ndim)))) != 2:
+        raise ShapeError(f"rotate: found shape {tuple(x.shape)}, axes={axes!r}, expected two axes of the array")
+    if ndim == 2:
+        return _rotated(x, angle, reshape, named)
+    order_of_axes = [*(axis for axis in range(ndim) if axis not in plane), *plane]
+    moved = ops.permute_dims(x, tuple(order_of_axes))
+    images = ops.reshape(moved, (-1, *moved.shape[-2:]))
+    turned = ops.stack([_rotated(ops.index(images, at), angle, reshape, named) for at in range(images.shape[0])])
+    turned = ops.reshape(turned, (*moved.shape[:-2], *turned.shape[-2:]))
+    return ops.permute_dims(turned, tuple(np.argsort(order_of_axes).tolist()))
+
+
+def _rotated(x: Array, angle: Any, reshape: bool, named: dict[str, Any]) -> Array:
+    """An image (m, n), rotated."""
+    turn = angle * (math.pi / 180.0)
+    c, s = ops.cos(turn), ops.sin(turn)
+    sizes = np.array(x.shape, np.float64)
+    shape = tuple(x.shape)
+    if reshape:
+        fixed = float(np.asarray(plain(turn)))
+        bounds = np.abs([[math.cos(fixed), math.sin(fixed)], [math.sin(fixed), math.cos(fixed)]]) @ sizes
+        shape = tuple(int(size) for size in np.floor(bounds + 0.5))
+    (down, right), (row, column) = (sizes - 1.0) / 2.0, ((size - 1.0) / 2.0 for size in shape)
+    index = np.indices(shape, np.float64)
+    i, j = asarray_like(x, index[0] - row), asarray_like(x, index[1] - column)
+    coordinates = ops.stack([i * c + j * s + down, j * c - i * s + right])
+    return map_coordinates(x, coordinates, **named)
+
+
+def _separable(name: str, x: Array, args: Sequence[Any], cval: float, named: dict[str, Any]) -> Array:
+    """Interpolation on a grid, whose transpose is a product with a matrix for each axis."""
+    x, function = array_of(x), of_scipy("ndimage", name)
+
+    def forward(x: np.ndarray, cval: float = 0.0) -> np.ndarray:
+        return function(x, list(args), cval=cval, **named)
+
+    def adjoint(g: np.ndarray) -> np.ndarray:
+        for axis, arg in enumerate(args):
+            size = x_shape[axis]
+            matrix = np.stack([function(row, arg, **named) for row in np.eye(size)])
+            g = np.moveaxis(np.tensordot(matrix, g, axes=(1, axis)), 0, axis)
+        return g
+
+    x_shape = tuple(x.shape)
+    y = linear(name, forward, adjoint, x)
+    return y if cval == 0.0 else y + computed(name, lambda x: forward(np.zeros_like(x), cval), (plain(x),))[0]
+
+
+@scipy_signature('input, shift, output=None, order=3, mode="constant", cval=0.0, prefilter=True')
+def shift(
+    x: Array, /, shift: Any, *, order: int = 3, mode: str = "constant", cval: float = 0.0, prefilter: bool = True
+) -> Array:
+    """The array shifted by so many elements along each axis; transposed by a dense matrix for each axis."""
+    ndim = len(array_of(x).shape)
+    return _separable(
+        "shift", x, for_each_axis(shift, ndim), cval, {"order": order, "mode": mode, "prefilter": prefilter}
+    )
+
+
+@scipy_signature('input, zoom, output=None, order=3, mode="constant", cval=0.0, prefilter=True, *, grid_mode=False')
+def zoom(
+    x: Array,
+    /,
+    zoom: Any,
+    *,
+    order: int = 3,
+    mode: str = "constant",
+    cval: float = 0.0,
+    prefilter: bool = True,
+    grid_mode: bool = False,
+) -> Array:
+    """The array interpolated to another size along each axis; transposed by a dense matrix for each axis."""
+    ndim = len(array_of(x).shape)
+    named = {"order": order, "mode": mode, "prefilter": prefilter, "grid_mode": grid_mode}
+    return _separable("zoom", x, for_each_axis(zoom, ndim), cval, named)

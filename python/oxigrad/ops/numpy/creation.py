@@ -1,0 +1,192 @@
+"""NumPy's functions that make arrays, of variables too: ``np.array([x, 1.0], like=x)`` and spaced numbers."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import is_inexact, plain
+from oxigrad._typing import Dtype
+from oxigrad.ops.backends import device_of, dtype_of, has_variable, is_array, is_complex, namespace
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core import standard
+from oxigrad.ops.core.array_like import array as as_array
+from oxigrad.ops.core.array_like import values
+from oxigrad.ops.core.primitives import arrays_of, copied
+from oxigrad.ops.numpy.extras import atleast_1d, cast_joined
+from oxigrad.ops.numpy.moves import moved
+
+_NONE: Any = np._NoValue
+
+
+def array(
+    object: Any,
+    dtype: Dtype = None,
+    *,
+    copy: bool | None = True,
+    order: str | None = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    ndmax: int = 0,
+    like: None = None,
+) -> Any:
+    """An array, or a list with variables, as an array of at least ``ndmin`` dimensions."""
+    made = as_array(object, dtype)
+    made = copied(made) if copy and made is object else made
+    return ops.reshape(made, (1,) * (ndmin - made.ndim) + tuple(made.shape)) if ndmin > made.ndim else made
+
+
+def asarray(
+    a: Any,
+    dtype: Dtype = None,
+    order: str | None = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    like: None = None,
+) -> Any:
+    """A variable itself, or a list with variables as an array."""
+    made = as_array(a, dtype)
+    return copied(made) if copy and made is a else made
+
+
+def ascontiguousarray(a: Any, dtype: Dtype = None, *, like: None = None) -> Any:
+    """A variable itself, or a list with variables as an array; of at least one dimension."""
+    return atleast_1d(as_array(a, dtype))
+
+
+def require(a: Any, dtype: Dtype = None, requirements: Any = None, *, like: None = None) -> Any:
+    """A variable itself: the requirements of memory are those of its plain array."""
+    return as_array(a, dtype)
+
+
+def full(
+    shape: Any, fill_value: Any, dtype: Dtype = None, order: str = "C", *, device: Any = None, like: None = None
+) -> Any:
+    """An array filled with a value, which is broadcast."""
+    standard.require_device("full", fill_value, device)
+    shape = tuple(shape) if isinstance(shape, (list, tuple)) else (operator.index(shape),)
+    filled = copied(ops.broadcast_to(as_array(fill_value), shape))
+    return filled if dtype is None else ops.astype(filled, dtype, copy=False)
+
+
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Dtype = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
+    """An array of the shape and dtype of ``a``, filled with a value, which is broadcast."""
+    like = plain(a)
+    shape = tuple(np.shape(like)) if shape is None else shape
+    return full(shape, fill_value, dtype_of(like) if dtype is None and is_array(like) else dtype, device=device)
+
+
+def arange(
+    start: Any, stop: Any = None, step: Any = 1, dtype: Dtype = None, *, device: Any = None, like: None = None
+) -> Any:
+    """The numbers from ``start``, in steps of ``step``, before ``stop``, which only decides how many there are."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    found = next((plain(x) for x in (start, stop, step) if is_array(plain(x))), 0.0)
+    library, device = namespace(found), device or device_of(found)
+    first, last, by = (_number(x) for x in (start, stop, step))
+    spaced = library.arange(first, last, by, dtype=dtype, device=device)
+    if not has_variable((start, step)) or not is_inexact(spaced):
+        return spaced
+    # Zeros with the derivatives of the start and of the step: the numbers are those of the library.
+    places = library.arange(spaced.shape[0], dtype=spaced.dtype, device=device)
+    return spaced + ((start - plain(start)) + (step - plain(step)) * places)
+
+
+def _number(x: Any) -> Any:
+    """An argument of `arange` as a plain number."""
+    return x if type(x) in (int, float) else values(x).item()
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Dtype = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """Evenly spaced numbers along ``axis``; with ``retstep``, a tuple of them and their distance."""
+    start, stop = (x if type(x) in (int, float, complex) else as_array(x) for x in (start, stop))
+    spaced = standard.linspace(start, stop, num, dtype=dtype, device=device, endpoint=endpoint)
+    spaced = standard.moveaxis(spaced, 0, axis) if axis != 0 else spaced
+    steps = num - 1 if endpoint else num
+    return (spaced, (stop - start) / steps if steps > 0 else np.nan) if retstep else spaced
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Dtype = None, axis: int = 0
+) -> Any:
+    """``base`` to the power of evenly spaced numbers."""
+    spaced = ops.pow(base, linspace(start, stop, num, endpoint, axis=axis))
+    return spaced if dtype is None else ops.astype(spaced, dtype)
+
+
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Dtype = None, axis: int = 0) -> Any:
+    """Numbers of constant ratio along ``axis``."""
+    start, stop = (as_array(x) for x in (start, stop))
+    start, stop = start + 0.0, stop + 0.0
+    ratio = ops.divide(stop, start)
+    exponents = linspace(ops.log(ratio) * 0.0, ops.log(ratio), num, endpoint)
+    spaced = start * ops.exp(exponents)
+    spaced = standard.moveaxis(spaced, 0, axis) if axis != 0 else spaced
+    return spaced if dtype is None else ops.astype(spaced, dtype)
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    """Coordinates as arrays with a dimension for each argument; of size 1 in the other dimensions if ``sparse``."""
+    return moved(np.meshgrid, *map(atleast_1d, xi), sparse=sparse, indexing=indexing)
+
+
+def concatenate(
+    arrays: Any, axis: Any = 0, out: None = None, *, dtype: Dtype = None, casting: str = "same_kind"
+) -> Any:
+    """Arrays joined along ``axis``; flattened first where it is None."""
+    parts = arrays_of(arrays, "concatenate")
+    return cast_joined("concatenate", ops.concat(parts, axis=axis), parts, dtype, casting)
+
+
+def stack(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Dtype = None, casting: str = "same_kind") -> Any:
+    """Arrays joined along a new ``axis``."""
+    parts = arrays_of(arrays, "stack")
+    return cast_joined("stack", ops.stack(parts, axis=axis), parts, dtype, casting)
+
+
+# --- elements ------------------------------------------------------------------------------------------------------------
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Differences of neighbours of the flattened array, between ``to_begin`` and ``to_end``."""
+    ary = as_array(ary)
+    parts = [None if part is None else ops.ravel(as_array(part, dtype_of(plain(ary)))) for part in (to_begin, to_end)]
+    inside = standard.diff(ops.ravel(ary))
+    joined = [part for part in (parts[0], inside, parts[1]) if part is not None]
+    return ops.concat(joined) if len(joined) > 1 else inside
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2.0 * np.pi) -> Any:
+    """Phases without jumps of a period: each is moved by whole periods, which are plain values."""
+    p = as_array(p)
+    bare, size = plain(p), plain(period)
+    jumps = np.round((np.unwrap(bare, plain(discont), axis, period=size) - bare) / size)
+    return p + ops.where(np.isinf(bare), 0.0, jumps * period)
+
+
+def real_if_close(a: Any, tol: float = 100) -> Any:
+    """The real part, if all imaginary parts are below ``tol`` times the machine epsilon, or below ``tol`` if it is at most 1."""
+    if not is_complex(a):
+        return a
+    limit = tol if tol <= 1 else float(np.finfo(np.result_type(plain(a))).eps) * tol
+    return ops.real(a) if bool(np.all(np.abs(np.asarray(plain(ops.imag(a)))) < limit)) else a

@@ -1,0 +1,112 @@
+"""NumPy's functions beyond those of `oxigrad.xp`, and those that take more arguments in NumPy: each with NumPy's signature.
+
+A function of NumPy called on variables is that of ``xp`` where it has one that takes the arguments, and the one here otherwise.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oxigrad._typing import Array
+from oxigrad.ops import special
+from oxigrad.ops.backends import is_complex
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core import products, standard
+from oxigrad.ops.core.array_like import array
+from oxigrad.ops.linalg import numpy_keywords as linalg
+from oxigrad.ops.numpy import creation, extras, histograms, moves, polynomials, reductions, scimath, sets, ufuncs
+from oxigrad.ops.numpy import order_statistics as order
+
+
+def _i0(x: Any) -> Any:
+    return special.i0(array(x))
+
+
+def _angle(z: Any, deg: bool = False) -> Any:
+    angles = extras.angle(z)
+    return extras.rad2deg(angles) if deg else angles
+
+
+def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    v = array(v)
+    reverse = ops.flip(ops.conj(v) if is_complex(v) else v)
+    return products.convolve(array(a), reverse, mode)
+
+
+def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
+    a, b = standard.moveaxis(array(a), axisa, -1), standard.moveaxis(array(b), axisb, -1)
+    return standard.moveaxis(products.cross(a, b), -1, axisc)
+
+
+def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    a = array(a)
+    ends = [None if end is None or end is np._NoValue else end for end in (prepend, append)]
+    return standard.diff(a, axis=axis, n=n, prepend=ends[0], append=ends[1])
+
+
+def _copy(a: Array, order: str = "K", subok: bool = False) -> Any:
+    return ops.copied(a)
+
+
+def _named(module: Any, names: str) -> dict[str, Callable[..., Any]]:
+    return {name: getattr(module, name) for name in names.split()}
+
+
+# Functions of NumPy that ``xp`` lacks, or has with another meaning of the same arguments: what is called in place of them.
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **_named(
+        reductions,
+        """average corrcoef cov nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar ptp trapezoid""",
+    ),
+    **_named(order, "median nanmedian nanpercentile nanquantile percentile quantile"),
+    **_named(polynomials, "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots vander"),
+    **_named(histograms, "bincount histogram histogram2d histogram_bin_edges histogramdd interp"),
+    **_named(sets, "intersect1d setdiff1d setxor1d sort_complex trim_zeros union1d unique"),
+    **_named(
+        creation,
+        "arange array asarray ascontiguousarray ediff1d full geomspace linspace logspace real_if_close require unwrap",
+    ),
+    **_named(moves, "apply_along_axis apply_over_axes piecewise"),
+    **{name: functools.partial(moves.moved, getattr(np, name)) for name in moves.ELEMENTS if hasattr(np, name)},
+    "asanyarray": creation.asarray,
+    "asfortranarray": creation.ascontiguousarray,
+    "correlate": _correlate,
+    "i0": _i0,
+}
+# Functions that ``xp`` has with fewer keywords: what is called where others are given.
+_KEYWORDS: dict[str, Callable[..., Any]] = {
+    **_named(reductions, "prod std var"),
+    **_named(sets, "partition sort"),
+    **_named(creation, "concatenate full_like meshgrid stack"),
+    "take": moves.take,
+    "angle": _angle,
+    "copy": _copy,
+    "cross": _cross,
+    "diff": _diff,
+}
+_LINALG = _named(linalg, "cond eigh eigvalsh lstsq matrix_rank multi_dot pinv svd tensorinv tensorsolve")
+_SCIMATH = _named(scimath, "arccos arcsin arctanh log log10 log2 logn power sqrt")
+_UFUNCS = _named(ufuncs, "divmod fmod frexp heaviside ldexp matvec modf vecmat")
+
+
+@functools.cache
+def _tables() -> tuple[dict[Any, Callable[..., Any]], dict[Any, Callable[..., Any]]]:
+    """`_FUNCTIONS` and `_KEYWORDS` with their kin, by NumPy's function."""
+    window = np.lib.stride_tricks.sliding_window_view
+    forms: dict[Any, Callable[..., Any]] = {window: functools.partial(moves.moved, window)}
+    for space, named in ((np, _FUNCTIONS), (np.linalg, _LINALG), (np.emath, _SCIMATH), (np, _UFUNCS)):
+        forms |= {getattr(space, name): form for name, form in named.items() if hasattr(space, name)}
+    return forms, {getattr(np, name): form for name, form in _KEYWORDS.items()}
+
+
+def form_of(function: Any) -> Callable[..., Any] | None:
+    """The function called in place of a function, or a ufunc, of NumPy; None where that is one of ``xp``."""
+    return _tables()[0].get(function)
+
+
+def with_keywords(function: Any) -> Callable[..., Any] | None:
+    """The function called in place of one of NumPy with keywords that the function of ``xp`` does not have."""
+    return _tables()[1].get(function)

@@ -1,0 +1,162 @@
+"""NumPy's functions of polynomials, given by their coefficients from the highest power down."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import plain
+from oxigrad._typing import Array
+from oxigrad.ops import linalg
+from oxigrad.ops.backends import dtype_of, fetched, is_array, is_complex, namespace
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.array_like import array
+from oxigrad.ops.core.in_place import of_library
+from oxigrad.ops.core.products import convolve, outer
+from oxigrad.ops.linalg.numpy_keywords import lstsq
+from oxigrad.ops.numpy.extras import atleast_1d
+
+
+def _coefficients(p: Any) -> Any:
+    return atleast_1d(array(p if is_array(plain(p)) or isinstance(p, (list, tuple)) else [p]))
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """The polynomial with these roots; the characteristic polynomial of a square matrix."""
+    roots = _coefficients(seq_of_zeros)
+    is_real = not is_complex(roots)
+    roots = linalg.eigvals(roots) if roots.ndim == 2 else roots
+    result = ops.ones_like(roots[:1]) if roots.shape[0] else np.ones(1)
+    for root in roots:
+        result = convolve(result, ops.stack([ops.ones_like(root), -root]))
+    values = np.sort(fetched(plain(roots)))
+    pairs = is_real or np.array_equal(values, np.sort(values.conj()))
+    return ops.real(result) if is_complex(result) and pairs else result
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    """Sum of two polynomials."""
+    first, second = _of_one_size(a1, a2)
+    return first + second
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    """Difference of two polynomials."""
+    first, second = _of_one_size(a1, a2)
+    return first - second
+
+
+def _of_one_size(*polynomials: Any) -> list[Any]:
+    """The coefficients with zeros in front of those of the smaller one."""
+    given = [_coefficients(p) for p in polynomials]
+    size = max(p.shape[0] for p in given)
+    return [p if p.shape[0] == size else ops.concat([_zeros(size - p.shape[0], p), p]) for p in given]
+
+
+def _zeros(count: int, like: Array) -> Any:
+    return namespace(like).zeros(count, dtype=dtype_of(like), device=plain(like).device)
+
+
+def polymul(a1: Any, a2: Any) -> Any:
+    """Product of two polynomials."""
+    return convolve(_coefficients(a1), _coefficients(a2))
+
+
+def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+    """Quotient and remainder of the division of two polynomials; leading zeros of the remainder are left out."""
+    u, v = _coefficients(u) + 0.0, _coefficients(v) + 0.0
+    count = v.shape[0]
+    quotient, rest = [], u
+    for place in range(u.shape[0] - count + 1):
+        factor = rest[place] / v[0]
+        quotient.append(factor)
+        rest = ops.concat([rest[:place], rest[place : place + count] - factor * v, rest[place + count :]])
+    whole = ops.stack(quotient) if quotient else _zeros(1, u)
+    values = fetched(plain(rest))
+    leading = itertools.takewhile(lambda value: np.allclose(value, 0.0, rtol=1e-14), values[:-1])
+    return whole, rest[len(list(leading)) :]
+
+
+def polyval(p: Any, x: Any) -> Any:
+    """The value of a polynomial at ``x``, by Horner's scheme."""
+    p, x = _coefficients(p), array(x) if isinstance(x, (list, tuple)) else x
+    value: Any = x * 0.0
+    for coefficient in p:
+        value = value * x + coefficient
+    return value
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """The ``m``-th derivative of a polynomial."""
+    p = _coefficients(p)
+    for _ in range(m):
+        p = p[:-1] * of_library(np.arange(p.shape[0] - 1, 0, -1.0), p)
+    return p
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The ``m``-th integral of a polynomial, with the constants ``k``."""
+    p = _coefficients(p)
+    constants = _coefficients(0.0 if k is None else k)
+    constants = ops.concat([constants] * m) if constants.shape[0] == 1 and m > 1 else constants
+    if constants.shape[0] < m:
+        raise ValueError(f"polyint: found {constants.shape[0]} constants, expected {m}, or one")
+    for place in range(m):
+        p = ops.concat([p / of_library(np.arange(p.shape[0], 0, -1.0), p), constants[place : place + 1]])
+    return p
+
+
+def roots(p: Any) -> Any:
+    """The roots of a polynomial: eigenvalues of its companion matrix."""
+    p = _coefficients(p) + 0.0
+    (places,) = np.nonzero(fetched(plain(p)))
+    if not places.size:
+        return np.zeros(0)
+    trailing = p.shape[0] - 1 - int(places[-1])
+    p = p[int(places[0]) : int(places[-1]) + 1]
+    if p.shape[0] < 2:
+        return _zeros(trailing, p)
+    below = of_library(np.eye(p.shape[0] - 2, p.shape[0] - 1), p)
+    found = linalg.eigvals(ops.concat([ops.reshape(-p[1:] / p[0], (1, -1)), below]))
+    if is_complex(found) and not is_complex(p) and not np.any(fetched(plain(found)).imag):
+        found = ops.real(found)
+    return ops.concat([found, _zeros(trailing, found)]) if trailing else found
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """The matrix of the powers of ``x``, from the highest down unless ``increasing``."""
+    x = _coefficients(x)
+    powers = [ops.ones_like(plain(x)), *itertools.repeat(x, (x.shape[0] if N is None else N) - 1)]
+    columns = list(itertools.accumulate(powers, ops.multiply))[: x.shape[0] if N is None else N]
+    return ops.stack(columns if increasing else columns[::-1], axis=1)
+
+
+def polyfit(
+    x: Any, y: Any, deg: Any, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
+) -> Any:
+    """The polynomial of least squares through points: coefficients, and their covariance if ``cov``.
+
+    With ``full``, the residuals, the rank, the singular values and ``rcond`` come after the coefficients.
+    """
+    x, y, order = _coefficients(x) + 0.0, array(y) + 0.0, int(deg) + 1
+    rcond = x.shape[0] * float(np.finfo(np.float64).eps) if rcond is None else rcond
+    left, right = vander(x, order), y
+    if w is not None:
+        w = ops.reshape(_coefficients(w) + 0.0, (-1, 1))
+        left, right = left * w, right * (w if y.ndim == 2 else w[:, 0])
+    scale = ops.sqrt(ops.sum(left * left, axis=0))
+    left = left / scale
+    found, residuals, rank, singular = lstsq(left, right, rcond)
+    shape = (-1, 1) if y.ndim == 2 else (-1,)
+    found = found / ops.reshape(scale, shape)
+    if full:
+        return found, residuals, rank, singular, rcond
+    if not cov:
+        return found
+    base = linalg.inv(ops.matmul(ops.permute_dims(left), left)) / outer(scale, scale)
+    if cov == "unscaled":
+        return found, base
+    if x.shape[0] <= order:
+        raise ValueError(f"polyfit: found {x.shape[0]} points, expected more than {order} for a covariance")
+    base = base if y.ndim == 1 else ops.expand_dims(base, 2)
+    return found, base * (residuals if y.ndim == 2 else residuals[0]) / (x.shape[0] - order)

@@ -1,0 +1,94 @@
+"""Functions of ``numpy.emath``, whose results are complex where those of a real function would be NaN."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import plain
+from oxigrad._typing import Array
+from oxigrad.ops.backends import has_variable, is_array, is_complex, namespace
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.array_like import array
+
+
+def _widened(x: Any, is_outside: Callable[[Any], Any]) -> Any:
+    """``x``, in a complex dtype if it is real and some element is outside of the domain of the real function."""
+    x = array(x) if isinstance(x, (list, tuple)) and has_variable((x,)) else x
+    if not is_array(plain(x)) and not has_variable((x,)):
+        return x + 0j if np.any(is_outside(np.asarray(x))) else x
+    bare = plain(x)
+    if is_complex(x) or not bool(np.any(np.asarray(is_outside(bare)))):
+        return x
+    library = namespace(x)
+    wide = library.result_type(bare.dtype, library.complex64) if is_array(bare) else np.complex128
+    return ops.astype(x, wide)
+
+
+def _is_negative(x: Any) -> Any:
+    return x < 0
+
+
+def _is_beyond_one(x: Any) -> Any:
+    return abs(x) > 1
+
+
+def sqrt(x: Any) -> Any:
+    """Square root, complex where an element is negative."""
+    return ops.sqrt(_widened(x, _is_negative))
+
+
+def log(x: Any) -> Any:
+    """Natural logarithm, complex where an element is negative."""
+    return ops.log(_widened(x, _is_negative))
+
+
+def log2(x: Any) -> Any:
+    """Logarithm to base 2, complex where an element is negative."""
+    return _of_base(x, math.log(2.0), ops.log2)
+
+
+def log10(x: Any) -> Any:
+    """Logarithm to base 10, complex where an element is negative."""
+    return _of_base(x, math.log(10.0), ops.log10)
+
+
+def _of_base(x: Any, scale: float, real: Callable[..., Array]) -> Any:
+    x = _widened(x, _is_negative)
+    return ops.log(x) / scale if is_complex(x) else real(x)
+
+
+def logn(n: Any, x: Any) -> Any:
+    """Logarithm to base ``n``, complex where an element is negative."""
+    return log(x) / log(n)
+
+
+def power(x: Any, p: Any) -> Any:
+    """``x`` to the power ``p``, complex where an element of ``x`` is negative."""
+    return ops.pow(_widened(x, _is_negative), p)
+
+
+def arccos(x: Any) -> Any:
+    """Inverse cosine, complex where an element is beyond 1."""
+    wide = _widened(x, _is_beyond_one)
+    return ops.acos(x) if wide is x else np.pi / 2.0 - _arcsin_beyond(x)
+
+
+def arcsin(x: Any) -> Any:
+    """Inverse sine, complex where an element is beyond 1."""
+    wide = _widened(x, _is_beyond_one)
+    return ops.asin(x) if wide is x else _arcsin_beyond(x)
+
+
+def _arcsin_beyond(x: Any) -> Any:
+    """The inverse sine of real numbers, on the upper side of the branch cut, where a complex op would have to choose a side."""
+    beyond = ops.abs(x) > 1.0
+    size = ops.where(beyond, ops.abs(x), 1.5)
+    sine = ops.asin(ops.where(beyond, 0.0, x))
+    return ops.where(beyond, plain(ops.sign(x)) * (np.pi / 2.0), sine) + 1j * ops.where(beyond, ops.acosh(size), 0.0)
+
+
+def arctanh(x: Any) -> Any:
+    """Inverse hyperbolic tangent, complex where an element is beyond 1."""
+    return ops.atanh(_widened(x, _is_beyond_one))

@@ -1,0 +1,173 @@
+"""NumPy's ufuncs that are no ops, and the methods of all: ``outer``, ``reduce``, ``accumulate`` and ``reduceat``."""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import DerivativeError, plain
+from oxigrad._typing import Array
+from oxigrad.ops.backends import dtype_of, has_variable, is_array, is_complex, namespace
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core import standard
+from oxigrad.ops.core.array_like import array, values
+from oxigrad.ops.core.in_place import of_library
+from oxigrad.ops.core.primitives import along
+from oxigrad.ops.core.shapes import check_shapes, position
+from oxigrad.ops.numpy import reductions as numpy_reductions
+
+
+def divmod(x1: Array, x2: Array, /) -> tuple[Any, Any]:
+    """Quotient rounded down, a plain value, and remainder."""
+    return ops.floor_divide(x1, x2), ops.remainder(x1, x2)
+
+
+def fmod(x1: Array, x2: Array, /) -> Any:
+    """Remainder with the sign of ``x1``."""
+    sign = plain(ops.where(ops.less(x1, 0.0), -1.0, 1.0))
+    sign = ops.astype(sign, dtype_of(plain(x1)), copy=False) if is_array(plain(x1)) else sign
+    return sign * ops.remainder(ops.abs(x1), ops.abs(x2))
+
+
+def frexp(x: Array, /) -> tuple[Any, Any]:
+    """Mantissa, between 0.5 and 1, and exponent of 2, a plain value."""
+    exponents = of_library(np.frexp(np.asarray(plain(x)))[1], array(x))
+    return ldexp(x, -exponents), exponents
+
+
+def ldexp(x1: Array, x2: Array, /) -> Any:
+    """``x1`` times 2 to the power of the whole number ``x2``."""
+    dtype = dtype_of(plain(array(x1)))
+    bound = int(math.log2(float(namespace(array(x1)).finfo(dtype).max))) - 1  # of exponents of normal numbers
+    rest, factors = values(x2), []
+    for _ in range(3):  # enough for all exponents from the smallest number to the largest
+        part = np.clip(rest, -bound, bound)
+        rest = rest - part
+        factors.append(part)
+    for part in reversed(factors):  # the largest one at last, so that one factor at most rounds
+        if part is factors[0] or part.any():
+            x1 = x1 * ops.astype(of_library(np.ldexp(1.0, part), array(x1)), dtype, copy=False)
+    return x1
+
+
+def heaviside(x1: Array, x2: Array, /) -> Any:
+    """Zero below zero, one above, and ``x2`` at zero: a plain value, unless ``x2`` is a variable."""
+    bare = (values(x) if is_array(plain(x)) else plain(x) for x in (x1, x2))
+    step = of_library(np.heaviside(*bare), array(x1 if is_array(plain(x1)) else x2))
+    return ops.where(ops.equal(x1, 0.0), x2, step) if has_variable((x2,)) else step
+
+
+def modf(x: Array, /) -> tuple[Any, Any]:
+    """Fractional part, and whole part, a plain value; both have the sign of ``x``."""
+    whole = plain(ops.trunc(x))
+    return ops.where(ops.isinf(x), 0.0, x - whole) if np.isinf(values(x)).any() else x - whole, whole
+
+
+def matvec(x1: Array, x2: Array, /) -> Any:
+    """Matrix times vector, over stacks of both."""
+    check_shapes("matvec", [tuple(x1.shape), tuple(x2.shape)])
+    return ops.matmul(x1, ops.expand_dims(x2, -1))[..., 0]
+
+
+def vecmat(x1: Array, x2: Array, /) -> Any:
+    """Conjugate of a vector times matrix, over stacks of both."""
+    check_shapes("vecmat", [tuple(x1.shape), tuple(x2.shape)])
+    x1 = ops.conj(x1) if is_complex(x1) else x1
+    return ops.matmul(ops.expand_dims(x1, -2), x2)[..., 0, :]
+
+
+# --- methods -------------------------------------------------------------------------------------------------------------
+
+_REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "add": ops.sum,
+    "maximum": ops.max,
+    "minimum": ops.min,
+    "multiply": numpy_reductions.prod,
+}
+_ACCUMULATIONS: dict[str, Callable[..., Any]] = {
+    "add": standard.cumulative_sum,
+    "multiply": standard.cumulative_prod,
+}
+
+
+def own_method(ufunc: np.ufunc, name: str) -> Callable[..., Any] | None:
+    """The function that is the method ``reduce`` or ``accumulate`` of a ufunc; None where there is none, and for other methods."""
+    return {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(name, {}).get(ufunc.__name__)
+
+
+def method(ufunc: np.ufunc, name: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
+    """A method of a ufunc, called on variables; ``named`` has no argument that is None, and no ``out``."""
+    return _METHODS[name](ufunc, *inputs, **named)
+
+
+def _outer(ufunc: np.ufunc, a: Any, b: Any, **named: Any) -> Any:
+    a, b = (array(x) if has_variable((x,)) or is_array(x) else np.asarray(x) for x in (a, b))
+    return ufunc(ops.reshape(a, tuple(a.shape) + (1,) * b.ndim), b, **named)
+
+
+def _reduce(
+    ufunc: np.ufunc,
+    x: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    own = own_method(ufunc, "reduce")
+    if own is not None:
+        return own(array(x, dtype), axis=axis, keepdims=keepdims, initial=initial, where=where)
+    if where is not None:
+        raise DerivativeError(
+            f"np.{ufunc.__name__}.reduce of a variable does not take where: use np.where on its argument"
+        )
+    x = array(x, dtype)
+    axes = standard.axes_of(axis, x.ndim)
+    result = x
+    for place in sorted(axes, reverse=True):
+        parts = _slices(result, place)
+        result = _fold(ufunc, parts if initial is None else [initial, *parts])
+        initial = None
+    shape = tuple(1 if place in axes else size for place, size in enumerate(x.shape))
+    return ops.reshape(result, shape) if keepdims else result
+
+
+def _fold(ufunc: np.ufunc, parts: Sequence[Any]) -> Any:
+    if not parts and ufunc.identity is None:
+        raise ValueError(f"np.{ufunc.__name__}.reduce: found no elements, and the function has no identity")
+    return functools.reduce(ufunc, parts) if parts else ufunc.identity
+
+
+def _accumulate(ufunc: np.ufunc, x: Any, axis: int = 0, dtype: Any = None) -> Any:
+    x = array(x, dtype)
+    own = own_method(ufunc, "accumulate")
+    if own is not None:
+        return own(x, axis=axis)
+    axis = position(axis, x.ndim)
+    return ops.stack(list(itertools.accumulate(_slices(x, axis), ufunc)), axis=axis)
+
+
+def _reduceat(ufunc: np.ufunc, x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
+    x = array(x, dtype)
+    axis, starts = position(axis, x.ndim), np.asarray(plain(indices)).tolist()
+    ends = [*starts[1:], x.shape[axis]]
+    parts = [
+        ufunc.reduce(x[along(axis, slice(start, end))], axis=axis) if start < end else x[along(axis, start)]
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    return ops.stack(parts, axis=axis)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "accumulate": _accumulate,
+    "outer": _outer,
+    "reduce": _reduce,
+    "reduceat": _reduceat,
+}
+
+
+def _slices(x: Array, axis: int) -> list[Any]:
+    return [x[along(axis, place)] for place in range(x.shape[axis])]

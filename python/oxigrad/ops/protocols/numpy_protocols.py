@@ -1,0 +1,360 @@
+"""NumPy's protocols: dispatch of NumPy's functions, called on variables, to the functions of ``xp``."""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import DerivativeError, Variable, is_inexact, plain
+from oxigrad._typing import Array
+from oxigrad.ops import special
+from oxigrad.ops.backends import has_batched, has_variable
+from oxigrad.ops.core import composite, in_place
+from oxigrad.ops.core.array_like import array
+from oxigrad.ops.core.shapes import RAW_ERRORS, explain
+from oxigrad.ops.numpy import forms as numpy_forms
+from oxigrad.ops.numpy import ufuncs
+
+# Ufuncs of NumPy with another name in ``xp``.
+_UFUNCS = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "conjugate": "conj",
+    "degrees": "rad2deg",
+    "power": "pow",
+    "radians": "deg2rad",
+    "rint": "round",
+    "true_divide": "divide",
+}
+_MODULES_OF_UFUNCS = ("numpy", "numpy._core.umath", "scipy.special", "scipy.special._ufuncs")
+# Ufuncs whose results are truth values or whole numbers, or steps: so are those of their methods.
+_UNSMOOTH = {
+    *(np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift, np.gcd, np.lcm),
+    *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal),
+    *(np.logical_and, np.logical_or, np.logical_xor, np.floor_divide, np.nextafter),
+}
+_FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "row_stack": "vstack", "transpose": "permute_dims"}
+_PARAMETERS = {"a_max": "max", "a_min": "min", "ddof": "correction"}
+# Keywords without effect on the elements of a result: the algorithm, the memory layout.
+_IGNORED = {"sort": {"kind"}, "copy": {"order"}, "full_like": {"order"}}
+# Functions with a derivative of zero, or that ignore the elements: their results are plain values. (`nextafter` is not among
+# them: its derivative is not zero. As in JAX and PyTorch, it has no derivative.)
+_CONSTANT = {
+    "zeros_like",
+    "ones_like",
+    "empty_like",
+    "fix",
+    "round",
+    "around",
+    "spacing",
+    "can_cast",
+    "result_type",
+}
+_CONSTANT |= {"floor_divide.outer", "empty", "eye", "identity", "ones", "tri", "zeros"}
+# Modules of NumPy with a public name.
+_PATHS = {"numpy.lib.scimath": "numpy.emath"}
+# The modules of NumPy whose functions have counterparts in ``xp``.
+_PARTS = {"numpy": np, "numpy.linalg": np.linalg, "numpy.fft": np.fft}
+
+
+def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
+    """A ufunc, or its method ``reduce``, ``accumulate`` or ``at``, called on variables."""
+    try:
+        return _array_ufunc(xp, ufunc, method, inputs, named)
+    except RAW_ERRORS as error:
+        explain(ufunc.__name__, ufunc, inputs, named, error)
+        raise
+
+
+def _array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
+    called = f"np.{ufunc.__name__}" if method == "__call__" else f"np.{ufunc.__name__}.{method}"
+    found = _UFUNCS.get(ufunc.__name__, str(ufunc.__name__))
+    given = {key: value for key, value in named.items() if key == "axis" or not _is_default(None, value)}
+    if method == "at":
+        return in_place.ufunc_at(called, ufunc, *inputs)
+    out = given.pop("out", None)
+    if out is not None:
+        if ufunc is np.matmul:  # `a @= x` passes arguments that ours does not have
+            in_place.check_target(f"{called} with out=", out, inputs)
+        where = given.pop("where", True) if method == "__call__" and len(out) == 1 else True
+        if where is not True:
+            return in_place.written_where(called, functools.partial(ufunc, **given), inputs, where, out)
+        others = {key: value for key, value in named.items() if key != "out"}
+        result = getattr(ufunc, method)(*inputs, **others)
+        return in_place.written(called, result, out, broadcasts=method == "__call__")
+    if method != "__call__":
+        if ufunc in _UNSMOOTH or (ufunc.nout > 1 and method != "outer"):
+            return undifferentiated(getattr(ufunc, method), called, inputs, given)
+        return ufuncs.method(ufunc, method, inputs, given)
+    if "dtype" in given:
+        dtype = np.dtype(given.pop("dtype"))
+        if dtype.kind not in "fc":
+            return undifferentiated(ufunc, called, inputs, {**given, "dtype": dtype})
+        cast = inputs[:1] if ufunc is np.ldexp else inputs  # whose second argument is a whole number
+        inputs = [*(array(x, dtype) for x in cast), *inputs[len(cast) :]]
+    ours = (vars(xp).get(found) or numpy_forms.form_of(ufunc)) if _is_meant(ufunc) else None
+    if ours is None and (scipys := special.of_ufunc(ufunc)) is not None:
+        return _call(scipys, f"scipy.special.{ufunc.__name__}", inputs, given)
+    return undifferentiated(ufunc, called, inputs, given) if ours is None else _call(ours, called, inputs, given)
+
+
+_ARITIES = dict(_core.ops())
+
+
+def _is_meant(ufunc: np.ufunc) -> bool:
+    """Whether a ufunc is NumPy's or SciPy's, and not a user's of the same name."""
+    return any(getattr(sys.modules.get(module), ufunc.__name__, None) is ufunc for module in _MODULES_OF_UFUNCS)
+
+
+def numpy_ufunc(name: str) -> Any:
+    """The function of NumPy, a ufunc but for `numpy.round`, with the name of an op; None where there is none."""
+    found = getattr(np, name, None)
+    return found if callable(found) else None
+
+
+def op_of_ufunc(ufunc: np.ufunc) -> str | None:
+    """The name of the op of a NumPy ufunc; None where it is not an op, or not a ufunc of NumPy."""
+    name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+    return name if getattr(np, ufunc.__name__, None) is ufunc and _ARITIES.get(name or "") == ufunc.nin else None
+
+
+class _Route(NamedTuple):
+    """The functions that a NumPy function, called on variables, leads to."""
+
+    called: str
+    writes: Callable[..., None] | None  # of a function that writes to its first argument
+    form: Callable[..., Any] | None  # with NumPy's signature, in place of a function of xp
+    ours: Callable[..., Any] | None  # the function of xp
+    keywords: Callable[..., Any] | None  # with NumPy's signature, for arguments that ours does not have
+    out: int  # the position of the argument out, or one that no call has
+
+
+@functools.lru_cache(maxsize=1024)
+def _route(xp: ModuleType, function: Any) -> _Route:
+    path, name = str(function.__module__), str(function.__name__)
+    called = f"{_PATHS.get(path, path).replace('numpy', 'np', 1)}.{name}"
+    part = path.rpartition(".")[2]
+    is_known = getattr(_PARTS.get(path), name, None) is function
+    space = vars(vars(xp)[part] if part in ("linalg", "fft") else xp)
+    own_name = _FUNCTIONS.get(name, name)
+    ours = space.get(own_name) if is_known and own_name not in _CONSTANT else None
+    parameters = list(_parameters(function))
+    out = parameters.index("out") if "out" in parameters and name != "einsum" else _OUT.get(name, 1 << 30)
+    return _Route(
+        called,
+        in_place.writing(function),
+        numpy_forms.form_of(function),
+        ours,
+        numpy_forms.with_keywords(function),
+        out,
+    )
+
+
+def name_of_ufunc(ufunc: np.ufunc, method: str) -> str | None:
+    """The name in ``xp`` of a ufunc, or of its method ``reduce`` or ``accumulate``; None where it has none."""
+    if method == "__call__":
+        return _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+    own = ufuncs.own_method(ufunc, method)
+    return None if own is None else own.__name__
+
+
+def name_of_function(function: Any) -> str:
+    """The name in ``xp`` of a function of NumPy."""
+    name = str(function.__name__)
+    return _FUNCTIONS.get(name, name)
+
+
+def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """A NumPy function that is not a ufunc, called on variables."""
+    try:
+        return _array_function(xp, function, args, named)
+    except RAW_ERRORS as error:
+        explain(function.__name__, function, args, named, error)
+        raise
+
+
+def _array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    route = _route(xp, function)
+    called, ours = route.called, route.ours
+    if route.writes is not None:
+        return route.writes(*args, **named)
+    if "out" in named or len(args) > route.out:
+        out, args, named = _without_out(function, args, named, route.out)
+        if out is not None:
+            return in_place.written(called, function(*args, **named), out)
+    if route.form is not None:
+        return route.form(*args, **named)
+    if ours is None:
+        return undifferentiated(function, called, args, named)
+    if len(args) == 1 and not named:
+        return ours(args[0])
+    given, others = _bound(function, ours, args, named)
+    if others.keys() <= _parameters(ours).keys():
+        return ours(*given, **others)
+    return _call(ours, called, given, others) if route.keywords is None else route.keywords(*args, **named)
+
+
+def differentiable(xp: ModuleType, function: Any) -> Callable[..., Any] | None:
+    """A function or ufunc of NumPy as a function of variables, if it is differentiable: its name in ``xp`` may be another one."""
+    if isinstance(function, np.ufunc):
+        name = _UFUNCS.get(function.__name__, function.__name__)
+        is_known = name in vars(xp) or numpy_forms.form_of(function) is not None
+
+        def called(*args: Any, **named: Any) -> Any:
+            return array_ufunc(xp, function, "__call__", args, named)
+
+    else:
+        name = _FUNCTIONS.get(function.__name__, function.__name__)
+        is_known = (
+            name in vars(xp) or numpy_forms.form_of(function) is not None or in_place.writing(function) is not None
+        )
+
+        def called(*args: Any, **named: Any) -> Any:
+            return array_function(xp, function, args, named)
+
+    return called if is_known else None
+
+
+def _with_numpy_arguments(
+    function: Callable[..., Any], args: Sequence[Any], named: dict[str, Any], error: TypeError | None
+) -> Any:
+    """A function of ``xp`` called with arguments of NumPy's function of that name: see `composite.install_numpy_call`."""
+    rooms = function.__module__.split(".")
+    part = next((part for part in ("linalg", "fft") if part in rooms), "")
+    numpys = getattr(_PARTS.get(f"numpy.{part}", np), function.__name__, None)
+    named = {key: value for key, value in named.items() if key != "like"}
+    if isinstance(numpys, np.ufunc) and len(args) == numpys.nin:
+        return array_ufunc(sys.modules["oxigrad.xp"], numpys, "__call__", args, named)
+    try:
+        if isinstance(numpys, np.ufunc):
+            raise TypeError
+        inspect.signature(numpys).bind(*args, **named)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError):
+        if error is None:
+            return NotImplemented
+        raise error from None
+    return array_function(sys.modules["oxigrad.xp"], numpys, args, named)
+
+
+composite.install_numpy_call(_with_numpy_arguments)
+
+
+# The position of ``out`` in functions that have no signature in some versions of NumPy.
+_OUT = {"concatenate": 2, "dot": 2}
+
+
+def _without_out(
+    function: Any, args: Sequence[Array], named: dict[str, Any], place: int
+) -> tuple[Any, Sequence[Any], dict[str, Any]]:
+    """The argument ``out``, which is at ``place`` if not by keyword (None where absent), then the other arguments."""
+    if "out" in named or place >= len(args):
+        return named.get("out"), args, {key: value for key, value in named.items() if key != "out"}
+    after = dict(zip(list(_parameters(function))[place + 1 :], args[place + 1 :], strict=False))
+    return args[place], args[:place], {**after, **named}
+
+
+def _call(ours: Callable[..., Any], called: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    unknown = named.keys() - _parameters(ours).keys()
+    if unknown:
+        raise DerivativeError(f"{called} of a variable does not take {', '.join(sorted(unknown))}")
+    return ours(*args, **named)
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return {}
+
+
+def _bound(
+    function: Callable[..., Any], ours: Callable[..., Any], args: Sequence[Array], named: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The arguments of a NumPy function as arguments of oxigrad's: the first by position, the others by name."""
+    theirs, own = _parameters(function), _parameters(ours)
+    variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in (*theirs.values(), *own.values()))
+    if not theirs or not own or variadic:
+        return args, {
+            key: value for key, value in named.items() if key in own or not _is_default(theirs.get(key), value)
+        }
+    given = {**dict(zip(theirs, args, strict=False)), **named}
+    count = sum(
+        p.kind is p.POSITIONAL_ONLY or (p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in theirs)
+        for p in own.values()
+    )
+    names = [name for name in theirs if name in given]
+    positional = [given[name] for name in names[:count]]
+    rest: dict[str, Any] = {}
+    for name in given:
+        own_name = _PARAMETERS.get(name, name)
+        if name in names[:count] or _is_default(theirs.get(name), given[name]):
+            continue
+        if own_name in rest:
+            raise TypeError(f"np.{function.__name__}: found {own_name} twice")
+        rest[own_name] = given[name]
+    ignored = _IGNORED.get(ours.__name__, set())
+    return positional, {name: value for name, value in rest.items() if name in own or name not in ignored}
+
+
+def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
+    """Whether an argument is what its absence means."""
+    if value is None or value is np._NoValue:
+        return parameter is None or parameter.default is value or parameter.default is np._NoValue
+    default = None if parameter is None else parameter.default
+    return isinstance(default, (bool, int, float, str)) and type(value) is type(default) and value == default
+
+
+def undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """Calls a function that has no derivative on plain values.
+
+    Raises `DerivativeError` where the result is of floating-point dtype, so that a derivative would be lost.
+    """
+    lost = has_variable((*args, *named.values()))
+    args, given = [*map(_read_only, args)], {key: _read_only(value) for key, value in named.items()}
+    if name.startswith("np.") and has_batched((*args, *given.values())):
+        raise TypeError(f"vmap: {name} has no batching rule")
+    try:
+        result = function(*args, **given)
+    except RAW_ERRORS as error:
+        if lost:
+            explain(name.rpartition(".")[2], function, args, given, error)
+        if not isinstance(error, ValueError) or "read-only" not in str(error):
+            raise
+        raise DerivativeError(
+            f"{name} would write to the array of a variable: pass a copy, ox.stop_gradient(x).copy()"
+        ) from error
+    is_constant = name.rpartition(".")[2] in _CONSTANT or name.removeprefix("np.") in _CONSTANT
+    if lost and not is_constant and _has_inexact(result):
+        raise DerivativeError(f"{name} has no derivative: use another function, or ox.stop_gradient on its arguments")
+    return result
+
+
+def _read_only(value: Any) -> Any:
+    """The value with read-only plain arrays in place of variables, in lists and tuples too."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_read_only, value))
+    array = plain(value)
+    if isinstance(value, Variable) and isinstance(array, np.ndarray):
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+def _has_inexact(result: Any) -> bool:
+    """Whether a result has floating-point numbers, or objects, which may be floating-point numbers."""
+    if isinstance(result, (list, tuple)):
+        return any(map(_has_inexact, result))
+    is_number = isinstance(result, (float, complex)) or is_inexact(result)
+    return is_number or getattr(getattr(result, "dtype", None), "hasobject", False)

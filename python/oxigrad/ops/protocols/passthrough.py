@@ -1,0 +1,71 @@
+"""Functions of NumPy by their names in ``xp``: NumPy's own on variables, that of the array library on plain arrays."""
+
+import contextlib
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oxigrad.ops.backends import has_variable, standard_namespace
+from oxigrad.ops.protocols import numpy_protocols, undifferentiated
+
+
+@functools.cache  # bounded by the number of NumPy's functions; one object for each name
+def passthrough(name: str) -> Callable[..., Any]:
+    """The function ``xp.<name>``, with the signature and docstring of the standard's, or NumPy's.
+
+    Of variables it is what NumPy's function is. Of plain arrays it is the array library's own, or composed of functions that
+    the library has. Raises `DerivativeError` where neither has a derivative, and the result is of floating-point dtype.
+    """
+    numpys = getattr(np, name)
+    described = undifferentiated.stated(name) or numpys
+
+    def function(*args: Any, **named: Any) -> Any:
+        library = standard_namespace(*args, *named.values())
+        if not hasattr(library, name) or has_variable(args) or has_variable(named.values()):
+            form = numpy_protocols.differentiable(sys.modules["oxigrad.xp"], numpys)
+            if form is not None:
+                return form(*args, **named)
+
+        def of_library(*args: Any, **named: Any) -> Any:
+            try:
+                return getattr(library, name)(*args, **named)
+            except TypeError:
+                further = _by_name(described, numpys, args, named)
+                if further is None:
+                    raise
+                return getattr(library, name)(args[0], **further)
+
+        return numpy_protocols.undifferentiated(of_library, f"xp.{name}", args, named)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__ = "oxigrad.xp", described.__doc__
+    if isinstance(numpys, np.ufunc):
+        add_ufunc_methods(function, numpys)
+    with contextlib.suppress(ValueError):  # a few of NumPy's functions have none
+        function.__signature__ = inspect.signature(described)
+    return function
+
+
+def _by_name(stated: Any, numpys: Any, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any] | None:
+    """Arguments after the array, which the standard takes by name alone, by NumPy's names; None where it takes more by position."""
+    if stated is numpys or len(args) < 2:
+        return None
+    known = inspect.signature(stated).parameters
+    theirs = [p for p in inspect.signature(numpys).parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD]
+    if sum(p.kind <= p.POSITIONAL_OR_KEYWORD for p in known.values()) != 1 or len(args) > len(theirs):
+        return None
+    given = {
+        p.name: arg for p, arg in zip(theirs[1:], args[1:], strict=False) if p.name in known or arg is not p.default
+    }
+    return {**given, **named} if given.keys() <= known.keys() - named.keys() else None
+
+
+def add_ufunc_methods(function: Any, ufunc: np.ufunc) -> None:
+    """Gives a function of Python's the methods of NumPy's ufunc of its name, which take variables too."""
+    if inspect.isfunction(function):
+        for method in ("accumulate", "at", "outer", "reduce", "reduceat"):
+            setattr(function, method, getattr(ufunc, method))

@@ -1,0 +1,44 @@
+"""Special functions, named as in SciPy, whose ufuncs called on variables are these functions too.
+
+Those of the core, and those composed of them, do not need SciPy; the core's are also ops of ``xp``, and run in kernels. The others have
+SciPy's values: the table in `oxigrad.ops.special.table`. On arrays of another library its own function is called if it has one;
+otherwise the array is read in host memory, and `NotImplementedError` is raised where the host cannot read it. SciPy's functions that
+are not ufuncs (``logsumexp``, ``softmax``, ``polygamma``, ``zeta``, ``lambertw``, ``multigammaln``) do not accept variables: call those of
+`oxigrad.xp.special`.
+
+Errors of the core's functions in float64, in units in the last place: at most 4, or 2^-96 next to the negative roots of `digamma`
+and `gammaln`; 8 for `polygamma`; for `iv` they grow with the argument (60 at 100). `jn` and `yn` err by at most ``8 + order / 4``
+units of their envelope; for orders above 1e5 they are NaN except where they are zero or infinite. `gammainc`, `gammaincc` and
+`betainc` lose digits where they are tiny: some hundred units at 1e-100.
+
+>>> import oxigrad as ox
+>>> round(ox.grad(erf)(0.0), 6)
+1.128379
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad._names import unknown_name
+from oxigrad.ops.special import composed, table
+from oxigrad.ops.special.composed import *
+
+__all__: list[str] = []
+__all__ += composed.__all__
+__all__.extend(table.TABLE)  # pyright: ignore[reportUnsupportedDunderAll]
+globals().update({**table.FUNCTIONS, "zeta": composed.zeta})  # Riemann's too
+
+__dir__ = __all__.copy
+
+
+def __getattr__(name: str) -> Any:  # the functions of the table
+    raise unknown_name("oxigrad.xp.special", name, __all__)
+
+
+def of_ufunc(ufunc: Any) -> Callable[..., Any] | None:
+    """The function of this module for a ufunc of SciPy; None where there is none."""
+    name = str(ufunc.__name__)
+    modules = map(sys.modules.get, ("scipy.special", "scipy.special._ufuncs"))
+    is_meant = any(getattr(module, name, None) is ufunc for module in modules)
+    return globals()[name] if is_meant and name in __all__ else None

@@ -1,0 +1,120 @@
+"""Rows of the Bessel, Struve, Kelvin and Airy functions."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oxigrad._core import DerivativeError
+from oxigrad._typing import Array
+from oxigrad.ops.backends import is_complex
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.primitives import where
+from oxigrad.ops.special.rows import INTEGER, ORDER, Row, f, polynomial, trunc
+
+
+def _real(x: Array) -> Array:
+    """``x``, for a function with a factor that is not holomorphic."""
+    if is_complex(x):
+        raise DerivativeError(
+            "an exponentially scaled Bessel function is not differentiable with respect to a complex argument"
+        )
+    return x
+
+
+def _half(sign: float, name: str) -> Callable[[Any, Array], Array]:
+    """Half the sum, or the difference, of a Bessel function of the orders below and above (DLMF 10.6, 10.29)."""
+
+    def slope(v: Any, x: Array) -> Array:
+        return 0.5 * (getattr(f, name)(v - 1.0, x) + sign * getattr(f, name)(v + 1.0, x))
+
+    return slope
+
+
+def _scaled_slope(v: Any, x: Array, y: Array, sign: float, slope: Array) -> Array:
+    """``slope``, the derivative of a scaled Bessel function, and that of Hankel's expansion (DLMF 10.40) where it would cancel."""
+    size = ops.abs(x)
+    is_far = size > 30.0 + 2.0 * v * v
+    safe = where(is_far, x, 1e3 * (1.0 + v * v))
+    term, total, weighted = 1.0, 1.0, 0.0
+    for k in range(1, 21):
+        term = term * (sign * (4.0 * v * v - (2 * k - 1) ** 2) / (8.0 * k)) / ops.abs(safe)
+        total, weighted = total + term, weighted + k * term
+    return where(is_far, -y * (0.5 + weighted / total) / safe, slope)
+
+
+def _kve_slope(y: Array, v: Any, x: Array) -> Array:
+    slope = y - _half(1.0, "kve")(v, x)
+    return slope if is_complex(x) else _scaled_slope(v, x, y, 1.0, slope)
+
+
+def _struve_slope(name: str, sign: float) -> Callable[..., Array]:
+    """The derivative of a Struve function (DLMF 11.4.27, 11.4.31), which is finite at zero."""
+
+    def slope(v: Any, x: Array) -> Array:
+        struve = getattr(f, name)
+        power = ops.pow(0.5 * x, v) / (math.sqrt(math.pi) * f.gamma(v + 1.5))
+        return 0.5 * (struve(v - 1.0, x) + sign * struve(v + 1.0, x) + power)
+
+    return slope
+
+
+def _by_x(y: Array, x: Array, series: Sequence[float]) -> Array:
+    """``y / x``, and its series in ``x**4`` near zero."""
+    near = ops.abs(x) < 1e-3
+    return where(near, polynomial(series, where(near, x, 0.0) ** 2), y / where(near, 1.0, x))
+
+
+ROWS: dict[str, Row] = {
+    "jv": ("v x", "Bessel function of the first kind and real order.", ORDER, _half(-1.0, "jv")),
+    "yv": ("v x", "Bessel function of the second kind and real order.", ORDER, _half(-1.0, "yv")),
+    "jve": ("v x", "`jv` of a real argument.", ORDER, lambda v, x: _half(-1.0, "jve")(v, _real(x))),
+    "yve": ("v x", "`yv` of a real argument.", ORDER, lambda v, x: _half(-1.0, "yve")(v, _real(x))),
+    "i0e": ("x", "``exp(-abs(x)) * i0(x)``.", lambda y, x: _scaled_slope(0.0, x, y, -1.0, f.i1e(x) - ops.sign(x) * y)),
+    "i1e": (
+        "x",
+        "``exp(-abs(x)) * i1(x)``.",
+        lambda y, x: _scaled_slope(1.0, x, y, -1.0, _half(1.0, "ive")(1.0, x) - ops.sign(x) * y),
+    ),
+    "ive": (
+        "v x",
+        "``exp(-abs(x)) * iv(v, x)``.",
+        ORDER,
+        lambda y, v, x: _scaled_slope(v, x, y, -1.0, _half(1.0, "ive")(v, x) - ops.sign(_real(x)) * y),
+    ),
+    "k0": ("x", "Modified Bessel function of the second kind and order 0.", lambda x: -f.k1(x)),
+    "k1": ("x", "Modified Bessel function of the second kind and order 1.", lambda x: -_half(1.0, "kv")(1.0, x)),
+    "kn": (
+        "n x",
+        "Modified Bessel function of the second kind and integer order.",
+        INTEGER,
+        lambda n, x: -_half(1.0, "kv")(trunc(n), x),
+    ),
+    "kv": (
+        "v x",
+        "Modified Bessel function of the second kind and real order.",
+        ORDER,
+        lambda v, x: -_half(1.0, "kv")(v, x),
+    ),
+    "k0e": ("x", "``exp(x) * k0(x)``.", lambda y, x: _scaled_slope(0.0, x, y, 1.0, y - f.k1e(x))),
+    "k1e": ("x", "``exp(x) * k1(x)``.", lambda y, x: _scaled_slope(1.0, x, y, 1.0, y - _half(1.0, "kve")(1.0, x))),
+    "kve": ("v x", "``exp(x) * kv(v, x)``.", ORDER, lambda y, v, x: _kve_slope(y, v, x)),
+    "struve": ("v x", "Struve function.", ORDER, _struve_slope("struve", -1.0)),
+    "modstruve": ("v x", "Modified Struve function.", ORDER, _struve_slope("modstruve", 1.0)),
+    "ber": ("x", "Kelvin function ber.", lambda x: f.berp(x)),
+    "bei": ("x", "Kelvin function bei.", lambda x: f.beip(x)),
+    "ker": ("x", "Kelvin function ker.", lambda x: f.kerp(x)),
+    "kei": ("x", "Kelvin function kei.", lambda x: f.keip(x)),
+    "berp": ("x", "Derivative of the Kelvin function ber.", lambda y, x: -f.bei(x) - _by_x(y, x, (0.0, -1.0 / 16.0))),
+    "beip": (
+        "x",
+        "Derivative of the Kelvin function bei.",
+        lambda y, x: f.ber(x) - _by_x(y, x, (0.5, 0.0, -1.0 / 384.0)),
+    ),
+    "kerp": ("x", "Derivative of the Kelvin function ker.", lambda y, x: -f.kei(x) - y / x),
+    "keip": ("x", "Derivative of the Kelvin function kei.", lambda y, x: f.ker(x) - y / x),
+    "airy": (
+        "x",
+        "Airy functions: Ai, its derivative, Bi, its derivative.",
+        (lambda y: y[1], lambda y, x: x * y[0], lambda y: y[3], lambda y, x: x * y[2]),
+    ),
+}

@@ -1,0 +1,417 @@
+"""Special functions that are ops of the core, or composed of functions that are differentiable."""
+
+import builtins
+import math
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad._core import Variable, plain
+from oxigrad._typing import Array
+from oxigrad.ops.backends import is_complex, namespace
+from oxigrad.ops.backends.functions.scipy_functions import of_scipy
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.array_like import values
+from oxigrad.ops.core.guarded import branch, expm1_of, xlogy
+from oxigrad.ops.core.host_calls import computed
+from oxigrad.ops.core.primitives import (
+    Axis,
+    beta,
+    betainc,
+    betaln,
+    cbrt,
+    digamma,
+    erf,
+    erfc,
+    erfcinv,
+    erfinv,
+    expit,
+    expm1,
+    gamma,
+    gammainc,
+    gammaincc,
+    gammaln,
+    iv,
+    log1p,
+    sum,
+)
+from oxigrad.ops.scipy_signatures import scipy_signature
+from oxigrad.ops.special import table
+from oxigrad.ops.special.rows import f, near_zero, trunc
+
+__all__ = [
+    "agm",
+    "beta",
+    "betainc",
+    "betaln",
+    "boxcox",
+    "boxcox1p",
+    "cbrt",
+    "chdtr",
+    "chdtrc",
+    "cosm1",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcinv",
+    "erfinv",
+    "exp2",
+    "exp10",
+    "expit",
+    "expm1",
+    "exprel",
+    "gamma",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
+    "gammasgn",
+    "gdtr",
+    "gdtrc",
+    "huber",
+    "i0",
+    "i1",
+    "inv_boxcox",
+    "inv_boxcox1p",
+    "iv",
+    "j0",
+    "j1",
+    "jn",
+    "kl_div",
+    "lambertw",
+    "log1p",
+    "log_expit",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "multigammaln",
+    "pdtr",
+    "pdtrc",
+    "polygamma",
+    "pseudo_huber",
+    "psi",
+    "radian",
+    "rel_entr",
+    "rgamma",
+    "softmax",
+    "softplus",
+    "xlog1py",
+    "xlogy",
+    "y0",
+    "y1",
+    "yn",
+]
+
+psi = digamma
+
+
+def jn(n: Array, x: Array, /) -> Array:
+    """Bessel function of the first kind: of integer order, or else `jv`."""
+    orders = values(n)
+    return ops.jn(n, x) if bool((orders == orders.round()).all()) else f.jv(n, x)
+
+
+def yn(n: Array, x: Array, /) -> Array:
+    """Bessel function of the second kind and integer order, to which other numbers are rounded towards zero."""
+    return ops.yn(n if isinstance(n, Variable) else trunc(n), x)
+
+
+@scipy_signature("n, x")
+def polygamma(n: Array, x: Array, /) -> Array:
+    """The ``n``-th derivative of `digamma`, with ``n`` a whole number."""
+    return ops.polygamma(n, x)
+
+
+@scipy_signature("x, q=None, out=None")
+def zeta(x: Array, q: Array | None = None, /) -> Array:
+    """Hurwitz' zeta function, differentiable by ``q``; Riemann's without ``q``, which has no derivative."""
+    return f.zeta(x, q) if q is not None else table.riemann_zeta(x)
+
+
+def logit(x: Array, /) -> Array:
+    """The inverse of ``expit``: ``log(x / (1 - x))``."""
+    middle = ops.abs(x - 0.5) < 0.25
+    inner, outer = ops.where(middle, x, 0.5), ops.where(middle, 0.25, x)
+    return ops.where(middle, 2.0 * ops.atanh(2.0 * inner - 1.0), ops.log(outer) - ops.log1p(-outer))
+
+
+def log_expit(x: Array, /) -> Array:
+    """``log(expit(x))``, which does not underflow."""
+    return -ops.logaddexp(0.0, -x)
+
+
+@scipy_signature("x, **kwargs")
+def softplus(x: Array, /) -> Array:
+    """``log(1 + exp(x))``, which does not overflow."""
+    return ops.logaddexp(0.0, x)
+
+
+@scipy_signature("a, d")
+def multigammaln(a: Array, d: int, /) -> Array:
+    """Logarithm of the multivariate gamma function of ``d`` dimensions."""
+    return builtins.sum(gammaln(a - 0.5 * j) for j in range(d)) + 0.25 * d * (d - 1) * math.log(math.pi)
+
+
+def rgamma(x: Array, /) -> Array:
+    """One over the gamma function; zero at its poles."""
+    if is_complex(x):
+        return 1.0 / gamma(x)
+    nearest = ops.round(x)
+    # The reflection formula (DLMF 5.5.3) next to the poles, which are zeros here.
+    is_pole = ops.logical_and(ops.abs(x - nearest) < 1e-3, ops.logical_and(nearest <= 0.0, nearest > -170.0))
+    sign = 1.0 - 4.0 * ops.abs(0.5 * nearest - ops.round(0.5 * nearest))
+    reflected = lambda x: gamma(1.0 - x) * ops.sin(math.pi * (x - nearest)) * (sign / math.pi)  # noqa: E731
+    positive = lambda x: branch(x > 171.0, lambda x: ops.exp(-gammaln(x)), lambda x: 1.0 / gamma(x), (x, 172.0, 1.0))  # noqa: E731
+    return branch(is_pole, reflected, positive, (x, 0.0, 1.0))
+
+
+def xlog1py(x: Array, y: Array, /) -> Array:
+    """``x * log1p(y)``, and zero where ``x`` is zero and ``y`` -1."""
+    nothing = ops.logical_and(x == 0.0, y == -1.0)
+    return ops.multiply(x, ops.log1p(ops.where(nothing, 0.0, y)))
+
+
+def entr(x: Array, /) -> Array:
+    """``-x * log(x)``: zero at zero, where the derivative is infinite, and minus infinity below."""
+    positive = ops.where(x < 0.0, 1.0, x)
+    return ops.where(x < 0.0, -math.inf, -_x_log_x(positive))
+
+
+def _x_log_x(x: Array) -> Array:
+    """``x * log(x)``; at zero a root has its value and its derivative."""
+    return branch(x == 0.0, lambda x: -ops.sqrt(x), lambda x: x * ops.log(x), (x, 1.0, 1.0))
+
+
+def rel_entr(x: Array, y: Array, /) -> Array:
+    """``x * log(x / y)`` for positive numbers; zero where ``x`` is zero."""
+    # By functions: arrays of some libraries have operators that refuse a variable on their right.
+    apart = ops.subtract(x, y)
+    near = ops.abs(apart) < 0.5 * y
+    ratio = ops.where(near, ops.divide(apart, ops.where(near, y, 1.0)), 0.0)
+    return ops.where(near, ops.multiply(x, ops.log1p(ratio)), ops.subtract(_x_log_x(x), xlogy(x, y)))
+
+
+def kl_div(x: Array, y: Array, /) -> Array:
+    """``x * log(x / y) - x + y`` for positive numbers; ``y`` where ``x`` is zero."""
+    return rel_entr(x, y) - x + y
+
+
+def huber(delta: Array, r: Array, /) -> Array:
+    """The Huber loss: ``r**2 / 2`` up to ``delta``, and linear beyond; infinite where ``delta`` is negative."""
+    size = ops.abs(r)
+    loss = ops.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
+    return ops.where(delta < 0.0, math.inf, loss)
+
+
+def pseudo_huber(delta: Array, r: Array, /) -> Array:
+    """``delta**2 * (sqrt(1 + (r / delta)**2) - 1)``; zero where ``delta`` is, infinite where it is negative."""
+    safe = ops.where(delta > 0.0, delta, 1.0)
+    share = r / safe
+    loss = r * r / (1.0 + ops.sqrt(1.0 + share * share))
+    return ops.where(delta > 0.0, loss, ops.where(delta == 0.0, 0.0 * r, math.inf))
+
+
+# --- powers and exponentials -------------------------------------------------------------------------------------------
+
+
+def exp2(x: Array, /) -> Array:
+    """``2**x``."""
+    return ops.pow(2.0, x)
+
+
+def exp10(x: Array, /) -> Array:
+    """``10**x``."""
+    return ops.pow(10.0, x)
+
+
+def exprel(x: Array, /) -> Array:
+    """``expm1(x) / x``, one at zero."""
+    series = [1.0 / math.factorial(k + 1) for k in range(16)]
+    return near_zero(x, 0.5, series, lambda x: ops.expm1(x) / x)
+
+
+def log1prel(x: Array) -> Array:
+    """``log1p(x) / x``, one at zero."""
+    series = [(-1.0) ** k / (k + 1) for k in range(14)]
+    return near_zero(x, 0.05, series, lambda x: ops.log1p(x) / x)
+
+
+def _boxcox(x: Array, lmbda: Array, base: Callable[[Any], Any], logarithm: Callable[[Any], Any]) -> Array:
+    """The transformation by the logarithm of the base; by its power where that is not near one."""
+    at_zero = base(x) == 0.0
+    is_infinite = ops.logical_and(at_zero, lmbda <= 0.0)
+    # A place where the base is neither zero nor one, for branches that are not taken.
+    exponent = lmbda * logarithm(ops.where(at_zero, 0.5, x))
+    is_power = ops.logical_or(ops.abs(exponent) > 0.5, at_zero)
+    power = lambda x, lmbda: (ops.pow(base(x), lmbda) - 1.0) / lmbda  # noqa: E731
+    near = lambda x, lmbda: logarithm(x) * exprel(lmbda * logarithm(x))  # noqa: E731
+    x, lmbda = ops.where(is_infinite, 0.5, x), ops.where(is_infinite, 1.0, lmbda)
+    value = branch(is_power, power, near, (x, 0.5, 0.5), (lmbda, 1.0, 1.0))
+    return ops.where(is_infinite, -math.inf, value)
+
+
+def boxcox(x: Array, lmbda: Array, /) -> Array:
+    """The Box-Cox transformation ``(x**lmbda - 1) / lmbda``; the logarithm where ``lmbda`` is zero."""
+    return _boxcox(x, lmbda, lambda x: x, ops.log)
+
+
+def boxcox1p(x: Array, lmbda: Array, /) -> Array:
+    """`boxcox` of ``1 + x``, accurate for small ``x``."""
+    return _boxcox(x, lmbda, lambda x: 1.0 + x, ops.log1p)
+
+
+def inv_boxcox(x: Array, lmbda: Array, /) -> Array:
+    """The inverse of `boxcox`."""
+    return ops.exp(x * log1prel(lmbda * x))
+
+
+def inv_boxcox1p(x: Array, lmbda: Array, /) -> Array:
+    """The inverse of `boxcox1p`."""
+    return expm1_of(x * log1prel(lmbda * x))
+
+
+def cosm1(x: Array, /) -> Array:
+    """``cos(x) - 1``, accurate near zero."""
+    half = ops.sin(0.5 * x)
+    return -2.0 * half * half
+
+
+def radian(d: Array, m: Array, s: Array, /) -> Array:
+    """An angle of degrees, minutes and seconds in radians."""
+    return (d + m / 60.0 + s / 3600.0) * (math.pi / 180.0)
+
+
+def agm(a: Array, b: Array, /) -> Array:
+    """The arithmetic-geometric mean of two numbers of the same sign (DLMF 19.8.6)."""
+    swap = ops.abs(a) < ops.abs(b)
+    large, small = ops.where(swap, b, a), ops.where(swap, a, b)
+    ratio = small / ops.where(large == 0.0, 1.0, large)
+    total = 1.0 + ratio
+    return large * (0.25 * math.pi * total / f.ellipkm1(4.0 * ratio / (total * total)))
+
+
+@scipy_signature("z, k=0, tol=1e-08", ignored="tol")
+def lambertw(z: Array, /, k: int = 0) -> Array:
+    """Lambert's function, complex: the solution ``w`` of ``w * exp(w) = z`` on branch ``k``; its derivative is ``exp(-w) / (1 + w)``.
+
+    >>> round(lambertw(1.0).real, 12)
+    0.56714329041
+    """
+    return table.lambertw(k)(z)
+
+
+# --- distribution functions --------------------------------------------------------------------------------------------
+
+
+def chdtr(v: Array, x: Array, /) -> Array:
+    """Cumulative distribution function of the chi-square distribution."""
+    return gammainc(0.5 * v, 0.5 * x)
+
+
+def chdtrc(v: Array, x: Array, /) -> Array:
+    """Survival function of the chi-square distribution."""
+    return gammaincc(0.5 * v, 0.5 * x)
+
+
+def gdtr(a: Array, b: Array, x: Array, /) -> Array:
+    """Cumulative distribution function of the gamma distribution of rate ``a`` and shape ``b``."""
+    return gammainc(b, a * x)
+
+
+def gdtrc(a: Array, b: Array, x: Array, /) -> Array:
+    """Survival function of the gamma distribution of rate ``a`` and shape ``b``."""
+    return gammaincc(b, a * x)
+
+
+def pdtr(k: Array, m: Array, /) -> Array:
+    """Probability that a Poisson number of mean ``m`` is at most ``k``."""
+    return gammaincc(ops.floor(k * 1.0) + 1.0, m)
+
+
+def pdtrc(k: Array, m: Array, /) -> Array:
+    """Probability that a Poisson number of mean ``m`` is more than ``k``."""
+    return gammainc(ops.floor(k * 1.0) + 1.0, m)
+
+
+def gammasgn(x: Array, /) -> Array:
+    """The sign of the gamma function; its derivative is zero."""
+    bare = plain(x)
+    return computed("gammasgn", of_scipy("special", "gammasgn"), (bare,))[0]
+
+
+# --- Bessel functions of orders 0 and 1 -------------------------------------------------------------------
+
+
+def j0(x: Array, /) -> Array:
+    """Bessel function of the first kind and order 0."""
+    return ops.jn(0.0, x)
+
+
+def j1(x: Array, /) -> Array:
+    """Bessel function of the first kind and order 1."""
+    return ops.jn(1.0, x)
+
+
+def y0(x: Array, /) -> Array:
+    """Bessel function of the second kind and order 0."""
+    return ops.yn(0.0, x)
+
+
+def y1(x: Array, /) -> Array:
+    """Bessel function of the second kind and order 1."""
+    return ops.yn(1.0, x)
+
+
+def i0(x: Array, /) -> Array:
+    """Modified Bessel function of the first kind and order 0."""
+    return iv(0.0, x)
+
+
+def i1(x: Array, /) -> Array:
+    """Modified Bessel function of the first kind and order 1."""
+    return iv(1.0, x)
+
+
+def _largest(x: Array, axis: Axis) -> Array:
+    """The largest element as a plain value, zero where it is infinite; it is subtracted before exponentials."""
+    bare = plain(x)
+    library = namespace(bare)
+    if not hasattr(bare, "shape"):
+        return bare if math.isfinite(bare) else 0.0
+    largest = library.max(bare, axis=axis, keepdims=True)
+    return library.where(library.isfinite(largest), largest, library.zeros_like(largest))
+
+
+@scipy_signature("a, axis=None, b=None, keepdims=False, return_sign=False")
+def logsumexp(
+    x: Array, /, axis: Axis = None, b: Array | None = None, keepdims: bool = False, return_sign: bool = False
+) -> Any:
+    """``log(sum(b * exp(x)))``, which does not overflow; NaN where the sum is negative.
+
+    With ``return_sign`` it is a tuple: the logarithm of the sum's absolute value, and its sign.
+
+    >>> import numpy as np
+    >>> logarithm, sign = logsumexp(np.array([1000.0, 1001.0]), b=np.array([1.0, -1.0]), return_sign=True)
+    >>> round(float(logarithm), 3), float(sign)
+    (1000.541, -1.0)
+    """
+    if b is not None:
+        x = x + ops.zeros_like(b * x)  # of the common shape, along whose axes is summed
+    largest = _largest(x, axis)
+    powers = ops.exp(x - largest) if b is None else b * ops.exp(x - largest)
+    total = sum(powers, axis=axis, keepdims=True)
+    shape = total.shape if keepdims else sum(plain(powers), axis=axis).shape
+    logarithm = ops.reshape(ops.log(ops.abs(total) if return_sign else total) + largest, shape)
+    return (logarithm, ops.reshape(ops.sign(total), shape)) if return_sign else logarithm
+
+
+@scipy_signature("x, axis=None")
+def softmax(x: Array, /, axis: Axis = None) -> Array:
+    """``exp(x)`` divided by its sum over ``axis``, or over everything."""
+    powers = ops.exp(x - _largest(x, axis))
+    return powers / sum(powers, axis=axis, keepdims=True)
+
+
+@scipy_signature("x, axis=None")
+def log_softmax(x: Array, /, axis: Axis = None) -> Array:
+    """Logarithm of ``softmax``, which does not underflow."""
+    return x - logsumexp(x, axis=axis, keepdims=True)

@@ -1,0 +1,112 @@
+"""Rows of the elliptic integrals."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad._typing import Array
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.primitives import cos, sin, sqrt, tan, where
+from oxigrad.ops.special.rows import Row, f, near_zero, polynomial
+
+
+def _elliptic_coefficients(power: float, count: int) -> list[float]:
+    """The coefficients of ``(1 - u) ** power``."""
+    coefficients = [1.0]
+    for k in range(count - 1):
+        coefficients.append(coefficients[-1] * (k - power) / (k + 1))
+    return coefficients
+
+
+# The averages of sin^2k over a quarter of a period.
+_AVERAGES = [math.comb(2 * k, k) / 4.0**k for k in range(24)]
+
+
+_K_SLOPES, _E_SLOPES = (
+    [scale * math.pi * c * a for c, a in zip(_elliptic_coefficients(power, 22), _AVERAGES[1:], strict=False)]
+    for power, scale in ((-1.5, 0.25), (-0.5, -0.25))
+)
+
+
+def _ellipk_slope(m: Array) -> Array:
+    """The derivative of K (DLMF 19.4.1), by its series for small ``m``."""
+    beyond = lambda m: (f.ellipe(m) / (1.0 - m) - f.ellipk(m)) / (2.0 * m)  # noqa: E731
+    return where(m == 1.0, math.inf, near_zero(where(m == 1.0, 0.5, m), 0.1, _K_SLOPES, beyond))
+
+
+def _ellipe_slope(m: Array) -> Array:
+    """The derivative of E (DLMF 19.4.2), by its series for small ``m``."""
+    return near_zero(m, 0.1, _E_SLOPES, lambda m: (f.ellipe(m) - f.ellipk(m)) / (2.0 * m))
+
+
+def _ellipkm1_slope(p: Array) -> Array:
+    """The derivative of ``K(1 - p)``, accurate for small ``p``."""
+    near = ops.abs(p - 1.0) < 0.1
+    far = where(ops.logical_or(near, p == 0.0), 0.5, p)
+    beyond = (f.ellipkm1(far) - f.ellipe(1.0 - far) / far) / (2.0 * (1.0 - far))
+    return where(p == 0.0, -math.inf, where(near, -polynomial(_K_SLOPES, where(near, 1.0 - p, 0.0)), beyond))
+
+
+def _small_modulus(phi: Array, m: Array, power: float) -> Array:
+    """The integral of ``sin(t)**2 * (1 - m sin(t)**2) ** power`` from 0 to ``phi`` for small ``m``, by its series."""
+    sine, cosine, integral, odd_power = sin(phi), cos(phi), phi, sin(phi)
+    total: Any = 0.0
+    for k, coefficient in enumerate(_elliptic_coefficients(power, 12)):
+        integral = ((2 * k + 1) * integral - cosine * odd_power) / (2 * k + 2)
+        total = total + coefficient * integral * m**k
+        odd_power = odd_power * sine * sine
+    return total
+
+
+def _incomplete(phi: Array, m: Array, power: float, beyond: Callable[[Array], Array]) -> Array:
+    near = ops.abs(m) < 0.03
+    return where(near, _small_modulus(phi, where(near, m, 0.0), power), beyond(where(near, 0.5, m)))
+
+
+def _slope_near_one(phi: Array, m: Array) -> Array:
+    """The integral of ``sin(t)**2 * (1 - m sin(t)**2) ** -1.5`` from 0 to ``phi``, by its series in ``(1 - m) tan(t)**2``."""
+    tangent, secant = tan(phi), 1.0 / cos(phi)
+    integral, odd_power = ops.asinh(tangent), tangent
+    total: Any = 0.0
+    for k, coefficient in enumerate(_elliptic_coefficients(-1.5, 12)):
+        integral = (odd_power * secant - (2 * k + 1) * integral) / (2 * k + 2)
+        total = total + coefficient * integral * (m - 1.0) ** k
+        odd_power = odd_power * tangent * tangent
+    return total
+
+
+def _ellipkinc_slope(phi: Array, m: Array) -> Array:
+    """The derivative of F with respect to ``m`` (DLMF 19.4.6)."""
+
+    def beyond(m: Array) -> Array:
+        root = sqrt(1.0 - m * sin(phi) ** 2)
+        whole = f.ellipeinc(phi, m) / (1.0 - m) - f.ellipkinc(phi, m) - m * sin(2.0 * phi) / (2.0 * (1.0 - m) * root)
+        return whole / m
+
+    near = ops.logical_and(ops.abs(1.0 - m) * (1.0 + tan(phi) ** 2) < 0.05, ops.abs(phi) <= 0.5 * math.pi)
+    inside = _slope_near_one(where(near, phi, 0.0), where(near, m, 1.0))
+    return 0.5 * where(near, inside, _incomplete(phi, where(near, 0.5, m), -1.5, beyond))
+
+
+def _ellipeinc_slope(phi: Array, m: Array) -> Array:
+    """The derivative of E with respect to ``m`` (DLMF 19.4.7)."""
+    return -0.5 * _incomplete(phi, m, -0.5, lambda m: (f.ellipkinc(phi, m) - f.ellipeinc(phi, m)) / m)
+
+
+ROWS: dict[str, Row] = {
+    "ellipk": ("m", "Complete elliptic integral of the first kind, of the parameter ``m``.", _ellipk_slope),
+    "ellipkm1": ("p", "``ellipk(1 - p)``, accurate for small ``p``.", _ellipkm1_slope),
+    "ellipe": ("m", "Complete elliptic integral of the second kind.", _ellipe_slope),
+    "ellipkinc": (
+        "phi m",
+        "Incomplete elliptic integral of the first kind.",
+        lambda phi, m: 1.0 / sqrt(1.0 - m * sin(phi) ** 2),
+        _ellipkinc_slope,
+    ),
+    "ellipeinc": (
+        "phi m",
+        "Incomplete elliptic integral of the second kind.",
+        lambda phi, m: sqrt(1.0 - m * sin(phi) ** 2),
+        _ellipeinc_slope,
+    ),
+}

@@ -1,0 +1,44 @@
+"""Rows of the table of special functions: their texts, and building blocks of derivatives that several subjects share.
+
+A row is the parameters, the docstring, and one derivative for each parameter: a function of ``y``, the result, and of parameters by
+name; a text where there is none. A function with several results has a tuple of derivatives for each parameter.
+"""
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oxigrad._typing import Array
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.primitives import where
+
+Row = tuple[Any, ...]
+
+f: Any = types.SimpleNamespace()
+"""All special functions by SciPy's names, for the derivatives: those of the core, and once it is imported those of the table."""
+
+for _name in "beta betaln digamma erf erfc expit gamma gammainc gammaincc gammainc_a gammaln iv polygamma".split():
+    setattr(f, _name, getattr(ops, _name))
+
+# Arguments without a derivative, for errors.
+INTEGER, NO_FORM = "its integer order", "its {}: the derivative has no closed form"
+ORDER, A, B = (NO_FORM.format(name) for name in ("order", "parameter a", "parameter b"))
+
+
+def trunc(n: Any) -> Any:
+    """An order, or a count, as SciPy's functions of integers take it: rounded towards zero."""
+    return ops.trunc(1.0 * n)
+
+
+def polynomial(coefficients: Sequence[float], x: Array) -> Array:
+    """A polynomial by Horner's rule, coefficients from the constant one on."""
+    *rest, y = coefficients
+    for coefficient in reversed(rest):
+        y = y * x + coefficient
+    return y
+
+
+def near_zero(x: Array, radius: float, coefficients: Sequence[float], beyond: Callable[[Array], Array]) -> Array:
+    """A Taylor series within ``radius`` of zero, and ``beyond(x)`` outside, where that loses digits or divides zero by zero."""
+    near = ops.abs(x) < radius
+    return where(near, polynomial(coefficients, where(near, x, 0.0)), beyond(where(near, 2.0 * radius, x)))

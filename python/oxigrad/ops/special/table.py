@@ -1,0 +1,69 @@
+"""The table of SciPy's special functions that the core does not compute: parameters, meaning and partial derivatives.
+
+Values are those of SciPy, or of the array library where it has the function. `rows` says what a row is; each subject has a file of
+them. Formulas are those of the Digital Library of Mathematical Functions (DLMF).
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad._typing import Array
+from oxigrad.ops.backends.functions.scipy_functions import of_scipy
+from oxigrad.ops.core.host_calls import Elementwise
+from oxigrad.ops.core.primitives import exp
+from oxigrad.ops.special import (
+    bessel_functions,
+    distribution_functions,
+    elementary_functions,
+    elliptic_integrals,
+    error_functions,
+    exponential_integrals,
+    gamma_functions,
+    hypergeometric_functions,
+    orthogonal_polynomials,
+)
+from oxigrad.ops.special.rows import NO_FORM, Row, f
+
+TABLE: dict[str, Row] = {
+    **error_functions.ROWS,
+    **exponential_integrals.ROWS,
+    **gamma_functions.ROWS,
+    **bessel_functions.ROWS,
+    **elliptic_integrals.ROWS,
+    **hypergeometric_functions.ROWS,
+    **distribution_functions.ROWS,
+    **orthogonal_polynomials.ROWS,
+    **elementary_functions.ROWS,
+}
+
+
+def _function(name: str, names: str, doc: str, *partials: Any) -> Callable[..., Any]:
+    """The function of a row of the table."""
+    elementwise = Elementwise(name, functools.partial(of_scipy, "special", name), names.split(), partials)
+
+    def function(*args: Array) -> Any:
+        return elementwise(*args)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__ = "oxigrad.ops.special", doc
+    parameters = [inspect.Parameter(each, inspect.Parameter.POSITIONAL_ONLY) for each in names.split()]
+    vars(function)["__signature__"] = inspect.Signature(parameters)
+    return function
+
+
+FUNCTIONS = {name: _function(name, *row) for name, row in TABLE.items()}
+vars(f).update(FUNCTIONS)
+
+
+riemann_zeta = Elementwise(
+    "zeta", functools.partial(of_scipy, "special", "zeta"), ["x"], [NO_FORM.format("exponent x")]
+)
+
+
+@functools.cache
+def lambertw(k: int) -> Elementwise:
+    """The branch ``k`` of Lambert's function."""
+    branch = lambda: functools.partial(of_scipy("special", "lambertw"), k=k)  # noqa: E731
+    return Elementwise("lambertw", branch, ["z"], [lambda y: exp(-y) / (1.0 + y)])

@@ -1,0 +1,170 @@
+"""The distributions of counts, named as in SciPy.
+
+Logarithms of probabilities of large counts are sums of those of Poisson probabilities by their deviance (Loader 2000): differences
+of `gammaln` would lose the digits that the logarithms of factorials have before the point.
+"""
+
+import math
+from typing import Any
+
+from oxigrad._typing import Array
+from oxigrad.ops import special
+from oxigrad.ops.core import guarded
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.guarded import branch, power_exp
+from oxigrad.ops.stats.distribution import LOG_2_PI, Discrete
+from oxigrad.ops.stats.incomplete import beta, gamma
+
+# Counts above are large: Stirling's series is exact.
+_LARGE = 15.5
+
+
+def _is_chance(p: Any) -> Any:
+    return ops.logical_and(p >= 0.0, p <= 1.0)
+
+
+def _log_choose(n: Any, k: Any) -> Any:
+    return -special.betaln(k + 1.0, n - k + 1.0) - ops.log1p(n * 1.0)
+
+
+def _log_poisson(k: Any, mu: Any) -> Any:
+    """``k * log(mu) - mu - gammaln(k + 1)`` for a real ``k``."""
+
+    def large(k: Any, mu: Any) -> Any:
+        u = 1.0 / (k * k)
+        rest = (((u / 1188.0 - 1.0 / 1680.0) * u + 1.0 / 1260.0) * u - 1.0 / 360.0) * u + 1.0 / 12.0
+        return -special.kl_div(k, mu) - rest / k - 0.5 * (LOG_2_PI + ops.log(k))
+
+    small = lambda k, mu: special.xlogy(k, mu) - mu - special.gammaln(k + 1.0)  # noqa: E731
+    return branch(_is_deviant(k, mu), large, small, (k, 16.0, 0.0), (mu, 16.0, 1.0))
+
+
+def _is_deviant(k: Any, mu: Any) -> Any:
+    return ops.logical_and(k > _LARGE, mu > 0.5)
+
+
+def _powers(p: Any, k: Any, rest: Any, constant: Any) -> Any:
+    """``p**k * (1 - p)**rest * exp(constant)``, by the power of the smaller one."""
+    low = lambda p, k, rest: power_exp(p, k, rest * ops.log1p(-p) + constant)  # noqa: E731
+    high = lambda p, k, rest: power_exp(1.0 - p, rest, k * ops.log(p) + constant)  # noqa: E731
+    return branch(p < 0.5, low, high, (p, 0.25, 0.75), (k, 1.0, 1.0), (rest, 1.0, 1.0))
+
+
+def _log_binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
+    """The logarithm of a binomial probability of ``k + rest`` real trials, of which ``constant`` is the coefficient's."""
+
+    def large(k: Any, rest: Any, p: Any, _: Any) -> Any:
+        n = k + rest
+        return _log_poisson(k, n * p) + _log_poisson(rest, n * (1.0 - p)) - _log_poisson(n, n)
+
+    few = lambda k, rest, p, constant: special.xlogy(k, p) + special.xlog1py(rest, -p) + constant  # noqa: E731
+    return _by_size(large, few, k, rest, p, constant)
+
+
+def _by_size(many: Any, few: Any, k: Any, rest: Any, p: Any, constant: Any) -> Any:
+    args = (k, 20.0, 1.0), (rest, 20.0, 1.0), (p, 0.5, 0.5), (constant, 0.0, 0.0)
+    return branch(_is_many(k, rest, p), many, few, *args)
+
+
+def _is_many(k: Any, rest: Any, p: Any) -> Any:
+    inside = ops.logical_and(p > 0.0, p < 1.0)
+    return ops.logical_and(inside, ops.logical_and(k > _LARGE, rest > _LARGE))
+
+
+def _binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
+    """The probability itself, with derivatives at chances of zero and one."""
+    many = lambda k, rest, p, constant: ops.exp(_log_binomial(k, rest, p, constant))  # noqa: E731
+    few = lambda k, rest, p, constant: _powers(p, k, rest, constant)  # noqa: E731
+    return _by_size(many, few, k, rest, p, constant)
+
+
+binom = Discrete(
+    "binom",
+    "n p",
+    lambda k, n, p: _log_binomial(k, n - k, p, _log_choose(n, k)),
+    lambda k, n, p: _binomial(k, n - k, p, _log_choose(n, k)),
+    lambda k, n, p: beta.upper(p, k + 1.0, n - k),
+    lambda k, n, p: beta.lower(p, k + 1.0, n - k),
+    lambda n, p: ops.logical_and(n >= 0.0, _is_chance(p)),
+    lambda k, n, p: beta.log_upper(p, k + 1.0, n - k),  # pyright: ignore[reportOptionalCall]
+    lambda k, n, p: beta.log_lower(p, k + 1.0, n - k),  # pyright: ignore[reportOptionalCall]
+    high=lambda n, p: n,
+)
+bernoulli = Discrete(
+    "bernoulli",
+    "p",
+    lambda k, p: special.xlogy(k, p) + special.xlog1py(1.0 - k, -p),
+    lambda k, p: ops.where(k == 0.0, 1.0 - p, p),
+    lambda k, p: 1.0 - p + 0.0 * k,
+    lambda k, p: p + 0.0 * k,
+    _is_chance,
+    lambda k, p: ops.log1p(-p) + 0.0 * k,
+    lambda k, p: ops.log(p) + 0.0 * k,
+    high=lambda p: 1.0,
+)
+
+
+def _of_chance(small: Any, large: Any) -> Any:
+    """A function of a count and a chance, which is small or may be one."""
+    return lambda k, p: branch(p < 0.5, lambda p: small(k, p), lambda p: large(k, 1.0 - p), (p, 0.25, 0.75))
+
+
+def _log_geometric(k: Any, p: Any) -> Any:
+    hazard = -k * ops.log1p(-p)
+    return guarded.log1mexp(hazard, ops.log(hazard))
+
+
+geom = Discrete(
+    "geom",
+    "p",
+    lambda k, p: special.xlog1py(k - 1.0, -p) + ops.log(p),
+    lambda k, p: _powers(p, 1.0 + 0.0 * k, k - 1.0, 0.0 * k),
+    _of_chance(lambda k, p: -guarded.expm1_of(k * ops.log1p(-p)), lambda k, rest: 1.0 - ops.pow(rest, k)),
+    _of_chance(lambda k, p: ops.exp(k * ops.log1p(-p)), lambda k, rest: ops.pow(rest, k)),
+    lambda p: ops.logical_and(p > 0.0, p <= 1.0),
+    _of_chance(_log_geometric, lambda k, rest: ops.log1p(-ops.pow(rest, k))),
+    lambda k, p: k * ops.log1p(-p),
+    low=1,
+)
+
+
+def _log_ways(k: Any, n: Any) -> Any:
+    """The logarithm of ``gamma(n + k) / (gamma(k + 1) * gamma(n))``."""
+    return -special.betaln(n * 1.0, k + 1.0) - ops.log(n + k)
+
+
+def _log_share(k: Any, n: Any) -> Any:
+    return ops.log(n / (n + k))
+
+
+nbinom = Discrete(
+    "nbinom",
+    "n p",
+    lambda k, n, p: _log_binomial(n * 1.0, k, p, _log_ways(k, n) - _log_share(k, n)) + _log_share(k, n),
+    lambda k, n, p: _binomial(n * 1.0, k, p, _log_ways(k, n) - _log_share(k, n)) * (n / (n + k)),
+    lambda k, n, p: beta.lower(p, n * 1.0, k + 1.0),
+    lambda k, n, p: beta.upper(p, n * 1.0, k + 1.0),
+    lambda n, p: ops.logical_and(n > 0.0, ops.logical_and(p > 0.0, p <= 1.0)),
+    lambda k, n, p: beta.log_lower(p, n * 1.0, k + 1.0),  # pyright: ignore[reportOptionalCall]
+    lambda k, n, p: beta.log_upper(p, n * 1.0, k + 1.0),  # pyright: ignore[reportOptionalCall]
+)
+
+
+def _poisson(k: Any, mu: Any) -> Array:
+    """The probability, with a derivative at a mean of zero."""
+    many = lambda k, mu: ops.exp(_log_poisson(k, mu))  # noqa: E731
+    few = lambda k, mu: power_exp(mu, k, -mu - special.gammaln(k + 1.0))  # noqa: E731
+    return branch(_is_deviant(k, mu), many, few, (k, 16.0, 0.0), (mu, 16.0, 1.0))
+
+
+poisson = Discrete(
+    "poisson",
+    "mu",
+    _log_poisson,
+    _poisson,
+    lambda k, mu: special.gammaincc(k + 1.0, mu),
+    lambda k, mu: special.gammainc(k + 1.0, mu),
+    lambda mu: ops.logical_and(mu >= 0.0, mu < math.inf),
+    lambda k, mu: gamma.log_upper(mu, k + 1.0),  # pyright: ignore[reportOptionalCall]
+    lambda k, mu: gamma.log_lower(mu, k + 1.0),  # pyright: ignore[reportOptionalCall]
+)

@@ -1,0 +1,255 @@
+"""Continuous and discrete distributions, defined by their functions of a number and of the shape parameters.
+
+At the places where a formula has no derivative of its own: an edge of the support belongs to it, and derivatives there are the limits
+from inside, infinite where those are; beyond the support, and at infinity, functions are constant. Where a parameter is not positive,
+or not between 0 and 1 if it is a probability, results are NaN, as SciPy's.
+"""
+
+import dataclasses
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad._core import DerivativeError, Variable, plain
+from oxigrad._typing import Array
+from oxigrad.ops.core import guarded
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.guarded import log_of
+
+LOG_2_PI = math.log(2.0 * math.pi)
+# Of the logarithm of a density: below, the density is zero, and so are all its derivatives.
+_LEAST = -1e3
+
+
+def _positive(parameter: Any) -> Any:
+    return ops.where(parameter > 0.0, parameter, math.nan)
+
+
+def _probability(q: Any) -> Any:
+    return ops.where(ops.logical_or(q < 0.0, q > 1.0), math.nan, q)
+
+
+def _standardized(x: Any, loc: Any, scale: Any) -> Any:
+    # By functions: arrays of some libraries have operators that refuse a variable on their right.
+    return ops.divide(ops.subtract(x, loc), scale)
+
+
+def _by_place_or_name(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a method of a distribution: its shape parameters, `loc` and `scale` are taken by place or by name, as SciPy's."""
+    first, _, *further = list(inspect.signature(method).parameters)[1:]
+
+    @functools.wraps(method)
+    def called(self: Any, *args: Any, **named: Any) -> Any:
+        shapes = self.shapes.split()
+        given = _named(f"{self.name}.{method.__name__}", [first, *shapes, *further], len(shapes) + 1, args, named)
+        return method(self, *(given.pop(name) for name in (first, *shapes)), **given)
+
+    return called
+
+
+def _named(name: str, names: list[str], required: int, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by name. Raises `TypeError` for one that is given twice, unknown or missing."""
+    expected = f"expected {', '.join(names)}"
+    if len(args) > len(names):
+        raise TypeError(f"{name}: found {len(args)} arguments, {expected}")
+    given = dict(zip(names, args, strict=False))
+    for key in named:
+        if key in given:
+            raise TypeError(f"{name}: {key} is found twice")
+        if key not in names:
+            raise TypeError(f"{name}: {key} is unknown: {expected}")
+    given |= named
+    if missing := [key for key in names[:required] if key not in given]:
+        raise TypeError(f"{name}: {', '.join(missing)} is missing: {expected}")
+    return given
+
+
+@dataclasses.dataclass(frozen=True)
+class Continuous:
+    """A continuous distribution, defined by its functions of the standardized ``z`` and of the shape parameters.
+
+    The functions are called inside of the support, whose edges are ``low`` and ``high``, and smooth at ``inner``. ``density`` is written
+    where the density has derivatives at a lower edge of zero that its logarithm has not; at numbers above one it may be the exponential.
+    """
+
+    # Distributions are pickled by name, as members of the public module.
+    __module__ = "oxigrad.ops.stats"
+
+    name: str
+    shapes: str
+    log_density: Callable[..., Any]
+    lower: Callable[..., Any]
+    upper: Callable[..., Any]
+    log_lower: Callable[..., Any] | None = None
+    log_upper: Callable[..., Any] | None = None
+    quantile: Callable[..., Any] | None = None
+    density: Callable[..., Any] | None = None
+    low: float = -math.inf
+    high: float = math.inf
+    inner: float = 0.0
+    # Whether the functions are constant at the lower edge too, as where all derivatives tend to zero.
+    is_open: bool = False
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def _values(self, x: Any, shapes: tuple[Any, ...], loc: Any, scale: Any, f: Any, ends: tuple[float, float]) -> Any:
+        """``f`` of the standardized ``x`` inside of the support, and constants on both sides; and the scale."""
+        shapes, scale = tuple(map(_positive, shapes)), _positive(scale)
+        z = _standardized(x, loc, scale)
+        below = z <= self.low if self.is_open or math.isinf(self.low) else z < self.low
+        above = z >= self.high if math.isinf(self.high) else z > self.high
+        inner = plain(loc) + plain(scale) * self.inner
+        x = ops.where(ops.logical_or(below, above), inner, x)
+        if isinstance(scale, Variable) and 0.0 in (self.low, self.high):
+            # At an edge of zero, where the derivative by z may be infinite, that of z by the scale is zero.
+            at_edge = lambda x: f(_standardized(x, loc, plain(scale)), *shapes)  # noqa: E731
+            value = guarded.branch(
+                x == loc, at_edge, lambda x: f(_standardized(x, loc, scale), *shapes), (x, inner, inner)
+            )
+        else:
+            value = f(_standardized(x, loc, scale), *shapes)
+        return ops.where(below, ends[0], ops.where(above, ends[1], value)), scale
+
+    def _density(self, z: Array, *shapes: Any) -> Array:
+        """The density, which is zero with all its derivatives where its logarithm is below `_LEAST`."""
+        is_zero = self.log_density(z, *shapes) < _LEAST
+        density = self.density or (lambda z, *shapes: ops.exp(self.log_density(z, *shapes)))
+        if self.density:  # which is smooth near the edge, however small the density
+            is_zero = ops.logical_and(is_zero, ops.abs(z) > 1.0)
+        return guarded.unless(is_zero, 0.0, lambda z: density(z, *shapes), z, self.inner)
+
+    @_by_place_or_name
+    def logpdf(self, x: Array, *shapes: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+        """Logarithm of the density."""
+        value, scale = self._values(x, shapes, loc, scale, self.log_density, (-math.inf, -math.inf))
+        return value - ops.log(scale)
+
+    @_by_place_or_name
+    def pdf(self, x: Array, *shapes: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+        """The density."""
+        value, scale = self._values(x, shapes, loc, scale, self._density, (0.0, 0.0))
+        return value / scale
+
+    @_by_place_or_name
+    def cdf(self, x: Array, *shapes: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+        """The cumulative distribution function: the probability of at most ``x``."""
+        return self._values(x, shapes, loc, scale, self.lower, (0.0, 1.0))[0]
+
+    @_by_place_or_name
+    def logcdf(self, x: Array, *shapes: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+        """Logarithm of `cdf`."""
+        lower = self.log_lower or (lambda z, *shapes: log_of(self.lower(z, *shapes), self.upper(z, *shapes)))
+        return self._values(x, shapes, loc, scale, lower, (-math.inf, 0.0))[0]
+
+    @_by_place_or_name
+    def sf(self, x: Array, *shapes: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+        """The survival function: the probability of more than ``x``, accurate where it is small."""
+        return self._values(x, shapes, loc, scale, self.upper, (1.0, 0.0))[0]
+
+    @_by_place_or_name
+    def logsf(self, x: Array, *shapes: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+        """Logarithm of `sf`."""
+        upper = self.log_upper or (lambda z, *shapes: log_of(self.upper(z, *shapes), self.lower(z, *shapes)))
+        return self._values(x, shapes, loc, scale, upper, (0.0, -math.inf))[0]
+
+    @_by_place_or_name
+    def ppf(self, q: Array, *shapes: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+        """The percent point function, the inverse of `cdf`, for ``q`` between 0 and 1."""
+        if self.quantile is None:
+            raise DerivativeError(
+                f"{self.name}.ppf has no derivative here: expected a distribution with a quantile function"
+            )
+        parameters, scale = tuple(map(_positive, shapes)), _positive(scale)
+        return loc + scale * self._quantile(_probability(q), *parameters)
+
+    def _quantile(self, q: Array, *shapes: Any) -> Array:
+        """The quantile; where its derivative is infinite at an edge, plus or minus a root of zero, which has that derivative."""
+        quantile: Any = self.quantile
+        at_zero = ops.logical_and(q == 0.0, self.is_open or math.isinf(self.low))
+        at_one = ops.logical_and(q == 1.0, math.isinf(self.high))
+        inside = quantile(ops.where(ops.logical_or(at_zero, at_one), 0.5, q), *shapes)
+        low = self.low + ops.sqrt(ops.where(at_zero, q, 1.0))
+        high = self.high - ops.sqrt(ops.where(at_one, 1.0 - q, 1.0))
+        return ops.where(at_zero, low, ops.where(at_one, high, inside))
+
+
+@dataclasses.dataclass(frozen=True)
+class Discrete:
+    """A distribution of the whole numbers from ``low`` to ``high(*shapes)``, by its functions of the count and the parameters.
+
+    ``is_valid`` says for which parameters there is one.
+    """
+
+    # Distributions are pickled by name, as members of the public module.
+    __module__ = "oxigrad.ops.stats"
+
+    name: str
+    shapes: str
+    log_mass: Callable[..., Any]
+    mass: Callable[..., Any]
+    lower: Callable[..., Any]
+    upper: Callable[..., Any]
+    is_valid: Callable[..., Any]
+    log_lower: Callable[..., Any] | None = None
+    log_upper: Callable[..., Any] | None = None
+    low: int = 0
+    high: Callable[..., Any] = lambda *shapes: math.inf
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def _count(self, k: Any, shapes: tuple[Any, ...], loc: Any) -> Any:
+        """The count; NaN where there is no distribution of these parameters."""
+        return ops.where(self.is_valid(*map(plain, shapes)), k - loc * 1.0, math.nan)
+
+    def _of_one(self, f: Callable[..., Any], constant: float, k: Any, shapes: Any, loc: Any) -> Array:
+        """``f`` of a count that is one of the distribution's, and a constant of other numbers."""
+        count = self._count(k, shapes, loc)
+        is_one = ops.logical_and(count >= self.low, count <= self.high(*shapes))
+        is_one = ops.logical_and(is_one, ops.logical_and(count == ops.floor(count), count < math.inf))
+        value = f(ops.where(is_one, count, float(self.low)), *shapes)
+        return ops.where(is_one, value, ops.where(plain(count) == plain(count), constant, math.nan))
+
+    @_by_place_or_name
+    def logpmf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:
+        """Logarithm of the probability of ``k``."""
+        return self._of_one(self.log_mass, -math.inf, k, shapes, loc)
+
+    @_by_place_or_name
+    def pmf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:
+        """The probability of ``k``, with derivatives at the edges of the parameters' domains too."""
+        return self._of_one(self.mass, 0.0, k, shapes, loc)
+
+    def _up_to(self, f: Callable[..., Any], ends: tuple[float, float], k: Any, shapes: Any, loc: Any) -> Array:
+        """``f`` of the count rounded down, and constants below and above all counts."""
+        count = self._count(k, shapes, loc)
+        count, high = ops.floor(count), self.high(*shapes)
+        inside = ops.logical_and(count >= self.low, count < high)
+        value = f(ops.where(inside, count, float(self.low)), *shapes)
+        above = ops.where(plain(count) == plain(count), ends[1], math.nan)
+        return ops.where(inside, value, ops.where(count < self.low, ends[0], above))
+
+    @_by_place_or_name
+    def cdf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:
+        """The probability of at most ``k``."""
+        return self._up_to(self.lower, (0.0, 1.0), k, shapes, loc)
+
+    @_by_place_or_name
+    def sf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:
+        """The probability of more than ``k``."""
+        return self._up_to(self.upper, (1.0, 0.0), k, shapes, loc)
+
+    @_by_place_or_name
+    def logcdf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:
+        """Logarithm of `cdf`."""
+        lower = self.log_lower or (lambda k, *shapes: log_of(self.lower(k, *shapes), self.upper(k, *shapes)))
+        return self._up_to(lower, (-math.inf, 0.0), k, shapes, loc)
+
+    @_by_place_or_name
+    def logsf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:
+        """Logarithm of `sf`."""
+        upper = self.log_upper or (lambda k, *shapes: log_of(self.upper(k, *shapes), self.lower(k, *shapes)))
+        return self._up_to(upper, (0.0, -math.inf), k, shapes, loc)
