@@ -4,7 +4,8 @@
     python examples/gallery.py --search
 
 Each takes as many steps as the others, from the same place. Its learning rate is found by a search: of 1, 2, 3 and 5 times the powers of ten, the one
-with the lowest value at the end, among those whose path does not leave the frame. ``--search`` repeats it, and prints the table.
+with the lowest value at the end, among those whose path does not leave the frame. ``--search`` repeats it, and prints the column
+``valleys`` of the table of optimizers, ``python/oxigrad/optim/table.py``; ``--search NAME`` that of one.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import oxigrad as ox
+from oxigrad.optim.row import TABLE
 
 STEPS = 400
 COLUMNS = 4
@@ -59,46 +61,9 @@ VALLEYS = [
     Valley(beale, (0.5, -1.0), (3.0, 0.5), (-0.5, 4.2), (-1.6, 1.4)),
 ]
 
-# --- the optimizers, and the learning rate that the search has found for each valley; Muon is for matrices -------------------------------------
+# --- the optimizers, and the learning rates of the table of optimizers, which the search has found; Muon is for matrices -----------------------
 
-RATES: dict[str, tuple[float, float]] = {
-    "SGD": (0.003, 0.03),
-    "ASGD": (0.003, 0.03),
-    "OptimisticSGD": (0.001, 0.01),
-    "Rprop": (0.03, 0.0001),
-    "Signum": (0.02, 0.01),
-    "Lion": (0.01, 0.005),
-    "LARS": (5.0, 3.0),
-    "Fromage": (0.1, 0.02),
-    "Adagrad": (1.0, 0.3),
-    "Adadelta": (2.0, 2.0),
-    "RMSprop": (0.1, 0.02),
-    "FTRL": (1.0, 0.5),
-    "MADGRAD": (0.03, 0.2),
-    "Adam": (0.5, 0.5),
-    "AdamW": (0.2, 0.2),
-    "AdamLRD": (0.5, 0.5),
-    "Adamax": (1.0, 0.3),
-    "NAdam": (0.1, 0.05),
-    "RAdam": (0.005, 0.1),
-    "OptimisticAdam": (0.2, 0.05),
-    "AdaBelief": (1.0, 0.5),
-    "AdEMAMix": (0.3, 0.3),
-    "ADOPT": (3.0, 1.0),
-    "Adan": (0.5, 0.01),
-    "Yogi": (0.5, 0.2),
-    "LAMB": (0.1, 0.005),
-    "NovoGrad": (0.002, 0.001),
-    "Sophia": (0.1, 0.02),
-    "Prodigy": (50.0, 0.1),
-    "ScheduleFreeSGD": (0.005, 0.1),
-    "ScheduleFreeAdamW": (0.5, 0.3),
-    "Adafactor": (1.0, 0.02),
-    "SM3": (3.0, 1.0),
-    "Shampoo": (0.5, 2.0),
-    "SOAP": (0.02, 0.02),
-    "LBFGS": (2.0, 100.0),
-}
+RATES: dict[str, tuple[float, float]] = {name: row.valleys for name, row in TABLE.items() if row.valleys is not None}
 
 
 def path(name: str, rate: float, valley: Valley, steps: int = STEPS) -> np.ndarray:
@@ -168,10 +133,12 @@ def main(output: Path = Path("output"), steps: int = STEPS) -> dict[str, list[fl
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
     parser.add_argument("--steps", type=int, default=STEPS, metavar="N")
-    parser.add_argument("--search", action="store_true", help="print the table of learning rates")
+    parser.add_argument(
+        "--search", nargs="*", metavar="NAME", help="print the learning rates of these optimizers, or of all"
+    )
     options = parser.parse_args()
-    if options.search:
-        for name in RATES:
-            print(f'    "{name}": ({", ".join(f"{search(name, valley):g}" for valley in VALLEYS)}),', flush=True)
+    if options.search is not None:
+        for name in options.search or RATES:
+            print(f"{name}: valleys=({', '.join(f'{search(name, valley):g}' for valley in VALLEYS)})", flush=True)
     else:
         main(steps=options.steps)

@@ -1,12 +1,11 @@
 """Prints the table of all optimizers: ``python tools/overview.py`` writes docs/rules.md."""
 
-import inspect
 from pathlib import Path
 
 import numpy as np
 
 from oxigrad import optim
-from oxigrad.rules import compat
+from oxigrad.optim.row import TABLE
 
 PATH = Path(__file__).parent.parent / "docs" / "rules.md"
 
@@ -28,12 +27,7 @@ need `compat="..."`. Compiled rules run as native code; others are interpreted b
 
 def text() -> str:
     """The text of the file."""
-    rows = [
-        row(made)
-        for name, made in vars(optim).items()
-        if inspect.isclass(made) and made.__name__ == name and issubclass(made, optim.RuleOptimizer) and made._declared
-    ]
-    return HEAD + "\n".join(rows) + "\n"
+    return HEAD + "\n".join(row(each.optimizer) for each in TABLE.values()) + "\n"
 
 
 def row(made: type[optim.RuleOptimizer]) -> str:
@@ -49,8 +43,7 @@ def row(made: type[optim.RuleOptimizer]) -> str:
     matrix, opt = np.zeros((256, 256), np.float32), made()
     opt.build({"w": matrix})
     kept = sum(array.nbytes for array in opt.slots["w"].values() if array.shape)
-    libraries = compat.PRESETS.get(made.__name__, {})
-    like = ", ".join(name if not values else f"({name})" for name, values in libraries.items())
+    like = ", ".join(name if not values else f"({name})" for name, values in made._presets.items())
     summary = (made.__doc__ or "").partition("\n")[0].replace("``", "`")
     compiled = "called" if not made._rule.elementwise else "yes" if opt.program.is_native else ""
     size = f"{kept / matrix.size:.2g}"

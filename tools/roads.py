@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
-import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 
 import libraries
 from oxigrad import optim, tree
+from oxigrad.optim.row import TABLE
 from oxigrad.stepping import executors
 
 PATH = Path(__file__).parent.parent / "docs" / "libraries.md"
@@ -118,13 +118,9 @@ def _called() -> Iterator[set[str]]:
 
 def optimizers() -> dict[str, type[optim.RuleOptimizer]]:
     """The optimizers by name, in the order of their families."""
-    named = vars(optim).items()
     found = {
-        name: made
-        for name, made in named
-        if inspect.isclass(made) and made.__name__ == name and issubclass(made, optim.RuleOptimizer) and made._declared
-    }
-    del found["LBFGS"]  # whose steps are those of `minimize`
+        name: row.optimizer for name, row in TABLE.items() if name != "LBFGS"
+    }  # whose steps are those of `minimize`
     return dict(sorted(found.items(), key=lambda item: (family(item[1]), item[0].lower())))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from oxigrad import optim
+from oxigrad.optim.row import TABLE
 
 torch = pytest.importorskip("torch")
 theirs = pytest.importorskip("oxigrad.torch")
@@ -158,8 +159,7 @@ def test_lbfgs_is_torchs_and_pickles(arguments: dict[str, Any]) -> None:
 
 # --- ours --------------------------------------------------------------------------------------------------------------
 
-OWN = """ADOPT AdEMAMix AdaBelief AdamLRD Adan FTRL Fromage LAMB LARS Lion MADGRAD NovoGrad OptimisticAdam OptimisticSGD Prodigy SM3 SOAP ScheduleFreeAdamW
-    ScheduleFreeSGD Shampoo Signum Sophia Yogi""".split()
+OWN = [name for name, row in TABLE.items() if "torch" not in row.presets]
 # Other hyperparameters than the defaults: those here, and those of `oxigrad.torch`.
 OTHERS: dict[str, dict[str, Any]] = {
     "AdamLRD": {"dropout_rate": 0.3},

@@ -13,7 +13,8 @@ import overview
 import oxigrad as ox
 from libraries import host
 from oxigrad import optim, schedules
-from oxigrad.rules import compat
+from oxigrad.optim.row import TABLE
+from oxigrad.optim.transforms import TRANSFORMS
 
 STEPS = 25
 
@@ -234,10 +235,12 @@ def test_presets() -> None:
 
 
 def test_every_preset_is_of_an_optimizer_and_of_its_hyperparameters() -> None:
-    for name, libraries in compat.PRESETS.items():
-        for library, values in libraries.items():
-            getattr(optim, name)(compat=library)
-            assert values.keys() <= getattr(optim, name)._declared.keys()
+    classes = {name: row.optimizer for name, row in TABLE.items()} | TRANSFORMS
+    assert {library for made in classes.values() for library in made._presets} == {"torch", "optax", "keras"}
+    for made in classes.values():
+        for library, values in made._presets.items():
+            made(compat=library)
+            assert values.keys() <= made._declared.keys()
 
 
 def test_a_step_of_averages_and_counts_as_a_pure_function() -> None:

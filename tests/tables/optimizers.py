@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -22,90 +23,30 @@ from oxigrad.optim import (
     Adagrad,
     Adam,
     Adamax,
-    AdamLRD,
     AdamW,
-    Adan,
     AdEMAMix,
-    Fromage,
     Lion,
     NAdam,
     NovoGrad,
-    OptimisticAdam,
-    OptimisticSGD,
     Prodigy,
     RAdam,
     RMSprop,
     Rprop,
-    ScheduleFreeAdamW,
     ScheduleFreeSGD,
-    Signum,
-    Sophia,
     Yogi,
 )
+from oxigrad.optim.row import TABLE
 from oxigrad.stepping import functional, fused
 
 Make = Callable[[], Any]
 
-# A row an optimizer, and a row a flag that gives it another kernel; every test of executors runs over all of them.
-OPTIMIZERS: dict[str, Make] = {
-    "sgd": lambda: SGD(0.1, weight_decay=0.01),
-    "momentum": lambda: SGD(0.1, 0.9, dampening=0.5),
-    "nesterov": lambda: SGD(0.1, 0.9, nesterov=True, weight_decay=0.1),
-    "asgd": lambda: ASGD(0.1, t0=2),
-    "asgd-torch": lambda: ASGD(0.1, t0=1, compat="torch"),
-    "optimistic-sgd": lambda: OptimisticSGD(0.1, alpha=0.7, beta=0.4),
-    "rprop": lambda: Rprop(0.1),
-    "rprop-late": lambda: Rprop(0.1, late=True),
-    "signum": lambda: Signum(0.1),
-    "lion": lambda: Lion(0.1, weight_decay=0.1),
-    "lars": lambda: LARS(0.1, weight_decay=0.1, trust_coefficient=0.1, nesterov=True),
-    "lars-separate": lambda: LARS(0.1, weight_decay=0.1, trust_coefficient=0.1, norms="separate"),
-    "fromage": lambda: Fromage(0.1),
-    "adagrad": lambda: Adagrad(0.1, rate_decay=0.1),
-    "adagrad-inside": lambda: Adagrad(0.1, compat="optax"),
-    "adadelta": lambda: Adadelta(0.1),
-    "rmsprop": lambda: RMSprop(0.1),
-    "rmsprop-inside": lambda: RMSprop(0.1, compat="optax"),
-    "rmsprop-corrected": lambda: RMSprop(0.1, compat="optax", bias_correction=True),
-    "rmsprop-momentum": lambda: RMSprop(0.1, momentum=0.9, nesterov=True),
-    "rmsprop-centered": lambda: RMSprop(0.1, centered=True),
-    "rmsprop-all": lambda: RMSprop(0.1, centered=True, momentum=0.9, epsilon_mode="inside"),
-    "ftrl": lambda: FTRL(0.1, l1=0.01, l2=0.01, shrinkage=0.01, beta=0.1),
-    "madgrad": lambda: MADGRAD(0.1),
-    "adam": lambda: Adam(0.1),
-    "adam-inside": lambda: Adam(0.1, epsilon_mode="inside"),
-    "adam-hat": lambda: Adam(0.1, compat="keras"),
-    "amsgrad": lambda: Adam(0.1, amsgrad="raw"),
-    "amsgrad-corrected": lambda: Adam(0.1, amsgrad="corrected"),
-    "adamw": lambda: AdamW(0.1),
-    "adamw-amsgrad": lambda: AdamW(0.1, amsgrad="raw", epsilon_mode="hat"),
-    "adam-lrd": lambda: AdamLRD(0.1, dropout_rate=0.5, seed=3),
-    "adam-lrd-amsgrad": lambda: AdamLRD(0.1, dropout_rate=0.5, amsgrad="raw"),
-    "adamax": lambda: Adamax(0.1),
-    "adamax-outside": lambda: Adamax(0.1, epsilon_mode="outside"),
-    "nadam": lambda: NAdam(0.1),
-    "nadam-constant": lambda: NAdam(0.1, constant_momentum=True),
-    "radam": lambda: RAdam(0.1, beta2=0.9),
-    "optimistic-adam": lambda: OptimisticAdam(0.1, beta=0.4),
-    "optimistic-adam-plain": lambda: OptimisticAdam(0.1, nesterov=False, epsilon_root=1e-6),
-    "adabelief": lambda: AdaBelief(0.1),
-    "ademamix": lambda: AdEMAMix(0.1, weight_decay=0.1),
-    "adopt": lambda: ADOPT(0.1),
-    "adopt-unclipped": lambda: ADOPT(0.1, clipped=False),
-    "adan": lambda: Adan(0.1, weight_decay=0.1),
-    "adan-optax": lambda: Adan(0.1, weight_decay=0.1, compat="optax"),
-    "yogi": lambda: Yogi(0.1),
-    "lamb": lambda: LAMB(0.1, weight_decay=0.1),
-    "lamb-clamped": lambda: LAMB(0.1, weight_decay=0.1, clamp=True, max_trust=2.0, decoupled=True),
-    "novograd": lambda: NovoGrad(0.1, weight_decay=0.1),
-    "sophia": lambda: Sophia(0.1, every=2),
-    "sophia-given": lambda: Sophia(0.1, estimate="given"),
-    "prodigy": lambda: Prodigy(weight_decay=0.1, d0=0.01),
-    "prodigy-warmup": lambda: Prodigy(d0=0.01, safeguard_warmup=True),
-    "schedule-free-sgd": lambda: ScheduleFreeSGD(0.1),
-    "schedule-free-adamw": lambda: ScheduleFreeAdamW(0.1, weight_decay=0.1),
-    "schedule-free-adamw-keras": lambda: ScheduleFreeAdamW(0.1, weight_decay=0.1, compat="keras"),
+# Of each optimizer, one for each flag that gives it another kernel; every test of executors runs over all of them.
+VARIANTS: dict[str, Make] = {
+    name: functools.partial(row.optimizer, **{"learning_rate": 0.1, **values})
+    for row in TABLE.values()
+    for name, values in row.variants.items()
 }
+OPTIMIZERS: dict[str, Make] = {name: make for name, make in VARIANTS.items() if make.func._rule.elementwise}
 
 # The optimizer of each trajectory in tests/golden/measured_trajectories.json, which notes settings other than defaults.
 FOLLOWERS: dict[str, Make] = {

@@ -25,106 +25,30 @@ Array([ 0.9, -1.1], dtype=float32)
 Importing it raises `ModuleNotFoundError` where JAX or optax is missing.
 """
 
-from typing import NoReturn
+from typing import Any
 
 from oxigrad._names import unknown_name
-from oxigrad.optax.aliases import function
+from oxigrad.optax.aliases import ALIASES, function
 from oxigrad.optax.composed import muon, noisy_sgd, optimistic_adam, polyak_sgd
 from oxigrad.optax.flat import flat
 from oxigrad.optax.transformation import State, Transformation, transformation
 
-sgd = function("sgd")
-sign_sgd = function("sign_sgd")
-signum = function("signum")
-rprop = function("rprop")
-lion = function("lion")
-lars = function("lars")
-fromage = function("fromage")
-optimistic_gradient_descent = function("optimistic_gradient_descent")
-adagrad = function("adagrad")
-adadelta = function("adadelta")
-rmsprop = function("rmsprop")
-madgrad = function("madgrad")
-adam = function("adam")
-adamw = function("adamw")
-amsgrad = function("amsgrad")
-nadam = function("nadam")
-nadamw = function("nadamw")
-optimistic_adam_v2 = function("optimistic_adam_v2")
-adamax = function("adamax")
-adamaxw = function("adamaxw")
-radam = function("radam")
-adabelief = function("adabelief")
-ademamix = function("ademamix")
-adopt = function("adopt")
-adan = function("adan")
-yogi = function("yogi")
-lamb = function("lamb")
-novograd = function("novograd")
-sophia = function("sophia")
-prodigy = function("prodigy")
-schedule_free_sgd = function("schedule_free_sgd")
-schedule_free_adamw = function("schedule_free_adamw")
-adafactor = function("adafactor")
-sm3 = function("sm3")
-adam_lrd = function("adam_lrd")
-asgd = function("asgd")
-ftrl = function("ftrl")
-shampoo = function("shampoo")
-soap = function("soap")
+globals().update({name: function(name) for name in ALIASES})
 
 __all__ = [
     "State",
     "Transformation",
-    "adabelief",
-    "adadelta",
-    "adafactor",
-    "adagrad",
-    "adam",
-    "adam_lrd",
-    "adamax",
-    "adamaxw",
-    "adamw",
-    "adan",
-    "ademamix",
-    "adopt",
-    "amsgrad",
-    "asgd",
     "flat",
-    "fromage",
-    "ftrl",
-    "lamb",
-    "lars",
-    "lion",
-    "madgrad",
     "muon",
-    "nadam",
-    "nadamw",
     "noisy_sgd",
-    "novograd",
     "optimistic_adam",
-    "optimistic_adam_v2",
-    "optimistic_gradient_descent",
     "polyak_sgd",
-    "prodigy",
-    "radam",
-    "rmsprop",
-    "rprop",
-    "schedule_free_adamw",
-    "schedule_free_sgd",
-    "sgd",
-    "shampoo",
-    "sign_sgd",
-    "signum",
-    "sm3",
-    "soap",
-    "sophia",
     "transformation",
-    "yogi",
 ]
+__all__ += list(ALIASES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 __dir__ = __all__.copy
 
 
-def __getattr__(name: str) -> NoReturn:
+def __getattr__(name: str) -> Any:
     raise unknown_name(__name__, name, __all__)

@@ -1,9 +1,8 @@
-"""Functions under optax's names: the optimizer of each, and its hyperparameters by optax's words for them.
+"""Functions under optax's names, from the table of optimizers: the arguments of each, and what they mean here.
 
 Nothing here is a formula or a default: rules have the one, and their presets (``compat="optax"``) the other.
 """
 
-import dataclasses
 import functools
 import inspect
 import math
@@ -15,30 +14,12 @@ from oxigrad._core import ShapeError
 from oxigrad._names import nearest
 from oxigrad.ops.backends import is_array
 from oxigrad.optax.transformation import Transformation, jax, key_paths, transformation
-from oxigrad.rules.compat import PRESETS
+from oxigrad.optim.row import TABLE, Alias
 from oxigrad.rules.rule import is_flag
 
 # A hyperparameter of ours, or those that a tuple of theirs gives.
 Ours = str | tuple[str, ...]
 Part = Any  # a class: an optimizer of one rule, or a transform
-
-
-@dataclasses.dataclass(frozen=True)
-class Alias:
-    """A function of optax: its ``arguments`` in their order, with a star before those by keyword only, and the parts of the optimizer.
-
-    ``words`` are our hyperparameters by optax's arguments, where they are not those of `WORDS`; ``defaults`` are the defaults that
-    are not ours, ``fixed`` are hyperparameters that optax does not offer. An argument of `SLOTS` is the dtype of a slot. ``nesterov`` are the parts in the
-    place of ``parts`` where optax's argument of that name is True.
-    """
-
-    parts: tuple[Part, ...]
-    arguments: str
-    words: Mapping[str, Ours] = dataclasses.field(default_factory=dict)
-    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    nesterov: tuple[Part, ...] | None = None
-
 
 WORDS: dict[str, Ours] = {
     "b1": "beta1",
@@ -88,98 +69,12 @@ SHOWN: dict[str, Callable[[Any], Any]] = {
     "decay_rate": lambda value: -value,
 }
 
-_ADAM = "learning_rate b1 b2 eps eps_root mu_dtype"
-_DECAYED = f"{_ADAM} weight_decay mask"
+ALIASES: dict[str, Alias] = {name: alias for row in TABLE.values() for name, alias in row.optax.items()}
 
-ALIASES: dict[str, Alias] = {
-    "sgd": Alias((optim.SGD,), "learning_rate momentum nesterov accumulator_dtype", defaults={"momentum": None}),
-    "sign_sgd": Alias((optim.Signum,), "learning_rate", fixed={"beta": 0.0}),
-    "signum": Alias((optim.Signum,), "learning_rate beta accumulator_dtype"),
-    "rprop": Alias((optim.Rprop,), "learning_rate eta_minus eta_plus min_step_size max_step_size"),
-    "lion": Alias((optim.Lion,), "learning_rate b1 b2 mu_dtype weight_decay mask"),
-    "lars": Alias(
-        (optim.LARS,),
-        "learning_rate weight_decay weight_decay_mask trust_coefficient eps * momentum nesterov",
-        defaults={"weight_decay_mask": True},
-    ),
-    "fromage": Alias((optim.Fromage,), "learning_rate min_norm"),
-    "optimistic_gradient_descent": Alias((optim.OptimisticSGD,), "learning_rate alpha beta"),
-    "adagrad": Alias((optim.Adagrad,), "learning_rate initial_accumulator_value eps"),
-    "adadelta": Alias(
-        (optim.Regularize, optim.Adadelta),
-        "learning_rate rho eps weight_decay weight_decay_mask",
-        {"weight_decay": "l2"},
-        {"learning_rate": None},
-    ),
-    "rmsprop": Alias(
-        (optim.RMSprop,),
-        "learning_rate decay eps initial_scale eps_in_sqrt centered momentum nesterov bias_correction",
-        defaults={"momentum": None},
-    ),
-    "madgrad": Alias(
-        (optim.Regularize, optim.MADGRAD), "learning_rate momentum weight_decay eps", {"weight_decay": "l2"}
-    ),
-    "adam": Alias((optim.Adam,), f"{_ADAM} * nesterov", nesterov=(optim.NAdam,)),
-    "adamw": Alias((optim.AdamW,), f"{_DECAYED} * nesterov", nesterov=(optim.NAdam, optim.WeightDecay)),
-    "amsgrad": Alias((optim.Adam,), _ADAM, fixed={"amsgrad": "corrected"}),
-    "nadam": Alias((optim.Adam,), f"{_ADAM} * nesterov", defaults={"nesterov": True}, nesterov=(optim.NAdam,)),
-    "nadamw": Alias(
-        (optim.AdamW,),
-        f"{_DECAYED} * nesterov",
-        defaults={"nesterov": True},
-        nesterov=(optim.NAdam, optim.WeightDecay),
-    ),
-    "optimistic_adam_v2": Alias(
-        (optim.OptimisticAdam,), "learning_rate * alpha beta b1 b2 eps eps_root mu_dtype nesterov"
-    ),
-    "adamax": Alias((optim.Adamax,), "learning_rate b1 b2 eps"),
-    "adamaxw": Alias((optim.Adamax, optim.WeightDecay), "learning_rate b1 b2 eps weight_decay mask"),
-    "radam": Alias((optim.RAdam,), "learning_rate b1 b2 eps eps_root threshold"),
-    "adabelief": Alias((optim.AdaBelief,), "learning_rate b1 b2 eps eps_root"),
-    "ademamix": Alias((optim.AdEMAMix,), "learning_rate b1 b2 b3 alpha eps eps_root mu_dtype weight_decay mask"),
-    "adopt": Alias((optim.ADOPT,), "learning_rate b1 b2 eps mu_dtype * use_clipping"),
-    "adan": Alias((optim.Adan,), "learning_rate b1 b2 b3 eps eps_root weight_decay mask"),
-    "yogi": Alias((optim.Yogi,), "learning_rate b1 b2 eps"),
-    "lamb": Alias((optim.LAMB,), "learning_rate b1 b2 eps eps_root weight_decay mask"),
-    "novograd": Alias((optim.NovoGrad,), "learning_rate b1 b2 eps eps_root weight_decay"),
-    "sophia": Alias(
-        (optim.Sophia,),
-        "learning_rate b1 b2 eps weight_decay weight_decay_mask gamma clip_threshold update_interval * mu_dtype batch_size estimate",
-    ),
-    "prodigy": Alias(
-        (optim.Prodigy,),
-        "learning_rate betas beta3 eps estim_lr0 estim_lr_coef weight_decay safeguard_warmup",
-        defaults={"learning_rate": ..., "beta3": None},
-    ),
-    "schedule_free_sgd": Alias(
-        (optim.ScheduleFreeSGD,),
-        "learning_rate * b1 weight_decay weight_lr_power state_dtype",
-        defaults={"learning_rate": ...},
-    ),
-    "schedule_free_adamw": Alias(
-        (optim.ScheduleFreeAdamW,),
-        "learning_rate * b1 b2 eps weight_decay weight_lr_power state_dtype",
-        defaults={"learning_rate": ...},
-    ),
-    "adafactor": Alias(
-        (optim.Adafactor,),
-        "learning_rate min_dim_size_to_factor decay_rate * multiply_by_parameter_scale clipping_threshold momentum dtype_momentum eps factored",
-        {"eps": "epsilon1"},
-        defaults={"learning_rate": None, "momentum": None, "dtype_momentum": "float32"},
-    ),
-    "sm3": Alias((optim.SM3,), "learning_rate momentum"),
-    # Those that optax has not, under our words.
-    **{
-        name: Alias((made,), " ".join(made._declared), defaults={"learning_rate": ...})
-        for name, made in {
-            "adam_lrd": optim.AdamLRD,
-            "asgd": optim.ASGD,
-            "ftrl": optim.FTRL,
-            "shampoo": optim.Shampoo,
-            "soap": optim.SOAP,
-        }.items()
-    },
-}
+
+def parts_of(names: Sequence[str]) -> tuple[Part, ...]:
+    """The classes of `oxigrad.optim` of these names."""
+    return tuple(getattr(optim, name) for name in names)
 
 
 def function(name: str) -> Callable[..., Transformation]:
@@ -245,22 +140,22 @@ def _default(alias: Alias, name: str) -> Any:
     if name == "nesterov" and alias.nesterov:
         return False
     ours, preset = alias.words.get(name, WORDS.get(name, name)), {}
-    for part in alias.parts:
-        preset |= part._rule.defaults | PRESETS.get(part.__name__, {}).get("optax", {})
+    for part in parts_of(alias.parts):
+        preset |= part._rule.defaults | part._presets.get("optax", {})
     found = tuple(preset[each] for each in ours) if isinstance(ours, tuple) else preset[ours]
     return SHOWN[name](found) if name in SHOWN else found
 
 
 def _documentation(name: str, alias: Alias) -> str:
-    titles = " and ".join(f"`oxigrad.optim.{part.__name__}`" for part in alias.parts)
-    first = inspect.cleandoc(alias.parts[-1].__doc__ or "").partition("\n")[0]
+    titles = " and ".join(f"`oxigrad.optim.{part}`" for part in alias.parts)
+    first = inspect.cleandoc(parts_of(alias.parts)[-1].__doc__ or "").partition("\n")[0]
     return f"{first}\n\nArguments are those of ``optax.{name}``; the rule is that of {titles}."
 
 
 def _made(alias: Alias, given: Mapping[str, Any]) -> Transformation:
     """The transformation of an alias with these arguments."""
     chosen = given.get("nesterov") if alias.nesterov else False
-    parts = alias.nesterov if alias.nesterov and chosen else alias.parts
+    parts = parts_of(alias.nesterov if alias.nesterov and chosen else alias.parts)
     values: dict[str, Any] = dict(alias.fixed)
     dtypes: dict[str, Any] = {}
     mask = None
@@ -296,7 +191,7 @@ def optimizer_of(parts: Sequence[Part], values: Mapping[str, Any], **options: An
         made.append(
             part(
                 **own,
-                compat="optax" if "optax" in PRESETS.get(part.__name__, {}) else None,
+                compat="optax" if "optax" in part._presets else None,
                 **options if not parts[1:] else {},
             )
         )

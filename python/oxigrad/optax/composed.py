@@ -7,7 +7,7 @@ from typing import Any, Literal
 from oxigrad import optim, rules, xp
 from oxigrad._core import is_inexact
 from oxigrad.ops.backends import is_complex
-from oxigrad.optax.aliases import ALIASES, function, number, optimizer_of, with_known_names
+from oxigrad.optax.aliases import ALIASES, function, number, optimizer_of, parts_of, with_known_names
 from oxigrad.optax.transformation import Make, State, Steps, Transformation, jax, made_of, transformation
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.precision import half
@@ -53,7 +53,7 @@ def muon(
     rate = learning_rate if adam_learning_rate is None else adam_learning_rate
     own = {"learning_rate": rate, "beta1": adam_b1, "beta2": adam_b2, "epsilon": eps, "weight_decay": adam_weight_decay}
     others = optimizer_of(
-        ALIASES["adamw"].nesterov or () if nesterov else (optim.AdamW,),
+        parts_of(ALIASES["adamw"].nesterov) if nesterov else (optim.AdamW,),
         {name: number(name, value) for name, value in own.items()},
     )
     return transformation(optim.partition({(lambda path, array: len(array.shape) == 2): matrices, "*": others}))

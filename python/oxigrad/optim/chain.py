@@ -11,7 +11,6 @@ from oxigrad.optim.hyperparameters import Part, declarations
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer, caller, register
 from oxigrad.rules import composition, rule
-from oxigrad.rules.compat import filled_in
 from oxigrad.rules.rule import Rule
 
 
@@ -22,7 +21,7 @@ class Transform(Part):
     """
 
     def __init__(self, *args: Any, compat: str | None = None, **keywords: Any) -> None:
-        super().__init__(*args, **filled_in(type(self).__name__, compat, list(self._declared)[: len(args)], keywords))
+        super().__init__(*args, **self._filled_in(compat, args, keywords))
 
 
 class ChainPart:
@@ -205,5 +204,11 @@ def transform(
     kinds = {"gradient": "gradient", "parameters": "after", None: rule.kind_of_transform(function)}
     if changes not in kinds:
         raise ValueError(f"changes is {changes!r}: expected 'gradient' or 'parameters'")
-    read = rule.read(function, kinds[changes], elementwise=elementwise)
-    return register(read, name, Transform, module=caller())
+    return transformed(function, kinds[changes], name, caller(), elementwise=elementwise)
+
+
+def transformed(
+    function: Callable[..., Any], kind: str, name: str | None, module: str, *, elementwise: bool
+) -> type[Transform]:
+    """The class of a transform by a rule of this kind, in the module of this name."""
+    return register(rule.read(function, kind, elementwise=elementwise), name, Transform, module=module)

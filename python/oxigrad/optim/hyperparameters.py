@@ -2,7 +2,7 @@
 
 import inspect
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,6 +116,9 @@ class Part(Sealed):
     _declared: Mapping[str, Hyperparameter] = {}
     # The names of the arguments of the constructor that are not hyperparameters.
     _options_of_class: tuple[str, ...] = ()
+    # By library, the hyperparameters that reproduce its results, as far as they differ from the defaults. An empty dict means that
+    # none does; a missing library, that it has nothing of the kind. Learning rates are those of libraries with a default.
+    _presets: Mapping[str, Mapping[str, Any]] = {}
 
     def __init__(self, /, *args: Any, **hyperparameters: Any) -> None:
         names, label = list(self._declared), type(self).__name__
@@ -133,6 +136,21 @@ class Part(Sealed):
         self._version = Version()  # compared by parameter groups with the version that they were resolved for
         for name, declared in self._declared.items():
             setattr(self, name, given.get(name, declared.default))
+
+    @classmethod
+    def _filled_in(cls, library: str | None, args: Sequence[Any], hyperparameters: Config) -> Config:
+        """The hyperparameters, and those of the library's preset that are neither among them nor among the positional ``args``.
+
+        Raises `ValueError` where the library has no such optimizer or transform.
+        """
+        if library is None:
+            return hyperparameters
+        if library not in cls._presets:
+            expected = ", ".join(map(repr, cls._presets)) or "None"
+            raise ValueError(f"{cls.__name__}: compat is {library!r}: expected {expected}")
+        positional = list(cls._declared)[: len(args)]
+        preset = {name: value for name, value in cls._presets[library].items() if name not in positional}
+        return preset | hyperparameters
 
     @property
     def hyperparameters(self) -> Mapping[str, Any]:

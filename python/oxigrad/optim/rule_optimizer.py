@@ -14,7 +14,6 @@ from oxigrad.optim.hyperparameters import Part, declare, plain
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.options import text_of_dtype
 from oxigrad.rules import rule
-from oxigrad.rules.compat import filled_in
 from oxigrad.rules.rule import Rule
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.precision import half
@@ -26,7 +25,7 @@ class RuleOptimizer(Part, Optimizer):
     ``groups`` sets hyperparameters by pattern: a dict from globs, compiled regular expressions or predicates ``(path, array)``
     to dicts of hyperparameters, or to None for frozen parameters (no slots, no decay, no update, and their gradients may be
     missing). The first match wins. ``dtype`` restricts the optimizer to parameters of one dtype. ``compat`` is "torch", "optax"
-    or "keras": the library whose defaults hyperparameters that are not given have (see `oxigrad.rules.compat`).
+    or "keras": the library whose defaults hyperparameters that are not given have (see `oxigrad.optim.table`).
     """
 
     _options_of_class = tuple(OPTIONS)
@@ -34,7 +33,7 @@ class RuleOptimizer(Part, Optimizer):
     def __init__(
         self, /, *args: Any, groups: Any = None, dtype: Any = None, compat: str | None = None, **keywords: Any
     ) -> None:
-        keywords = filled_in(type(self).__name__, compat, list(self._declared)[: len(args)], keywords)
+        keywords = self._filled_in(compat, args, keywords)
         options = {name: keywords.pop(name) for name in (*OPTIONS,) if name in keywords}
         Part.__init__(self, *args, **keywords)
         Optimizer.__init__(self, **options)
@@ -181,8 +180,20 @@ def define(
 
     The module of the class is that of the caller; it pickles if it is an attribute of that module under its own name.
     """
+    return defined(function, name, caller(), elementwise=elementwise, average=average)
+
+
+def defined(
+    function: Callable[..., Any],
+    name: str | None,
+    module: str,
+    *,
+    elementwise: bool,
+    average: Callable[..., Any] | None,
+) -> type[RuleOptimizer]:
+    """The class of `define`, in the module of this name."""
     read = rule.read(function, "update", elementwise=elementwise, average=average)
-    made = register(read, name, RuleOptimizer, OPTIONS, module=caller())
+    made = register(read, name, RuleOptimizer, OPTIONS, module=module)
     made().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
     return made
 

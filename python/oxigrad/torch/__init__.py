@@ -28,143 +28,48 @@ On tensors elsewhere, and where a rule needs whole matrices, the rule itself is 
 elementwise rules only.
 """
 
-from typing import NoReturn
+from typing import Any
 
-from oxigrad import optim
 from oxigrad._names import unknown_name
+from oxigrad.optim.row import TABLE, Row
 from oxigrad.torch import formulas
-from oxigrad.torch.drop_in import LazyAdagrad, drop_in
+from oxigrad.torch.drop_in import DropIn, LazyAdagrad, drop_in
 from oxigrad.torch.interchange import load_state_dict, state_dict
 from oxigrad.torch.lbfgs import LBFGS
-from oxigrad.torch.own import own
+from oxigrad.torch.own import OwnOptimizer, own
 from oxigrad.torch.schedule_free import ScheduleFree
 from oxigrad.torch.sparse import SparseDropIn
 
-SGD = drop_in("SGD", optim.SGD._rule, slots={"m": "momentum_buffer"}, counts=False)
-Adam = drop_in("Adam", optim.Adam._rule)
-AdamW = drop_in("AdamW", optim.AdamW._rule)
-Adamax = drop_in("Adamax", optim.Adamax._rule, slots={"u": "exp_inf"})
-NAdam = drop_in("NAdam", formulas.NADAM, slots={"product": "mu_product"})
-RAdam = drop_in("RAdam", optim.RAdam._rule)
-Adagrad = drop_in(
-    "Adagrad",
-    optim.Adagrad._rule,
-    base=LazyAdagrad,
-    slots={"v": "sum"},
-    hyperparameters={"rate_decay": "lr_decay", "initial_accumulator": "initial_accumulator_value"},
-)
-Adadelta = drop_in("Adadelta", optim.Adadelta._rule, slots={"v": "square_avg", "u": "acc_delta"})
-RMSprop = drop_in(
-    "RMSprop",
-    optim.RMSprop._rule,
-    slots={"v": "square_avg", "mean": "grad_avg", "m": "momentum_buffer"},
-    hyperparameters={"rho": "alpha"},
-)
-Rprop = drop_in(
-    "Rprop",
-    formulas.RPROP,
-    hyperparameters={
-        "eta_minus": "etas.0",
-        "eta_plus": "etas.1",
-        "min_size": "step_sizes.0",
-        "max_size": "step_sizes.1",
-    },
-)
-ASGD = drop_in("ASGD", formulas.ASGD, begin={"eta": "learning_rate"})
-Adafactor = drop_in(
-    "Adafactor",
-    optim.Adafactor._rule,
-    slots={"row": "row_var", "column": "col_var", "v": "variance"},
-    hyperparameters={"epsilon1": "eps.0", "epsilon2": "eps.1", "clipping": "d"},
-    takes_complex=False,
-)
-Muon = drop_in(
-    "Muon",
-    optim.Muon._rule,
-    slots={"m": "momentum_buffer"},
-    hyperparameters={
-        "a": "ns_coefficients.0",
-        "b": "ns_coefficients.1",
-        "c": "ns_coefficients.2",
-        "iterations": "ns_steps",
-        "adjust": "adjust_lr_fn",
-    },
-    missing={"adjust": "original"},
-    counts=False,
-    takes_complex=False,
-    shape="2, 3",
-)
-SparseAdam = drop_in("SparseAdam", optim.Adam._rule, base=SparseDropIn, fixed={"epsilon_mode": "hat", "amsgrad": None})
+# Rules with the state of PyTorch's classes, where it differs from that of `oxigrad.optim`.
+_RULES = {"ASGD": formulas.ASGD, "NAdam": formulas.NADAM, "Rprop": formulas.RPROP}
+# The base classes of optimizers that are more than a step by a rule.
+_BASES: dict[str, type] = {"Adagrad": LazyAdagrad, "ScheduleFreeSGD": ScheduleFree, "ScheduleFreeAdamW": ScheduleFree}
 
-Signum = own(optim.Signum)
-Lion = own(optim.Lion)
-LARS = own(optim.LARS)
-Fromage = own(optim.Fromage)
-OptimisticSGD = own(optim.OptimisticSGD)
-FTRL = own(optim.FTRL)
-MADGRAD = own(optim.MADGRAD)
-AdamLRD = own(optim.AdamLRD)
-OptimisticAdam = own(optim.OptimisticAdam)
-AdaBelief = own(optim.AdaBelief)
-AdEMAMix = own(optim.AdEMAMix)
-ADOPT = own(optim.ADOPT)
-Adan = own(optim.Adan)
-Yogi = own(optim.Yogi)
-LAMB = own(optim.LAMB)
-NovoGrad = own(optim.NovoGrad)
-Sophia = own(optim.Sophia)
-Prodigy = own(optim.Prodigy)
-ScheduleFreeSGD = own(optim.ScheduleFreeSGD, base=ScheduleFree, hyperparameters={"beta1": "momentum"})
-ScheduleFreeAdamW = own(optim.ScheduleFreeAdamW, base=ScheduleFree)
-SM3 = own(optim.SM3)
-Shampoo = own(optim.Shampoo)
-SOAP = own(optim.SOAP, shape="2, 3")
 
-__all__ = [
-    "ADOPT",
-    "ASGD",
-    "FTRL",
-    "LAMB",
-    "LARS",
-    "LBFGS",
-    "MADGRAD",
-    "SGD",
-    "SM3",
-    "SOAP",
-    "AdEMAMix",
-    "AdaBelief",
-    "Adadelta",
-    "Adafactor",
-    "Adagrad",
-    "Adam",
-    "AdamLRD",
-    "AdamW",
-    "Adamax",
-    "Adan",
-    "Fromage",
-    "Lion",
-    "Muon",
-    "NAdam",
-    "NovoGrad",
-    "OptimisticAdam",
-    "OptimisticSGD",
-    "Prodigy",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "ScheduleFreeAdamW",
-    "ScheduleFreeSGD",
-    "Shampoo",
-    "Signum",
-    "Sophia",
+def _class(name: str, row: Row) -> Any:
+    """The class of a row of the table of optimizers: PyTorch's with another step if PyTorch has it, else one of this package."""
+    rule = row.optimizer._rule
+    shape = "3" if rule.elementwise else "2, 3"
+    if "torch" in row.presets:
+        return drop_in(name, _RULES.get(name, rule), shape=shape, base=_BASES.get(name, DropIn), **vars(row.torch))
+    return own(row.optimizer, shape=shape, base=_BASES.get(name, OwnOptimizer), **vars(row.torch))
+
+
+_CLASSES = {name: _class(name, row) for name, row in TABLE.items() if name != "LBFGS"}
+globals().update(_CLASSES)
+
+SparseAdam = drop_in(
     "SparseAdam",
-    "Yogi",
-    "load_state_dict",
-    "state_dict",
-]
+    TABLE["Adam"].optimizer._rule,
+    base=SparseDropIn,
+    fixed={"epsilon_mode": "hat", "amsgrad": None},
+)
+
+__all__ = ["LBFGS", "SparseAdam", "load_state_dict", "state_dict"]
+__all__ += list(_CLASSES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 __dir__ = __all__.copy
 
 
-def __getattr__(name: str) -> NoReturn:
+def __getattr__(name: str) -> Any:
     raise unknown_name(__name__, name, __all__)

@@ -111,7 +111,7 @@ def drop_in(name: str, rule: Rule, *, shape: str = "3", base: type = DropIn, **p
         "__doc__": summary(rule) + (_SPARSE_EXAMPLE if "Sparse" in name else _EXAMPLE).format(name=name, shape=shape),
         "__module__": "oxigrad.torch",
         "__signature__": _signature(theirs),
-        "entry": Entry(rule, ignored=ignored, **places),
+        "entry": Entry(rule=rule, ignored=ignored, **places),
         "theirs": theirs,
     }
     return type(base)(name, (base, theirs), body)

@@ -106,7 +106,7 @@ _EXAMPLE = """
 def own(ours: Any, name: str = "", *, shape: str = "3", base: type = OwnOptimizer, **places: Any) -> Any:
     """The class for an optimizer of `oxigrad.optim`. ``places`` are those of `Entry`."""
     name = name or ours.__name__
-    entry = Entry(ours._rule, follows_torch=False, **places)
+    entry = Entry(rule=ours._rule, follows_torch=False, **places)
     kind = inspect.Parameter
     hyperparameters = [
         kind(key, kind.POSITIONAL_OR_KEYWORD, default=value) for key, value in _in_order(arguments(entry)).items()

@@ -5,6 +5,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+from oxigrad.optim.row import Keys
 from oxigrad.rules.rule import Rule, is_flag
 
 # PyTorch's names, unless an entry has others. A name with a number is an item of a tuple.
@@ -22,31 +23,17 @@ SLOTS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """The rule of an optimizer, and the places of its values in ``param_groups`` and ``state``.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Entry(Keys):
+    """The rule of an optimizer, and the places of its values in ``param_groups`` and ``state``: the keys of the table of optimizers.
 
     Args:
         rule: the rule.
-        slots: the keys in the state of the slots whose names differ, by slot.
-        hyperparameters: the keys in a parameter group, by hyperparameter; "betas.0" is the first item of "betas".
-        fixed: hyperparameters that are not in the groups.
-        begin: the keys of the group whose values number slots begin with.
-        missing: hyperparameters in place of None.
-        counts: whether the state of a parameter has its number of steps, ``step``.
-        takes_complex: whether complex parameters are taken, as twice as many real numbers.
         follows_torch: whether the state is that of PyTorch's class: slots of the parameter's dtype, numbers of float32.
         ignored: the keys of a group that a step does not read, since PyTorch's class has no such argument.
     """
 
     rule: Rule
-    slots: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    hyperparameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    begin: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    missing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    counts: bool = True
-    takes_complex: bool = True
     follows_torch: bool = True
     ignored: frozenset[str] = frozenset()
 

@@ -1,0 +1,493 @@
+"""The table of optimizers: a row for each, from which follow all of its names, arguments, documents and tests.
+
+`oxigrad.optim.row` describes the columns. The rules are in `oxigrad.rules`.
+"""
+
+from oxigrad import rules
+from oxigrad.optim.lbfgs import LBFGS
+from oxigrad.optim.row import Alias, Keys, add, optimizer
+
+add(LBFGS, presets={"torch": {"history": 100, "line_search": None}}, optax={}, valleys=(2.0, 100.0))
+
+SGD = optimizer(
+    rules.sgd,
+    "SGD",
+    presets={"torch": {}, "optax": {}, "keras": {"learning_rate": 0.01, "rate_before_momentum": True}},
+    torch=Keys(slots={"m": "momentum_buffer"}, counts=False),
+    optax={"sgd": Alias("learning_rate momentum nesterov accumulator_dtype", defaults={"momentum": None})},
+    variants={
+        "sgd": {"weight_decay": 0.01},
+        "momentum": {"momentum": 0.9, "dampening": 0.5},
+        "nesterov": {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
+    },
+    native={"Sgd": {}, "Momentum": {"momentum": 0.9}, "Nesterov": {"momentum": 0.9, "nesterov": True}},
+    valleys=(0.003, 0.03),
+)
+ASGD = optimizer(
+    rules.asgd,
+    "ASGD",
+    presets={"torch": {"lambd": 0.0001, "t0": 1000000, "lag": True}},
+    torch=Keys(begin={"eta": "learning_rate"}),
+    variants={"asgd": {"t0": 2}, "asgd-torch": {"t0": 1, "compat": "torch"}},
+    native={"Asgd": {}},
+    valleys=(0.003, 0.03),
+)
+OptimisticSGD = optimizer(
+    rules.optimistic_sgd,
+    "OptimisticSGD",
+    presets={"optax": {}},
+    optax={"optimistic_gradient_descent": "learning_rate alpha beta"},
+    variants={"optimistic-sgd": {"alpha": 0.7, "beta": 0.4}},
+    native={"OptimisticSgd": {}},
+    valleys=(0.001, 0.01),
+)
+Rprop = optimizer(
+    rules.rprop,
+    "Rprop",
+    presets={"torch": {}, "optax": {"late": True}},
+    torch=Keys(
+        hyperparameters={
+            "eta_minus": "etas.0",
+            "eta_plus": "etas.1",
+            "min_size": "step_sizes.0",
+            "max_size": "step_sizes.1",
+        }
+    ),
+    optax={"rprop": "learning_rate eta_minus eta_plus min_step_size max_step_size"},
+    variants={"rprop": {}, "rprop-late": {"late": True}},
+    native={"Rprop": {}},
+    valleys=(0.03, 0.0001),
+)
+Signum = optimizer(
+    rules.signum,
+    "Signum",
+    presets={"optax": {}},
+    optax={"sign_sgd": Alias("learning_rate", fixed={"beta": 0.0}), "signum": "learning_rate beta accumulator_dtype"},
+    variants={"signum": {}},
+    native={"Signum": {}},
+    valleys=(0.02, 0.01),
+)
+Lion = optimizer(
+    rules.lion,
+    "Lion",
+    presets={"optax": {"weight_decay": 0.001}, "keras": {"learning_rate": 0.001}},
+    optax={"lion": "learning_rate b1 b2 mu_dtype weight_decay mask"},
+    variants={"lion": {"weight_decay": 0.1}},
+    native={"Lion": {}},
+    valleys=(0.01, 0.005),
+)
+LARS = optimizer(
+    rules.lars,
+    "LARS",
+    presets={"optax": {}},
+    optax={
+        "lars": Alias(
+            "learning_rate weight_decay weight_decay_mask trust_coefficient eps * momentum nesterov",
+            defaults={"weight_decay_mask": True},
+        )
+    },
+    variants={
+        "lars": {"weight_decay": 0.1, "trust_coefficient": 0.1, "nesterov": True},
+        "lars-separate": {"weight_decay": 0.1, "trust_coefficient": 0.1, "norms": "separate"},
+    },
+    valleys=(5.0, 3.0),
+)
+Fromage = optimizer(
+    rules.fromage,
+    "Fromage",
+    presets={"optax": {}},
+    optax={"fromage": "learning_rate min_norm"},
+    variants={"fromage": {}},
+    valleys=(0.1, 0.02),
+)
+Adagrad = optimizer(
+    rules.adagrad,
+    "Adagrad",
+    presets={
+        "torch": {},
+        "optax": {"initial_accumulator": 0.1, "epsilon": 1e-07, "epsilon_mode": "inside"},
+        "keras": {"learning_rate": 0.001, "initial_accumulator": 0.1, "epsilon": 1e-07, "epsilon_mode": "inside"},
+    },
+    torch=Keys(
+        slots={"v": "sum"},
+        hyperparameters={"rate_decay": "lr_decay", "initial_accumulator": "initial_accumulator_value"},
+    ),
+    optax={"adagrad": "learning_rate initial_accumulator_value eps"},
+    variants={"adagrad": {"rate_decay": 0.1}, "adagrad-inside": {"compat": "optax"}},
+    native={"Adagrad": {}},
+    valleys=(1.0, 0.3),
+)
+Adadelta = optimizer(
+    rules.adadelta,
+    "Adadelta",
+    presets={"torch": {}, "optax": {}, "keras": {"learning_rate": 0.001, "rho": 0.95, "epsilon": 1e-07}},
+    torch=Keys(slots={"v": "square_avg", "u": "acc_delta"}),
+    optax={
+        "adadelta": Alias(
+            "learning_rate rho eps weight_decay weight_decay_mask",
+            parts=("Regularize", "Adadelta"),
+            words={"weight_decay": "l2"},
+            defaults={"learning_rate": None},
+        )
+    },
+    variants={"adadelta": {}},
+    native={"Adadelta": {}},
+    valleys=(2.0, 2.0),
+)
+RMSprop = optimizer(
+    rules.rmsprop,
+    "RMSprop",
+    presets={
+        "torch": {},
+        "optax": {"rho": 0.9, "epsilon_mode": "inside", "rate_before_momentum": True},
+        "keras": {
+            "learning_rate": 0.001,
+            "rho": 0.9,
+            "epsilon": 1e-07,
+            "epsilon_mode": "inside",
+            "rate_before_momentum": True,
+        },
+    },
+    torch=Keys(slots={"v": "square_avg", "mean": "grad_avg", "m": "momentum_buffer"}, hyperparameters={"rho": "alpha"}),
+    optax={
+        "rmsprop": Alias(
+            "learning_rate decay eps initial_scale eps_in_sqrt centered momentum nesterov bias_correction",
+            defaults={"momentum": None},
+        )
+    },
+    variants={
+        "rmsprop": {},
+        "rmsprop-inside": {"compat": "optax"},
+        "rmsprop-corrected": {"compat": "optax", "bias_correction": True},
+        "rmsprop-momentum": {"momentum": 0.9, "nesterov": True},
+        "rmsprop-centered": {"centered": True},
+        "rmsprop-all": {"centered": True, "momentum": 0.9, "epsilon_mode": "inside"},
+    },
+    native={"RmsProp": {}, "RmsPropMomentum": {"momentum": 0.9}, "RmsPropCentered": {"centered": True}},
+    valleys=(0.1, 0.02),
+)
+FTRL = optimizer(
+    rules.ftrl,
+    "FTRL",
+    presets={"keras": {}},
+    variants={"ftrl": {"l1": 0.01, "l2": 0.01, "shrinkage": 0.01, "beta": 0.1}},
+    native={"Ftrl": {}},
+    valleys=(1.0, 0.5),
+)
+MADGRAD = optimizer(
+    rules.madgrad,
+    "MADGRAD",
+    presets={"optax": {}},
+    optax={
+        "madgrad": Alias(
+            "learning_rate momentum weight_decay eps", parts=("Regularize", "MADGRAD"), words={"weight_decay": "l2"}
+        )
+    },
+    variants={"madgrad": {}},
+    native={"Madgrad": {}},
+    valleys=(0.03, 0.2),
+)
+Adam = optimizer(
+    rules.adam,
+    "Adam",
+    presets={"torch": {}, "optax": {}, "keras": {"epsilon": 1e-07, "epsilon_mode": "hat"}},
+    optax={
+        "adam": Alias("learning_rate b1 b2 eps eps_root mu_dtype * nesterov", nesterov=("NAdam",)),
+        "amsgrad": Alias("learning_rate b1 b2 eps eps_root mu_dtype", fixed={"amsgrad": "corrected"}),
+    },
+    variants={
+        "adam": {},
+        "adam-inside": {"epsilon_mode": "inside"},
+        "adam-hat": {"compat": "keras"},
+        "amsgrad": {"amsgrad": "raw"},
+        "amsgrad-corrected": {"amsgrad": "corrected"},
+    },
+    native={"Adam": {}, "AdamAmsgrad": {"amsgrad": "raw"}},
+    valleys=(0.5, 0.5),
+)
+AdamW = optimizer(
+    rules.adamw,
+    "AdamW",
+    presets={
+        "torch": {},
+        "optax": {"weight_decay": 0.0001},
+        "keras": {"weight_decay": 0.004, "epsilon": 1e-07, "epsilon_mode": "hat"},
+    },
+    optax={
+        "adamw": Alias(
+            "learning_rate b1 b2 eps eps_root mu_dtype weight_decay mask * nesterov", nesterov=("NAdam", "WeightDecay")
+        ),
+    },
+    variants={"adamw": {}, "adamw-amsgrad": {"amsgrad": "raw", "epsilon_mode": "hat"}},
+    native={
+        "AdamW": {},
+        "AdamWAmsgrad": {"amsgrad": "raw"},
+        "AdamWMaster": {"master": True},
+        "AdamWKahan": {"rounding": "kahan"},
+    },
+    valleys=(0.2, 0.2),
+)
+AdamLRD = optimizer(
+    rules.adam_lrd,
+    "AdamLRD",
+    variants={
+        "adam-lrd": {"dropout_rate": 0.5, "seed": 3},
+        "adam-lrd-amsgrad": {"dropout_rate": 0.5, "amsgrad": "raw"},
+    },
+    valleys=(0.5, 0.5),
+)
+Adamax = optimizer(
+    rules.adamax,
+    "Adamax",
+    presets={"torch": {}, "optax": {}, "keras": {"learning_rate": 0.001, "epsilon": 1e-07, "epsilon_mode": "outside"}},
+    torch=Keys(slots={"u": "exp_inf"}),
+    optax={
+        "adamax": "learning_rate b1 b2 eps",
+        "adamaxw": Alias("learning_rate b1 b2 eps weight_decay mask", parts=("Adamax", "WeightDecay")),
+    },
+    variants={"adamax": {}, "adamax-outside": {"epsilon_mode": "outside"}},
+    native={"Adamax": {}},
+    valleys=(1.0, 0.3),
+)
+NAdam = optimizer(
+    rules.nadam,
+    "NAdam",
+    presets={
+        "torch": {},
+        "optax": {"constant_momentum": True},
+        "keras": {"learning_rate": 0.001, "momentum_decay": 1.0, "epsilon": 1e-07},
+    },
+    torch=Keys(slots={"product": "mu_product"}),
+    optax={
+        "nadam": Alias(
+            "learning_rate b1 b2 eps eps_root mu_dtype * nesterov",
+            parts=("Adam",),
+            defaults={"nesterov": True},
+            nesterov=("NAdam",),
+        ),
+        "nadamw": Alias(
+            "learning_rate b1 b2 eps eps_root mu_dtype weight_decay mask * nesterov",
+            parts=("AdamW",),
+            defaults={"nesterov": True},
+            nesterov=("NAdam", "WeightDecay"),
+        ),
+    },
+    variants={"nadam": {}, "nadam-constant": {"constant_momentum": True}},
+    native={"NAdam": {}},
+    valleys=(0.1, 0.05),
+)
+RAdam = optimizer(
+    rules.radam,
+    "RAdam",
+    presets={"torch": {}, "optax": {"epsilon_mode": "outside"}},
+    optax={"radam": "learning_rate b1 b2 eps eps_root threshold"},
+    variants={"radam": {"beta2": 0.9}},
+    native={"RAdam": {}},
+    valleys=(0.005, 0.1),
+)
+OptimisticAdam = optimizer(
+    rules.optimistic_adam,
+    "OptimisticAdam",
+    presets={"optax": {}},
+    optax={"optimistic_adam_v2": "learning_rate * alpha beta b1 b2 eps eps_root mu_dtype nesterov"},
+    variants={"optimistic-adam": {"beta": 0.4}, "optimistic-adam-plain": {"nesterov": False, "epsilon_root": 1e-06}},
+    native={"OptimisticAdam": {}},
+    valleys=(0.2, 0.05),
+)
+AdaBelief = optimizer(
+    rules.adabelief,
+    "AdaBelief",
+    presets={"optax": {}},
+    optax={"adabelief": "learning_rate b1 b2 eps eps_root"},
+    variants={"adabelief": {}},
+    native={"AdaBelief": {}},
+    valleys=(1.0, 0.5),
+)
+AdEMAMix = optimizer(
+    rules.ademamix,
+    "AdEMAMix",
+    presets={"optax": {}},
+    optax={"ademamix": "learning_rate b1 b2 b3 alpha eps eps_root mu_dtype weight_decay mask"},
+    variants={"ademamix": {"weight_decay": 0.1}},
+    native={"AdEmaMix": {}},
+    valleys=(0.3, 0.3),
+)
+ADOPT = optimizer(
+    rules.adopt,
+    "ADOPT",
+    presets={"optax": {}},
+    optax={"adopt": "learning_rate b1 b2 eps mu_dtype * use_clipping"},
+    variants={"adopt": {}, "adopt-unclipped": {"clipped": False}},
+    native={"Adopt": {}},
+    valleys=(3.0, 1.0),
+)
+Adan = optimizer(
+    rules.adan,
+    "Adan",
+    presets={"optax": {"epsilon_root": 1e-08, "proximal": False, "change_weight": "1 - beta2"}},
+    optax={"adan": "learning_rate b1 b2 b3 eps eps_root weight_decay mask"},
+    variants={"adan": {"weight_decay": 0.1}, "adan-optax": {"weight_decay": 0.1, "compat": "optax"}},
+    native={"Adan": {}},
+    valleys=(0.5, 0.01),
+)
+Yogi = optimizer(
+    rules.yogi,
+    "Yogi",
+    presets={"optax": {"initial_moment": 1e-06}},
+    optax={"yogi": "learning_rate b1 b2 eps"},
+    variants={"yogi": {}},
+    native={"Yogi": {}},
+    valleys=(0.5, 0.2),
+)
+LAMB = optimizer(
+    rules.lamb,
+    "LAMB",
+    presets={"optax": {}, "keras": {"epsilon": 1e-07, "decoupled": True}},
+    optax={"lamb": "learning_rate b1 b2 eps eps_root weight_decay mask"},
+    variants={
+        "lamb": {"weight_decay": 0.1},
+        "lamb-clamped": {"weight_decay": 0.1, "clamp": True, "max_trust": 2.0, "decoupled": True},
+    },
+    valleys=(0.1, 0.005),
+)
+NovoGrad = optimizer(
+    rules.novograd,
+    "NovoGrad",
+    presets={"optax": {}},
+    optax={"novograd": "learning_rate b1 b2 eps eps_root weight_decay"},
+    variants={"novograd": {"weight_decay": 0.1}},
+    valleys=(0.002, 0.001),
+)
+Sophia = optimizer(
+    rules.sophia,
+    "Sophia",
+    presets={"optax": {"weight_decay": 0.0001}},
+    optax={
+        "sophia": "learning_rate b1 b2 eps weight_decay weight_decay_mask gamma clip_threshold update_interval * mu_dtype batch_size estimate"
+    },
+    variants={"sophia": {"every": 2}, "sophia-given": {"estimate": "given"}},
+    native={"Sophia": {}},
+    valleys=(0.1, 0.02),
+)
+Prodigy = optimizer(
+    rules.prodigy,
+    "Prodigy",
+    presets={"optax": {}},
+    optax={
+        "prodigy": Alias(
+            "learning_rate betas beta3 eps estim_lr0 estim_lr_coef weight_decay safeguard_warmup",
+            defaults={"learning_rate": ..., "beta3": None},
+        )
+    },
+    variants={
+        "prodigy": {"learning_rate": 1.0, "weight_decay": 0.1, "d0": 0.01},
+        "prodigy-warmup": {"learning_rate": 1.0, "d0": 0.01, "safeguard_warmup": True},
+    },
+    valleys=(50.0, 0.1),
+)
+ScheduleFreeSGD = optimizer(
+    rules.schedule_free_sgd,
+    "ScheduleFreeSGD",
+    average=rules.schedule_free_average,
+    presets={"optax": {}},
+    torch=Keys(hyperparameters={"beta1": "momentum"}),
+    optax={
+        "schedule_free_sgd": Alias(
+            "learning_rate * b1 weight_decay weight_lr_power state_dtype", defaults={"learning_rate": ...}
+        )
+    },
+    variants={"schedule-free-sgd": {}},
+    native={"ScheduleFreeSgd": {}},
+    valleys=(0.005, 0.1),
+)
+ScheduleFreeAdamW = optimizer(
+    rules.schedule_free_adamw,
+    "ScheduleFreeAdamW",
+    average=rules.schedule_free_average,
+    presets={"optax": {}, "keras": {"weight_power": 0.0, "decoupled": True}},
+    optax={
+        "schedule_free_adamw": Alias(
+            "learning_rate * b1 b2 eps weight_decay weight_lr_power state_dtype", defaults={"learning_rate": ...}
+        )
+    },
+    variants={
+        "schedule-free-adamw": {"weight_decay": 0.1},
+        "schedule-free-adamw-keras": {"weight_decay": 0.1, "compat": "keras"},
+    },
+    native={"ScheduleFreeAdamW": {}},
+    valleys=(0.5, 0.3),
+)
+Adafactor = optimizer(
+    rules.adafactor,
+    "Adafactor",
+    elementwise=False,
+    presets={
+        "torch": {},
+        "optax": {
+            "learning_rate": 1.0,
+            "epsilon1": 1e-30,
+            "add_epsilon": True,
+            "factored": "largest",
+            "min_factored": 128,
+            "relative_step": False,
+        },
+        "keras": {"learning_rate": 0.001, "epsilon1": 1e-30, "add_epsilon": True},
+    },
+    torch=Keys(
+        slots={"row": "row_var", "column": "col_var", "v": "variance"},
+        hyperparameters={"epsilon1": "eps.0", "epsilon2": "eps.1", "clipping": "d"},
+        takes_complex=False,
+    ),
+    optax={
+        "adafactor": Alias(
+            "learning_rate min_dim_size_to_factor decay_rate * multiply_by_parameter_scale clipping_threshold momentum dtype_momentum eps factored",
+            words={"eps": "epsilon1"},
+            defaults={"learning_rate": None, "momentum": None, "dtype_momentum": "float32"},
+        )
+    },
+    valleys=(1.0, 0.02),
+)
+SM3 = optimizer(
+    rules.sm3,
+    "SM3",
+    elementwise=False,
+    presets={"optax": {}},
+    optax={"sm3": "learning_rate momentum"},
+    valleys=(3.0, 1.0),
+)
+Muon = optimizer(
+    rules.muon,
+    "Muon",
+    elementwise=False,
+    presets={
+        "torch": {},
+        "optax": {"weight_decay": 0.0, "epsilon": 1e-08, "adjust": "transposed", "debias": True},
+        "keras": {"weight_decay": 0.004, "adjust": "match_rms_adamw"},
+    },
+    torch=Keys(
+        slots={"m": "momentum_buffer"},
+        hyperparameters={
+            "a": "ns_coefficients.0",
+            "b": "ns_coefficients.1",
+            "c": "ns_coefficients.2",
+            "iterations": "ns_steps",
+            "adjust": "adjust_lr_fn",
+        },
+        missing={"adjust": "original"},
+        counts=False,
+        takes_complex=False,
+    ),
+    optax={},
+)
+Shampoo = optimizer(
+    rules.shampoo,
+    "Shampoo",
+    elementwise=False,
+    valleys=(0.5, 2.0),
+)
+SOAP = optimizer(
+    rules.soap,
+    "SOAP",
+    elementwise=False,
+    valleys=(0.02, 0.02),
+)
