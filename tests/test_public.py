@@ -86,14 +86,14 @@ OPTIMIZERS: dict[str, list[str]] = {
 }
 
 
-def public(module: str, names: str) -> list[str]:
+def names_of(module: str, names: str) -> list[str]:
     """The public names of a module, sorted."""
     return sorted([*names.split(), *OPTIMIZERS.get(module, [])])
 
 
 @pytest.mark.parametrize("module", API, ids=lambda module: module.__name__)
 def test_dir_is_the_public_api(module: types.ModuleType) -> None:
-    names = public(module.__name__, API[module])
+    names = names_of(module.__name__, API[module])
     assert sorted(dir(module)) == names
     assert sorted(module.__all__) == names
     assert all(hasattr(module, name) for name in names)
@@ -102,7 +102,7 @@ def test_dir_is_the_public_api(module: types.ModuleType) -> None:
 @pytest.mark.parametrize("name", OF_LIBRARIES)
 def test_dir_of_a_module_for_another_library(name: str, library: Any) -> None:
     library(name.rpartition(".")[2])
-    module, names = importlib.import_module(name), public(name, OF_LIBRARIES[name])
+    module, names = importlib.import_module(name), names_of(name, OF_LIBRARIES[name])
     assert sorted(dir(module)) == sorted(module.__all__) == names
     for each in names:
         value = getattr(module, each)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from oxigrad import _core, optim
-from oxigrad.optim.row import TABLE
+from oxigrad.optim.row import TABLE, Row
 
 PATH = Path(__file__).parent.parent / "rust" / "core" / "src" / "kernel" / "native" / "generated.rs"
 
@@ -16,13 +16,14 @@ CHAINS: dict[str, dict[str, Callable[[], Any]]] = {
 }
 
 
-def shipped() -> dict[str, Callable[[], Any]]:
-    """The optimizers with a kernel: those of the column ``native`` of the table of optimizers. Other kernels are interpreted."""
-    found: dict[str, Callable[[], Any]] = {}
-    for title, row in TABLE.items():
-        found |= {name: functools.partial(row.optimizer, **values) for name, values in row.native.items()}
-        found |= CHAINS.get(title, {})
-    return found
+def _kernels(title: str, row: Row) -> dict[str, Callable[[], Any]]:
+    """The optimizers of a row with a kernel: those of the column ``native``, and chains."""
+    made = {name: functools.partial(row.optimizer, **values) for name, values in row.native.items()}
+    return {**made, **CHAINS.get(title, {})}
+
+
+# The optimizers by the name of the kernel. Other kernels are interpreted.
+SHIPPED = {name: make for title, row in TABLE.items() for name, make in _kernels(title, row).items()}
 
 
 def text() -> str:
@@ -32,7 +33,7 @@ def text() -> str:
         choice = optim.ParameterGroup(optimizer, optimizer, {}, "bfloat16")
         return choice.program(choice.rule())
 
-    return _core.print_generated([(name, program(make())) for name, make in shipped().items()])
+    return _core.print_generated([(name, program(make())) for name, make in SHIPPED.items()])
 
 
 if __name__ == "__main__":
