@@ -50,12 +50,14 @@ def test_text_and_advice(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_wrong_step_fails(as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    class Wrong(optim.SGD):
-        def update(self, model: Any, grads: Any) -> Any:
-            super().update(model, grads)
-            model["b"][1] *= 1.0 + 1e-5
-            return model
+    class Wrong(optim.SGD): ...
 
+    def update(self: Wrong, model: Any, grads: Any) -> Any:
+        optim.SGD.update(self, model, grads)
+        model["b"][1] *= 1.0 + 1e-5
+        return model
+
+    monkeypatch.setattr(Wrong, "update", update)
     monkeypatch.setattr(doctor, "_OPTIMIZERS", {"Wrong": lambda: Wrong(0.1), "SGD": lambda: optim.SGD(0.1)})
     monkeypatch.setattr(doctor, "_COMPILED", ())
     assert doctor.main(as_json=as_json) == 1

@@ -1,5 +1,6 @@
 """Domains of hyperparameters, options and attributes: other values and names raise at once."""
 
+import copy
 import math
 import pickle
 import re
@@ -205,6 +206,50 @@ def test_a_subclass_may_define_attributes() -> None:
     opt._note = "anything"
     with pytest.raises(AttributeError, match="Counting has no attribute call"):
         opt.call = 1
+
+
+class Halving(optim.Adam):  # type: ignore[misc, valid-type]
+    """Adam with a method, and an attribute of its own."""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self.halved = 0
+
+    def halve(self) -> None:
+        self.learning_rate /= 2
+        self.halved += 1
+
+
+def test_a_subclass_is_restored_as_such() -> None:
+    model, grads = parameters("w"), parameters("w")
+    opt = Halving(0.2, compat="keras", seed=3)
+    opt.halve()
+    assert (opt.learning_rate, opt.epsilon, opt.halved) == (0.1, 1e-7, 1)
+    opt.update(model, grads)
+    again = optim.from_config(opt.get_config())
+    assert type(again) is Halving and again.get_config() == opt.get_config()
+    again.load_state_dict(opt.state_dict())
+    copies = [again, copy.deepcopy(opt), pickle.loads(pickle.dumps(opt))]
+    assert {type(each) for each in copies} == {Halving}
+    expected = opt.update({"w": model["w"].copy()}, grads)
+    for each in copies:
+        np.testing.assert_array_equal(each.update({"w": model["w"].copy()}, grads)["w"], expected["w"])
+
+
+def test_a_subclass_takes_the_same_steps_in_a_chain() -> None:
+    found, expected = (
+        optim.chain(optim.ClipByValue(0.1), kind(0.1)).update(parameters("w"), parameters("w"))
+        for kind in (Halving, optim.Adam)
+    )
+    np.testing.assert_array_equal(found["w"], expected["w"])
+    assert type(optim.from_config(optim.chain(Halving(0.1), optim.EMA()).get_config()).parts[0]._copy()) is Halving
+
+
+@pytest.mark.parametrize("name", ["update", "apply"])
+def test_a_subclass_with_another_step_is_refused(name: str) -> None:
+    message = f"Doubled overrides {name}, which minimize, chains and partitions do not call: .* oxigrad.optim.define"
+    with pytest.raises(TypeError, match=message):
+        type(optim.Adam)("Doubled", (optim.Adam,), {name: lambda self, *args: args[0]})
 
 
 # --- options that are set take effect ----------------------------------------------------------------------------------

@@ -26,9 +26,22 @@ class RuleOptimizer(Part, Optimizer):
     to dicts of hyperparameters, or to None for frozen parameters (no slots, no decay, no update, and their gradients may be
     missing). The first match wins. ``dtype`` restricts the optimizer to parameters of one dtype. ``compat`` is "torch", "optax"
     or "keras": the library whose defaults hyperparameters that are not given have (see `oxigrad.optim.table`).
+
+    A subclass may add attributes and methods; `from_config` calls it with the hyperparameters and options by keyword. Raises
+    `TypeError` for a subclass that overrides `update` or `apply`: write another step as a rule, for `define`.
     """
 
     _options_of_class = tuple(OPTIONS)
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if overridden := [name for name in ("update", "apply") if name in vars(cls)]:
+            raise TypeError(
+                f"{cls.__name__} overrides {' and '.join(overridden)}, which minimize, chains and partitions do not call: "
+                "expected its step as a rule, for oxigrad.optim.define"
+            )
+        if cls._declared and "_declared" not in vars(cls):
+            REGISTRY[cls.__name__] = cls
 
     def __init__(
         self, /, *args: Any, groups: Any = None, dtype: Any = None, compat: str | None = None, **keywords: Any

@@ -385,6 +385,61 @@ Prodigy = optimizer(
     },
     valleys=(50.0, 0.1),
 )
+DoG = optimizer(
+    rules.dog,
+    "DoG",
+    presets={"optax": {}},
+    optax={
+        "dog": Alias("learning_rate init_step eps weight_decay mask", words={"init_step": ("initial", "initial_value")})
+    },
+    variants={
+        "dog": {"learning_rate": 1.0, "initial_value": 0.1},
+        "dog-distance": {"learning_rate": 1.0, "initial": "distance", "initial_value": 0.1, "weight_decay": 0.1},
+        "dog-rate": {"learning_rate": 1.0, "initial": "learning_rate", "initial_value": 0.1},
+    },
+)
+DoWG = optimizer(
+    rules.dowg,
+    "DoWG",
+    presets={"optax": {}},
+    optax={
+        "dowg": Alias(
+            "learning_rate init_estim_sq_dist eps weight_decay mask", words={"init_estim_sq_dist": "initial_distance"}
+        )
+    },
+    variants={
+        "dowg": {"learning_rate": 1.0, "weight_decay": 0.1},
+        "dowg-initial": {"learning_rate": 1.0, "initial_distance": 0.1},
+    },
+)
+DAdaptSGD = optimizer(
+    rules.dadapt_sgd,
+    "DAdaptSGD",
+    variants={"dadapt-sgd": {"learning_rate": 1.0, "momentum": 0.9, "d0": 0.1, "growth_rate": 1.5}},
+)
+DAdaptAdamW = optimizer(
+    rules.dadapt_adamw,
+    "DAdaptAdamW",
+    presets={"optax": {}},
+    optax={"dadapt_adamw": Alias("learning_rate betas eps estim_lr0 weight_decay")},
+    variants={
+        "dadapt-adamw": {"learning_rate": 1.0, "weight_decay": 0.1, "d0": 0.01},
+        "dadapt-adam": {
+            "learning_rate": 1.0,
+            "weight_decay": 0.1,
+            "d0": 0.01,
+            "bias_correction": False,
+            "decoupled": False,
+        },
+    },
+)
+COCOB = optimizer(
+    rules.cocob,
+    "COCOB",
+    presets={"optax": {}},
+    optax={"cocob": "learning_rate alpha eps weight_decay mask"},
+    variants={"cocob": {"learning_rate": 1.0, "weight_decay": 0.1, "alpha": 10.0}},
+)
 ScheduleFreeSGD = optimizer(
     rules.schedule_free_sgd,
     "ScheduleFreeSGD",

@@ -9,7 +9,7 @@ The default of a slot declares it (see `oxigrad.rules.slots.Slot`): ``Slot.zeros
 ``Slot.zeros(when="amsgrad")`` for a slot that exists only where a hyperparameter is set, ``Slot.scalar(0.0)`` for one number
 for each parameter, ``Slot.copy()`` of the parameter, ``Slot.full(...)`` and ``Slot.computed(...)``.
 
-Defaults are PyTorch's where PyTorch has the optimizer, else optax's; `oxigrad.rules.compat` has those of others.
+Defaults are PyTorch's where PyTorch has the optimizer, else optax's; `oxigrad.optim.table` has those of others.
 
 Rules by family:
 
@@ -18,13 +18,13 @@ Rules by family:
 * `layerwise`: LARS, LAMB, Fromage and NovoGrad; `schedule_free`: schedule-free SGD and AdamW, and Prodigy.
 * `factored` (Adafactor, SM3), `orthogonal` (Muon), `preconditioned` (Shampoo, SOAP): rules called on whole arrays;
   `arrays`: the functions that they share.
+* `parameter_free`: DoG, DoWG, D-Adaptation and COCOB, which estimate the learning rate.
 * `gradient_transforms`: clipping, weight decay, averages and other transforms for chains.
 
 Representation of rules:
 
 * `rule`: a rule with the declarations of its signature, and its evaluation; `composition`: several rules composed into one.
-* `slots`: declarations of slots; `ranges`: domains of hyperparameters; `compat`: hyperparameters that reproduce other
-  libraries.
+* `slots`: declarations of slots; `ranges`: domains of hyperparameters.
 """
 
 from oxigrad.rules.adagrad import adadelta, adagrad, ftrl, madgrad, rmsprop
@@ -33,6 +33,7 @@ from oxigrad.rules.adam_variants import adabelief, adan, ademamix, optimistic_ad
 from oxigrad.rules.factored import adafactor, sm3
 from oxigrad.rules.layerwise import fromage, lamb, lars, novograd
 from oxigrad.rules.orthogonal import muon
+from oxigrad.rules.parameter_free import cocob, dadapt_adamw, dadapt_sgd, dog, dowg
 from oxigrad.rules.preconditioned import shampoo, soap
 from oxigrad.rules.schedule_free import prodigy, schedule_free_adamw, schedule_free_average, schedule_free_sgd
 from oxigrad.rules.sgd import asgd, lion, optimistic_sgd, polyak_sgd, rprop, sgd, signum
@@ -50,6 +51,11 @@ __all__ = [
     "ademamix",
     "adopt",
     "asgd",
+    "cocob",
+    "dadapt_adamw",
+    "dadapt_sgd",
+    "dog",
+    "dowg",
     "fromage",
     "ftrl",
     "lamb",

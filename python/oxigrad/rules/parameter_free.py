@@ -1,0 +1,190 @@
+"""Rules that estimate the learning rate from the distance to the initial parameters: DoG, DoWG, D-Adaptation and COCOB.
+
+`oxigrad.rules.schedule_free` has Prodigy. Distances and norms, where not by element, are those of the whole model.
+"""
+
+import math
+from typing import Annotated, Literal
+
+from oxigrad.rules.ranges import Decay, Interval, NonNegative, Positive
+from oxigrad.rules.slots import Slot
+
+_Growth = Annotated[float, Interval("[1, inf]")]
+
+
+def dog(
+    xp,
+    p,
+    g,
+    start=Slot.copy(),
+    distance=Slot.scalar(0.0),
+    squares=Slot.scalar(0.0),
+    *,
+    step,
+    total,
+    learning_rate: NonNegative = 1.0,
+    epsilon: NonNegative = 1e-8,
+    weight_decay: NonNegative = 0.0,
+    initial: Literal["heuristic", "distance", "learning_rate"] = "heuristic",
+    initial_value: Positive = 1e-6,
+):
+    """DoG, distance over gradients (Ivgi et al. 2023, arXiv:2302.12022), as the authors' program and optax.
+
+    The step size is the largest ``distance`` from the initial parameters so far, divided by the root of the sum of all squared
+    gradients. ``initial`` says what ``initial_value`` is: the first distance relative to 1 plus the norm of the parameters
+    ("heuristic", the authors' reps_rel), the first distance, or the first step size ("learning_rate", the authors' init_eta).
+    ``weight_decay`` is added to the gradient. The authors advise to evaluate an average of the parameters, such as `EMA`.
+    """
+    g = g + weight_decay * p
+    first = 0.0
+    if initial == "heuristic":
+        first = initial_value * (1 + xp.sqrt(total(p * p)))
+    elif initial == "distance":
+        first = initial_value
+    distance = xp.where(step == 1, first, xp.maximum(distance, xp.sqrt(total((p - start) * (p - start)))))
+    squares = squares + total(g * g)
+    size = distance / xp.sqrt(squares + epsilon)
+    if initial == "learning_rate":
+        size = xp.where(step == 1, initial_value, size)
+    return p - learning_rate * size * g, start, distance, squares
+
+
+def dowg(
+    xp,
+    p,
+    g,
+    start=Slot.copy(),
+    distance=Slot.scalar(0.0),
+    squares=Slot.scalar(0.0),
+    *,
+    total,
+    learning_rate: NonNegative = 1.0,
+    initial_distance: Positive | None = None,
+    epsilon: Positive = 1e-4,
+    weight_decay: NonNegative = 0.0,
+):
+    """DoWG, distance over weighted gradients (Khaled et al. 2023, arXiv:2305.16284), as in optax.
+
+    As `dog`, with squared gradients that are weighted by the squared distance, ``distance``. The first one is
+    ``initial_distance``, or ``epsilon`` where that is None.
+    """
+    g = g + weight_decay * p
+    least = epsilon if initial_distance is None else initial_distance
+    distance = xp.maximum(xp.maximum(distance, least), total((p - start) * (p - start)))
+    squares = squares + distance * total(g * g)
+    return p - learning_rate * distance / (xp.sqrt(squares) + epsilon) * g, start, distance, squares
+
+
+def _raised(xp, d, estimate, growth_rate):
+    """The estimate of the distance after a step: it does not fall, and rises by at most the factor ``growth_rate``."""
+    return xp.maximum(d, xp.minimum(estimate, d * growth_rate))
+
+
+def dadapt_sgd(
+    xp,
+    p,
+    g,
+    s,
+    start=Slot.copy(),
+    d=Slot.scalar(0.0),
+    numerator=Slot.scalar(0.0),
+    norm=Slot.scalar(0.0),
+    *,
+    step,
+    total,
+    learning_rate: NonNegative = 1.0,
+    momentum: Decay = 0.0,
+    weight_decay: NonNegative = 0.0,
+    d0: Positive = 1e-6,
+    growth_rate: _Growth = math.inf,
+):
+    """SGD with D-Adaptation (Defazio and Mishchenko 2023, arXiv:2301.07733, algorithm 4), as the authors' DAdaptSGD.
+
+    ``d`` is the estimate of the distance from the initial parameters to the solution, one for the whole model, and ``norm`` the
+    norm of the first gradient. ``weight_decay`` is added to the gradient. Leave ``learning_rate`` at 1, or set a schedule.
+    """
+    d = xp.where(step == 1, d0, d)
+    square = total(g * g)
+    norm = xp.where(step == 1, xp.sqrt(square), norm)
+    rate = d * learning_rate / xp.where(norm > 0, norm, 1.0)
+    g = g + weight_decay * p
+    numerator = numerator + rate * total(g * s)
+    s = s + rate * g
+    length = xp.sqrt(total(s * s))
+    d = _raised(xp, d, 2 * numerator / xp.where(length > 0, length, 1.0), growth_rate)
+    return momentum * p + (1 - momentum) * (start - s), s, start, d, numerator, norm
+
+
+def dadapt_adamw(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    s,
+    d=Slot.scalar(0.0),
+    numerator=Slot.scalar(0.0),
+    *,
+    step,
+    total,
+    learning_rate: NonNegative = 1.0,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: Positive = 1e-8,
+    weight_decay: NonNegative = 0.0,
+    d0: Positive = 1e-6,
+    growth_rate: _Growth = math.inf,
+    bias_correction=True,
+    decoupled=True,
+):
+    """AdamW with D-Adaptation (Defazio and Mishchenko 2023, arXiv:2301.07733, algorithm 5), as in optax.
+
+    ``d`` is the estimate of the distance from the initial parameters to the solution, one for the whole model. Leave
+    ``learning_rate`` at 1, or set a schedule. The authors' DAdaptAdam corrects no bias by default (``bias_correction=False``), and
+    adds ``weight_decay`` to the gradient (``decoupled=False``).
+    """
+    d = xp.where(step == 1, d0, d)
+    rate = d * learning_rate
+    if bias_correction:
+        rate = rate * xp.sqrt(1 - beta2**step) / (1 - beta1**step)
+    if not decoupled:
+        g = g + weight_decay * p
+    beta3 = xp.sqrt(beta2)
+    numerator = beta3 * numerator + (1 - beta3) * rate * total(g * (s / (xp.sqrt(v) + epsilon)))
+    m = beta1 * m + (1 - beta1) * rate * g
+    v = beta2 * v + (1 - beta2) * g * g
+    s = beta3 * s + (1 - beta3) * rate * g
+    length = (1 - beta3) * total(xp.abs(s))
+    d = _raised(xp, d, numerator / xp.where(length > 0, length, 1.0), growth_rate)
+    if decoupled:
+        p = (1 - rate * weight_decay) * p
+    return p - m / (xp.sqrt(v) + epsilon), m, v, s, d, numerator
+
+
+def cocob(
+    xp,
+    p,
+    g,
+    start=Slot.copy(),
+    gradients=Slot.zeros(),
+    scale=Slot.full("epsilon"),
+    magnitudes=Slot.zeros(),
+    reward=Slot.zeros(),
+    *,
+    learning_rate: NonNegative = 1.0,
+    alpha: NonNegative = 100.0,
+    epsilon: Positive = 1e-8,
+    weight_decay: NonNegative = 0.0,
+):
+    """COCOB, continuous coin betting (Orabona and Tommasi 2017, arXiv:1705.07795, algorithm 2), as in optax.
+
+    Each element bets a fraction of its ``reward`` on the sign of its next gradient, at most one ``alpha``-th in the beginning;
+    ``scale`` is the largest gradient so far. ``learning_rate`` multiplies the gradient, and ``weight_decay`` is added to it.
+    """
+    g = learning_rate * (g + weight_decay * p)
+    scale = xp.maximum(scale, xp.abs(g))
+    magnitudes = magnitudes + xp.abs(g)
+    reward = xp.maximum(reward - g * (p - start), 0.0)
+    gradients = gradients - g
+    bet = gradients / (scale * xp.maximum(magnitudes + scale, alpha * scale))
+    return start + bet * (scale + reward), start, gradients, scale, magnitudes, reward
