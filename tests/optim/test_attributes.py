@@ -229,7 +229,7 @@ def test_a_subclass_is_restored_as_such() -> None:
     again = optim.from_config(opt.get_config())
     assert type(again) is Halving and again.get_config() == opt.get_config()
     again.load_state_dict(opt.state_dict())
-    copies = [again, copy.deepcopy(opt), pickle.loads(pickle.dumps(opt))]
+    copies = [again, copy.deepcopy(opt), pickle.loads(pickle.dumps(opt))]  # noqa: S301
     assert {type(each) for each in copies} == {Halving}
     expected = opt.update({"w": model["w"].copy()}, grads)
     for each in copies:

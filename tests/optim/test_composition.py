@@ -28,7 +28,11 @@ PARTS: dict[str, Any] = {
     "maximize": optim.Maximize,
     "regularize": lambda: optim.Regularize(l1=0.01, l2=0.1),
     "noise": lambda: optim.GradientNoise(eta=0.0),
+    "mars": lambda: optim.MARS(gamma=0.1, momentum=0.8),
+    "cautious": optim.Cautious,
+    "no dropout": lambda: optim.LearningRateDropout(0.0),
     "decay": lambda: optim.WeightDecay(0.2),
+    "schedule-free part": lambda: optim.ScheduleFree(interpolation=0.8),
     "ema": lambda: optim.EMA(0.8),
     "ema of zeros": lambda: optim.EMA(0.6, average_from="zeros"),
     "swa": lambda: optim.SWA(start=1),
@@ -81,10 +85,10 @@ class ByHand:
         return found
 
     def _values(self, number: int) -> dict[str, Any]:
-        """The arguments of a part: its own hyperparameters, and the learning rate of the nearest optimizer before it."""
+        """The arguments of a part: its own hyperparameters, and the learning rate of the nearest optimizer before it; not the gradient."""
         part = self.parts[number]
         found = dict(part.hyperparameters)
-        for name in part._rule.shared:
+        for name in part._rule.shared - {"gradient"}:
             found[name] = next(p.hyperparameters[name] for p in self.parts[number::-1] if name in p.hyperparameters)
         supplied = {"step": self.count, "noise": lambda: 0.5}
         return found | {name: value for name, value in supplied.items() if name in part._rule.supplied}
@@ -104,7 +108,8 @@ class ByHand:
                 if isinstance(part, optim.ClipByGlobalNorm):
                     found[path] = taken[path] * min(1.0, part.max_global_norm / norm)
                     continue
-                out = rule.call(xp, p, taken[path], *self.slots[number][path], **values)
+                gradient = {"gradient": g[path]} if "gradient" in rule.shared else {}
+                out = rule.call(xp, p, taken[path], *self.slots[number][path], **values, **gradient)
                 found[path], *self.slots[number][path] = out if isinstance(out, tuple) else (out,)
             if rule.kind != "gradient":
                 new = found

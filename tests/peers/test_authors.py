@@ -14,12 +14,23 @@ from oxigrad import optim
 AUTHORS = json.loads((Path(__file__).parents[1] / "golden" / "authors_trajectories.json").read_text())
 
 
-@pytest.mark.parametrize("case", AUTHORS["cases"], ids=lambda case: f"{case['optimizer']} {case['hyperparameters']}")
-def test_as_the_authors_program(case: dict[str, Any]) -> None:
+def made(case: dict[str, Any]) -> Any:
+    """The optimizer of a case, or the chain of its parts."""
+    if "parts" in case:
+        return optim.chain(*(getattr(optim, name)(**given) for name, given in case["parts"]))
     given = dict(case["hyperparameters"])
     if rates := case.get("rates"):
         given["learning_rate"] = lambda step: rates[int(step)]
-    opt, model = getattr(optim, case["optimizer"])(**given), {"w": np.array(AUTHORS["start"])}
+    return getattr(optim, case["optimizer"])(**given)
+
+
+def title(case: dict[str, Any]) -> str:
+    return str(case["parts"]) if "parts" in case else f"{case['optimizer']} {case['hyperparameters']}"
+
+
+@pytest.mark.parametrize("case", AUTHORS["cases"], ids=title)
+def test_as_the_authors_program(case: dict[str, Any]) -> None:
+    opt, model = made(case), {"w": np.array(AUTHORS["start"])}
     for t, g in enumerate(AUTHORS["gradients"]):
         opt.update(model, {"w": np.array(g)})
         np.testing.assert_allclose(model["w"], case["parameters"][t], rtol=1e-12, atol=1e-13, err_msg=f"step {t + 1}")
@@ -75,3 +86,87 @@ def test_adan_weighs_differences_by_beta2_and_optax_by_its_complement() -> None:
     assert moves[None] != pytest.approx(moves["optax"], rel=1e-3)
     with pytest.raises(ValueError, match="change_weight is 'beta1': expected 'beta2' or '1 - beta2'"):
         optim.Adan(change_weight="beta1").update({"w": np.zeros(1)}, {"w": np.ones(1)})
+
+
+# --- learning rates from distances ---------------------------------------------------------------------------------------
+
+
+def dowg(x: Any, grads: Any, distance: float) -> Any:
+    """Algorithm 1 of arXiv:2305.16284, with its initial distance."""
+    x0, r, v = x, distance, 0.0
+    for g in grads:
+        r = max(r, np.linalg.norm(x - x0))
+        v += r**2 * np.linalg.norm(g) ** 2
+        x = x - r**2 / np.sqrt(v) * g
+    return x
+
+
+@pytest.mark.parametrize("distance", [0.01, 0.5])
+def test_dowg_is_the_papers_algorithm(distance: float) -> None:
+    start, *grads = np.random.default_rng(0).standard_normal((12, 7))
+    opt, model = optim.DoWG(initial_distance=distance**2, epsilon=1e-300), {"w": start.copy()}
+    for g in grads:
+        opt.update(model, {"w": g})
+    np.testing.assert_allclose(model["w"], dowg(start, grads, distance), rtol=1e-12)
+
+
+def cocob(w1: Any, grads: Any, alpha: float) -> Any:
+    """Algorithm 2 of arXiv:1705.07795 (COCOB-Backprop) of one coordinate, where gradients are those, not their negatives."""
+    w, largest, sum_of_sizes, reward, theta = w1, 0.0, 0.0, 0.0, 0.0
+    for g in (-each for each in grads):
+        largest = max(largest, abs(g))
+        sum_of_sizes += abs(g)
+        reward = max(reward + (w - w1) * g, 0.0)
+        theta += g
+        w = w1 + theta / (largest * max(sum_of_sizes + largest, alpha * largest)) * (largest + reward)
+    return w
+
+
+@pytest.mark.parametrize("alpha", [1.0, 100.0])
+def test_cocob_is_the_papers_algorithm(alpha: float) -> None:
+    start, *grads = np.random.default_rng(0).standard_normal((12, 7))
+    opt, model = optim.COCOB(alpha=alpha, epsilon=1e-300), {"w": start.copy()}
+    for g in grads:
+        opt.update(model, {"w": g})
+    expected = [cocob(w, [g[k] for g in grads], alpha) for k, w in enumerate(start)]
+    np.testing.assert_allclose(model["w"], expected, rtol=1e-12)
+
+
+# --- parts of chains -----------------------------------------------------------------------------------------------------
+
+
+def test_a_cautious_step_has_the_sign_of_the_gradient() -> None:
+    """Algorithm 1 of arXiv:2411.16085 around SGD with momentum; a mask of no element counts as one of a thousandth."""
+    start, *grads = np.random.default_rng(0).standard_normal((9, 50))
+    model, m, p = {"w": start.copy(), "opposite": np.ones(2)}, np.zeros(50), start.copy()
+    opt = optim.chain(optim.SGD(0.1, momentum=0.9), optim.Cautious())
+    for t, g in enumerate(grads):
+        m = 0.9 * m + g
+        agrees = m * g > 0
+        p = p - 0.1 * m * agrees / max(agrees.mean(), 1e-3)
+        opt.update(model, {"w": g, "opposite": np.full(2, 1.0 if t == 0 else -1e-3)})
+        np.testing.assert_allclose(model["w"], p, rtol=1e-11)
+        np.testing.assert_allclose(model["opposite"], 0.9)
+
+
+def test_the_gradient_of_a_cautious_step_is_that_of_the_optimizer() -> None:
+    """After the transforms before the optimizer: a negated gradient is that of `Maximize`."""
+    found, expected = (
+        optim.chain(*before, optim.Adam(0.1), optim.Cautious()).update({"w": np.ones(3)}, {"w": sign * np.ones(3)})
+        for before, sign in (([optim.Maximize()], -1.0), ([], 1.0))
+    )
+    np.testing.assert_array_equal(found["w"], expected["w"])
+    assert np.all(found["w"] < 1.0)
+
+
+def test_learning_rate_dropout_after_adam_is_adam_lrd() -> None:
+    start, *grads = np.random.default_rng(0).standard_normal((9, 50))
+    model, expected = {"w": start.copy()}, {"w": start.copy()}
+    opt = optim.chain(optim.Adam(0.1), optim.LearningRateDropout(0.3), seed=5)
+    reference = optim.AdamLRD(0.1, dropout_rate=0.3, seed=5)
+    for g in grads:
+        before = model["w"].copy()
+        opt.update(model, {"w": g})
+        reference.update(expected, {"w": g})
+        np.testing.assert_allclose(model["w"], expected["w"], rtol=1e-12)
+        assert 0 < np.sum(model["w"] == before) < 50

@@ -223,6 +223,20 @@ IN_OPTAX: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         lambda: optim.ScheduleFreeAdamW(0.1, beta1=0.8, weight_decay=0.1),
         lambda optax: optax.contrib.schedule_free_adamw(0.1, b1=0.8, weight_decay=0.1),
     ),
+    "schedule-free around sgd": (
+        lambda: chain(optim.SGD(0.1), optim.ScheduleFree(interpolation=0.8)),
+        lambda optax: optax.contrib.schedule_free(optax.sgd(0.1), 0.1, b1=0.8),
+    ),
+    "schedule-free around adamw": (
+        lambda: chain(optim.AdamW(0.1, beta1=0.0, compat="optax"), optim.ScheduleFree(weight_power=1.0)),
+        lambda optax: optax.contrib.schedule_free(optax.adamw(0.1, b1=0.0), 0.1, weight_lr_power=1.0),
+    ),
+    "schedule-free around clipped lion": (
+        lambda: chain(optim.ClipByGlobalNorm(1.0), optim.Lion(0.1, beta1=0.0), optim.ScheduleFree()),
+        lambda optax: optax.contrib.schedule_free(
+            optax.chain(optax.clip_by_global_norm(1.0), optax.lion(0.1, b1=0.0, weight_decay=0.0)), 0.1, b1=0.9
+        ),
+    ),
     "scheduled": (
         lambda: optim.AdamW(lambda step: 0.1 / (1.0 + step), compat="optax"),
         lambda optax: optax.adamw(lambda step: 0.1 / (1.0 + step)),

@@ -25,9 +25,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "shampoo": {**MATRICES, "tolerances": {"float32": 0.1, "float16": 1.0, "bfloat16": 10.0}},
     # Eigenvectors have no sign.
     "soap": {**MATRICES, "tolerances": {"float32": 10.0, "float16": 10.0, "bfloat16": 10.0}},
-    "prodigy": {
-        "tolerances": {"float32": 0.1, "float16": 10.0, "bfloat16": 10.0}
-    },  # differences of nearly equal numbers
+    # Differences of nearly equal numbers.
+    "prodigy": {"tolerances": {"float32": 0.1, "float16": 10.0, "bfloat16": 10.0}},
+    "dog": {"tolerances": {"float32": 0.01, "float16": 0.1, "bfloat16": 0.5}, "initial_value": 0.1},
+    "dowg": {"tolerances": {"float16": 0.1, "bfloat16": 1.0}},
+    "cocob": {"tolerances": {"float16": 0.1, "bfloat16": 1.0}},
 }
 
 

@@ -208,7 +208,14 @@ def transform(
 
 
 def transformed(
-    function: Callable[..., Any], kind: str, name: str | None, module: str, *, elementwise: bool
+    function: Callable[..., Any],
+    kind: str,
+    name: str | None,
+    module: str,
+    *,
+    elementwise: bool,
+    average: Callable[..., Any] | None = None,
 ) -> type[Transform]:
-    """The class of a transform by a rule of this kind, in the module of this name."""
-    return register(rule.read(function, kind, elementwise=elementwise), name, Transform, module=module)
+    """The class of a transform by a rule of this kind, in the module of this name; ``average`` is that of `define`."""
+    read = rule.read(function, kind, elementwise=elementwise, average=average)
+    return register(read, name, Transform, module=module)

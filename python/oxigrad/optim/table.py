@@ -390,7 +390,11 @@ DoG = optimizer(
     "DoG",
     presets={"optax": {}},
     optax={
-        "dog": Alias("learning_rate init_step eps weight_decay mask", words={"init_step": ("initial", "initial_value")})
+        "dog": Alias(
+            "learning_rate init_step eps weight_decay mask",
+            words={"init_step": ("initial", "initial_value")},
+            defaults={"learning_rate": ...},
+        )
     },
     variants={
         "dog": {"learning_rate": 1.0, "initial_value": 0.1},
@@ -404,7 +408,9 @@ DoWG = optimizer(
     presets={"optax": {}},
     optax={
         "dowg": Alias(
-            "learning_rate init_estim_sq_dist eps weight_decay mask", words={"init_estim_sq_dist": "initial_distance"}
+            "learning_rate init_estim_sq_dist eps weight_decay mask",
+            words={"init_estim_sq_dist": "initial_distance"},
+            defaults={"learning_rate": ...},
         )
     },
     variants={
@@ -421,7 +427,7 @@ DAdaptAdamW = optimizer(
     rules.dadapt_adamw,
     "DAdaptAdamW",
     presets={"optax": {}},
-    optax={"dadapt_adamw": Alias("learning_rate betas eps estim_lr0 weight_decay")},
+    optax={"dadapt_adamw": Alias("learning_rate betas eps estim_lr0 weight_decay", defaults={"learning_rate": ...})},
     variants={
         "dadapt-adamw": {"learning_rate": 1.0, "weight_decay": 0.1, "d0": 0.01},
         "dadapt-adam": {
@@ -437,7 +443,7 @@ COCOB = optimizer(
     rules.cocob,
     "COCOB",
     presets={"optax": {}},
-    optax={"cocob": "learning_rate alpha eps weight_decay mask"},
+    optax={"cocob": Alias("learning_rate alpha eps weight_decay mask", defaults={"learning_rate": ...})},
     variants={"cocob": {"learning_rate": 1.0, "weight_decay": 0.1, "alpha": 10.0}},
 )
 ScheduleFreeSGD = optimizer(

@@ -16,10 +16,11 @@ def _transform(
     name: str | None = None,
     *,
     elementwise: bool = True,
+    average: Callable[..., Any] | None = None,
     presets: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> type[Transform]:
     """The class of a rule of this kind, as by `oxigrad.optim.transform`, with the presets of other libraries."""
-    made = transformed(rule, kind, name, "oxigrad.optim", elementwise=elementwise)
+    made = transformed(rule, kind, name, "oxigrad.optim", elementwise=elementwise, average=average)
     made._presets = presets or {}
     TRANSFORMS[made.__name__] = made
     return made
@@ -33,6 +34,10 @@ Regularize = _transform(rules.regularize, "gradient")
 GradientNoise = _transform(rules.gradient_noise, "gradient")
 Centralize = _transform(rules.centralize, "gradient", elementwise=False)
 AdaptiveGradientClip = _transform(rules.adaptive_gradient_clip, "gradient", elementwise=False)
+MARS = _transform(rules.mars, "gradient", "MARS")
+Cautious = _transform(rules.cautious, "gradient")
+LearningRateDropout = _transform(rules.learning_rate_dropout, "gradient")
+ScheduleFree = _transform(rules.schedule_free, "after", average=rules.schedule_free_average)
 WeightDecay = _transform(rules.weight_decay, "after", presets={"optax": {"weight_decay": 1e-4}})
 EMA = _transform(
     rules.ema,

@@ -3,7 +3,7 @@
 Each part reads the results of the parts before it. Before the first update rule, a gradient transform changes the gradient.
 After it, the step ``p - new`` takes the role of the gradient: a gradient transform changes the step, and a further update rule
 reads it as its gradient, as ``optax.chain`` passes updates on. A parameter transform changes the new parameter, so that it must
-come after an update rule.
+come after an update rule. A transform that names `GRADIENT` is given the gradient that the first update rule was given.
 """
 
 import collections
@@ -14,6 +14,9 @@ from typing import Any
 from oxigrad._typing import Array
 from oxigrad.rules.rule import Rule, Stages
 from oxigrad.rules.slots import Formula
+
+# The argument of a transform, after ``*``, in whose place it is given the gradient of the loss.
+GRADIENT = "gradient"
 
 # Maps the names of slots and hyperparameters in one part to their names in the composed rule.
 Names = dict[str, str]
@@ -30,7 +33,7 @@ def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
         return parts[0]
     values, slots = hyperparameter_names(parts), slot_names(parts)
     for number, part in enumerate(parts):
-        values[number] |= {name: _shared(parts, number, name, values) for name in part.shared}
+        values[number] |= {name: _shared(parts, number, name, values) for name in part.shared - {GRADIENT}}
     ends = [sum(len(part.slots) for part in parts[: k + 1]) for k in range(len(parts))]
 
     def call(xp: Any, p: Array, g: Array, *given: Any, **named: Any) -> Stages:
@@ -42,6 +45,7 @@ def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
                 continue
             taken = {name: named[name] for name in part.supplied if name in named}
             taken |= {name: named[whole] for name, whole in values[number].items()}
+            taken[GRADIENT] = g
             acted_on = new if part.kind == "after" else g if new is None else p - new
             first, *rest = yield from part.stages(xp, p, acted_on, own, taken)
             if part.kind != "gradient":

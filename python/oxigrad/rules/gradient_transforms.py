@@ -4,9 +4,11 @@ A gradient transform takes ``g`` and returns the new gradient; a parameter trans
 update, and returns a new one.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from oxigrad.rules.ranges import Count, CountOrZero, Limit, NonNegative, Share
+from oxigrad.rules.ranges import Count, CountOrZero, Decay, Interval, Limit, NonNegative, Share
+from oxigrad.rules.schedule_free import moved_average
+from oxigrad.rules.schedule_free import schedule_free_average as rules_average
 from oxigrad.rules.slots import Slot
 
 # Names of slots, with a hyphen so that they cannot collide with the arguments of a user's rule, by argument.
@@ -67,6 +69,67 @@ def gradient_noise(xp, p, g, *, step, noise, eta: NonNegative = 0.01, gamma: Non
     """
     normal = xp.sqrt(-2.0 * xp.log(1.0 - noise())) * xp.cos(6.283185307179586 * noise())
     return g + xp.sqrt(eta / step**gamma) * normal
+
+
+def mars(xp, p, g, before, *, gamma: NonNegative = 0.025, momentum: Decay = 0.95, max_norm: Limit = 1.0):
+    """The variance-reduced gradient of MARS (Yuan et al. 2024, arXiv:2411.10438), as the authors' program without a second gradient.
+
+    ``g + gamma * momentum / (1 - momentum) * (g - before)``, scaled down to the norm ``max_norm`` of a leaf. The gradient ``before``
+    the first is zero. ``momentum`` is that of the optimizer after it, its ``beta1``: MARS-AdamW is ``chain(MARS(), AdamW(beta1=0.95,
+    beta2=0.99))``, MARS-Lion ``chain(MARS(), Lion(beta1=0.95, beta2=0.95))``.
+    """
+    corrected = g + gamma * (momentum / (1 - momentum)) * (g - before)
+    norm = xp.sqrt(xp.sum(corrected * corrected))
+    return corrected * xp.where(norm > max_norm, max_norm / norm, 1.0), g
+
+
+def cautious(xp, p, g, *, gradient):
+    """Zeroes the elements of a step whose sign is not that of the gradient (Liang et al. 2024, arXiv:2411.16085).
+
+    The others are divided by their share of the leaf, or by 1e-3 if that is larger, as in the authors' program. It comes after an
+    optimizer, and before a weight decay: ``chain(Adam(), Cautious(), WeightDecay())`` is the authors' C-AdamW.
+    """
+    mask = xp.where(g * gradient > 0, 1.0, 0.0)
+    equal, different = xp.sum(mask), xp.sum(1.0 - mask)
+    return g * (mask / xp.maximum(equal / xp.maximum(equal + different, 1.0), 1e-3))
+
+
+def learning_rate_dropout(xp, p, g, *, noise, dropout_rate: Share = 0.5):
+    """Learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): after an optimizer, a random subset of elements is not updated.
+
+    ``dropout_rate`` is the probability that an element is not updated, as in `AdamLRD`; the others are not rescaled.
+    """
+    return xp.where(noise() < dropout_rate, 0.0, 1.0) * g
+
+
+def schedule_free(
+    xp,
+    p,
+    new,
+    z=Slot.copy(),
+    weights=Slot.scalar(0.0),
+    largest=Slot.scalar(0.0),
+    *,
+    learning_rate,
+    interpolation: Annotated[float, Interval("(0, 1]")] = 0.9,
+    weight_power: NonNegative = 2.0,
+):
+    """Schedule-free learning (Defazio et al. 2024, arXiv:2405.15682) with the optimizer before it, as optax.contrib.schedule_free.
+
+    The steps of the optimizer, which should have no momentum, move ``z``; the model holds the point at which gradients are taken,
+    ``interpolation`` (optax's b1) of the way from ``z`` to the average. ``averaged_parameters(model)`` returns the average, and
+    ``swap_in`` puts it into the model. The weight of a step in the average is the largest learning rate so far to the power
+    ``weight_power``.
+    """
+    y, z, weights, largest = moved_average(
+        xp, p, z, z - (p - new), weights, largest, learning_rate, interpolation, weight_power
+    )
+    return y, z, weights, largest
+
+
+def schedule_free_average(xp, y, z, *, interpolation):
+    """The average of `schedule_free`, for the parameters ``y``."""
+    return rules_average(xp, y, z, beta1=interpolation)
 
 
 def weight_decay(xp, p, new, *, learning_rate, weight_decay: NonNegative = 1e-2):

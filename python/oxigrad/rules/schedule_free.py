@@ -12,15 +12,20 @@ def schedule_free_average(xp, y, z, *, beta1):
     return (y - (1 - beta1) * z) / beta1
 
 
-def schedule_free(xp, y, z, direction, weights, largest, learning_rate, beta1, weight_power):
-    """Moves ``z`` by a step and the average ``x`` towards it; returns ``y``, an interpolation of both, and the slots."""
+def moved_average(xp, y, z, moved, weights, largest, learning_rate, beta1, weight_power):
+    """Moves the average ``x`` towards ``moved``, which follows ``z``; returns ``y``, an interpolation of both, and the slots."""
     largest = xp.maximum(largest, learning_rate)
     weight = largest**weight_power
     weights = weights + weight
     x = schedule_free_average(xp, y, z, beta1=beta1)
-    z = z - learning_rate * direction
-    x = x + weight / xp.where(weights > 0, weights, 1.0) * (z - x)
-    return beta1 * x + (1 - beta1) * z, z, weights, largest
+    x = x + weight / xp.where(weights > 0, weights, 1.0) * (moved - x)
+    return beta1 * x + (1 - beta1) * moved, moved, weights, largest
+
+
+def schedule_free(xp, y, z, direction, weights, largest, learning_rate, beta1, weight_power):
+    """Moves ``z`` by a step and the average towards it; see `moved_average`."""
+    moved = z - learning_rate * direction
+    return moved_average(xp, y, z, moved, weights, largest, learning_rate, beta1, weight_power)
 
 
 def schedule_free_sgd(
