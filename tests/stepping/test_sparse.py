@@ -468,6 +468,8 @@ CANNOT = {
     "adabelief": "v",
     "adan": "change",
     "adan-optax": "change",
+    "dadapt-adam": "m",
+    "cocob": "gradients",
     "novograd": "m",
     "sophia": "h",
     "schedule-free-adamw": "z",

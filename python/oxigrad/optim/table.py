@@ -401,6 +401,7 @@ DoG = optimizer(
         "dog-distance": {"learning_rate": 1.0, "initial": "distance", "initial_value": 0.1, "weight_decay": 0.1},
         "dog-rate": {"learning_rate": 1.0, "initial": "learning_rate", "initial_value": 0.1},
     },
+    valleys=(3.0, 1.0),
 )
 DoWG = optimizer(
     rules.dowg,
@@ -417,11 +418,13 @@ DoWG = optimizer(
         "dowg": {"learning_rate": 1.0, "weight_decay": 0.1},
         "dowg-initial": {"learning_rate": 1.0, "initial_distance": 0.1},
     },
+    valleys=(1.0, 0.2),
 )
 DAdaptSGD = optimizer(
     rules.dadapt_sgd,
     "DAdaptSGD",
     variants={"dadapt-sgd": {"learning_rate": 1.0, "momentum": 0.9, "d0": 0.1, "growth_rate": 1.5}},
+    valleys=(1.0, 0.1),
 )
 DAdaptAdamW = optimizer(
     rules.dadapt_adamw,
@@ -438,6 +441,7 @@ DAdaptAdamW = optimizer(
             "decoupled": False,
         },
     },
+    valleys=(1.0, 0.5),
 )
 COCOB = optimizer(
     rules.cocob,
@@ -445,6 +449,7 @@ COCOB = optimizer(
     presets={"optax": {}},
     optax={"cocob": Alias("learning_rate alpha eps weight_decay mask", defaults={"learning_rate": ...})},
     variants={"cocob": {"learning_rate": 1.0, "weight_decay": 0.1, "alpha": 10.0}},
+    valleys=(1e-06, 0.003),
 )
 ScheduleFreeSGD = optimizer(
     rules.schedule_free_sgd,

@@ -27,59 +27,13 @@ Representation of rules:
 * `slots`: declarations of slots; `ranges`: domains of hyperparameters.
 """
 
-from oxigrad.rules.adagrad import adadelta, adagrad, ftrl, madgrad, rmsprop
-from oxigrad.rules.adam import adam, adam_lrd, adamax, adamw, adopt, nadam, radam
-from oxigrad.rules.adam_variants import adabelief, adan, ademamix, optimistic_adam, sophia, yogi
-from oxigrad.rules.factored import adafactor, sm3
-from oxigrad.rules.layerwise import fromage, lamb, lars, novograd
-from oxigrad.rules.orthogonal import muon
-from oxigrad.rules.parameter_free import cocob, dadapt_adamw, dadapt_sgd, dog, dowg
-from oxigrad.rules.preconditioned import shampoo, soap
-from oxigrad.rules.schedule_free import prodigy, schedule_free_adamw, schedule_free_average, schedule_free_sgd
-from oxigrad.rules.sgd import asgd, lion, optimistic_sgd, polyak_sgd, rprop, sgd, signum
-
-__all__ = [
-    "adabelief",
-    "adadelta",
-    "adafactor",
-    "adagrad",
-    "adam",
-    "adam_lrd",
-    "adamax",
-    "adamw",
-    "adan",
-    "ademamix",
-    "adopt",
-    "asgd",
-    "cocob",
-    "dadapt_adamw",
-    "dadapt_sgd",
-    "dog",
-    "dowg",
-    "fromage",
-    "ftrl",
-    "lamb",
-    "lars",
-    "lion",
-    "madgrad",
-    "muon",
-    "nadam",
-    "novograd",
-    "optimistic_adam",
-    "optimistic_sgd",
-    "polyak_sgd",
-    "prodigy",
-    "radam",
-    "rmsprop",
-    "rprop",
-    "schedule_free_adamw",
-    "schedule_free_average",
-    "schedule_free_sgd",
-    "sgd",
-    "shampoo",
-    "signum",
-    "sm3",
-    "soap",
-    "sophia",
-    "yogi",
-]
+from oxigrad.rules.adagrad import *  # noqa: F403 - a rule is named in its file alone
+from oxigrad.rules.adam import *  # noqa: F403
+from oxigrad.rules.adam_variants import *  # noqa: F403
+from oxigrad.rules.factored import *  # noqa: F403
+from oxigrad.rules.layerwise import *  # noqa: F403
+from oxigrad.rules.orthogonal import *  # noqa: F403
+from oxigrad.rules.parameter_free import *  # noqa: F403
+from oxigrad.rules.preconditioned import *  # noqa: F403
+from oxigrad.rules.schedule_free import *  # noqa: F403
+from oxigrad.rules.sgd import *  # noqa: F403

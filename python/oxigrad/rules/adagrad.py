@@ -5,6 +5,8 @@ from typing import Literal
 from oxigrad.rules.ranges import Decay, NonNegative, NonPositive, Positive, Share
 from oxigrad.rules.slots import Slot
 
+__all__ = ["adadelta", "adagrad", "ftrl", "madgrad", "rmsprop"]
+
 
 def rooted(xp, v, epsilon, mode):
     """The square root of ``v``, with ``epsilon`` added "inside" or "outside" of the root."""

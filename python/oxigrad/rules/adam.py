@@ -6,6 +6,8 @@ from oxigrad.rules.moments import moments, moving_mean, root
 from oxigrad.rules.ranges import Decay, NonNegative, Share
 from oxigrad.rules.slots import Slot
 
+__all__ = ["adam", "adam_lrd", "adamax", "adamw", "adopt", "nadam", "radam"]
+
 
 def adam_step(xp, g, m, v, v_max, step, learning_rate, beta1, beta2, epsilon, amsgrad, epsilon_mode, epsilon_root=None):
     """The step that Adam subtracts from the parameter, and its slots."""

@@ -6,6 +6,8 @@ from oxigrad.rules.moments import moments, moving_mean, root
 from oxigrad.rules.ranges import Count, Decay, Limit, NonNegative, Positive
 from oxigrad.rules.slots import Slot
 
+__all__ = ["adabelief", "adan", "ademamix", "optimistic_adam", "sophia", "yogi"]
+
 
 def adabelief(
     xp,

@@ -7,6 +7,8 @@ from oxigrad.rules.arrays import along, mean_over, root_mean_square, share_of_ne
 from oxigrad.rules.ranges import CountOrZero, Interval, NonNegative, NonPositive, Share
 from oxigrad.rules.slots import Slot
 
+__all__ = ["adafactor", "sm3"]
+
 
 def _factored_axes(shape, factored, min_factored):
     """The two axes over which second moments are averaged; None where they are kept by element."""

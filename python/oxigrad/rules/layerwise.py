@@ -6,6 +6,8 @@ from oxigrad.rules.moments import moments, root
 from oxigrad.rules.ranges import Decay, Limit, NonNegative
 from oxigrad.rules.slots import Slot
 
+__all__ = ["fromage", "lamb", "lars", "novograd"]
+
 
 def norm(xp, x):
     """The Euclidean norm of a leaf, a scalar."""

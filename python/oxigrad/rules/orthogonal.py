@@ -7,6 +7,8 @@ from oxigrad.rules.arrays import norm
 from oxigrad.rules.ranges import Interval, NonNegative, Share
 from oxigrad.rules.slots import Slot
 
+__all__ = ["muon"]
+
 # Coefficients of the quintic x -> a x + b x^3 + c x^5 on singular values, one triple an iteration: those of Dion (Ahn et al.
 # 2025, arXiv:2504.05295), which optax has under this name.
 DION = (

@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 from oxigrad.rules.ranges import Decay, Interval, NonNegative, Positive
 from oxigrad.rules.slots import Slot
 
+__all__ = ["cocob", "dadapt_adamw", "dadapt_sgd", "dog", "dowg"]
+
 _Growth = Annotated[float, Interval("[1, inf]")]
 
 

@@ -11,6 +11,8 @@ from oxigrad.rules.arrays import along, norm, share_of_new, zeros
 from oxigrad.rules.ranges import Count, Decay, Interval, NonNegative, Share
 from oxigrad.rules.slots import Slot
 
+__all__ = ["shampoo", "soap"]
+
 
 def _choose(xp, condition, these, those):
     """The results of ``these`` where the condition holds, else of ``those``; both are called only in a traced program."""

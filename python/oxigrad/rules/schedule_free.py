@@ -6,6 +6,8 @@ from oxigrad.rules.moments import root
 from oxigrad.rules.ranges import Decay, Interval, NonNegative, Positive
 from oxigrad.rules.slots import Slot
 
+__all__ = ["prodigy", "schedule_free_adamw", "schedule_free_average", "schedule_free_sgd"]
+
 
 def schedule_free_average(xp, y, z, *, beta1):
     """The average ``x`` of schedule-free rules, given the parameters ``y`` at which gradients are taken and the slot ``z``."""

@@ -6,6 +6,8 @@ from oxigrad.rules.moments import moving_mean
 from oxigrad.rules.ranges import Interval, Limit, NonNegative, Share
 from oxigrad.rules.slots import Slot
 
+__all__ = ["asgd", "lion", "optimistic_sgd", "polyak_sgd", "rprop", "sgd", "signum"]
+
 
 def sgd(
     xp,

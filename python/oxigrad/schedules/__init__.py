@@ -16,69 +16,22 @@ multiplied, and accept arrays and traced values as steps.
 from typing import NoReturn
 
 from oxigrad._names import unknown_name
+from oxigrad.schedules import combined, curves
 from oxigrad.schedules.base import Schedule, add, follow, from_config, multiply
-from oxigrad.schedules.combined import (
-    clip,
-    cooldown,
-    inverse_time,
-    join,
-    multistep,
-    noam,
-    one_cycle,
-    piecewise,
-    rsqrt,
-    staircase,
-    step,
-    warmup,
-    warmup_cosine,
-    wsd,
-)
-from oxigrad.schedules.curves import (
-    constant,
-    cosine,
-    cosine_restarts,
-    cyclic,
-    exponential,
-    inverse_power,
-    linear,
-    one_minus_sqrt,
-    polynomial,
-    rex,
-)
+from oxigrad.schedules.combined import *  # noqa: F403 - a schedule is named in its file alone
+from oxigrad.schedules.curves import *  # noqa: F403
 from oxigrad.schedules.plateau import plateau
 
 __all__ = [
     "Schedule",
     "add",
-    "clip",
-    "constant",
-    "cooldown",
-    "cosine",
-    "cosine_restarts",
-    "cyclic",
-    "exponential",
     "follow",
     "from_config",
-    "inverse_power",
-    "inverse_time",
-    "join",
-    "linear",
     "multiply",
-    "multistep",
-    "noam",
-    "one_cycle",
-    "one_minus_sqrt",
-    "piecewise",
     "plateau",
-    "polynomial",
-    "rex",
-    "rsqrt",
-    "staircase",
-    "step",
-    "warmup",
-    "warmup_cosine",
-    "wsd",
 ]
+__all__ += combined.__all__
+__all__ += curves.__all__
 
 __dir__ = __all__.copy
 

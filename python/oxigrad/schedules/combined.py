@@ -10,6 +10,23 @@ from oxigrad._typing import Array
 from oxigrad.schedules.base import Schedule, Term, number_at, positive, value_at
 from oxigrad.schedules.curves import cosine, exponential, inverse_power, linear, one_minus_sqrt
 
+__all__ = [
+    "clip",
+    "cooldown",
+    "inverse_time",
+    "join",
+    "multistep",
+    "noam",
+    "one_cycle",
+    "piecewise",
+    "rsqrt",
+    "staircase",
+    "step",
+    "warmup",
+    "warmup_cosine",
+    "wsd",
+]
+
 
 @dataclasses.dataclass(frozen=True)
 class join(Schedule):

@@ -7,6 +7,19 @@ from oxigrad import xp
 from oxigrad._typing import Array
 from oxigrad.schedules.base import Schedule, positive
 
+__all__ = [
+    "constant",
+    "cosine",
+    "cosine_restarts",
+    "cyclic",
+    "exponential",
+    "inverse_power",
+    "linear",
+    "one_minus_sqrt",
+    "polynomial",
+    "rex",
+]
+
 
 def _progress(step: Array, steps: float) -> Array:
     """The completed fraction of ``steps``, from 0 to 1."""
