@@ -232,7 +232,9 @@ def test_an_adapter_is_a_file_of_the_name_of_its_library(copy: Copy) -> None:
 
         def complete(module: Any) -> Any:
             """The namespace, with a name more."""
-            return types.SimpleNamespace(**vars(module), completed=True)
+            made = types.ModuleType(module.__name__)
+            vars(made).update(vars(module), completed=True)
+            return made
 
 
         ADAPTER = Tiny
