@@ -1,13 +1,15 @@
-"""Prints the table of all optimizers: ``python tools/overview.py`` writes docs/rules.md."""
+"""Prints the tables of all optimizers: ``python tools/overview.py`` writes docs/rules.md, and the table of optax's names in docs/jax.md."""
 
 from pathlib import Path
 
 import numpy as np
 
 from oxigrad import optim
-from oxigrad.optim.row import TABLE
+from oxigrad.optim.row import TABLE, Alias
 
 PATH = Path(__file__).parent.parent / "docs" / "rules.md"
+JAX = PATH.with_name("jax.md")
+BEGIN, END = "<!-- aliases, printed by tools/overview.py -->\n", "<!-- end -->\n"
 
 HEAD = """\
 # List of optimizers
@@ -50,5 +52,30 @@ def row(made: type[optim.RuleOptimizer]) -> str:
     return f"| {made.__name__} | {summary} | {', '.join(names.values())} | {size} | {like} | {compiled} |"
 
 
+def aliases() -> str:
+    """The table of the functions of `oxigrad.optax`, a line for those of each row of the table of optimizers."""
+    lines = ["| `oxigrad.optax` | the rule of `oxigrad.optim` |", "|---|---|"]
+    for row in TABLE.values():
+        if row.optax:
+            names = ", ".join(f"`{name}`" for name in row.optax)
+            lines.append(f"| {names} | {', '.join(map(composed, row.optax.values()))} |")
+    return "\n".join(lines) + "\n"
+
+
+def composed(alias: Alias) -> str:
+    """The optimizer of an alias in words."""
+    names = alias.nesterov if alias.defaults.get("nesterov") else alias.parts
+    parts = f"`{names[0]}`" if len(names) == 1 else f"`chain({', '.join(names)})`"
+    fixed = ", ".join(f"{name}={value!r}" for name, value in alias.fixed.items())
+    return f"{parts} with `{fixed}`" if fixed else parts
+
+
+def page(text: str) -> str:
+    """The text of docs/jax.md with the present table."""
+    before, _, rest = text.partition(BEGIN)
+    return before + BEGIN + aliases() + END + rest.partition(END)[2]
+
+
 if __name__ == "__main__":
     PATH.write_text(text())
+    JAX.write_text(page(JAX.read_text()))

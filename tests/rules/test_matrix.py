@@ -12,6 +12,7 @@ import pytest
 
 import oxigrad as ox
 from libraries import host
+from optimizers import WHOLE
 from oxigrad import optim
 
 STEPS = 25
@@ -450,14 +451,8 @@ def test_centralisation_of_the_last_axis() -> None:
 # --- common properties ---------------------------------------------------------------------------------------------------
 
 OPTIMIZERS: dict[str, Any] = {
-    "adafactor": lambda: optim.Adafactor(0.5),
-    "adafactor with all": lambda: optim.Adafactor(
-        0.1, momentum=0.9, factored="largest", min_factored=4, weight_decay=0.1, add_epsilon=True
-    ),
-    "sm3": optim.SM3,
+    **WHOLE,
     "muon": lambda: optim.partition({lambda path, array: array.ndim == 2: optim.Muon(0.1), "*": optim.Adam(0.1)}),
-    "shampoo": lambda: optim.Shampoo(interval=3, momentum=0.9, grafting="adagrad", max_size=4),
-    "soap": lambda: optim.SOAP(0.1, interval=3, max_size=4),
     "centralize and clip": lambda: optim.chain(optim.Centralize(), optim.AdaptiveGradientClip(0.3), optim.Adam(0.1)),
 }
 

@@ -40,13 +40,21 @@ from oxigrad.stepping import functional, fused
 
 Make = Callable[[], Any]
 
-# Of each optimizer, one for each flag that gives it another kernel; every test of executors runs over all of them.
-VARIANTS: dict[str, Make] = {
-    name: functools.partial(row.optimizer, **{"learning_rate": 0.1, **values})
-    for row in TABLE.values()
-    for name, values in row.variants.items()
-}
-OPTIMIZERS: dict[str, Make] = {name: make for name, make in VARIANTS.items() if make.func._rule.elementwise}
+
+def variants(*, elementwise: bool) -> dict[str, Make]:
+    """Of each optimizer whose rule is elementwise, or is not, one for each flag that gives it another kernel."""
+    return {
+        name: functools.partial(row.optimizer, **{"learning_rate": 0.1, **values})
+        for row in TABLE.values()
+        for name, values in row.variants.items()
+        if row.optimizer._rule.elementwise is elementwise
+    }
+
+
+# Every test of executors runs over all of these.
+OPTIMIZERS = variants(elementwise=True)
+# Rules that are called on whole arrays; Muon, for matrices alone, is not among them.
+WHOLE = variants(elementwise=False)
 
 # The optimizer of each trajectory in tests/golden/measured_trajectories.json, which notes settings other than defaults.
 FOLLOWERS: dict[str, Make] = {

@@ -511,6 +511,16 @@ Adafactor = optimizer(
             defaults={"learning_rate": None, "momentum": None, "dtype_momentum": "float32"},
         )
     },
+    variants={
+        "adafactor": {"learning_rate": 0.5},
+        "adafactor-all": {
+            "momentum": 0.9,
+            "factored": "largest",
+            "min_factored": 4,
+            "weight_decay": 0.1,
+            "add_epsilon": True,
+        },
+    },
     valleys=(1.0, 0.02),
 )
 SM3 = optimizer(
@@ -519,6 +529,7 @@ SM3 = optimizer(
     elementwise=False,
     presets={"optax": {}},
     optax={"sm3": "learning_rate momentum"},
+    variants={"sm3": {}},
     valleys=(3.0, 1.0),
 )
 Muon = optimizer(
@@ -549,11 +560,13 @@ Shampoo = optimizer(
     rules.shampoo,
     "Shampoo",
     elementwise=False,
+    variants={"shampoo": {"interval": 3, "momentum": 0.9, "grafting": "adagrad", "max_size": 4}},
     valleys=(0.5, 2.0),
 )
 SOAP = optimizer(
     rules.soap,
     "SOAP",
     elementwise=False,
+    variants={"soap": {"interval": 3, "max_size": 4}},
     valleys=(0.02, 0.02),
 )
