@@ -10,20 +10,13 @@ import pytest
 
 from oxigrad import optim
 from oxigrad.optim.attributes import hint
+from oxigrad.optim.row import TABLE
 
 IN_TORCH = {"SparseAdam": "Adam"}
 IN_KERAS = {"Nadam": "NAdam", "Ftrl": "FTRL", "Lamb": "LAMB"}
-IN_OPTAX = {
-    "adamaxw": "Adamax",
-    "amsgrad": "Adam",
-    "nadamw": "NAdam",
+IN_OPTAX = {alias: name for name, row in TABLE.items() for alias in row.optax} | {
     "noisy_sgd": "SGD",
     "optimistic_adam": "OptimisticAdam",
-    "optimistic_adam_v2": "OptimisticAdam",
-    "optimistic_gradient_descent": "OptimisticSGD",
-    "schedule_free_adamw": "ScheduleFreeAdamW",
-    "schedule_free_sgd": "ScheduleFreeSGD",
-    "sign_sgd": "Signum",
 }
 TRANSFORMS = {
     "adaptive_grad_clip": "AdaptiveGradientClip",
@@ -43,9 +36,9 @@ LEFT_OUT = {
     "scale_by_madgrad": "MADGRAD",
     "scale_by_rprop": "Rprop",
     "_deprecated_dpsgd": "deprecated",
-    "schedule_free": "ScheduleFreeSGD, ScheduleFreeAdamW",
+    "schedule_free": "ScheduleFreeSGD, ScheduleFreeAdamW, and ScheduleFree after any optimizer",
     **dict.fromkeys(
-        "acprop cocob dadapt_adamw dog dowg dpsgd galore momo momo_adam simplified_ademamix".split(),
+        "acprop dpsgd galore momo momo_adam simplified_ademamix".split(),
         "not implemented: optim.define makes it of its rule",
     ),
 }
