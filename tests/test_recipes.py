@@ -66,7 +66,7 @@ RULE = '''
         return p - 0.5 * learning_rate * g, m
     '''
 ROW = """
-    HalvedSGD = optimizer(
+    HalvedSGD = entry(
         rules.halved_sgd,
         "HalvedSGD",
         presets={"optax": {"beta1": 0.25}},
@@ -163,7 +163,7 @@ def test_a_transform_is_a_rule_and_a_row(copy: Copy) -> None:
             return share * g
         '''
     copy.append("rules/gradient_transforms.py", rule)
-    copy.append("optim/transforms.py", 'Halve = _transform(rules.halve, "gradient")')
+    copy.append("optim/transforms.py", 'Halve = _transform(gradient_transforms.halve, "gradient")')
     program = """
         import numpy as np
         from oxigrad import optim

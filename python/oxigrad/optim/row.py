@@ -85,7 +85,7 @@ class Row:
 TABLE: dict[str, Row] = {}
 
 
-def optimizer(
+def entry(
     rule: Callable[..., Any],
     name: str,
     *,

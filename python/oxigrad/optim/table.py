@@ -5,11 +5,11 @@
 
 from oxigrad import rules
 from oxigrad.optim.lbfgs import LBFGS
-from oxigrad.optim.row import Alias, Keys, add, optimizer
+from oxigrad.optim.row import Alias, Keys, add, entry
 
 add(LBFGS, presets={"torch": {"history": 100, "line_search": None}}, optax={}, valleys=(2.0, 100.0))
 
-SGD = optimizer(
+SGD = entry(
     rules.sgd,
     "SGD",
     presets={"torch": {}, "optax": {}, "keras": {"learning_rate": 0.01, "rate_before_momentum": True}},
@@ -23,7 +23,7 @@ SGD = optimizer(
     native={"Sgd": {}, "Momentum": {"momentum": 0.9}, "Nesterov": {"momentum": 0.9, "nesterov": True}},
     valleys=(0.003, 0.03),
 )
-ASGD = optimizer(
+ASGD = entry(
     rules.asgd,
     "ASGD",
     presets={"torch": {"lambd": 0.0001, "t0": 1000000, "lag": True}},
@@ -32,7 +32,7 @@ ASGD = optimizer(
     native={"Asgd": {}},
     valleys=(0.003, 0.03),
 )
-OptimisticSGD = optimizer(
+OptimisticSGD = entry(
     rules.optimistic_sgd,
     "OptimisticSGD",
     presets={"optax": {}},
@@ -41,7 +41,7 @@ OptimisticSGD = optimizer(
     native={"OptimisticSgd": {}},
     valleys=(0.001, 0.01),
 )
-Rprop = optimizer(
+Rprop = entry(
     rules.rprop,
     "Rprop",
     presets={"torch": {}, "optax": {"late": True}},
@@ -58,7 +58,7 @@ Rprop = optimizer(
     native={"Rprop": {}},
     valleys=(0.03, 0.0001),
 )
-Signum = optimizer(
+Signum = entry(
     rules.signum,
     "Signum",
     presets={"optax": {}},
@@ -67,7 +67,7 @@ Signum = optimizer(
     native={"Signum": {}},
     valleys=(0.02, 0.01),
 )
-Lion = optimizer(
+Lion = entry(
     rules.lion,
     "Lion",
     presets={"optax": {"weight_decay": 0.001}, "keras": {"learning_rate": 0.001}},
@@ -76,7 +76,7 @@ Lion = optimizer(
     native={"Lion": {}},
     valleys=(0.01, 0.005),
 )
-LARS = optimizer(
+LARS = entry(
     rules.lars,
     "LARS",
     presets={"optax": {}},
@@ -92,7 +92,7 @@ LARS = optimizer(
     },
     valleys=(5.0, 3.0),
 )
-Fromage = optimizer(
+Fromage = entry(
     rules.fromage,
     "Fromage",
     presets={"optax": {}},
@@ -100,7 +100,7 @@ Fromage = optimizer(
     variants={"fromage": {}},
     valleys=(0.1, 0.02),
 )
-Adagrad = optimizer(
+Adagrad = entry(
     rules.adagrad,
     "Adagrad",
     presets={
@@ -117,7 +117,7 @@ Adagrad = optimizer(
     native={"Adagrad": {}},
     valleys=(1.0, 0.3),
 )
-Adadelta = optimizer(
+Adadelta = entry(
     rules.adadelta,
     "Adadelta",
     presets={"torch": {}, "optax": {}, "keras": {"learning_rate": 0.001, "rho": 0.95, "epsilon": 1e-07}},
@@ -134,7 +134,7 @@ Adadelta = optimizer(
     native={"Adadelta": {}},
     valleys=(2.0, 2.0),
 )
-RMSprop = optimizer(
+RMSprop = entry(
     rules.rmsprop,
     "RMSprop",
     presets={
@@ -166,7 +166,7 @@ RMSprop = optimizer(
     native={"RmsProp": {}, "RmsPropMomentum": {"momentum": 0.9}, "RmsPropCentered": {"centered": True}},
     valleys=(0.1, 0.02),
 )
-FTRL = optimizer(
+FTRL = entry(
     rules.ftrl,
     "FTRL",
     presets={"keras": {}},
@@ -174,7 +174,7 @@ FTRL = optimizer(
     native={"Ftrl": {}},
     valleys=(1.0, 0.5),
 )
-MADGRAD = optimizer(
+MADGRAD = entry(
     rules.madgrad,
     "MADGRAD",
     presets={"optax": {}},
@@ -187,7 +187,7 @@ MADGRAD = optimizer(
     native={"Madgrad": {}},
     valleys=(0.03, 0.2),
 )
-Adam = optimizer(
+Adam = entry(
     rules.adam,
     "Adam",
     presets={"torch": {}, "optax": {}, "keras": {"epsilon": 1e-07, "epsilon_mode": "hat"}},
@@ -205,7 +205,7 @@ Adam = optimizer(
     native={"Adam": {}, "AdamAmsgrad": {"amsgrad": "raw"}},
     valleys=(0.5, 0.5),
 )
-AdamW = optimizer(
+AdamW = entry(
     rules.adamw,
     "AdamW",
     presets={
@@ -227,7 +227,7 @@ AdamW = optimizer(
     },
     valleys=(0.2, 0.2),
 )
-AdamLRD = optimizer(
+AdamLRD = entry(
     rules.adam_lrd,
     "AdamLRD",
     variants={
@@ -236,7 +236,7 @@ AdamLRD = optimizer(
     },
     valleys=(0.5, 0.5),
 )
-Adamax = optimizer(
+Adamax = entry(
     rules.adamax,
     "Adamax",
     presets={"torch": {}, "optax": {}, "keras": {"learning_rate": 0.001, "epsilon": 1e-07, "epsilon_mode": "outside"}},
@@ -249,7 +249,7 @@ Adamax = optimizer(
     native={"Adamax": {}},
     valleys=(1.0, 0.3),
 )
-NAdam = optimizer(
+NAdam = entry(
     rules.nadam,
     "NAdam",
     presets={
@@ -276,7 +276,7 @@ NAdam = optimizer(
     native={"NAdam": {}},
     valleys=(0.1, 0.05),
 )
-RAdam = optimizer(
+RAdam = entry(
     rules.radam,
     "RAdam",
     presets={"torch": {}, "optax": {"epsilon_mode": "outside"}},
@@ -285,7 +285,7 @@ RAdam = optimizer(
     native={"RAdam": {}},
     valleys=(0.005, 0.1),
 )
-OptimisticAdam = optimizer(
+OptimisticAdam = entry(
     rules.optimistic_adam,
     "OptimisticAdam",
     presets={"optax": {}},
@@ -294,7 +294,7 @@ OptimisticAdam = optimizer(
     native={"OptimisticAdam": {}},
     valleys=(0.2, 0.05),
 )
-AdaBelief = optimizer(
+AdaBelief = entry(
     rules.adabelief,
     "AdaBelief",
     presets={"optax": {}},
@@ -303,7 +303,7 @@ AdaBelief = optimizer(
     native={"AdaBelief": {}},
     valleys=(1.0, 0.5),
 )
-AdEMAMix = optimizer(
+AdEMAMix = entry(
     rules.ademamix,
     "AdEMAMix",
     presets={"optax": {}},
@@ -312,7 +312,7 @@ AdEMAMix = optimizer(
     native={"AdEmaMix": {}},
     valleys=(0.3, 0.3),
 )
-ADOPT = optimizer(
+ADOPT = entry(
     rules.adopt,
     "ADOPT",
     presets={"optax": {}},
@@ -321,7 +321,7 @@ ADOPT = optimizer(
     native={"Adopt": {}},
     valleys=(3.0, 1.0),
 )
-Adan = optimizer(
+Adan = entry(
     rules.adan,
     "Adan",
     presets={"optax": {"epsilon_root": 1e-08, "proximal": False, "change_weight": "1 - beta2"}},
@@ -330,7 +330,7 @@ Adan = optimizer(
     native={"Adan": {}},
     valleys=(0.5, 0.01),
 )
-Yogi = optimizer(
+Yogi = entry(
     rules.yogi,
     "Yogi",
     presets={"optax": {"initial_moment": 1e-06}},
@@ -339,7 +339,7 @@ Yogi = optimizer(
     native={"Yogi": {}},
     valleys=(0.5, 0.2),
 )
-LAMB = optimizer(
+LAMB = entry(
     rules.lamb,
     "LAMB",
     presets={"optax": {}, "keras": {"epsilon": 1e-07, "decoupled": True}},
@@ -350,7 +350,7 @@ LAMB = optimizer(
     },
     valleys=(0.1, 0.005),
 )
-NovoGrad = optimizer(
+NovoGrad = entry(
     rules.novograd,
     "NovoGrad",
     presets={"optax": {}},
@@ -358,7 +358,7 @@ NovoGrad = optimizer(
     variants={"novograd": {"weight_decay": 0.1}},
     valleys=(0.002, 0.001),
 )
-Sophia = optimizer(
+Sophia = entry(
     rules.sophia,
     "Sophia",
     presets={"optax": {"weight_decay": 0.0001}},
@@ -369,7 +369,7 @@ Sophia = optimizer(
     native={"Sophia": {}},
     valleys=(0.1, 0.02),
 )
-Prodigy = optimizer(
+Prodigy = entry(
     rules.prodigy,
     "Prodigy",
     presets={"optax": {}},
@@ -385,7 +385,7 @@ Prodigy = optimizer(
     },
     valleys=(50.0, 0.1),
 )
-DoG = optimizer(
+DoG = entry(
     rules.dog,
     "DoG",
     presets={"optax": {}},
@@ -403,7 +403,7 @@ DoG = optimizer(
     },
     valleys=(3.0, 1.0),
 )
-DoWG = optimizer(
+DoWG = entry(
     rules.dowg,
     "DoWG",
     presets={"optax": {}},
@@ -420,13 +420,13 @@ DoWG = optimizer(
     },
     valleys=(1.0, 0.2),
 )
-DAdaptSGD = optimizer(
+DAdaptSGD = entry(
     rules.dadapt_sgd,
     "DAdaptSGD",
     variants={"dadapt-sgd": {"learning_rate": 1.0, "momentum": 0.9, "d0": 0.1, "growth_rate": 1.5}},
     valleys=(1.0, 0.1),
 )
-DAdaptAdamW = optimizer(
+DAdaptAdamW = entry(
     rules.dadapt_adamw,
     "DAdaptAdamW",
     presets={"optax": {}},
@@ -443,7 +443,7 @@ DAdaptAdamW = optimizer(
     },
     valleys=(1.0, 0.5),
 )
-COCOB = optimizer(
+COCOB = entry(
     rules.cocob,
     "COCOB",
     presets={"optax": {}},
@@ -451,7 +451,7 @@ COCOB = optimizer(
     variants={"cocob": {"learning_rate": 1.0, "weight_decay": 0.1, "alpha": 10.0}},
     valleys=(1e-06, 0.003),
 )
-ScheduleFreeSGD = optimizer(
+ScheduleFreeSGD = entry(
     rules.schedule_free_sgd,
     "ScheduleFreeSGD",
     average=rules.schedule_free_average,
@@ -466,7 +466,7 @@ ScheduleFreeSGD = optimizer(
     native={"ScheduleFreeSgd": {}},
     valleys=(0.005, 0.1),
 )
-ScheduleFreeAdamW = optimizer(
+ScheduleFreeAdamW = entry(
     rules.schedule_free_adamw,
     "ScheduleFreeAdamW",
     average=rules.schedule_free_average,
@@ -483,7 +483,7 @@ ScheduleFreeAdamW = optimizer(
     native={"ScheduleFreeAdamW": {}},
     valleys=(0.5, 0.3),
 )
-Adafactor = optimizer(
+Adafactor = entry(
     rules.adafactor,
     "Adafactor",
     elementwise=False,
@@ -523,7 +523,7 @@ Adafactor = optimizer(
     },
     valleys=(1.0, 0.02),
 )
-SM3 = optimizer(
+SM3 = entry(
     rules.sm3,
     "SM3",
     elementwise=False,
@@ -532,7 +532,7 @@ SM3 = optimizer(
     variants={"sm3": {}},
     valleys=(3.0, 1.0),
 )
-Muon = optimizer(
+Muon = entry(
     rules.muon,
     "Muon",
     elementwise=False,
@@ -556,14 +556,14 @@ Muon = optimizer(
     ),
     optax={},
 )
-Shampoo = optimizer(
+Shampoo = entry(
     rules.shampoo,
     "Shampoo",
     elementwise=False,
     variants={"shampoo": {"interval": 3, "momentum": 0.9, "grafting": "adagrad", "max_size": 4}},
     valleys=(0.5, 2.0),
 )
-SOAP = optimizer(
+SOAP = entry(
     rules.soap,
     "SOAP",
     elementwise=False,

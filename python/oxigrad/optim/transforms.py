@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad.optim.chain import Transform, transformed
-from oxigrad.rules import gradient_transforms as rules
+from oxigrad.rules import gradient_transforms
 
 # The classes by name.
 TRANSFORMS: dict[str, type[Transform]] = {}
@@ -26,21 +26,21 @@ def _transform(
     return made
 
 
-ClipByValue = _transform(rules.clip_by_value, "gradient")
-ClipByNorm = _transform(rules.clip_by_norm, "gradient")
-ClipByGlobalNorm = _transform(rules.clip_by_global_norm, "gradient")
-Maximize = _transform(rules.maximize, "gradient")
-Regularize = _transform(rules.regularize, "gradient")
-GradientNoise = _transform(rules.gradient_noise, "gradient")
-Centralize = _transform(rules.centralize, "gradient", elementwise=False)
-AdaptiveGradientClip = _transform(rules.adaptive_gradient_clip, "gradient", elementwise=False)
-MARS = _transform(rules.mars, "gradient", "MARS")
-Cautious = _transform(rules.cautious, "gradient")
-LearningRateDropout = _transform(rules.learning_rate_dropout, "gradient")
-ScheduleFree = _transform(rules.schedule_free, "after", average=rules.schedule_free_average)
-WeightDecay = _transform(rules.weight_decay, "after", presets={"optax": {"weight_decay": 1e-4}})
+ClipByValue = _transform(gradient_transforms.clip_by_value, "gradient")
+ClipByNorm = _transform(gradient_transforms.clip_by_norm, "gradient")
+ClipByGlobalNorm = _transform(gradient_transforms.clip_by_global_norm, "gradient")
+Maximize = _transform(gradient_transforms.maximize, "gradient")
+Regularize = _transform(gradient_transforms.regularize, "gradient")
+GradientNoise = _transform(gradient_transforms.gradient_noise, "gradient")
+Centralize = _transform(gradient_transforms.centralize, "gradient", elementwise=False)
+AdaptiveGradientClip = _transform(gradient_transforms.adaptive_gradient_clip, "gradient", elementwise=False)
+MARS = _transform(gradient_transforms.mars, "gradient", "MARS")
+Cautious = _transform(gradient_transforms.cautious, "gradient")
+LearningRateDropout = _transform(gradient_transforms.learning_rate_dropout, "gradient")
+ScheduleFree = _transform(gradient_transforms.schedule_free, "after", average=gradient_transforms.schedule_free_average)
+WeightDecay = _transform(gradient_transforms.weight_decay, "after", presets={"optax": {"weight_decay": 1e-4}})
 EMA = _transform(
-    rules.ema,
+    gradient_transforms.ema,
     "after",
     "EMA",
     presets={
@@ -49,6 +49,6 @@ EMA = _transform(
         "keras": {"average_from": "first_step", "decay": 0.99},
     },
 )
-SWA = _transform(rules.swa, "after", "SWA", presets={"torch": {}})
-Lookahead = _transform(rules.lookahead, "after")
-Copy = _transform(rules.copy, "after")
+SWA = _transform(gradient_transforms.swa, "after", "SWA", presets={"torch": {}})
+Lookahead = _transform(gradient_transforms.lookahead, "after")
+Copy = _transform(gradient_transforms.copy, "after")
