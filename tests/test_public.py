@@ -24,10 +24,10 @@ API: dict[types.ModuleType, str] = {
         custom_vjp debug_nans define_jvp define_vjp elementwise_grad field get_num_threads ggnvp grad hessian hessian_diag hvp implicit jacfwd jacobian jacrev jvp
         linearize optim schedules set_num_threads state
         stop_gradient testing tree value_and_grad vjp vmap xp""",
-    optim: """AdaptiveGradientClip Centralize Chain ChainPart Changes ClipByGlobalNorm ClipByNorm ClipByValue Copy EMA
-        GradientNoise Interval Lookahead LossScale Maximize Optimizer ParameterGroup Partition Quantized Regularize
-        RuleOptimizer SAM SWA RateRange Slot Slots Transform WeightDecay chain define from_config partition range_test
-        transform""",
+    optim: """AdaptiveGradientClip Cautious Centralize Chain ChainPart Changes ClipByGlobalNorm ClipByNorm ClipByValue
+        Copy EMA GradientNoise Interval LearningRateDropout Lookahead LossScale MARS Maximize Optimizer
+        ParameterGroup Partition Quantized RateRange Regularize RuleOptimizer SAM SWA ScheduleFree Slot Slots
+        Transform WeightDecay chain define from_config partition range_test transform""",
     ox.schedules: """Schedule add clip constant cooldown cosine cosine_restarts cyclic exponential follow from_config
         inverse_power inverse_time join linear multiply multistep noam one_cycle one_minus_sqrt piecewise plateau polynomial
         rex rsqrt staircase step warmup warmup_cosine wsd""",
