@@ -5,7 +5,7 @@
 
 Each takes as many steps as the others, from the same place. Its learning rate is found by a search: of 1, 2, 3 and 5 times the powers of ten, the one
 with the lowest value at the end, among those whose path does not leave the frame. ``--search`` repeats it, and prints the column
-``valleys`` of the table of optimizers, ``python/oxigrad/optim/table.py``; ``--search NAME`` that of one.
+``valleys`` of the table of optimizers, ``python/oxigrad/optim/table/``; ``--search NAME`` that of one.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import oxigrad as ox
-from oxigrad.optim.row import TABLE
+from oxigrad.optim.table.row import TABLE
 
 STEPS = 400
 COLUMNS = 4

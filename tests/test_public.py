@@ -15,7 +15,7 @@ import pytest
 import oxigrad as ox
 from oxigrad import distributed, optim, xp
 from oxigrad.ops.protocols import undifferentiated
-from oxigrad.optim.row import TABLE
+from oxigrad.optim.table.row import TABLE
 
 # The public API: what `dir` of each module lists, but for optimizers. A name that is added or renamed is added or renamed here.
 API: dict[types.ModuleType, str] = {

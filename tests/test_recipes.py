@@ -43,7 +43,8 @@ class Copy:
 
     def run(self, program: str) -> str:
         """The output of a program that imports the copy, the tools and the tables of tests."""
-        places = [self.folder, ROOT / "tools", ROOT / "examples", ROOT / "tests", ROOT / "tests" / "tables"]
+        tests = ROOT / "tests"
+        places = [self.folder, ROOT / "tools", ROOT / "examples", tests, tests / "tables", tests / "emulators"]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places)), "JAX_PLATFORMS": "cpu"}
         command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=self.folder)
@@ -82,7 +83,7 @@ ROW = """
 def with_optimizer(copy: Copy) -> Copy:
     copy.name("rules/sgd.py", "halved_sgd")
     copy.append("rules/sgd.py", RULE)
-    copy.append("optim/table.py", ROW)
+    copy.append("optim/table/descent.py", ROW)
     return copy
 
 
@@ -163,7 +164,7 @@ def test_a_transform_is_a_rule_and_a_row(copy: Copy) -> None:
             return share * g
         '''
     copy.append("rules/gradient_transforms.py", rule)
-    copy.append("optim/transforms.py", 'Halve = _transform(gradient_transforms.halve, "gradient")')
+    copy.append("optim/table/transforms.py", 'Halve = _transform(gradient_transforms.halve, "gradient")')
     program = """
         import numpy as np
         from oxigrad import optim
@@ -203,8 +204,11 @@ def test_a_function_is_composed_of_others(copy: Copy) -> None:
             """``x / (1 + abs(x))``."""
             return x / (1 + absolute(x))
         '''
-    copy.name("ops/special.py", "softsign")
-    copy.append("ops/special.py", "from oxigrad.ops.primitives import abs as absolute\n" + textwrap.dedent(function))
+    copy.name("ops/special/composed.py", "softsign")
+    copy.append(
+        "ops/special/composed.py",
+        "from oxigrad.ops.core.primitives import abs as absolute\n" + textwrap.dedent(function),
+    )
     program = """
         import oxigrad as ox
         from oxigrad import xp

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from oxigrad import _core, optim
-from oxigrad.optim.row import TABLE, Row
+from oxigrad.optim.table.row import TABLE, Row
 
 PATH = Path(__file__).parent.parent / "rust" / "core" / "src" / "kernel" / "native" / "generated.rs"
 

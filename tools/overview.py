@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from oxigrad import optim
-from oxigrad.optim.row import TABLE, Alias
+from oxigrad.optim.table.row import TABLE, Alias
 
 PATH = Path(__file__).parent.parent / "docs" / "rules.md"
 JAX = PATH.with_name("jax.md")

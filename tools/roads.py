@@ -20,7 +20,7 @@ import numpy as np
 
 import libraries
 from oxigrad import optim, tree
-from oxigrad.optim.row import TABLE
+from oxigrad.optim.table.row import TABLE
 from oxigrad.stepping import executors
 
 PATH = Path(__file__).parent.parent / "docs" / "libraries.md"

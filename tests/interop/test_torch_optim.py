@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from oxigrad import optim
-from oxigrad.optim.row import TABLE
+from oxigrad.optim.table.row import TABLE
 
 torch = pytest.importorskip("torch")
 theirs = pytest.importorskip("oxigrad.torch")

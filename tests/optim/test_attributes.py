@@ -12,8 +12,9 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import optim, schedules
-from oxigrad.optim import Interval, spellings
+from oxigrad.optim import Interval
 from oxigrad.optim.config import OPTIONS
+from oxigrad.optim.table import spellings
 from oxigrad.rules.ranges import domain
 
 nan = math.nan

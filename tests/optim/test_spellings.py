@@ -10,7 +10,7 @@ import pytest
 
 from oxigrad import optim
 from oxigrad.optim.attributes import hint
-from oxigrad.optim.row import TABLE
+from oxigrad.optim.table.row import TABLE
 
 IN_TORCH = {"SparseAdam": "Adam"}
 IN_KERAS = {"Nadam": "NAdam", "Ftrl": "FTRL", "Lamb": "LAMB"}

@@ -13,8 +13,8 @@ import overview
 import oxigrad as ox
 from libraries import host
 from oxigrad import optim, schedules
-from oxigrad.optim.row import TABLE
-from oxigrad.optim.transforms import TRANSFORMS
+from oxigrad.optim.table.row import TABLE
+from oxigrad.optim.table.transforms import TRANSFORMS
 
 STEPS = 25
 

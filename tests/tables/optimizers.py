@@ -35,7 +35,7 @@ from oxigrad.optim import (
     ScheduleFreeSGD,
     Yogi,
 )
-from oxigrad.optim.row import TABLE
+from oxigrad.optim.table.row import TABLE
 from oxigrad.stepping import functional, fused
 
 Make = Callable[[], Any]

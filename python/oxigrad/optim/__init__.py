@@ -1,7 +1,7 @@
 """Optimizers: an update rule of `oxigrad.rules`, its hyperparameters, its slots by key path, and the count of steps.
 
 * `optimizer`: the base class of optimizers; `options`: the options that all of them share.
-* `table`: the optimizers, a row for each, whose columns `row` describes; `transforms`: the transforms for chains.
+* `table`: the optimizers, a row for each, and the transforms for chains.
 * `rule_optimizer`: optimizers of one rule, made by `define`; `hyperparameters`: their hyperparameters as attributes.
 * `chain`, `partition`, `composition`: optimizers of several parts; `param_groups`: hyperparameters by key path.
 * `lbfgs`, `line_search`, `sam`: optimizers that evaluate the loss several times a step.
@@ -30,12 +30,13 @@ from oxigrad.optim.loss_scale import LossScale
 from oxigrad.optim.optimizer import Optimizer, Slots
 from oxigrad.optim.partition import Partition, partition
 from oxigrad.optim.rate_range import RateRange, range_test
-from oxigrad.optim.row import TABLE
 from oxigrad.optim.rule_optimizer import RuleOptimizer, define
 from oxigrad.optim.sam import SAM
-from oxigrad.optim.table import *  # noqa: F403 - an optimizer is named in its row alone
-from oxigrad.optim.transforms import *  # noqa: F403
-from oxigrad.optim.transforms import TRANSFORMS
+from oxigrad.optim.table.descent import *  # noqa: F403 - an optimizer is named in its row alone
+from oxigrad.optim.table.moments import *  # noqa: F403
+from oxigrad.optim.table.row import TABLE
+from oxigrad.optim.table.transforms import *  # noqa: F403
+from oxigrad.optim.table.transforms import TRANSFORMS
 from oxigrad.rules.ranges import Interval
 from oxigrad.rules.slots import Slot
 from oxigrad.stepping.parameter_group import ParameterGroup

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
-from oxigrad.optim.spellings import counterpart
+from oxigrad.optim.table.spellings import counterpart
 
 
 def hint(name: str, known: Iterable[str]) -> str:

@@ -31,7 +31,7 @@ elementwise rules only.
 from typing import Any
 
 from oxigrad._names import unknown_name
-from oxigrad.optim.row import TABLE, Row
+from oxigrad.optim.table.row import TABLE, Row
 from oxigrad.torch import formulas
 from oxigrad.torch.drop_in import DropIn, LazyAdagrad, drop_in
 from oxigrad.torch.interchange import load_state_dict, state_dict

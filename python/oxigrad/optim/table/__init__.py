@@ -1,0 +1,6 @@
+"""The table of optimizers: a row for each, from which follow its names, arguments, documents and tests.
+
+* `row`: the columns; `descent`, `moments`: the rows.
+* `transforms`: the transforms for chains.
+* `spellings`: names of arguments in other libraries, and what takes their place here.
+"""
