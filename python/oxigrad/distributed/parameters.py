@@ -55,10 +55,10 @@ class Parameters:
                         f"{p.text}: the gradient is missing: expected one of each parameter on every worker, as after "
                         "loss.backward(); a parameter that is frozen, by its own flag or by groups, needs none"
                     )
-            aligned = plan.aligned(held, called=True, keep_rows=True)
+            aligned = plan.gradients.checked(held, called=True, keep_rows=True)
         else:
             plan, leaves = self._planned(model)
-            aligned = plan.gradients(leaves, grads, called=True, keep_rows=True)
+            aligned = plan.gradients.read(grads, called=True, keep_rows=True)
         return {p.text: _checked(p, aligned[p.index]) for p in plan.parameters}
 
     def tree(self, model: Tree, gradients: Mapping[str, Any]) -> Tree:

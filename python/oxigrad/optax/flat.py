@@ -130,7 +130,7 @@ class _FlatSteps(Steps):
             **group.flags,
             **group.numbers(state.count),
         }
-        gradients = plan.gradients(leaves, given, called=True)
+        gradients = plan.gradients.read(given, called=True)
         nothing: dict[str, Any] = {p.text: {} for p in plan.parameters}
         called = called_leaves(plan, enumerate(plan.parameters), leaves, gradients, nothing, [rule], [values])
         kernels = functools.partial(group.traced, rule)

@@ -138,7 +138,7 @@ class _Problem:
         filled = self.filled(parameters)
         self.evaluations += 1
         value, grads = self._compute(tree.unflatten(self._plan.structure, filled))
-        given = self._plan.gradients(filled, grads)
+        given = self._plan.gradients.read(grads)
         return value, [given[p.index] for p in self._plan.parameters]
 
 

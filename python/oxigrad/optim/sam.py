@@ -80,7 +80,7 @@ class SAM(Optimizer):
         leaves, structure = tree.flatten(model)
         plan = Plan(leaves, structure, self)
         leaves = plan.detach(leaves)
-        gradients = plan.gradients(leaves, grads, called=True)
+        gradients = plan.gradients.read(grads, called=True)
         pairs = [(leaves[p.index], detached(gradients[p.index])) for p in plan.parameters]
         sizes = [xp.abs(p) + self.eta if self.adaptive else 1.0 for p, _ in pairs]
         squares = [xp.sum((size * g) ** 2) for size, (_, g) in zip(sizes, pairs, strict=True)]

@@ -69,7 +69,7 @@ def apply(
         accumulated(structure, leaves, given.leaves, set(), first=False, last=False)
     present = None if given.is_complete else given.present()
     plan = Plan(leaves, structure, owner, present=present, adapt=adapt)
-    leaves, gradients = plan.detach(leaves), plan.gradients_given(given, called=True)
+    leaves, gradients = plan.detach(leaves), plan.gradients.of_leaves(given, called=True)
     plan.check_parameters(leaves)
     plan.check_known(state["slots"])
     _check_slots(plan, state["slots"])

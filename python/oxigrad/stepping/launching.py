@@ -25,15 +25,13 @@ from oxigrad.stepping.gradient_check import check_gradient
 from oxigrad.stepping.parameter import Parameter
 from oxigrad.stepping.places import check_places
 from oxigrad.stepping.plan import Plan
-from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.resolved import ResolvedStep
+from oxigrad.stepping.slot_memory import are_codes, are_numbers, arrays_of, memory_of_slots
 from oxigrad.stepping.slots_view import ParameterSlots
 from oxigrad.stepping.sparse_rows import SparseRows
 
 # The moves of a step in which nothing has moved: see `DeviceStep.relocate`.
 NO_MOVES = np.empty((0, 3), np.uint64)
-# The dtype of codes of eight bits.
-CODES = "uint8"
 # A parameter with its number in the plan.
 Numbered = tuple[int, Parameter]
 
@@ -203,7 +201,7 @@ class DeviceSteps:
             found, others = self._found(resolved, leaves, gradients, slots, copies)
             if others and (self.plan.needs_all or not found):
                 return Launches(), [*self.plan.on_devices]
-            own = [slot for _, p in self.plan.on_devices for slot in _arrays(slots[p.text])]
+            own = [slot for _, p in self.plan.on_devices for slot in arrays_of(slots[p.text])]
             positions = [number for number, _ in self.plan.on_devices]
             known = Known(positions, found, [*params, *given], own, exposed=exposed)
         launches, used = Launches(), driver()
@@ -227,7 +225,7 @@ class DeviceSteps:
             launches.launched = [*launches.launched, *(given[at] for at in written)]
         if exposed:
             paths = (self.plan.on_devices[at][1].text for at in written)
-            launches.launched = [*launches.launched, *(slot for path in paths for slot in _arrays(slots[path]))]
+            launches.launched = [*launches.launched, *(slot for path in paths for slot in arrays_of(slots[path]))]
         return launches, others
 
     def _counts(self, resolved: ResolvedStep) -> bool:
@@ -244,7 +242,7 @@ class DeviceSteps:
         copies: dict[int, Any],
     ) -> tuple[dict[int, list[Leaf]], list[Numbered]]:
         """The leaves by device, and the parameters that no kernel takes. Adds to ``copies`` of gradients, by parameter."""
-        self.plan.check_given(gradients)
+        self.plan.gradients.check_on_devices(gradients)
         found: dict[int, list[Leaf]] = {}
         others: list[Numbered] = []
         for number, p in self.plan.on_devices:
@@ -393,50 +391,6 @@ class DeviceSteps:
         program, scalar_set = resolved.layout[p.group]
         stochastic = self.plan.groups[p.group].precision.rounding == "stochastic"
         return Leaf(p.text, number, program, scalar_set, stochastic, tuple(arrays), tuple(scales), tuple(numbers))
-
-
-def memory_of_slots(slots: Iterable[tuple[Any, Any]]) -> tuple[list[Any], list[Any], list[Any]]:
-    """The memory of slots with their values: of arrays and codes, of the scales of codes, and of slots of one number."""
-    arrays: list[Any] = []
-    scales: list[Any] = []
-    numbers: list[Any] = []
-    for slot, value in slots:
-        if isinstance(value, Quantized):
-            arrays.append(memory_of(value.codes))
-            scales.append(memory_of(value.scales))
-        else:
-            (numbers if slot.is_number else arrays).append(memory_of(value))
-    return arrays, scales, numbers
-
-
-def are_codes(arrays: Iterable[DeviceMemory | None], scales: Iterable[DeviceMemory | None]) -> bool:
-    """Whether the scales of slots are those of their codes: one after the other, as many as there are arrays of codes."""
-    found = [*scales]
-    codes = sum(memory is not None and memory.dtype == CODES for memory in arrays)
-    return codes == len(found) and all(memory is not None and memory.is_plain for memory in found)
-
-
-def are_numbers(memories: Iterable[DeviceMemory | None]) -> bool:
-    """Whether kernels take memory as that of slots of one number: without axes, all float64 or all float32."""
-    found = [*memories]
-    kinds = {(memory.dtype, memory.shape) for memory in found if memory is not None and memory.is_plain}
-    return None not in found and kinds in (set(), {("float64", ())}, {("float32", ())})
-
-
-def as_placed(slot: Any, array: Any) -> Any:
-    """A slot of a parameter on a device, with its elements in the order of the parameter's where it has the same shape."""
-    memory, own = (None, None) if isinstance(slot, Quantized) else (memory_of(slot), memory_of(array))
-    if memory is None or own is None or memory.shape != own.shape or memory.strides == own.strides:
-        return slot
-    return laid_out_like(slot, array)
-
-
-def _arrays(slots: Mapping[str, Any]) -> list[Any]:
-    """The arrays of the slots of a parameter."""
-    found: list[Any] = []
-    for slot in slots.values():
-        found += (slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,)
-    return found
 
 
 def check_alike(p: Parameter, array: Any, g: Any, slots: Mapping[str, Any]) -> None:

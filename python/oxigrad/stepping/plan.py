@@ -2,38 +2,32 @@
 
 import operator
 import weakref
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from oxigrad import _core, xp
-from oxigrad._core import ArrayMemoryError, DtypeError, RuleError, ShapeError, StructureError
+from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
 from oxigrad.cuda.availability import tell
 from oxigrad.ops.backends import (
     REFUSALS,
     detached,
     device_of,
     dtype_name,
-    is_array,
     is_complex,
     obstacle,
     refuse_meaning,
-    resolved,
 )
 from oxigrad.ops.core.aliasing import Named, refuse_shared, refuse_unwritable
 from oxigrad.rules.rule import Rule
-from oxigrad.stepping.alignment import MISSING, Given, align
 from oxigrad.stepping.device_roads import INEXPRESSIBLE, is_permuted, why_not_rule
 from oxigrad.stepping.executor import COPY, DEVICE, HOST, RULE, RULE_INTO, executor_of
-from oxigrad.stepping.gradient_check import check_gradient
+from oxigrad.stepping.gradients import PlannedGradients
 from oxigrad.stepping.parameter import Parameter, copying
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.places import refuse_shapeless, refuse_traced
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.sparse_rows import SparseRows
-from oxigrad.stepping.tied_gradients import summed
 from oxigrad.stepping.version import Version
 from oxigrad.stepping.weak import alive
 
@@ -46,8 +40,7 @@ class Plan:
     are not updated. With ``holds_own``, these are gradients that the model holds itself. ``resting`` are the key paths of all parameters that are not: of these, of frozen ones, and of leaves that are
     not trainable. ``missed`` gives the number of steps that did not update the parameter at a path, ``adapt`` the group in the place of
     that of the owner.
-    ``versions`` are those of the settings that it was made from. ``sparse`` tells whether gradients may be `SparseRows`, ``lazy``
-    whether they may be lazy views (see `oxigrad.ops.backends.resolved`): both are set once such a gradient is seen.
+    ``versions`` are those of the settings that it was made from, ``gradients`` reads the gradients of a step.
 
     Raises `StructureError` for a model without parameters or gradients, `DtypeError` for complex parameters, and
     `ArrayMemoryError` for those that cannot be updated, with the key path.
@@ -70,8 +63,6 @@ class Plan:
         self.present = present
         #: For each group, the number of steps that did not update its parameters.
         self.missed: list[int] = []
-        self.sparse = owner.sparse != "dense"
-        self.lazy = False
         self._weak_owner = weakref.ref(owner)
         self.parameters: list[Parameter] = []
         self.groups: list[ParameterGroup] = []
@@ -109,6 +100,7 @@ class Plan:
             )
         owner._check_patterns(seen)
         self._choose_executors(leaves)
+        self.gradients = PlannedGradients(self, owner)
 
     @property
     def _owner(self) -> SteppingOptimizer:
@@ -169,16 +161,14 @@ class Plan:
         self._looked_at = [*self.copied, *self.into]
         self.on_devices = [(i, p) for i, p in enumerate(self.parameters) if p.executor is DEVICE]
         self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor.calls_rule]
-        self._tied = [p for p in self.parameters if p.tied]
-        self.is_tied = bool(self._tied)
-        self._may_change = bool(self._tied or self._looked_at)
+        self.tied = [p for p in self.parameters if p.tied]
+        self.is_tied = bool(self.tied)
+        self._may_change = bool(self.tied or self._looked_at)
         # Kernels on devices take addresses; those of their leaves whose rules are called are detached then.
         recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
         self.recorded = [p for p in recorded if p.executor is not DEVICE]
         # Those of them that the core cannot read directly.
         self._unread = [p for p in self.recorded if p.executor is not HOST or not _core.exports_memory(leaves[p.index])]
-        # The core checks the other gradients.
-        self._checked_here = self.parameters if self.ruled else self._tied
 
     def _why_not(self, p: Parameter, rule: Rule) -> str:
         """The reason why the rule of a parameter on a device is called on arrays; empty where it has a kernel."""
@@ -212,7 +202,7 @@ class Plan:
 
     def _fits(self, leaves: list[Any]) -> bool:
         """Whether tied parameters and executors are those of the plan."""
-        if not all(leaves[i] is leaves[p.index] for p in self._tied for i in p.tied):
+        if not all(leaves[i] is leaves[p.index] for p in self.tied for i in p.tied):
             return False
         try:
             return all(executor_of(leaves[p.index], p.executor is COPY) is p.executor for p in self._looked_at)
@@ -227,13 +217,6 @@ class Plan:
         for p in self._unread if for_core else self.recorded:
             leaves[p.index] = detached(leaves[p.index])
         return leaves
-
-    def unrecorded(self, gradients: list[Any], ruled: Iterable[tuple[int, Parameter]]) -> list[Any]:
-        """The gradients, detached where rules are called on them, for ``ruled`` parameters: slots computed from them would keep their graphs alive."""
-        for _, p in ruled:
-            g = gradients[p.index]
-            gradients[p.index] = g.map(detached) if isinstance(g, SparseRows) else detached(g)
-        return gradients
 
     def check_known(
         self, slots: Mapping[str, dict[str, Any]], rested: Container[str] = (), kept: Container[str] = ()
@@ -267,154 +250,10 @@ class Plan:
                     shape, begun = found[text].shape, tuple(begun.shape)
                     raise ShapeError(f"{text}: the parameter has shape {shape}, its slot {slot.name} {begun}")
 
-    def gradients_for(self, leaves: list[Any], grads: Any) -> list[Any] | None:
-        """As `gradients`; without ``grads``, those that the model holds itself. None where they are of other parameters than the plan."""
-        if grads is None:
-            own = None if self.present is None else self.structure.gradients(leaves, self.present)
-            return own if own is None else self.aligned(own)
-        try:  # as `align`, without an object for each steady step
-            complete = _core.tree_leaves(grads, self.structure)
-        except StructureError:
-            given = align(self.structure, grads)
-        else:
-            return None if self.idle else self.aligned(complete)
-        found = given.present()
-        if found != (self.present or bytes([1]) * len(found)):
-            return None
-        return self.gradients_given(given)
-
-    def gradients(self, leaves: list[Any], grads: Any, *, called: bool = False, keep_rows: bool = False) -> list[Any]:
-        """The gradients at the positions of the model's leaves, those of tied parameters added up.
-
-        One array that is given at several paths of a tied parameter counts once. Where rules are to be ``called`` on all of them,
-        all are checked here; otherwise the core checks those that it reads. Raises an error with the key path.
-        """
-        return self.gradients_given(align(self.structure, grads), called=called, keep_rows=keep_rows)
-
-    def gradients_given(self, given: Given, *, called: bool = False, keep_rows: bool = False) -> list[Any]:
-        """As `gradients`, for gradients at the positions of leaves."""
-        if not given.is_complete:
-            self._check_known_gradients(given)
-        return self.aligned(given.leaves, called=called, keep_rows=keep_rows)
-
-    def _check_known_gradients(self, given: Given) -> None:
-        """Raises `StructureError` for a gradient that is missing, and for one that belongs to no parameter."""
-        for parameter in self.parameters:
-            for i in parameter.indices:
-                if given.leaves[i] is MISSING:
-                    raise StructureError(
-                        f"{self.structure.path(i)}: the gradient is missing: expected an array, or None for no update"
-                    )
-        unknown = [text for text in given.unknown if text not in self.frozen]
-        if unknown:
-            raise StructureError(f"{unknown[0]}: there is a gradient, but no parameter in the model")
-
-    def aligned(self, given: list[Any], *, called: bool = False, keep_rows: bool = False) -> list[Any]:
-        """The gradients, given for each leaf: checked, with those of tied parameters added up.
-
-        With ``keep_rows``, those that are `SparseRows` remain so, and are not checked.
-        """
-        if called or self._checked_here:
-            self._check_given(given, self.parameters if called else self._checked_here)
-        if self.lazy:
-            self._resolve(given)
-        if self._tied:
-            self._add_tied(given)
-        if self.sparse and not keep_rows:
-            self._check_sparse(given)
-        return given
-
     def first_of_each_rule(self) -> str:
         """The first parameter of each group of hyperparameters, with its rule, for an error message."""
         first = {p.group: p.text for p in reversed(self.parameters)}
         return ", ".join(f"{text} ({self.groups[group].rule().name})" for group, text in sorted(first.items()))
-
-    def refuse_shapeless(self, gradients: Sequence[Any], leaves: Sequence[Any] = ()) -> None:
-        """Raises `ArrayMemoryError` for a gradient, or a parameter among ``leaves``, whose shape or dtype cannot be read."""
-        indices = [i for parameter in self.parameters for i in parameter.indices]
-        for what, arrays in (("parameter", leaves), ("gradient", gradients)):
-            refuse_shapeless((f"{self.structure.path(i)}: the {what}", arrays[i]) for i in indices if arrays)
-
-    def check_given(self, given: Sequence[Any]) -> None:
-        """Raises for a missing gradient of a parameter on a device, and for arrays that are more than numbers."""
-        self._check_given(given, [p for _, p in self.on_devices])
-
-    def _check_given(self, given: Sequence[Any], parameters: list[Parameter]) -> None:
-        """Raises for a missing gradient, and for arrays that are more than numbers (masked arrays, units)."""
-        try:
-            for parameter in parameters:
-                for i in parameter.indices:
-                    if given[i] is not None or self._needs(i):
-                        self._check_one(i, given[i])
-        except REFUSALS:
-            self.refuse_shapeless(given)
-            raise
-
-    def _needs(self, i: int) -> bool:
-        """Whether the leaf of a parameter must have a gradient."""
-        return self.present is None or bool(self.present[i])
-
-    def _check_one(self, i: int, g: Any) -> None:
-        if not is_array(g):
-            raise StructureError(f"{self.structure.path(i)}: the gradient is missing: found {type(g).__name__}")
-        if type(g) is np.ndarray:
-            return
-        if isinstance(g, SparseRows):  # which checked its values
-            self.sparse = True
-        else:
-            refuse_meaning(g, f"{self.structure.path(i)}: the gradient")
-
-    def _resolve(self, given: list[Any]) -> None:
-        """Puts the numbers of lazy views in their place; one array at several paths stays one."""
-        for parameter in self.parameters:
-            read = {id(g): (g, g if g is None else resolved(g)) for g in (given[i] for i in parameter.indices)}
-            for i in parameter.indices:
-                given[i] = read[id(given[i])][1]
-
-    def _add_tied(self, given: list[Any]) -> None:
-        """Adds up the gradients of each tied parameter."""
-        for parameter in self._tied:
-            for i in parameter.indices:
-                if not (given[i] is None or isinstance(given[i], SparseRows)):
-                    check_gradient(str(self.structure.path(i)), given[i], parameter.shape, parameter.dtype)
-            given[parameter.index] = summed([given[i] for i in parameter.indices if given[i] is not None])
-
-    def _check_sparse(self, given: list[Any]) -> None:
-        """Checks gradients that are `SparseRows`; makes arrays of them where the option ``sparse`` is "dense"."""
-        for parameter in self.parameters:
-            if isinstance(g := given[parameter.index], SparseRows):
-                self._check_rows(parameter, g)
-                given[parameter.index] = g.todense() if self._owner.sparse == "dense" else g
-
-    def _check_rows(self, parameter: Parameter, g: SparseRows) -> None:
-        path = parameter.text
-        check_gradient(path, g, parameter.shape, parameter.dtype)
-        rule = self.groups[parameter.group].rule()
-        if not rule.elementwise and self._owner.sparse != "dense":
-            raise RuleError(f"{path}: the rule {rule.name} is not elementwise, and takes rows only with sparse='dense'")
-        if self._owner.zero_gradients:
-            raise StructureError(f"{path}: zero_gradients leaves zeros in arrays: expected an array, found SparseRows")
-
-    def zeros(self, gradients: list[Any], grads: Any) -> list[tuple[Any, Any]]:
-        """Zeros to copy into the gradients that the core does not write itself.
-
-        Raises `ArrayMemoryError` or `DtypeError` for a gradient that cannot be written.
-        """
-        if not self.ruled and not self._tied:
-            return []
-        given = gradients if grads is None else align(self.structure, grads).leaves
-        found = {str(self.structure.path(i)): g for i, g in enumerate(given) if g is not None}
-        zeros = {}
-        for p in (*self._tied, *(p for _, p in self.ruled)):
-            for path in (str(path) for path in p.paths if str(path) in found):
-                refuse_unwritable(path, "gradient, where zero_gradients is to leave zeros,", found[path])
-                if not _core.is_floating(found[path]):
-                    raise DtypeError(
-                        f"{path}: the gradient, where zero_gradients is to leave zeros, has dtype {found[path].dtype}: "
-                        "expected a floating-point dtype in native byte order"
-                    )
-                zeros[id(found[path])] = np.zeros(()), found[path]
-        return [*zeros.values()]
 
     def check_parameters(self, leaves: list[Any]) -> None:
         """Raises `AliasError` for two parameters in host memory that share elements, by whichever executors they are updated.

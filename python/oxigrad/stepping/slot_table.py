@@ -7,12 +7,12 @@ from oxigrad import _core
 from oxigrad.rules.slots import Formula
 from oxigrad.stepping.executor import DEVICE
 from oxigrad.stepping.initial_slots import new_slots, slot_names
-from oxigrad.stepping.launching import as_placed
 from oxigrad.stepping.parameter import Parameter
 from oxigrad.stepping.plan import Plan
 from oxigrad.stepping.programs import host_parameter
 from oxigrad.stepping.quantized import Quantized
 from oxigrad.stepping.resolved import ResolvedStep
+from oxigrad.stepping.slot_memory import as_placed
 from oxigrad.stepping.slots_view import ParameterSlots
 from oxigrad.stepping.state import Fitting
 from oxigrad.stepping.version import Version

@@ -144,7 +144,7 @@ class Stepper:
             self._plan is not None
             and not (self._plan.idle and self._owner.accumulate > 1)
             and (leaves := self._plan.leaves(model)) is not None
-            and (gradients := self._plan.gradients_for(leaves, grads)) is not None
+            and (gradients := self._plan.gradients.of_step(leaves, grads)) is not None
         ):
             return self._plan, self._plan.detach(leaves), gradients
         leaves, structure = tree.flatten(model)
@@ -156,7 +156,7 @@ class Stepper:
             )
         present = None if given.is_complete else given.present()
         plan, leaves = self._new_plan(leaves, structure, present, holds_own=grads is None)
-        return plan, leaves, plan.gradients_given(given)
+        return plan, leaves, plan.gradients.of_leaves(given)
 
     def _holds(self, grads: Any) -> bool:
         """Whether gradients are only accumulated in this step; means that are `Given` back are taken."""
@@ -208,13 +208,13 @@ class Stepper:
             return self._update_anew(model, grads, keep_root=keep_root)
         if (leaves := plan.leaves(model)) is None:
             return self._update_anew(model, grads, keep_root=keep_root)
-        if (gradients := plan.gradients_for(leaves, grads)) is None:
+        if (gradients := plan.gradients.of_step(leaves, grads)) is None:
             return self._update_anew(model, grads, keep_root=keep_root)
         if plan.recorded:
-            plan.detach(leaves, for_core=step.is_in_place and not plan.sparse)
+            plan.detach(leaves, for_core=step.is_in_place and not plan.gradients.sparse)
         if keep_root and plan.replaced:
             plan.check_replaceable(model)
-        if step.varies or plan.sparse:
+        if step.varies or plan.gradients.sparse:
             if step.varies_on_host and self.counts.counters:
                 self.counts.sync()
             step.fill(core.count, core.micro + 1, self._inverse_scale(step) if step.observes else 1.0)
@@ -275,7 +275,7 @@ class Stepper:
     ) -> Any:
         """Takes a step that is resolved, and whose numbers are filled in."""
         plan, touched, writes, launches = step.plan, (), None, None
-        if not step.is_in_place or plan.sparse:
+        if not step.is_in_place or plan.gradients.sparse:
             try:
                 found = self._prepare_writes(step, leaves, gradients, grads)
             except LayoutError:
@@ -307,7 +307,7 @@ class Stepper:
         except RuleError as error:
             raise RuleError(f"{plan.first_of_each_rule()}: {error}") from None
         except REFUSALS:
-            plan.refuse_shapeless(gradients, leaves)
+            plan.gradients.refuse_shapeless(gradients, leaves)
             raise
         if done is None:
             return self.skip(plan, model, gradients)
@@ -342,7 +342,7 @@ class Stepper:
     ) -> tuple[list[Touched], _core.Writes, Launches] | None:
         """The rows that a step touches and its writes besides the update by the core; None where a guard stops it."""
         plan, writes = step.plan, StepWrites()
-        zeros = plan.zeros(gradients, grads) if step.zeroes else []
+        zeros = plan.gradients.zeros(gradients, grads) if step.zeroes else []
         if plan.ruled or plan.copied or zeros:
             plan.check_memory(leaves, gradients, self._table.by_path, [g for _, g in zeros])
         others: list[Numbered] = []
@@ -360,7 +360,9 @@ class Stepper:
         if not call_step(step, leaves, gradients, self._table.by_path, writes, others):
             return None
         writes.copies += zeros
-        touched, stamps = touch(step, gradients, self._table.by_path, self._core.count) if plan.sparse else ([], [])
+        touched, stamps = (
+            touch(step, gradients, self._table.by_path, self._core.count) if plan.gradients.sparse else ([], [])
+        )
         writes.assignments += stamps
         for parameter in plan.copied:
             array = leaves[parameter.index] = np.array(leaves[parameter.index])
@@ -369,10 +371,10 @@ class Stepper:
 
     def _adapt(self, plan: Plan, leaves: list[Any], given: tuple[Any, ...]) -> bool:
         """Changes the plan after the core refused an array of the step; False where there is nothing to change."""
-        if not plan.sparse and any(isinstance(g, SparseRows) for g in given):
-            plan.sparse = True
-        elif not plan.lazy and not self._owner.zero_gradients and any(resolved(g) is not g for g in given):
-            plan.lazy = True
+        if not plan.gradients.sparse and any(isinstance(g, SparseRows) for g in given):
+            plan.gradients.sparse = True
+        elif not plan.gradients.lazy and not self._owner.zero_gradients and any(resolved(g) is not g for g in given):
+            plan.gradients.lazy = True
         elif any(executor_of(array) is not HOST for array in plan.pick(leaves)):
             self._forget()  # An array has become read-only: it is replaced from now on.
         else:

@@ -93,7 +93,7 @@ def call_step(
     for _, parameter in others:
         leaves[parameter.index] = detached(leaves[parameter.index])
     rules, values = [group.rule for group in resolved.groups], [group.values() for group in resolved.groups]
-    called = called_leaves(plan, ruled, leaves, plan.unrecorded(gradients, ruled), slots, rules, values)
+    called = called_leaves(plan, ruled, leaves, plan.gradients.unrecorded(gradients, ruled), slots, rules, values)
     results, keep = call_rules(called, resolved.seed)
     for (_, parameter), leaf, (new, *after) in zip(ruled, called, results, strict=True):
         if new is leaf.p:

@@ -15,8 +15,9 @@ from oxigrad.cuda.driver import CaptureError, driver
 from oxigrad.ops.backends import adapter_of, laid_out_like
 from oxigrad.stepping.device_roads import FLOATING, INEXPRESSIBLE, memory_of
 from oxigrad.stepping.gradient_check import check_gradient
-from oxigrad.stepping.launching import CODES, NO_MOVES, Known, Launches, are_codes, are_numbers, memory_of_slots, naming
+from oxigrad.stepping.launching import NO_MOVES, Known, Launches, naming
 from oxigrad.stepping.places import check_places
+from oxigrad.stepping.slot_memory import CODES, are_codes, are_numbers, memory_of_slots
 from oxigrad.torch import state
 from oxigrad.torch.choice import Choice
 from oxigrad.torch.library import torch
