@@ -17,7 +17,7 @@ from oxigrad.optim.losses import dependent, warn_of_floats
 from oxigrad.optim.options import Options, checked_precision
 from oxigrad.rules import gradient_transforms, norms, rule
 from oxigrad.rules.rule import Rule
-from oxigrad.stepping import functional
+from oxigrad.stepping import averages, functional
 from oxigrad.stepping.parameter_group import ParameterGroup
 from oxigrad.stepping.presence import Changes
 from oxigrad.stepping.state import Report, collect, read, resume, write
@@ -386,7 +386,7 @@ class Optimizer(Options):
         {'w': array([-0.5])}
         """
         with self._lock.reading() if model is None else self._lock:
-            return self._stepper.averaged(model)
+            return averages.averaged(self._stepper, model)
 
     def copied_parameters(self) -> dict[str, Any]:
         """The copies of the parameters in another dtype, by key path, as computed by `Copy`.
@@ -402,7 +402,7 @@ class Optimizer(Options):
         {'w': array([-1.], dtype=float16)}
         """
         with self._lock.reading():
-            return self._stepper.copies()
+            return averages.copies(self._stepper)
 
     def swap_in(self, model: Tree) -> Tree:
         """Replaces the parameters by their averages, in place as `update` does; `swap_out` restores the parameters.
@@ -410,7 +410,7 @@ class Optimizer(Options):
         Returns the model. Steps raise `StateError` until `swap_out`. Raises `StateError` where there are no averages.
         """
         with self._lock:
-            return self._stepper.swap_in(model)
+            return averages.swap_in(self._stepper, model)
 
     def swap_out(self, model: Tree) -> Tree:
         """Restores the parameters that `swap_in` replaced, to the bit, and returns the model.
@@ -423,7 +423,7 @@ class Optimizer(Options):
         ({'w': array([-0.5])}, {'w': array([-1.])})
         """
         with self._lock:
-            return self._stepper.swap_out(model)
+            return averages.swap_out(self._stepper, model)
 
     # --- state ---------------------------------------------------------------------------------------------------------
 

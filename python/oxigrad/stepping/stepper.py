@@ -19,7 +19,7 @@ from oxigrad.ops.backends import REFUSALS, fetched, resolved
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.alignment import Given, align
-from oxigrad.stepping.averages import Averages, named, some
+from oxigrad.stepping.averages import Averages
 from oxigrad.stepping.changed_parameters import changes_of
 from oxigrad.stepping.executor import HOST, executor_of
 from oxigrad.stepping.launching import DeviceSteps, Launches, LayoutError, Numbered
@@ -125,11 +125,11 @@ class Stepper:
 
     def build(self, model: Any) -> None:
         """Makes the slots for a new model."""
-        plan, leaves = self._planned(model)
+        plan, leaves = self.planned(model)
         if plan is not self._plan:
             self._enter(ResolvedStep(plan, self._owner, holds=False), leaves)
 
-    def _planned(self, model: Any) -> tuple[Plan, list[Any]]:
+    def planned(self, model: Any) -> tuple[Plan, list[Any]]:
         """The plan for a model, and its leaves."""
         self._check_plan()
         if self._plan is not None and (leaves := self._plan.leaves(model)) is not None:
@@ -421,7 +421,7 @@ class Stepper:
         self.averages.refuse_swapped()
         if not self.micro:
             return model
-        plan, leaves = self._planned(model)
+        plan, leaves = self.planned(model)
         means: list[Any] = [None] * len(leaves)
         for p in plan.parameters:
             if p.text not in self.presence.without:
@@ -463,7 +463,7 @@ class Stepper:
     def begin(self, model: Any) -> tuple[Plan, list[Any]]:
         """The plan for a model that is to be changed in place, and its leaves; makes the slots."""
         self.build(model)
-        plan, leaves = self._planned(model)
+        plan, leaves = self.planned(model)
         plan.check_replaceable(model)
         # Raises what `finish` would raise after the computation.
         plan.written_with(leaves, {p.text: leaves[p.index] for p in plan.parameters})
@@ -484,40 +484,9 @@ class Stepper:
         self._core.step(model, (), (), programs=[], seed=owner.seed, observes=observes, writes=writes)
         self._settle()
 
-    # --- averages and copies -------------------------------------------------------------------------------------------
+    # --- other values of parameters ------------------------------------------------------------------------------------
 
-    def averaged(self, model: Any = None) -> dict[str, Any]:
-        """See `Optimizer.averaged_parameters`."""
-        self.check_whole()
-        if model is not None and self._table.by_path:
-            found = self.averages.compute(*self._planned(model), self.slots, self.counts.taken)
-        elif self._plan and any(group.rule().average for group in self._plan.groups):
-            raise StateError("the averages are computed from the parameters: expected a model")
-        else:
-            found = named(self.slots, "average")
-        return some(found, "averages")
-
-    def copies(self) -> dict[str, Any]:
-        """See `Optimizer.copied_parameters`."""
-        self.check_whole()
-        return some(named(self.slots, gradient_transforms.NAMES["copy"]), "copies")
-
-    def swap_in(self, model: Any) -> Any:
-        """See `Optimizer.swap_in`."""
-        if self.averages.swapped is not None:
-            raise StateError("the averages are swapped in already")
-        averages = self.averaged(model)
-        plan, leaves = self._planned(model)
-        kept = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
-        return self._replace(plan, leaves, model, averages, kept)
-
-    def swap_out(self, model: Any) -> Any:
-        """See `Optimizer.swap_out`."""
-        if self.averages.swapped is None:
-            raise StateError("the averages are not swapped in")
-        return self._replace(*self._planned(model), model, self.averages.swapped, None)
-
-    def _replace(
+    def write_parameters(
         self, plan: Plan, leaves: list[Any], model: Any, values: dict[str, Any], swapped: dict[str, Any] | None
     ) -> Any:
         """The model with other values for its parameters, in place where they can be written; notes what is ``swapped``."""
