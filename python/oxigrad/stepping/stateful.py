@@ -32,7 +32,10 @@ class Swappable(Protocol):
 class Counts(Protocol):
     """The numbers of steps of an optimizer."""
 
-    skipped: int
+    @property
+    def skipped(self) -> int:
+        """The number of steps that were skipped because their gradients were not finite."""
+        ...
 
     @property
     def taken(self) -> int:

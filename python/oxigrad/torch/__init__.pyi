@@ -1,0 +1,178 @@
+# Printed by tools/stubs.py.
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from oxigrad.torch.interchange import load_state_dict as load_state_dict
+from oxigrad.torch.interchange import state_dict as state_dict
+from oxigrad.torch.lbfgs import LBFGS as LBFGS
+
+class ADOPT(torch.optim.Optimizer):
+    """ADOPT (Taniguchi et al. 2024, arXiv:2411.02853), as in optax: the gradient is divided by the root before it."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.9999), eps: float | Tensor = 1e-06, clipped: bool = True, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class ASGD(torch.optim.ASGD):
+    """`oxigrad.rules.asgd` with ``lag``, with the state of torch.optim.ASGD: the rate and weight of the next step."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, lambd: float | Tensor = 0.0001, alpha: float | Tensor = 0.75, t0: float | Tensor = 1000000.0, weight_decay: float | Tensor = 0, foreach: Any = None, maximize: bool = False, differentiable: bool = False, capturable: bool = False, *, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class AdEMAMix(torch.optim.Optimizer):
+    """AdEMAMix (Pagliardini et al. 2024, arXiv:2409.03137), as in optax: Adam with a second, slower mean, weighted by ``alpha``."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor, float | Tensor] = (0.9, 0.999, 0.9999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, alpha: float | Tensor = 5.0, epsilon_root: Any = None, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class AdaBelief(torch.optim.Optimizer):
+    """AdaBelief (Zhuang et al. 2020, arXiv:2010.07468), as in optax: the second moment is that of the gradient minus its mean."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-16, epsilon_root: float | Tensor = 1e-16, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Adadelta(torch.optim.Adadelta):
+    """Adadelta (Zeiler 2012, arXiv:1212.5701), as in torch, optax and Keras, whose defaults alone differ."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 1.0, rho: float | Tensor = 0.9, eps: float | Tensor = 1e-06, weight_decay: float | Tensor = 0, foreach: Any = None, *, capturable: bool = False, maximize: bool = False, differentiable: bool = False, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Adafactor(torch.optim.Adafactor):
+    """Adafactor (Shazeer and Stern 2018, arXiv:1804.04235): second moments of matrices as the product of a row and a column."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, beta2_decay: float | Tensor = -0.8, eps: tuple[Any, float | Tensor] = (None, 0.001), d: float | Tensor = 1.0, weight_decay: float | Tensor = 0.0, *, foreach: Any = None, maximize: bool = False, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Adagrad(torch.optim.Adagrad):
+    """Adagrad (Duchi, Hazan and Singer 2011), as torch.optim.Adagrad: ``rate_decay`` is its lr_decay."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, lr_decay: float | Tensor = 0, weight_decay: float | Tensor = 0, initial_accumulator_value: float | Tensor = 0, eps: float | Tensor = 1e-10, foreach: Any = None, *, maximize: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Adam(torch.optim.Adam):
+    """Adam (Kingma and Ba 2015, arXiv:1412.6980), ``epsilon`` added after the bias correction, as torch and optax do."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0, amsgrad: bool = False, *, foreach: Any = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False, fused: Any = None, decoupled_weight_decay: bool = False, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class AdamLRD(torch.optim.Optimizer):
+    """AdamLRD, Adam with learning-rate dropout (Lin et al. 2019, arXiv:1912.00144): a random subset of elements is not updated."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, dropout_rate: float | Tensor = 0.0, amsgrad: Any = None, epsilon_mode: str = 'outside', *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class AdamW(torch.optim.AdamW):
+    """AdamW, Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101), applied first, as torch does."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.01, amsgrad: bool = False, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Adamax(torch.optim.Adamax):
+    """Adamax, Adam with the infinity norm (Kingma and Ba 2015, section 7.1), as torch and optax: epsilon "inside" the maximum."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.002, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0, foreach: Any = None, *, maximize: bool = False, differentiable: bool = False, capturable: bool = False, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Adan(torch.optim.Optimizer):
+    """Adan (Xie et al. 2022, arXiv:2208.06677, algorithm 1): Nesterov's momentum from the differences of gradients."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor, float | Tensor] = (0.98, 0.92, 0.99), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, epsilon_root: float | Tensor = 0.0, proximal: bool = True, change_weight: str = 'beta2', *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class COCOB(torch.optim.Optimizer):
+    """COCOB, continuous coin betting (Orabona and Tommasi 2017, arXiv:1705.07795, algorithm 2), as in optax."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 1.0, eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, alpha: float | Tensor = 100.0, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class DAdaptAdamW(torch.optim.Optimizer):
+    """AdamW with D-Adaptation (Defazio and Mishchenko 2023, arXiv:2301.07733, algorithm 5), as in optax."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 1.0, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, d0: float | Tensor = 1e-06, growth_rate: float | Tensor = float("inf"), bias_correction: bool = True, decoupled: bool = True, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class DAdaptSGD(torch.optim.Optimizer):
+    """SGD with D-Adaptation (Defazio and Mishchenko 2023, arXiv:2301.07733, algorithm 4), as the authors' DAdaptSGD."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 1.0, weight_decay: float | Tensor = 0.0, momentum: float | Tensor = 0.0, d0: float | Tensor = 1e-06, growth_rate: float | Tensor = float("inf"), *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class DoG(torch.optim.Optimizer):
+    """DoG, distance over gradients (Ivgi et al. 2023, arXiv:2302.12022), as the authors' program and optax."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 1.0, eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, initial: str = 'heuristic', initial_value: float | Tensor = 1e-06, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class DoWG(torch.optim.Optimizer):
+    """DoWG, distance over weighted gradients (Khaled et al. 2023, arXiv:2305.16284), as in optax."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 1.0, eps: float | Tensor = 0.0001, weight_decay: float | Tensor = 0.0, initial_distance: Any = None, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class FTRL(torch.optim.Optimizer):
+    """FTRL, follow the regularized leader by coordinate (McMahan et al. 2013), as keras.optimizers.Ftrl."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, power: float | Tensor = -0.5, initial_accumulator: float | Tensor = 0.1, l1: float | Tensor = 0.0, l2: float | Tensor = 0.0, shrinkage: float | Tensor = 0.0, beta: float | Tensor = 0.0, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Fromage(torch.optim.Optimizer):
+    """Fromage (Bernstein et al. 2020, arXiv:2002.03432): a step of the norm of the parameter times the learning rate, then rescaling."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, min_norm: float | Tensor = 1e-06, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class LAMB(torch.optim.Optimizer):
+    """LAMB (You et al. 2020, arXiv:1904.00962), as in optax: Adam's step, in proportion to the norm of the parameter."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-06, weight_decay: float | Tensor = 0.0, min_trust: float | Tensor = 0.01, max_trust: float | Tensor = 10.0, clamp: bool = False, decoupled: bool = False, epsilon_mode: str = 'outside', epsilon_root: Any = None, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class LARS(torch.optim.Optimizer):
+    """LARS, layer-wise adaptive rates (You et al. 2017, arXiv:1708.03888): steps in proportion to the norm of the parameter."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, eps: float | Tensor = 0.0, weight_decay: float | Tensor = 0.0, momentum: float | Tensor = 0.9, trust_coefficient: float | Tensor = 0.001, nesterov: bool = False, norms: str = 'sum', *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Lion(torch.optim.Optimizer):
+    """Lion, the sign of an interpolated momentum (Chen et al. 2023, arXiv:2302.06675)."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.0001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.99), weight_decay: float | Tensor = 0.0, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class MADGRAD(torch.optim.Optimizer):
+    """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), as the authors' program and optax: dual averaging, cube roots."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, eps: float | Tensor = 1e-06, momentum: float | Tensor = 0.9, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Muon(torch.optim.Muon):
+    """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): momentum, orthogonalized by a few iterations. For matrices only."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, weight_decay: float | Tensor = 0.1, momentum: float | Tensor = 0.95, nesterov: bool = True, ns_coefficients: tuple[float | Tensor, float | Tensor, float | Tensor] = (3.4445, -4.775, 2.0315), eps: float | Tensor = 1e-07, ns_steps: float | Tensor = 5, adjust_lr_fn: Any = None, *, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class NAdam(torch.optim.NAdam):
+    """`oxigrad.rules.nadam` with the state of torch.optim.NAdam: the product is computed in float32."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.002, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0, momentum_decay: float | Tensor = 0.004, decoupled_weight_decay: bool = False, *, foreach: Any = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class NovoGrad(torch.optim.Optimizer):
+    """NovoGrad (Ginsburg et al. 2019, arXiv:1905.11286), as in optax: the second moment is one number for each leaf."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.25), eps: float | Tensor = 1e-06, weight_decay: float | Tensor = 0.0, epsilon_root: Any = None, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class OptimisticAdam(torch.optim.Optimizer):
+    """Optimistic Adam (Daskalakis et al. 2018, arXiv:1711.00141), which extrapolates Adam's direction from the one ``before``."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, alpha: float | Tensor = 1.0, beta: float | Tensor = 1.0, nesterov: bool = True, epsilon_root: Any = None, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class OptimisticSGD(torch.optim.Optimizer):
+    """Optimistic gradient descent (Mokhtari et al. 2019, arXiv:1901.08511), which extrapolates the gradient from the one ``before``."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, alpha: float | Tensor = 1.0, beta: float | Tensor = 1.0, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Prodigy(torch.optim.Optimizer):
+    """Prodigy (Mishchenko and Defazio 2023, arXiv:2306.06101), as in optax: Adam with an estimated learning rate."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 1.0, betas: tuple[float | Tensor, float | Tensor, float | Tensor] = (0.9, 0.999, 0.0), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, d0: float | Tensor = 1e-06, d_coefficient: float | Tensor = 1.0, safeguard_warmup: bool = False, bias_correction: bool = True, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class RAdam(torch.optim.RAdam):
+    """RAdam, Adam with a rectified variance (Liu et al. 2020, arXiv:1908.03265): plain momentum while the variance is intractable."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0, decoupled_weight_decay: bool = False, *, foreach: Any = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class RMSprop(torch.optim.RMSprop):
+    """RMSprop (Hinton 2012, lecture 6e; centered by Graves 2013, arXiv:1308.0850), as torch.optim.RMSprop."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, alpha: float | Tensor = 0.99, eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0, momentum: float | Tensor = 0, centered: bool = False, capturable: bool = False, foreach: Any = None, maximize: bool = False, differentiable: bool = False, *, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Rprop(torch.optim.Rprop):
+    """`oxigrad.rules.rprop` with the state of torch.optim.Rprop: the last gradient, zero where its sign changed, not the last update."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, etas: tuple[float | Tensor, float | Tensor] = (0.5, 1.2), step_sizes: tuple[float | Tensor, float | Tensor] = (1e-06, 50), *, capturable: bool = False, foreach: Any = None, maximize: bool = False, differentiable: bool = False, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class SGD(torch.optim.SGD):
+    """Stochastic gradient descent, with momentum where ``momentum`` is not 0, as in torch.optim.SGD."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, momentum: float | Tensor = 0, dampening: float | Tensor = 0, weight_decay: float | Tensor = 0, nesterov: bool = False, *, maximize: bool = False, foreach: Any = None, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class SM3(torch.optim.Optimizer):
+    """SM3-II (Anil et al. 2019, arXiv:1901.11150), as in optax: Adagrad with a maximum for each row, column, ..."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.1, eps: float | Tensor = 1e-08, momentum: float | Tensor = 0.9, beta2: float | Tensor = 1.0, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class SOAP(torch.optim.Optimizer):
+    """SOAP (Vyas et al. 2024, arXiv:2409.11321): Adam in the basis of eigenvectors of Shampoo's statistics."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.003, betas: tuple[float | Tensor, float | Tensor] = (0.95, 0.95), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.01, interval: float | Tensor = 10, max_size: float | Tensor = 10000, vectors: bool = False, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class ScheduleFreeAdamW(torch.optim.Optimizer):
+    """Schedule-free AdamW (Defazio et al. 2024, arXiv:2405.15682), as the authors' program; see `schedule_free_sgd`."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.0025, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, weight_power: float | Tensor = 2.0, decoupled: bool = False, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class ScheduleFreeSGD(torch.optim.Optimizer):
+    """Schedule-free SGD (Defazio et al. 2024, arXiv:2405.15682), as the authors' program: gradients at an interpolation of iterate and average."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 1.0, weight_decay: float | Tensor = 0.0, momentum: float | Tensor = 0.9, weight_power: float | Tensor = 2.0, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Shampoo(torch.optim.Optimizer):
+    """Shampoo (Gupta et al. 2018, arXiv:1802.09568): each axis of the gradient preconditioned by its own covariance."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.1, eps: float | Tensor = 0.0001, weight_decay: float | Tensor = 0.0, momentum: float | Tensor = 0.0, beta2: float | Tensor = 1.0, interval: float | Tensor = 1, max_size: float | Tensor = 1200, graft_epsilon: float | Tensor = 1e-10, grafting: Any = None, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Signum(torch.optim.Optimizer):
+    """Signum, the sign of the mean gradient (Bernstein et al. 2018, arXiv:1802.04434), as in optax; with ``beta=0``, signSGD, which has no slot."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, beta: float | Tensor = 0.9, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Sophia(torch.optim.Optimizer):
+    """Sophia (Liu et al. 2023, arXiv:2305.14342): the mean gradient divided by the diagonal of the Hessian ``h``, clipped."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.965, 0.99), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, gamma: float | Tensor = 0.01, limit: float | Tensor = 1.0, every: float | Tensor = 10, batch_size: float | Tensor = 1.0, estimate: str = 'squared', *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class SparseAdam(torch.optim.SparseAdam):
+    """Adam (Kingma and Ba 2015, arXiv:1412.6980), ``epsilon`` added after the bias correction, as torch and optax do."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, maximize: bool = False, *, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
+
+class Yogi(torch.optim.Optimizer):
+    """Yogi (Zaheer et al. 2018), a second moment that changes by the size of the squared gradient, not of the difference."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 0.001, initial_accumulator: float | Tensor = 1e-06, initial_moment: float | Tensor = 0.0, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False) -> None: ...
