@@ -181,9 +181,9 @@ def twin(opt: Any, compile: Callable[[str], Library] | None, **options: Any) -> 
     stepper = opt._stepper
     found = Twin(opt, stepper._core, known, compile, **options)
     with mock.patch.object(_core, "HostParameter", recorded):
-        stepper._core = stepper.counts._core = found
+        stepper._core = stepper.counts._core = stepper._table._core = found
         yield found
-        stepper._core = stepper.counts._core = found.core
+        stepper._core = stepper.counts._core = stepper._table._core = found.core
 
 
 def compiled(texts: Sequence[str], *flags: str) -> dict[str, Library]:

@@ -325,6 +325,7 @@ def test_four_workers_learn_digits(base: Callable[[], Any]) -> None:
     assert len({digest([model]) for model, _ in results}) == 1
 
 
+@pytest.mark.thorough
 def test_a_thousandth_of_the_elements_reaches_the_same_loss_over_five_seeds() -> None:
     images, labels, _, _ = digits()
 

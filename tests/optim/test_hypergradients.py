@@ -31,7 +31,15 @@ CHAINS: dict[str, Callable[[], Any]] = {
     "accumulated": lambda: optim.SGD(0.1, 0.9, accumulate=2),
 }
 # A value in the interior of the interval, where a row's own is an end of it or a scale too small to see.
-INSIDE = {"beta1": 0.8, "beta2": 0.9, "beta3": 0.7, "epsilon": 0.01, "epsilon_root": 0.01, "dampening": 0.3}
+INSIDE = {
+    "beta1": 0.8,
+    "beta2": 0.9,
+    "beta3": 0.7,
+    "epsilon": 0.01,
+    "epsilon_root": 0.01,
+    "dampening": 0.3,
+    "growth_rate": 1.5,
+}
 
 
 def loss(model: dict[str, Any]) -> Any:

@@ -79,7 +79,10 @@ def dowg(
 
 def _raised(xp, d, estimate, growth_rate):
     """The estimate of the distance after a step: it does not fall, and rises by at most the factor ``growth_rate``."""
-    return xp.maximum(d, xp.minimum(estimate, d * growth_rate))
+    # A product with infinity has no derivative.
+    is_bounded = growth_rate < math.inf
+    bound = d * xp.where(is_bounded, growth_rate, 1.0)
+    return xp.maximum(d, xp.where(is_bounded, xp.minimum(estimate, bound), estimate))
 
 
 def dadapt_sgd(

@@ -57,18 +57,19 @@ class PureStep:
 
     def take(self, params: Any, grads: Any, state: Mapping[str, Any], owner: SteppingOptimizer) -> Any:
         """The new parameters and the new state, or None where the arguments are not those that the step was resolved for."""
-        if not self._resolved.is_current() or state.keys() != _STATE or type(state["step"]) is not int:
+        if not self._resolved.is_current() or type(state) is not dict or state.keys() != _STATE:
             return None
         plan, before, step = self._plan, state["slots"], state["step"]
-        if not 0 <= step < _core.MOST_STEPS or (leaves := plan.leaves(params)) is None:
+        if type(step) is not int or not 0 <= step < _core.MOST_STEPS or (leaves := plan.leaves(params)) is None:
             return None
         try:
             gradients = plan.pick(_core.tree_leaves(grads, plan.structure))
             slots = [before[path][name] for path, name in self._keys]
-        except (StructureError, KeyError, TypeError):
+            count = sum(map(len, before.values()))
+        except (StructureError, AttributeError, KeyError, TypeError):
             return None
         arrays = plan.pick(leaves)
-        if len(before) != len(self._paths) or sum(map(len, before.values())) != len(slots):
+        if len(before) != len(self._paths) or count != len(slots):
             return None
         if {*map(type, arrays), *map(type, gradients), *map(type, slots)} != _ARRAYS:
             return None
