@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import functools
 import gc
+import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -87,6 +88,21 @@ def test_pure_steps_of_many_threads_are_each_their_own() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda state: opt.apply(params, grads, state)[0]["a"].tobytes(), states * 4))
     assert found == [optim.AdamW(0.01).apply(params, grads, state)[0]["a"].tobytes() for state in states] * 4
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda opt: pickle.loads(pickle.dumps(opt))])  # noqa: S301
+def test_copies_take_pure_steps_of_their_own(copied: Any) -> None:
+    opt, params, grads = optim.AdamW(0.01), model(), gradients(1)
+    state = opt.init(params)
+    for _ in range(2):
+        _, state = opt.apply(params, grads, state)
+    other = copied(opt)
+    other.learning_rate = 0.5
+    assert (opt.apply(params, grads, state)[0]["a"] == opt.apply(params, grads, state)[0]["a"]).all()
+    assert (other.apply(params, grads, state)[0]["a"] != opt.apply(params, grads, state)[0]["a"]).all()
+    fresh = optim.AdamW(0.5)
+    before = {path: array.tobytes() for path, array in fresh.apply(params, grads, state)[0].items()}
+    assert {path: array.tobytes() for path, array in other.apply(params, grads, state)[0].items()} == before
 
 
 @pytest.mark.parametrize(

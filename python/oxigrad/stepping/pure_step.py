@@ -5,6 +5,7 @@
 
 import itertools
 import operator
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,6 +32,7 @@ class PureStep:
     """
 
     def __init__(self, plan: Plan, owner: SteppingOptimizer, slots: Mapping[str, Mapping[str, Any]]) -> None:
+        self._weak_owner = weakref.ref(owner)
         self._plan, self._resolved = plan, ResolvedStep(plan, owner, holds=False)
         self._paths = [p.text for p in plan.parameters]
         self._dtypes = [p.dtype for p in plan.parameters]
@@ -57,7 +59,9 @@ class PureStep:
 
     def take(self, params: Any, grads: Any, state: Mapping[str, Any], owner: SteppingOptimizer) -> Any:
         """The new parameters and the new state, or None where the arguments are not those that the step was resolved for."""
-        if not self._resolved.is_current() or type(state) is not dict or state.keys() != _STATE:
+        if self._weak_owner() is not owner or not self._resolved.is_current():
+            return None  # of a copy of the optimizer, or of other settings
+        if type(state) is not dict or state.keys() != _STATE:
             return None
         plan, before, step = self._plan, state["slots"], state["step"]
         if type(step) is not int or not 0 <= step < _core.MOST_STEPS or (leaves := plan.leaves(params)) is None:
