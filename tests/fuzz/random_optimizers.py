@@ -334,6 +334,31 @@ def o_prodigy(d: Draw, o: Any) -> Any:
     )
 
 
+def o_dog(d: Draw, o: Any) -> Any:
+    initial, value = d.one_of("heuristic", "distance", "learning_rate"), d.log(1e-4, 1e-1)
+    epsilon, decay = d.epsilon(), d.decay()
+    made = optim.DoG(d.rate, epsilon=epsilon, weight_decay=decay, initial=initial, initial_value=value)
+    return [made], o.contrib.dog(d.theirs, (initial, value), epsilon, decay)
+
+
+def o_dowg(d: Draw, o: Any) -> Any:
+    distance, epsilon, decay = d.one_of(None, d.log(1e-4, 1e-1)), d.epsilon(), d.decay()
+    made = optim.DoWG(d.rate, initial_distance=distance, epsilon=epsilon, weight_decay=decay)
+    return [made], o.contrib.dowg(d.theirs, distance, epsilon, decay)
+
+
+def o_dadapt_adamw(d: Draw, o: Any) -> Any:
+    betas, epsilon, d0, decay = (d.beta(), d.beta() or 0.5), d.epsilon(), d.log(1e-4, 1e-1), d.decay()
+    made = optim.DAdaptAdamW(d.rate, *betas, epsilon=epsilon, weight_decay=decay, d0=d0)
+    return [made], o.contrib.dadapt_adamw(d.theirs, betas, epsilon, d0, decay)
+
+
+def o_cocob(d: Draw, o: Any) -> Any:
+    alpha, epsilon, decay = d.log(1.0, 200.0), d.epsilon(), d.decay()
+    made = optim.COCOB(d.rate, alpha=alpha, epsilon=epsilon, weight_decay=decay)
+    return [made], o.contrib.cocob(d.theirs, alpha, epsilon, decay)
+
+
 def o_sophia(d: Draw, o: Any) -> Any:
     (ours, theirs), decay, gamma, limit, every = adam_words(d), d.decay(), d.log(1e-3, 1.0), d.uniform(0.1, 2.0), 2
     made = optim.Sophia(d.rate, weight_decay=decay, gamma=gamma, limit=limit, every=every, **ours)
@@ -421,6 +446,10 @@ IN_OPTAX: dict[str, Callable[[Draw, Any], Any]] = {
     "adopt": o_adopt,
     "madgrad": o_madgrad,
     "prodigy": o_prodigy,
+    "dog": o_dog,
+    "dowg": o_dowg,
+    "dadapt-adamw": o_dadapt_adamw,
+    "cocob": o_cocob,
     "sophia": o_sophia,
     "adafactor": o_adafactor,
     "sm3": o_sm3,
