@@ -90,6 +90,7 @@ def posing() -> Iterator[None]:
     from oxigrad.ops.backends import DeviceMemory, dtype_name
     from oxigrad.ops.backends.torch import TorchAdapter
     from oxigrad.stepping import plan
+    from oxigrad.stepping.executor import DEVICE
     from oxigrad.torch import resolved
 
     def device_memory(self: Any, array: Any) -> DeviceMemory:
@@ -98,8 +99,8 @@ def posing() -> Iterator[None]:
     replaced: list[tuple[Any, str, Any]] = [
         (TorchAdapter, "device_memory", device_memory),
         (TorchAdapter, "current_stream", lambda self, array, device: 0),
-        (plan, "executor", lambda array, elementwise=True: "device"),
-        (resolved, "executor", lambda array, elementwise=True: "device"),
+        (plan, "executor_of", lambda array, elementwise=True: DEVICE),
+        (resolved, "executor_of", lambda array, elementwise=True: DEVICE),
     ]
     before = [getattr(owner, name) for owner, name, _ in replaced]
     for owner, name, value in replaced:
