@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import oxigrad as ox
@@ -126,7 +126,8 @@ def check(parts: Sequence[Any], opt: Any) -> None:
     expected = ByHand(parts, model)
     for g in grads:
         model = opt.update(model, g)
-        expected.step(g)
+        with np.errstate(divide="ignore"):  # by the norm of an update that `Cautious` made zero
+            expected.step(g)
     for path, p in expected.model.items():
         np.testing.assert_allclose(model[path], p, rtol=1e-9, atol=1e-12)
         for part, shown, slots in zip(parts, opt.parts, expected.slots, strict=True):
@@ -185,6 +186,8 @@ def test_all_triples(first: str, second: str) -> None:
 
 
 @settings(max_examples=40, deadline=None)
+@example(["sgd", "maximize", "cautious", "clip globally"], 0, 1)
+@example(["sgd", "maximize", "cautious", "clip norm"], 0, 1)
 @given(st.lists(st.sampled_from([*PARTS]), max_size=6), st.integers(0, 6), st.integers(0, 6))
 def test_chains_in_chains(names: list[str], start: int, length: int) -> None:
     parts = [PARTS[name]() for name in names]
