@@ -220,7 +220,7 @@ def test_a_function_is_composed_of_others(copy: Copy) -> None:
 
 
 def test_an_adapter_is_a_file_of_the_name_of_its_library(copy: Copy) -> None:
-    """Where a library has the standard's functions under other names, `complete` returns a namespace that has them."""
+    """`complete` returns a namespace with the standard's names, for a library that has other ones."""
     adapter = '''
         """Arrays of the library ``tiny``, with a function that it lacks."""
 

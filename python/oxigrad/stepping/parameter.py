@@ -4,9 +4,8 @@ import dataclasses
 from typing import Any
 
 from oxigrad import _core
-from oxigrad.ops.backends import dtype_name, to_host
+from oxigrad.ops.backends import to_host
 from oxigrad.stepping.executor import HOST, Executor
-from oxigrad.stepping.precision import HALVES
 
 
 def copying(value: Any, array: Any) -> tuple[Any, Any]:
@@ -39,8 +38,3 @@ class Parameter:
     def indices(self) -> tuple[int, ...]:
         """The indices of all of its leaves."""
         return (self.index, *self.tied)
-
-    @property
-    def is_half(self) -> bool:
-        """Whether it is of half precision: its gradient may then be of float32."""
-        return dtype_name(self.dtype) in HALVES

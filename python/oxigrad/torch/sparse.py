@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from oxigrad import _core
 from oxigrad.ops.core.aliasing import Named, refuse_shared
 from oxigrad.stepping.executor import HOST
+from oxigrad.stepping.programs import host_parameter
 from oxigrad.torch import state
 from oxigrad.torch.choice import Choice
 from oxigrad.torch.drop_in import DropIn
@@ -26,18 +27,9 @@ class _Table(NamedTuple):
 
     def host_parameter(self, number: int) -> _core.HostParameter:
         """The parameter as the core takes it, with its number among all."""
-        moved, mean, square = self.tables
-        return _core.HostParameter(
-            path=self.path,
-            position=0,
-            array=moved,
-            slots=[("m", mean), ("v", square)],
-            numbers=[],
-            catches_up=False,
-            stochastic=False,
-            program=number,
-            scalar_set=0,
-        )
+        moved, *slots = self.tables
+        pairs = zip(self.choice.rule().slots, slots, strict=True)
+        return host_parameter(self.path, 0, moved, pairs, (number, 0))
 
     def memory(self) -> Iterator[Named]:
         """Its tensors in memory, with names for errors, and whether they are written."""
