@@ -89,9 +89,9 @@ def posing() -> Iterator[None]:
     """A context in which tensors in host memory are described, and stepped over, as those of a CUDA device."""
     from oxigrad.ops.backends import DeviceMemory, dtype_name
     from oxigrad.ops.backends.torch import TorchAdapter
-    from oxigrad.stepping import plan
-    from oxigrad.stepping.executor import DEVICE
-    from oxigrad.torch import resolved
+    from oxigrad.stepping.parameters.executor import DEVICE
+    from oxigrad.stepping.plan import plan
+    from oxigrad.torch.step import resolved
 
     def device_memory(self: Any, array: Any) -> DeviceMemory:
         return DeviceMemory(array.data_ptr(), 0, dtype_name(array.dtype), tuple(array.shape), array.is_contiguous())

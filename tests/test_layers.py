@@ -51,6 +51,7 @@ PYTHON = {
     "__main__": "doctor",
     "__init__": "_core _callbacks _names autodiff optim schedules stepping testing tree xp",
 }
+FAMILIES = "adagrad adam adam_variants factored layerwise orthogonal parameter_free preconditioned sgd".split()
 # The same for the files of a folder.
 ROOMS = {
     "ops": {
@@ -83,6 +84,61 @@ ROOMS = {
         "debug_nans": "",
         "diagram": "",
         "__init__": "",
+    },
+    "rules": {
+        "core": "",
+        **dict.fromkeys(FAMILIES, "core"),
+        "schedule_free": "core",
+        "gradient_transforms": "core schedule_free",
+        "__init__": " ".join([*FAMILIES, "schedule_free"]),
+    },
+    "stepping": {
+        "deadlock": "",
+        "version": "",
+        "weak": "",
+        "arrays": "",
+        "parameters": "arrays version weak",
+        "protocols": "arrays parameters version",
+        "plan": "arrays parameters protocols version weak",
+        "state": "arrays parameters",
+        "slots": "arrays parameters plan state version",
+        "device": "arrays parameters plan protocols slots weak",
+        "writes": "arrays device parameters plan slots",
+        "pure": "arrays parameters plan protocols slots state writes",
+        "stepper": "arrays device parameters plan protocols slots state weak writes",
+        "__init__": "",
+    },
+    "optim": {
+        "settings": "",
+        "summary": "",
+        "losses": "",
+        "line_search": "",
+        "optimizer": "settings losses summary",
+        "rule_optimizer": "settings optimizer",
+        "lbfgs": "line_search losses rule_optimizer",
+        "rate_range": "optimizer",
+        "sam": "optimizer settings",
+        "partition": "optimizer rule_optimizer settings",
+        "chain": "optimizer rule_optimizer settings",
+        "composition": "chain partition settings",
+        "table": "chain lbfgs rule_optimizer",
+        "__init__": "chain composition optimizer partition rate_range rule_optimizer sam settings table",
+    },
+    "torch": {
+        "library": "",
+        "table": "",
+        "formulas": "",
+        "choice": "formulas table",
+        "state": "choice library table",
+        "step": "choice formulas library state table",
+        "optimizer": "library state step table",
+        "drop_in": "choice library optimizer state step table",
+        "own": "drop_in library optimizer step table",
+        "schedule_free": "library own state",
+        "sparse": "choice drop_in library state step",
+        "lbfgs": "library state",
+        "interchange": "library state table",
+        "__init__": "drop_in formulas interchange lbfgs own schedule_free sparse",
     },
 }
 CORE = {
@@ -370,7 +426,7 @@ def test_layers_are_listed_after_those_that_they_import(layers: dict[str, str]) 
 # The most entries of a folder of the package, and lines of a file of it; and what still has more: folders with their entries, and
 # files. Nothing is added here, and what has shrunk enough is taken out.
 ENTRIES, LINES = 14, 450
-FULLER = {".": 23, "optim": 19, "rules": 19, "stepping": 45, "torch": 18}
+FULLER = {".": 23}
 LONGER = """
     optim/optimizer stepping/stepper
 """

@@ -355,11 +355,11 @@ def test_a_copy_is_independent() -> None:
 
 
 def test_programs_are_compiled_once_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    from oxigrad.stepping import parameter_group as defined
+    from oxigrad.stepping.parameters import parameter_group
 
     calls: list[Any] = []
-    own = defined.trace
-    monkeypatch.setattr(defined, "trace", lambda *args, **named: calls.append(args) or own(*args, **named))
+    own = parameter_group.trace
+    monkeypatch.setattr(parameter_group, "trace", lambda *args, **named: calls.append(args) or own(*args, **named))
     made = optim.define(lambda xp, p, g, m, *, learning_rate=0.1, late=False: (p - learning_rate * m, m + g), "Late")
     assert len(calls) == 1
     for _ in range(5):
@@ -573,7 +573,7 @@ tracemalloc.start()
 for number in range(100, 600):
     one(number)
 gc.collect()
-print(tracemalloc.get_traced_memory()[0], len(list(ox.optim.config.REGISTRY)))
+print(tracemalloc.get_traced_memory()[0], len(list(ox.optim.settings.config.REGISTRY)))
 """
 
 

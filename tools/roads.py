@@ -21,7 +21,7 @@ import numpy as np
 import libraries
 from oxigrad import optim, tree
 from oxigrad.optim.table.row import TABLE
-from oxigrad.stepping import executors
+from oxigrad.stepping.parameters import rule_executors
 
 PATH = Path(__file__).parent.parent / "docs" / "libraries.md"
 BEGIN, END = "<!-- roads, printed by tools/roads.py -->\n", "<!-- end -->\n"
@@ -111,8 +111,8 @@ def _called() -> Iterator[set[str]]:
         paths.add(leaf.path)
         return stages(leaf, *args)
 
-    stages = executors._stages
-    with mock.patch.object(executors, "_stages", noting):
+    stages = rule_executors._stages
+    with mock.patch.object(rule_executors, "_stages", noting):
         yield paths
 
 

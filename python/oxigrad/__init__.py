@@ -38,8 +38,8 @@ from oxigrad.tree import field
 
 if _TYPE_CHECKING:
     from oxigrad import optim, schedules, testing
-    from oxigrad.stepping import state
-    from oxigrad.stepping.sparse_rows import SparseRows
+    from oxigrad.stepping.arrays.sparse_rows import SparseRows
+    from oxigrad.stepping.state import state_dict as state
 
 __all__ = [
     "AliasError",
@@ -98,13 +98,13 @@ __dir__ = __all__.copy
 
 # Imported when they are first used: derivatives alone need no optimizer, and SciPy may not be installed.
 _LAZY = {
-    "SparseRows": "oxigrad.stepping.sparse_rows",
+    "SparseRows": "oxigrad.stepping.arrays.sparse_rows",
     "cuda": "oxigrad.cuda",
     "optim": "oxigrad.optim",
     "rules": "oxigrad.rules",
     "schedules": "oxigrad.schedules",
     "scipy": "oxigrad.scipy",
-    "state": "oxigrad.stepping.state",
+    "state": "oxigrad.stepping.state.state_dict",
     "stepping": "oxigrad.stepping",
     "testing": "oxigrad.testing",
 }

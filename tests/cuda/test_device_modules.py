@@ -316,9 +316,9 @@ def test_nadam_takes_the_state_of_pytorch(on_cuda: Callable[[Any], Any], mock: M
 
 def test_slots_of_tensors_on_a_device_are_there() -> None:
     """Numbers and codes too, wherever a state was loaded from; made without reading a number of the device."""
-    from oxigrad.stepping.executor import DEVICE
-    from oxigrad.torch import state
+    from oxigrad.stepping.parameters.executor import DEVICE
     from oxigrad.torch.choice import Choice
+    from oxigrad.torch.state import conversion
 
     with fake.cuda() as asarray, fake.Alone(given=True):
         p = torch.nn.Parameter(asarray(np.zeros(5000, np.float32)))
@@ -326,7 +326,7 @@ def test_slots_of_tensors_on_a_device_are_there() -> None:
             opt = kind([p], **options)
             choice, own = Choice(opt.entry, opt.param_groups[0], None, scaled=False), {}
             for _ in range(2):
-                state.begin(choice, "p", p, own, DEVICE)
+                conversion.begin(choice, "p", p, own, DEVICE)
                 parts = [
                     part
                     for key, value in own.items()

@@ -17,7 +17,7 @@ import optimizers
 import oxigrad as ox
 from oxigrad import cuda, optim, schedules
 from oxigrad.optim import SGD, Adam, AdamW, chain
-from oxigrad.stepping import device_source
+from oxigrad.stepping.device import sources
 
 Model = dict[str, Any]
 
@@ -34,7 +34,7 @@ def compiled() -> None:
     texts = []
     for name, make in optimizers.OPTIMIZERS.items():
         for dtype in ("float32", "float64") if name in IN_DOUBLE else ("float32",):
-            texts += device_source.texts(make(), {"w": np.zeros(3, dtype)})
+            texts += sources.texts(make(), {"w": np.zeros(3, dtype)})
     for start in range(0, len(texts), PER_FILE):
         executor.compile_texts(texts[start : start + PER_FILE], *FLAGS)
 

@@ -157,13 +157,13 @@ def test_a_loop_of_steps_with_a_loss_scale_does_not_wait(on_cuda: Callable[[Any]
 def test_new_gradients_upload_rows_and_describe_nothing(
     on_cuda: Callable[[Any], Any], mock: MockDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from oxigrad.stepping import launching
+    from oxigrad.stepping.device import launches
 
     model, opt = {"a": on_cuda(np.ones(5)), "b": on_cuda(np.ones(6))}, AdamW(0.1)
     here, other = {"a": np.ones(5), "b": np.ones(6)}, AdamW(0.1)
     described = []
-    own = launching.check_alike
-    monkeypatch.setattr(launching, "check_alike", lambda p, *args: described.append(p) or own(p, *args))
+    own = launches.check_alike
+    monkeypatch.setattr(launches, "check_alike", lambda p, *args: described.append(p) or own(p, *args))
     kept = []
     for number in range(4):
         g = {name: np.full(len(x), 1.0 + number) for name, x in here.items()}

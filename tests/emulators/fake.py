@@ -82,9 +82,9 @@ def posing(monkeypatch: Any) -> Iterator[Callable[[Any], Any]]:
     from oxigrad.ops.backends import DeviceMemory, dtype_name
     from oxigrad.ops.backends.device_memory import dense_strides
     from oxigrad.ops.backends.torch import TorchAdapter
-    from oxigrad.stepping import plan
-    from oxigrad.stepping.executor import DEVICE, RULE, Executor
-    from oxigrad.torch import resolved
+    from oxigrad.stepping.parameters.executor import DEVICE, RULE, Executor
+    from oxigrad.stepping.plan import plan
+    from oxigrad.torch.step import resolved
 
     posed: list[Any] = []
     own = plan.executor_of

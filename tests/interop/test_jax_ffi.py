@@ -12,8 +12,8 @@ import pytest
 import oxigrad as ox
 from optimizers import OPTIMIZERS
 from oxigrad import optim
-from oxigrad.stepping.executors import Leaf
-from oxigrad.stepping.fused import run_flat
+from oxigrad.stepping.parameters.rule_executors import Leaf
+from oxigrad.stepping.pure.fused import run_flat
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("ml_dtypes")

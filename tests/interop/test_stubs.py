@@ -33,7 +33,16 @@ def test_what_imports_pytorch_has_no_errors_of_types(tmp_path: pathlib.Path) -> 
         **{name: settings[name] for name in settings if name.startswith(("report", "type", "python"))},
     }
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(project))
-    command = [sys.executable, "-m", "basedpyright", "--project", str(tmp_path), "--pythonpath", sys.executable, "--stats"]
+    command = [
+        sys.executable,
+        "-m",
+        "basedpyright",
+        "--project",
+        str(tmp_path),
+        "--pythonpath",
+        sys.executable,
+        "--stats",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert str(stubs.path("torch")) in files and f"Total files checked: {len(files)}" in done.stdout, done.stdout

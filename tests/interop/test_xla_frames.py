@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from oxigrad import _core, optim
-from oxigrad.rules import rule as rules
-from oxigrad.stepping.executors import trace
+from oxigrad.rules.core import rule
+from oxigrad.stepping.parameters.rule_executors import trace
 
 SIZE, WORD, INT, POINTER = ctypes.c_size_t, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p
 HEAD = [("size", SIZE), ("extensions", POINTER)]
@@ -119,7 +119,7 @@ def descent(xp: Any, p: Any, g: Any, m: Any, *, learning_rate: float = 0.5) -> A
 
 
 def text(**options: Any) -> str:
-    program = trace(rules.read(descent), {})
+    program = trace(rule.read(descent), {})
     return _core.xla_call([(program, 2, 3, 0)], [(0, 0, 0, False)], [1.0, 0.5], [(1, 0)], seed=0, **options)
 
 
@@ -280,7 +280,7 @@ def test_random_changes_of_the_frame_are_errors_or_calls() -> None:
 
 
 def test_a_call_that_no_handler_runs_is_refused_when_it_is_written() -> None:
-    program = trace(rules.read(descent), {})
+    program = trace(rule.read(descent), {})
     for programs, leaves, message in [
         ([(program, 2, 2, 0)], [(0, 0, 0, False)], "of 2 arrays"),
         ([(program, 2, 3, 1)], [(0, 0, 0, False)], "0 results, for 1 numbers"),

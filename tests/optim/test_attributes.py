@@ -13,9 +13,9 @@ import pytest
 import oxigrad as ox
 from oxigrad import optim, schedules
 from oxigrad.optim import Interval
-from oxigrad.optim.config import OPTIONS
-from oxigrad.optim.table import spellings
-from oxigrad.rules.ranges import domain
+from oxigrad.optim.settings.config import OPTIONS
+from oxigrad.optim.settings import spellings
+from oxigrad.rules.core.ranges import domain
 
 nan = math.nan
 RULES = [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from oxigrad import optim
-from oxigrad.optim.attributes import hint
+from oxigrad.optim.settings.attributes import hint
 from oxigrad.optim.table.row import TABLE
 
 IN_TORCH = {"SparseAdam": "Adam"}

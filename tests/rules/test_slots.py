@@ -10,8 +10,8 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import optim
-from oxigrad.rules.slots import Slot
-from oxigrad.stepping.decay_factors import decays
+from oxigrad.rules.core.slots import Slot
+from oxigrad.stepping.parameters.decay_factors import decays
 
 
 def declaring(slot: Any, **options: Any) -> Any:
@@ -119,7 +119,7 @@ def test_define_and_transform_state_the_kind_of_a_rule() -> None:
 def test_rules_and_their_parts_pickle() -> None:
     for value in (
         ox.rules.adamw,
-        ox.rules.moments.moving_mean,
+        ox.rules.core.moments.moving_mean,
         Slot,
         optim.ChainPart,
         optim.Chain,

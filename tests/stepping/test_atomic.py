@@ -13,7 +13,7 @@ import oxigrad as ox
 from libraries import host
 from optimizers import OPTIMIZERS
 from oxigrad import SparseRows, optim, tree, xp
-from oxigrad.stepping.sparse_rows import LAST_STEP
+from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
 
 SHAPE = (3, 4)
 

@@ -24,7 +24,7 @@ from safetensors.numpy import load_file, save_file
 
 import oxigrad as ox
 from oxigrad import optim
-from oxigrad.stepping import safetensors_io, state
+from oxigrad.stepping.state import safetensors_io, state_dict
 
 PARAMETERS = {"a": np.ones(3), "b": {"c": np.ones((2, 2), np.float32)}}
 
@@ -92,7 +92,7 @@ def test_an_unsupported_state_is_refused_before_writing(tmp_path: Path) -> None:
     with pytest.raises(ox.StateError, match=r"m\.w: the dtype complex128 cannot be saved"):
         safetensors_io.write(tmp_path / "x", {"m.w": np.ones(2, complex)}, {})
     with pytest.raises(ox.StateError, match="not plain data"):
-        state.write(tmp_path / "x", {**trained().state_dict(), "remembered": {"a": {"b": object()}}})
+        state_dict.write(tmp_path / "x", {**trained().state_dict(), "remembered": {"a": {"b": object()}}})
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
     assert (tmp_path / "x").read_text() == "before"
 
@@ -182,7 +182,7 @@ def test_killed_at_any_moment_the_file_loads(tmp_path: Path) -> None:
         time.sleep(generator.uniform(0.0, 0.05))
         process.kill()
         process.communicate()
-        found = state.read(file)
+        found = state_dict.read(file)
         for own in found["slots"].values():
             np.testing.assert_array_equal(own["m"], float(found["step"]))
         steps.append(found["step"])
@@ -310,7 +310,7 @@ def test_two_at_once_end_in_one_whole_file(tmp_path: Path) -> None:
         for process in processes:
             assert process.stdout and process.stdout.readline() == "saving\n"
         for _ in range(20):
-            found = state.read(file)
+            found = state_dict.read(file)
             for own in found["slots"].values():
                 np.testing.assert_array_equal(own["m"], float(found["step"]))
     finally:
@@ -357,7 +357,7 @@ def test_a_file_is_opened_once_and_all_arrays_are_asked_for_at_once(
 PEAK = """
 import sys
 import numpy as np
-from oxigrad.stepping import safetensors_io
+from oxigrad.stepping.state import safetensors_io
 
 def peak():
     with open("/proc/self/status") as status:

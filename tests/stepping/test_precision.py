@@ -15,7 +15,7 @@ import pytest
 import oxigrad as ox
 from oxigrad import optim, rules, xp
 from oxigrad.ops.backends import namespace, on_host
-from oxigrad.stepping.quantized import Quantized
+from oxigrad.stepping.arrays.quantized import Quantized
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 HALVES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}

@@ -15,7 +15,7 @@ from libraries import host
 from optimizers import OPTIMIZERS
 from oxigrad import optim
 from oxigrad.optim import SGD, Adam, AdamLRD, chain, partition
-from oxigrad.stepping.sparse_rows import SparseRows
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 Tree = Any
 SHAPES = {"a": (5,), "b": (3, 2), "c": (4,)}

@@ -18,16 +18,16 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import _core, optim, schedules, xp
-from oxigrad.optim.hyperparameters import Hyperparameter
-from oxigrad.rules import rule
-from oxigrad.rules.rule import Rule
-from oxigrad.stepping.averages import Averages, named, some
-from oxigrad.stepping.parameter_group import ParameterGroup
-from oxigrad.stepping.precision import Precision
-from oxigrad.stepping.presence import Presence
-from oxigrad.stepping.resolved import ResolvedGroup, lay_out
-from oxigrad.stepping.slots_view import ParameterSlots
-from oxigrad.stepping.state import Fitting, Report
+from oxigrad.optim.settings.hyperparameters import Hyperparameter
+from oxigrad.rules.core import rule
+from oxigrad.rules.core.rule import Rule
+from oxigrad.stepping.arrays.precision import Precision
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.presence import Presence
+from oxigrad.stepping.plan.resolved import ResolvedGroup, lay_out
+from oxigrad.stepping.slots.averages import Averages, named, some
+from oxigrad.stepping.slots.view import ParameterSlots
+from oxigrad.stepping.state.state_dict import Fitting, Report
 from oxigrad.stepping.version import Version
 from python_frames import frames
 
@@ -65,7 +65,7 @@ def test_options_add_few_frames(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("made", [optim.SGD, functools.partial(optim.SGD, momentum=0.9), optim.AdamW])
 def test_a_schedule_adds_its_own_calls(made: Any) -> None:
     found = steady(made(schedules.linear(0.1, 0.0, 10)))
-    own = ("oxigrad.schedules", "oxigrad.rules.ranges", "oxigrad.optim.hyperparameters")
+    own = ("oxigrad.schedules", "oxigrad.rules.core.ranges", "oxigrad.optim.settings.hyperparameters")
     assert any(name.startswith(own) for name in found)
     assert len([name for name in found if not name.startswith(own)]) <= 16
 
@@ -497,7 +497,7 @@ class Stateful:
 
 
 def test_a_state_alone() -> None:
-    from oxigrad.stepping.state import collect, resume
+    from oxigrad.stepping.state.state_dict import collect, resume
 
     first = Stateful(Stepping(taken=5, skipped=1, slots={"w": {"m": np.ones(2)}}))
     second = Stateful(Stepping(slots={"w": {"m": np.zeros(2)}}))

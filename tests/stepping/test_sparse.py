@@ -14,7 +14,7 @@ import oxigrad as ox
 from libraries import host
 from optimizers import OPTIMIZERS as EVERY
 from oxigrad import SparseRows, optim, schedules, xp
-from oxigrad.stepping.sparse_rows import LAST_STEP
+from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
 
 N, WIDTH = 12, 5
 Ids = list[int]

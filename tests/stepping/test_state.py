@@ -16,7 +16,7 @@ import pytest
 import oxigrad as ox
 from libraries import host
 from oxigrad import optim, schedules
-from oxigrad.stepping import state
+from oxigrad.stepping.state import state_dict
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -190,7 +190,7 @@ def test_slots_of_the_names_that_they_had_before() -> None:
     def step(opt: Any, model: Any, number: int) -> Any:
         return opt.update(model, {k: np.full_like(v, 0.5 + number) for k, v in model.items()})
 
-    found = state.read(GOLDEN / "state_1_options.safetensors")
+    found = state_dict.read(GOLDEN / "state_1_options.safetensors")
     assert set(found["slots"]["h"]) == {"mean", "m", "slow", "copy", "master"}
     begin = {"w": np.linspace(0, 1, 3, dtype=np.float32), "h": np.linspace(0, 1, 2, dtype=np.float16)}
     reference = optim.from_config(found["config"])
@@ -269,7 +269,7 @@ def test_an_optimizer_without_a_step_is_taken_up_too() -> None:
 
 def test_a_file_of_the_first_format_is_read() -> None:
     """Written by version 1 of the format after four steps of Adam; the fifth is computed here, as a formula."""
-    found = state.read(GOLDEN / "state_1.safetensors")
+    found = state_dict.read(GOLDEN / "state_1.safetensors")
     opt = optim.from_config(found["config"])
     opt.load(GOLDEN / "state_1.safetensors")
     p, m, v = np.array([1.0, 2.0, 3.0]), np.zeros(3), np.zeros(3)
@@ -358,7 +358,7 @@ def test_bfloat16_is_saved_to_the_bit(name: str, library: Any, tmp_path: Path) -
     for name, slot in again.slots["w"].items():
         assert slot.dtype == opt.slots["w"][name].dtype
         assert bool((slot == opt.slots["w"][name]).all())
-    assert state.read(tmp_path / "state")["slots"]["w"]["m"].dtype.name == "bfloat16"
+    assert state_dict.read(tmp_path / "state")["slots"]["w"]["m"].dtype.name == "bfloat16"
 
 
 def test_the_states_of_schedules_and_the_loss_scale() -> None:

@@ -36,7 +36,7 @@ from oxigrad.optim import (
     Yogi,
 )
 from oxigrad.optim.table.row import TABLE
-from oxigrad.stepping import functional, fused
+from oxigrad.stepping.pure import functional, fused
 
 Make = Callable[[], Any]
 

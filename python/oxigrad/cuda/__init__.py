@@ -48,9 +48,9 @@ def source(opt: Any, model: Any) -> str:
     >>> text.splitlines()[0], "__global__ void" in text
     ('// w', True)
     """
-    from oxigrad.stepping import device_source
+    from oxigrad.stepping.device import sources
 
-    return device_source.source(opt, model)
+    return sources.source(opt, model)
 
 
 def why(subject: Any, model: Any = None) -> str:
@@ -66,9 +66,10 @@ def why(subject: Any, model: Any = None) -> str:
     >>> why(Muon(0.1), {"w": np.zeros((3, 3))})
     'w: the rule muon is not elementwise'
     """
-    from oxigrad.stepping import device_roads, device_source
+    from oxigrad.stepping.device import sources
+    from oxigrad.stepping.parameters import device_kernels
 
-    return device_roads.why_not(subject) if model is None else device_source.why(subject, model)
+    return device_kernels.why_not(subject) if model is None else sources.why(subject, model)
 
 
 __dir__ = __all__.copy

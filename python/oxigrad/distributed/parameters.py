@@ -9,10 +9,10 @@ from oxigrad import _core, tree
 from oxigrad._core import KeyPath, StructureError
 from oxigrad._typing import Tree
 from oxigrad.ops.backends import copied_like, dtype_name, resolved, to_host
-from oxigrad.stepping.gradient_check import check_gradient
-from oxigrad.stepping.plan import Plan
+from oxigrad.stepping.arrays.gradient_check import check_gradient
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
-from oxigrad.stepping.sparse_rows import SparseRows
 
 __all__ = ["Parameters", "nested", "promoted"]
 

@@ -14,12 +14,12 @@ from oxigrad.distributed.communicator import Communicator, current
 from oxigrad.distributed.fields import Field, restored, written
 from oxigrad.distributed.parameters import Parameters
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.rule import Rule
+from oxigrad.rules.core.rule import Rule
 from oxigrad.schedules.base import Schedule
-from oxigrad.stepping import state as states
-from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.protocols import SteppingOptimizer
-from oxigrad.stepping.state import Report
+from oxigrad.stepping.state import state_dict as states
+from oxigrad.stepping.state.state_dict import Report
 from oxigrad.stepping.version import Version
 
 __all__ = ["REQUIRED", "WorkerReport", "Wrapper", "take_step"]

@@ -15,7 +15,7 @@ from oxigrad._names import nearest
 from oxigrad.ops.backends import is_array
 from oxigrad.optax.transformation import Transformation, jax, key_paths, transformation
 from oxigrad.optim.table.row import TABLE, Alias
-from oxigrad.rules.rule import is_flag
+from oxigrad.rules.core.rule import is_flag
 
 # A hyperparameter of ours, or those that a tuple of theirs gives.
 Ours = str | tuple[str, ...]

@@ -10,7 +10,7 @@ from oxigrad.ops.backends import is_complex
 from oxigrad.optax.aliases import ALIASES, function, number, optimizer_of, parts_of, with_known_names
 from oxigrad.optax.transformation import Make, State, Steps, Transformation, jax, made_of, transformation
 from oxigrad.rules import gradient_transforms
-from oxigrad.stepping.precision import half
+from oxigrad.stepping.arrays.precision import half
 
 # The rule has no optimizer in `oxigrad.optim`, whose steps are not given the loss.
 PolyakSGD = optim.define(rules.polyak_sgd, "PolyakSGD")

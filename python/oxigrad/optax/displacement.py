@@ -8,7 +8,7 @@ from typing import Any
 
 from oxigrad import xp
 from oxigrad._core import RuleError
-from oxigrad.rules.rule import Rule, Stages
+from oxigrad.rules.core.rule import Rule, Stages
 
 
 class Displaced:

@@ -17,8 +17,8 @@ from oxigrad.optax.transformation import (
     made_of,
     optax,
 )
-from oxigrad.stepping.fused import run_flat
-from oxigrad.stepping.plan import Plan
+from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.pure.fused import run_flat
 from oxigrad.stepping.writes import called_leaves
 
 

@@ -10,12 +10,12 @@ from oxigrad._core import StateError, StructureError, is_inexact
 from oxigrad.ops.backends import dtype_name, is_array, is_complex
 from oxigrad.optax.displacement import displacement
 from oxigrad.optim import LBFGS, SAM, Optimizer, ParameterGroup, Partition, RuleOptimizer
-from oxigrad.rules.rule import Rule
-from oxigrad.stepping import functional
-from oxigrad.stepping.averages import Averages, some
-from oxigrad.stepping.plan import Plan
-from oxigrad.stepping.precision import half
-from oxigrad.stepping.step_count import check_step_count
+from oxigrad.rules.core.rule import Rule
+from oxigrad.stepping.arrays.precision import half
+from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.pure import functional
+from oxigrad.stepping.slots.averages import Averages, some
+from oxigrad.stepping.state.step_count import check_step_count
 
 try:
     jax: Any = importlib.import_module("jax")

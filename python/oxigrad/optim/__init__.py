@@ -1,13 +1,13 @@
 """Optimizers: an update rule of `oxigrad.rules`, its hyperparameters, its slots by key path, and the count of steps.
 
-* `optimizer`: the base class of optimizers; `options`: the options that all of them share.
+* `optimizer`: the base class of optimizers.
 * `table`: the optimizers, a row for each, and the transforms for chains.
-* `rule_optimizer`: optimizers of one rule, made by `define`; `hyperparameters`: their hyperparameters as attributes.
-* `chain`, `partition`, `composition`: optimizers of several parts; `param_groups`: hyperparameters by key path.
+* `rule_optimizer`: optimizers of one rule, made by `define`.
+* `chain`, `partition`, `composition`: optimizers of several parts.
 * `lbfgs`, `line_search`, `sam`: optimizers that evaluate the loss several times a step.
 * `rate_range`: the learning-rate range test; `summary`: tables of slots.
-* `loss_scale`: dynamic loss scaling for float16.
-* `config`: configurations as plain data; `attributes`: the base class of objects with checked attributes.
+* `settings`: hyperparameters as attributes and by key path, the options that all optimizers share, the loss scale, configurations as
+  plain data, and names of arguments in other libraries.
 
 The steps themselves are in `oxigrad.stepping`.
 
@@ -25,23 +25,23 @@ from typing import NoReturn
 from oxigrad._names import unknown_name
 from oxigrad.optim.chain import Chain, ChainPart, Transform, transform
 from oxigrad.optim.composition import chain
-from oxigrad.optim.config import from_config
-from oxigrad.optim.loss_scale import LossScale
 from oxigrad.optim.optimizer import Optimizer, Slots
 from oxigrad.optim.partition import Partition, partition
 from oxigrad.optim.rate_range import RateRange, range_test
 from oxigrad.optim.rule_optimizer import RuleOptimizer, define
 from oxigrad.optim.sam import SAM
+from oxigrad.optim.settings.config import from_config
+from oxigrad.optim.settings.loss_scale import LossScale
 from oxigrad.optim.table.descent import *  # noqa: F403 - an optimizer is named in its row alone
 from oxigrad.optim.table.moments import *  # noqa: F403
 from oxigrad.optim.table.row import TABLE
 from oxigrad.optim.table.transforms import *  # noqa: F403
 from oxigrad.optim.table.transforms import TRANSFORMS
-from oxigrad.rules.ranges import Interval
-from oxigrad.rules.slots import Slot
-from oxigrad.stepping.parameter_group import ParameterGroup
-from oxigrad.stepping.presence import Changes
-from oxigrad.stepping.quantized import Quantized
+from oxigrad.rules.core.ranges import Interval
+from oxigrad.rules.core.slots import Slot
+from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.presence import Changes
 
 __all__ = [
     "SAM",

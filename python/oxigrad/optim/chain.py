@@ -5,13 +5,13 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from oxigrad._typing import Config
-from oxigrad.optim.attributes import hint
-from oxigrad.optim.config import OPTIONS
-from oxigrad.optim.hyperparameters import Part, declarations
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer, caller, register
-from oxigrad.rules import composition, rule
-from oxigrad.rules.rule import Rule
+from oxigrad.optim.settings.attributes import hint
+from oxigrad.optim.settings.config import OPTIONS
+from oxigrad.optim.settings.hyperparameters import Part, declarations
+from oxigrad.rules.core import composition, rule
+from oxigrad.rules.core.rule import Rule
 
 
 class Transform(Part):

@@ -5,13 +5,13 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from oxigrad._typing import Config
-from oxigrad.optim import param_groups
-from oxigrad.optim.attributes import hint
 from oxigrad.optim.chain import Chain, ChainPart
-from oxigrad.optim.config import OPTIONS, REGISTRY
-from oxigrad.optim.hyperparameters import Part
-from oxigrad.optim.param_groups import Pattern
 from oxigrad.optim.partition import Partition
+from oxigrad.optim.settings import param_groups
+from oxigrad.optim.settings.attributes import hint
+from oxigrad.optim.settings.config import OPTIONS, REGISTRY
+from oxigrad.optim.settings.hyperparameters import Part
+from oxigrad.optim.settings.param_groups import Pattern
 
 
 class CommonPart:

@@ -15,9 +15,9 @@ from oxigrad.ops.backends import device_of, fetched, namespace
 from oxigrad.optim.line_search import Point, strong_wolfe
 from oxigrad.optim.losses import dependent
 from oxigrad.optim.rule_optimizer import RuleOptimizer, register
-from oxigrad.rules import rule
-from oxigrad.rules.ranges import Count, NonNegative
-from oxigrad.stepping.plan import Plan
+from oxigrad.rules.core import rule
+from oxigrad.rules.core.ranges import Count, NonNegative
+from oxigrad.stepping.plan.plan import Plan
 
 # Pairs of a step and a change of the gradient with a product up to this bound are discarded: their curvature is noise.
 _LEAST_CURVATURE = 1e-10

@@ -10,17 +10,20 @@ from oxigrad import _core, tree
 from oxigrad._typing import Array, Config, Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import dtype_name, fetched
-from oxigrad.optim import param_groups, summary
-from oxigrad.optim.config import is_importable, restored, with_present_names
-from oxigrad.optim.loss_scale import LossScale
+from oxigrad.optim import summary
 from oxigrad.optim.losses import dependent, warn_of_floats
-from oxigrad.optim.options import Options, checked_precision
-from oxigrad.rules import gradient_transforms, norms, rule
-from oxigrad.rules.rule import Rule
-from oxigrad.stepping import averages, functional
-from oxigrad.stepping.parameter_group import ParameterGroup
-from oxigrad.stepping.presence import Changes
-from oxigrad.stepping.state import Report, collect, read, resume, write
+from oxigrad.optim.settings import param_groups
+from oxigrad.optim.settings.config import is_importable, restored, with_present_names
+from oxigrad.optim.settings.loss_scale import LossScale
+from oxigrad.optim.settings.options import Options, checked_precision
+from oxigrad.rules import gradient_transforms
+from oxigrad.rules.core import norms, rule
+from oxigrad.rules.core.rule import Rule
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.presence import Changes
+from oxigrad.stepping.pure import functional
+from oxigrad.stepping.slots import averages
+from oxigrad.stepping.state.state_dict import Report, collect, read, resume, write
 from oxigrad.stepping.stepper import Stepper
 from oxigrad.stepping.version import Version
 
@@ -74,7 +77,7 @@ class Optimizer(Options):
         loss_scale: a `LossScale` for `minimize`. With it, "propagate" becomes "skip".
         zero_gradients: whether each step sets the gradients to zero, which must be in host memory and writable.
         sparse: the effect of a `SparseRows` gradient on other rows: "dense" (that of zeros), "lazy" (none) or "catch_up" (see
-            `oxigrad.stepping.sparse_rows`); the last two exclude ``accumulate``.
+            `oxigrad.stepping.arrays.sparse_rows`); the last two exclude ``accumulate``.
         slot_dtype: the dtype of the slots of the update rule that are initialized with zeros: "float32", "bfloat16", "float16",
             or "8bit" (`Quantized`, for parameters of at least 4096 elements in host memory, or that kernels update on a CUDA device).
         master: whether parameters of half precision have a slot ``master-weights`` of float32, to which updates are applied.

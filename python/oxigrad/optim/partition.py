@@ -6,12 +6,12 @@ from typing import Any
 
 from oxigrad._core import StructureError
 from oxigrad._typing import Array, Config
-from oxigrad.optim import param_groups
-from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.param_groups import Pattern
 from oxigrad.optim.rule_optimizer import RuleOptimizer
-from oxigrad.stepping.parameter_group import ParameterGroup
+from oxigrad.optim.settings import param_groups
+from oxigrad.optim.settings.config import REGISTRY
+from oxigrad.optim.settings.param_groups import Pattern
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.version import Version
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 from oxigrad._typing import Array, Config
 from oxigrad.ops.backends import dtype_name
-from oxigrad.optim import param_groups
-from oxigrad.optim.config import OPTIONS, REGISTRY
-from oxigrad.optim.hyperparameters import Part, declare, plain
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.options import text_of_dtype
-from oxigrad.rules import rule
-from oxigrad.rules.rule import Rule
-from oxigrad.stepping.parameter_group import ParameterGroup
-from oxigrad.stepping.precision import half
+from oxigrad.optim.settings import param_groups
+from oxigrad.optim.settings.config import OPTIONS, REGISTRY
+from oxigrad.optim.settings.hyperparameters import Part, declare, plain
+from oxigrad.optim.settings.options import text_of_dtype
+from oxigrad.rules.core import rule
+from oxigrad.rules.core.rule import Rule
+from oxigrad.stepping.arrays.precision import half
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 
 
 class RuleOptimizer(Part, Optimizer):

@@ -7,11 +7,11 @@ from oxigrad import tree, xp
 from oxigrad._core import RuleError
 from oxigrad._typing import Array, Config, Tree
 from oxigrad.ops.backends import detached
-from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.ranges import Domain, Interval
+from oxigrad.optim.settings.config import REGISTRY
+from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import number
-from oxigrad.stepping.plan import Plan
+from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.version import Version
 
 _DISTANCE = Domain(interval=Interval("[0, inf)"))

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from oxigrad.ops.backends import dtype_name, size_of
-from oxigrad.stepping.plan import Plan
-from oxigrad.stepping.quantized import Quantized
+from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.plan.plan import Plan
 
 HEAD = ("parameter", "shape", "dtype", "optimizer", "slots", "dtypes", "bytes")
 

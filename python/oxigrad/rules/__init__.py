@@ -5,7 +5,7 @@ slots. After ``*`` come ``step`` (counted from 1), ``noise`` and ``total``, whic
 hyperparameters with their defaults. A hyperparameter that is True, False, None or a string is a flag: it may be branched
 on; a numeric one is a symbol, and may not.
 
-The default of a slot declares it (see `oxigrad.rules.slots.Slot`): ``Slot.zeros()``, which no default means too,
+The default of a slot declares it (see `oxigrad.rules.core.slots.Slot`): ``Slot.zeros()``, which no default means too,
 ``Slot.zeros(when="amsgrad")`` for a slot that exists only where a hyperparameter is set, ``Slot.scalar(0.0)`` for one number
 for each parameter, ``Slot.copy()`` of the parameter, ``Slot.full(...)`` and ``Slot.computed(...)``.
 
@@ -14,17 +14,17 @@ Defaults are PyTorch's where PyTorch has the optimizer, else optax's; `oxigrad.o
 Rules by family:
 
 * `sgd`: SGD and its variants, and rules of the gradient's sign; `adagrad`: Adagrad, RMSprop and related rules.
-* `adam`, `adam_variants`: Adam and its variants; `moments`: the moving means that they share.
+* `adam`, `adam_variants`: Adam and its variants.
 * `layerwise`: LARS, LAMB, Fromage and NovoGrad; `schedule_free`: schedule-free SGD and AdamW, and Prodigy.
-* `factored` (Adafactor, SM3), `orthogonal` (Muon), `preconditioned` (Shampoo, SOAP): rules called on whole arrays;
-  `arrays`: the functions that they share.
+* `factored` (Adafactor, SM3), `orthogonal` (Muon), `preconditioned` (Shampoo, SOAP): rules called on whole arrays.
 * `parameter_free`: DoG, DoWG, D-Adaptation and COCOB, which estimate the learning rate.
 * `gradient_transforms`: clipping, weight decay, averages and other transforms for chains.
 
-Representation of rules:
+Representation of rules, in `core`:
 
 * `rule`: a rule with the declarations of its signature, and its evaluation; `composition`: several rules composed into one.
 * `slots`: declarations of slots; `ranges`: domains of hyperparameters.
+* `moments`, `norms`, `arrays`: functions that rules share.
 """
 
 from oxigrad.rules.adagrad import *  # noqa: F403 - a rule is named in its file alone

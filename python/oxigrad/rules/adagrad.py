@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from oxigrad.rules.ranges import Decay, NonNegative, NonPositive, Positive, Share
-from oxigrad.rules.slots import Slot
+from oxigrad.rules.core.ranges import Decay, NonNegative, NonPositive, Positive, Share
+from oxigrad.rules.core.slots import Slot
 
 __all__ = ["adadelta", "adagrad", "ftrl", "madgrad", "rmsprop"]
 

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from oxigrad.rules.moments import moments, moving_mean, root
-from oxigrad.rules.ranges import Decay, NonNegative, Share
-from oxigrad.rules.slots import Slot
+from oxigrad.rules.core.moments import moments, moving_mean, root
+from oxigrad.rules.core.ranges import Decay, NonNegative, Share
+from oxigrad.rules.core.slots import Slot
 
 __all__ = ["adam", "adam_lrd", "adamax", "adamw", "adopt", "nadam", "radam"]
 

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from oxigrad.rules.moments import moments, moving_mean, root
-from oxigrad.rules.ranges import Count, Decay, Limit, NonNegative, Positive
-from oxigrad.rules.slots import Slot
+from oxigrad.rules.core.moments import moments, moving_mean, root
+from oxigrad.rules.core.ranges import Count, Decay, Limit, NonNegative, Positive
+from oxigrad.rules.core.slots import Slot
 
 __all__ = ["adabelief", "adan", "ademamix", "optimistic_adam", "sophia", "yogi"]
 

@@ -3,9 +3,9 @@
 from typing import Annotated, Literal
 
 from oxigrad.ops.backends import namespace
-from oxigrad.rules.arrays import along, mean_over, root_mean_square, share_of_new, zeros
-from oxigrad.rules.ranges import CountOrZero, Interval, NonNegative, NonPositive, Share
-from oxigrad.rules.slots import Slot
+from oxigrad.rules.core.arrays import along, mean_over, root_mean_square, share_of_new, zeros
+from oxigrad.rules.core.ranges import CountOrZero, Interval, NonNegative, NonPositive, Share
+from oxigrad.rules.core.slots import Slot
 
 __all__ = ["adafactor", "sm3"]
 

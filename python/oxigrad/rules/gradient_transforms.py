@@ -6,10 +6,10 @@ update, and returns a new one.
 
 from typing import Annotated, Literal
 
-from oxigrad.rules.ranges import Count, CountOrZero, Decay, Interval, Limit, NonNegative, Share
+from oxigrad.rules.core.ranges import Count, CountOrZero, Decay, Interval, Limit, NonNegative, Share
+from oxigrad.rules.core.slots import Slot
 from oxigrad.rules.schedule_free import moved_average
 from oxigrad.rules.schedule_free import schedule_free_average as rules_average
-from oxigrad.rules.slots import Slot
 
 # Names of slots, with a hyphen so that they cannot collide with the arguments of a user's rule, by argument.
 NAMES = {"mean": "accumulated-mean", "copy": "parameter-copy", "slow": "lookahead-slow"}

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from oxigrad.rules.moments import moments, root
-from oxigrad.rules.ranges import Decay, Limit, NonNegative
-from oxigrad.rules.slots import Slot
+from oxigrad.rules.core.moments import moments, root
+from oxigrad.rules.core.ranges import Decay, Limit, NonNegative
+from oxigrad.rules.core.slots import Slot
 
 __all__ = ["fromage", "lamb", "lars", "novograd"]
 

@@ -3,9 +3,9 @@
 from typing import Annotated, Literal
 
 from oxigrad._core import ShapeError
-from oxigrad.rules.arrays import norm
-from oxigrad.rules.ranges import Interval, NonNegative, Share
-from oxigrad.rules.slots import Slot
+from oxigrad.rules.core.arrays import norm
+from oxigrad.rules.core.ranges import Interval, NonNegative, Share
+from oxigrad.rules.core.slots import Slot
 
 __all__ = ["muon"]
 

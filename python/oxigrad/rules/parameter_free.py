@@ -6,8 +6,8 @@
 import math
 from typing import Annotated, Literal
 
-from oxigrad.rules.ranges import Decay, Interval, NonNegative, Positive
-from oxigrad.rules.slots import Slot
+from oxigrad.rules.core.ranges import Decay, Interval, NonNegative, Positive
+from oxigrad.rules.core.slots import Slot
 
 __all__ = ["cocob", "dadapt_adamw", "dadapt_sgd", "dog", "dowg"]
 

@@ -7,9 +7,9 @@ it is computed in every step and selected by ``where``.
 import math
 from typing import Annotated, Literal
 
-from oxigrad.rules.arrays import along, norm, share_of_new, zeros
-from oxigrad.rules.ranges import Count, Decay, Interval, NonNegative, Share
-from oxigrad.rules.slots import Slot
+from oxigrad.rules.core.arrays import along, norm, share_of_new, zeros
+from oxigrad.rules.core.ranges import Count, Decay, Interval, NonNegative, Share
+from oxigrad.rules.core.slots import Slot
 
 __all__ = ["shampoo", "soap"]
 

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from oxigrad.rules.moments import root
-from oxigrad.rules.ranges import Decay, Interval, NonNegative, Positive
-from oxigrad.rules.slots import Slot
+from oxigrad.rules.core.moments import root
+from oxigrad.rules.core.ranges import Decay, Interval, NonNegative, Positive
+from oxigrad.rules.core.slots import Slot
 
 __all__ = ["prodigy", "schedule_free_adamw", "schedule_free_average", "schedule_free_sgd"]
 

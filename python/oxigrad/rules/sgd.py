@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from oxigrad.rules.moments import moving_mean
-from oxigrad.rules.ranges import Interval, Limit, NonNegative, Share
-from oxigrad.rules.slots import Slot
+from oxigrad.rules.core.moments import moving_mean
+from oxigrad.rules.core.ranges import Interval, Limit, NonNegative, Share
+from oxigrad.rules.core.slots import Slot
 
 __all__ = ["asgd", "lion", "optimistic_sgd", "polyak_sgd", "rprop", "sgd", "signum"]
 

@@ -8,7 +8,7 @@ The flow of a step, `Stepper.update` in `stepper`:
 2. `PlannedGradients` aligns the gradients with the parameters by structure (by key path where structures differ), and
    adds up those of tied parameters. The numbers of the step, such as its count and the values of schedules, are filled
    in.
-3. Results that are not computed in place come next: rules called on arrays (`executors`), copies of read-only
+3. Results that are not computed in place come next: rules called on arrays (`rule_executors`), copies of read-only
    parameters, and coalesced rows (`sparse_rows`). `writes` collects them, and writes nothing yet.
 4. The core (``rust/python/src/stepper/step.rs``) assigns replaced arrays to the containers of the model.
 5. The core makes the last checks of memory, dtype, shape and overlap, with the key path in each error.
@@ -19,26 +19,18 @@ A failed or skipped step changes no parameter and no slot. ``Replacements`` in `
 step 4, the only write that may raise; a kernel's guard, such as a gradient that is not finite, is evaluated before the
 kernel writes; and `Stepper._update_anew` drops slots that were made for the failed step.
 
-Planning:
-
-* `plan`: the group and the executor of each parameter; `resolved`: the plan with its kernels and scalars.
-* `parameter_group`: parameters that share a rule and its hyperparameters.
-* `version`: version counters of settings; `protocols`: an optimizer as these modules read it; `weak`: weak references
-  to it.
-
-Execution:
+Files:
 
 * `stepper`: the steps of one optimizer; `writes`: the writes of a step besides the update by the core.
-* `executors`: a rule traced into a kernel, and a rule called on arrays; `functional`: a step as a pure function;
-  `on_copies`: its kernels on copies of host arrays; `fused`: kernels called from a function that a library compiles.
-* `precision`: dtypes of slots, master weights, compensated and stochastic rounding; `quantized`: arrays of 8-bit codes.
-* `sparse_rows`: gradients of some rows of a table; `decay_factors`: the decay of slots in steps that skipped a row.
-
-State:
-
-* `initial_slots`: slots before the first step; `slots_view`: the slots of one parameter by name.
-* `averages`: averages of parameters, swapped with the parameters.
-* `state`: the state by key path, saved and loaded; `step_count`: validation of its counts; `safetensors_io`: files that are
-  replaced atomically.
-* `deadlock`: detection of threads that wait for each other at an optimizer.
+* `plan`: the group and the executor of each parameter, the gradients and the programs; `plan.resolved`: the plan with its kernels
+  and scalars, reused until a version changes.
+* `parameters`: parameters, groups of them, and executors: `rule_executors` are a rule traced into a kernel, and a rule called on
+  arrays; `decay_factors`: the decay of slots in steps that skipped a row; `presence`: the steps that a parameter took part in.
+* `arrays`: gradients at the leaves of a model, rows of a table (`sparse_rows`), `precision` of slots and parameters, codes of 8 bits.
+* `slots`: slots before the first step, in the core's memory and by name; averages of parameters.
+* `state`: the state by key path, saved to files that are replaced atomically, and loaded.
+* `device`: launches of kernels, the loss scale and the counts of steps there.
+* `pure`: a step as a pure function, and kernels called from a function that a library compiles.
+* `version`: version counters of settings; `protocols`: an optimizer as these modules read it; `weak`: weak references to it;
+  `deadlock`: detection of threads that wait for each other at an optimizer.
 """

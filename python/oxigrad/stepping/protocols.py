@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from oxigrad.rules.rule import Rule
-from oxigrad.stepping.parameter_group import ParameterGroup
-from oxigrad.stepping.precision import Precision
+from oxigrad.rules.core.rule import Rule
+from oxigrad.stepping.arrays.precision import Precision
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.version import Version
 
 

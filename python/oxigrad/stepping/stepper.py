@@ -18,21 +18,21 @@ from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateErro
 from oxigrad.ops.backends import REFUSALS, fetched, resolved
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
-from oxigrad.stepping.alignment import Given, align
-from oxigrad.stepping.averages import Averages
-from oxigrad.stepping.changed_parameters import changes_of
-from oxigrad.stepping.executor import HOST, executor_of
-from oxigrad.stepping.launching import DeviceSteps, Launches, LayoutError, Numbered
-from oxigrad.stepping.parameter_group import ParameterGroup
-from oxigrad.stepping.plan import Plan
-from oxigrad.stepping.presence import Changes, Presence, accumulated
+from oxigrad.stepping.arrays.alignment import Given, align
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.device.launches import DeviceSteps, Launches, LayoutError, Numbered
+from oxigrad.stepping.device.step_counts import StepCounts
+from oxigrad.stepping.parameters.executor import HOST, executor_of
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.presence import Changes, Presence, accumulated
+from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.protocols import SteppingOptimizer
-from oxigrad.stepping.resolved import ResolvedStep
-from oxigrad.stepping.slot_table import SlotTable
-from oxigrad.stepping.slots_view import ParameterSlots
-from oxigrad.stepping.sparse_rows import SparseRows
-from oxigrad.stepping.state import Fitting, copied_slots
-from oxigrad.stepping.step_counts import StepCounts
+from oxigrad.stepping.slots.averages import Averages
+from oxigrad.stepping.slots.changed_parameters import changes_of
+from oxigrad.stepping.slots.table import SlotTable
+from oxigrad.stepping.slots.view import ParameterSlots
+from oxigrad.stepping.state.state_dict import Fitting, copied_slots
 from oxigrad.stepping.weak import alive
 from oxigrad.stepping.writes import StepWrites, Touched, call_step, touch
 

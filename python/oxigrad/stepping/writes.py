@@ -10,15 +10,15 @@ from oxigrad import _core
 from oxigrad._core import ShapeError
 from oxigrad.ops.backends import detached, fetched, to_host
 from oxigrad.ops.core.aliasing import refuse_unwritable
-from oxigrad.rules.rule import Rule
-from oxigrad.stepping.executor import DEVICE, RULE_INTO
-from oxigrad.stepping.executors import Leaf, call_rules
-from oxigrad.stepping.launching import Launches, Numbered
-from oxigrad.stepping.parameter import Parameter, copying
-from oxigrad.stepping.plan import Plan
-from oxigrad.stepping.resolved import ResolvedStep
-from oxigrad.stepping.slots_view import ParameterSlots
-from oxigrad.stepping.sparse_rows import LAST_STEP, SparseRows, caught_up
+from oxigrad.rules.core.rule import Rule
+from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, caught_up
+from oxigrad.stepping.device.launches import Launches, Numbered
+from oxigrad.stepping.parameters.executor import DEVICE, RULE_INTO
+from oxigrad.stepping.parameters.parameter import Parameter, copying
+from oxigrad.stepping.parameters.rule_executors import Leaf, call_rules
+from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.plan.resolved import ResolvedStep
+from oxigrad.stepping.slots.view import ParameterSlots
 
 # A parameter's position among those in host memory, its rows (None for all), and a factor for each of its slots.
 Touched = tuple[int, Any, list[Any]]

@@ -4,11 +4,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from oxigrad.rules.composition import compose
-from oxigrad.rules.rule import Rule, is_flag
-from oxigrad.rules.slots import Slot
-from oxigrad.stepping.executors import trace
-from oxigrad.stepping.precision import Precision
+from oxigrad.rules.core.composition import compose
+from oxigrad.rules.core.rule import Rule, is_flag
+from oxigrad.rules.core.slots import Slot
+from oxigrad.stepping.arrays.precision import Precision
+from oxigrad.stepping.parameters.rule_executors import trace
 from oxigrad.torch import formulas
 from oxigrad.torch.table import Entry
 
@@ -17,7 +17,7 @@ class Choice:
     """The composed rule of a parameter group, its kernel, and its numbers of the present step.
 
     ``storage`` is the name of the dtype of the parameters, where that is half precision. With ``scaled``, gradients are divided by
-    the scale of the loss. `oxigrad.stepping.initial_slots.new_slots` takes it as a group.
+    the scale of the loss. `oxigrad.stepping.slots.initial.new_slots` takes it as a group.
     """
 
     catches_up = False

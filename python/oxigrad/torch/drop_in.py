@@ -3,13 +3,13 @@
 import inspect
 from typing import Any
 
-from oxigrad.rules.rule import Rule
-from oxigrad.stepping.executor import HOST
-from oxigrad.stepping.precision import half
+from oxigrad.rules.core.rule import Rule
+from oxigrad.stepping.arrays.precision import half
+from oxigrad.stepping.parameters.executor import HOST
 from oxigrad.torch.choice import Choice
 from oxigrad.torch.library import torch
 from oxigrad.torch.optimizer import OPTIONS, SteppingOptimizer
-from oxigrad.torch.state import begin, local
+from oxigrad.torch.state.conversion import begin, local
 from oxigrad.torch.table import Entry
 
 

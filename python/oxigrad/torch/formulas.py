@@ -1,8 +1,9 @@
 """Rules for PyTorch only: L2 weight decay for any rule, and ASGD, NAdam and Rprop with the state of PyTorch's classes."""
 
 from oxigrad import rules
-from oxigrad.rules import gradient_transforms, rule
-from oxigrad.rules.slots import Slot
+from oxigrad.rules import gradient_transforms
+from oxigrad.rules.core import rule
+from oxigrad.rules.core.slots import Slot
 
 
 def l2(xp, p, g, *, weight_decay=0.0):

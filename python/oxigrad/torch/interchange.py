@@ -23,11 +23,11 @@ import numpy as np
 from oxigrad._core import StateError
 from oxigrad.ops.backends import to_host
 from oxigrad.rules import gradient_transforms
-from oxigrad.stepping.quantized import Quantized
-from oxigrad.stepping.state import Report
-from oxigrad.stepping.step_count import check_step_count
-from oxigrad.torch.checking import check_form
+from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.state.state_dict import Report
+from oxigrad.stepping.state.step_count import check_step_count
 from oxigrad.torch.library import torch
+from oxigrad.torch.state.checking import check_form
 from oxigrad.torch.table import SLOTS
 
 # PyTorch's names of the slots: of optimizers that keep squares of gradients, and of those that do not.

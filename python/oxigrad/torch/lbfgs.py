@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from oxigrad.torch.checking import check_lbfgs_state
 from oxigrad.torch.library import torch
-from oxigrad.torch.loading import KeepingDtypes
+from oxigrad.torch.state.checking import check_lbfgs_state
+from oxigrad.torch.state.loading import KeepingDtypes
 
 
 class LBFGS(KeepingDtypes, torch.optim.LBFGS):

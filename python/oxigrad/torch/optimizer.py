@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
 from oxigrad._names import nearest
-from oxigrad.optim.options import checked_precision
-from oxigrad.torch.checking import check_state
+from oxigrad.optim.settings.options import checked_precision
 from oxigrad.torch.library import torch
-from oxigrad.torch.loading import KeepingDtypes
-from oxigrad.torch.resolved import ResolvedStep, is_recorded
-from oxigrad.torch.state import kept_on_error, number_dtype
+from oxigrad.torch.state.checking import check_state
+from oxigrad.torch.state.conversion import kept_on_error, number_dtype
+from oxigrad.torch.state.loading import KeepingDtypes
+from oxigrad.torch.step.resolved import ResolvedStep, is_recorded
 from oxigrad.torch.table import Entry
 
 # The options of all classes by keyword, with their defaults. Groups have those that are given.

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from oxigrad.torch.drop_in import options, summary
 from oxigrad.torch.library import torch
 from oxigrad.torch.optimizer import SteppingOptimizer
-from oxigrad.torch.resolved import ResolvedStep
+from oxigrad.torch.step.resolved import ResolvedStep
 from oxigrad.torch.table import Entry
 
 # The keywords of every optimizer of PyTorch.

@@ -3,9 +3,9 @@
 from typing import Any
 
 from oxigrad import xp
-from oxigrad.torch import state
 from oxigrad.torch.library import torch
 from oxigrad.torch.own import OwnOptimizer
+from oxigrad.torch.state import conversion
 
 # The key in the state of the point where gradients are taken, while the parameter is the average.
 _POINT = "train_point"
@@ -44,7 +44,7 @@ class ScheduleFree(OwnOptimizer):
                 p.copy_(own.pop(_POINT))
                 continue
             own[_POINT] = p.detach().clone()
-            held, z = state.local(p), state.local(z)
+            held, z = conversion.local(p), conversion.local(z)
             held.copy_(self.entry.rule.averaged(xp, held.to(z.dtype), {"z": z}, {"beta1": beta1}))
 
     def _take(self, scale: Any) -> None:

@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 from oxigrad import _core
 from oxigrad.ops.core.aliasing import Named, refuse_shared
-from oxigrad.stepping.executor import HOST
-from oxigrad.stepping.programs import host_parameter
-from oxigrad.torch import state
+from oxigrad.stepping.parameters.executor import HOST
+from oxigrad.stepping.plan.programs import host_parameter
 from oxigrad.torch.choice import Choice
 from oxigrad.torch.drop_in import DropIn
 from oxigrad.torch.library import torch
+from oxigrad.torch.state import conversion
 
 
 class _Table(NamedTuple):
@@ -42,7 +42,7 @@ class SparseDropIn(DropIn):
     """Base class of SparseAdam: each gradient is a table of rows, whose leading axes are the sparse ones."""
 
     def _take(self, scale: Any) -> None:
-        with torch.no_grad(), state.kept_on_error(self.state):
+        with torch.no_grad(), conversion.kept_on_error(self.state):
             counted, tables = [], []
             for path, group, p in self._with_gradients():
                 own = self.state[p]
@@ -68,8 +68,8 @@ class SparseDropIn(DropIn):
         gradient = p.grad.coalesce()
         indices, values = gradient.indices(), gradient.values()
         own.setdefault("step", 0)
-        state.check_readable(path, p, own)
-        state.begin(choice, path, p, own, HOST)
+        conversion.check_readable(path, p, own)
+        conversion.begin(choice, path, p, own, HOST)
         tensors = [p.detach(), own["exp_avg"], own["exp_avg_sq"]]
         if not all(tensor.device.type == "cpu" for tensor in (*tensors, values)):
             raise RuntimeError(f"{path}: SparseAdam updates tensors in host memory")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oxigrad.optim.table.row import Keys
-from oxigrad.rules.rule import Rule, is_flag
+from oxigrad.rules.core.rule import Rule, is_flag
 
 # PyTorch's names, unless an entry has others. A name with a number is an item of a tuple.
 _HYPERPARAMETERS = {

@@ -45,7 +45,7 @@ from oxigrad.distributed.messages.gradients import SparseMean
 from oxigrad.distributed.messages.message import Header
 from oxigrad.distributed.wrapper import WorkerReport, Wrapper
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.ranges import Domain
+from oxigrad.rules.core.ranges import Domain
 
 __all__ = ["Coordinated"]
 

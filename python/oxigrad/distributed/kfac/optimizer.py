@@ -16,11 +16,11 @@ from oxigrad.distributed.kfac.layers import Layer, Statistics, recorded
 from oxigrad.distributed.kfac.preconditioner import Preconditioner, Settings
 from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
-from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.ranges import Domain, Interval
+from oxigrad.optim.settings.config import REGISTRY
+from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import Schedule, number
-from oxigrad.stepping.sparse_rows import SparseRows
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 __all__ = ["KFAC"]
 

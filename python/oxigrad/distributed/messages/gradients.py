@@ -14,8 +14,8 @@ from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.messages.reduction import reduce_in_order
 from oxigrad.ops.backends import dtype_name
-from oxigrad.stepping.precision import HALVES
-from oxigrad.stepping.sparse_rows import SparseRows
+from oxigrad.stepping.arrays.precision import HALVES
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 __all__ = ["GradientCodec", "Gradients", "Reader", "SparseMean", "mean_of", "padded"]
 

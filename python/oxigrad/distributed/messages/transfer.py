@@ -14,7 +14,7 @@ from safetensors.numpy import load, save
 from oxigrad._core import StateError
 from oxigrad.distributed.errors import Refused
 from oxigrad.ops.backends import to_host
-from oxigrad.stepping import state as states
+from oxigrad.stepping.state import state_dict as states
 
 # The name of parameters among the arrays, as if they were a slot: no slot's name has a space.
 _PARAMETER = "a parameter"

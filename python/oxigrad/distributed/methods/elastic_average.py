@@ -22,9 +22,9 @@ from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
 from oxigrad.optim import SGD
-from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.stepping.sparse_rows import SparseRows
+from oxigrad.optim.settings.config import REGISTRY
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 __all__ = ["ElasticAverage"]
 

@@ -13,11 +13,11 @@ from oxigrad.distributed.fields import Arrays, Field, Plain, integer
 from oxigrad.distributed.methods.means import BufferCache, mean_over_workers
 from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
-from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.ranges import Domain, Interval
+from oxigrad.optim.settings.config import REGISTRY
+from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import number
-from oxigrad.stepping.sparse_rows import SparseRows
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 __all__ = ["LargeBatch"]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.messages.message import Layout
-from oxigrad.stepping.sparse_rows import SparseRows
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 __all__ = ["COUNT", "BufferCache", "mean_over_workers"]
 

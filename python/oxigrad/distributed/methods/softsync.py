@@ -6,9 +6,9 @@ from oxigrad.distributed.coordination.coordinated import Coordinated
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.staleness import Staleness
 from oxigrad.distributed.wrapper import REQUIRED
-from oxigrad.optim.config import REGISTRY
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.ranges import Domain, Interval
+from oxigrad.optim.settings.config import REGISTRY
+from oxigrad.rules.core.ranges import Domain, Interval
 
 __all__ = ["DropStale", "Softsync"]
 

@@ -2,5 +2,4 @@
 
 * `row`: the columns; `descent`, `moments`: the rows.
 * `transforms`: the transforms for chains.
-* `spellings`: names of arguments in other libraries, and what takes their place here.
 """

@@ -77,7 +77,7 @@ class Row:
 
     @property
     def presets(self) -> Mapping[str, Values]:
-        """By library, the hyperparameters that reproduce its results; see `oxigrad.optim.hyperparameters.Part`."""
+        """By library, the hyperparameters that reproduce its results; see `oxigrad.optim.settings.hyperparameters.Part`."""
         return self.optimizer._presets
 
 

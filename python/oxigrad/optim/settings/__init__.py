@@ -1,0 +1,1 @@
+"""Settings of an optimizer: hyperparameters, options, groups of parameters, the loss scale, and their configuration."""

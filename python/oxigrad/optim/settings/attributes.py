@@ -1,0 +1,80 @@
+"""Objects with a fixed set of attributes: values are checked when set, and unknown names raise with a suggestion."""
+
+import abc
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+from oxigrad.optim.settings.spellings import counterpart
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """The counterpart of a name of another library, or a suggestion of the known name nearest to ``name``; empty where there is neither.
+
+    >>> hint("learning_rte", ["learning_rate", "beta1"])
+    ' (did you mean learning_rate?)'
+    """
+    known = list(known)
+    if found := counterpart(name, known):
+        return found
+    near = difflib.get_close_matches(name, known, 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+class Sealing(abc.ABCMeta):
+    """Metaclass that seals instances after ``__init__``."""
+
+    def __call__(cls, *args: Any, **named: Any) -> Any:
+        """A new instance."""
+        made = super().__call__(*args, **named)
+        vars(made)["_sealed"] = True
+        return made
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The signature of the constructor, which ``__call__`` hides from `inspect.signature`."""
+        own = next(vars(base) for base in cls.__mro__ if {"__signature__", "__init__"} & vars(base).keys())
+        if "__signature__" in own:
+            return own["__signature__"]
+        _, *parameters = inspect.signature(own["__init__"]).parameters.values()
+        return inspect.Signature(parameters)
+
+
+class Sealed(metaclass=Sealing):
+    """Base class of objects that take no new public attributes after construction.
+
+    Attributes that ``__init__`` sets or the class declares may be assigned; a subclass may set others in its ``__init__``.
+    ``_checks`` maps attributes to functions ``(object, value)`` that validate a new value, at construction too; attributes in
+    ``_fixed`` cannot be assigned after construction. `AttributeError` names the attribute, and the nearest one. Names with a
+    leading underscore are not checked.
+    """
+
+    _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {}
+    _fixed: ClassVar[frozenset[str]] = frozenset()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        label = type(self).__name__
+        if not name.startswith("_") and "_sealed" in vars(self):
+            if name in self._fixed:
+                raise AttributeError(
+                    f"{label}: {name} is fixed at construction: make a new object with {name}={value!r}"
+                )
+            if name not in vars(self) and not hasattr(type(self), name):
+                raise AttributeError(f"{label} has no attribute {name}{self._hint(name)}")
+        check = self._checks.get(name)
+        super().__setattr__(name, check(self, value) if check else value)
+
+    def __delattr__(self, name: str) -> None:
+        if not name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__}: {name} cannot be deleted")
+        super().__delattr__(name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name}{self._hint(name)}")
+
+    def _hint(self, name: str) -> str:
+        """The end of the error message for an unknown attribute."""
+        return hint(name, [each for each in (*vars(self), *dir(type(self))) if not each.startswith("_")])

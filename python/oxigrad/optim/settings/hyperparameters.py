@@ -1,0 +1,193 @@
+"""Hyperparameters as attributes: constants or schedules, validated when they are set."""
+
+import inspect
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import schedules
+from oxigrad._core import BatchLevel, ShapeError, Variable
+from oxigrad._typing import Config
+from oxigrad.ops.backends import fetched, is_array, lowest
+from oxigrad.optim.settings.attributes import Sealed, hint
+from oxigrad.rules.core.ranges import Domain, scalar
+from oxigrad.rules.core.rule import Rule, is_flag
+from oxigrad.schedules.base import is_traced, number_at, term
+from oxigrad.stepping.version import Version
+
+
+class Hyperparameter:
+    """Descriptor of a hyperparameter. It is validated when it is set, and takes effect on the next step.
+
+    ``domain`` is the set of its values (see `oxigrad.rules.core.ranges`). None admits any flag, and any number where the default is
+    None.
+    """
+
+    def __init__(self, name: str, default: Any, domain: Domain | None = None) -> None:
+        self.name = name
+        self.default = default
+        self.is_flag = is_flag(default)
+        self.domain = domain
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Hyperparameter":
+        return self  # immutable
+
+    def __get__(self, part: Any, owner: type | None = None) -> Any:
+        return self if part is None else part._hyperparameters[self.name]
+
+    def __set__(self, part: Any, value: Any) -> None:
+        part._hyperparameters[self.name] = self.check(value)
+        part._version.raise_number()
+
+    def check(self, value: Any) -> Any:
+        """The value; raises `TypeError` where its type is not that of the default, `ValueError` where it is out of range."""
+        if self.is_flag:
+            return self._checked_flag(value)
+        if is_traced(value):
+            return value  # whose number, and range, are known only when the traced program runs
+        try:
+            value = term(value)
+        except TypeError:
+            message = f"{self.name} is {value!r}: expected a number or a schedule, a function of the step"
+            raise TypeError(message) from None
+        return value if callable(value) or self.domain is None else self.domain.check(self.name, value)
+
+    def check_argument(self, value: Any) -> Any:
+        """As `check`, for an argument of `apply`: a variable is checked by its value, and kept, so that the step has a derivative.
+
+        Raises `TypeError` for a function of the step, and for a variable in place of a whole number, which has no derivative.
+        """
+        if callable(value):
+            raise TypeError(f"{self.name} is {value!r}: expected a number or an array without axes")
+        if not isinstance(value, (Variable, BatchLevel)):
+            return self.check(value)
+        if shape := tuple(getattr(value, "shape", ())):
+            raise ShapeError(f"{self.name} has shape {shape}: expected a number or an array without axes")
+        if self.domain is not None:
+            self._check_variable(value, self.domain)
+        return value
+
+    def _check_variable(self, value: Any, domain: Domain) -> None:
+        if domain.is_whole:
+            raise TypeError(f"{self.name} is a variable: expected {domain.expected()}, which has no derivative")
+        below = lowest(value)
+        if not (is_array(below) and is_traced(below[(0,) * below.ndim])):
+            for number in np.ravel(fetched(below)).tolist():
+                domain.check(self.name, number)
+
+    def _checked_flag(self, value: Any) -> Any:
+        value = scalar(value)
+        if self.domain is not None:
+            return self.domain.check(self.name, value)
+        if not (is_flag(value) or (self.default is None and isinstance(value, (int, float)))):
+            raise TypeError(f"{self.name} is {value!r}: expected a flag of the type of {self.default!r}")
+        return value
+
+    def at(self, value: Any, step: Any) -> Any:
+        """The number, or that of a schedule at ``step``; raises `ValueError` where a schedule leaves the domain."""
+        if not callable(value):
+            return value
+        found = number_at(value, step, self.name)
+        if type(found) in (float, int) and self.domain is not None and not self.domain.admits(found):
+            raise ValueError(f"{self.name} at step {step} is {found!r}: expected {self.domain.expected()}")
+        return found
+
+
+def plain(name: str, value: Any) -> Any:
+    """A hyperparameter as plain data; raises `TypeError` for a function that is not a `Schedule`."""
+    if callable(value) and not isinstance(value, schedules.Schedule):
+        raise TypeError(
+            f"{name} is {value!r}: expected a number or a schedule of oxigrad.schedules, which has a configuration"
+        )
+    return value.get_config() if isinstance(value, schedules.Schedule) else value
+
+
+def from_plain(value: Any) -> Any:
+    """The hyperparameter that `plain` returned as plain data."""
+    return schedules.from_config(value) if isinstance(value, dict) else value
+
+
+class Part(Sealed):
+    """Base class of objects of one rule, whose hyperparameters are attributes."""
+
+    _rule: Rule
+    _declared: Mapping[str, Hyperparameter] = {}
+    # The names of the arguments of the constructor that are not hyperparameters.
+    _options_of_class: tuple[str, ...] = ()
+    # By library, the hyperparameters that reproduce its results, as far as they differ from the defaults. An empty dict means that
+    # none does; a missing library, that it has nothing of the kind. Learning rates are those of libraries with a default.
+    _presets: Mapping[str, Mapping[str, Any]] = {}
+
+    def __init__(self, /, *args: Any, **hyperparameters: Any) -> None:
+        names, label = list(self._declared), type(self).__name__
+        if len(args) > len(names):
+            raise TypeError(f"{label} takes at most {len(names)} positional arguments: {', '.join(names)}")
+        given = dict(zip(names, args, strict=False))
+        twice = sorted(given.keys() & hyperparameters.keys())
+        unknown = sorted(hyperparameters.keys() - set(names))
+        if twice or unknown:
+            what = f"given twice: {', '.join(twice)}" if twice else f"unknown: {', '.join(unknown)}"
+            what += hint(unknown[0], [*names, *self._options_of_class]) if unknown else ""
+            raise TypeError(f"{label}: {what}; its hyperparameters are {', '.join(names)}")
+        given |= hyperparameters
+        self._hyperparameters: dict[str, Any] = {}
+        self._version = Version()  # compared by parameter groups with the version that they were resolved for
+        for name, declared in self._declared.items():
+            setattr(self, name, given.get(name, declared.default))
+
+    @classmethod
+    def _filled_in(cls, library: str | None, args: Sequence[Any], hyperparameters: Config) -> Config:
+        """The hyperparameters, and those of the library's preset that are neither among them nor among the positional ``args``.
+
+        Raises `ValueError` where the library has no such optimizer or transform.
+        """
+        if library is None:
+            return hyperparameters
+        if library not in cls._presets:
+            expected = ", ".join(map(repr, cls._presets)) or "None"
+            raise ValueError(f"{cls.__name__}: compat is {library!r}: expected {expected}")
+        positional = list(cls._declared)[: len(args)]
+        preset = {name: value for name, value in cls._presets[library].items() if name not in positional}
+        return preset | hyperparameters
+
+    @property
+    def hyperparameters(self) -> Mapping[str, Any]:
+        """Read-only view of the hyperparameters by name; set them as attributes."""
+        return types.MappingProxyType(self._hyperparameters)
+
+    def get_config(self) -> Config:
+        """The part as plain data."""
+        return {"part": type(self).__name__, **{n: plain(n, v) for n, v in self._hyperparameters.items()}}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._shown()})"
+
+    def _shown(self) -> str:
+        """The arguments that ``repr`` shows."""
+        return ", ".join(f"{name}={value!r}" for name, value in self._hyperparameters.items())
+
+
+def declarations(rule: Rule) -> dict[str, Hyperparameter]:
+    """The hyperparameters of a rule, by name."""
+    return {name: Hyperparameter(name, value, rule.domains.get(name)) for name, value in rule.defaults.items()}
+
+
+def declare(rule: Rule, title: str, base: type, options: Mapping[str, Any], module: str) -> type:
+    """A subclass of ``base`` (itself a `Part`) for the rule, with the constructor's signature from that of the rule.
+
+    ``module`` is the name of its module, where pickle looks it up.
+    """
+    declared = declarations(rule)
+    own = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=d) for n, d in rule.defaults.items()]
+    common = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in options.items()]
+    body = {
+        **declared,
+        "__doc__": rule.call.__doc__,
+        "__module__": module,
+        "__signature__": inspect.Signature([*own, *common]),
+        "_rule": rule,
+        "_declared": declared,
+    }
+    return type(base)(title, (base,), body)

@@ -1,0 +1,121 @@
+"""Dynamic loss scaling, so that small gradients do not underflow in float16."""
+
+import dataclasses
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from oxigrad._typing import Config
+from oxigrad.optim.settings.attributes import Sealed
+from oxigrad.rules.core.ranges import Domain, Interval
+
+_POSITIVE = Domain(interval=Interval("(0, inf)"))
+_AT_LEAST_ONE = Domain(interval=Interval("[1, inf)"))
+_COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
+
+
+@dataclasses.dataclass
+class LossScale(Sealed):
+    """Dynamic loss scale: halved after a step with gradients that are not finite, doubled after ``interval`` finite ones.
+
+    ``initial``, ``factor`` and ``interval`` are those of torch.amp.GradScaler (Micikevicius et al. 2018, arXiv:1710.03740).
+    Given to an optimizer as ``loss_scale``, `minimize` multiplies the loss by it, the step divides the gradients by it, and steps
+    with gradients that are not finite are skipped. Raises `ValueError` for an ``initial`` that is not positive, or a ``factor`` below 1.
+
+    >>> scale = LossScale(initial=8.0, interval=2)
+    >>> for finite in [True, False, True, True]:
+    ...     scale.observe(finite=finite)
+    >>> scale.value
+    8.0
+
+    Steps on a CUDA device keep the scale there (see `oxigrad.cuda`). Reading or setting an attribute waits for them.
+    """
+
+    _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
+        "initial": lambda scale, value: _POSITIVE.check("initial", value),
+        "factor": lambda scale, value: _AT_LEAST_ONE.check("factor", value),
+        "interval": lambda scale, value: _COUNT.check("interval", value),
+    }
+
+    initial: float = 2.0**16
+    factor: float = 2.0
+    interval: int = 2000
+
+    def __post_init__(self) -> None:
+        self.value = float(self.initial)
+        self.good = 0
+
+    @property
+    def value(self) -> float:
+        """The scale."""
+        self._learn()
+        return vars(self)["value"]
+
+    @value.setter
+    def value(self, value: float) -> None:
+        vars(self)["value"] = value
+
+    @property
+    def good(self) -> int:
+        """The number of finite steps since the last change."""
+        self._learn()
+        return vars(self)["good"]
+
+    @good.setter
+    def good(self, good: int) -> None:
+        vars(self)["good"] = good
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._learn()
+        super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._learn()
+        return {name: value for name, value in vars(self).items() if name != "_readers"}
+
+    def observe(self, *, finite: bool) -> None:
+        """Updates the scale after a step."""
+        self._learn()
+        vars(self).update(self._after(finite=finite))
+
+    def _after(self, *, finite: bool) -> dict[str, Any]:
+        """The `state_dict` after a further step."""
+        value, good = vars(self)["value"], vars(self)["good"] + 1 if finite else 0
+        if not finite:
+            value /= self.factor
+        elif good == self.interval:
+            value, good = value * self.factor, 0
+        return {"value": value, "good": good}
+
+    # --- steps that a device counts ------------------------------------------------------------------------------------
+
+    def _state(self) -> tuple[float, int]:
+        """The scale and the number of finite steps, as far as the host knows them."""
+        return vars(self)["value"], vars(self)["good"]
+
+    def _of_kernel(self) -> tuple[float, float] | None:
+        """Factor and interval, by which a kernel updates the scale; None for a subclass, which may update it otherwise."""
+        return (self.factor, float(self.interval)) if type(self) is LossScale else None
+
+    def _read_by(self, learn: Callable[[], Any]) -> None:
+        """Calls ``learn``, a method, before the scale is read: it observes the steps that a device has taken since."""
+        readers = vars(self).setdefault("_readers", [])
+        if not any(reader() == learn for reader in readers):
+            readers[:] = [*(reader for reader in readers if reader() is not None), weakref.WeakMethod(learn)]
+
+    def _learn(self) -> None:
+        for reader in vars(self).get("_readers", ()):
+            if (learn := reader()) is not None:
+                learn()
+
+    def get_config(self) -> Config:
+        """The loss scale as plain data."""
+        return dataclasses.asdict(self)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The current scale, and the number of finite steps since its last change."""
+        return {"value": self.value, "good": self.good}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Loads the result of `state_dict`."""
+        self.value, self.good = float(state["value"]), int(state["good"])

@@ -1,0 +1,190 @@
+"""Options of all optimizers: their domains, their validation, and their configuration."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oxigrad._typing import Config
+from oxigrad.ops.backends import dtype_name
+from oxigrad.optim.settings.attributes import Sealed
+from oxigrad.optim.settings.config import OPTIONS
+from oxigrad.optim.settings.loss_scale import LossScale
+from oxigrad.rules.core import norms
+from oxigrad.rules.core.ranges import Domain, Interval
+from oxigrad.schedules.base import number
+from oxigrad.stepping.arrays.precision import ROUNDINGS, SLOT_DTYPES, Precision
+from oxigrad.stepping.arrays.sparse_rows import FAMILIES
+from oxigrad.stepping.version import Version
+
+_DOMAINS = {
+    "seed": Domain(interval=Interval(f"[0, {2**64})"), is_whole=True),
+    "accumulate": Domain(interval=Interval("[1, inf)"), is_whole=True),
+    "nonfinite": Domain(("propagate", "skip", "raise")),
+    "zero_gradients": Domain((True, False)),
+    "sparse": Domain(FAMILIES),
+    "slot_dtype": Domain(SLOT_DTYPES),
+    "master": Domain((True, False)),
+    "rounding": Domain(ROUNDINGS),
+    "dtype": Domain(("float16", "bfloat16", "float32", "float64")),
+}
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        found = number(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}: expected {_DOMAINS[name].expected()}") from None
+    return int(_DOMAINS[name].check(name, found))
+
+
+def _nonfinite(opt: "Options", value: Any) -> str:
+    opt._nonfinite = _DOMAINS["nonfinite"].check("nonfinite", value)
+    return _effective(opt._nonfinite, opt.loss_scale)
+
+
+def _effective(nonfinite: str, loss_scale: LossScale | None) -> str:
+    """The effective option ``nonfinite``: with a loss scale, "propagate" becomes "skip"."""
+    return "skip" if loss_scale and nonfinite == "propagate" else nonfinite
+
+
+def _loss_scale(opt: "Options", value: Any) -> LossScale | None:
+    if not (value is None or isinstance(value, LossScale)):
+        raise TypeError(f"loss_scale is {value!r}: expected None or a LossScale")
+    if "_nonfinite" in vars(opt):
+        vars(opt)["nonfinite"] = _effective(opt._nonfinite, value)
+    return value
+
+
+def _accumulate(opt: Any, value: Any) -> int:
+    count = _whole("accumulate", value)
+    if opt.sparse != "dense" and count > 1:
+        raise ValueError(
+            f"sparse={opt.sparse!r} and accumulate are mutually exclusive: sum SparseRows before the step, or use 'dense'"
+        )
+    if held := opt._stepper.micro if "_stepper" in vars(opt) else 0:
+        raise ValueError(
+            f"accumulate cannot change between steps: {held} of {opt.accumulate} gradients are accumulated"
+        )
+    return count
+
+
+def _record_norms(opt: "Options", value: Any) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value or ())
+    if unknown := [name for name in names if name not in norms.SLOTS]:
+        raise ValueError(f"record_norms has {unknown[0]!r}: expected some of {', '.join(map(repr, norms.SLOTS))}")
+    if "parameter" in names and opt.sparse != "dense":
+        raise ValueError(
+            f"record_norms has 'parameter' with sparse={opt.sparse!r}: a step sees some rows only; expected 'dense'"
+        )
+    return tuple(name for name in norms.SLOTS if name in names)
+
+
+def _dtype(opt: Any, value: Any) -> Any:
+    if isinstance(value, str):
+        _DOMAINS["dtype"].check("dtype", value)
+    return value
+
+
+def text_of_dtype(dtype: Any) -> str | None:
+    """The name of a dtype of any library, or of the class of a dtype; None where there is none."""
+    if dtype is None or isinstance(dtype, str):
+        return dtype
+    return dtype_name(np.dtype(dtype) if isinstance(dtype, type) else dtype)
+
+
+class Options(Sealed):
+    """Base class of optimizers with their options as attributes. Setting a fixed option raises `AttributeError`."""
+
+    _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
+        "seed": lambda opt, value: _whole("seed", value),
+        "accumulate": _accumulate,
+        "nonfinite": _nonfinite,
+        "loss_scale": _loss_scale,
+        "zero_gradients": lambda opt, value: _DOMAINS["zero_gradients"].check("zero_gradients", value),
+        "sparse": lambda opt, value: _DOMAINS["sparse"].check("sparse", value),
+        "record_norms": _record_norms,
+        "dtype": _dtype,
+    }
+    _fixed: ClassVar[frozenset[str]] = frozenset(
+        {
+            "sparse",
+            "slot_dtype",
+            "master",
+            "rounding",
+            "dtype",
+            "optimizer",
+            "optimizers",
+        }
+    )
+
+    seed: int
+    accumulate: int
+    nonfinite: str
+    loss_scale: LossScale | None
+    zero_gradients: bool
+    sparse: str
+    record_norms: tuple[str, ...]
+    _precision: Precision
+    _version: Version
+    _nonfinite: str
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        for owner in vars(self).get("_parameter_groups", ()) if name in self._checks else ():
+            if owner is not self and value != OPTIONS[name]:
+                raise AttributeError(f"{name} must be set on the optimizer that takes the steps, {owner!r}")
+        super().__setattr__(name, value)
+        if name in self._checks and "_stepper" in vars(self):
+            self._version.raise_structure()
+
+    @property
+    def slot_dtype(self) -> str | None:
+        """The dtype of moments; None for the default."""
+        return self._precision.slot_dtype
+
+    @property
+    def master(self) -> bool:
+        """Whether parameters of half precision have master weights in float32."""
+        return self._precision.master
+
+    @property
+    def rounding(self) -> str:
+        """The rounding of parameters of half precision."""
+        return self._precision.rounding
+
+    def _stepping_options(self) -> list[str]:
+        """The options set here that only the optimizer that takes the steps may have."""
+        return [name for name, value in Options._given_options(self).items() if value != OPTIONS[name]]
+
+    def _options(self) -> Config:
+        """The options that differ from their defaults, as plain data."""
+        return {name: value for name, value in self._given_options().items() if value != OPTIONS[name]}
+
+    def _given_options(self) -> Config:
+        return {
+            "seed": self.seed,
+            "accumulate": self.accumulate,
+            "nonfinite": "propagate" if self.loss_scale and self.nonfinite == "skip" else self.nonfinite,
+            "loss_scale": self.loss_scale and self.loss_scale.get_config(),
+            "zero_gradients": self.zero_gradients,
+            "sparse": self.sparse,
+            **dataclasses.asdict(self._precision),
+            "record_norms": self.record_norms,
+        }
+
+    def _shown_options(self) -> str:
+        """The options that differ from their defaults, for ``repr``, each preceded by a comma."""
+        own = {
+            "loss_scale": self.loss_scale,
+            "groups": getattr(self, "_groups", None),
+            "dtype": getattr(self, "dtype", None),
+        }
+        shown = {**Options._given_options(self), **{name: value or None for name, value in own.items()}}
+        return "".join(f", {name}={value!r}" for name, value in shown.items() if value != OPTIONS[name])
+
+
+def checked_precision(slot_dtype: Any, master: Any, rounding: Any) -> Precision:
+    """The options of precision, validated."""
+    given = {"slot_dtype": slot_dtype, "master": master, "rounding": rounding}
+    return Precision(**{name: _DOMAINS[name].check(name, value) for name, value in given.items()})

@@ -1,0 +1,165 @@
+"""Declarations of slots, the auxiliary variables of rules: initial value, condition, dtype and decay factor."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from oxigrad._typing import Array, Dtype
+
+
+@dataclasses.dataclass(frozen=True)
+class Formula:
+    """A function ``(xp, p, ...)`` of slots and hyperparameters of a rule; ``names`` maps its parameters to their names in the rule."""
+
+    function: Callable[..., Any]
+    names: Mapping[str, str]
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> "Formula":
+        """The formula of a function whose parameters are named as the slots and hyperparameters."""
+        return cls(function, {name: name for name in list(inspect.signature(function).parameters)[2:]})
+
+    def renamed(self, names: Mapping[str, str]) -> "Formula":
+        """The formula with slots and hyperparameters renamed by ``names``."""
+        return dataclasses.replace(self, names={own: names.get(name, name) for own, name in self.names.items()})
+
+    def __call__(self, xp: Any, p: Array, value: Callable[[str], Any]) -> Any:
+        """The result for the parameter ``p``; ``value`` maps names to values."""
+        return self.function(xp, p, **{own: value(name) for own, name in self.names.items()})
+
+
+@dataclasses.dataclass(frozen=True)
+class Slot:
+    """A slot of a rule: an auxiliary variable of each parameter, declared as the default of an argument of the rule.
+
+    An argument without a default is ``Slot.zeros()``.
+
+    Args of all declarations:
+        name: the name of the slot, by default that of the argument.
+        when: the name of a hyperparameter. Where that is 0, None or False, there is no slot: the rule gets None for it, and
+        returns None. decay: the factor by which a step with a zero gradient multiplies the slot, a number or the name of a
+        hyperparameter. By
+            default it is derived from the rule; see `oxigrad.stepping.parameters.decay_factors`.
+        dtype_by: the name of a hyperparameter that names the dtype of the slot, which otherwise has that of the parameter.
+
+    >>> from oxigrad import optim
+    >>> def descent(xp, p, g, m=Slot.zeros(when="momentum"), *, learning_rate=0.1, momentum=0.0):
+    ...     if m is not None:
+    ...         g = m = momentum * m + g
+    ...     return p - learning_rate * g, m
+    >>> optim.define(descent)(momentum=0.5)
+    Descent(learning_rate=0.1, momentum=0.5)
+
+    The other fields are set when the rule is defined: ``is_moment`` means that ``slot_dtype`` applies (slots of an update rule
+    that are initialized with zeros), and ``dtype`` is a fixed dtype of the slot.
+    """
+
+    name: str = ""
+    begin: Any = None  # zeros; a number, for the whole parameter; or a `Formula`
+    when: str | None = None
+    decay: float | str | None = None
+    dtype_by: str | None = None
+    is_moment: bool = False
+    dtype: str | None = None
+
+    # The declarations return Any, since they are defaults of arguments that are arrays when the rule is called.
+
+    @classmethod
+    def zeros(
+        cls,
+        *,
+        name: str = "",
+        when: str | None = None,
+        decay: float | str | None = None,
+        dtype_by: str | None = None,
+    ) -> Any:
+        """Initializes the slot with zeros, in the shape of the parameter."""
+        return cls(name, None, when, decay, dtype_by)
+
+    @classmethod
+    def scalar(cls, value: float = 0.0, *, name: str = "") -> Any:
+        """A slot of one number for each parameter, initialized with ``value``."""
+        return cls(name, float(value))
+
+    @classmethod
+    def copy(cls, *, name: str = "", decay: float | str | None = None, dtype_by: str | None = None) -> Any:
+        """Initializes the slot with a copy of the parameter."""
+        return cls(name, Formula.of(_copied), None, decay, dtype_by)
+
+    @classmethod
+    def full(
+        cls,
+        value: float | str,
+        *,
+        name: str = "",
+        when: str | None = None,
+        decay: float | str | None = None,
+        dtype_by: str | None = None,
+    ) -> Any:
+        """Initializes the slot with ``value``, a number or the name of a hyperparameter, in the shape of the parameter."""
+        if isinstance(value, str):
+            begin = Formula(_filled, {"value": value})
+        else:
+            begin = Formula.of(lambda xp, p: xp.full_like(p, value))
+        return cls(name, begin, when, decay, dtype_by)
+
+    @classmethod
+    def computed(
+        cls,
+        function: Callable[..., Any],
+        *,
+        name: str = "",
+        when: str | None = None,
+        decay: float | str | None = None,
+        dtype_by: str | None = None,
+    ) -> Any:
+        """Initializes the slot with ``function(xp, p, ...)``, where further parameters are hyperparameters by name.
+
+        Where the function returns None, the parameter has no slot; only rules that are called on arrays allow this.
+        """
+        return cls(name, Formula.of(function), when, decay, dtype_by)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the slot is one number for the leaf instead of an array."""
+        return isinstance(self.begin, (int, float))
+
+    def first(self, xp: Any, p: Array, dtype: Dtype, value: Callable[[str], Any]) -> Any:
+        """The initial value of the slot of ``p``; None where there is no slot. ``value`` maps names to hyperparameters."""
+        if self.begin is None:
+            return xp.zeros_like(p, dtype=dtype)
+        return self.begin(xp, xp.astype(p, dtype, copy=False), value)
+
+    def renamed(self, names: Mapping[str, str]) -> "Slot":
+        """The slot with slots and hyperparameters renamed by ``names``."""
+
+        def name(own: Any) -> Any:
+            return names.get(own, own) if isinstance(own, str) else own
+
+        begin = self.begin.renamed(names) if isinstance(self.begin, Formula) else self.begin
+        return dataclasses.replace(
+            self, begin=begin, when=name(self.when), decay=name(self.decay), dtype_by=name(self.dtype_by)
+        )
+
+
+def declared(name: str, default: Any) -> Slot:
+    """The slot that an argument with this default declares: a number means `Slot.scalar`, a function `Slot.computed`.
+
+    Raises `TypeError` for any other default.
+    """
+    if isinstance(default, Slot):
+        return default if default.name else dataclasses.replace(default, name=name)
+    if isinstance(default, (int, float)) and not isinstance(default, bool):
+        return Slot(name, float(default))
+    if callable(default):
+        return Slot(name, Formula.of(default))
+    raise TypeError(f"the slot {name} has the default {default!r}: expected a declaration, such as Slot.zeros()")
+
+
+def _copied(xp: Any, p: Array) -> Any:
+    return xp.asarray(p, copy=True)
+
+
+def _filled(xp: Any, p: Array, value: Any) -> Any:
+    return xp.full_like(p, value)

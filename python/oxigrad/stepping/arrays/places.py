@@ -1,0 +1,90 @@
+"""Checks of the arrays that rules are called on: readable, and on the device of the parameter."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import ArrayMemoryError, DtypeError, StateError
+from oxigrad.ops.backends import REFUSALS, adapter_of, is_array, namespace
+from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows
+
+
+def check_places(path: str, p: Any, g: Any, slots: Mapping[str, Any]) -> None:
+    """Raises where the arrays of one parameter cannot be arguments of one rule.
+
+    `ArrayMemoryError` for an array that cannot be read, or lies elsewhere than the parameter; `DtypeError` for a gradient or a
+    slot of another array library.
+    """
+    library, place = namespace(p), check_readable(path, "parameter", p)
+    for what, array in _others(g, slots):
+        found = check_readable(path, what, array)
+        if namespace(array) is not library:
+            raise DtypeError(f"{path}: the {what} is an array of {_name(array)}, the parameter one of {_name(p)}")
+        if None not in (place, found) and place != found:
+            raise ArrayMemoryError(f"{path}: the {what} is on {found}, the parameter on {place}")
+
+
+def _others(g: Any, slots: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    yield from [("gradient", g.values), ("gradient", g.indices)] if isinstance(g, SparseRows) else [("gradient", g)]
+    for name, slot in slots.items():
+        if isinstance(slot, Quantized):
+            yield from [(f"slot {name}", slot.codes), (f"slot {name}", slot.scales)]
+            continue
+        # A number combines with arrays on any device.
+        if slot is not None and name != LAST_STEP and len(slot.shape):
+            yield f"slot {name}", slot
+
+
+def check_readable(path: str, what: str, array: Any) -> str | None:
+    """The place of an array; None if it combines with arrays of any place. Raises `ArrayMemoryError` if it cannot be read."""
+    if isinstance(array, (np.ndarray, _core.Variable)):
+        return None
+    adapter = adapter_of(array)
+    if why := adapter.unreadable(array):
+        raise ArrayMemoryError(f"{path}: the {what} is {why}")
+    return adapter.place(array)
+
+
+def is_unreadable(slot: Any) -> bool:
+    """Whether a slot, which may be codes or None, has memory that cannot be read."""
+    parts = (slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,)
+    arrays = [
+        part for part in parts if part is not None and not isinstance(part, (np.ndarray, np.generic, _core.Variable))
+    ]
+    return any(is_array(array) and bool(adapter_of(array).unreadable(array)) for array in arrays)
+
+
+def _name(array: Any) -> str:
+    return namespace(array).__name__.removeprefix("array_api_compat.")
+
+
+def refuse_traced(path: str, what: str, array: Any) -> None:
+    """Raises `StateError` for a tracer of its library, which the slots would outlive."""
+    array = array.values if isinstance(array, SparseRows) else array
+    if isinstance(array, (np.ndarray, _core.Variable)):
+        return
+    adapter = adapter_of(array)
+    if adapter.is_traced(array):
+        check_readable(path, what, array)
+        raise StateError(
+            f"{path}: the {what} is a {type(array).__name__} inside of a transformation, which the slots would outlive: "
+            "expected opt.init and opt.apply, which return the state"
+        )
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether the class of an error is defined in this package, so that its message has the key path."""
+    return type(error).__module__ == _core.ShapeError.__module__
+
+
+def refuse_shapeless(named: Iterable[tuple[str, Any]]) -> None:
+    """Raises `ArrayMemoryError` for the first array, given with its name, whose shape or dtype cannot be read."""
+    for what, array in named:
+        try:
+            _ = getattr(array, "shape", None), getattr(array, "dtype", None)
+        except REFUSALS as error:
+            found = f"a {type(array).__name__} without a shape"
+            raise ArrayMemoryError(f"{what} is {found}: expected an array that has memory") from error

@@ -1,0 +1,128 @@
+"""Precision: the dtypes of slots, and master weights, compensated and stochastic rounding for parameters of half precision."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oxigrad import xp
+from oxigrad._core import DtypeError
+from oxigrad.ops.backends import dtype_name, namespace, size_of
+from oxigrad.rules.core.rule import Rule, Stages
+from oxigrad.rules.core.slots import Slot
+
+SLOT_DTYPES = (None, "float32", "bfloat16", "float16", "8bit")
+ROUNDINGS = ("nearest", "stochastic", "kahan")
+HALVES = ("bfloat16", "float16")
+# Slots of the optimizer's own have names that no parameter of a rule can have.
+MASTER, COMPENSATION = "master-weights", "kahan-compensation"
+# Smaller arrays stay as they are: there is little to save (the limit is that of bitsandbytes).
+_SMALLEST_8BIT = 4096
+
+
+def half(array: Any) -> str | None:
+    """The name of the array's dtype if it has two bytes, else None.
+
+    >>> half(np.ones(2, np.float16)), half(np.ones(2))
+    ('float16', None)
+    """
+    name = dtype_name(array.dtype)
+    return name if name in HALVES else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Precision:
+    """The options of an optimizer about precision; see `oxigrad.optim.Optimizer`."""
+
+    slot_dtype: str | None = None
+    master: bool = False
+    rounding: str = "nearest"
+
+    def __post_init__(self) -> None:
+        if self.master and self.rounding == "kahan":
+            raise ValueError("master=True and rounding='kahan' are mutually exclusive")
+
+    def around(self, rule: Rule, storage: str | None) -> Rule:
+        """The rule for parameters of half precision (``storage``), which it is given in float32, with master weights or compensation."""
+        if storage is None:
+            return rule
+        if self.master:
+            return rule.remembering(_on_master)(rule)
+        return rule.remembering(_compensated)(rule, storage) if self.rounding == "kahan" else rule
+
+    def whole(self, p: Any, slots: Mapping[str, Any]) -> Any:
+        """The parameter in the dtype in which kernels compute: its master weights, or with its compensation."""
+        if half(p) and self.master:
+            return slots[MASTER]
+        return widened(p) + widened(slots[COMPENSATION]) if half(p) and self.rounding == "kahan" else widened(p)
+
+    def kept_in(self, slot: Slot, p: Any, *, coded: bool) -> Any:
+        """The dtype of a slot of the parameter ``p``; "8bit" for codes, where what updates it reads them (``coded``)."""
+        name = slot.dtype or ("float32" if half(p) else None)
+        if self.slot_dtype and slot.is_moment:
+            name = self.slot_dtype
+            if name == "8bit" and (not coded or size_of(p.shape) < _SMALLEST_8BIT):
+                name = "float32"
+        return name if name == "8bit" else p.dtype if name in (None, half(p)) else _named(namespace(p), name)
+
+
+def _named(library: Any, name: str) -> Any:
+    """The dtype of this name; `DtypeError` where the library has none."""
+    try:
+        return getattr(library, name, None) or np.dtype(name)
+    except TypeError:
+        raise DtypeError(
+            f"there is no dtype {name} among {library.__name__}'s: import ml_dtypes to give NumPy one"
+        ) from None
+
+
+def widened(array: Any) -> Any:
+    """The array in the dtype in which kernels compute: float32 where it is half precision."""
+    return xp.astype(array, namespace(array).float32) if half(array) else array
+
+
+def _on_master(rule: Rule) -> Rule:
+    """The rule applied to a float32 copy of the parameter, the slot `MASTER`; the parameter is the copy rounded."""
+
+    def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:
+        *own, master = slots
+        new, *after = yield from rule.stages(xp, master, g, own, named)
+        return [p if new is master else new, *after, new]
+
+    return rule.with_slot(call, dataclasses.replace(Slot.copy(name=MASTER), dtype="float32"))
+
+
+def _compensated(rule: Rule, storage: str) -> Rule:
+    """The rule applied to the parameter plus its last rounding error, a slot `COMPENSATION` of its dtype (Kahan 1965).
+
+    So the two hold about 16 significant bits of bfloat16, 22 of float16.
+    """
+
+    def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:
+        *own, compensation = slots
+        whole = p + compensation
+        new, *after = yield from rule.stages(xp, whole, g, own, named)
+        if new is whole:
+            return [p, *after, compensation]
+        near = getattr(xp, f"round_to_{storage}")(new)
+        return [near, *after, new - near]
+
+    return rule.with_slot(call, Slot(COMPENSATION, dtype=storage))
+
+
+def rounded(value: Any, dtype: Any, random: Any) -> Any:
+    """A float32 array in a dtype of half precision, rounded stochastically, as kernels do it.
+
+    ``random`` are whole numbers from 0 to 65535. A value between two numbers of the dtype is rounded away from zero with a
+    probability proportional to its distance from the one nearer to zero, so that rounding is unbiased.
+    """
+    near = xp.astype(value, dtype)
+    zero = xp.zeros_like(near)
+    low = xp.where(xp.abs(xp.astype(near, value.dtype)) > xp.abs(value), xp.nextafter(near, zero), near)
+    high = xp.nextafter(low, xp.astype(xp.where(value < 0, -xp.inf, xp.inf) + xp.zeros_like(value), dtype))
+    below, above, inner = (xp.astype(x, value.dtype) for x in (low, high, xp.nextafter(low, zero)))
+    # Above the largest finite number, the spacing is taken to be that below it.
+    share = (value - below) / xp.where(xp.isfinite(above), above - below, below - inner)
+    goes_up = xp.floor(share * 65536.0) + random >= 65536.0
+    return xp.where(xp.isfinite(value), xp.where(goes_up, high, low), near)

@@ -1,0 +1,414 @@
+"""The launches of a step: kernels on CUDA devices that update parameters there, in place.
+
+All that can fail comes first: kernels are compiled, tables are allocated and filled. The launches themselves are writes of the step
+(see `oxigrad.stepping.writes`). A leaf whose gradient no kernel takes, such as `SparseRows`, has its rule called on arrays.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import ArrayMemoryError
+from oxigrad.cuda.counter import Counter
+from oxigrad.cuda.device import device_of
+from oxigrad.cuda.driver import Call, CaptureError, DeviceError, Driver, driver
+from oxigrad.cuda.launch import DeviceStep, Leaf
+from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, is_array, laid_out_like
+from oxigrad.ops.backends import resolved as unlazy
+from oxigrad.ops.backends.device_memory import LEGACY_STREAM
+from oxigrad.stepping.arrays.gradient_check import check_gradient
+from oxigrad.stepping.arrays.places import check_places
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.device.loss_scale import DeviceScale
+from oxigrad.stepping.parameters.device_kernels import memory_of
+from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.plan.resolved import ResolvedStep
+from oxigrad.stepping.slots.memory import are_codes, are_numbers, arrays_of, memory_of_slots
+from oxigrad.stepping.slots.view import ParameterSlots
+
+# The moves of a step in which nothing has moved: see `DeviceStep.relocate`.
+NO_MOVES = np.empty((0, 3), np.uint64)
+# A parameter with its number in the plan.
+Numbered = tuple[int, Parameter]
+
+
+class LayoutError(Exception):
+    """The elements of a parameter lie in another order of axes than that for which the plan was made."""
+
+
+class Launches:
+    """The launches of one step, which `writes` makes: calls of the driver, and the arrays whose memory they write."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, tuple[Any, ...], bool]] = []
+        self.launched: list[Any] = []
+        # Copies that kernels read in place of gradients, whose memory is theirs until the calls were made.
+        self.copies: list[Any] = []
+        self.counters: list[Counter] = []
+        #: The loss scale that kernels read and update, if they do.
+        self.scale: DeviceScale | None = None
+        # The end of the calls for each device, and a leaf there.
+        self._devices: list[tuple[int, int, Driver, Leaf]] = []
+
+    def add(self, used: Driver, device: int, leaf: Leaf, calls: Iterable[tuple[Call, bool]]) -> None:
+        """Adds calls on a device, with its context current; ``leaf`` is named in errors."""
+        enter, leave = used.entered(device)
+        for (function, arguments), writes in ((enter, False), *calls, (leave, False)):
+            self.calls.append((function, arguments, writes))
+        self._devices.append((len(self.calls), device, used, leaf))
+
+    def assign(self, array: Any, value: Any) -> None:
+        """Adds a copy of the result of a rule into the memory of a parameter, by its library."""
+        self.calls.append((_assigned, (array, value), True))
+
+    def fail(self, number: int, status: Any) -> None:
+        """Raises the error of the call with this number."""
+        for end, device, used, leaf in self._devices:
+            if number < end:
+                with naming([leaf]):
+                    used.fail(device, status)
+
+    def of_core(self) -> dict[str, Any]:
+        """The launches as arguments of `_core.Writes`."""
+        return {"launches": (self.calls, self.fail), "launched": self.launched} if self.calls else {}
+
+
+def _assigned(array: Any, value: Any) -> tuple[int]:
+    adapter_of(array).assign(array, value)
+    return (0,)
+
+
+class Known:
+    """The leaves of a step by device, valid while every array is where it was, or has moved only.
+
+    ``arrays`` are all parameters, those with the ``positions`` of leaves, then all gradients. Slots are looked at where they are ``exposed``: else only steps access them.
+    Where libraries do not tell places in a fast way, descriptions of the memory are compared.
+    """
+
+    def __init__(
+        self,
+        positions: Iterable[int],
+        leaves: dict[int, list[Leaf]],
+        arrays: list[Any],
+        slots: list[Any],
+        *,
+        exposed: bool,
+    ) -> None:
+        self.leaves = leaves
+        self._exposed, self._slots = exposed, slots if exposed else []
+        looked_at = [*arrays, *self._slots]
+        self._places = _core.Places.of(looked_at)
+        self._memory = [] if self._places else _described(looked_at)
+        self._types = [] if self._places else [*map(type, looked_at)]
+        numbers = {number: at for at, number in enumerate(positions)}
+        #: The numbers of the leaves of each device among all parameters on devices.
+        self.positions = {device: [numbers[leaf.position] for leaf in own] for device, own in leaves.items()}
+        # The device of each parameter, and the number of its leaf there.
+        self._device_of, self._leaf_of = np.zeros((2, len(arrays) // 2), np.int64)
+        for device, own in self.positions.items():
+            self._device_of[own], self._leaf_of[own] = device, np.arange(len(own))
+        # The first parameter of each type on each device: a type has one library.
+        first = {device: {type(arrays[at]): at for at in reversed(own)} for device, own in self.positions.items()}
+        self.first = {device: sorted(of_type.values()) for device, of_type in first.items()}
+
+    def moved(self, arrays: list[Any], *, exposed: bool) -> dict[int, np.ndarray] | None:
+        """The moves of parameters and gradients since the last call, by device: see `DeviceStep.relocate`; None for other changes."""
+        if exposed is not self._exposed:
+            return None
+        looked_at = [*arrays, *self._slots]
+        found = self._places.moved(looked_at) if self._places else self._moved(looked_at)
+        if not found:
+            return None if found is None else {}
+        at, addresses = np.frombuffer(found, np.uint64).reshape(-1, 2).T
+        if at[-1] >= len(arrays):
+            return None  # a slot
+        at, count = at.astype(np.int64), len(arrays) // 2
+        is_parameter = at < count
+        at -= np.where(is_parameter, 0, count)
+        moves = np.stack([self._leaf_of[at].astype(np.uint64), is_parameter.astype(np.uint64), addresses], axis=1)
+        there = self._device_of[at]
+        return {device: moves[there == device] for device in np.unique(there).tolist()}
+
+    def _moved(self, arrays: list[Any]) -> bytes | None:
+        if [*map(type, arrays)] != self._types:
+            return None
+        before, self._memory = self._memory, _described(arrays)
+        if self._memory == before:
+            return b""
+        pairs = enumerate(zip(self._memory, before, strict=True))
+        moved = [(at, now, then) for at, (now, then) in pairs if now != then]
+        if any(now is None or then is None or now[1:] != then[1:] for _, now, then in moved):
+            return None
+        return np.array([(at, now.address) for at, now, _ in moved if now is not None], np.uint64).tobytes()
+
+
+def _described(arrays: Iterable[Any]) -> list[DeviceMemory | None]:
+    """The memory of arrays, most of them of one type."""
+    found: list[DeviceMemory | None] = []
+    kind, describe = None, memory_of
+    for array in arrays:
+        if type(array) is not kind:
+            kind, describe = type(array), adapter_of(array).device_memory if is_array(array) else _nowhere
+        found.append(describe(array))
+    return found
+
+
+def _nowhere(_: Any) -> None:
+    """The memory of what is no array."""
+
+
+class DeviceSteps:
+    """The steps of a plan on devices: what is kept from one to the next, and the count of steps that a device keeps.
+
+    ``counters`` are those of the optimizer, by device.
+    """
+
+    def __init__(self, plan: Plan, counters: dict[int, Counter]) -> None:
+        self.plan = plan
+        self._counters = counters
+        self._indices = [p.index for _, p in plan.on_devices]
+        # By whether gradients are only accumulated, and steps also by device.
+        self._known: dict[bool, Known] = {}
+        self._steps: dict[tuple[int, bool], DeviceStep] = {}
+
+    def prepare(
+        self,
+        resolved: ResolvedStep,
+        leaves: Sequence[Any],
+        gradients: Sequence[Any],
+        slots: Mapping[str, ParameterSlots],
+        *,
+        count: int,
+        exposed: bool,
+        scale: DeviceScale | None = None,
+    ) -> tuple[Launches, list[Numbered]]:
+        """The launches of a step after ``count`` ones, and the parameters whose rules are to be called on arrays instead.
+
+        Slots that are ``exposed`` may be observed by others, whose libraries are told of changes.
+        """
+        params, given = [leaves[i] for i in self._indices], [gradients[i] for i in self._indices]
+        holds, others, copies = resolved.holds, list[Numbered](), dict[int, Any]()
+        # Forgotten where the step fails: only the tables of a `DeviceStep` tell then where arrays were.
+        known = self._known.pop(holds, None)
+        moves = None if known is None else known.moved([*params, *given], exposed=exposed)
+        if moves and any(self._steps[device, holds].is_captured for device in moves):
+            moves = None
+        if known is None or moves is None:
+            found, others = self._found(resolved, leaves, gradients, slots, copies)
+            if others and (self.plan.needs_all or not found):
+                return Launches(), [*self.plan.on_devices]
+            own = [slot for _, p in self.plan.on_devices for slot in arrays_of(slots[p.text])]
+            positions = [number for number, _ in self.plan.on_devices]
+            known = Known(positions, found, [*params, *given], own, exposed=exposed)
+        launches, used = Launches(), driver()
+        launches.scale = scale
+        for device, of_device in known.leaves.items():
+            read = given
+            if copies or len(of_device) < len(given):
+                read = [copies.get(self.plan.on_devices[at][0], given[at]) for at in known.positions[device]]
+            with naming(of_device):
+                stream = self._stream(device, [(params[at], self.plan.on_devices[at][1]) for at in known.first[device]])
+                own_moves = None if moves is None else moves.get(device, NO_MOVES)
+                self._prepare(used, device, of_device, resolved, read, count, launches, stream, own_moves)
+        if not (others or copies):
+            self._known[holds] = known
+        launches.copies = [*copies.values()]
+        for number in copies if resolved.zeroes else ():
+            launches.assign(gradients[self.plan.parameters[number].index], copies[number])
+        written = sorted({at for own in known.positions.values() for at in own}) if others else range(len(params))
+        launches.launched = [params[at] for at in written] if others else params
+        if resolved.zeroes:
+            launches.launched = [*launches.launched, *(given[at] for at in written)]
+        if exposed:
+            paths = (self.plan.on_devices[at][1].text for at in written)
+            launches.launched = [*launches.launched, *(slot for path in paths for slot in arrays_of(slots[path]))]
+        return launches, others
+
+    def _counts(self, resolved: ResolvedStep) -> bool:
+        """Whether the device counts the steps, which are those of parameters that missed none."""
+        is_guarded = any("guard" in group.rule.supplied for group in resolved.groups)
+        return is_guarded or any(counter.is_ahead for counter in self._counters.values())
+
+    def _found(
+        self,
+        resolved: ResolvedStep,
+        leaves: Sequence[Any],
+        gradients: Sequence[Any],
+        slots: Mapping[str, ParameterSlots],
+        copies: dict[int, Any],
+    ) -> tuple[dict[int, list[Leaf]], list[Numbered]]:
+        """The leaves by device, and the parameters that no kernel takes. Adds to ``copies`` of gradients, by parameter."""
+        self.plan.gradients.check_on_devices(gradients)
+        found: dict[int, list[Leaf]] = {}
+        others: list[Numbered] = []
+        for number, p in self.plan.on_devices:
+            leaf = self._leaf(number, p, leaves[p.index], gradients[p.index], slots[p.text], resolved, copies)
+            if leaf is None:
+                others.append((number, p))
+            else:
+                found.setdefault(leaf.arrays[1].device, []).append(leaf)
+        return found, others
+
+    def _prepare(
+        self,
+        used: Driver,
+        device: int,
+        own: list[Leaf],
+        resolved: ResolvedStep,
+        read: Sequence[Any],
+        count: int,
+        launches: Launches,
+        stream: int,
+        moves: np.ndarray | None,
+    ) -> None:
+        """Adds the launches on one device; ``read`` are the gradients, ``moves`` what has moved where nothing else has changed."""
+        with used.current(device):
+            capturing = used.is_capturing(stream)
+            key, programs = (device, resolved.holds), resolved.programs_of_all
+            step = self._steps.get(key)
+            if step is None or (moves is None and not step.takes(programs, own, resolved.scales_at)):
+                step = self._steps[key] = DeviceStep(
+                    used, device, programs, own, scales_at=resolved.scales_at, stream=stream, capturing=capturing
+                )
+            elif moves is None and step.is_captured and not capturing and step.has_moved(own):
+                # The graph that captured it reads its tables.
+                step = self._steps[key] = DeviceStep(
+                    used, device, programs, own, scales_at=resolved.scales_at, stream=stream, capturing=False
+                )
+            elif moves is None:
+                step.refresh(own, stream=stream, capturing=capturing)
+            elif moves.size:
+                step.relocate(moves, stream=stream, capturing=capturing)
+            counter = self._counters.get(device)
+            if counter is None:
+                counter = self._counters[device] = Counter(device_of(used, device), stream, capturing=capturing)
+            counter.use_on(stream)
+            if capturing:
+                self._check_capture(own, resolved, step)
+            counts = capturing or counter.is_ahead or step.is_guarded
+            if counts:
+                counter.begin(count, stream, capturing=capturing)
+            calls = step.prepare(
+                programs,
+                seed=resolved.seed,
+                step=count + 1,
+                control=counter.address if counts else 0,
+                scale=launches.scale.of_kernel if launches.scale else None,
+                stream=stream,
+                capturing=capturing,
+            )
+            if capturing:
+                counter.is_ahead = step.is_captured = True
+                counter.keep(step)
+            elif counts and not counter.is_ahead:
+                calls = [*calls, *((call, False) for call in counter.calls(stream))]
+                launches.counters.append(counter)
+            kinds = {*map(type, read)}
+            for kind in kinds:
+                of_kind = read if len(kinds) == 1 else [g for g in read if type(g) is kind]
+                adapter_of(of_kind[0]).keep_until(of_kind, device, stream)
+        launches.add(used, device, own[0], calls)
+
+    @staticmethod
+    def _check_capture(own: Sequence[Leaf], resolved: ResolvedStep, step: DeviceStep) -> None:
+        """Raises `CaptureError` for a step that reads numbers of the host which differ from step to step, or that waits."""
+        if not step.can_count:
+            raise CaptureError(
+                f"{own[0].path}: the rule has scalars that only the host computes, which a graph cannot replay"
+            )
+        if any(resolved.plan.missed):
+            raise CaptureError(
+                f"{own[0].path}: a parameter missed earlier steps, and a graph counts one step for all: expected parameters that "
+                "were updated in every step"
+            )
+        if resolved.raises:
+            raise CaptureError(f"{own[0].path}: nonfinite='raise' waits for the device: expected 'skip' in a capture")
+        if resolved.varies_on_host or resolved.scales_there:
+            raise CaptureError(
+                f"{own[0].path}: a graph replays the numbers of the step that it captured: expected hyperparameters that are "
+                "no schedules, no loss scale, and accumulate=1"
+            )
+
+    @staticmethod
+    def _copied(p: Parameter, array: Any, g: Any, memory: DeviceMemory | None, *, zeroes: bool) -> Any:
+        """A copy of a gradient with its elements in the order of the parameter's. Raises `ArrayMemoryError` if it cannot be zeroed."""
+        if zeroes and memory is not None and not memory.is_writable:
+            raise ArrayMemoryError(
+                f"{p.text}: the gradient, where zero_gradients is to leave zeros, is read-only: expected one that can be written"
+            )
+        return laid_out_like(detached(unlazy(g)), array)
+
+    @staticmethod
+    def _stream(device: int, parameters: Sequence[tuple[Any, Parameter]]) -> int:
+        """The current stream of the libraries of these parameters; raises `ArrayMemoryError` where they are on different ones."""
+        streams = [adapter_of(array).current_stream(array, device) for array, _ in parameters]
+        for other, (_, p) in zip(streams, parameters, strict=True):
+            if (other or LEGACY_STREAM) != (streams[0] or LEGACY_STREAM):
+                raise ArrayMemoryError(
+                    f"{p.text}: the parameter's library works on the stream {other:#x} of cuda:{device}, that of "
+                    f"{parameters[0][1].text} on {streams[0]:#x}: expected one stream on each device"
+                )
+        return streams[0]
+
+    def _leaf(
+        self,
+        number: int,
+        p: Parameter,
+        array: Any,
+        g: Any,
+        slots: ParameterSlots,
+        resolved: ResolvedStep,
+        copies: dict[int, Any],
+    ) -> Leaf | None:
+        """The leaf of a parameter; None where its rule is to be called on arrays. Raises errors with the key path."""
+        if isinstance(g, SparseRows) or (p.missed and self._counts(resolved)):
+            return None
+        check_alike(p, array, g, slots)
+        rule = resolved.groups[p.group].rule
+        own = [(slot, slots[slot.name]) for slot in rule.slots]
+        own_memory, memory = memory_of(array), memory_of(g)
+        if own_memory is not None and (own_memory.strides is not None) != p.is_permuted:
+            raise LayoutError
+        if own_memory is not None and not (memory and memory.is_dense and memory.strides == own_memory.strides):
+            copies[number] = self._copied(p, array, g, memory, zeroes=resolved.zeroes)
+            memory = memory_of(copies[number])
+        of_slots, scales, numbers = memory_of_slots(own)
+        arrays: list[Any] = [memory, own_memory, *of_slots]
+        strides = None if own_memory is None else own_memory.strides
+        if not all(memory and memory.is_dense and memory.strides == strides for memory in arrays):
+            return None
+        if not are_codes(of_slots, scales) or not all(memory and memory.is_plain for memory in numbers):
+            return None
+        if any(memory.shape != p.shape for memory in arrays) or any(memory.shape for memory in numbers):
+            slots.check()
+            return None
+        if not are_numbers(numbers):
+            return None
+        program, scalar_set = resolved.layout[p.group]
+        stochastic = self.plan.groups[p.group].precision.rounding == "stochastic"
+        return Leaf(p.text, number, program, scalar_set, stochastic, tuple(arrays), tuple(scales), tuple(numbers))
+
+
+def check_alike(p: Parameter, array: Any, g: Any, slots: Mapping[str, Any]) -> None:
+    """Raises `ShapeError`, `DtypeError` or `ArrayMemoryError` for a gradient of another shape, dtype, library or device."""
+    if adapter_of(array).is_apart(array, g) or memory_of(g) is None:
+        check_places(p.text, array, g, slots)
+    check_gradient(p.text, g, p.shape, p.dtype)
+    memory, own = memory_of(g), memory_of(array)
+    if memory is not None and own is not None and memory.device != own.device:
+        raise ArrayMemoryError(f"{p.text}: the gradient is on cuda:{memory.device}, the parameter on cuda:{own.device}")
+
+
+@contextlib.contextmanager
+def naming(leaves: Sequence[Leaf]) -> Iterator[None]:
+    """Puts the key path of the first of these leaves before the message of a `DeviceError` that begins with none of them."""
+    try:
+        yield
+    except DeviceError as error:
+        if any(str(error).startswith(f"{leaf.path}: ") for leaf in leaves):
+            raise
+        raise type(error)(f"{leaves[0].path}: {error}") from error

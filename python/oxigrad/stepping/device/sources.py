@@ -1,0 +1,68 @@
+"""The texts of the kernels that a step of a model launches on a device, and the reasons where it launches none."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from oxigrad import tree
+from oxigrad.cuda.launch import text_of
+from oxigrad.ops.backends import dtype_name, is_array
+from oxigrad.stepping.parameters.device_kernels import is_permuted, why_not, why_not_rule
+from oxigrad.stepping.parameters.executor import DEVICE
+from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.protocols import SteppingOptimizer
+
+_NONE = "// The rule is called on arrays"
+
+
+def source(owner: SteppingOptimizer, model: Any) -> str:
+    """See `oxigrad.cuda.source`."""
+    return "\n".join(f"// {', '.join(paths)}\n{text}" for text, paths in _found(owner, model).items())
+
+
+def why(owner: SteppingOptimizer, model: Any) -> str:
+    """See `oxigrad.cuda.why`."""
+    leaves, structure = tree.flatten(model)
+    plan = Plan(leaves, structure, owner)
+    found: dict[str, list[str]] = {}
+    for p in plan.parameters:
+        group, array = plan.groups[p.group], leaves[p.index]
+        reason = why_not_rule(group, dtype_name(p.dtype), len(group.rule().numbers), permuted=is_permuted(array))
+        reason = reason or (why_not(array) if is_array(array) else "it is no array")
+        if not reason and p.executor is not DEVICE:
+            reason = "the rule needs a value over all parameters, and others have no kernel or are on another device"
+        if reason:
+            found.setdefault(reason, []).append(p.text)
+    return "\n".join(f"{', '.join(paths)}: {reason}" for reason, paths in found.items())
+
+
+def texts(owner: SteppingOptimizer, model: Any) -> list[str]:
+    """The distinct texts, without those of rules that have no kernel."""
+    return [text for text in _found(owner, model) if not text.startswith(_NONE)]
+
+
+def _found(owner: SteppingOptimizer, model: Any) -> dict[str, list[str]]:
+    """The texts, each with the key paths of its parameters."""
+    leaves, structure = tree.flatten(model)
+    plan = Plan(leaves, structure, owner)
+    found: dict[str, list[str]] = {}
+    for p in plan.parameters:
+        for text in _texts(plan.groups[p.group], p, leaves[p.index], owner):
+            found.setdefault(text, []).append(p.text)
+    return found
+
+
+def _texts(group: ParameterGroup, p: Parameter, array: Any, owner: SteppingOptimizer) -> Iterator[str]:
+    """The text for a parameter, as if it were on a device, or a comment with the reason why there is none."""
+    rule = group.rule()
+    if why := why_not_rule(group, dtype_name(p.dtype), len(rule.numbers)):
+        yield f"{_NONE}: {why}\n"
+        return
+    slots = [slot for slot in rule.slots if not slot.is_number]
+    found = [group.kept_in(slot, array, coded=owner.sparse == "dense") for slot in slots]
+    kept = ["uint8" if isinstance(dtype, str) else dtype_name(dtype) for dtype in found]
+    own = dtype_name(p.dtype)
+    stochastic = group.precision.rounding == "stochastic"
+    numbers = len(rule.slots) - len(slots)
+    yield text_of(group.program(rule), (own, own, *kept), len(rule.numbers), numbers, stochastic).text

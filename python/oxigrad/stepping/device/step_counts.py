@@ -1,0 +1,112 @@
+"""The counts of an optimizer's steps: of those taken and skipped, as the core and the devices keep them.
+
+Kernels on a device may count their steps themselves, and read the loss scale there; the host learns of both later.
+"""
+
+import weakref
+from typing import Any
+
+from oxigrad import _core, xp
+from oxigrad._core import StateError
+from oxigrad.cuda.counter import Counted, Counter
+from oxigrad.ops.backends import device_of, is_array, namespace
+from oxigrad.stepping.device.loss_scale import DeviceScale
+from oxigrad.stepping.plan.resolved import ResolvedStep
+from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.weak import alive
+
+
+class StepCounts:
+    """The numbers of steps that an optimizer has taken and skipped, by the core and by the ``counters`` of devices.
+
+    ``scale`` is the loss scale that is kept on a device, if one is. ``raises`` tells whether a step that a device counts as skipped
+    raises, rather than being counted here.
+    """
+
+    def __init__(self, owner: SteppingOptimizer, core: "_core.Stepper") -> None:
+        self._weak_owner, self._core = weakref.ref(owner), core
+        self._skipped = 0
+        self.counters: dict[int, Counter] = {}
+        self.scale: DeviceScale | None = None
+        self.raises = False
+
+    @property
+    def _owner(self) -> SteppingOptimizer:
+        return alive(self._weak_owner)
+
+    @property
+    def taken(self) -> int:
+        """The number of steps taken. Waits for steps on devices that count themselves."""
+        self.sync()
+        return self._core.count
+
+    @property
+    def skipped(self) -> int:
+        """The number of steps that were skipped because their gradients were not finite. Waits as `taken` does."""
+        self.sync()
+        return self._skipped
+
+    @skipped.setter
+    def skipped(self, skipped: int) -> None:
+        self._skipped = skipped
+
+    def sync(self, *, wait: bool = True) -> None:
+        """Reads the counts of steps that devices have kept; those that have not arrived yet only with ``wait``."""
+        for device, counter in self.counters.items():
+            is_behind = counter.is_ahead or counter.is_pending
+            for change in counter.learn(device, wait=wait):
+                self._record(change)
+            if is_behind:
+                self._core.count = counter.count
+
+    def _record(self, change: Counted) -> None:
+        """Counts the skipped steps among those that a device has counted, and lets the loss scale observe them."""
+        if self.scale is not None:
+            self._skipped += change.skipped
+            for finite in (True,) * change.step + (False,) * change.skipped:
+                self.scale.note(finite=finite)
+        elif not self.raises:
+            for _ in range(change.skipped):
+                self.add_skipped()
+
+    def add_skipped(self) -> None:
+        """Counts a step as skipped."""
+        if self._skipped >= _core.MOST_STEPS:
+            raise StateError(f"{self._skipped} steps have been skipped: the count cannot exceed this")
+        self._skipped += 1
+        self._owner._observe(finite=False)
+
+    def any_skipped(self) -> bool:
+        """Whether a device has skipped a step since its count was read. Waits for it."""
+        changes = [change for device, c in self.counters.items() for change in c.learn(device, wait=True)]
+        return any(change.skipped for change in changes)
+
+    # --- the loss scale on a device ------------------------------------------------------------------------------------
+
+    def scale_for(self, step: ResolvedStep, leaves: list[Any]) -> DeviceScale | None:
+        """The loss scale on the device for a step that reads it there, as the user may have set it."""
+        scale = self._owner.loss_scale if step.scales_there else None
+        on_device = self.scale if self.scale is not None and self.scale.scale is scale else None
+        if scale is None or on_device is None or not on_device.is_known():
+            if self.scale is not None:
+                self.sync()  # of steps with the scale before
+            if scale is not None and on_device is not None and not on_device.is_known():
+                on_device.refresh()
+            elif scale is not None and on_device is None:
+                scale._read_by(self.sync)
+                on_device = DeviceScale(scale, leaves[step.plan.on_devices[0][1].index])
+            self.scale = on_device
+        return on_device
+
+    def scale_like(self, loss: Any) -> Any:
+        """The loss scale as an array of the library and on the device of ``loss``, if kernels keep it there; else None."""
+        held, loss = None if self.scale is None else self.scale.array, _core.plain(loss)
+        if held is None or not is_array(loss) or namespace(loss) is not namespace(held):
+            return None
+        if device_of(loss) != device_of(held) or not self._scale_is_known():
+            return None
+        return xp.astype(held[0], loss.dtype, copy=True)
+
+    def _scale_is_known(self) -> bool:
+        """Whether the loss scale on the device is the optimizer's, as the user has not set it since."""
+        return self.scale is not None and self.scale.scale is self._owner.loss_scale and self.scale.is_known()

@@ -1,0 +1,1 @@
+"""Parameters and groups of them, each with the executor that updates it."""

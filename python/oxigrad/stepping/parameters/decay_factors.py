@@ -1,0 +1,305 @@
+"""The factors by which a step with a zero gradient multiplies slots, read off the rule.
+
+The rule is evaluated once on symbolic values: each slot, and the parameter, is a term of its own, the gradient is zero, and
+hyperparameters have their present values. If the new slot is the old one times a number that is the same in every step, that number
+is its factor. A slot may declare its factor instead (``Slot.zeros(decay="beta2")``).
+"""
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from oxigrad import xp as arrays
+from oxigrad._core import RuleError
+from oxigrad.rules.core.rule import Rule
+
+
+def decays(rule: Rule, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The factor by which one step with a zero gradient multiplies each slot that is an array.
+
+    ``values`` are the present hyperparameters: where they changed while a row was skipped, the present ones count. Raises
+    `RuleError` with the name of a slot that such a step does not multiply by one factor: an average of the parameter, say, or a
+    momentum to which L2 weight decay adds.
+    """
+    is_plain = all(value is None or isinstance(value, (int, float, str)) for value in values.values())
+    return (rule.remembering(_decays) if is_plain else _decays)(rule, tuple(values.items()))
+
+
+def _decays(rule: Rule, items: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    values = dict(items)
+    names = [slot.name for slot in rule.slots]
+    before = [_Unknown(slot.name) if slot.is_number else _Linear({slot.name: 1.0}) for slot in rule.slots]
+    supplied = {
+        "step": _Step("step"),
+        "micro": 1,
+        "inverse_scale": 1.0,
+        "noise": lambda: _Unknown("noise"),
+        "total": Namespace().sum,
+        "guard": lambda condition: None,
+    }
+    _, *after = rule.run(Namespace(), _Linear({"": 1.0}), _Linear({}), before, {**supplied, **values})
+    found = dict(zip(names, after, strict=True))
+    return {
+        slot.name: _declared(slot.decay, values) if slot.decay is not None else _factor(rule, slot.name, found)
+        for slot in rule.slots
+        if not slot.is_number
+    }
+
+
+def _declared(decay: float | str, values: Mapping[str, Any]) -> Any:
+    return values[decay] if isinstance(decay, str) else decay
+
+
+def _factor(rule: Rule, name: str, after: Mapping[str, Any]) -> Any:
+    """The factor of one slot, from the values of the slots after the step."""
+    factor = _multiple(after[name], name)
+    if factor is None or not _is_kept(after[name], name, after):
+        raise RuleError(
+            f"the rule {rule.name}: rows cannot catch up, since a step with a zero gradient does not multiply the slot "
+            f"{name} by a factor; expected sparse='lazy' or 'dense', or a slot that declares its decay"
+        )
+    return factor
+
+
+def _multiple(value: Any, name: str) -> Any:
+    """The factor by which a value is a multiple of the slot of this name; None where it is not a multiple."""
+    if isinstance(value, _Linear):
+        terms = value.terms
+    else:
+        terms = {} if not isinstance(value, _Unknown) and value == 0 else None
+    if terms is None or terms.keys() - {name} or any(isinstance(factor, _Unknown) for factor in terms.values()):
+        return None
+    return terms.get(name, 0.0)
+
+
+def _is_kept(value: Any, name: str, after: Mapping[str, Any]) -> bool:
+    """Whether a slot that comes out as a maximum of itself and another term is the larger of both.
+
+    A slot that is the maximum of its decayed value and something else in every step is not below zero. If it does not decay,
+    it is not below what it was the maximum of: another slot, which decays to less.
+    """
+    if not isinstance(value, _Maximum):
+        return True
+    if not value.other.terms:
+        return value.terms[name] >= 0
+    ((other, factor),) = value.other.terms.items()
+    return other in after and value.terms[name] == 1.0 and 0 <= factor <= 1 and _multiple(after[other], other) == factor
+
+
+class _Unknown:
+    """A value known only by the expression that computed it: equal values have equal ``key``."""
+
+    __array_ufunc__ = None
+    __hash__ = object.__hash__
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def __bool__(self) -> bool:
+        raise RuleError("the rule branches on a value that differs between steps or elements")
+
+
+class _Step(_Unknown):
+    """The number of the step. Rows catch up after they were updated: it is 2 or more."""
+
+
+class _Linear(_Unknown):
+    """A sum of slots and of the parameter (whose name is empty), each times a number: ``terms``, by name. Without terms it is zero."""
+
+    def __init__(self, terms: Mapping[str, Any]) -> None:
+        self.terms: dict[str, Any] = {
+            name: factor for name, factor in terms.items() if isinstance(factor, _Unknown) or _is_not(factor, 0)
+        }
+        super().__init__(("linear", tuple((name, _key(factor)) for name, factor in sorted(self.terms.items()))))
+
+
+class _Maximum(_Linear):
+    """The maximum of a slot times a number, which are its ``terms``, and an ``other`` multiple of a slot, or zero."""
+
+    def __init__(self, terms: Mapping[str, Any], other: _Linear) -> None:
+        super().__init__(terms)
+        self.other = other
+        self.key = ("maximum", self.key, other.key)
+
+
+def _is_not(factor: Any, number: float) -> bool:
+    """Whether a factor is known to be another number; a traced one is not known to be any."""
+    return not isinstance(factor, (int, float)) or factor != number
+
+
+def _key(value: Any) -> Any:
+    return value.key if isinstance(value, _Unknown) else value if isinstance(value, (int, float, str)) else id(value)
+
+
+def _is_zero(value: Any) -> bool:
+    if isinstance(value, _Linear):
+        return not value.terms and not isinstance(value, _Maximum)
+    return isinstance(value, (int, float)) and value == 0
+
+
+def _is_sum(value: Any) -> bool:
+    return isinstance(value, _Linear) and not isinstance(value, _Maximum)
+
+
+def _scaled(value: _Linear, factor: Any) -> _Linear:
+    return _Linear({name: multiply(own, factor) for name, own in value.terms.items()})
+
+
+def _unknown(name: str, *args: Any) -> _Unknown:
+    return _Unknown((name, *map(_key, args)))
+
+
+def add(a: Any, b: Any) -> Any:
+    """The sum."""
+    if _is_zero(a) or _is_zero(b):
+        return b if _is_zero(a) else a
+    if _is_sum(a) and _is_sum(b):
+        names = dict.fromkeys([*a.terms, *b.terms])
+        return _Linear({name: add(a.terms.get(name, 0.0), b.terms.get(name, 0.0)) for name in names})
+    if isinstance(a, _Unknown) or isinstance(b, _Unknown):
+        return _unknown("add", a, b)
+    return a + b
+
+
+def subtract(a: Any, b: Any) -> Any:
+    """The difference."""
+    if isinstance(a, _Unknown) and isinstance(b, _Unknown) and a.key == b.key:
+        return _Linear({})
+    return add(a, multiply(b, -1.0))
+
+
+def multiply(a: Any, b: Any) -> Any:
+    """The product."""
+    if _is_zero(a) or _is_zero(b):
+        return _Linear({})
+    for this, other in ((a, b), (b, a)):
+        if not isinstance(other, _Unknown) and not _is_not(other, 1):
+            return this
+        if _is_sum(this) and not isinstance(other, _Linear):
+            return _scaled(this, other)
+    if isinstance(a, _Unknown) or isinstance(b, _Unknown):
+        return _unknown("multiply", a, b)
+    return a * b
+
+
+def divide(a: Any, b: Any) -> Any:
+    """The quotient."""
+    if _is_zero(a):
+        return a
+    if isinstance(b, _Unknown) or not _is_sum(a):
+        return _unknown("divide", a, b) if isinstance(a, _Unknown) or isinstance(b, _Unknown) else a / b
+    return _scaled(a, arrays.divide(1.0, b))
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The maximum; see `_Maximum` for that of slots."""
+    if _is_zero(a) and _is_zero(b):
+        return _Linear({})
+    for this, other in ((a, b), (b, a)):
+        if _is_sum(this) and len(this.terms) == 1 and _is_sum(other) and len(other.terms) < 2:
+            factors = [*this.terms.values(), *other.terms.values()]
+            # Of two slots, the one that does not decay is the one that is kept.
+            is_kept = not other.terms or factors[0] == 1.0
+            if is_kept and "" not in this.terms and all(isinstance(factor, (int, float)) for factor in factors):
+                return _Maximum(this.terms, other)
+    return _elementwise("maximum", a, b)
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """One of two values."""
+    if isinstance(condition, bool):
+        return a if condition else b
+    if _key(a) == _key(b):
+        return a
+    if all(_is_sum(x) or _is_zero(x) for x in (a, b)) and not isinstance(condition, _Linear):
+        terms = [x.terms if isinstance(x, _Linear) else {} for x in (a, b)]
+        names = dict.fromkeys([*terms[0], *terms[1]])
+        return _Linear({name: where(condition, *(own.get(name, 0.0) for own in terms)) for name in names})
+    return _elementwise("where", condition, a, b)
+
+
+def _elementwise(name: str, *args: Any) -> Any:
+    """The function of `oxigrad.xp` for numbers; for other values an unknown, unless zeros determine the result."""
+    if any(isinstance(arg, tuple) or (isinstance(arg, _Unknown) and not _is_zero(arg)) for arg in args):
+        return _unknown(name, *args)
+    found = getattr(arrays, name)(*(0.0 if isinstance(arg, _Unknown) else arg for arg in args))
+    if getattr(found, "shape", None) == () and hasattr(found, "item") and type(found).__module__ == "numpy":
+        found = found.item()
+    return _Linear({}) if any(isinstance(arg, _Unknown) for arg in args) and _is_zero(found) else found
+
+
+def _comparison(name: str) -> Callable[[Any, Any], Any]:
+    function = getattr(operator, name)
+
+    def compare(a: Any, b: Any) -> Any:
+        if isinstance(a, _Step) and isinstance(b, (int, float)) and b < 2:
+            return function(2, b)
+        if isinstance(b, _Step) and isinstance(a, (int, float)) and a < 2:
+            return function(a, 2)
+        a, b = (0.0 if _is_zero(x) else x for x in (a, b))
+        return _unknown(name, a, b) if isinstance(a, _Unknown) or isinstance(b, _Unknown) else function(a, b)
+
+    return compare
+
+
+def _power(a: Any, b: Any) -> Any:
+    return a if _is_zero(a) and isinstance(b, (int, float)) and b > 0 else _elementwise("pow", a, b)
+
+
+_KNOWN: dict[str, Callable[..., Any]] = {
+    "add": add,
+    "subtract": subtract,
+    "multiply": multiply,
+    "divide": divide,
+    "maximum": maximum,
+    "where": where,
+    "pow": _power,
+    "negative": lambda a: multiply(a, -1.0),
+    "square": lambda a: multiply(a, a),
+    "sum": lambda a, **_: a if _is_zero(a) else _unknown("sum", a),
+    "astype": lambda a, dtype, **_: a,
+    "asarray": lambda a, **_: a,
+    "zeros_like": lambda a, **_: _Linear({}),
+    **{
+        standard: _comparison(name)
+        for standard, name in {
+            "equal": "eq",
+            "not_equal": "ne",
+            "less": "lt",
+            "less_equal": "le",
+            "greater": "gt",
+            "greater_equal": "ge",
+        }.items()
+    },
+}
+
+
+class Namespace:
+    """The namespace that a rule is given: functions of `oxigrad.xp` that take sums of slots, zeros and unknown values."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _KNOWN:
+            return _KNOWN[name]
+        found = getattr(arrays, name)
+        return (lambda *args, **named: _elementwise(name, *args, *named.items())) if callable(found) else found
+
+
+def _install_operators() -> None:
+    binary = {"add": add, "sub": subtract, "mul": multiply, "truediv": divide, "pow": _power}
+    for name, function in binary.items():
+        setattr(_Unknown, f"__{name}__", lambda a, b, f=function: f(a, b))
+        setattr(_Unknown, f"__r{name}__", lambda a, b, f=function: f(b, a))
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        compare = _comparison(name)
+        setattr(_Unknown, f"__{name}__", lambda a, b, f=compare: f(a, b))
+    others: dict[str, Callable[..., Any]] = {
+        "neg": _KNOWN["negative"],
+        "abs": lambda a: _elementwise("abs", a),
+        "mod": lambda a, b: _elementwise("remainder", a, b),
+        "rmod": lambda a, b: _elementwise("remainder", b, a),
+    }
+    for name, function in others.items():
+        setattr(_Unknown, f"__{name}__", function)
+
+
+_install_operators()

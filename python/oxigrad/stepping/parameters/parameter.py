@@ -1,0 +1,40 @@
+"""A parameter of a model."""
+
+import dataclasses
+from typing import Any
+
+from oxigrad import _core
+from oxigrad.ops.backends import to_host
+from oxigrad.stepping.parameters.executor import HOST, Executor
+
+
+def copying(value: Any, array: Any) -> tuple[Any, Any]:
+    """The pair that the core copies at the end of a step: ``value`` in host memory, and ``array``, which takes it."""
+    return value if _core.exports_memory(value) else to_host(value), array
+
+
+@dataclasses.dataclass
+class Parameter:
+    """A parameter of a model.
+
+    ``index`` is that of its leaf, ``tied`` are those of further leaves that are the same array; ``paths`` are the key paths of
+    all, ``text`` the first of them as text. ``group`` is an index into `Plan.groups`. ``missed`` is the number of steps that did not
+    update it.
+    """
+
+    paths: list[_core.KeyPath]
+    text: str
+    index: int
+    tied: tuple[int, ...]
+    shape: tuple[int, ...]
+    dtype: Any
+    group: int
+    missed: int = 0
+    executor: Executor = HOST
+    #: Whether it lies on a device in an order of axes other than row-major.
+    is_permuted: bool = False
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """The indices of all of its leaves."""
+        return (self.index, *self.tied)

@@ -1,0 +1,252 @@
+"""Groups of parameters that share a rule and its hyperparameters."""
+
+import copy
+import dataclasses
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from oxigrad._core import StateError
+from oxigrad.ops.backends import is_array
+from oxigrad.rules.core.composition import compose
+from oxigrad.rules.core.rule import Rule
+from oxigrad.rules.core.slots import Slot
+from oxigrad.stepping.arrays.precision import Precision
+from oxigrad.stepping.parameters.decay_factors import decays
+from oxigrad.stepping.parameters.rule_executors import trace
+from oxigrad.stepping.version import Version
+from oxigrad.stepping.weak import alive
+
+if TYPE_CHECKING:
+    from oxigrad import _core
+
+
+class SteppingOptions(Protocol):
+    """Protocol of the optimizer that takes the steps, as far as a group reads it."""
+
+    _precision: Precision
+
+    @property
+    def sparse(self) -> str:
+        """The treatment of rows that a sparse gradient lacks: "dense", "lazy" or "catch_up"."""
+        ...
+
+    @property
+    def nonfinite(self) -> str:
+        """The treatment of gradients with infinities or NaN: "propagate", "skip" or "raise"."""
+        ...
+
+    @property
+    def zero_gradients(self) -> bool:
+        """Whether a step leaves zeros in the gradients."""
+        ...
+
+    def _gradient_parts(self) -> tuple[Rule, ...]: ...
+
+    def _norm_parts(self) -> tuple[Rule, ...]: ...
+
+
+class Declaration(Protocol):
+    """Protocol of the declaration of a hyperparameter."""
+
+    is_flag: bool
+
+    def check(self, value: Any) -> Any:
+        """The value, validated."""
+        ...
+
+    def check_argument(self, value: Any) -> Any:
+        """The value of an argument of a pure step, validated; it may be a variable."""
+        ...
+
+    def at(self, value: Any, step: Any) -> Any:
+        """The number at a step."""
+        ...
+
+
+class HyperparameterOwner(Protocol):
+    """Protocol of the optimizer that has the rule and its hyperparameters."""
+
+    _hyperparameters: dict[str, Any]
+    _version: Version
+    _rule: Rule
+
+    @property
+    def _declared(self) -> Mapping[str, Declaration]: ...
+
+    @property
+    def name(self) -> str:
+        """The name of the optimizer."""
+        ...
+
+
+class ParameterGroup:
+    """The parameters of a model that one rule updates with the same hyperparameters.
+
+    ``owner`` is the optimizer that takes the steps, ``optimizer`` the one whose rule it is: another one in a partition.
+    ``overrides`` are the hyperparameters that differ from those of ``optimizer``. ``storage`` is the name of the dtype of the
+    parameters, where that is half precision. Both optimizers are referred to weakly: they hold the group.
+    """
+
+    def __init__(
+        self,
+        owner: SteppingOptions,
+        optimizer: HyperparameterOwner,
+        overrides: Mapping[str, Any],
+        storage: str | None = None,
+    ) -> None:
+        self._weak_owner, self._weak_optimizer = weakref.ref(owner), weakref.ref(optimizer)
+        self._storage = storage
+        self._own, self._declared, self._rule = optimizer._hyperparameters, optimizer._declared, optimizer._rule
+        self._compose: Callable[..., Rule] = self._rule.remembering(_composed)
+        self._overrides = overrides
+        self._optional = self._rule.optional
+        self._traced_flags: Mapping[str, Any] = {}
+        self._around: Callable[[Rule], Rule] | None = None
+
+    def on_arrays(self, flags: Mapping[str, Any], around: Callable[[Rule], Rule] | None) -> "ParameterGroup":
+        """The group for a step that calls its rule on arrays, with traced numbers for ``flags``.
+
+        The rule of the step is what ``around`` makes of the group's.
+        """
+        made = copy.copy(self)
+        made._traced_flags, made._around = flags, around or _on_arrays
+        return made
+
+    @property
+    def _owner(self) -> SteppingOptions:
+        return alive(self._weak_owner)
+
+    @property
+    def optimizer(self) -> HyperparameterOwner:
+        """The optimizer whose rule it is."""
+        return alive(self._weak_optimizer)
+
+    def rule(self, holds: bool = False) -> Rule:
+        """The rule; where gradients are accumulated and the step ``holds``, the parts of it before the update."""
+        owner = self._owner
+        before = owner._gradient_parts()
+        composed = self._compose(self._rule, before, owner._norm_parts(), holds and len(before), self.absent)
+        composed = owner._precision.around(composed, self._storage) if self._storage else composed
+        return self._around(composed) if self._around else composed
+
+    @property
+    def precision(self) -> Precision:
+        """The dtypes of slots, and how parameters of half precision are rounded."""
+        return self._owner._precision
+
+    @property
+    def checks(self) -> bool:
+        """Whether gradients are checked for infinities and NaN."""
+        return self._owner.nonfinite != "propagate"
+
+    def kept_in(self, slot: Slot, p: Any, *, coded: bool) -> Any:
+        """See `Precision.kept_in`."""
+        if slot.dtype_by:
+            slot = dataclasses.replace(slot, dtype=self.value(slot.dtype_by))
+        return self.precision.kept_in(slot, p, coded=coded)
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The optional slots that are absent under the current hyperparameters."""
+        if not self._optional:
+            return ()
+        own, given = self._own, self._overrides
+        return tuple([slot for slot, asks in self._optional if not given.get(asks, own[asks])])
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        return {**self._own, **self._overrides}
+
+    @property
+    def text(self) -> str:
+        """The hyperparameters as ``name=value`` pairs."""
+        return ", ".join(f"{name}={value!r}" for name, value in self._values.items())
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """The hyperparameters that the rule branches on."""
+        declared = self._declared
+        own = {name: value for name, value in self._values.items() if declared[name].is_flag}
+        return {**own, **self._traced_flags} if self._traced_flags else own
+
+    @property
+    def numeric(self) -> dict[str, Any]:
+        """The numeric hyperparameters: constants, and schedules as they are."""
+        declared = self._declared
+        return {name: value for name, value in self._values.items() if not declared[name].is_flag}
+
+    def numbers(self, at: Any) -> dict[str, Any]:
+        """The numeric hyperparameters at step ``at``, counted from 0: schedules are called, their values read as numbers."""
+        numeric = self.numeric
+        return {name: self.evaluate(name, v, at) if callable(v) else v for name, v in numeric.items()}
+
+    def checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The ``values`` of its numeric hyperparameters in a pure step, validated; they may be variables.
+
+        Raises `StateError` where one requires an optional slot that the optimizer does not keep.
+        """
+        if not values:
+            return {}
+        declared = self._declared
+        found = {name: declared[name].check_argument(value) for name, value in values.items() if name in declared}
+        absent = self.absent
+        for slot, asks in self._optional:
+            if slot in absent and asks in found and (is_array(found[asks]) or found[asks]):
+                raise StateError(
+                    f"{asks} is {found[asks]!r}: {self.optimizer.name} keeps no slot {slot}, since its own {asks} is "
+                    f"{self.value(asks)!r}; construct it with another one"
+                )
+        return found
+
+    def evaluate(self, name: str, schedule: Any, at: Any) -> Any:
+        """The value of the ``schedule`` of a hyperparameter at step ``at``; `ValueError` where that is out of range."""
+        return self._declared[name].at(schedule, at)
+
+    def value(self, name: str) -> Any:
+        """The value of a hyperparameter at the first step."""
+        return self._declared[name].at(self._values[name], 0)
+
+    def current(self, name: str, step: int) -> Any:
+        """The value of a hyperparameter at a step, counted from 0; raises `AttributeError` for an unknown name."""
+        if name not in self._declared:
+            known = ", ".join(self._declared)
+            raise AttributeError(f"{self.optimizer.name} has no hyperparameter {name}: expected one of {known}")
+        return self._declared[name].at(self._values[name], step)
+
+    def program(self, rule: Rule) -> "_core.Program | None":
+        """The kernel of ``rule`` with the present flags; None for a rule that is not elementwise."""
+        return self.traced(rule, zero_gradients=self._owner.zero_gradients, catches_up=self.catches_up)
+
+    def traced(self, rule: Rule, **options: Any) -> "_core.Program | None":
+        """As `program`, with the ``options`` of `trace`."""
+        if not rule.elementwise:
+            return None
+        return rule.remembering(_traced)(rule, tuple(self.flags.items()), tuple(options.items()))
+
+    @property
+    def catches_up(self) -> bool:
+        """Whether the slots of rows catch up with the steps that skipped them."""
+        return self._owner.sparse == "catch_up" and self.rule().elementwise
+
+    def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The factors by which a zero gradient multiplies slots that catch up (see `oxigrad.stepping.parameters.decay_factors`)."""
+        if not self.catches_up:
+            return {}
+        return decays(self.rule(), {name: values[name] for name in self._values})
+
+
+def _on_arrays(rule: Rule) -> Rule:
+    return dataclasses.replace(rule, elementwise=False)
+
+
+def _composed(
+    rule: Rule, before: tuple[Rule, ...], norms: tuple[Rule, ...], until: int, absent: tuple[str, ...]
+) -> Rule:
+    first, after = ([part for part in norms if (part.kind == "after") is is_after] for is_after in (False, True))
+    composed = compose((*before, *first, rule, *after), until=until or None)
+    return composed.without(absent) if composed.optional else composed
+
+
+def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], options: tuple[tuple[str, Any], ...]) -> Any:
+    return trace(composed, dict(flags), **dict(options))

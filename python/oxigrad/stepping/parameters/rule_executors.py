@@ -1,0 +1,273 @@
+"""Executors of rules: a rule traced into a kernel, and a rule called on arrays."""
+
+import dataclasses
+import itertools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core, xp
+from oxigrad._core import RuleError
+from oxigrad.ops.backends import REFUSALS, adapter_of, device_of, fetched, is_array, namespace, size_of
+from oxigrad.ops.core.aliasing import apart
+from oxigrad.rules.core.rule import Evaluation, Rule, Stages
+from oxigrad.stepping.arrays.combined import combined
+from oxigrad.stepping.arrays.device_noise import DeviceNoise, draws_on_device
+from oxigrad.stepping.arrays.gradient_check import check_gradient
+from oxigrad.stepping.arrays.places import check_places, is_ours, is_unreadable
+from oxigrad.stepping.arrays.precision import half, rounded, widened
+from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
+
+
+def trace(
+    rule: Rule,
+    flags: Mapping[str, Any],
+    *,
+    zero_gradients: bool = False,
+    catches_up: bool = False,
+    writes_change: bool = False,
+    totals: str = "computed",
+) -> Any:
+    """The kernel of a rule, traced by one call on symbols. Raises `RuleError` where it is not elementwise.
+
+    With ``zero_gradients`` it leaves zeros in the gradient; where it ``writes_change``, it leaves the change of the parameter there,
+    and the parameter as it was; where it ``catches_up``, slots are first multiplied by factors, further array inputs in the order
+    of the slots. ``totals`` are "computed"; or they are the "results", and nothing is written; or they are "given", as scalars
+    after all others.
+    """
+    tape = _core.symbols()
+    g, p = tape.leaf(), tape.leaf()
+    arrays = {slot.name: tape.leaf() for slot in rule.slots if not slot.is_number}
+    numbers = {name: tape.scalar() for name in rule.numbers}
+    before = [arrays[slot.name] if not slot.is_number else tape.scalar() for slot in rule.slots]
+    caught = [
+        b if slot.is_number or not catches_up else b * tape.leaf() for slot, b in zip(rule.slots, before, strict=True)
+    ]
+    guards: list[Any] = []
+    summed: list[Any] = []
+
+    def total(value: Any) -> Any:
+        summed.append(tape.scalar() if totals == "given" else tape.total(xp.sum(value)))
+        return summed[-1]
+
+    supplied: dict[str, Any] = {"noise": tape.noise, "total": total, "guard": guards.append}
+    try:
+        new, *after = rule.run(xp, p, g, caught, {**supplied, **numbers, **flags})
+        if totals == "results":
+            return tape.compile([], [], summed, None)
+        values = [(0, g, 0.0 if zero_gradients else g), (1, p, new)]
+        if writes_change:
+            values = [(0, g, new - p)]
+        own = [(b, a) for slot, b, a in zip(rule.slots, before, after, strict=True) if not slot.is_number]
+        values += [(2 + k, b, a) for k, (b, a) in enumerate(own)]
+        changed = [(k, a) for k, b, a in values if a is not b]
+        results = [a for slot, a in zip(rule.slots, after, strict=True) if slot.is_number]
+        guard = guards[0] if guards else None
+        for further in guards[1:]:
+            guard = guard * further
+        return tape.compile([a for _, a in changed], [k for k, _ in changed], results, guard)
+    except RuleError as error:
+        prefix = f"the rule {rule.name}: "  # which errors of the rule itself have
+        message = f"{prefix}{str(error).removeprefix(prefix)}; define(..., elementwise=False) calls it on arrays"
+        raise RuleError(message) from None
+
+
+@dataclasses.dataclass
+class Leaf:
+    """One parameter that a rule is called on: its key path, its arrays, and its hyperparameters of the step.
+
+    Where slots catch up, ``decays`` are theirs. ``rows`` are those of the parameter that the arrays are of, if not all,
+    and ``whole`` the number of its elements.
+    """
+
+    path: str
+    position: int
+    rule: Rule
+    p: Any
+    g: Any
+    slots: Mapping[str, Any]
+    values: Mapping[str, Any]
+    decays: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    stochastic: bool = False
+    rows: Any = None
+    whole: int = 0
+
+    @property
+    def drawn_at(self) -> int:
+        """The number of the optimizer's step, from which random numbers are drawn: ``step`` lacks steps that missed the parameter."""
+        return int(self.values.get("drawn_at", self.values["step"]))
+
+    def touched(self) -> "Leaf":
+        """The rows with gradients, with slots caught up; the whole leaf if the gradient is an array."""
+        slots, rows, p, g, last = dict(self.slots), None, self.p, self.g, self.slots.get(LAST_STEP)
+        if isinstance(g, SparseRows):
+            g = g.coalesce()
+            rows, g, p = g.indices, g.values, xp.take(p, g.indices, axis=0)
+            arrays = [slot.name for slot in self.rule.slots if not slot.is_number and slots.get(slot.name) is not None]
+            slots |= {name: xp.take(slots[name], rows, axis=0) for name in arrays}
+            last = last if last is None else xp.take(last, rows)
+        if last is not None:
+            for name, factor in factors(self.decays, last, self.values["step"] - 1).items():
+                slots[name] = slots[name] * like_column(xp.astype(factor, slots[name].dtype), p.shape)
+        whole = size_of(self.p.shape)
+        return dataclasses.replace(self, p=p, g=g, slots=slots, rows=rows, whole=whole)
+
+    def stamped(self) -> Any:
+        """The slot `LAST_STEP` after this step."""
+        last = self.slots[LAST_STEP]
+        if not isinstance(self.g, SparseRows):
+            return xp.zeros_like(last) + self.values["step"]
+        rows = self.g.coalesce().indices
+        return put_rows(last, rows, xp.zeros_like(rows, dtype=last.dtype) + self.values["step"])
+
+
+def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]:
+    """The rules on the arrays of these leaves: for each the new parameter and the new slots, and whether to keep them.
+
+    All rules are evaluated up to their first total over all leaves, whose terms are added up, and go on from there with the sum.
+    """
+    guards: list[tuple[str, Any]] = []
+    if not leaves:
+        return [], True
+    with np.errstate(all="ignore"):  # infinities and NaN propagate as in a kernel
+        evaluations = [Evaluation(_stages(leaf, seed, guards)) for leaf in leaves]
+        while any(found := [each.resume() for each in evaluations]):
+            _check_totals(leaves, found)
+            pending = [total for total in found if total is not None]
+            summed = combined(operator.add, [leaf.path for leaf in leaves], [total.term for total in pending])
+            for total in pending:
+                total.sum = summed
+    keep = combined(xp.logical_and, *zip(*guards, strict=True)) if guards else True
+    return _apart(leaves, [each.results for each in evaluations]), keep
+
+
+def _check_totals(leaves: Sequence[Leaf], totals: Sequence[Any]) -> None:
+    """Raises `RuleError` where only some rules go on to a further total over all leaves."""
+    with_total, without = (
+        next((leaf for leaf, total in zip(leaves, totals, strict=True) if (total is None) is is_none), None)
+        for is_none in (False, True)
+    )
+    if with_total is not None and without is not None:
+        raise RuleError(
+            f"{without.path}: the rule {without.rule.name} has fewer totals over all parameters than {with_total.rule.name} "
+            f"of {with_total.path}: expected rules with the same totals, or separate optimizers"
+        )
+
+
+def _apart(leaves: Sequence[Leaf], results: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The results, copied where they share memory with arguments; a parameter or slot that a rule returned itself is kept.
+
+    So a slot never shares memory with a parameter or a gradient, which the user may change.
+    """
+    given: list[Any] = []
+    for leaf in leaves:
+        g = (leaf.g.values, leaf.g.indices) if isinstance(leaf.g, SparseRows) else (leaf.g,)
+        given += [leaf.p, *g, *leaf.slots.values()]
+    before = [[leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)] for leaf in leaves]
+    pairs = [pair for own, old in zip(results, before, strict=True) for pair in zip(own, old, strict=True)]
+    made = iter(apart([None if new is old else new for new, old in pairs], given))
+    kept = iter([old if new is None else new for (_, old), new in zip(pairs, made, strict=True)])
+    return [[next(kept) for _ in own] for own in results]
+
+
+def _stages(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
+    """The rule on one leaf: results of the same shapes and dtypes."""
+    check_library(leaf)
+    try:
+        part = leaf.touched()
+        found = yield from _stages_on_all(part, seed, guards)
+    except (*REFUSALS, AssertionError) as error:
+        if not is_ours(error):
+            check_places(leaf.path, leaf.p, leaf.g, leaf.slots)
+        raise
+    if part.rows is None:
+        return found
+    before = [leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)]
+    is_number = [False, *(slot.is_number for slot in leaf.rule.slots)]
+    return [
+        new if new is None or whole else put_rows(old, part.rows, new)
+        for old, new, whole in zip(before, found, is_number, strict=True)
+    ]
+
+
+def _stages_on_all(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
+    """The rule on the arrays of a leaf, computed in float32 for half precision."""
+    check_gradient(leaf.path, leaf.g, tuple(leaf.p.shape), leaf.p.dtype)
+    p, g, path = widened(leaf.p), leaf.g, leaf.path
+    supplied = {"noise": _noise(leaf, p, seed), "guard": lambda guard: guards.append((path, guard))}
+    slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
+    before = [
+        value if value is None or slot.is_number else xp.astype(value, p.dtype, copy=False) for slot, value in slots
+    ]
+    outputs = yield from leaf.rule.stages(xp, p, xp.astype(g, p.dtype, copy=False), before, {**leaf.values, **supplied})
+    found, number = [_stored(leaf, seed, "parameter", 0, leaf.p, outputs[0])], 0
+    for (slot, old), new in zip(slots, outputs[1:], strict=True):
+        number += not slot.is_number
+        found.append(_stored(leaf, seed, f"slot {slot.name}", number, old, new))
+    return found
+
+
+def check_library(leaf: Leaf) -> None:
+    """Raises `DtypeError` for a gradient, or a slot, of another library or on another device than the parameter.
+
+    Raises `ArrayMemoryError` for one that cannot be read.
+    """
+    is_apart = not isinstance(leaf.g, SparseRows) and adapter_of(leaf.p).is_apart(leaf.p, leaf.g)
+    if is_apart or any(map(is_unreadable, leaf.slots.values())):
+        check_places(leaf.path, leaf.p, leaf.g, leaf.slots)
+
+
+def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -> Any:
+    """The result of a rule for an array, in the dtype of that array; the parameter has number 0, slots count from 1."""
+    path = leaf.path
+    if old is None:
+        if new is not None:
+            raise RuleError(f"{path}: the rule returned a {what} that the parameter does not have")
+        return None
+    library = namespace(leaf.p)
+    value = new if is_array(new) else library.full((), new, dtype=old.dtype, device=device_of(old))
+    if isinstance(value, np.generic) and isinstance(old, np.ndarray):
+        value = np.asarray(value)
+    if tuple(value.shape) != tuple(old.shape):
+        raise RuleError(f"{path}: the rule returned a {what} of shape {tuple(value.shape)} for {tuple(old.shape)}")
+    if not (leaf.stochastic and half(old)) or value.dtype == old.dtype:
+        return xp.astype(value, old.dtype, copy=False)
+    if (there := _device_noise(leaf, value, seed)) is not None:
+        return rounded(value, old.dtype, there.rounding(number))
+    random = _core.rounding(seed, leaf.drawn_at, leaf.position, number, *_elements(leaf, value))
+    return rounded(value, old.dtype, _asarray(random, value))
+
+
+def _elements(leaf: Leaf, like: Any) -> tuple[int, list[int] | None]:
+    """The number of elements for which random numbers are drawn: of all of an array, or of each row, and the rows."""
+    if leaf.rows is None:
+        return size_of(like.shape), None
+    return size_of(leaf.p.shape[1:]), list(map(int, fetched(leaf.rows)))
+
+
+def _asarray(numbers: bytes, like: Any) -> Any:
+    """An array of float64 from its bytes, of the library, shape, dtype and device of another."""
+    found = np.frombuffer(bytearray(numbers)).reshape(tuple(like.shape))
+    return namespace(like).asarray(found, dtype=like.dtype, device=device_of(like))
+
+
+def _device_noise(leaf: Leaf, like: Any, seed: int) -> DeviceNoise | None:
+    """The random numbers for an array of a leaf, drawn on its device; None where the core draws them."""
+    if not draws_on_device(like, leaf.whole or size_of(leaf.p.shape)):
+        return None
+    return DeviceNoise(seed, leaf.drawn_at, leaf.position, like, leaf.rows)
+
+
+def _noise(leaf: Leaf, p: Any, seed: int) -> Callable[[], Any]:
+    """The function that draws uniform numbers for a leaf, others in each call."""
+    draws, there = itertools.count(), _device_noise(leaf, p, seed)
+
+    def noise() -> Any:
+        if there is not None:
+            return there.uniform(next(draws))
+        numbers = _core.uniform(seed, leaf.drawn_at, leaf.position, next(draws), *_elements(leaf, p))
+        return _asarray(numbers, p)
+
+    return noise

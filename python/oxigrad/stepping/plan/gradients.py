@@ -1,0 +1,208 @@
+"""The gradients of the parameters of a plan: aligned with the leaves of the model, and checked."""
+
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import DtypeError, RuleError, StructureError
+from oxigrad.ops.backends import REFUSALS, detached, is_array, refuse_meaning, resolved
+from oxigrad.ops.core.aliasing import refuse_unwritable
+from oxigrad.stepping.arrays.alignment import MISSING, Given, align
+from oxigrad.stepping.arrays.gradient_check import check_gradient
+from oxigrad.stepping.arrays.places import refuse_shapeless
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.arrays.tied_gradients import summed
+from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.weak import alive
+
+
+class PlannedParameters(Protocol):
+    """A plan, as far as its gradients depend on it: see `oxigrad.stepping.plan.plan.Plan`."""
+
+    structure: _core.Structure
+    present: bytes | None
+    idle: bool
+    frozen: set[str]
+    parameters: list[Parameter]
+    groups: list[ParameterGroup]
+    ruled: list[tuple[int, Parameter]]
+    on_devices: list[tuple[int, Parameter]]
+    tied: list[Parameter]
+
+
+class PlannedGradients:
+    """The gradients that a step of a plan reads.
+
+    ``sparse`` tells whether they may be `SparseRows`, ``lazy`` whether they may be lazy views (see `oxigrad.ops.backends.resolved`):
+    both are set once such a gradient is seen.
+    """
+
+    def __init__(self, plan: PlannedParameters, owner: SteppingOptimizer) -> None:
+        self._structure, self._parameters, self._groups = plan.structure, plan.parameters, plan.groups
+        self._present, self._idle, self._frozen = plan.present, plan.idle, plan.frozen
+        self._ruled, self._tied, self._on_devices = plan.ruled, plan.tied, [p for _, p in plan.on_devices]
+        # The core checks the other gradients.
+        self._checked_here = plan.parameters if plan.ruled else plan.tied
+        self._weak_owner = weakref.ref(owner)
+        self.sparse = owner.sparse != "dense"
+        self.lazy = False
+
+    @property
+    def _owner(self) -> SteppingOptimizer:
+        return alive(self._weak_owner)
+
+    def of_step(self, leaves: list[Any], grads: Any) -> list[Any] | None:
+        """As `read`; without ``grads``, those that the model holds itself. None where they are of other parameters than the plan."""
+        if grads is None:
+            own = None if self._present is None else self._structure.gradients(leaves, self._present)
+            return own if own is None else self.checked(own)
+        try:  # as `align`, without an object for each steady step
+            complete = _core.tree_leaves(grads, self._structure)
+        except StructureError:
+            given = align(self._structure, grads)
+        else:
+            return None if self._idle else self.checked(complete)
+        found = given.present()
+        if found != (self._present or bytes([1]) * len(found)):
+            return None
+        return self.of_leaves(given)
+
+    def read(self, grads: Any, *, called: bool = False, keep_rows: bool = False) -> list[Any]:
+        """The gradients at the positions of the model's leaves, those of tied parameters added up.
+
+        One array that is given at several paths of a tied parameter counts once. Where rules are to be ``called`` on all of them,
+        all are checked here; otherwise the core checks those that it reads. Raises an error with the key path.
+        """
+        return self.of_leaves(align(self._structure, grads), called=called, keep_rows=keep_rows)
+
+    def of_leaves(self, given: Given, *, called: bool = False, keep_rows: bool = False) -> list[Any]:
+        """As `read`, for gradients at the positions of leaves."""
+        if not given.is_complete:
+            self._check_known_gradients(given)
+        return self.checked(given.leaves, called=called, keep_rows=keep_rows)
+
+    def _check_known_gradients(self, given: Given) -> None:
+        """Raises `StructureError` for a gradient that is missing, and for one that belongs to no parameter."""
+        for parameter in self._parameters:
+            for i in parameter.indices:
+                if given.leaves[i] is MISSING:
+                    raise StructureError(
+                        f"{self._structure.path(i)}: the gradient is missing: expected an array, or None for no update"
+                    )
+        unknown = [text for text in given.unknown if text not in self._frozen]
+        if unknown:
+            raise StructureError(f"{unknown[0]}: there is a gradient, but no parameter in the model")
+
+    def checked(self, given: list[Any], *, called: bool = False, keep_rows: bool = False) -> list[Any]:
+        """The gradients, given for each leaf: checked, with those of tied parameters added up.
+
+        With ``keep_rows``, those that are `SparseRows` remain so, and are not checked.
+        """
+        if called or self._checked_here:
+            self._check_given(given, self._parameters if called else self._checked_here)
+        if self.lazy:
+            self._resolve(given)
+        if self._tied:
+            self._add_tied(given)
+        if self.sparse and not keep_rows:
+            self._check_sparse(given)
+        return given
+
+    def refuse_shapeless(self, gradients: Sequence[Any], leaves: Sequence[Any] = ()) -> None:
+        """Raises `ArrayMemoryError` for a gradient, or a parameter among ``leaves``, whose shape or dtype cannot be read."""
+        indices = [i for parameter in self._parameters for i in parameter.indices]
+        for what, arrays in (("parameter", leaves), ("gradient", gradients)):
+            refuse_shapeless((f"{self._structure.path(i)}: the {what}", arrays[i]) for i in indices if arrays)
+
+    def check_on_devices(self, given: Sequence[Any]) -> None:
+        """Raises for a missing gradient of a parameter on a device, and for arrays that are more than numbers."""
+        self._check_given(given, self._on_devices)
+
+    def _check_given(self, given: Sequence[Any], parameters: list[Parameter]) -> None:
+        """Raises for a missing gradient, and for arrays that are more than numbers (masked arrays, units)."""
+        try:
+            for parameter in parameters:
+                for i in parameter.indices:
+                    if given[i] is not None or self._needs(i):
+                        self._check_one(i, given[i])
+        except REFUSALS:
+            self.refuse_shapeless(given)
+            raise
+
+    def _needs(self, i: int) -> bool:
+        """Whether the leaf of a parameter must have a gradient."""
+        return self._present is None or bool(self._present[i])
+
+    def _check_one(self, i: int, g: Any) -> None:
+        if not is_array(g):
+            raise StructureError(f"{self._structure.path(i)}: the gradient is missing: found {type(g).__name__}")
+        if type(g) is np.ndarray:
+            return
+        if isinstance(g, SparseRows):  # which checked its values
+            self.sparse = True
+        else:
+            refuse_meaning(g, f"{self._structure.path(i)}: the gradient")
+
+    def _resolve(self, given: list[Any]) -> None:
+        """Puts the numbers of lazy views in their place; one array at several paths stays one."""
+        for parameter in self._parameters:
+            read = {id(g): (g, g if g is None else resolved(g)) for g in (given[i] for i in parameter.indices)}
+            for i in parameter.indices:
+                given[i] = read[id(given[i])][1]
+
+    def _add_tied(self, given: list[Any]) -> None:
+        """Adds up the gradients of each tied parameter."""
+        for parameter in self._tied:
+            for i in parameter.indices:
+                if not (given[i] is None or isinstance(given[i], SparseRows)):
+                    check_gradient(str(self._structure.path(i)), given[i], parameter.shape, parameter.dtype)
+            given[parameter.index] = summed([given[i] for i in parameter.indices if given[i] is not None])
+
+    def _check_sparse(self, given: list[Any]) -> None:
+        """Checks gradients that are `SparseRows`; makes arrays of them where the option ``sparse`` is "dense"."""
+        for parameter in self._parameters:
+            if isinstance(g := given[parameter.index], SparseRows):
+                self._check_rows(parameter, g)
+                given[parameter.index] = g.todense() if self._owner.sparse == "dense" else g
+
+    def _check_rows(self, parameter: Parameter, g: SparseRows) -> None:
+        path = parameter.text
+        check_gradient(path, g, parameter.shape, parameter.dtype)
+        rule = self._groups[parameter.group].rule()
+        if not rule.elementwise and self._owner.sparse != "dense":
+            raise RuleError(f"{path}: the rule {rule.name} is not elementwise, and takes rows only with sparse='dense'")
+        if self._owner.zero_gradients:
+            raise StructureError(f"{path}: zero_gradients leaves zeros in arrays: expected an array, found SparseRows")
+
+    def zeros(self, gradients: list[Any], grads: Any) -> list[tuple[Any, Any]]:
+        """Zeros to copy into the gradients that the core does not write itself.
+
+        Raises `ArrayMemoryError` or `DtypeError` for a gradient that cannot be written.
+        """
+        if not self._ruled and not self._tied:
+            return []
+        given = gradients if grads is None else align(self._structure, grads).leaves
+        found = {str(self._structure.path(i)): g for i, g in enumerate(given) if g is not None}
+        zeros = {}
+        for p in (*self._tied, *(p for _, p in self._ruled)):
+            for path in (str(path) for path in p.paths if str(path) in found):
+                refuse_unwritable(path, "gradient, where zero_gradients is to leave zeros,", found[path])
+                if not _core.is_floating(found[path]):
+                    raise DtypeError(
+                        f"{path}: the gradient, where zero_gradients is to leave zeros, has dtype {found[path].dtype}: "
+                        "expected a floating-point dtype in native byte order"
+                    )
+                zeros[id(found[path])] = np.zeros(()), found[path]
+        return [*zeros.values()]
+
+    def unrecorded(self, gradients: list[Any], ruled: Iterable[tuple[int, Parameter]]) -> list[Any]:
+        """The gradients, detached where rules are called on them, for ``ruled`` parameters: slots computed from them would keep their graphs alive."""
+        for _, p in ruled:
+            g = gradients[p.index]
+            gradients[p.index] = g.map(detached) if isinstance(g, SparseRows) else detached(g)
+        return gradients

@@ -1,0 +1,339 @@
+"""The plan of a step for a model: the group of hyperparameters and the executor of each parameter."""
+
+import operator
+import weakref
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from typing import Any
+
+from oxigrad import _core, xp
+from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
+from oxigrad.cuda.availability import tell
+from oxigrad.ops.backends import (
+    REFUSALS,
+    detached,
+    device_of,
+    dtype_name,
+    is_complex,
+    obstacle,
+    refuse_meaning,
+)
+from oxigrad.ops.core.aliasing import Named, refuse_shared, refuse_unwritable
+from oxigrad.rules.core.rule import Rule
+from oxigrad.stepping.arrays.places import refuse_shapeless, refuse_traced
+from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.parameters.device_kernels import INEXPRESSIBLE, is_permuted, why_not_rule
+from oxigrad.stepping.parameters.executor import COPY, DEVICE, HOST, RULE, RULE_INTO, executor_of
+from oxigrad.stepping.parameters.parameter import Parameter, copying
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.plan.gradients import PlannedGradients
+from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.version import Version
+from oxigrad.stepping.weak import alive
+
+
+class Plan:
+    """The plan of steps for a model, valid while the model keeps its structure and the optimizer its options and groups.
+
+    ``groups`` are the groups of hyperparameters of ``parameters``, ``frozen`` the key paths of those in groups that are not updated.
+    ``present`` is a byte for each leaf that tells whether its gradient is other than None, where some are; parameters without one
+    are not updated. With ``holds_own``, these are gradients that the model holds itself. ``resting`` are the key paths of all parameters that are not: of these, of frozen ones, and of leaves that are
+    not trainable. ``missed`` gives the number of steps that did not update the parameter at a path, ``adapt`` the group in the place of
+    that of the owner.
+    ``versions`` are those of the settings that it was made from, ``gradients`` reads the gradients of a step.
+
+    Raises `StructureError` for a model without parameters or gradients, `DtypeError` for complex parameters, and
+    `ArrayMemoryError` for those that cannot be updated, with the key path.
+    """
+
+    def __init__(
+        self,
+        leaves: list[Any],
+        structure: _core.Structure,
+        owner: SteppingOptimizer,
+        *versions: Version,
+        present: bytes | None = None,
+        holds_own: bool = False,
+        missed: Callable[[str], int] | None = None,
+        adapt: Callable[[ParameterGroup], ParameterGroup] | None = None,
+    ) -> None:
+        self.versions = [*versions, *owner._versions()]
+        self._made = [version.structure for version in self.versions]  # before the settings are read
+        self.structure = structure
+        self.present = present
+        #: For each group, the number of steps that did not update its parameters.
+        self.missed: list[int] = []
+        self._weak_owner = weakref.ref(owner)
+        self.parameters: list[Parameter] = []
+        self.groups: list[ParameterGroup] = []
+        self.frozen: set[str] = set()
+        self.idle = False
+        self._holds_gradients = structure.holds_gradients()
+        self.resting = {str(structure.path(i)) for i in range(len(structure)) if not structure.is_trainable(i)}
+        seen: list[tuple[str, Any]] = []
+        for index, *tied in _tied(leaves, structure):
+            array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
+            seen.append((str(paths[0]), array))
+            group = owner._assign(*seen[-1])
+            if group is None:
+                self.frozen.update(map(str, paths))
+                self.resting.add(str(paths[0]))
+                continue
+            if present is not None and not any(present[i] for i in (index, *tied)):
+                if holds_own and not self._holds_gradients[index]:
+                    raise StructureError(
+                        f"{paths[0]}: the gradient is missing: the model does not hold it, expected grads"
+                    )
+                self.idle = True
+                self.resting.add(str(paths[0]))
+                continue
+            group = adapt(group) if adapt else group
+            self._add(array, paths, index, tuple(tied), group, missed(str(paths[0])) if missed else 0)
+        if self.idle and not self.parameters:
+            raise StructureError(
+                "no parameter has a gradient: expected one at least that is not None, as after loss.backward()"
+            )
+        if not self.parameters:
+            raise StructureError(
+                "the model has no parameters: expected an array of floating-point dtype somewhere"
+                + (" that is not frozen" if self.frozen else "")
+            )
+        owner._check_patterns(seen)
+        self._choose_executors(leaves)
+        self.gradients = PlannedGradients(self, owner)
+
+    @property
+    def _owner(self) -> SteppingOptimizer:
+        return alive(self._weak_owner)
+
+    def _add(
+        self,
+        array: Any,
+        paths: list[_core.KeyPath],
+        index: int,
+        tied: tuple[int, ...],
+        group: ParameterGroup,
+        missed: int,
+    ) -> None:
+        text = str(paths[0])
+        refuse_meaning(array, f"{text}: the parameter")
+        if is_complex(array):
+            raise DtypeError(f"{text}: the parameter has dtype {array.dtype}: expected a real floating-point dtype")
+        known = [*zip(self.groups, self.missed, strict=True)]
+        if (group, missed) not in known:
+            known.append((group, missed))
+            self.groups.append(group)
+            self.missed.append(missed)
+        number = known.index((group, missed))
+        self.parameters.append(Parameter(paths, text, index, tied, tuple(array.shape), array.dtype, number, missed))
+
+    def _choose_executors(self, leaves: list[Any]) -> None:
+        rules = [group.rule() for group in self.groups]
+        for p in self.parameters:
+            p.executor = executor_of(leaves[p.index], rules[p.group].elementwise)
+            if p.executor is DEVICE:
+                p.is_permuted = is_permuted(leaves[p.index])
+                why = self._why_not(p, rules[p.group])
+                p.executor = RULE if why else DEVICE
+                if why.startswith(INEXPRESSIBLE):
+                    tell(why)
+        supplied = {name for rule in rules for name in rule.supplied}
+        #: Whether a value over all parameters is computed, for which they need one executor.
+        self.needs_all = bool(supplied & {"total", "guard"})
+        found = {p.executor for p in self.parameters}
+        is_mixed = DEVICE in found and (
+            len(found) > 1 or len({device_of(leaves[p.index]) for p in self.parameters}) > 1
+        )
+        if (any(e.calls_rule for e in found) and "total" in supplied) or (is_mixed and self.needs_all):
+            for p in self.parameters:
+                p.executor = executor_of(leaves[p.index], elementwise=False)
+        for p in self.parameters:
+            if p.executor.replaces and any(self._holds_gradients[i] for i in p.indices):
+                why = obstacle(leaves[p.index]) or f"on the device {device_of(leaves[p.index])}, or cannot be written"
+                raise ArrayMemoryError(f"{p.text}: the parameter is {why}: its container cannot be given another array")
+            if p.executor is RULE and (why := obstacle(leaves[p.index])):
+                raise ArrayMemoryError(f"{p.text}: the parameter is {why}")
+        self.host = [p for p in self.parameters if p.executor.is_core]
+        self.pick = _picker([p.index for p in self.host], len(leaves))
+        self.replaced = [p for p in self.parameters if p.executor.replaces]
+        self.copied = [p for p in self.parameters if p.executor is COPY]
+        self.into = [p for p in self.parameters if p.executor is RULE_INTO]
+        self._looked_at = [*self.copied, *self.into]
+        self.on_devices = [(i, p) for i, p in enumerate(self.parameters) if p.executor is DEVICE]
+        self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor.calls_rule]
+        self.tied = [p for p in self.parameters if p.tied]
+        self.is_tied = bool(self.tied)
+        self._may_change = bool(self.tied or self._looked_at)
+        # Kernels on devices take addresses; those of their leaves whose rules are called are detached then.
+        recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
+        self.recorded = [p for p in recorded if p.executor is not DEVICE]
+        # Those of them that the core cannot read directly.
+        self._unread = [p for p in self.recorded if p.executor is not HOST or not _core.exports_memory(leaves[p.index])]
+
+    def _why_not(self, p: Parameter, rule: Rule) -> str:
+        """The reason why the rule of a parameter on a device is called on arrays; empty where it has a kernel."""
+        return why_not_rule(self.groups[p.group], dtype_name(p.dtype), len(rule.numbers), permuted=p.is_permuted)
+
+    def reads_codes(self, p: Parameter) -> bool:
+        """Whether what updates a parameter reads slots that are codes of eight bits: the core, or a kernel for all gradients."""
+        by_kernel = p.executor is DEVICE and not p.is_permuted and self._owner.sparse == "dense"
+        return by_kernel or p.executor.is_core
+
+    def is_current(self) -> bool:
+        """Whether options and groups of hyperparameters are unchanged since the plan was made."""
+        return self._made == [version.structure for version in self.versions]
+
+    def numbers(self) -> list[tuple[Version, int]]:
+        """The versions of all settings that a resolved step depends on, each with its present number."""
+        return [(version, version.number) for version in self.versions]
+
+    def leaves(self, model: Any) -> list[Any] | None:
+        """The leaves of a model for which the plan holds; None for any other.
+
+        The core checks what may change from step to step, such as shapes and dtypes.
+        """
+        try:
+            leaves = _core.tree_leaves(model, self.structure, trainable=True)
+        except StructureError:
+            return None
+        if self._may_change and not self._fits(leaves):
+            return None
+        return leaves
+
+    def _fits(self, leaves: list[Any]) -> bool:
+        """Whether tied parameters and executors are those of the plan."""
+        if not all(leaves[i] is leaves[p.index] for p in self.tied for i in p.tied):
+            return False
+        try:
+            return all(executor_of(leaves[p.index], p.executor is COPY) is p.executor for p in self._looked_at)
+        except REFUSALS:  # a new plan says which leaf it is
+            return False
+
+    def detach(self, leaves: list[Any], *, for_core: bool = False) -> list[Any]:
+        """The leaves, with parameters detached from their library's own autodiff, which must not record steps.
+
+        With ``for_core``, only those are detached that the core could not read otherwise.
+        """
+        for p in self._unread if for_core else self.recorded:
+            leaves[p.index] = detached(leaves[p.index])
+        return leaves
+
+    def check_known(
+        self, slots: Mapping[str, dict[str, Any]], rested: Container[str] = (), kept: Container[str] = ()
+    ) -> None:
+        """Raises `StructureError` or `ShapeError` for a model whose parameters are not those that the slots were made for.
+
+        Parameters without slots may be among those that ``rested`` in earlier steps; slots without a parameter among those that are
+        ``kept``.
+        """
+        if not slots:
+            return
+        found = {p.text: p for p in self.parameters}
+        for text in [*found, *slots]:
+            if text not in slots:
+                if text in rested:
+                    continue
+                raise StructureError(
+                    f"{text}: the parameter is new: the model did not have it at the first step; rebuild(model) begins its slots"
+                )
+            if text not in found:
+                if text in self.resting or text in kept:
+                    continue
+                raise StructureError(
+                    f"{text}: the parameter is missing: the model had it at the first step; rebuild(model) keeps its slots, "
+                    "rebuild(model, remove=True) drops them"
+                )
+            rule = self.groups[found[text].group].rule()
+            for slot in rule.slots:
+                begun, is_like = slots[text].get(slot.name), rule.elementwise and not slot.is_number
+                if (slot.begin is None or is_like) and begun is not None and tuple(begun.shape) != found[text].shape:
+                    shape, begun = found[text].shape, tuple(begun.shape)
+                    raise ShapeError(f"{text}: the parameter has shape {shape}, its slot {slot.name} {begun}")
+
+    def first_of_each_rule(self) -> str:
+        """The first parameter of each group of hyperparameters, with its rule, for an error message."""
+        first = {p.group: p.text for p in reversed(self.parameters)}
+        return ", ".join(f"{text} ({self.groups[group].rule().name})" for group, text in sorted(first.items()))
+
+    def check_parameters(self, leaves: list[Any]) -> None:
+        """Raises `AliasError` for two parameters in host memory that share elements, by whichever executors they are updated.
+
+        Raises `DtypeError` for a masked array, an array with units, or the like.
+        """
+        for p in self.parameters:
+            refuse_meaning(leaves[p.index], f"{p.text}: the parameter")
+        refuse_shared([(p.text, leaves[p.index], True) for p in self.parameters])
+
+    def check_memory(
+        self, leaves: list[Any], gradients: list[Any], slots: Mapping[str, dict[str, Any]], zeroed: list[Any]
+    ) -> None:
+        """Raises `ArrayMemoryError` for arrays that cannot be written, `AliasError` for those that share memory that is written.
+
+        Raises `StateError` for tracers of a library.
+
+        The core checks the arrays itself where it updates all parameters in place and no gradient is ``zeroed`` besides.
+        """
+        for _, p in self.ruled:
+            refuse_traced(p.text, "parameter", leaves[p.index])
+            refuse_traced(p.text, "gradient", gradients[p.index])
+        self.check_parameters(leaves)
+        for p in self.into:
+            refuse_unwritable(p.text, "parameter", leaves[p.index])
+        given = {}
+        for p in self.parameters:
+            g = gradients[p.index]
+            given[id(g)] = f"the gradient of {p.text}", g.values if isinstance(g, SparseRows) else g, False
+        given |= {id(g): ("a gradient that zero_gradients is to zero", g, True) for g in zeroed}
+        others = [named for p in self.parameters for named in _updated(p, leaves[p.index], slots[p.text])]
+        refuse_shared([*others, *given.values()])
+
+    def written_with(
+        self, leaves: list[Any], values: Mapping[str, Any]
+    ) -> tuple[list[tuple[_core.KeyPath, Any]], list[tuple[Any, Any]]]:
+        """The replacements and the copies (see `_core.Writes`) that give parameters other values, by key path."""
+        self.check_parameters(leaves)
+        replacements, copies = [], []
+        for p in self.parameters:
+            if p.text not in values:
+                continue
+            value = xp.asarray(xp.astype(values[p.text], p.dtype, copy=True))
+            if p.executor.writes_host and _core.is_writable(leaves[p.index]):
+                refuse_unwritable(p.text, "parameter", leaves[p.index])
+                copies.append(copying(value, leaves[p.index]))
+            else:
+                replacements += [(path, value) for path in p.paths]
+        return replacements, copies
+
+    def check_replaceable(self, model: Any) -> None:
+        """Raises `StructureError` for a model that a step would have to replace by another tree."""
+        if self.replaced and not all(path.replaceable(model) for p in self.replaced for path in p.paths):
+            raise StructureError(
+                "a parameter cannot be written, and no container on its path can be changed: use update, which returns "
+                "the new tree"
+            )
+
+
+def _tied(leaves: list[Any], structure: _core.Structure) -> list[list[int]]:
+    """The trainable leaves, with those that are the same array."""
+    try:
+        return _core.tree_tied(leaves, structure)
+    except REFUSALS:
+        refuse_shapeless((f"{structure.path(i)}: the parameter", leaf) for i, leaf in enumerate(leaves))
+        raise
+
+
+def _updated(p: Parameter, array: Any, slots: dict[str, Any]) -> Iterator[Named]:
+    """The arrays of a parameter that a step changes, with their names and whether they are changed in place."""
+    yield p.text, array, p.executor.writes_host
+    for slot in slots.values():
+        for part in (slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,):
+            yield f"a slot of {p.text}", part, p.executor.is_core
+
+
+def _picker(indices: Sequence[int], count: int) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """A function that picks the items at ``indices`` of a list of ``count``."""
+    if list(indices) == list(range(count)):
+        return tuple
+    if len(indices) > 1:
+        return operator.itemgetter(*indices)
+    return lambda items: tuple(items[i] for i in indices)

@@ -1,0 +1,53 @@
+"""The programs of a step, and the parameters that the core updates by them."""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Generic, TypeVar
+
+from oxigrad import _core
+from oxigrad.rules.core.slots import Slot
+
+Scalars = TypeVar("Scalars")
+
+
+class ProgramTable(Generic[Scalars]):
+    """The distinct programs of a step, each with its distinct sets of scalars."""
+
+    def __init__(self) -> None:
+        self.programs: list[tuple[_core.Program, list[Scalars]]] = []
+        self._places: dict[Hashable, tuple[int, int]] = {}
+
+    def place(self, program: "_core.Program", key: Hashable, scalars: Callable[[], Scalars]) -> tuple[int, int]:
+        """The index of a program, and that of its set of scalars with this key; adds both where they are missing."""
+        if (id(program), key) not in self._places:
+            number = next((k for k, (other, _) in enumerate(self.programs) if other is program), len(self.programs))
+            if number == len(self.programs):
+                self.programs.append((program, []))
+            sets = self.programs[number][1]
+            self._places[id(program), key] = number, len(sets)
+            sets.append(scalars())
+        return self._places[id(program), key]
+
+
+def host_parameter(
+    path: str,
+    position: int,
+    array: Any,
+    slots: Iterable[tuple[Slot, Any]],
+    place: tuple[int, int],
+    *,
+    catches_up: bool = False,
+    stochastic: bool = False,
+) -> "_core.HostParameter":
+    """A parameter that the core updates in place, with the values of its slots, and its place in a `ProgramTable`."""
+    pairs = [*slots]
+    return _core.HostParameter(
+        path=path,
+        position=position,
+        array=array,
+        slots=[(slot.name, value) for slot, value in pairs if not slot.is_number],
+        numbers=[(slot.name, value) for slot, value in pairs if slot.is_number],
+        catches_up=catches_up,
+        stochastic=stochastic,
+        program=place[0],
+        scalar_set=place[1],
+    )

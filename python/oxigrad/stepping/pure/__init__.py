@@ -1,0 +1,1 @@
+"""A step as a pure function: results are returned, and nothing is written."""

@@ -1,0 +1,206 @@
+"""A step as a pure function: rules are called on arrays, or kernels from a compiled function, and nothing is written."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from oxigrad import _core, tree, xp
+from oxigrad._core import StateError
+from oxigrad.ops.backends import is_array, on_host
+from oxigrad.stepping.arrays.alignment import align
+from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
+from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.presence import accumulated
+from oxigrad.stepping.parameters.rule_executors import Leaf
+from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.pure.fused import run_rules, select
+from oxigrad.stepping.pure.pure_step import PureStep
+from oxigrad.stepping.slots.initial import new_slots, slot_names
+from oxigrad.stepping.state.state_dict import renamed
+from oxigrad.stepping.state.step_count import check_step_count
+from oxigrad.stepping.writes import called_leaves
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+# The attribute of an optimizer that holds the `PureStep` of its last plain step.
+_PURE_STEP = "_pure_step"
+
+
+def init(owner: SteppingOptimizer, params: Any) -> dict[str, Any]:
+    """See `Optimizer.init`."""
+    leaves, structure = tree.flatten(params)
+    plan = Plan(leaves, structure, owner)
+    leaves = plan.detach(leaves)
+    slots = {
+        p.text: new_slots(plan.groups[p.group], p.text, leaves[p.index], on_host=False, coded=False)
+        for p in plan.parameters
+    }
+    return {"step": 0, "slots": slots, **({"micro": 0} if owner.accumulate > 1 else {})}
+
+
+def _no_group(path: str, array: Any) -> Mapping[str, Any]:
+    return _NONE
+
+
+def apply(
+    owner: SteppingOptimizer,
+    params: Any,
+    grads: Any,
+    state: dict[str, Any],
+    hyperparameters: Mapping[str, Any] = _NONE,
+    group_of: Callable[[str, Any], Mapping[str, Any]] = _no_group,
+    adapt: Callable[[ParameterGroup], ParameterGroup] | None = None,
+) -> tuple[Any, dict[str, Any]]:
+    """See `Optimizer.apply`: nothing is written. ``group_of`` gives the hyperparameters of a parameter, by path and array.
+
+    ``adapt`` is that of `Plan`.
+    """
+    is_plain = not hyperparameters and group_of is _no_group and adapt is None
+    if is_plain and (taken := _taken_again(owner, params, grads, state)) is not None:
+        return taken
+    _check_state(owner, state)
+    leaves, structure = tree.flatten(params)
+    given = align(structure, grads)
+    if owner.accumulate > 1:  # as zeros, since whether the others of the mean are None is not known in a traced program
+        accumulated(structure, leaves, given.leaves, set(), first=False, last=False)
+    present = None if given.is_complete else given.present()
+    plan = Plan(leaves, structure, owner, present=present, adapt=adapt)
+    leaves, gradients = plan.detach(leaves), plan.gradients.of_leaves(given, called=True)
+    plan.check_parameters(leaves)
+    plan.check_known(state["slots"])
+    _check_slots(plan, state["slots"])
+    step, missed = state["step"], state.get("missed_steps", {})
+    if isinstance(step, int) and step >= _core.MOST_STEPS:
+        raise StateError(f"{step} steps have been taken: the step count cannot exceed this")
+    last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
+    now = {"step": step + 1, "micro": state.get("micro", 0) + 1, "inverse_scale": 1.0 / owner.scale}
+    given_numbers = {**state.get("hyperparameters", {}), **hyperparameters}
+    _check_names(plan.groups, given_numbers)
+    values = [{**now, **group.flags, **group.numbers(step), **group.checked(given_numbers)} for group in plan.groups]
+    own_values = _own_values(plan, [group_of(p.text, leaves[p.index]) for p in plan.parameters], values)
+    begun = {p.text: _with_new_slots(plan, p, leaves[p.index], state["slots"][p.text]) for p in plan.parameters}
+
+    def called_on(holds: bool) -> list[Leaf]:
+        rules = [group.rule(holds) for group in plan.groups]
+        called = called_leaves(plan, enumerate(plan.parameters), leaves, gradients, begun, rules, values)
+        called = [_with_values(plan, *each) for each in zip(called, plan.parameters, own_values, strict=True)]
+        return [_late(leaf, missed[leaf.path]) if leaf.path in missed else leaf for leaf in called]
+
+    def results_of(called: list[Leaf]) -> tuple[list[list[Any]], Any]:
+        groups = [plan.groups[parameter.group] for parameter in plan.parameters]
+        kernels = [functools.partial(group.traced, leaf.rule) for group, leaf in zip(groups, called, strict=True)]
+        return run_rules(called, kernels, owner.seed)
+
+    called = called_on(holds=False)
+    results, keep = results_of(called)
+    if owner.accumulate > 1:
+        held, _ = results_of(called_on(holds=True))
+        results = [select(last, new, old) for new, old in zip(results, held, strict=True)]
+    filled, slots = list(leaves), {}
+    for parameter, leaf, result in zip(plan.parameters, called, results, strict=True):
+        old = begun[parameter.text]
+        rule = plan.groups[parameter.group].rule()
+        new, *after = result
+        for i in parameter.indices:
+            filled[i] = new
+        named = zip(rule.slots, after, strict=True)
+        slots[parameter.text] = {slot.name: value for slot, value in named if value is not None}
+        if LAST_STEP in old:
+            slots[parameter.text][LAST_STEP] = select(keep, [leaf.stamped()], [old[LAST_STEP]])[0]
+    counted = xp.where(xp.logical_and(keep, last), 1, 0) if keep is not True or last is not True else 1
+    resting = {path: own for path, own in state["slots"].items() if path not in slots}
+    changed = {"step": step + counted, "slots": {path: {**slots, **resting}[path] for path in state["slots"]}}
+    if resting or missed:
+        changed["missed_steps"] = {**missed, **{path: missed.get(path, 0) + counted for path in resting}}
+    if "hyperparameters" in state:
+        changed["hyperparameters"] = state["hyperparameters"]
+    if is_plain and (made := PureStep.of(plan, owner, changed)) is not None:
+        vars(owner)[_PURE_STEP] = made
+    if owner.accumulate > 1:
+        changed["micro"] = xp.where(keep, xp.where(last, 0, state["micro"] + 1), state["micro"])
+    return tree.unflatten(structure, filled), changed
+
+
+def _taken_again(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, Any]) -> Any:
+    """The step by what the last one resolved; None where there is none, or it does not fit."""
+    # Taken out of the optimizer meanwhile: another thread resolves a step of its own.
+    step: PureStep | None = vars(owner).pop(_PURE_STEP, None)
+    taken = None if step is None else step.take(params, grads, state, owner)
+    if taken is not None:
+        vars(owner)[_PURE_STEP] = step
+    return taken
+
+
+def _check_state(owner: SteppingOptimizer, state: Any) -> None:
+    """Raises `StateError` for what is not a state by `init` or `apply`."""
+    expected = "expected the state that init or the last apply returned"
+    if not isinstance(state, Mapping):
+        raise StateError(f"the state is {type(state).__name__}: {expected}")
+    for name in ("step", "slots", *(["micro"] if owner.accumulate > 1 else [])):
+        if name not in state:
+            raise StateError(f"the state has no {name}: {expected}")
+    if not isinstance(state["slots"], Mapping):
+        raise StateError(f"the slots of the state are {type(state['slots']).__name__}: {expected}")
+    for name in ("step", "micro"):
+        count = state.get(name, 0)
+        if not is_array(count) or on_host(count):  # a step does not wait for a device
+            check_step_count(count, f"the state has {name}")
+    for path, own in state["slots"].items():
+        if not isinstance(own, Mapping):
+            raise StateError(f"{path}: the slots of the state are {type(own).__name__}: expected arrays by name")
+        for slot, array in own.items():
+            if not (is_array(array) or isinstance(array, (_core.Variable, Quantized))):
+                raise StateError(f"{path}: the slot {slot} is {type(array).__name__}: expected an array")
+
+
+def _check_slots(plan: Plan, slots: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raises `StateError` where parameters have no slots in the state although their rules do."""
+    for p in plan.parameters:
+        if p.text not in slots:
+            raise StateError(
+                f"{p.text}: the state has no slots: expected the state that init or the last apply returned"
+            )
+
+
+def _own_values(
+    plan: Plan, given: Sequence[Mapping[str, Any]], values: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The values of each parameter: those of its group, which are one object, with the ones ``given`` for it."""
+    made: dict[tuple[int, int], Mapping[str, Any]] = {}
+    for p, own in zip(plan.parameters, given, strict=True):
+        if (p.group, id(own)) not in made:
+            group = plan.groups[p.group]
+            _check_names([group], own)
+            made[p.group, id(own)] = {**values[p.group], **group.checked(own)} if own else values[p.group]
+    return [made[p.group, id(own)] for p, own in zip(plan.parameters, given, strict=True)]
+
+
+def _check_names(groups: Sequence[ParameterGroup], hyperparameters: Mapping[str, Any]) -> None:
+    """Raises `TypeError` for a name that is no numeric hyperparameter of any of these groups."""
+    known = {name: None for group in groups for name in group.numeric}
+    if unknown := [name for name in hyperparameters if name not in known]:
+        raise TypeError(f"apply: found {', '.join(unknown)}, expected numeric hyperparameters: {', '.join(known)}")
+
+
+def _with_values(plan: Plan, leaf: Leaf, parameter: Parameter, values: Mapping[str, Any]) -> Leaf:
+    """The leaf with the hyperparameters of its parameter in place of those of its group."""
+    if values is leaf.values:
+        return leaf
+    return dataclasses.replace(leaf, values=values, decays=plan.groups[parameter.group].decays(values))
+
+
+def _late(leaf: Leaf, missed: Any) -> Leaf:
+    """The leaf of a parameter that ``missed`` steps."""
+    step = leaf.values["step"]
+    return dataclasses.replace(leaf, values={**leaf.values, "step": step - missed, "drawn_at": step})
+
+
+def _with_new_slots(plan: Plan, p: Parameter, array: Any, known: dict[str, Any]) -> dict[str, Any]:
+    """The slots of a parameter, with new ones if flags that changed since `init` require them."""
+    group = plan.groups[p.group]
+    known = dict(renamed(known, slot_names(group)))
+    return {**known, **new_slots(group, p.text, array, on_host=False, coded=False, known=known)}

@@ -1,0 +1,425 @@
+"""Kernels called from inside of a function that an array library compiles, such as ``jax.jit``.
+
+Where an adapter has ``call_kernels`` (see `oxigrad.ops.backends.generic`), the elementwise rules of all leaves become one call.
+It runs the kernels that update host memory, with bitwise equal results; a result reuses the memory of its operand where the
+library allows it. Elsewhere, such as on a GPU and for derivatives, the rules are called on the arrays.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from oxigrad import _core, xp
+from oxigrad.ops.backends import adapter_of, dtype_name, is_array, size_of
+from oxigrad.stepping.arrays.gradient_check import check_gradient
+from oxigrad.stepping.arrays.precision import HALVES, half
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.parameters.rule_executors import Leaf, call_rules
+from oxigrad.stepping.pure.on_copies import program_of, run_on_copies
+
+_COMPUTED = ("float32", "float64")
+_FLOATING = (*HALVES, *_COMPUTED)
+# The most leaves of one call: XLA takes more than quadratic time to compile a call in the number of arrays that it updates.
+_MOST_LEAVES = 32
+
+Results = list[list[Any]]
+# The kernel of a rule (see `ParameterGroup.traced`), by the options of `trace`; None for a rule that is not elementwise.
+Kernels = Callable[..., "_core.Program | None"]
+
+
+def run_rules(leaves: Sequence[Leaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any]:
+    """The new parameter and slots of each leaf, as `call_rules`, except that they are the old ones where a guard stops the step.
+
+    Leaves of elementwise rules go through kernels where they are in host memory or their library has calls of them, the others by
+    their rules. Also returns whether the step was taken: True, or a Boolean array.
+    """
+    on_host = [program_of(leaf, kernel) for leaf, kernel in zip(leaves, kernels, strict=True)]
+    programs = [program for program in on_host if program is not None]
+    is_parted = len(programs) < len(leaves) and any(leaf.rule.supplied & {"total", "guard"} for leaf in leaves)
+    if not programs or is_parted:
+        return _run_elsewhere(leaves, kernels, seed)
+    results, keep = run_on_copies(
+        [leaf for leaf, program in zip(leaves, on_host, strict=True) if program is not None], programs, seed
+    )
+    others = [at for at, program in enumerate(on_host) if program is None]
+    if not others:
+        return results, keep
+    elsewhere, _ = _run_elsewhere([leaves[at] for at in others], [kernels[at] for at in others], seed)
+    return _merged([program is not None for program in on_host], results, elsewhere), keep
+
+
+def _merged(chosen: Sequence[bool], these: Results, those: Results) -> Results:
+    """``these`` results at the positions that are chosen, ``those`` at the others."""
+    each = {True: iter(these), False: iter(those)}
+    return [next(each[is_chosen]) for is_chosen in chosen]
+
+
+def _run_elsewhere(leaves: Sequence[Leaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any]:
+    """`run_rules` by calls of kernels that an array library compiles, and by rules."""
+    fits = [_fits(leaf, leaf.slots) for leaf in leaves]
+    programs = [kernel() if fit else None for kernel, fit in zip(kernels, fits, strict=True)]
+    fits = [program is not None for program in programs]
+    if not all(fits) and any(leaf.rule.supplied & {"total", "guard"} for leaf in leaves):
+        fits = [False] * len(leaves)  # a value over all leaves is computed in one place
+    own = [(leaf, kernel) for leaf, kernel, fit in zip(leaves, kernels, fits, strict=True) if fit]
+    found = _Step([leaf for leaf, _ in own], [kernel for _, kernel in own], seed).run() if own else None
+    if found is None:
+        return _called(leaves, seed)
+    fused, _, keep = found
+    called, _ = _called([leaf for leaf, fit in zip(leaves, fits, strict=True) if not fit], seed)
+    return _merged(fits, fused, called), keep
+
+
+def run_flat(
+    leaves: Sequence[Leaf], kernels: Kernels, slots: Mapping[str, Any], seed: int, *, writes_change: bool = False
+) -> tuple[list[Any], dict[str, Any], Any]:
+    """As `run_rules`, for leaves of one rule whose slots are one array each, which holds all leaves one after the other.
+
+    A slot that is an array is a vector with as many elements as all leaves together, one that is a number a vector with a number
+    for each leaf. The slots of the leaves themselves are ignored. A compiled function pays for each array that it
+    returns, so that this is faster where there are many leaves.
+
+    Returns the new parameters, or where it ``writes_change`` those minus the old ones; the new slots; and whether the step was
+    taken. Where a guard stops it, slots stay, and so do parameters, or changes are zero.
+    """
+    if _fit_flat(leaves, slots) and kernels() is not None:
+        found = _Step(leaves, [kernels] * len(leaves), seed, flat=slots, writes_change=writes_change).run()
+        if found is not None:
+            return [new for new, *_ in found[0]], {**slots, **found[1]}, found[2]
+    split = [dataclasses.replace(leaf, slots=own) for leaf, own in zip(leaves, _split(leaves, slots), strict=True)]
+    results, keep = _called(split, seed)
+    new = [result[0] - leaf.p if writes_change else result[0] for leaf, result in zip(leaves, results, strict=True)]
+    return new, _joined(leaves[0], results), keep
+
+
+def _called(leaves: Sequence[Leaf], seed: int) -> tuple[Results, Any]:
+    """`call_rules`, with the old parameters and slots where a guard stops the step."""
+    results, keep = call_rules(leaves, seed)
+    return [select(keep, result, _before(leaf)) for leaf, result in zip(leaves, results, strict=True)], keep
+
+
+def select(condition: Any, these: list[Any], those: list[Any]) -> list[Any]:
+    """``these`` arrays where the condition holds, ``those`` elsewhere."""
+    if condition is True:
+        return these
+    return [None if a is None else xp.where(condition, a, b) for a, b in zip(these, those, strict=True)]
+
+
+def _before(leaf: Leaf) -> list[Any]:
+    return [leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)]
+
+
+# --- flat slots --------------------------------------------------------------------------------------------------------
+
+
+def _ends(leaves: Sequence[Leaf]) -> list[int]:
+    """The first element of each leaf among those of all, and the end."""
+    return [*itertools.accumulate([size_of(leaf.p.shape) for leaf in leaves], initial=0)]
+
+
+def _split(leaves: Sequence[Leaf], slots: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The slots of each leaf, as parts of those of all leaves."""
+    found: list[dict[str, Any]] = [{} for _ in leaves]
+    ends = _ends(leaves)
+    for slot in leaves[0].rule.slots:
+        flat = slots[slot.name]
+        for at, (own, leaf) in enumerate(zip(found, leaves, strict=True)):
+            part = flat[at] if slot.is_number else flat[ends[at] : ends[at + 1]]
+            own[slot.name] = part if slot.is_number else xp.reshape(part, tuple(leaf.p.shape))
+    return found
+
+
+def _joined(leaf: Leaf, results: Results) -> dict[str, Any]:
+    """The slots of all leaves, of the results of each; ``leaf`` is any of them."""
+    columns = zip(*(after for _, *after in results), strict=True)
+    flat = [xp.concat([xp.reshape(part, (-1,)) for part in parts]) for parts in columns]
+    return {slot.name: array for slot, array in zip(leaf.rule.slots, flat, strict=True)}
+
+
+# --- the arrays that kernels take --------------------------------------------------------------------------------------
+
+
+def _fits(leaf: Leaf, slots: Mapping[str, Any] | None = None) -> bool:
+    """Whether kernels take the arrays of a leaf and these slots.
+
+    Raises `ShapeError` or `DtypeError` for a gradient that no rule takes.
+    """
+    adapter = adapter_of(leaf.p)
+    if adapter.call_kernels is None or leaf.decays or isinstance(leaf.g, SparseRows):
+        return False
+    if "drawn_at" in leaf.values and ("noise" in leaf.rule.supplied or leaf.stochastic):
+        return False  # a call draws random numbers from the step that the rule reads
+    check_gradient(leaf.path, leaf.g, tuple(leaf.p.shape), leaf.p.dtype)
+    shape = tuple(leaf.p.shape)
+    arrays = all(_is_operand(array, adapter, shape) for array in (leaf.p, leaf.g))
+    return arrays and (slots is None or _slots_fit(leaf, slots, shape, ()))
+
+
+def _fit_flat(leaves: Sequence[Leaf], slots: Mapping[str, Any]) -> bool:
+    """Whether kernels take the arrays of these leaves, and their flat slots."""
+    return all(_fits(leaf) for leaf in leaves) and _slots_fit(leaves[0], slots, (_ends(leaves)[-1],), (len(leaves),))
+
+
+def _slots_fit(leaf: Leaf, slots: Mapping[str, Any], shape: tuple[int, ...], of_numbers: tuple[int, ...]) -> bool:
+    return all(
+        _is_operand(slots.get(slot.name), adapter_of(leaf.p), of_numbers, _COMPUTED)
+        if slot.is_number
+        else _is_operand(slots.get(slot.name), adapter_of(leaf.p), shape)
+        for slot in leaf.rule.slots
+    )
+
+
+def _is_operand(array: Any, adapter: Any, shape: tuple[int, ...], dtypes: Sequence[str] = _FLOATING) -> bool:
+    is_own = is_array(array) and adapter_of(array) is adapter
+    return is_own and dtype_name(array.dtype) in dtypes and tuple(array.shape) == shape
+
+
+# --- calls -------------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class _Places:
+    """The operands of a leaf, by number; slots are empty where they are flat."""
+
+    g: int
+    p: int
+    slots: dict[str, int]
+
+
+class _Step:
+    """A step of some leaves by calls of kernels. ``flat`` slots are one array each for all leaves.
+
+    The operands are the scalars that are known only when the calls run, then the arrays of the leaves, and then flat slots. Those of
+    a call are some of them, in the order that ``rust/python/src/xla/handler.rs`` states.
+    """
+
+    def __init__(
+        self,
+        leaves: Sequence[Leaf],
+        kernels: Sequence[Kernels],
+        seed: int,
+        *,
+        flat: Mapping[str, Any] | None = None,
+        writes_change: bool = False,
+    ) -> None:
+        self._leaves, self._kernels, self._seed, self._flat = leaves, kernels, seed, flat
+        self._writes_change = writes_change
+        self._operands: list[Any] = []
+        self._scalars: list[float] = []
+        self._traced: dict[int, int] = {}  # the operands of scalars
+        self._sets: dict[tuple[int, int], int] = {}  # the first scalar of each rule and its values
+        for leaf in leaves:
+            self._add_scalars(leaf)
+        self._numbers = len(self._operands)
+        self._places = [
+            _Places(self._add(leaf.g), self._add(leaf.p), self._add_slots(leaf, leaf.slots if flat is None else None))
+            for leaf in leaves
+        ]
+        self._flat_places = self._add_slots(leaves[0], flat)
+        programs = self._programs(range(len(leaves)))
+        self._is_guarded = any(program.is_guarded for program in programs)
+        #: The operands that are changed, in order.
+        self._changed = sorted({place for at, program in enumerate(programs) for place in self._written(at, program)})
+
+    def run(self) -> tuple[Results, dict[str, Any], Any] | None:
+        """The results of each leaf, the flat slots, and whether the step was taken; None if there can be no call."""
+        is_random = any("noise" in leaf.rule.supplied or _is_rounded_at_random(leaf) for leaf in self._leaves)
+        call = adapter_of(self._leaves[0].p).call_kernels
+        found = call and call(self._by_kernels, self._by_rules, self._operands, everywhere=not is_random)
+        if found is None:
+            return None
+        *found, keep = found if self._is_guarded else (*found, True)
+        after = dict(enumerate(self._operands)) | dict(zip(self._changed, found, strict=True))
+        results = [
+            [after[places.g if self._writes_change else places.p], *(after[at] for at in places.slots.values())]
+            for places in self._places
+        ]
+        return results, {name: after[at] for name, at in self._flat_places.items()}, keep
+
+    def _add(self, array: Any) -> int:
+        self._operands.append(array)
+        return len(self._operands) - 1
+
+    def _add_scalars(self, leaf: Leaf) -> None:
+        """Adds the numbers of the rule of a leaf, once for those that share them."""
+        if _set_of(leaf) in self._sets:
+            return
+        self._sets[_set_of(leaf)] = len(self._scalars)
+        for name in leaf.rule.numbers:
+            value = leaf.values[name]
+            if is_array(value):
+                known = [at for at, operand in enumerate(self._operands) if operand is value]
+                self._traced[len(self._scalars)] = known[0] if known else self._add(value)
+            self._scalars.append(0.0 if is_array(value) else float(value))
+
+    def _add_slots(self, leaf: Leaf, slots: Mapping[str, Any] | None) -> dict[str, int]:
+        return {} if slots is None else {slot.name: self._add(slots[slot.name]) for slot in leaf.rule.slots}
+
+    def _programs(self, numbers: Iterable[int], **options: Any) -> list["_core.Program"]:
+        """The programs of these leaves."""
+        options |= {"writes_change": True} if self._writes_change else {}
+        found = [self._kernels[at](**options) for at in numbers]
+        return [program for program in found if program is not None]
+
+    def _arrays(self, at: int) -> list[int]:
+        """The operands of the arrays of a leaf, in the order of `_core.Program.written`."""
+        places, slots = self._places[at], self._places[at].slots or self._flat_places
+        return [places.g, places.p, *(slots[slot.name] for slot in self._leaves[at].rule.slots if not slot.is_number)]
+
+    def _slots_of_numbers(self, at: int) -> list[int]:
+        slots = self._places[at].slots or self._flat_places
+        return [slots[slot.name] for slot in self._leaves[at].rule.slots if slot.is_number]
+
+    def _written(self, at: int, program: "_core.Program") -> list[int]:
+        """The operands of a leaf that a program changes."""
+        arrays = self._arrays(at)
+        return [*(arrays[number] for number in program.written), *self._slots_of_numbers(at)]
+
+    # --- by kernels ----------------------------------------------------------------------------------------------------
+
+    def _by_kernels(self, call: Any, *operands: Any) -> list[Any]:
+        """The operands that are changed, and if there is a guard whether the step was taken."""
+        count, after, others = len(self._leaves), [*operands], []
+        parts = [range(start, min(start + _MOST_LEAVES, count)) for start in range(0, count, _MOST_LEAVES)]
+        totals = None
+        if len(parts) > 1 and any("total" in leaf.rule.supplied for leaf in self._leaves):
+            totals = self._totals(call, after)
+        for part in parts:
+            programs = self._programs(part, **({} if totals is None else {"totals": "given"}))
+            guard = [((), "bool")] if any(program.is_guarded for program in programs) else []
+            others += self._call(call, part, programs, after, totals=totals, new=guard)
+        return [*(after[place] for place in self._changed), *others[:1]]
+
+    def _totals(self, call: Any, operands: list[Any]) -> Any:
+        """The totals over all leaves, each as the two halves of its bits, by a call that changes nothing."""
+        part = range(len(self._leaves))
+        programs = self._programs(part, totals="results")
+        new = [((2 * programs[0].results,), "uint32")]
+        return self._call(call, part, programs, operands, new=new, measures=True)[0]
+
+    def _call(
+        self,
+        call: Any,
+        part: range,
+        programs: Sequence["_core.Program"],
+        operands: list[Any],
+        *,
+        new: list[tuple[tuple[int, ...], str]],
+        totals: Any = None,
+        measures: bool = False,
+    ) -> list[Any]:
+        """Makes a call for some leaves: replaces changed operands, and returns the ``new`` results.
+
+        One that ``measures`` changes nothing, and takes only the arrays that the programs read.
+        """
+        layout = _Layout([self._arrays(at) for at in part], [self._slots_of_numbers(at) for at in part])
+        if measures:
+            layout.limit(programs)
+        own, changed = (
+            layout.operands(is_flat=self._flat is not None),
+            layout.changed(programs, is_flat=self._flat is not None),
+        )
+        given = [operands[at] for at in range(self._numbers)] + ([] if totals is None else [totals])
+        local = {place: len(given) + at for at, place in enumerate(own)}
+        text = self._text(part, programs, layout, totals=None if totals is None else self._numbers, measures=measures)
+        changed = [] if measures else changed
+        found = call(text, given + [operands[at] for at in own], [local[place] for place in changed] + new)
+        for place, result in zip(changed, found, strict=False):
+            operands[place] = result
+        return list(found[len(changed) :])
+
+    def _text(
+        self, part: range, programs: Sequence["_core.Program"], layout: "_Layout", *, totals: int | None, measures: bool
+    ) -> str:
+        known: dict[int, tuple[Any, int, int, int]] = {}
+        leaves = []
+        for at, program, arrays, numbers in zip(part, programs, layout.arrays, layout.numbers, strict=True):
+            leaf = self._leaves[at]
+            known.setdefault(id(program), (program, len(leaf.rule.numbers), len(arrays), len(numbers)))
+            number = [*known].index(id(program))
+            leaves.append((number, self._sets[_set_of(leaf)], leaf.position, leaf.stochastic))
+        flat = None if self._flat is None else (_ends(self._leaves)[part.start], part.start)
+        return _core.xla_call(
+            [*known.values()],
+            leaves,
+            self._scalars,
+            [*self._traced.items()],
+            seed=self._seed,
+            totals=totals,
+            flat=flat,
+            measures=measures,
+        )
+
+    # --- by rules ------------------------------------------------------------------------------------------------------
+
+    def _by_rules(self, *operands: Any) -> list[Any]:
+        """As `_by_kernels`, by the rules of the leaves."""
+        values: dict[tuple[int, int], dict[str, Any]] = {}
+        for leaf in self._leaves:
+            first = self._sets[_set_of(leaf)]
+            traced = ((name, self._traced.get(first + at)) for at, name in enumerate(leaf.rule.numbers))
+            given = {name: operands[at] for name, at in traced if at is not None}
+            values.setdefault(_set_of(leaf), {**leaf.values, **given})
+        leaves = [
+            dataclasses.replace(
+                leaf,
+                p=operands[places.p],
+                g=operands[places.g],
+                slots={name: operands[at] for name, at in places.slots.items()},
+                values=values[_set_of(leaf)],
+            )
+            for leaf, places in zip(self._leaves, self._places, strict=True)
+        ]
+        if self._flat is not None:
+            split = _split(leaves, {name: operands[at] for name, at in self._flat_places.items()})
+            leaves = [dataclasses.replace(leaf, slots=own) for leaf, own in zip(leaves, split, strict=True)]
+        results, keep = _called(leaves, self._seed)
+        after: dict[int, Any] = {}
+        for leaf, places, (new, *slots) in zip(leaves, self._places, results, strict=True):
+            after |= {places.p: new, **dict(zip(places.slots.values(), slots, strict=False))}
+            after |= {places.g: new - leaf.p} if self._writes_change else {}
+        if self._flat is not None:
+            joined = _joined(leaves[0], results)
+            after |= {at: joined[name] for name, at in self._flat_places.items()}
+        changed = [xp.astype(after[place], operands[place].dtype) for place in self._changed]
+        return [*changed, *([keep] if self._is_guarded else [])]
+
+
+@dataclasses.dataclass
+class _Layout:
+    """The operands of a call: for each leaf its ``arrays``, gradient and parameter first, and its slots that are ``numbers``."""
+
+    arrays: list[list[int]]
+    numbers: list[list[int]]
+
+    def limit(self, programs: Sequence["_core.Program"]) -> None:
+        """Leaves out the arrays that programs do not read; each leaf keeps at least one."""
+        self.arrays = [own[: max(program.inputs, 1)] for own, program in zip(self.arrays, programs, strict=True)]
+
+    def operands(self, *, is_flat: bool) -> list[int]:
+        """All operands, in the order of a call; operands that leaves share come once, at the end."""
+        return self._in_order(self.arrays, is_flat=is_flat)
+
+    def changed(self, programs: Sequence["_core.Program"], *, is_flat: bool) -> list[int]:
+        """Operands that the programs change, in the order of `operands`."""
+        written = [
+            [own[number] for number in program.written] for own, program in zip(self.arrays, programs, strict=True)
+        ]
+        return self._in_order(written, is_flat=is_flat)
+
+    def _in_order(self, arrays: list[list[int]], *, is_flat: bool) -> list[int]:
+        if not is_flat:
+            return [place for own, numbers in zip(arrays, self.numbers, strict=True) for place in own + numbers]
+        first = [[place for place in own if place in full[:2]] for own, full in zip(arrays, self.arrays, strict=True)]
+        shared = [place for place in arrays[0] if place not in self.arrays[0][:2]]
+        return [place for own in first for place in own] + shared + self.numbers[0]
+
+
+def _set_of(leaf: Leaf) -> tuple[int, int]:
+    """The identity of the numbers that the rule of a leaf takes."""
+    return id(leaf.rule), id(leaf.values)
+
+
+def _is_rounded_at_random(leaf: Leaf) -> bool:
+    return leaf.stochastic and any(half(array) for array in (leaf.p, *leaf.slots.values()))

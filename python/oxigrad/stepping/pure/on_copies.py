@@ -1,0 +1,116 @@
+"""Kernels on copies of arrays in host memory, which are the arguments of a step as a pure function.
+
+They are the kernels of `oxigrad.stepping.stepper`, so that `Optimizer.apply` gives the bits of `Optimizer.update`. A rule called on
+the arrays would not: a library sums in another order, has another last bit of a power, and computes with float64 numbers beside
+float32 arrays where a kernel rounds them first.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad.ops.backends import copied, detached, dtype_name, is_array, to_host
+from oxigrad.stepping.arrays.gradient_check import check_gradient
+from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, caught_up
+from oxigrad.stepping.parameters.executor import executor_of
+from oxigrad.stepping.parameters.rule_executors import Leaf, check_library
+from oxigrad.stepping.plan.programs import ProgramTable, host_parameter
+
+Results = list[list[Any]]
+
+
+def program_of(leaf: Leaf, kernel: Callable[..., "_core.Program | None"]) -> "_core.Program | None":
+    """The kernel for a leaf whose arrays are in host memory and whose numbers are known; None for another leaf.
+
+    Raises `ShapeError` or `DtypeError` for a gradient that no rule takes.
+    """
+    g = leaf.g.values if isinstance(leaf.g, SparseRows) else leaf.g
+    slots = [leaf.slots.get(slot.name) for slot in leaf.rule.slots]
+    if not leaf.rule.elementwise or not all(map(_is_read, (leaf.p, g, *slots))):
+        return None
+    if not executor_of(leaf.p).is_core or not all(map(_is_known, leaf.values.values())):
+        return None
+    if any(slot.is_number and dtype_name(leaf.slots[slot.name].dtype) != "float64" for slot in leaf.rule.slots):
+        return None
+    check_library(leaf)
+    if not isinstance(leaf.g, SparseRows):
+        check_gradient(leaf.path, leaf.g, tuple(leaf.p.shape), leaf.p.dtype)
+    return kernel(**({"catches_up": True} if leaf.decays else {}))
+
+
+def _is_read(array: Any) -> bool:
+    """Whether the core reads an array: it is in host memory, and no library records or traces it."""
+    if not is_array(array) or detached(array) is not array:
+        return False
+    return isinstance(array, np.generic) or _core.exports_memory(array)
+
+
+def _is_known(value: Any) -> bool:
+    """Whether a hyperparameter is a number that can be read, or no number at all."""
+    return isinstance(value, (np.ndarray, np.generic)) or not is_array(value)
+
+
+def run_on_copies(leaves: Sequence[Leaf], programs: Sequence["_core.Program"], seed: int) -> tuple[Results, Any]:
+    """The new parameter and slots of each leaf, and whether the step was taken: True, or a Boolean array where there is a guard."""
+    table: ProgramTable[list[float]] = ProgramTable()
+    layout = [
+        table.place(program, (id(leaf.rule), id(leaf.values)), functools.partial(_scalars, leaf))
+        for leaf, program in zip(leaves, programs, strict=True)
+    ]
+    results = [[_copied(leaf.p), *(_copied(leaf.slots[slot.name]) for slot in leaf.rule.slots)] for leaf in leaves]
+    core = _core.Stepper()
+    core.count = leaves[0].drawn_at - 1
+    core.prepare(
+        [
+            host_parameter(
+                leaf.path,
+                leaf.position,
+                own[0],
+                zip(leaf.rule.slots, own[1:], strict=True),
+                place,
+                catches_up=bool(leaf.decays),
+                stochastic=leaf.stochastic,
+            )
+            for leaf, own, place in zip(leaves, results, layout, strict=True)
+        ]
+    )
+    gradients, touched = _given(leaves)
+    written = tuple([own[0] for own in results])
+    done = core.step(True, written, gradients, programs=table.programs, seed=seed, touched=touched)
+    is_guarded = any(program.is_guarded for program in programs)
+    before = [[leaf.p, *(leaf.slots[slot.name] for slot in leaf.rule.slots)] for leaf in leaves]
+    found = [[_like(new, old) for new, old in zip(*both, strict=True)] for both in zip(results, before, strict=True)]
+    return found, np.asarray(done is not None) if is_guarded else True
+
+
+def _scalars(leaf: Leaf) -> list[float]:
+    return [float(leaf.values[name]) for name in leaf.rule.numbers]
+
+
+def _given(leaves: Sequence[Leaf]) -> tuple[tuple[Any, ...], list[tuple[int, Any, list[Any]]]]:
+    """The gradients, those of some rows as their values; and the leaves of which rows are updated, or whose slots catch up."""
+    gradients, touched = [], []
+    for number, leaf in enumerate(leaves):
+        g, rows = leaf.g, None
+        if isinstance(g, SparseRows):
+            g = g.map(to_host).coalesce()
+            g, rows = g.values, g.indices
+        last = leaf.slots.get(LAST_STEP)
+        last = last if last is None else to_host(last)
+        caught = caught_up(leaf.decays, last, rows, leaf.values["step"] - 1, leaf.p.shape)
+        if rows is not None or caught:
+            touched.append((number, rows, caught))
+        gradients.append(g)
+    return tuple(gradients), touched
+
+
+def _copied(array: Any) -> Any:
+    return np.array(array) if isinstance(array, np.generic) else copied(array)
+
+
+def _like(new: Any, old: Any) -> Any:
+    """A new array as the old one: a scalar of NumPy in place of a scalar."""
+    return new[()] if isinstance(old, np.generic) else new

@@ -1,0 +1,112 @@
+"""A step as a pure function on NumPy's arrays, resolved once for a model: the kernels of `Stepper`, on copies.
+
+`oxigrad.stepping.pure.functional` takes every other step: of other libraries, of variables, and all that happens once.
+"""
+
+import itertools
+import operator
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import StructureError
+from oxigrad.ops.backends import REFUSALS
+from oxigrad.ops.core.aliasing import refuse_shared
+from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.plan.programs import host_parameter
+from oxigrad.stepping.plan.resolved import ResolvedStep
+from oxigrad.stepping.protocols import SteppingOptimizer
+
+_ARRAYS = {np.ndarray}
+_DTYPE, _SHAPE = operator.attrgetter("dtype"), operator.attrgetter("shape")
+_STATE = {"step", "slots"}
+
+
+class PureStep:
+    """A resolved step of parameters that the core updates, valid until a setting or the structure of the model changes.
+
+    It is of one call at a time, since the numbers of a step are filled in where they are kept.
+    """
+
+    def __init__(self, plan: Plan, owner: SteppingOptimizer, slots: Mapping[str, Mapping[str, Any]]) -> None:
+        self._weak_owner = weakref.ref(owner)
+        self._plan, self._resolved = plan, ResolvedStep(plan, owner, holds=False)
+        self._paths = [p.text for p in plan.parameters]
+        self._dtypes = [p.dtype for p in plan.parameters]
+        self._slots = [self._resolved.groups[p.group].rule.slots for p in plan.parameters]
+        self._names = [[slot.name for slot in of_one] for of_one in self._slots]
+        #: The position of the first slot of each parameter among all slots, and the keys of all.
+        self._starts = [*itertools.accumulate(map(len, self._slots), initial=0)][:-1]
+        self._keys = [(path, name) for path, names in zip(self._paths, self._names, strict=True) for name in names]
+        self._shapes = [tuple(slots[path][name].shape) for path, name in self._keys]
+        self._stochastic = [plan.groups[p.group].precision.rounding == "stochastic" for p in plan.parameters]
+
+    @classmethod
+    def of(cls, plan: Plan, owner: SteppingOptimizer, state: Mapping[str, Any]) -> "PureStep | None":
+        """The step of a plan; None where it takes more than kernels of the core, or counts more than steps."""
+        is_simple = state.keys() == _STATE and owner.accumulate == 1 and owner.sparse == "dense"
+        if not is_simple or plan.idle or plan.is_tied or not all(p.executor.is_core for p in plan.parameters):
+            return None
+        slots = state["slots"]
+        names = [(p.text, slot.name) for p in plan.parameters for slot in plan.groups[p.group].rule().slots]
+        if not all(name in slots[path] for path, name in names):
+            return None
+        step = cls(plan, owner, slots)
+        return None if any(program.is_guarded for program, _ in step._resolved.programs) else step
+
+    def take(self, params: Any, grads: Any, state: Mapping[str, Any], owner: SteppingOptimizer) -> Any:
+        """The new parameters and the new state, or None where the arguments are not those that the step was resolved for."""
+        if self._weak_owner() is not owner or not self._resolved.is_current():
+            return None  # of a copy of the optimizer, or of other settings
+        if type(state) is not dict or state.keys() != _STATE:
+            return None
+        plan, before, step = self._plan, state["slots"], state["step"]
+        if type(step) is not int or not 0 <= step < _core.MOST_STEPS or (leaves := plan.leaves(params)) is None:
+            return None
+        try:
+            gradients = plan.pick(_core.tree_leaves(grads, plan.structure))
+            slots = [before[path][name] for path, name in self._keys]
+            count = sum(map(len, before.values()))
+        except (StructureError, AttributeError, KeyError, TypeError):
+            return None
+        arrays = plan.pick(leaves)
+        if len(before) != len(self._paths) or count != len(slots):
+            return None
+        if {*map(type, arrays), *map(type, gradients), *map(type, slots)} != _ARRAYS:
+            return None
+        if [*map(_DTYPE, arrays)] != self._dtypes or [*map(_SHAPE, slots)] != self._shapes:
+            return None
+        refuse_shared([(path, array, True) for path, array in zip(self._paths, arrays, strict=True)])
+        try:
+            return self._taken(leaves, arrays, gradients, slots, step, owner)
+        except REFUSALS:
+            return None  # the step that is not resolved raises, or takes the arrays
+
+    def _taken(
+        self,
+        leaves: list[Any],
+        arrays: tuple[Any, ...],
+        gradients: tuple[Any, ...],
+        slots: list[Any],
+        step: int,
+        owner: SteppingOptimizer,
+    ) -> tuple[Any, dict[str, Any]]:
+        plan, resolved = self._plan, self._resolved
+        resolved.fill(step, 1, 1.0 / owner.scale)
+        new, after = [*map(np.array, arrays)], [*map(np.array, slots)]
+        stated, made = [], {}
+        for at, (p, of_one, start) in enumerate(zip(plan.parameters, self._slots, self._starts, strict=True)):
+            own = after[start : start + len(of_one)]
+            made[p.text] = dict(zip(self._names[at], own, strict=True))
+            leaves[p.index] = new[at]
+            pairs = zip(of_one, own, strict=True)
+            place, stochastic = resolved.layout[p.group], self._stochastic[at]
+            stated.append(host_parameter(p.text, at, new[at], pairs, place, stochastic=stochastic))
+        core = _core.Stepper()
+        core.count = step
+        core.prepare(stated)
+        core.step(True, tuple(new), gradients, programs=resolved.programs, seed=resolved.seed)
+        return _core.tree_unflatten(plan.structure, leaves), {"step": step + 1, "slots": made}

@@ -1,0 +1,128 @@
+"""Averages of parameters: computed from slots, and swapped with the parameters."""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from oxigrad import xp
+from oxigrad._core import StateError
+from oxigrad.rules import gradient_transforms
+from oxigrad.rules.core.rule import last_named
+from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.state.stateful import Counts, Slots
+
+
+class Averages:
+    """The averages that an optimizer keeps of its parameters.
+
+    While they are swapped in, ``swapped`` has the parameters that they replace, by key path; otherwise it is None.
+    """
+
+    def __init__(self) -> None:
+        self.swapped: dict[str, Any] | None = None
+
+    def refuse_swapped(self) -> None:
+        """Raises `StateError` while the averages are in the place of the parameters."""
+        if self.swapped is not None:
+            raise StateError("the averages are swapped in: swap_out brings the parameters back")
+
+    def compute(self, plan: Plan, leaves: list[Any], slots: Slots, count: Any) -> dict[str, Any]:
+        """The averages after ``count`` steps, by key path, of the parameters that have one."""
+        return dict(self._computed(plan, leaves, slots, count - (count > 0)))
+
+    def _computed(self, plan: Plan, leaves: list[Any], slots: Slots, last: Any) -> Iterator[tuple[str, Any]]:
+        for p in plan.parameters:
+            group, own = plan.groups[p.group], slots[p.text]
+            rule = group.rule()
+            if rule.average is not None:
+                own = {
+                    name: slot.decoded(slot.codes) if isinstance(slot, Quantized) else slot
+                    for name, slot in own.items()
+                }
+            whole = group.precision.whole((self.swapped or {}).get(p.text, leaves[p.index]), own)
+            average = rule.averaged(xp, whole, own, group.numbers(last))
+            if average is not None:
+                yield p.text, xp.asarray(xp.astype(average, whole.dtype, copy=False))
+
+
+def named(slots: Slots, name: str) -> dict[str, Any]:
+    """The slots of one name, by key path; where several parts of a chain have one, those of the last part."""
+    found = {path: last_named(own, name) for path, own in slots.items()}
+    return {path: slots[path][slot] for path, slot in found.items() if slot is not None}
+
+
+def some(found: dict[str, Any], what: str) -> dict[str, Any]:
+    """The arrays that were found; `StateError` where there are none."""
+    if not found:
+        raise StateError(f"there are no {what}: expected an optimizer that keeps them, after its first step")
+    return found
+
+
+class AveragingStepper(Protocol):
+    """A stepper, as far as averages are read from it and swapped with its parameters."""
+
+    averages: Averages
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan of the last step, if it is known."""
+        ...
+
+    @property
+    def slots(self) -> Slots:
+        """The slots, by key path and name."""
+        ...
+
+    @property
+    def counts(self) -> Counts:
+        """The numbers of steps."""
+        ...
+
+    def check_whole(self) -> None:
+        """Raises `StateError` in the middle of a step."""
+        ...
+
+    def planned(self, model: Any) -> tuple[Plan, list[Any]]:
+        """The plan for a model, and its leaves."""
+        ...
+
+    def write_parameters(
+        self, plan: Plan, leaves: list[Any], model: Any, values: dict[str, Any], swapped: dict[str, Any] | None
+    ) -> Any:
+        """The model with other values for its parameters; notes those that they replace."""
+        ...
+
+
+def averaged(stepper: AveragingStepper, model: Any = None) -> dict[str, Any]:
+    """See `Optimizer.averaged_parameters`."""
+    stepper.check_whole()
+    if model is not None and stepper.slots:
+        found = stepper.averages.compute(*stepper.planned(model), stepper.slots, stepper.counts.taken)
+    elif stepper.plan and any(group.rule().average for group in stepper.plan.groups):
+        raise StateError("the averages are computed from the parameters: expected a model")
+    else:
+        found = named(stepper.slots, "average")
+    return some(found, "averages")
+
+
+def copies(stepper: AveragingStepper) -> dict[str, Any]:
+    """See `Optimizer.copied_parameters`."""
+    stepper.check_whole()
+    return some(named(stepper.slots, gradient_transforms.NAMES["copy"]), "copies")
+
+
+def swap_in(stepper: AveragingStepper, model: Any) -> Any:
+    """See `Optimizer.swap_in`."""
+    if stepper.averages.swapped is not None:
+        raise StateError("the averages are swapped in already")
+    averages = averaged(stepper, model)
+    plan, leaves = stepper.planned(model)
+    before = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
+    return stepper.write_parameters(plan, leaves, model, averages, before)
+
+
+def swap_out(stepper: AveragingStepper, model: Any) -> Any:
+    """See `Optimizer.swap_out`."""
+    if stepper.averages.swapped is None:
+        raise StateError("the averages are not swapped in")
+    return stepper.write_parameters(*stepper.planned(model), model, stepper.averages.swapped, None)

@@ -1,0 +1,72 @@
+"""The slots of a parameter before its first step."""
+
+from collections.abc import Container
+from typing import Any
+
+import numpy as np
+
+from oxigrad import xp
+from oxigrad._core import ShapeError
+from oxigrad.ops.backends import REFUSALS, device_of, namespace
+from oxigrad.ops.core.aliasing import apart
+from oxigrad.rules.core.rule import Slot
+from oxigrad.stepping.arrays.places import check_readable
+from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+
+
+def new_slots(
+    group: ParameterGroup, path: str, p: Any, *, on_host: bool, coded: bool, known: Container[str] = ()
+) -> dict[str, Any]:
+    """The initial slots of the parameter ``p``, except those that are ``known``.
+
+    ``on_host`` tells whether the core updates the parameter, ``coded`` whether what updates it reads codes of eight bits.
+    Slots of one number are arrays without axes, of the most precise floating-point dtype of the library. Raises `ShapeError` with
+    the key path, and `ArrayMemoryError` for a parameter that cannot be read.
+    """
+
+    def initial(slot: Slot) -> Any:
+        if isinstance(slot.begin, (int, float)):
+            return _number(slot.begin, p, on_host=on_host)
+        dtype = group.kept_in(slot, p, coded=coded)
+        if isinstance(dtype, str):
+            return Quantized.zeros(tuple(p.shape), like=None if on_host else p)
+        return slot.first(xp, p, dtype, group.value)
+
+    slots = [slot for slot in group.rule().slots if slot.name not in known]
+    if not slots and not group.catches_up:
+        return {}
+    try:
+        first = {slot.name: initial(slot) for slot in slots}
+    except ShapeError as error:
+        raise ShapeError(f"{path}: {error}") from None
+    except REFUSALS:
+        check_readable(path, "parameter", p)
+        raise
+    if group.catches_up and p.shape and LAST_STEP not in known:
+        first[LAST_STEP] = np.zeros(p.shape[0], np.int64) if on_host else _zero_steps(p)
+    found = {name: value for name, value in first.items() if value is not None}
+    arrays = {name: value for name, value in found.items() if not isinstance(value, Quantized)}
+    return found | dict(zip(arrays, apart([*arrays.values()], [p]), strict=True))
+
+
+def slot_names(group: ParameterGroup) -> list[str]:
+    """The names of the slots that a parameter of the group may have."""
+    return [*(slot.name for slot in group.rule().slots), *([LAST_STEP] if group.catches_up else [])]
+
+
+def _number(value: float, p: Any, *, on_host: bool) -> Any:
+    """A number as an array without axes of the parameter's library; of NumPy for a parameter in host memory."""
+    if on_host:
+        return np.array(value, np.float64)
+    library = namespace(p)
+    floats = library.__array_namespace_info__().dtypes(kind="real floating", device=device_of(p))
+    return library.full((), value, dtype=floats.get("float64", floats["float32"]), device=device_of(p))
+
+
+def _zero_steps(p: Any) -> Any:
+    """A zero for each row, of the default integer dtype of the array's library."""
+    library, device = namespace(p), device_of(p)
+    dtype = library.__array_namespace_info__().default_dtypes(device=device)["integral"]
+    return library.zeros(p.shape[0], dtype=dtype, device=device)

@@ -1,0 +1,55 @@
+"""The memory of slots as kernels on devices take it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from oxigrad.ops.backends import DeviceMemory, laid_out_like
+from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.parameters.device_kernels import memory_of
+
+# The dtype of codes of eight bits.
+CODES = "uint8"
+
+
+def memory_of_slots(slots: Iterable[tuple[Any, Any]]) -> tuple[list[Any], list[Any], list[Any]]:
+    """The memory of slots with their values: of arrays and codes, of the scales of codes, and of slots of one number."""
+    arrays: list[Any] = []
+    scales: list[Any] = []
+    numbers: list[Any] = []
+    for slot, value in slots:
+        if isinstance(value, Quantized):
+            arrays.append(memory_of(value.codes))
+            scales.append(memory_of(value.scales))
+        else:
+            (numbers if slot.is_number else arrays).append(memory_of(value))
+    return arrays, scales, numbers
+
+
+def are_codes(arrays: Iterable[DeviceMemory | None], scales: Iterable[DeviceMemory | None]) -> bool:
+    """Whether the scales of slots are those of their codes: one after the other, as many as there are arrays of codes."""
+    found = [*scales]
+    codes = sum(memory is not None and memory.dtype == CODES for memory in arrays)
+    return codes == len(found) and all(memory is not None and memory.is_plain for memory in found)
+
+
+def are_numbers(memories: Iterable[DeviceMemory | None]) -> bool:
+    """Whether kernels take memory as that of slots of one number: without axes, all float64 or all float32."""
+    found = [*memories]
+    kinds = {(memory.dtype, memory.shape) for memory in found if memory is not None and memory.is_plain}
+    return None not in found and kinds in (set(), {("float64", ())}, {("float32", ())})
+
+
+def as_placed(slot: Any, array: Any) -> Any:
+    """A slot of a parameter on a device, with its elements in the order of the parameter's where it has the same shape."""
+    memory, own = (None, None) if isinstance(slot, Quantized) else (memory_of(slot), memory_of(array))
+    if memory is None or own is None or memory.shape != own.shape or memory.strides == own.strides:
+        return slot
+    return laid_out_like(slot, array)
+
+
+def arrays_of(slots: Mapping[str, Any]) -> list[Any]:
+    """The arrays of the slots of a parameter."""
+    found: list[Any] = []
+    for slot in slots.values():
+        found += (slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,)
+    return found

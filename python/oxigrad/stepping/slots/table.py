@@ -1,0 +1,98 @@
+"""The slots of all parameters of an optimizer: begun, matched to loaded ones, and prepared for the core."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from oxigrad import _core
+from oxigrad.rules.core.slots import Formula
+from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.parameters.executor import DEVICE
+from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.plan.programs import host_parameter
+from oxigrad.stepping.plan.resolved import ResolvedStep
+from oxigrad.stepping.slots.initial import new_slots, slot_names
+from oxigrad.stepping.slots.memory import as_placed
+from oxigrad.stepping.slots.view import ParameterSlots
+from oxigrad.stepping.state.state_dict import Fitting
+from oxigrad.stepping.version import Version
+
+
+class SlotTable:
+    """The slots of parameters, ``by_path`` and name. Its ``version`` is raised where a slot is assigned."""
+
+    def __init__(self, core: "_core.Stepper") -> None:
+        self._core = core
+        self.version = Version()
+        self.by_path: Mapping[str, ParameterSlots] = {}
+
+    def replace(self, slots: Mapping[str, Mapping[str, Any]]) -> None:
+        """Puts these slots in the place of all."""
+        self.by_path = {path: ParameterSlots(path, own, self.version) for path, own in slots.items()}
+
+    def begin(self, plan: Plan, leaves: list[Any]) -> None:
+        """Adds the slots that the parameters of a plan lack."""
+        begun = {p.text: self._begun(plan, p, leaves[p.index]) for p in plan.parameters}
+        self.replace({**self.by_path, **begun})
+
+    def _begun(self, plan: Plan, parameter: Parameter, array: Any) -> dict[str, Any]:
+        """The slots of one parameter that its rule has: existing ones, and new ones where they are missing."""
+        group, path = plan.groups[parameter.group], parameter.text
+        if path in self.by_path:
+            self.by_path[path].check()
+        existing = dict(self.by_path.get(path, {}))
+        on_host, coded = parameter.executor.is_core, plan.reads_codes(parameter)
+        for name, slot in existing.items():
+            if isinstance(slot, Quantized) and not coded:
+                existing[name] = slot.decoded(array)
+        if any(isinstance(slot.begin, Formula) for slot in group.rule().slots):
+            self._core.expose()  # a function may keep what it returns
+        slots = {**existing, **new_slots(group, path, array, on_host=on_host, coded=coded, known=existing)}
+        if parameter.executor is DEVICE:
+            slots = {name: as_placed(slot, array) for name, slot in slots.items()}
+        return {name: slots[name] for name in slot_names(group) if name in slots}
+
+    def fit(self, fitting: Fitting, plan: Plan, leaves: list[Any]) -> None:
+        """Matches slots that were loaded in advance to the parameters of the first model."""
+        first = {
+            p.text: new_slots(
+                plan.groups[p.group],
+                p.text,
+                leaves[p.index],
+                on_host=p.executor.is_core,
+                coded=plan.reads_codes(p),
+            )
+            for p in plan.parameters
+        }
+        resting = {path: own for path, own in self.by_path.items() if path in plan.resting}
+        loaded = {path: own for path, own in self.by_path.items() if path not in resting}
+        self.replace({**fitting(loaded, first), **resting})
+        if fitting.report:
+            self._core.micro = 0  # The mean of the gradients so far may not have matched.
+
+    def prepare(self, step: ResolvedStep, leaves: list[Any]) -> None:
+        """Gives the core the memory of the parameters that it updates, and of their slots."""
+        plan, prepared = step.plan, []
+        rules = [group.rule() for group in plan.groups]
+        for position, p in enumerate(plan.parameters):
+            if not p.executor.is_core:
+                continue
+            group, own = plan.groups[p.group], self.by_path[p.text]
+            slots = rules[p.group].slots
+            prepared.append(
+                host_parameter(
+                    p.text,
+                    position,
+                    leaves[p.index],
+                    [(slot, own[slot.name] if slot.is_number else _memory(own[slot.name])) for slot in slots],
+                    step.layout[p.group],
+                    catches_up=group.catches_up,
+                    stochastic=group.precision.rounding == "stochastic",
+                )
+            )
+        self._core.prepare(prepared)
+
+
+def _memory(slot: Any) -> Any:
+    """A slot as the core takes it."""
+    return (slot.codes, slot.scales) if isinstance(slot, Quantized) else slot

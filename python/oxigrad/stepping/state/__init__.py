@@ -1,0 +1,1 @@
+"""The state of an optimizer by key path, and its files."""

@@ -1,0 +1,369 @@
+"""The state of an optimizer by key path: collected, checked, saved to a file and loaded.
+
+>>> import numpy as np
+>>> import oxigrad as ox
+>>> model, opt = {"w": np.ones(2)}, ox.optim.Adam(learning_rate=0.1)
+>>> model = opt.update(model, {"w": np.ones(2)})
+>>> state = opt.state_dict()
+>>> state["step"], sorted(state["slots"]["w"])
+(1, ['m', 'v'])
+>>> again = ox.optim.from_config(state["config"])
+>>> again.load_state_dict(state)
+Report(missing=[], unexpected=[], mismatched=[])
+>>> again.step
+1
+
+Files are of the format safetensors. The slot ``m`` of the parameter ``layers.0.weight`` has the name ``m.layers.0.weight``; an
+8-bit slot is two arrays, ``m-codes.layers.0.weight`` and ``m-scales.layers.0.weight``. The slot ``1.average`` of a chain is ``1.average.layers.0.weight``. All that is not an array is JSON, under
+``oxigrad`` in the metadata of the file.
+"""
+
+import copy as copying
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from oxigrad._core import StateError
+from oxigrad.ops.backends import copied, copied_like, dtype_name, is_array
+from oxigrad.rules.core import norms
+from oxigrad.rules.gradient_transforms import NAMES
+from oxigrad.stepping.arrays.precision import COMPENSATION, MASTER
+from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
+from oxigrad.stepping.parameters.presence import Presence
+from oxigrad.stepping.state.stateful import Remembering, Slots, Stateful, Stepping
+from oxigrad.stepping.state.step_count import check_step_count
+
+__all__ = ["Report", "read"]
+
+__dir__ = __all__.copy
+
+FORMAT = 1
+# Former names of the optimizer's own slots; a rule may have slots of these names.
+_RENAMED = {
+    **NAMES,
+    "master": MASTER,
+    "compensation": COMPENSATION,
+    "last_step": LAST_STEP,
+}
+_AT_MOST = 20
+_NORMS = frozenset(norms.SLOTS.values())
+_COUNTS = ("step", "micro", "skipped")
+# The key of what `Presence.state` remembers.
+_PRESENCE = "presence"
+_FIELDS: dict[str, Any] = {
+    "format": int,
+    "optimizer": str,
+    "config": (Mapping, type(None)),
+    **dict.fromkeys(_COUNTS, int),
+    "remembered": Mapping,
+    "slots": Mapping,
+}
+
+
+@dataclasses.dataclass
+class Report:
+    """The differences between a state and the one that an optimizer expects, as lines with key paths. False where there are none."""
+
+    missing: list[str] = dataclasses.field(default_factory=list)
+    unexpected: list[str] = dataclasses.field(default_factory=list)
+    mismatched: list[str] = dataclasses.field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.unexpected or self.mismatched)
+
+    def lines(self) -> Iterator[str]:
+        """The differences as lines of text."""
+        for kind in dataclasses.fields(self):
+            yield from (f"{kind.name}: {line}" for line in getattr(self, kind.name))
+
+    def check(self) -> None:
+        """Raises `StateError` with the first lines where there is a difference."""
+        if not self:
+            return
+        lines = list(self.lines())
+        more = [f"and {len(lines) - _AT_MOST} more"] if len(lines) > _AT_MOST else []
+        raise StateError(
+            "\n  ".join(
+                ["the state does not match the optimizer; strict=False loads what matches", *lines[:_AT_MOST], *more]
+            )
+        )
+
+
+# --- collecting --------------------------------------------------------------------------------------------------------
+
+
+def collect(opt: Stateful, *, copy: bool = True, to_file: bool = False) -> dict[str, Any]:
+    """See `Optimizer.state_dict`; ``to_file`` if it is only written to a file, so that the user keeps no array."""
+    stepper: Stepping = opt._stepper
+    slots = _without_norms(stepper.own_slots if copy or to_file else stepper.slots)
+    stepper.averages.refuse_swapped()
+    stepper.check_whole()
+    remembered = {name: part.state_dict() for name, part in opt._remembering().items()}
+    if present := stepper.presence.state(stepper.counts.taken):
+        remembered[_PRESENCE] = present
+    return {
+        "format": FORMAT,
+        "optimizer": opt.name,
+        "config": _config(opt),
+        "step": stepper.counts.taken,
+        "micro": stepper.micro,
+        "skipped": stepper.counts.skipped,
+        "remembered": copying.deepcopy(remembered) if copy else remembered,
+        "slots": copied_slots(slots) if copy else {path: dict(own) for path, own in slots.items()},
+    }
+
+
+def _without_norms(slots: Slots) -> Slots:
+    """The slots without the norms of the last step, which no later step reads."""
+    return {path: {name: array for name, array in own.items() if name not in _NORMS} for path, own in slots.items()}
+
+
+def _config(opt: Stateful) -> dict[str, Any] | None:
+    try:
+        return opt.get_config()
+    except TypeError:  # it has a function of the user
+        return None
+
+
+def copied_slots(slots: Slots) -> dict[str, dict[str, Any]]:
+    """The slots with arrays of their own."""
+    return {path: {name: _copied(array) for name, array in own.items()} for path, own in slots.items()}
+
+
+def _copied(array: Any) -> Any:
+    return array.copy() if isinstance(array, Quantized) else copied(array)
+
+
+def _copied_like(array: Any, like: Any) -> Any:
+    if isinstance(array, Quantized) and isinstance(like, Quantized):
+        return array.copied_like(like)
+    return copied_like(array, like)
+
+
+# --- loading -----------------------------------------------------------------------------------------------------------
+
+
+def checked(state: Any) -> Mapping[str, Any]:
+    """The state; raises `StateError` where it is not one, or has an unknown format."""
+    if not isinstance(state, Mapping):
+        raise StateError(f"the state is {type(state).__name__}: expected the result of state_dict")
+    if "format" in state and state["format"] != FORMAT:
+        raise StateError(f"the state has the format {state['format']!r}: expected {FORMAT}; a later version wrote it")
+    if wrong := sorted(_FIELDS.keys() ^ state.keys(), key=str):
+        raise StateError(
+            f"the state has unexpected or missing keys: {', '.join(map(str, wrong))}; expected {[*_FIELDS]}"
+        )
+    for name, kind in _FIELDS.items():
+        if not isinstance(state[name], kind) or isinstance(state[name], bool):
+            raise StateError(f"the state has {name} {state[name]!r}: expected {getattr(kind, '__name__', 'a dict')}")
+    for name in _COUNTS:
+        check_step_count(state[name], f"the state has {name}")
+    for path, own in state["slots"].items():
+        if not ((type(own) is dict or isinstance(own, Mapping)) and all(map(is_array, own.values()))):
+            raise StateError(f"{path}: the state has {type(own).__name__}: expected slots, arrays by name")
+    return state
+
+
+def resume(opt: Stateful, state: Any, *, strict: bool = True) -> Report:
+    """See `Optimizer.load_state_dict`."""
+    checked(state)
+    stepper: Stepping = opt._stepper
+    parts, fitting = opt._remembering(), Fitting(strict, report := Report())
+    stepper.averages.refuse_swapped()
+    if state["optimizer"] != opt.name:
+        report.mismatched.append(f"the optimizer is {opt.name}, the state is of {state['optimizer']}")
+    if state["micro"] >= opt.accumulate:
+        report.mismatched.append(f"the optimizer accumulates {opt.accumulate}, the state has {state['micro']} already")
+    remembered = dict(state["remembered"])
+    Presence.check(presence := remembered.pop(_PRESENCE, {}), state["step"])
+    _compare(report, parts, remembered, "{}: its state".format)
+    if stepper.slots and stepper.fitting is None:
+        slots, waits = fitting(state["slots"], stepper.slots), None
+    else:
+        has_begun = state["slots"] or any(state[name] for name in _COUNTS)
+        slots, waits = copied_slots(state["slots"]), fitting if has_begun else None
+    fitting.check(report)
+    before = {name: part.state_dict() for name, part in parts.items()}
+    try:
+        for name in remembered.keys() & parts.keys():
+            _remind(report, name, parts[name], before[name], remembered[name])
+        fitting.check(report)
+        counts = {**{name: state[name] for name in _COUNTS}, **({"micro": 0} if report else {})}
+        opt._resume(stepper.resumed(counts, slots, waits, presence))
+    except BaseException:  # An interrupt may come anywhere, and everything is restored.
+        opt._resume(stepper)
+        for name, part in parts.items():
+            part.load_state_dict(before[name])
+        raise
+    return report
+
+
+def _remind(report: Report, name: str, part: Remembering, before: Any, remembered: Any) -> None:
+    """Loads the state of a part; where the part raises, restores the previous one, and reports the error."""
+    try:
+        part.load_state_dict(remembered)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        part.load_state_dict(before)
+        report.mismatched.append(f"{name}: {error}")
+
+
+@dataclasses.dataclass
+class Fitting:
+    """Matches loaded slots with those of parameters, and reports the differences; where it is ``strict``, raises them."""
+
+    strict: bool
+    report: Report
+
+    def __call__(self, slots: Slots, own: Slots) -> dict[str, dict[str, Any]]:
+        """The slots for parameters that have ``own`` ones: those given, where they match, as arrays of the same libraries."""
+        slots = {path: renamed(named, own.get(path, {})) for path, named in slots.items()}
+        found = copying.deepcopy(self.report)
+        _compare(found, own, slots, str)
+        fitting = {path: _fitting(found, path, slots[path], own[path]) for path in own if path in slots}
+        self.check(found)
+        vars(self.report).update(vars(found))
+        return {path: _taken(fitting.get(path, {}), named) for path, named in own.items()}
+
+    def check(self, report: Report) -> None:
+        """Raises `StateError` for a report of differences, where it is strict."""
+        if self.strict:
+            report.check()
+
+
+def _taken(fitting: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The slots of one parameter: those that match, as arrays like its own, and its own in place of others."""
+    return {name: _copied_like(fitting[name], array) if name in fitting else array for name, array in own.items()}
+
+
+def renamed(slots: Mapping[str, Any], own: Collection[str]) -> Mapping[str, Any]:
+    """The slots of a parameter that has slots of the names ``own``, under these names where an earlier version had others."""
+    if all(name in own for name in slots):
+        return slots
+    names = {old: new for old, new in _RENAMED.items() if old not in own and new in own and new not in slots}
+    return {names.get(name, name): slot for name, slot in slots.items()}
+
+
+def _fitting(report: Report, path: str, slots: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The slots of one parameter whose shapes and dtypes match its existing ones."""
+    own = {name: array for name, array in own.items() if name not in _NORMS}
+    if own.keys() != slots.keys():
+        _compare(report, own, slots, lambda name: f"{path}: slot {name}")
+    found = {}
+    for name, array in own.items():
+        if name not in slots:
+            continue
+        if _is_alike(slots[name], array):
+            found[name] = slots[name]
+        else:
+            there, expected = _described(slots[name]), _described(array)
+            report.mismatched.append(f"{path}: slot {name} has {there}, expected {expected}")
+    return found
+
+
+def _is_alike(a: Any, b: Any) -> bool:
+    same = a.dtype is b.dtype or dtype_name(a.dtype) == dtype_name(b.dtype)
+    return same and tuple(a.shape) == tuple(b.shape)
+
+
+def _described(array: Any) -> str:
+    return f"shape {tuple(array.shape)} and dtype {dtype_name(array.dtype)}"
+
+
+def _compare(report: Report, expected: Collection[str], found: Collection[str], line: Callable[[str], str]) -> None:
+    report.missing += [line(name) for name in expected if name not in found]
+    report.unexpected += [line(name) for name in found if name not in expected]
+
+
+# --- files -------------------------------------------------------------------------------------------------------------
+
+
+def write(file: Any, state: Mapping[str, Any]) -> None:
+    """Writes the state that `collect` gave to a file, whole or not at all: see `oxigrad.stepping.state.safetensors_io.write`."""
+    _files().write(file, *flat(state))
+
+
+def flat(state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The arrays of a state by name, and all else as the metadata of a file; raises `StateError` for what is not plain data."""
+    slots = state["slots"]
+    named = ((path, *part) for path, own in slots.items() for slot in own.items() for part in _parts(*slot))
+    arrays = {f"{name}.{path}": array for path, name, array in named}
+    rest = {**{name: value for name, value in state.items() if name != "slots"}, "parameters": [*slots]}
+    try:
+        text = json.dumps(rest)
+        text.encode()
+    except (TypeError, ValueError) as error:
+        raise StateError(f"the state of a schedule or of the loss scale is not plain data: {error}") from error
+    return arrays, {"oxigrad": text}
+
+
+def _files() -> Any:
+    """The module, imported when it is first needed, since its imports take long."""
+    from oxigrad.stepping.state import safetensors_io
+
+    if not (
+        hasattr(safetensors_io, "write") and hasattr(safetensors_io, "read")
+    ):  # A signal handler came while it is imported.
+        raise StateError(
+            "the first save or load of this process is still under way, in this thread: save again after it"
+        )
+    return safetensors_io
+
+
+def _parts(name: str, array: Any) -> list[tuple[str, Any]]:
+    """The arrays by which a file represents a slot: one, or codes of eight bits and their scales."""
+    if not isinstance(array, Quantized):
+        return [(name, array)]
+    return [(f"{name}-codes", array.codes), (f"{name}-scales", array.scales)]
+
+
+def _whole(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """The slots of one parameter from their `_parts`."""
+    if not any(name.endswith(("-codes", "-scales")) for name in parts):
+        return dict(parts)
+    whole = {name: array for name, array in parts.items() if not name.endswith(("-codes", "-scales"))}
+    for name in sorted({name.rpartition("-")[0] for name in parts.keys() - whole.keys()}):
+        names = [f"{name}-{part}" for part in ("codes", "scales")]
+        if missing := [part for part in names if part not in parts]:
+            raise ValueError(f"it has a part of the slot {name}, but no {missing[0]}")
+        whole[name] = Quantized(*(parts[part] for part in names))
+    return whole
+
+
+def read(file: Any) -> Mapping[str, Any]:
+    """The state in a file, with arrays of NumPy, for `Optimizer.load_state_dict`; its ``config`` is for `from_config`.
+
+    Raises `StateError` for a file that has no state, or is damaged.
+    """
+    arrays, metadata = _files().read(file)
+    return whole(arrays, metadata, os.fsdecode(file))
+
+
+def whole(arrays: Mapping[str, Any], metadata: Mapping[str, str], source: str) -> Mapping[str, Any]:
+    """The state of which `flat` gave arrays and metadata; raises `StateError`, with the ``source``, where they are not one."""
+    try:
+        rest = json.loads(metadata["oxigrad"])
+    except KeyError:
+        raise StateError(f"{source}: it has arrays, but not the state of an optimizer") from None
+    except (ValueError, RecursionError) as error:
+        raise StateError(f"{source}: its metadata cannot be read: {error}") from error
+    if not isinstance(rest, dict):
+        raise StateError(f"{source}: its metadata is {type(rest).__name__}: expected a dict")
+    paths = rest.pop("parameters", None)
+    if not (isinstance(paths, list) and all(isinstance(path, str) for path in paths)):
+        raise StateError(f"{source}: its metadata does not list the parameters")
+    slots: dict[str, dict[str, Any]] = {path: {} for path in paths}
+    for name, array in arrays.items():
+        slot, _, path = name.partition(".")
+        if slot.isdecimal():  # the slot's name begins with the number of a part of a chain
+            slot, path = f"{slot}.{path.partition('.')[0]}", path.partition(".")[2]
+        if (own := slots.get(path)) is None:
+            raise StateError(f"{source}: the array {name!r} is not a slot of a parameter")
+        own[slot] = array
+    try:
+        found = {path: _whole(parts) for path, parts in slots.items()}
+    except (TypeError, ValueError) as error:
+        raise StateError(f"{source}: {error}") from error
+    return checked({**rest, "slots": found})

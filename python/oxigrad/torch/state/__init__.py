@@ -1,0 +1,1 @@
+"""The state of PyTorch's form: converted, checked and loaded."""

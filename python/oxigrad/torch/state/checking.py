@@ -1,0 +1,174 @@
+"""Checks of a state before it is loaded: `StateError` names the parameter and the key."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from oxigrad._core import StateError
+from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.state.step_count import check_step_count
+from oxigrad.torch.library import torch
+from oxigrad.torch.table import Entry
+
+_CODES = {"codes", "scales"}
+
+# The state of PyTorch's L-BFGS after its first iteration: vectors of all parameters, lists of them, lists of numbers, and numbers.
+_VECTORS, _HISTORIES = ("d", "prev_flat_grad"), ("old_dirs", "old_stps")
+_NUMBERS, _LISTS = ("t", "H_diag", "prev_loss"), ("ro", "al")
+
+
+def check_form(state: Any) -> None:
+    """Raises `StateError` for what is not the result of ``state_dict`` of an optimizer of PyTorch."""
+    if not isinstance(state, Mapping):
+        raise StateError(f"the state is {type(state).__name__}: expected the result of state_dict, a dict")
+    for key, kind, expected in (("state", Mapping, "a dict"), ("param_groups", (list, tuple), "a list")):
+        if not isinstance(state.get(key), kind):
+            found = type(state[key]).__name__ if key in state else "missing"
+            raise StateError(f"the state's {key!r} is {found}: expected {expected}, as state_dict returns it")
+    for number, group in enumerate(state["param_groups"]):
+        if not isinstance(group, Mapping) or not isinstance(group.get("params"), (list, tuple)):
+            raise StateError(
+                f"param_groups[{number}] of the state is not a dict with 'params', the numbers of parameters"
+            )
+    for index, own in state["state"].items():
+        if not isinstance(own, Mapping):
+            raise StateError(f"state[{index!r}] is {type(own).__name__}: expected a dict")
+
+
+def check_state(opt: Any, state: Any) -> None:
+    """Raises `StateError` for a state that an optimizer cannot continue from, but for what PyTorch checks itself."""
+    check_form(state)
+    groups, saved = opt.param_groups, state["param_groups"]
+    for number, group in enumerate(saved):
+        if "noise_step" in group:
+            check_step_count(group["noise_step"], f"param_groups[{number}] of the state has noise_step")
+    if [len(group["params"]) for group in groups] != [len(group["params"]) for group in saved]:
+        return  # PyTorch refuses it.
+    for group, of_group in zip(groups, saved, strict=True):
+        for p, index in zip(group["params"], of_group["params"], strict=True):
+            if own := state["state"].get(index):
+                _check(opt.entry, {**group, **of_group}, p, f"state[{index!r}]", own)
+
+
+def _check(entry: Entry, group: Mapping[str, Any], p: Any, where: str, own: Mapping[str, Any]) -> None:
+    if entry.counts:
+        if own.get("step") is None:
+            raise StateError(f"{where} has no 'step': expected the number of steps taken")
+        check_step_count(own["step"], f"{where} has step")
+    asked = dict(entry.rule.optional)
+    for slot in entry.rule.slots:
+        key = entry.key_of_slot(slot.name)
+        if own.get(key) is None:
+            is_optional = slot.name in asked and not entry.value(asked[slot.name], group)
+            if entry.counts and entry.rule.elementwise and not is_optional:
+                raise StateError(f"{where} has no {key!r}: expected a tensor")
+            continue
+        if slot.is_number:
+            _check_number(own[key], f"{where}[{key!r}]")
+        else:
+            _check_array(own[key], p, f"{where}[{key!r}]", is_elementwise=entry.rule.elementwise)
+
+
+def _check_number(value: Any, where: str) -> None:
+    is_one = value.numel() == 1 if isinstance(value, torch.Tensor) else isinstance(value, (int, float))
+    if not is_one:
+        raise StateError(f"{where} is {type(value).__name__}: expected a number, or a tensor of one")
+
+
+def _check_array(value: Any, p: Any, where: str, *, is_elementwise: bool) -> None:
+    """Raises for a slot that is neither a tensor like the parameter nor codes of eight bits with their scales."""
+    tensors = [value]
+    if isinstance(value, Mapping):
+        if value.keys() != _CODES:
+            raise StateError(f"{where} has the keys {[*value]}: expected a tensor, or a dict of 'codes' and 'scales'")
+        tensors = [value["codes"], value["scales"]]
+    for tensor in tensors:
+        _check_tensor(tensor, where)
+    if isinstance(value, Mapping):
+        try:
+            Quantized(**value)
+        except ValueError as error:
+            raise StateError(f"{where}: {error}") from None
+    else:
+        _check_dtype(value, where)
+    if is_elementwise and tuple(tensors[0].shape) != tuple(p.shape) and type(tensors[0]) is type(p.data):
+        raise StateError(
+            f"{where} has shape {tuple(tensors[0].shape)}: expected {tuple(p.shape)}, that of the parameter"
+        )
+
+
+def _check_tensor(value: Any, where: str) -> None:
+    if not isinstance(value, torch.Tensor):
+        raise StateError(f"{where} has {type(value).__name__}: expected a tensor")
+
+
+def _check_dtype(tensor: Any, where: str) -> None:
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        raise StateError(f"{where} has dtype {tensor.dtype}: expected a floating-point dtype")
+
+
+# --- L-BFGS ------------------------------------------------------------------------------------------------------------
+
+
+def check_lbfgs_state(state: Any, size: int) -> None:
+    """Raises `StateError` for a state that PyTorch's L-BFGS over ``size`` real numbers cannot continue from.
+
+    It is the state of the first parameter. Whether the groups are of as many parameters, PyTorch checks itself.
+    """
+    check_form(state)
+    for group in state["param_groups"]:
+        for index in group["params"]:
+            if own := state["state"].get(index):
+                if index != group["params"][0]:
+                    raise StateError(f"state[{index!r}]: expected a state of the first parameter alone, as L-BFGS has")
+                _check_curvature(own, size, group.get("history_size"), f"state[{index!r}]")
+
+
+def _check_curvature(own: Mapping[str, Any], size: int, history: Any, where: str) -> None:
+    for key in ("func_evals", "n_iter"):
+        if own.get(key) is None:
+            raise StateError(f"{where} has no {key!r}: expected a number of steps")
+        check_step_count(own[key], f"{where} has {key}")
+    found = {key: own[key] for key in (*_VECTORS, *_HISTORIES, *_NUMBERS, *_LISTS) if own.get(key) is not None}
+    for key in (*_VECTORS, *_HISTORIES, *_NUMBERS, "ro") if own["n_iter"] else ():
+        if key not in found:
+            raise StateError(f"{where} has no {key!r}: expected it after {own['n_iter']} iterations")
+    for key, value in found.items():
+        _check_part(key, value, size, f"{where}[{key!r}]")
+    lengths = {key: len(found[key]) for key in (*_HISTORIES, "ro") if key in found}
+    if len({*lengths.values()}) > 1:
+        raise StateError(f"{where} has histories of the lengths {lengths}: expected equal ones")
+    _check_lengths(found, history, where)
+
+
+def _check_part(key: str, value: Any, size: int, where: str) -> None:
+    if key in _NUMBERS:
+        return _check_number(value, where)
+    if key in _VECTORS:
+        return _check_vector(value, size, where)
+    if not isinstance(value, (list, tuple)):
+        raise StateError(f"{where} is {type(value).__name__}: expected a list")
+    for at, item in enumerate(value):
+        if key in _HISTORIES:
+            _check_vector(item, size, f"{where}[{at}]")
+        elif item is not None or key == "ro":  # PyTorch fills "al" up with None.
+            _check_number(item, f"{where}[{at}]")
+    return None
+
+
+def _check_vector(value: Any, size: int, where: str) -> None:
+    _check_tensor(value, where)
+    _check_dtype(value, where)
+    if tuple(value.shape) != (size,):
+        raise StateError(
+            f"{where} has shape {tuple(value.shape)}: expected {(size,)}, one number for each of the parameters'"
+        )
+
+
+def _check_lengths(found: Mapping[str, Any], history: Any, where: str) -> None:
+    """Raises for more pairs than the ``history`` of the group, or fewer places for their factors."""
+    if not isinstance(history, int):
+        return
+    if len(found.get("ro", ())) > history:
+        raise StateError(f"{where} has {len(found['ro'])} pairs: expected at most {history}, its group's history_size")
+    if "al" in found and len(found["al"]) < history:
+        raise StateError(f"{where}['al'] has {len(found['al'])} entries: expected {history}, its group's history_size")

@@ -1,0 +1,198 @@
+"""The state of a parameter, converted between the form of PyTorch and that of a step.
+
+A slot is a tensor of the parameter's layout: complex for a complex parameter, a DTensor for a DTensor. A step takes the local, real
+tensor of the same memory. Codes of eight bits are a dict of ``codes`` and ``scales``, so that they are not mistaken for an array of the
+parameter's shape.
+"""
+
+import contextlib
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad._core import ArrayMemoryError, ShapeError
+from oxigrad.ops.backends import adapter_of
+from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.parameters.executor import DEVICE, HOST, RULE, Executor
+from oxigrad.stepping.slots.initial import new_slots
+from oxigrad.torch.choice import Choice
+from oxigrad.torch.library import torch
+
+
+def is_distributed(tensor: Any) -> bool:
+    """Whether a tensor is a DTensor, of which this process has a part."""
+    return type(tensor) is not torch.Tensor and hasattr(tensor, "placements") and hasattr(tensor, "to_local")
+
+
+def local(tensor: Any) -> Any:
+    """The real tensor in this process of the same memory, detached."""
+    return real(tensor.detach())
+
+
+def real(tensor: Any) -> Any:
+    """The real tensor in this process of the same memory."""
+    found = tensor.to_local() if is_distributed(tensor) else tensor
+    return torch.view_as_real(found.resolve_conj()) if found.is_complex() else found
+
+
+def is_plain(tensor: Any) -> bool:
+    """Whether `local` of a tensor is the tensor itself, without its gradient."""
+    return not (tensor.is_complex() or is_distributed(tensor))
+
+
+def as_parameter(found: Any, p: Any) -> Any:
+    """A new local, real tensor as a slot of the parameter ``p``."""
+    if p.is_complex() and found.shape[-1:] == (2,):
+        *strides, last = found.stride()
+        is_viewed = last == 1 and all(stride % 2 == 0 for stride in strides)
+        found = torch.view_as_complex(found if is_viewed else found.contiguous())
+    if not is_distributed(p):
+        return found
+    distributed = importlib.import_module("torch.distributed.tensor")
+    return distributed.DTensor.from_local(
+        found, p.device_mesh, p.placements, run_check=False, shape=p.shape, stride=p.stride()
+    )
+
+
+@contextlib.contextmanager
+def kept_on_error(state: dict[Any, dict[str, Any]]) -> Iterator[None]:
+    """A block whose errors, which come before anything is written to memory, leave the state as it was."""
+    before = [(p, own, dict(own)) for p, own in state.items()]
+    try:
+        yield
+    except Exception:
+        state.clear()
+        for p, own, values in before:
+            own.clear()
+            own.update(values)
+            state[p] = own
+        raise
+
+
+def check_readable(path: str, p: Any, own: Mapping[str, Any]) -> None:
+    """Raises `ArrayMemoryError` for a parameter, its gradient or its state ``own`` whose storage was freed or shrunk."""
+    gradient = None if p.grad.is_sparse else p.grad
+    named = {"parameter": p, "gradient": gradient, **{f"state {key!r}": value for key, value in own.items()}}
+    for what, value in named.items():
+        for tensor in parts_of(value):
+            if isinstance(tensor, torch.Tensor) and (why := adapter_of(tensor).unreadable(real(tensor.detach()))):
+                raise ArrayMemoryError(f"{path}: the {what} is {why}")
+
+
+def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], executor: Executor) -> bool:
+    """Adds the slots to ``own``, the state of the parameter ``p``, that its rule has and that are missing; False if there are none.
+
+    Codes and numbers of the state are put where the ``executor`` reads them: `RULE` reads no codes, `DEVICE` reads
+    both there.
+    """
+    entry, rule = choice.entry, choice.rule()
+    keys = {slot.name: entry.key_of_slot(slot.name) for slot in rule.slots}
+    numbers = {slot.name: slot for slot in rule.slots if slot.is_number}
+    for name, key in () if executor is HOST else keys.items():
+        if isinstance(own.get(key), dict):
+            own[key] = _placed_codes(own[key], p, executor)
+        elif name in numbers and own.get(key) is not None and executor is DEVICE:
+            own[key] = own[key].to(p.device)
+    missing = [name for name, key in keys.items() if own.get(key) is None]
+    if rule.elementwise:
+        _check_shapes(path, p, {keys[slot.name]: own.get(keys[slot.name]) for slot in rule.slots if not slot.is_number})
+    is_new = entry.counts and own.get("step") is None
+    if is_new:
+        own["step"] = torch.zeros((), dtype=number_dtype())
+    if not missing:
+        return is_new
+    for name in [name for name in missing if name in numbers]:
+        first = choice.value(entry.begin[name]) if name in entry.begin else float(numbers[name].begin)
+        dtype, device = (
+            number_dtype() if entry.follows_torch else torch.float64,
+            p.device if executor is DEVICE else None,
+        )
+        own[keys[name]] = torch.tensor(first, dtype=dtype, device=device)
+    group: Any = choice  # It has the attributes of a group that are read.
+    known = [name for name in keys if name not in missing or name in numbers]
+    is_host = executor is HOST
+    found = new_slots(group, path, local(p), on_host=is_host, coded=executor is not RULE, known=known)
+    for name, value in found.items():
+        if isinstance(value, Quantized):
+            own[keys[name]] = {"codes": torch.as_tensor(value.codes), "scales": torch.as_tensor(value.scales)}
+        else:
+            own[keys[name]] = as_parameter(value, p)
+    return True
+
+
+def _placed_codes(value: dict[str, Any], p: Any, executor: Executor) -> Any:
+    """Codes and scales on the device of the parameter ``p``, or where the executor reads no codes, the tensor that they are of."""
+    if executor is not DEVICE:
+        return as_parameter(array(value).to(p.device), p)
+    if all(part.device == p.device for part in value.values()):
+        return value
+    return {name: part.to(p.device) for name, part in value.items()}
+
+
+def _check_shapes(path: str, p: Any, slots: Mapping[str, Any]) -> None:
+    """Raises `ShapeError` for a slot of another shape than the parameter, as one that was loaded may have."""
+    for key, value in slots.items():
+        found = value["codes"] if isinstance(value, dict) else value
+        if found is not None and found.shape != p.shape:
+            raise ShapeError(
+                f"{path}: the state {key!r} has shape {tuple(found.shape)}: expected {tuple(p.shape)}, that of the parameter"
+            )
+
+
+def number_dtype() -> Any:
+    """The dtype in which PyTorch counts steps."""
+    return torch.float64 if torch.get_default_dtype() is torch.float64 else torch.float32
+
+
+def slots_of(choice: Choice, own: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """The slots of the rule with their state: tensors, codes with scales, or None."""
+    for slot in choice.rule().slots:
+        yield slot, own.get(choice.entry.key_of_slot(slot.name))
+
+
+def parts_of(value: Any) -> tuple[Any, ...]:
+    """The tensors of a slot: itself, its codes and scales, or none."""
+    if value is None:
+        return ()
+    return tuple(value.values()) if isinstance(value, dict) else (value,)
+
+
+def memory(value: Any) -> Any:
+    """A slot as the core takes it, which follows the memory of a tensor."""
+    if isinstance(value, dict):
+        return value["codes"], value["scales"]
+    return local(value) if value.requires_grad or not is_plain(value) else value
+
+
+class Watched:
+    """Tensors of a state that a step reads by other tensors of the same memory."""
+
+    def __init__(self, tensors: Sequence[Any]) -> None:
+        self._tensors = [*tensors]
+        self._places = _core.Places.of(self._tensors)
+        self._addresses = None if self._places is not None else self._current()
+
+    def have_moved(self) -> bool:
+        """Whether the memory of one is elsewhere than it was, as after ``tensor.data = ...`` or ``tensor.set_``."""
+        if self._places is not None:
+            return self._places.moved(self._tensors) != b""
+        before, self._addresses = self._addresses, self._current()
+        return self._addresses != before
+
+    def _current(self) -> list[tuple[int, Any]]:
+        return [(found.data_ptr(), found.shape) for found in map(local, self._tensors)]
+
+
+def on_device(value: Any) -> Any:
+    """A slot as a kernel on a device takes it."""
+    return Quantized(value["codes"], value["scales"]) if isinstance(value, dict) else local(value)
+
+
+def array(value: Any) -> Any:
+    """A slot as a rule takes it."""
+    if not isinstance(value, dict):
+        return value if value is None else local(value)
+    return torch.from_numpy(np.asarray(Quantized(value["codes"].cpu().numpy(), value["scales"].cpu().numpy())))
