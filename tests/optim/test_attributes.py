@@ -13,8 +13,8 @@ import pytest
 import oxigrad as ox
 from oxigrad import optim, schedules
 from oxigrad.optim import Interval
-from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.optim.settings import spellings
+from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.rules.core.ranges import domain
 
 nan = math.nan
