@@ -104,7 +104,7 @@ ROOMS = {
         "slots": "arrays parameters plan state version",
         "device": "arrays parameters plan protocols slots weak",
         "writes": "arrays device parameters plan slots",
-        "pure": "arrays parameters plan protocols slots state writes",
+        "pure": "arrays parameters plan protocols slots state weak writes",
         "stepper": "arrays device parameters plan protocols slots state weak writes",
         "__init__": "",
     },

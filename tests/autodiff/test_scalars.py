@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from oxigrad import xp
+from oxigrad import _core, xp
 
 KINDS: dict[str, Callable[[float], Any]] = {
     "float": float,
@@ -265,3 +265,25 @@ def test_one_scalar_in_two_functions_at_once() -> None:
     assert outer(np.float64(3.0)) == 24.0
     assert outer(np.array(3.0)) == 24.0
     assert outer(3.0) == 24.0
+
+
+class Reflecting:
+    """An operand that computes with variables itself, as NumPy's protocol allows."""
+
+    __array_ufunc__ = None
+
+    def __rmul__(self, other: Any) -> str:
+        return "reflected"
+
+    __radd__ = __rsub__ = __rtruediv__ = __rpow__ = __rmul__
+
+
+@pytest.mark.parametrize("compute", [operator.mul, operator.add, operator.sub, operator.truediv, operator.pow])
+def test_operators_leave_operands_that_ask_for_it_to_their_own(compute: Callable[..., Any]) -> None:
+    for value in (2.0, np.ones(3)):
+        found: list[Any] = []
+        ox.grad(lambda x: found.append(compute(x, Reflecting())) or ox.xp.sum(x))(value)  # noqa: B023
+        assert found == ["reflected"]
+    assert compute(_core.symbols().leaf(), Reflecting()) == "reflected"
+    with pytest.raises(TypeError):
+        ox.grad(lambda x: compute(x, object()))(2.0)

@@ -66,6 +66,18 @@ def test_a_missing_function_is_missing_on_plain_arrays_too(module: str, case: st
 
 
 @pytest.mark.parametrize("name", libraries.cases(libraries.named("jax")))
+def test_gradients_of_arrays_that_are_not_committed_to_a_device_are_not(name: str, library) -> None:
+    """One that is refuses arrays of another device in all that follows."""
+    library("jax")
+    case, arrays = TABLE[name], libraries.named("jax")
+    args = tuple(map(arrays.asarray, case.args))
+    assert not any(arg.committed for arg in args)
+    for order in (1, 2):
+        found = gradient(differentiated(case, arrays.asarray, order), len(args))(*args)
+        assert not any(getattr(leaf, "committed", False) for leaf in tree.leaves(found)), order
+
+
+@pytest.mark.parametrize("name", libraries.cases(libraries.named("jax")))
 def test_gradients_under_jit(name: str, library) -> None:
     jax = library("jax")
     case, arrays = TABLE[name], libraries.named("jax")

@@ -31,7 +31,8 @@ from oxigrad._names import unknown_name
 from oxigrad.optax.aliases import ALIASES, function
 from oxigrad.optax.composed import muon, noisy_sgd, optimistic_adam, polyak_sgd
 from oxigrad.optax.flat import flat
-from oxigrad.optax.transformation import State, Transformation, transformation
+from oxigrad.optax.pytrees import State
+from oxigrad.optax.transformation import Transformation, transformation
 
 globals().update({name: function(name) for name in ALIASES})
 

@@ -13,7 +13,9 @@ from oxigrad import optim
 from oxigrad._core import ShapeError
 from oxigrad._names import nearest
 from oxigrad.ops.backends import is_array
-from oxigrad.optax.transformation import Transformation, jax, key_paths, transformation
+from oxigrad.optax.library import jax
+from oxigrad.optax.pytrees import key_paths
+from oxigrad.optax.transformation import Transformation, transformation
 from oxigrad.optim.table.row import TABLE, Alias
 from oxigrad.rules.core.rule import is_flag
 

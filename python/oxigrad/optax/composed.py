@@ -8,7 +8,9 @@ from oxigrad import optim, rules, xp
 from oxigrad._core import is_inexact
 from oxigrad.ops.backends import is_complex
 from oxigrad.optax.aliases import ALIASES, function, number, optimizer_of, parts_of, with_known_names
-from oxigrad.optax.transformation import Make, State, Steps, Transformation, jax, made_of, transformation
+from oxigrad.optax.library import jax
+from oxigrad.optax.pytrees import State
+from oxigrad.optax.transformation import Steps, Transformation, made_of, transformation
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.arrays.precision import half
 
@@ -93,14 +95,14 @@ def noisy_sgd(learning_rate: Any, eta: Any = 0.01, gamma: Any = 0.55, key: Any =
     noise = {"eta": number("eta", eta), "gamma": number("gamma", gamma)}
     optim.GradientNoise(**noise)  # checks them
     opt = optimizer_of((optim.SGD,), {"learning_rate": number("learning_rate", learning_rate)})
-    return made_of(_Noisy(lambda params: opt, key, noise))
+    return made_of(_Noisy(opt, key, noise))
 
 
 class _Noisy(Steps):
     """Steps whose gradients have noise."""
 
-    def __init__(self, make: Make, key: Any, noise: dict[str, Any]) -> None:
-        super().__init__(make, {}, {})
+    def __init__(self, opt: optim.Optimizer, key: Any, noise: dict[str, Any]) -> None:
+        super().__init__(opt, {}, {})
         is_key = hasattr(key, "dtype") and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
         is_whole = isinstance(key, int) or (
             hasattr(key, "dtype") and jax.dtypes.issubdtype(key.dtype, jax.numpy.integer)
@@ -171,7 +173,7 @@ class _Valued(Steps):
 
     def __init__(self, hyperparameters: dict[str, Any]) -> None:
         opt = optimizer_of((PolyakSGD,), hyperparameters)
-        super().__init__(lambda params: opt, {}, {})
+        super().__init__(opt, {}, {})
         self._hyperparameters = hyperparameters
 
     def update(self, updates: Any, state: State, params: Any = None, *, value: Any, **extra: Any) -> tuple[Any, State]:
@@ -185,4 +187,4 @@ class _Valued(Steps):
     def _at(self, value: Any) -> Steps:
         """The steps where the loss has this value."""
         opt = optimizer_of((PolyakSGD,), {**self._hyperparameters, "loss": number("value", value)})
-        return Steps(lambda params: opt, {}, {})
+        return Steps(opt, {}, {})

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oxigrad import xp
@@ -77,7 +77,10 @@ class Displaced:
         return -self.value
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.value, name)
+        try:
+            return getattr(self.value, name)
+        except RuleError as error:  # a symbol has no dtype, which operators of other symbols look for
+            raise AttributeError(str(error)) from error
 
 
 def plain(value: Any) -> Any:
@@ -115,19 +118,40 @@ _XP = _Namespace(xp)
 
 
 def displacement(rule: Rule) -> Rule:
-    """The rule that returns the change ``new - p`` in place of the new parameter.
+    """The rule that returns the change ``new - p`` in place of the new parameter, and is called on arrays.
 
     A rule most often ends in ``p - move``, or in ``(1 - rate) * p - move``: the change is then ``-move``, or ``-rate * p - move``, which keeps the
     bits that rounding the new parameter loses. Elsewhere it is the difference. Raises `RuleError` for a rule with a guard.
     """
+
+    def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:
+        change, *after = yield from _change(rule, p, g, slots, named)
+        return [xp.zeros_like(p) + change, *after]
+
+    return dataclasses.replace(_unguarded(rule), call=call, is_staged=True, elementwise=False)
+
+
+def displacement_of_kernel(rule: Rule) -> Rule:
+    """As `displacement`, for rules that are traced into kernels where they are elementwise."""
+    if not rule.elementwise:
+        return displacement(rule)
+
+    def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:
+        return (yield from _change(rule, p, g, slots, named))
+
+    return dataclasses.replace(_unguarded(rule), call=call, is_staged=True)
+
+
+def _unguarded(rule: Rule) -> Rule:
     if "guard" in rule.supplied:
         raise RuleError(
             f"the rule {rule.name} has a guard that may skip the step, which a transformation of optax cannot do"
         )
+    return rule
 
-    def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:
-        new, *after = yield from rule.stages(_XP, Displaced.of(p), g, slots, named)
-        change = new.offset if isinstance(new, Displaced) else new - p
-        return [xp.zeros_like(p) + change, *map(plain, after)]
 
-    return dataclasses.replace(rule, call=call, is_staged=True, elementwise=False)
+def _change(rule: Rule, p: Any, g: Any, slots: Sequence[Any], named: Mapping[str, Any]) -> Stages:
+    """The change of the parameter, and the new slots."""
+    named = {key: functools.partial(_called, value) if callable(value) else value for key, value in named.items()}
+    new, *after = yield from rule.stages(_XP, Displaced.of(p), g, slots, named)
+    return [new.offset if isinstance(new, Displaced) else new - p, *map(plain, after)]

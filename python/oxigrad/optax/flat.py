@@ -7,16 +7,9 @@ from typing import Any
 from oxigrad import tree, xp
 from oxigrad._core import DtypeError, RuleError
 from oxigrad.ops.backends import size_of
-from oxigrad.optax.transformation import (
-    Named,
-    State,
-    Steps,
-    Transformation,
-    check_state,
-    given_parameters,
-    made_of,
-    optax,
-)
+from oxigrad.optax.library import optax
+from oxigrad.optax.pytrees import Named, State, given_parameters
+from oxigrad.optax.transformation import Steps, Transformation, count_of, made_of
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.pure.fused import run_flat
 from oxigrad.stepping.writes import called_leaves
@@ -116,7 +109,7 @@ class _FlatSteps(Steps):
         return plan, leaves, opt
 
     def _flat_step(self, updates: Any, state: State, named: Named, *, writes_change: bool) -> tuple[Any, State]:
-        check_state(state)
+        count = count_of(state)
         given = named.gradients(updates)
         if not named.leaves:
             return named.structure.unflatten([]), State(optax.safe_increment(state.count), state.slots)
@@ -124,11 +117,11 @@ class _FlatSteps(Steps):
         group = plan.groups[0]
         rule = group.rule()
         values = {
-            "step": state.count + 1,
+            "step": count + 1,
             "micro": 1,
             "inverse_scale": 1.0,
             **group.flags,
-            **group.numbers(state.count),
+            **group.numbers(count),
         }
         gradients = plan.gradients.read(given, called=True)
         nothing: dict[str, Any] = {p.text: {} for p in plan.parameters}

@@ -1,44 +1,30 @@
 """Optimizers as gradient transformations of optax: the state is a pytree, and a step is a pure function."""
 
 import functools
-import importlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from oxigrad import tree, xp
-from oxigrad._core import StateError, StructureError, is_inexact
-from oxigrad.ops.backends import dtype_name, is_array, is_complex
-from oxigrad.optax.displacement import displacement
+from oxigrad._core import StateError
+from oxigrad.ops.backends import is_array, on_host
+from oxigrad.optax.displacement import displacement, displacement_of_kernel
+from oxigrad.optax.eager import EagerStep
+from oxigrad.optax.library import jax, optax
+from oxigrad.optax.pytrees import Named, State, given_parameters
 from oxigrad.optim import LBFGS, SAM, Optimizer, ParameterGroup, Partition, RuleOptimizer
 from oxigrad.rules.core.rule import Rule
-from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.pure import functional
 from oxigrad.stepping.slots.averages import Averages, some
 from oxigrad.stepping.state.step_count import check_step_count
 
-try:
-    jax: Any = importlib.import_module("jax")
-    optax: Any = importlib.import_module("optax")
-except ModuleNotFoundError as error:
-    message = "oxigrad.optax needs JAX and optax: python -m pip install optax"
-    raise ModuleNotFoundError(message, name=error.name) from error
-
 # A function that makes the optimizer for the parameters.
 Make = Callable[[Any], Optimizer]
+# A function that makes the group of a step from that of the optimizer.
+Adapt = Callable[[ParameterGroup], ParameterGroup]
 
 # Options that optax provides by other means, with the values that disable them.
 _OPTIONS = {"accumulate": 1, "nonfinite": "propagate", "loss_scale": None, "sparse": "dense", "zero_gradients": False}
-
-
-class State(NamedTuple):
-    """The state of a transformation: the steps taken, and the slots by name, each a tree like the parameters.
-
-    A slot of one number has an array without axes for each parameter. A parameter without the slot has None there.
-    """
-
-    count: Any
-    slots: dict[str, Any]
 
 
 class Transformation(optax.GradientTransformationExtraArgs):
@@ -84,8 +70,7 @@ def transformation(
         _check(opt)
     elif not callable(opt):
         raise TypeError(f"found {opt!r}: expected an optimizer of oxigrad.optim, or a function that returns one")
-    steps = Steps((lambda params: opt) if isinstance(opt, Optimizer) else opt, dtypes or {}, flags or {})
-    return made_of(steps)
+    return made_of(Steps(opt, dtypes or {}, flags or {}))
 
 
 def made_of(steps: "Steps") -> Transformation:
@@ -103,119 +88,24 @@ def _check(opt: Optimizer) -> None:
             raise ValueError(f"{name} is {getattr(opt, name)!r}: expected {default!r} for a transformation of optax")
 
 
-class Named:
-    """The leaves of a pytree of JAX by key path, as a tree of oxigrad: nested dicts."""
-
-    def __init__(self, params: Any) -> None:
-        self.params = params
-        found, self.structure = jax.tree_util.tree_flatten_with_path(params)
-        self._keys = [tuple(map(_key, path)) for path, _ in found]
-        self.leaves = _distinct([jax.numpy.asarray(leaf) for _, leaf in found])
-        self.tree = self.nested(self.leaves)
-        named, structure = tree.flatten(self.tree)
-        self.paths = [str(structure.path(i)) for i in range(len(named))]
-        if len(named) != len(self.leaves):
-            raise StructureError("the parameters have two leaves of one key path: expected keys that print differently")
-
-    def nested(self, leaves: Sequence[Any]) -> Any:
-        """Arrays like the leaves, in nested dicts."""
-        if self._keys == [()]:
-            return leaves[0]
-        root: dict[Any, Any] = {}
-        for keys, leaf in zip(self._keys, leaves, strict=True):
-            at = root
-            for key in keys[:-1]:
-                at = at.setdefault(key, {})
-            at[keys[-1]] = leaf
-        return root
-
-    def like(self, given: Any, what: str) -> list[Any]:
-        """The leaves of a pytree of the same structure."""
-        try:
-            return self.structure.flatten_up_to(given)
-        except ValueError as error:
-            raise StructureError(f"the {what} have another structure than the parameters: {error}") from None
-
-    @property
-    def has_parameters(self) -> bool:
-        """Whether there is a leaf that an optimizer may update."""
-        return any(map(is_inexact, self.leaves))
-
-    def gradients(self, updates: Any) -> Any:
-        """The gradients of the leaves, in nested dicts, in the dtypes of the leaves."""
-        given = self.like(updates, "updates")
-        return self.nested([_of_dtype(g, leaf) for g, leaf in zip(given, self.leaves, strict=True)])
-
-    def by_slot(self, slots: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
-        """The trees of slots, by name, from the slots of each parameter by key path."""
-        every = dict.fromkeys([*names, *(name for own in slots.values() for name in own)])
-        return {
-            name: self.structure.unflatten([slots.get(path, {}).get(name) for path in self.paths]) for name in every
-        }
-
-    def by_path(self, slots: Mapping[str, Any], opt: Optimizer) -> dict[str, dict[str, Any]]:
-        """The slots of each parameter that an optimizer updates, by key path, from the trees of slots."""
-        columns = {name: self.like(own, f"slots {name}") for name, own in slots.items()}
-        found = {}
-        rule_of = functools.cache(lambda group: group.rule())
-        for i, (path, leaf) in enumerate(zip(self.paths, self.leaves, strict=True)):
-            group = opt._assign(path, leaf) if is_inexact(leaf) else None
-            if group is not None:
-                own = {name: column[i] for name, column in columns.items() if column[i] is not None}
-                _check_slots(path, leaf, own, rule_of(group))
-                found[path] = {name: jax.numpy.asarray(slot) for name, slot in own.items()}
-        return found
-
-
-def _of_dtype(g: Any, leaf: Any) -> Any:
-    """A gradient in the dtype of its parameter, or in float32 for one of half precision; the leaf itself if it is not a parameter."""
-    if not is_inexact(leaf):
-        return leaf
-    if not is_inexact(g) or is_complex(g) or is_complex(leaf):
-        return g
-    is_wider = half(leaf) is not None and dtype_name(g.dtype) == "float32"
-    return g if is_wider else xp.astype(g, leaf.dtype, copy=False)
-
-
-def key_paths(params: Any) -> list[str]:
-    """The key paths of the leaves of a pytree, as groups of hyperparameters match them."""
-    return Named(params).paths
-
-
-def _key(key: Any) -> Any:
-    """The key of a nested dict for a key of JAX."""
-    for name in ("key", "idx", "name"):
-        if hasattr(key, name):
-            found = getattr(key, name)
-            return found if type(found) in (int, str) else str(found)
-    return str(key)
-
-
-def _distinct(leaves: list[Any]) -> list[Any]:
-    """The leaves without repeated arrays: repetitions are copies."""
-    seen: set[int] = set()
-    for number, leaf in enumerate(leaves):
-        if id(leaf) in seen:
-            leaves[number] = jax.numpy.array(leaf, copy=True)
-        seen.add(id(leaves[number]))
-    return leaves
-
-
-def _adapted(flags: Mapping[str, Any], *, displaced: bool) -> Callable[[ParameterGroup], ParameterGroup] | None:
-    """The groups of a step with traced ``flags``; if ``displaced``, their rules return the change of a parameter."""
-    if not (flags or displaced):
+def _adapted(flags: Mapping[str, Any], around: Callable[[Rule], Rule] | None) -> Adapt | None:
+    """The groups of a step with traced ``flags``, and with what ``around`` makes of their rules."""
+    if not (flags or around):
         return None
-    return functools.cache(lambda group: group.on_arrays(flags, displacement if displaced else None))
+    return functools.cache(lambda group: group.on_arrays(flags, around))
 
 
 class Steps:
     """The functions of a transformation."""
 
-    def __init__(self, make: Make, dtypes: Mapping[str, Any], flags: Mapping[str, Any]) -> None:
+    def __init__(self, make: Optimizer | Make, dtypes: Mapping[str, Any], flags: Mapping[str, Any]) -> None:
         self._make, self._dtypes, self.flags = make, dtypes, flags
+        #: The resolved steps that return changes of parameters, or new parameters, and the structures that have none.
+        self._eager: dict[bool, EagerStep] = {}
+        self._has_none: set[tuple[bool, Any]] = set()
 
     @property
-    def arguments(self) -> tuple[Make, Mapping[str, Any], Mapping[str, Any]]:
+    def arguments(self) -> tuple[Optimizer | Make, Mapping[str, Any], Mapping[str, Any]]:
         """The arguments that these steps were made from."""
         return self._make, self._dtypes, self.flags
 
@@ -229,9 +119,11 @@ class Steps:
 
     def update(self, updates: Any, state: State, params: Any = None, **extra: Any) -> tuple[Any, State]:
         """The changes of the parameters in a step, and the next state; further arguments are ignored."""
+        if (taken := self._taken_again(updates, state, params, displaced=True)) is not None:
+            return taken
         named = given_parameters(params)
-        # Noise is drawn by the kernels that `apply` calls.
-        is_random = _draws(self.optimizer(named))
+        # Under jit, noise is drawn by the kernels that `apply` calls.
+        is_random = _draws(self.optimizer(named)) and not isinstance(count_of(state), int)
         found, after = self._step(named, updates, state, displaced=not is_random)
         changes = [
             xp.zeros_like(leaf) if path not in after else new - leaf if is_random else new
@@ -241,6 +133,8 @@ class Steps:
 
     def apply(self, updates: Any, state: State, params: Any = None, **extra: Any) -> tuple[Any, State]:
         """The new parameters, and the next state; further arguments are ignored."""
+        if (taken := self._taken_again(updates, state, params, displaced=False)) is not None:
+            return taken
         named = given_parameters(params)
         found, after = self._step(named, updates, state, displaced=False)
         return named.structure.unflatten(found), _next(named, state, after)
@@ -263,15 +157,44 @@ class Steps:
         if not named.has_parameters:
             return named.leaves, {}
         opt = self.optimizer(named)
-        check_state(state)
-        before = {"step": jax.numpy.asarray(state.count), "slots": named.by_path(state.slots, opt)}
-        adapt = _adapted(self.flags, displaced=displaced)
+        count = count_of(state)
+        before = {"step": count, "slots": named.by_path(state.slots, opt)}
+        is_known = isinstance(count, int) and not self.flags
+        displace = displacement_of_kernel if is_known else displacement
+        adapt = _adapted(self.flags, displace if displaced else None)
         found, after = functional.apply(opt, named.tree, given, before, adapt=adapt)
+        if opt is self._make and not self.flags:
+            self._resolve(named, opt, state, after["slots"], displaced=displaced)
         return tree.leaves(found), after["slots"]
+
+    def _resolve(self, named: Named, opt: Optimizer, state: State, slots: Any, *, displaced: bool) -> None:
+        """Resolves the next steps, where kernels of the core take them on arrays that are not traced."""
+        arrays = [state.count, *named.leaves]
+        if (displaced, named.structure) in self._has_none or any(isinstance(each, jax.core.Tracer) for each in arrays):
+            return
+        adapt = _adapted({}, displacement_of_kernel if displaced else None)
+        made = EagerStep.of(named, opt, state, slots, adapt)
+        if made is None:
+            self._has_none.add((displaced, named.structure))
+        else:
+            self._eager[displaced] = made
+
+    def _taken_again(self, updates: Any, state: State, params: Any, *, displaced: bool) -> tuple[Any, State] | None:
+        """The step as it was resolved; None where there is none, or it does not fit."""
+        # Taken out meanwhile: another thread resolves a step of its own.
+        step, opt = self._eager.pop(displaced, None), self._make
+        if step is None or not isinstance(opt, Optimizer):
+            return None
+        taken = step.take(opt, updates, state, params)
+        if taken is None:
+            return None
+        self._eager[displaced] = step
+        written, count, slots = taken
+        return written, State(count, slots)
 
     def optimizer(self, named: Named) -> Optimizer:
         """The optimizer for these parameters."""
-        opt = self._make(named.params)
+        opt = self._make if isinstance(self._make, Optimizer) else self._make(named.params)
         _check(opt)
         return opt
 
@@ -281,8 +204,11 @@ class Steps:
         return slot if dtype is None else jax.tree.map(lambda array: array.astype(dtype), slot)
 
 
-def check_state(state: Any) -> None:
-    """Raises `StateError` for what is not the state of a transformation, or has a count that is no whole number."""
+def count_of(state: Any) -> Any:
+    """The steps taken: an int, or an array where it is traced or on a device, which a step does not wait for.
+
+    Raises `StateError` for what is not the state of a transformation, or has a count that is no whole number.
+    """
     count, slots = getattr(state, "count", None), getattr(state, "slots", None)
     if count is None or not isinstance(slots, Mapping):
         raise StateError(f"the state is {type(state).__name__}: expected the State that init or the last step returned")
@@ -290,31 +216,7 @@ def check_state(state: Any) -> None:
     if found is None or found.shape or not jax.numpy.issubdtype(found.dtype, jax.numpy.integer):
         raise StateError(f"the state has count {count!r}: expected a whole number of steps, an array without axes")
     check_step_count(found, "the state has count")
-
-
-def _check_slots(path: str, p: Any, own: Mapping[str, Any], rule: Rule) -> None:
-    """Raises `StateError` for slots of a parameter that are missing, or have another dtype or shape than its rule has them in."""
-    for slot in rule.slots:
-        name, found = slot.name, own.get(slot.name)
-        if found is None:
-            if not rule.elementwise:  # vectors lack slots of matrices
-                continue
-            raise StateError(
-                f"{path}: the state has no slot {name}: expected the State that init or the last step returned"
-            )
-        if not is_array(found) or not is_inexact(found):
-            kind = dtype_name(found.dtype) if is_array(found) else type(found).__name__
-            raise StateError(f"{path}: the slot {name} is {kind}: expected an array of a floating-point dtype")
-        shape = () if slot.is_number else tuple(p.shape)
-        if tuple(found.shape) != shape and (rule.elementwise or slot.is_number):
-            raise StateError(f"{path}: the slot {name} has shape {tuple(found.shape)}: expected {shape}")
-
-
-def given_parameters(params: Any) -> Named:
-    """The parameters of a step; raises `ValueError` for None."""
-    if params is None:
-        raise ValueError("params is None: expected the parameters, as in update(updates, state, params)")
-    return Named(params)
+    return int(found) if not isinstance(found, jax.core.Tracer) and on_host(found) else found
 
 
 def _next(named: Named, state: State, slots: Mapping[str, Mapping[str, Any]]) -> State:

@@ -41,8 +41,19 @@ def dtype_of(value: Any) -> Any:
 
 
 def device_of(value: Any) -> Any:
-    """The device of an array; None where it has none yet, as in a traced program; ``"cpu"`` for a number."""
+    """The device where arrays beside this one are made; ``"cpu"`` for a number.
+
+    None where its library is to choose: in a traced program, or for an array of JAX that is not committed to its device. One that is
+    made on a device by name would be, and so would all that is computed from it.
+    """
+    if _may_be_uncommitted(type(value)) and not value.committed:
+        return None
     return getattr(value, "device", None if is_array(value) else "cpu")
+
+
+@functools.cache
+def _may_be_uncommitted(kind: type) -> bool:
+    return hasattr(kind, "committed") and not any(base.__name__ == "Tracer" for base in kind.__mro__)
 
 
 def size_of(shape: tuple[int, ...]) -> int:

@@ -1,6 +1,7 @@
 """Declarations of slots, the auxiliary variables of rules: initial value, condition, dtype and decay factor."""
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -120,7 +121,7 @@ class Slot:
         """
         return cls(name, Formula.of(function), when, decay, dtype_by)
 
-    @property
+    @functools.cached_property  # read for every slot in every step
     def is_number(self) -> bool:
         """Whether the slot is one number for the leaf instead of an array."""
         return isinstance(self.begin, (int, float))

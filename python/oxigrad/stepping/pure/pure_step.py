@@ -6,7 +6,7 @@
 import itertools
 import operator
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.programs import host_parameter
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.weak import alive
 
 _ARRAYS = {np.ndarray}
 _DTYPE, _SHAPE = operator.attrgetter("dtype"), operator.attrgetter("shape")
@@ -37,11 +38,12 @@ class PureStep:
         self._paths = [p.text for p in plan.parameters]
         self._dtypes = [p.dtype for p in plan.parameters]
         self._slots = [self._resolved.groups[p.group].rule.slots for p in plan.parameters]
-        self._names = [[slot.name for slot in of_one] for of_one in self._slots]
-        #: The position of the first slot of each parameter among all slots, and the keys of all.
+        #: The position of the first slot of each parameter among all slots.
         self._starts = [*itertools.accumulate(map(len, self._slots), initial=0)][:-1]
-        self._keys = [(path, name) for path, names in zip(self._paths, self._names, strict=True) for name in names]
-        self._shapes = [tuple(slots[path][name].shape) for path, name in self._keys]
+        #: The key paths and names of all slots.
+        self.keys = [(path, slot.name) for path, own in zip(self._paths, self._slots, strict=True) for slot in own]
+        self.are_numbers = [slot.is_number for own in self._slots for slot in own]
+        self._shapes = [tuple(slots[path][name].shape) for path, name in self.keys]
         self._stochastic = [plan.groups[p.group].precision.rounding == "stochastic" for p in plan.parameters]
 
     @classmethod
@@ -59,8 +61,8 @@ class PureStep:
 
     def take(self, params: Any, grads: Any, state: Mapping[str, Any], owner: SteppingOptimizer) -> Any:
         """The new parameters and the new state, or None where the arguments are not those that the step was resolved for."""
-        if self._weak_owner() is not owner or not self._resolved.is_current():
-            return None  # of a copy of the optimizer, or of other settings
+        if not self.is_of(owner):  # of a copy of the optimizer, or of other settings
+            return None
         if type(state) is not dict or state.keys() != _STATE:
             return None
         plan, before, step = self._plan, state["slots"], state["step"]
@@ -68,45 +70,57 @@ class PureStep:
             return None
         try:
             gradients = plan.pick(_core.tree_leaves(grads, plan.structure))
-            slots = [before[path][name] for path, name in self._keys]
+            slots = [before[path][name] for path, name in self.keys]
             count = sum(map(len, before.values()))
         except (StructureError, AttributeError, KeyError, TypeError):
             return None
-        arrays = plan.pick(leaves)
         if len(before) != len(self._paths) or count != len(slots):
             return None
+        taken = self.run(plan.pick(leaves), gradients, slots, step)
+        if taken is None:
+            return None
+        new, after = taken
+        for p, array in zip(plan.parameters, new, strict=True):
+            leaves[p.index] = array
+        made: dict[str, dict[str, Any]] = {path: {} for path in self._paths}
+        for (path, name), array in zip(self.keys, after, strict=True):
+            made[path][name] = array
+        return _core.tree_unflatten(plan.structure, leaves), {"step": step + 1, "slots": made}
+
+    def is_of(self, owner: SteppingOptimizer) -> bool:
+        """Whether it was resolved for this optimizer, and for its present settings."""
+        return self._weak_owner() is owner and self._resolved.is_current()
+
+    def run(
+        self, arrays: Sequence[Any], gradients: Sequence[Any], slots: Sequence[Any], step: int
+    ) -> tuple[list[Any], list[Any]] | None:
+        """The new parameters and the new slots, in the order of `keys`, of the step after ``step`` ones, on arrays of NumPy.
+
+        None where they are not those that it was resolved for.
+        """
         if {*map(type, arrays), *map(type, gradients), *map(type, slots)} != _ARRAYS:
             return None
         if [*map(_DTYPE, arrays)] != self._dtypes or [*map(_SHAPE, slots)] != self._shapes:
             return None
         refuse_shared([(path, array, True) for path, array in zip(self._paths, arrays, strict=True)])
         try:
-            return self._taken(leaves, arrays, gradients, slots, step, owner)
+            return self._run(arrays, gradients, slots, step)
         except REFUSALS:
             return None  # the step that is not resolved raises, or takes the arrays
 
-    def _taken(
-        self,
-        leaves: list[Any],
-        arrays: tuple[Any, ...],
-        gradients: tuple[Any, ...],
-        slots: list[Any],
-        step: int,
-        owner: SteppingOptimizer,
-    ) -> tuple[Any, dict[str, Any]]:
-        plan, resolved = self._plan, self._resolved
-        resolved.fill(step, 1, 1.0 / owner.scale)
+    def _run(
+        self, arrays: Sequence[Any], gradients: Sequence[Any], slots: Sequence[Any], step: int
+    ) -> tuple[list[Any], list[Any]]:
+        resolved = self._resolved
+        resolved.fill(step, 1, 1.0 / alive(self._weak_owner).scale)
         new, after = [*map(np.array, arrays)], [*map(np.array, slots)]
-        stated, made = [], {}
-        for at, (p, of_one, start) in enumerate(zip(plan.parameters, self._slots, self._starts, strict=True)):
-            own = after[start : start + len(of_one)]
-            made[p.text] = dict(zip(self._names[at], own, strict=True))
-            leaves[p.index] = new[at]
-            pairs = zip(of_one, own, strict=True)
+        stated = []
+        for at, (p, of_one, start) in enumerate(zip(self._plan.parameters, self._slots, self._starts, strict=True)):
+            pairs = zip(of_one, after[start : start + len(of_one)], strict=True)
             place, stochastic = resolved.layout[p.group], self._stochastic[at]
             stated.append(host_parameter(p.text, at, new[at], pairs, place, stochastic=stochastic))
         core = _core.Stepper()
         core.count = step
         core.prepare(stated)
-        core.step(True, tuple(new), gradients, programs=resolved.programs, seed=resolved.seed)
-        return _core.tree_unflatten(plan.structure, leaves), {"step": step + 1, "slots": made}
+        core.step(True, tuple(new), tuple(gradients), programs=resolved.programs, seed=resolved.seed)
+        return new, after

@@ -3,10 +3,12 @@
 use oxigrad_core::autodiff::tape::Id;
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
 
+use crate::arrays::numpy::Numpy;
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::indexed_assignment;
 use crate::autodiff::record::record;
@@ -40,8 +42,22 @@ pub fn binary<'py>(
             return Ok(variable);
         }
     }
+    if defers(other)? {
+        return Ok(slf.py().NotImplemented().into_bound(slf.py()));
+    }
     let (mine, other) = (slf.as_any().clone(), other.clone());
     record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
+}
+
+/// Whether a class asks arithmetic to leave its objects to their own operators, by NumPy's `__array_ufunc__ = None`.
+fn defers(operand: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_plain = operand.is_exact_instance_of::<Variable>()
+        || Numpy::get(operand.py()).is_some_and(|numpy| numpy.is_plain_array(operand));
+    Ok(!is_plain
+        && operand
+            .get_type()
+            .getattr_opt(intern!(operand.py(), "__array_ufunc__"))?
+            .is_some_and(|declared| declared.is_none()))
 }
 
 /// The operand as an entry of the tape or a constant, where it is a float of Python.

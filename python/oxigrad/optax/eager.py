@@ -1,0 +1,105 @@
+"""Steps on JAX's arrays in host memory, outside of compiled functions: resolved once for a model, and taken by the core."""
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core, tree
+from oxigrad.ops.backends import REFUSALS
+from oxigrad.optax.library import jax
+from oxigrad.optax.pytrees import Named, State
+from oxigrad.optim import Optimizer
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.pure.pure_step import PureStep
+
+Slots = Mapping[str, Mapping[str, Any]]
+
+_DTYPE, _SHAPE = operator.attrgetter("dtype"), operator.attrgetter("shape")
+_SHARDING, _IS_COMMITTED = operator.attrgetter("sharding"), operator.attrgetter("committed")
+
+
+class EagerStep:
+    """A resolved step of a transformation, valid for parameters of one structure on one device that is the host.
+
+    The core reads JAX's memory, and JAX takes the arrays that it writes. It is of one call at a time, as `PureStep` is.
+    """
+
+    def __init__(self, pure: PureStep, named: Named, state: State) -> None:
+        self._pure, self._structure = pure, named.structure
+        self._types, self._shardings = {*map(type, named.leaves)}, {*map(_SHARDING, named.leaves)}
+        self._are_committed = named.leaves[0].committed
+        self._like = [(leaf.dtype, leaf.shape) for leaf in named.leaves]
+        #: The name and the leaf of each slot.
+        self._at = [(name, named.paths.index(path)) for path, name in pure.keys]
+        self._count, self._dtypes = state.count.dtype, [*map(_DTYPE, self._slots_of(state))]
+        self._most = min(_core.MOST_STEPS, int(np.iinfo(self._count).max))
+        #: The dtype in which the core reads each slot: float64 for numbers, None for the slot's own.
+        self._read = [np.float64 if is_number else None for is_number in pure.are_numbers]
+
+    @classmethod
+    def of(
+        cls,
+        named: Named,
+        opt: Optimizer,
+        state: State,
+        slots: Slots,
+        adapt: Callable[[ParameterGroup], ParameterGroup] | None,
+    ) -> "EagerStep | None":
+        """The step of a model whose ``slots``, by key path, are those of the state; None where kernels of the core do not take it."""
+        arrays = [state.count, *named.leaves, *(slot for own in slots.values() for slot in own.values())]
+        if len({*map(type, arrays)}) > 1 or len({*map(_IS_COMMITTED, named.leaves)}) > 1:
+            return None
+        devices = {device for array in arrays for device in array.devices()}
+        if len(devices) > 1 or devices.pop().platform != "cpu":
+            return None
+        try:
+            leaves, structure = tree.flatten(named.nested([*map(np.asarray, named.leaves)]))
+            plan = Plan(leaves, structure, opt, adapt=adapt)
+            pure = PureStep.of(plan, opt, {"step": 0, "slots": slots})
+        except REFUSALS:  # the step that is not resolved raises, or takes the arrays
+            return None
+        return cls(pure, named, state) if pure is not None and len(plan.parameters) == len(leaves) else None
+
+    def take(self, opt: Optimizer, updates: Any, state: State, params: Any) -> tuple[Any, Any, dict[str, Any]] | None:
+        """The values that the rules give for the parameters, the next count and the next slots; None where it was resolved for other arguments."""
+        if not self._pure.is_of(opt):
+            return None
+        structure = self._structure
+        try:
+            leaves, gradients = structure.flatten_up_to(params), structure.flatten_up_to(updates)
+            slots = self._slots_of(state)
+            arrays = [state.count, *leaves, *gradients, *slots]
+            if {*map(type, arrays)} != self._types or {*map(_SHARDING, arrays)} != self._shardings:
+                return None
+            if {*map(_IS_COMMITTED, [*leaves, *gradients])} != {self._are_committed}:
+                return None
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None
+        if [*zip(map(_DTYPE, gradients), map(_SHAPE, gradients), strict=True)] != self._like:
+            return None
+        if state.count.shape or [state.count.dtype, *map(_DTYPE, slots)] != [self._count, *self._dtypes]:
+            return None
+        step = int(state.count)
+        if not 0 <= step < self._most:
+            return None
+        read = [*map(np.asarray, slots, self._read)]
+        found = self._pure.run([*map(np.asarray, leaves)], [*map(np.asarray, gradients)], read, step)
+        return None if found is None else self._in_jax(*found, step, state)
+
+    def _slots_of(self, state: State) -> list[Any]:
+        """The slots in the order of the resolved step. Raises `ValueError` or `KeyError` where they are of another model."""
+        columns = {name: self._structure.flatten_up_to(column) for name, column in state.slots.items()}
+        return [columns[name][at] for name, at in self._at]
+
+    def _in_jax(self, new: list[Any], after: list[Any], step: int, state: State) -> tuple[Any, Any, dict[str, Any]]:
+        slots = map(np.asarray, after, self._dtypes)
+        (device,) = self._shardings if self._are_committed else [None]
+        count, *arrays = jax.device_put([np.asarray(step + 1, self._count), *new, *slots], device)
+        columns: dict[str, list[Any]] = {name: [None] * len(new) for name in state.slots}
+        for (name, at), slot in zip(self._at, arrays[len(new) :], strict=True):
+            columns[name][at] = slot
+        unflatten = self._structure.unflatten
+        return unflatten(arrays[: len(new)]), count, {name: unflatten(column) for name, column in columns.items()}
