@@ -13,7 +13,7 @@ import pytest
 import oxigrad as ox
 from libraries import host
 from oxigrad import optim, schedules, xp
-from oxigrad.optim.line_search import Point, strong_wolfe
+from oxigrad.optim.closures.line_search import Point, strong_wolfe
 
 
 def rosenbrock(x: Any) -> Any:

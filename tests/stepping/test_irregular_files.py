@@ -38,7 +38,7 @@ def every_door() -> dict[str, Any]:
         "partition": optim.partition({"*": optim.SGD()}).load,
         "SAM": optim.SAM(optim.SGD()).load,
         "L-BFGS": optim.LBFGS().load,
-        "read": ox.stepping.state.read,
+        "read": ox.state.read,
     }
 
 

@@ -12,8 +12,8 @@ from oxigrad.distributed.errors import WorkerLost
 from oxigrad.distributed.fields import Field, integer
 from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.wrapper import Wrapper
+from oxigrad.optim.closures.sam import SAM
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.sam import SAM
 
 __all__ = ["CollectiveWrapper"]
 

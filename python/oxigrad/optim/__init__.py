@@ -1,11 +1,10 @@
 """Optimizers: an update rule of `oxigrad.rules`, its hyperparameters, its slots by key path, and the count of steps.
 
-* `optimizer`: the base class of optimizers.
+* `optimizer`: the base class of optimizers; `stateful`: their state, which they save, load, copy and show.
 * `table`: the optimizers, a row for each, and the transforms for chains.
 * `rule_optimizer`: optimizers of one rule, made by `define`.
 * `chain`, `partition`, `composition`: optimizers of several parts.
-* `lbfgs`, `line_search`, `sam`: optimizers that evaluate the loss several times a step.
-* `rate_range`: the learning-rate range test; `summary`: tables of slots.
+* `closures`: L-BFGS and SAM, which evaluate the loss in a step, and the learning-rate range test.
 * `settings`: hyperparameters as attributes and by key path, the options that all optimizers share, the loss scale, configurations as
   plain data, and names of arguments in other libraries.
 
@@ -24,14 +23,15 @@ from typing import NoReturn
 
 from oxigrad._names import unknown_name
 from oxigrad.optim.chain import Chain, ChainPart, Transform, transform
+from oxigrad.optim.closures.rate_range import RateRange, range_test
+from oxigrad.optim.closures.sam import SAM
 from oxigrad.optim.composition import chain
-from oxigrad.optim.optimizer import Optimizer, Slots
+from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.partition import Partition, partition
-from oxigrad.optim.rate_range import RateRange, range_test
 from oxigrad.optim.rule_optimizer import RuleOptimizer, define
-from oxigrad.optim.sam import SAM
 from oxigrad.optim.settings.config import from_config
 from oxigrad.optim.settings.loss_scale import LossScale
+from oxigrad.optim.stateful import Slots
 from oxigrad.optim.table.descent import *  # noqa: F403 - an optimizer is named in its row alone
 from oxigrad.optim.table.moments import *  # noqa: F403
 from oxigrad.optim.table.row import TABLE

@@ -21,7 +21,7 @@ kernel writes; and `Stepper._update_anew` drops slots that were made for the fai
 
 Files:
 
-* `stepper`: the steps of one optimizer; `writes`: the writes of a step besides the update by the core.
+* `stepper`: the steps of one optimizer; `planner`: its slots and counts, and the plan for its model; `writes`: the writes of a step besides the update by the core.
 * `plan`: the group and the executor of each parameter, the gradients and the programs; `plan.resolved`: the plan with its kernels
   and scalars, reused until a version changes.
 * `parameters`: parameters, groups of them, and executors: `rule_executors` are a rule traced into a kernel, and a rule called on
@@ -31,6 +31,6 @@ Files:
 * `state`: the state by key path, saved to files that are replaced atomically, and loaded.
 * `device`: launches of kernels, the loss scale and the counts of steps there.
 * `pure`: a step as a pure function, and kernels called from a function that a library compiles.
-* `version`: version counters of settings; `protocols`: an optimizer as these modules read it; `weak`: weak references to it;
+* `version`: version counters of settings; `protocols`: an optimizer as these modules read it;
   `deadlock`: detection of threads that wait for each other at an optimizer.
 """

@@ -5,195 +5,27 @@ copied first and replaced. Where an array lives anywhere else, the rule itself i
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
-import copy
-import functools
-import weakref
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from oxigrad import _core, tree, xp
-from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateError
+from oxigrad import _core, xp
+from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError
 from oxigrad.ops.backends import REFUSALS, fetched, resolved
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
-from oxigrad.stepping.arrays.alignment import Given, align
+from oxigrad.stepping.arrays.alignment import Given
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.launches import DeviceSteps, Launches, LayoutError, Numbered
-from oxigrad.stepping.device.step_counts import StepCounts
 from oxigrad.stepping.parameters.executor import HOST, executor_of
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.parameters.presence import Changes, Presence, accumulated
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
-from oxigrad.stepping.protocols import SteppingOptimizer
-from oxigrad.stepping.slots.averages import Averages
-from oxigrad.stepping.slots.changed_parameters import changes_of
-from oxigrad.stepping.slots.table import SlotTable
-from oxigrad.stepping.slots.view import ParameterSlots
-from oxigrad.stepping.state.state_dict import Fitting, copied_slots
-from oxigrad.stepping.weak import alive
+from oxigrad.stepping.planner import Planner
 from oxigrad.stepping.writes import StepWrites, Touched, call_step, touch
 
 
-class Stepper:
-    """The steps of one optimizer: its slots, the number of steps taken, and the plan for the model of the last one.
-
-    The optimizer ``owner`` holds its stepper, which refers to it weakly.
-    """
-
-    def __init__(self, owner: SteppingOptimizer) -> None:
-        self._weak_owner = weakref.ref(owner)
-        self._core = _core.Stepper(private_slots=True)
-        self.counts = StepCounts(owner, self._core)
-        self._plan: Plan | None = None
-        # The plan resolved for steps that hold gradients back, and for those that do not.
-        self._resolved: dict[bool, ResolvedStep] = {}
-        self._accumulate = 1
-        # The layout passed to the core: the program and set of scalars of each group, and the slots that groups lack.
-        self._layout: list[tuple[int, int]] = []
-        self._absent: list[tuple[str, ...]] = []
-        self._process = _core.forks()
-        self._table = SlotTable(self._core)
-        self.presence = Presence()
-        #: Matches slots that were loaded in advance to the parameters of the first model; None afterwards.
-        self.fitting: Fitting | None = None
-        self._devices: DeviceSteps | None = None
-        self.averages = Averages()
-        # The parameters that had no gradient since the last step, the one under way included.
-        self._without: set[str] = set()
-
-    @property
-    def _owner(self) -> SteppingOptimizer:
-        return alive(self._weak_owner)
-
-    @property
-    def slots(self) -> Mapping[str, ParameterSlots]:
-        """The slots of each parameter, by key path and name, for users to read and assign."""
-        self._core.expose()
-        return self._table.by_path
-
-    @property
-    def own_slots(self) -> Mapping[str, ParameterSlots]:
-        """As `slots`, for readers that give no array to the user."""
-        return self._table.by_path
-
-    @slots.setter
-    def slots(self, slots: Mapping[str, Mapping[str, Any]]) -> None:
-        self._table.replace(slots)
-
-    @property
-    def micro(self) -> int:
-        """The number of gradients accumulated since the last step."""
-        return self._core.micro
-
-    def resumed(
-        self, counts: Mapping[str, int], slots: Mapping[str, Any], fitting: Fitting | None, presence: Mapping[str, Any]
-    ) -> "Stepper":
-        """A stepper of the same optimizer with other counts and slots, and the ``presence`` of parameters in earlier steps."""
-        made = Stepper(self._owner)
-        made._core.count, made._core.micro, made.counts.skipped = counts["step"], counts["micro"], counts["skipped"]
-        made.slots, made.fitting = slots, fitting
-        made.presence = Presence.of(presence)
-        return made
-
-    def copied(self, owner: SteppingOptimizer) -> "Stepper":
-        """The stepper of a copy of its optimizer, with the same counts and copies of the slots."""
-        made = Stepper(owner)
-        made._core.count, made._core.micro = self.counts.taken, self.micro
-        made.counts.skipped = self.counts.skipped
-        made.slots, made.fitting = copied_slots(self._table.by_path), self.fitting
-        made.presence = Presence.of(self.presence.state(self.counts.taken))
-        made.averages = copy.copy(self.averages)
-        return made
-
-    @property
-    def plan(self) -> Plan | None:
-        """The plan of the last step, if it is known."""
-        return self._plan
-
-    def group_of(self, path: str) -> ParameterGroup:
-        """The group of a parameter of the last model; raises `KeyError` where there is none."""
-        plan = self._plan
-        found = next((plan.groups[p.group] for p in plan.parameters if p.text == path), None) if plan else None
-        if found is None:
-            raise KeyError(
-                f"{path}: no parameter that is updated: expected one of {', '.join(self._table.by_path) or 'a built model'}"
-            )
-        return found
-
-    def build(self, model: Any) -> None:
-        """Makes the slots for a new model."""
-        plan, leaves = self.planned(model)
-        if plan is not self._plan:
-            self._enter(ResolvedStep(plan, self._owner, holds=False), leaves)
-
-    def planned(self, model: Any) -> tuple[Plan, list[Any]]:
-        """The plan for a model, and its leaves."""
-        self._check_plan()
-        if self._plan is not None and (leaves := self._plan.leaves(model)) is not None:
-            return self._plan, self._plan.detach(leaves)
-        leaves, structure = tree.flatten(model)
-        return self._new_plan(leaves, structure, None)
-
-    def _planned_step(self, model: Any, grads: Any) -> tuple[Plan, list[Any], list[Any]]:
-        """The plan for a step of a model, its leaves, and their gradients, which it holds itself where ``grads`` is None."""
-        self._check_plan()
-        if (
-            self._plan is not None
-            and not (self._plan.idle and self._owner.accumulate > 1)
-            and (leaves := self._plan.leaves(model)) is not None
-            and (gradients := self._plan.gradients.of_step(leaves, grads)) is not None
-        ):
-            return self._plan, self._plan.detach(leaves), gradients
-        leaves, structure = tree.flatten(model)
-        given = align(structure, grads) if grads is not None else Given(structure.gradients(leaves) or [], [], False)
-        if self._owner.accumulate > 1:
-            is_last = not self._holds(grads)
-            self._without = accumulated(
-                structure, leaves, given.leaves, self.presence.without, first=not self.micro, last=is_last
-            )
-        present = None if given.is_complete else given.present()
-        plan, leaves = self._new_plan(leaves, structure, present, holds_own=grads is None)
-        return plan, leaves, plan.gradients.of_leaves(given)
-
-    def _holds(self, grads: Any) -> bool:
-        """Whether gradients are only accumulated in this step; means that are `Given` back are taken."""
-        return self.micro + 1 < self._owner.accumulate and not isinstance(grads, Given)
-
-    def _check_plan(self) -> None:
-        """Drops a plan that other settings, or a fork, have made invalid."""
-        if self._plan is not None and not (self._plan.is_current() and self._process == _core.forks()):
-            self._forget()
-
-    def _new_plan(
-        self, leaves: list[Any], structure: _core.Structure, present: bytes | None, *, holds_own: bool = False
-    ) -> tuple[Plan, list[Any]]:
-        """The plan for a model that none was made for, and its leaves. ``present`` and ``holds_own`` are those of `Plan`."""
-        if self.presence.is_counting:
-            self.presence.settle(self.counts.taken)
-        # Known counts wait for no device where every parameter has slots.
-        count = (
-            self.counts.taken if self._table.by_path and self.presence.rested | self.presence.kept else self._core.count
-        )
-        missed = functools.partial(self.presence.missed_by, known=self._table.by_path, count=count)
-        plan = Plan(
-            leaves, structure, self._owner, self._table.version, present=present, holds_own=holds_own, missed=missed
-        )
-        leaves = plan.detach(leaves)
-        if self.fitting:
-            self._table.fit(self.fitting, plan, leaves)
-            self.fitting = None
-        plan.check_known(self._table.by_path, self.presence.rested, self.presence.kept)
-        return plan, leaves
-
-    def _forget(self) -> None:
-        """Drops the plan; the next step makes another."""
-        self._resolved.clear()
-        self._devices = None
-        # In a forked child, the core may have been in the middle of a step of another thread.
-        self._plan, self._process = None, _core.forks()
+class Stepper(Planner):
+    """The steps of one optimizer, by the plan of the last one where it holds."""
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -394,18 +226,6 @@ class Stepper:
         self.counts.sync()
         self._settle()
 
-    def _enter(self, step: ResolvedStep, leaves: list[Any]) -> None:
-        """Makes the slots that a new plan or changed flags require, and prepares the core with their memory."""
-        plan = step.plan
-        self._table.begin(plan, leaves)
-        self._resolved.clear()
-        self._plan = None  # dropped first: after an interrupt the core may not have been prepared for it
-        self._table.prepare(step, leaves)
-        self._plan, self._layout, self._absent = plan, step.layout, step.absent
-        missed = {p.text: p.missed for p in plan.parameters}
-        count = self.counts.taken if len(missed) < len(self._table.by_path) else self._core.count
-        self.presence.enter(missed, plan.resting, self._table.by_path, count)
-
     def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
         """Counts a step whose gradients are not finite as skipped and returns the model, or raises `NonFiniteError`."""
         if self._owner.nonfinite == "raise":
@@ -427,36 +247,6 @@ class Stepper:
             if p.text not in self.presence.without:
                 means[p.index] = xp.asarray(self._table.by_path[p.text][gradient_transforms.NAMES["mean"]], copy=True)
         return self._update_anew(model, Given(means, [], is_complete=False), keep_root=keep_root)
-
-    # --- other parameters ----------------------------------------------------------------------------------------------
-
-    def rebuild(self, model: Any, *, remove: bool) -> Changes:
-        """See `Optimizer.rebuild`."""
-        self.averages.refuse_swapped()
-        if self.micro:
-            raise StateError(
-                f"{self.micro} gradients are accumulated: expected flush(model) before the parameters change"
-            )
-        leaves, structure = tree.flatten(model)
-        survey = Plan(leaves, structure, self._owner)
-        changes = changes_of(survey, survey.detach(leaves), self._table.by_path, self.presence.resting, remove=remove)
-        before, presence = self._table.by_path, copy.deepcopy(self.presence)
-        dropped = {*changes.removed, *changes.reset}
-        try:
-            if self.presence.is_counting:
-                self.presence.settle(self.counts.taken)
-            self._forget()
-            self._table.by_path = {path: own for path, own in self._table.by_path.items() if path not in dropped}
-            self.presence.drop(dropped)
-            self.presence.kept |= set(changes.kept)
-            self.presence.rested |= set(changes.added) | set(changes.reset)
-            plan, leaves = self._new_plan(leaves, structure, None)
-            self._enter(ResolvedStep(plan, self._owner, holds=False), leaves)
-        except BaseException:
-            self._forget()
-            self._table.by_path, self.presence = before, presence
-            raise
-        return changes
 
     # --- steps that are computed elsewhere -----------------------------------------------------------------------------
 

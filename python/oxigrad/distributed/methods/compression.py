@@ -21,9 +21,9 @@ from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
 from oxigrad.optim import SGD
 from oxigrad.optim.chain import Chain, ChainPart
+from oxigrad.optim.closures.sam import SAM
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.partition import Partition
-from oxigrad.optim.sam import SAM
 from oxigrad.optim.settings.config import OPTIONS, REGISTRY
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 

@@ -22,9 +22,9 @@ from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
 from oxigrad.ops.backends import dtype_name, to_host
 from oxigrad.optim import SGD
+from oxigrad.optim.closures.sam import SAM
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer
-from oxigrad.optim.sam import SAM
 from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.stepping.arrays.quantized import Quantized
 

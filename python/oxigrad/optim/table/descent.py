@@ -1,7 +1,7 @@
 """Rows of L-BFGS, SGD and its variants, of rules by layer, and of Adagrad and its relatives."""
 
 from oxigrad import rules
-from oxigrad.optim.lbfgs import LBFGS
+from oxigrad.optim.closures.lbfgs import LBFGS
 from oxigrad.optim.table.row import Alias, Keys, add, entry
 
 add(LBFGS, presets={"torch": {"history": 100, "line_search": None}}, optax={}, valleys=(2.0, 100.0))

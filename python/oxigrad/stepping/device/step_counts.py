@@ -11,9 +11,9 @@ from oxigrad._core import StateError
 from oxigrad.cuda.counter import Counted, Counter
 from oxigrad.ops.backends import device_of, is_array, namespace
 from oxigrad.stepping.device.loss_scale import DeviceScale
+from oxigrad.stepping.parameters.weak import alive
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.protocols import SteppingOptimizer
-from oxigrad.stepping.weak import alive
 
 
 class StepCounts:

@@ -14,8 +14,8 @@ from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.parameters.decay_factors import decays
 from oxigrad.stepping.parameters.rule_executors import trace
+from oxigrad.stepping.parameters.weak import alive
 from oxigrad.stepping.version import Version
-from oxigrad.stepping.weak import alive
 
 if TYPE_CHECKING:
     from oxigrad import _core

@@ -17,8 +17,8 @@ from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.arrays.tied_gradients import summed
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.weak import alive
 from oxigrad.stepping.protocols import SteppingOptimizer
-from oxigrad.stepping.weak import alive
 
 
 class PlannedParameters(Protocol):

@@ -26,10 +26,10 @@ from oxigrad.stepping.parameters.device_kernels import INEXPRESSIBLE, is_permute
 from oxigrad.stepping.parameters.executor import COPY, DEVICE, HOST, RULE, RULE_INTO, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter, copying
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.weak import alive
 from oxigrad.stepping.plan.gradients import PlannedGradients
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.version import Version
-from oxigrad.stepping.weak import alive
 
 
 class Plan:

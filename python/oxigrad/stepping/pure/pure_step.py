@@ -15,11 +15,11 @@ from oxigrad import _core
 from oxigrad._core import StructureError
 from oxigrad.ops.backends import REFUSALS
 from oxigrad.ops.core.aliasing import refuse_shared
+from oxigrad.stepping.parameters.weak import alive
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.programs import host_parameter
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.protocols import SteppingOptimizer
-from oxigrad.stepping.weak import alive
 
 _ARRAYS = {np.ndarray}
 _DTYPE, _SHAPE = operator.attrgetter("dtype"), operator.attrgetter("shape")

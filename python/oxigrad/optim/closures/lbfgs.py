@@ -12,7 +12,7 @@ from oxigrad._core import RuleError
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.transforms import value_and_grad
 from oxigrad.ops.backends import device_of, fetched, namespace
-from oxigrad.optim.line_search import Point, strong_wolfe
+from oxigrad.optim.closures.line_search import Point, strong_wolfe
 from oxigrad.optim.losses import dependent
 from oxigrad.optim.rule_optimizer import RuleOptimizer, register
 from oxigrad.rules.core import rule

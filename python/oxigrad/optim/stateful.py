@@ -1,0 +1,344 @@
+"""State of optimizers: counts, slots, recorded norms and averages, saved and loaded, copied and shown."""
+
+import copy
+import math
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+from oxigrad import _core
+from oxigrad._typing import Array, Config, Tree
+from oxigrad.ops.backends import fetched
+from oxigrad.optim import summary
+from oxigrad.optim.settings import param_groups
+from oxigrad.optim.settings.config import is_importable, restored, with_present_names
+from oxigrad.optim.settings.options import Options
+from oxigrad.rules import gradient_transforms
+from oxigrad.rules.core import norms, rule
+from oxigrad.rules.core.rule import Rule
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.slots import averages
+from oxigrad.stepping.state.state_dict import Report, collect, read, resume, write
+from oxigrad.stepping.stepper import Stepper
+from oxigrad.stepping.version import Version
+
+
+class Slots(Mapping[Any, Mapping[str, Any]]):
+    """Slots by key path and name. A key is a `KeyPath`, its text, or its text without quotes where that is unambiguous."""
+
+    def __init__(self, by_path: Mapping[str, dict[str, Any]]) -> None:
+        self._by_path = by_path
+
+    def __getitem__(self, path: Any) -> Mapping[str, Any]:
+        if str(path) not in self._by_path:
+            alike = [text for text in self._by_path if '"' in text and _core.tree_unquoted(text) == path]
+            if len(alike) == 1:
+                return self._by_path[alike[0]]
+            known = ", ".join(self._by_path) or "no parameter: build or the first update makes them"
+            raise KeyError(f"{path}: no slots; there are slots for {known}")
+        return self._by_path[str(path)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_path)
+
+    def __len__(self) -> int:
+        return len(self._by_path)
+
+    def __repr__(self) -> str:
+        return f"Slots({self._by_path!r})"
+
+
+class StepCount(int):
+    """A number of steps. Calling it, as PyTorch's ``step()``, raises `TypeError`."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **named: Any) -> NoReturn:
+        """Raises `TypeError`, and says what takes a step."""
+        raise TypeError(
+            f"step is the number of steps taken, {int(self)}: expected opt.update(model, grads), or opt.minimize(loss, model), "
+            "to take one"
+        )
+
+
+class StatefulOptimizer(Options):
+    """Base class of `Optimizer`: the state that its steps leave, as its stepper holds it."""
+
+    _stepper: Stepper
+    _lock: "_core.Lock"
+
+    @property
+    def name(self) -> str:
+        """The name of the optimizer in configurations and states."""
+        raise NotImplementedError
+
+    def get_config(self) -> Config:
+        """The optimizer as plain data (JSON), for `from_config`; raises `TypeError` for a function that is not a `Schedule`.
+
+        >>> from oxigrad.optim import Adam
+        >>> Adam(learning_rate=0.1).get_config()["learning_rate"]
+        0.1
+        """
+        raise NotImplementedError
+
+    # --- called by the stepper -----------------------------------------------------------------------------------------
+
+    @property
+    def scale(self) -> float:
+        """The factor of the loss in `compute_gradients`, by which the step divides the gradients."""
+        return self.loss_scale.value if self.loss_scale else 1.0
+
+    def _observe(self, *, finite: bool) -> None:
+        """Updates the loss scale after a step; ``finite`` is whether all gradients were."""
+        if self.loss_scale:
+            self.loss_scale.observe(finite=finite)
+
+    def _resume(self, stepper: Stepper) -> None:
+        """Replaces the stepper by that of a loaded state."""
+        self._stepper = stepper
+
+    def _gradient_parts(self) -> tuple[Rule, ...]:
+        """The gradient transforms, by options, before the optimizer's own rule."""
+        scales, checks = self.loss_scale is not None, self.nonfinite != "propagate"
+        parts = (_UNSCALE,) if scales else ()
+        parts = (*parts, _FINITE) if checks else parts
+        return (*parts, _ACCUMULATE) if self.accumulate > 1 else parts
+
+    def _norm_parts(self) -> tuple[Rule, ...]:
+        """The transforms that record norms."""
+        return tuple([_NORMS[name] for name in self.record_norms]) if self.record_norms else ()
+
+    def _assign(self, path: str, array: Array) -> ParameterGroup | None:
+        """The parameter group of a parameter, given by key path and array; None where it is frozen."""
+        return self._group_for(self, path, array)
+
+    def _group_for(self, owner: Any, path: str, array: Array) -> ParameterGroup | None:
+        """As `_assign`, where ``owner`` takes the steps: the partition or `SAM` around this optimizer, or itself."""
+        raise NotImplementedError
+
+    def _versions(self) -> Iterator[Version]:
+        """The versions of its settings and of those of its inner optimizers: a plan is valid until one changes."""
+        yield self._version
+
+    def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
+        """Raises `StructureError` where a pattern matches no parameter of a model, given as paths and arrays."""
+
+    # --- counts and slots -----------------------------------------------------------------------------------------------
+
+    @property
+    def step(self) -> int:
+        """The number of steps taken."""
+        return StepCount(self._stepper.counts.taken)
+
+    @property
+    def skipped(self) -> int:
+        """The number of steps that were skipped because their gradients were not finite."""
+        return self._stepper.counts.skipped
+
+    @property
+    def slots(self) -> Slots:
+        """The slots by key path and name: ``opt.slots["l1.weight"]["m"]``.
+
+        An array of the same shape and dtype may be assigned to a slot, and is copied into it for the next step. The array of a
+        slot may also be changed in place. If its memory was replaced since the last step, as by torch's ``set_`` or NumPy's
+        ``resize``, the step uses the new memory, or raises the error that such a parameter would raise.
+        """
+        return Slots(self._stepper.slots)
+
+    @property
+    def recorded_norms(self) -> dict[str, dict[str, float]]:
+        """The norms that the last step recorded, by kind and key path: ``opt.recorded_norms["gradient"]["l1.weight"]``.
+
+        The option ``record_norms`` chooses kinds. They are computed in the pass over memory that updates the parameters, and summed in float64:
+        "gradient" before clipping and other transforms, of the mean where gradients are accumulated; "update" of the
+        change of the parameter; "parameter" of its new value. A parameter that the last step did not update has those of the
+        last one that did. Reading them waits for steps on devices. `global_norm` is over all parameters.
+
+        >>> import numpy as np
+        >>> from oxigrad.optim import SGD
+        >>> opt = SGD(0.5, record_norms=("gradient", "update"))
+        >>> model = opt.update(
+        ...     {"w": np.zeros(2), "b": np.zeros(1)}, {"w": np.array([3.0, 4.0]), "b": np.array([12.0])}
+        ... )
+        >>> opt.recorded_norms
+        {'gradient': {'w': 5.0, 'b': 12.0}, 'update': {'w': 2.5, 'b': 6.0}}
+        >>> opt.global_norm("gradient")
+        13.0
+        """
+        with self._lock.reading():
+            slots = self._stepper.own_slots
+            return {
+                kind: {
+                    path: float(fetched(own[name])) for path, own in slots.items() if (name := norms.SLOTS[kind]) in own
+                }
+                for kind in self.record_norms
+            }
+
+    def global_norm(self, kind: str) -> float:
+        """The norm of the ``kind`` "gradient", "update" or "parameter" over all parameters; raises `ValueError` if it is not recorded."""
+        if kind not in self.record_norms:
+            recorded = ", ".join(map(repr, self.record_norms)) or "none"
+            raise ValueError(f"the norm {kind!r} is not recorded: expected one of record_norms, {recorded}")
+        return math.hypot(*self.recorded_norms[kind].values())
+
+    # --- averages ------------------------------------------------------------------------------------------------------
+
+    def averaged_parameters(self, model: Tree = None) -> dict[str, Any]:
+        """The averages of the parameters by key path, as computed by ASGD, `EMA`, `SWA` or a schedule-free optimizer.
+
+        A chain returns those of its last part with averages. Schedule-free optimizers compute them from slots and parameters,
+        and require ``model``. Raises `StateError` where there are no averages.
+
+        >>> import numpy as np
+        >>> from oxigrad.optim import EMA, SGD, chain
+        >>> opt = chain(SGD(1.0), EMA(decay=0.5))
+        >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
+        >>> opt.averaged_parameters()
+        {'w': array([-0.5])}
+        """
+        with self._lock.reading() if model is None else self._lock:
+            return averages.averaged(self._stepper, model)
+
+    def copied_parameters(self) -> dict[str, Any]:
+        """The copies of the parameters in another dtype, by key path, as computed by `Copy`.
+
+        Where parameters are updated in place in host memory, so are the copies: each step writes to the same arrays. Raises
+        `StateError` where there are no copies.
+
+        >>> import numpy as np
+        >>> from oxigrad.optim import SGD, Copy, chain
+        >>> opt = chain(SGD(1.0), Copy("float16"))
+        >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
+        >>> opt.copied_parameters()
+        {'w': array([-1.], dtype=float16)}
+        """
+        with self._lock.reading():
+            return averages.copies(self._stepper)
+
+    def swap_in(self, model: Tree) -> Tree:
+        """Replaces the parameters by their averages, in place as `update` does; `swap_out` restores the parameters.
+
+        Returns the model. Steps raise `StateError` until `swap_out`. Raises `StateError` where there are no averages.
+        """
+        with self._lock:
+            return averages.swap_in(self._stepper, model)
+
+    def swap_out(self, model: Tree) -> Tree:
+        """Restores the parameters that `swap_in` replaced, to the bit, and returns the model.
+
+        >>> import numpy as np
+        >>> from oxigrad.optim import EMA, SGD, chain
+        >>> opt = chain(SGD(1.0), EMA(decay=0.5))
+        >>> model = opt.update({"w": np.zeros(1)}, {"w": np.ones(1)})
+        >>> opt.swap_in(model), opt.swap_out({"w": model["w"].copy()})
+        ({'w': array([-0.5])}, {'w': array([-1.])})
+        """
+        with self._lock:
+            return averages.swap_out(self._stepper, model)
+
+    # --- state ---------------------------------------------------------------------------------------------------------
+
+    def state_dict(self, *, copy: bool = True) -> dict[str, Any]:
+        """The state as plain data and arrays: slots by key path, counts, states of schedules and loss scale, and the configuration.
+
+        The arrays are copies of the slots, of the same library and dtype; with ``copy=False`` they are the slots themselves,
+        which later steps may write to. ``config`` is None where `get_config` raises. Raises `StateError` between `swap_in` and
+        `swap_out`.
+        """
+        with self._lock.reading():
+            return collect(self, copy=copy)
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Report:
+        """Loads the result of `state_dict`. Hyperparameters are not changed (see `from_config`).
+
+        Arrays are copied to the library and device of the parameter; their dtype must be equal. The state is loaded whole or
+        not at all: `StateError` lists missing and unexpected entries, and those of another shape or dtype. With
+        ``strict=False``, matching entries are loaded, and the report lists the others. Before the first `build` or `update` the
+        parameters are unknown: slots are then compared in it, and it raises the error or completes the report.
+        """
+        with self._lock:
+            return resume(self, with_present_names(state, self.name), strict=strict)
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Writes `state_dict` to a safetensors file. An existing file is replaced atomically.
+
+        Raises `OSError` where the file cannot be written, and `StateError` for a dtype that the format lacks, or where there is
+        a device or a pipe.
+        """
+        with self._lock.reading():
+            write(file, collect(self, copy=False, to_file=True))
+
+    def load(self, file: str | os.PathLike[str], strict: bool = True) -> Report:
+        """Loads a file written by `save`, as `load_state_dict`.
+
+        Raises `StateError` also where the file is damaged, has no state, or is no regular file, such as a pipe.
+        """
+        return self.load_state_dict(read(file), strict)
+
+    def _remembering(self) -> dict[str, Any]:
+        """The schedules and loss scales with a state, by name."""
+        found = {name: part for name, part in self._parts() if hasattr(part, "state_dict")}
+        return {name: part for name, part in found.items() if part.state_dict()}
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        yield "loss_scale", self.loss_scale
+
+    def __reduce__(self) -> Any:
+        """Pickles the configuration and the state; raises `TypeError` for an optimizer without a configuration.
+
+        Its classes are pickled by name, so that the modules that define them are imported.
+        """
+        return restored, (self.get_config(), self.state_dict(), *filter(is_importable, self._classes()))
+
+    def _classes(self) -> Iterator[type]:
+        """The classes of the parts."""
+        yield type(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        made = memo[id(self)] = object.__new__(type(self))
+        with self._lock.reading():
+            self._stepper.check_whole()
+            own = {
+                name: value
+                for name, value in vars(self).items()
+                if name not in ("_lock", "_stepper", "_pure_step", "_parameter_groups")
+            }
+            vars(made).update(copy.deepcopy(own, memo), _lock=_core.Lock(), _stepper=self._stepper.copied(made))
+        return made
+
+    # --- shown ---------------------------------------------------------------------------------------------------------
+
+    def summary(self) -> str:
+        """A table, as text, of the slots of each parameter: names, dtypes and bytes, with the sum of bytes in the last line.
+
+        Parameters that the last step did not update come last. Notebooks show the same table in HTML.
+
+        >>> import numpy as np
+        >>> from oxigrad.optim import Adam
+        >>> opt = Adam(0.1, groups={"b": None})
+        >>> opt.build({"w": np.ones((2, 3)), "b": np.ones(3)})
+        >>> print(opt.summary())
+        parameter  shape   dtype    optimizer  slots  dtypes   bytes
+        w          (2, 3)  float64  Adam       m, v   float64  96
+        all                                                    96
+        """
+        with self._lock.reading():
+            found = [*summary.rows(self._stepper.plan, self._stepper.own_slots)]
+        cells = [row.cells() for row in found]
+        total = ("all", *[""] * (len(summary.HEAD) - 2), f"{sum(row.bytes for row in found):,}")
+        return param_groups.table(iter([*cells, total]), summary.HEAD)
+
+    def _repr_html_(self) -> str:
+        with self._lock.reading():
+            found = [*summary.rows(self._stepper.plan, self._stepper.own_slots)]
+        return summary.as_html(repr(self), self.step, found)
+
+
+_NORMS = {
+    "gradient": rule.read(norms.gradient_norm, "gradient"),
+    "update": rule.read(norms.update_norm, "after"),
+    "parameter": rule.read(norms.parameter_norm, "after"),
+}
+_UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
+_FINITE = rule.read(gradient_transforms.finite, "gradient")
+_ACCUMULATE = rule.read(gradient_transforms.accumulate, "gradient")
