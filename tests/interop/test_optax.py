@@ -212,7 +212,8 @@ def test_eager_steps_of_other_losses_are_optax_s(
                 updates, state = tx.update(g, state, held, value=jax.numpy.asarray(loss))
                 held = optax.apply_updates(held, updates)
             ends.append(held)
-        assert distance(jax, *ends) < (1e-7 if x64 else 2e-6)  # optax's schedules are of float32
+        # optax computes its schedules, and under float32 1 - 0.999**step, to the digits of float32.
+        assert distance(jax, *ends) < (1e-7 if x64 else 2e-5)
 
 
 def test_the_loss_of_polyak_sgd(jax: Any, optax: Any, ours: Any) -> None:

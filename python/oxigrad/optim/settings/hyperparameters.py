@@ -1,6 +1,7 @@
 """Hyperparameters as attributes: constants or schedules, validated when they are set."""
 
 import inspect
+import math
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -84,6 +85,13 @@ class Hyperparameter:
         if not (is_flag(value) or (self.default is None and isinstance(value, (int, float)))):
             raise TypeError(f"{self.name} is {value!r}: expected a flag of the type of {self.default!r}")
         return value
+
+    def interior(self) -> tuple[float, float]:
+        """Two numbers between which all are valid; NaN where there are none."""
+        if self.domain is None:
+            return -math.inf, math.inf
+        interval = None if self.domain.is_whole else self.domain.interval
+        return (math.nan, math.nan) if interval is None else (interval.low, interval.high)
 
     def at(self, value: Any, step: Any) -> Any:
         """The number, or that of a schedule at ``step``; raises `ValueError` where a schedule leaves the domain."""

@@ -55,6 +55,10 @@ class Declaration(Protocol):
         """The value, validated."""
         ...
 
+    def interior(self) -> tuple[float, float]:
+        """Two numbers between which all are valid; NaN where there are none."""
+        ...
+
     def check_argument(self, value: Any) -> Any:
         """The value of an argument of a pure step, validated; it may be a variable."""
         ...
@@ -202,6 +206,10 @@ class ParameterGroup:
     def evaluate(self, name: str, schedule: Any, at: Any) -> Any:
         """The value of the ``schedule`` of a hyperparameter at step ``at``; `ValueError` where that is out of range."""
         return self._declared[name].at(schedule, at)
+
+    def interior(self, name: str) -> tuple[float, float]:
+        """Two numbers between which all are values of a hyperparameter; NaN where there are none."""
+        return self._declared[name].interior()
 
     def value(self, name: str) -> Any:
         """The value of a hyperparameter at the first step."""

@@ -36,7 +36,8 @@ class ResolvedGroup:
         self.program = group.program(self.rule)
         self.absent = group.absent
         self._flags = group.flags
-        self._now: dict[str, Any] = {}
+        #: The numbers of the step that was filled in, by name.
+        self.now: dict[str, Any] = {}
         self._positions = {name: at for at, name in enumerate(self.rule.numbers)}
         self.scalars = [0.0] * len(self._positions)
         self._read()
@@ -44,13 +45,18 @@ class ResolvedGroup:
     def _read(self) -> None:
         """Reads the numeric hyperparameters, but does not evaluate schedules."""
         self._numeric = self._group.numeric
-        self._schedules = [name for name, value in self._numeric.items() if callable(value)]
-        self._scheduled: dict[str, Any] = {}
+        #: The schedules, each with its name and the interior of the interval of its values.
+        self.schedules = [
+            (name, value, *self._group.interior(name)) for name, value in self._numeric.items() if callable(value)
+        ]
+        names = ("step", "drawn_at", "micro", "inverse_scale", *(name for name, *_ in self.schedules))
+        #: The numbers of a step that are scalars of the kernel, with their positions.
+        self.filled = [(name, self._positions[name]) for name in names if name in self._positions]
         for name, value in self._numeric.items():
             if not callable(value) and (at := self._positions.get(name)) is not None:
                 self.scalars[at] = float(value)
         #: Whether scalars other than the number of the step differ from step to step.
-        self.varies = bool(self._schedules or self._of_host & self._positions.keys())
+        self.varies = bool(self.schedules or self._of_host & self._positions.keys())
 
     @property
     def scale_at(self) -> int | None:
@@ -64,23 +70,13 @@ class ResolvedGroup:
         self._read()
         return True
 
-    def fill(self, step: int, micro: int, inverse_scale: float) -> None:
-        """Evaluates the schedules for the step after ``step`` ones, and fills in the scalars."""
-        self._now = {
-            "step": step + 1 - self.missed,
-            "drawn_at": step + 1,
-            "micro": micro,
-            "inverse_scale": inverse_scale,
-        }
-        for name in self._schedules:
-            self._scheduled[name] = self._group.evaluate(name, self._numeric[name], step)
-        for name, value in (*self._now.items(), *self._scheduled.items()):
-            if (at := self._positions.get(name)) is not None:
-                self.scalars[at] = float(value)
+    def checked(self, name: str, value: Any, step: int) -> Any:
+        """The value of a schedule at a step as a number; `ValueError` where that is out of range, `TypeError` for no number."""
+        return self._group.evaluate(name, lambda _: value, step)
 
     def values(self) -> dict[str, Any]:
         """The flags and numbers of the step that was filled in, by name."""
-        return {**self._now, **self._flags, **self._numeric, **self._scheduled}
+        return {**self._flags, **self._numeric, **self.now}
 
 
 class ResolvedStep:
@@ -144,9 +140,17 @@ class ResolvedStep:
         return True
 
     def fill(self, step: int, micro: int, inverse_scale: float) -> None:
-        """Fills in the numbers of the step after ``step`` ones."""
+        """Evaluates the schedules for the step after ``step`` ones, and fills in its numbers."""
         for group in self.groups:
-            group.fill(step, micro, inverse_scale)
+            number = step + 1
+            now = {"step": number - group.missed, "drawn_at": number, "micro": micro, "inverse_scale": inverse_scale}
+            for name, schedule, low, high in group.schedules:
+                value = schedule(step)
+                is_inside = type(value) is float and low < value < high
+                now[name] = value if is_inside else group.checked(name, value, step)
+            group.now, scalars = now, group.scalars
+            for name, at in group.filled:
+                scalars[at] = float(now[name])
 
 
 def lay_out(groups: list[ResolvedGroup]) -> tuple[Programs, list[tuple[int, int]]]:
