@@ -90,8 +90,8 @@ def posing() -> Iterator[None]:
     from oxigrad.ops.backends import DeviceMemory, dtype_name
     from oxigrad.ops.backends.torch import TorchAdapter
     from oxigrad.stepping.parameters.executor import DEVICE
-    from oxigrad.stepping.plan import plan
-    from oxigrad.torch.step import resolved
+    from oxigrad.stepping.plan import assignment, plan
+    from oxigrad.torch.step import plan as tensor_plan
 
     def device_memory(self: Any, array: Any) -> DeviceMemory:
         return DeviceMemory(array.data_ptr(), 0, dtype_name(array.dtype), tuple(array.shape), array.is_contiguous())
@@ -99,8 +99,10 @@ def posing() -> Iterator[None]:
     replaced: list[tuple[Any, str, Any]] = [
         (TorchAdapter, "device_memory", device_memory),
         (TorchAdapter, "current_stream", lambda self, array, device: 0),
-        (plan, "executor_of", lambda array, elementwise=True: DEVICE),
-        (resolved, "executor_of", lambda array, elementwise=True: DEVICE),
+        *[
+            (module, "executor_of", lambda array, elementwise=True: DEVICE)
+            for module in (plan, assignment, tensor_plan)
+        ],
     ]
     before = [getattr(owner, name) for owner, name, _ in replaced]
     for owner, name, value in replaced:

@@ -53,7 +53,7 @@ def modules(problem: Problem) -> Ready:
     from oxigrad.torch import AdamW
 
     step, optimizer = _of_class(problem, problem.length, AdamW)
-    return _posing(problem, step, lambda: optimizer._resolved.parameters)
+    return _posing(problem, step, lambda: optimizer._resolved.plan.parameters)
 
 
 def fused(problem: Problem) -> Ready:

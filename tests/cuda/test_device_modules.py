@@ -252,7 +252,7 @@ def test_channels_last_parameters_of_rules_that_depend_on_the_order(
     of_a, of_b = (ORDERED[name](model.parameters()) for model in (a, b))
     train(a, b, of_a, of_b)
     assert a.weight.stride() == (616, 1, 56, 8)
-    assert {p.order for p in of_a._resolved.parameters} == {"row-major", "memory"}
+    assert {p.is_copied for p in of_a._resolved.plan.parameters} == {True, False}
     assert mock.launches()
     again = ORDERED[name](a.parameters())
     again.load_state_dict(copy.deepcopy(of_b.state_dict()))
@@ -270,7 +270,7 @@ def test_a_sum_over_all_parameters_has_those_of_the_host_too(on_cuda: Callable[[
             model.backward(1)
             p.grad = torch.full((7,), 10.0 * seed)
             opt.step()
-    assert {p.executor.name for p in of_a._resolved.parameters} == {"rule"}
+    assert all(p.executor.calls_rule for p in of_a._resolved.plan.parameters)
     found = [[opt.state[p]["d"].item() for p in opt.param_groups[0]["params"]] for opt in (of_a, of_b)]
     assert len({*found[0]}) == 1
     assert found[1][0] != 0.01
@@ -317,16 +317,16 @@ def test_nadam_takes_the_state_of_pytorch(on_cuda: Callable[[Any], Any], mock: M
 def test_slots_of_tensors_on_a_device_are_there() -> None:
     """Numbers and codes too, wherever a state was loaded from; made without reading a number of the device."""
     from oxigrad.stepping.parameters.executor import DEVICE
-    from oxigrad.torch.choice import Choice
+    from oxigrad.torch.group import TensorGroup
     from oxigrad.torch.state import conversion
 
     with fake.cuda() as asarray, fake.Alone(given=True):
         p = torch.nn.Parameter(asarray(np.zeros(5000, np.float32)))
         for kind, options in ((ot.NAdam, {}), (ot.ASGD, {}), (ot.Prodigy, {"state_dtype": "8bit"})):
             opt = kind([p], **options)
-            choice, own = Choice(opt.entry, opt.param_groups[0], None, scaled=False), {}
+            group, own = TensorGroup(opt.entry, opt.param_groups[0], None, scaled=False), {}
             for _ in range(2):
-                conversion.begin(choice, "p", p, own, DEVICE)
+                conversion.begin(group, "p", p, own, DEVICE)
                 parts = [
                     part
                     for key, value in own.items()

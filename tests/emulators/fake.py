@@ -83,8 +83,8 @@ def posing(monkeypatch: Any) -> Iterator[Callable[[Any], Any]]:
     from oxigrad.ops.backends.device_memory import dense_strides
     from oxigrad.ops.backends.torch import TorchAdapter
     from oxigrad.stepping.parameters.executor import DEVICE, RULE, Executor
-    from oxigrad.stepping.plan import plan
-    from oxigrad.torch.step import resolved
+    from oxigrad.stepping.plan import assignment, plan
+    from oxigrad.torch.step import plan as tensor_plan
 
     posed: list[Any] = []
     own = plan.executor_of
@@ -114,6 +114,6 @@ def posing(monkeypatch: Any) -> Iterator[Callable[[Any], Any]]:
 
     monkeypatch.setattr(TorchAdapter, "current_stream", lambda self, array, device: 0)
     monkeypatch.setattr(TorchAdapter, "keep_until", keep_until)
-    monkeypatch.setattr(plan, "executor_of", executor_of)
-    monkeypatch.setattr(resolved, "executor_of", executor_of)
+    for module in (plan, assignment, tensor_plan):
+        monkeypatch.setattr(module, "executor_of", executor_of)
     yield asarray

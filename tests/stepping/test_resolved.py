@@ -24,7 +24,8 @@ from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.presence import Presence
-from oxigrad.stepping.plan.resolved import ResolvedGroup, lay_out
+from oxigrad.stepping.plan.assignment import Assignment
+from oxigrad.stepping.plan.step_program import ResolvedGroup, StepProgram, lay_out
 from oxigrad.stepping.slots.averages import Averages, named, some
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.state.state_dict import Fitting, Report
@@ -93,7 +94,7 @@ def test_a_schedule_outside_of_the_interval_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="learning_rate"):
         opt.update(w, gradients(2))
     np.testing.assert_array_equal(w["a"], before["a"])
-    assert opt.step_count == 2
+    assert opt.state_dict()["step"] == 2
 
 
 @pytest.mark.parametrize("made", [optim.SGD, functools.partial(optim.SGD, momentum=0.9), optim.AdamW, optim.NAdam])
@@ -401,10 +402,14 @@ def test_a_group_alone() -> None:
 
 def test_a_resolved_group_alone() -> None:
     owner = Owner(rate=lambda step: 1.0 / (1 + step))
-    resolved = ResolvedGroup(ParameterGroup(owner, owner, {}))
+    assignment = Assignment()
+    assignment.group_number(ParameterGroup(owner, owner, {}), 0)
+    assignment.unite([])
+    program = StepProgram(assignment, seed=0)
+    resolved = program.groups[0]
     assert resolved.rule.numbers == ["step", "rate", "beta"] and resolved.varies
     assert resolved.scalars == [0.0, 0.0, 0.25]
-    resolved.fill(3, 1, 1.0)
+    program.fill(3, 1, 1.0)
     assert resolved.scalars == [4.0, 0.25, 0.25]
     assert resolved.values() == {
         "step": 4,
@@ -416,9 +421,9 @@ def test_a_resolved_group_alone() -> None:
         "beta": 0.25,
     }
     owner._hyperparameters["rate"] = 0.125
-    assert resolved.refresh() and resolved.scalars[1:] == [0.125, 0.25] and not resolved.varies
+    assert program.refresh() and resolved.scalars[1:] == [0.125, 0.25] and not program.varies_on_host
     owner._hyperparameters["mode"] = "other"
-    assert not resolved.refresh()  # which takes another kernel
+    assert not program.refresh()  # which takes another kernel
 
 
 def test_groups_of_one_kernel_are_laid_out_as_sets_of_its_scalars() -> None:

@@ -125,7 +125,7 @@ class _FlatSteps(Steps):
         }
         gradients = plan.gradients.read(given, called=True)
         nothing: dict[str, Any] = {p.text: {} for p in plan.parameters}
-        called = called_leaves(plan, enumerate(plan.parameters), leaves, gradients, nothing, [rule], [values])
+        called = called_leaves(plan, plan.parameters, leaves, gradients, nothing, [rule], [values])
         kernels = functools.partial(group.traced, rule)
         new, slots, _ = run_flat(called, kernels, state.slots, opt.seed, writes_change=writes_change)
         return named.structure.unflatten(new), State(optax.safe_increment(state.count), slots)

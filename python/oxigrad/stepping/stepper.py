@@ -16,8 +16,9 @@ from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.arrays.alignment import Given
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
-from oxigrad.stepping.device.launches import DeviceSteps, Launches, LayoutError, Numbered
+from oxigrad.stepping.device.launches import DeviceSteps, Launches, LayoutError
 from oxigrad.stepping.parameters.executor import HOST, executor_of
+from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.planner import Planner
@@ -177,7 +178,7 @@ class Stepper(Planner):
         zeros = plan.gradients.zeros(gradients, grads) if step.zeroes else []
         if plan.ruled or plan.copied or zeros:
             plan.check_memory(leaves, gradients, self._table.by_path, [g for _, g in zeros])
-        others: list[Numbered] = []
+        others: list[Parameter] = []
         if plan.on_devices:
             if self._devices is None or self._devices.plan is not plan:
                 self._devices = DeviceSteps(plan, self.counts.counters)

@@ -12,12 +12,14 @@ from oxigrad.ops.backends import detached, fetched, to_host
 from oxigrad.ops.core.aliasing import refuse_unwritable
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, caught_up
-from oxigrad.stepping.device.launches import Launches, Numbered
-from oxigrad.stepping.parameters.executor import DEVICE, RULE_INTO
+from oxigrad.stepping.device.launches import Launches
+from oxigrad.stepping.parameters.executor import DEVICE, RULE_ASSIGNED, RULE_INTO
 from oxigrad.stepping.parameters.parameter import Parameter, copying
 from oxigrad.stepping.parameters.rule_executors import Leaf, call_rules
-from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.parameters.slots import Slots
+from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.resolved import ResolvedStep
+from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.slots.view import ParameterSlots
 
 # A parameter's position among those in host memory, its rows (None for all), and a factor for each of its slots.
@@ -33,6 +35,13 @@ class StepWrites:
     copies: list[tuple[Any, Any]] = dataclasses.field(default_factory=list)
     launches: Launches = dataclasses.field(default_factory=Launches)
 
+    def copy_into(self, array: Any, value: Any) -> None:
+        """Adds a copy of ``value`` into the memory of an array: by the core in host memory, elsewhere by the array's library."""
+        if _core.is_writable(array):
+            self.copies.append(copying(value, array))
+        else:
+            self.launches.assign(array, value)
+
     def frozen(self) -> _core.Writes:
         """The writes as the core takes them."""
         return _core.Writes(
@@ -44,20 +53,20 @@ class StepWrites:
 
 
 def called_leaves(
-    plan: Plan,
-    parameters: Iterable[tuple[int, Parameter]],
+    plan: Assignment,
+    parameters: Iterable[Parameter],
     leaves: Sequence[Any],
     gradients: Sequence[Any],
     slots: Mapping[str, Mapping[str, Any]],
     rules: Sequence[Rule],
     values: Sequence[Mapping[str, Any]],
 ) -> list[Leaf]:
-    """The leaves that rules are called on for these parameters, given with their positions; rules and values are by group."""
+    """The leaves that rules are called on for these parameters, rules and values are by group."""
     decays = decays_of(plan, values)
     return [
         Leaf(
             p.text,
-            position,
+            p.position,
             rules[p.group],
             leaves[p.index],
             gradients[p.index],
@@ -66,48 +75,51 @@ def called_leaves(
             decays[p.group],
             plan.groups[p.group].precision.rounding == "stochastic",
         )
-        for position, p in parameters
+        for p in parameters
     ]
 
 
-def decays_of(plan: Plan, values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def decays_of(plan: Assignment, values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The factors by which a zero gradient multiplies the slots of each group, for groups that catch up."""
     return [group.decays(of_group) for group, of_group in zip(plan.groups, values, strict=True)]
 
 
 def call_step(
-    resolved: ResolvedStep,
+    step: StepProgram,
     leaves: list[Any],
     gradients: list[Any],
-    slots: Mapping[str, ParameterSlots],
+    slots: Mapping[str, Slots],
     writes: StepWrites,
-    others: Sequence[Numbered] = (),
+    others: Sequence[Parameter] = (),
 ) -> bool:
     """Calls the rules of a step, also for ``others`` on devices; adds their results to ``writes``. False if a guard stops the step."""
-    plan = resolved.plan
-    ruled = sorted([*plan.ruled, *others], key=lambda numbered: numbered[0]) if others else plan.ruled
+    plan = step.plan
+    ruled = sorted([*plan.ruled, *others], key=lambda p: p.position) if others else plan.ruled
     if not ruled:
         return True
-    for _, parameter in ruled:
-        slots[parameter.text].check()
-    for _, parameter in others:
-        leaves[parameter.index] = detached(leaves[parameter.index])
-    rules, values = [group.rule for group in resolved.groups], [group.values() for group in resolved.groups]
-    called = called_leaves(plan, ruled, leaves, plan.gradients.unrecorded(gradients, ruled), slots, rules, values)
-    results, keep = call_rules(called, resolved.seed)
-    for (_, parameter), leaf, (new, *after) in zip(ruled, called, results, strict=True):
+    for p in ruled:
+        slots[p.text].check()
+    for p in others:
+        leaves[p.index] = detached(leaves[p.index])
+    rules, values = [group.rule for group in step.groups], [group.values() for group in step.groups]
+    given = {p.text: slots[p.text].of_rule() for p in ruled}
+    called = called_leaves(plan, ruled, leaves, plan.unrecorded(gradients, ruled), given, rules, values)
+    results, keep = call_rules(called, step.seed)
+    for p, leaf, (new, *after) in zip(ruled, called, results, strict=True):
         if new is leaf.p:
             pass
-        elif parameter.executor is DEVICE:
+        elif p.executor in (DEVICE, RULE_ASSIGNED):
             writes.launches.assign(leaf.p, new)
-        elif parameter.executor is RULE_INTO:
+        elif p.executor is RULE_INTO:
             writes.copies.append(copying(new, leaf.p))
         else:
-            writes.replacements += [(path, new) for path in parameter.paths]
-        changed = zip(leaf.rule.slots, after, strict=True)
-        own = slots[leaf.path]
-        writes.assignments += [(own, slot.name, value) for slot, value in changed if value is not None]
-        writes.assignments += [(own, LAST_STEP, leaf.stamped())] if LAST_STEP in own else []
+            writes.replacements += [(path, new) for path in p.paths]
+        own = slots[p.text]
+        for slot, value in zip(leaf.rule.slots, after, strict=True):
+            if value is not None and value is not leaf.slots[slot.name]:
+                own.write(slot.name, value, writes)
+        if LAST_STEP in leaf.slots:
+            own.write(LAST_STEP, leaf.stamped(), writes)
     return bool(fetched(keep))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.executor import HOST
-from oxigrad.torch.choice import Choice
+from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.optimizer import OPTIONS, SteppingOptimizer
 from oxigrad.torch.state.conversion import begin, local
@@ -61,8 +61,8 @@ class LazyAdagrad(DropIn):
         """Makes the state, and moves the sums of squares into shared memory."""
         for number, group in enumerate(self.param_groups):
             for at, p in enumerate(group["params"]):
-                choice = Choice(self.entry, group, half(local(p)), scaled=False)
-                begin(choice, f"param_groups[{number}]['params'][{at}]", p, self.state[p], HOST)
+                rule = TensorGroup(self.entry, group, half(local(p)), scaled=False)
+                begin(rule, f"param_groups[{number}]['params'][{at}]", p, self.state[p], HOST)
         super().share_memory()
 
 

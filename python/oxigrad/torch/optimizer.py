@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
 from oxigrad._names import nearest
 from oxigrad.optim.settings.options import checked_precision
+from oxigrad.stepping.device.launches import LayoutError
 from oxigrad.torch.library import torch
 from oxigrad.torch.state.checking import check_state
 from oxigrad.torch.state.conversion import kept_on_error, number_dtype
@@ -101,7 +102,7 @@ class SteppingOptimizer(KeepingDtypes):
             try:
                 with torch.no_grad():
                     resolved.take(self, factor)
-            except (ArrayMemoryError, DtypeError, ShapeError, StructureError):
+            except (ArrayMemoryError, DtypeError, LayoutError, ShapeError, StructureError):
                 pass  # A tensor was replaced or changed; nothing has been written.
             else:
                 return

@@ -3,14 +3,24 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from oxigrad import _core
 from oxigrad.ops.core.aliasing import Named, refuse_shared
 from oxigrad.stepping.parameters.executor import HOST
-from oxigrad.stepping.plan.programs import host_parameter
-from oxigrad.torch.choice import Choice
+from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.plan.assignment import Assignment
+from oxigrad.stepping.plan.programs import step_once
+from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.torch.drop_in import DropIn
+from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
+
+
+class _Slots(dict[str, Any]):
+    """The slots of a table of rows."""
+
+    def of_core(self, slot: Any) -> Any:
+        """A slot as the core takes it."""
+        return self[slot.name]
 
 
 class _Table(NamedTuple):
@@ -18,18 +28,16 @@ class _Table(NamedTuple):
 
     path: str
     own: dict[str, Any]
-    choice: Choice
+    group: TensorGroup
     #: The parameter and its slots, and these as tables: copies of those that are not contiguous.
     tensors: list[Any]
     tables: list[Any]
     rows: Any
     values: Any
 
-    def host_parameter(self, number: int) -> _core.HostParameter:
-        """The parameter as the core takes it, with its number among all."""
-        moved, *slots = self.tables
-        pairs = zip(self.choice.rule().slots, slots, strict=True)
-        return host_parameter(self.path, 0, moved, pairs, (number, 0))
+    def slots(self) -> _Slots:
+        """The slots as tables."""
+        return _Slots(zip([slot.name for slot in self.group.rule().slots], self.tables[1:], strict=True))
 
     def memory(self) -> Iterator[Named]:
         """Its tensors in memory, with names for errors, and whether they are written."""
@@ -46,7 +54,7 @@ class SparseDropIn(DropIn):
             counted, tables = [], []
             for path, group, p in self._with_gradients():
                 own = self.state[p]
-                table = self._table(path, Choice(self.entry, group, None, scaled=scale is not None), p, own)
+                table = self._table(path, TensorGroup(self.entry, group, None, scaled=scale is not None), p, own)
                 if own["step"] or group["lr"] or torch.count_nonzero(table.values):
                     counted.append(own)
                     tables += [table] if table.values.numel() else []
@@ -64,12 +72,12 @@ class SparseDropIn(DropIn):
                 if p.grad is not None:
                     yield f"param_groups[{number}]['params'][{at}]", group, p
 
-    def _table(self, path: str, choice: Choice, p: Any, own: dict[str, Any]) -> _Table:
+    def _table(self, path: str, group: TensorGroup, p: Any, own: dict[str, Any]) -> _Table:
         gradient = p.grad.coalesce()
         indices, values = gradient.indices(), gradient.values()
         own.setdefault("step", 0)
         conversion.check_readable(path, p, own)
-        conversion.begin(choice, path, p, own, HOST)
+        conversion.begin(group, path, p, own, HOST)
         tensors = [p.detach(), own["exp_avg"], own["exp_avg_sq"]]
         if not all(tensor.device.type == "cpu" for tensor in (*tensors, values)):
             raise RuntimeError(f"{path}: SparseAdam updates tensors in host memory")
@@ -78,20 +86,34 @@ class SparseDropIn(DropIn):
             rows = rows * extent + index
         row = p.shape[len(indices) :]
         tables = [tensor.contiguous().view(-1, *row) if values.numel() else tensor for tensor in tensors]
-        return _Table(path, own, choice, tensors, tables, rows.numpy(), values.reshape(len(rows), *row))
+        return _Table(path, own, group, tensors, tables, rows.numpy(), values.reshape(len(rows), *row))
 
 
 def _update(tables: list[_Table], inverse_scale: float) -> None:
     """Updates the rows of all parameters, or raises and updates none."""
     refuse_shared([named for table in tables for named in table.memory()])
-    core = _core.Stepper()
-    core.prepare([table.host_parameter(number) for number, table in enumerate(tables)])
-    core.step(
-        True,
-        tuple([table.tables[0] for table in tables]),
+    plan, arrays = Assignment(), [table.tables[0] for table in tables]
+    plan.parameters = [
+        Parameter(
+            [],
+            table.path,
+            number,
+            (),
+            tuple(moved.shape),
+            moved.dtype,
+            plan.group_number(table.group, -int(table.own["step"])),
+            number,
+        )
+        for number, (table, moved) in enumerate(zip(tables, arrays, strict=True))
+    ]
+    plan.unite(arrays)
+    program = StepProgram(plan, seed=0)
+    program.fill(0, 1, inverse_scale)
+    step_once(
+        program.host_parameters(arrays, {table.path: table.slots() for table in tables}),
+        tuple(arrays),
         tuple([table.values for table in tables]),
-        programs=[(t.choice.program(), [[t.own["step"] + 1.0, *t.choice.read(inverse_scale)]]) for t in tables],
-        seed=0,
+        programs=program.programs,
         touched=[(number, table.rows, []) for number, table in enumerate(tables)],
     )
     for table in tables:

@@ -24,6 +24,7 @@ from oxigrad.ops.backends.copies import copied as copied
 from oxigrad.ops.backends.copies import copied_like as copied_like
 from oxigrad.ops.backends.copies import fingerprint as fingerprint
 from oxigrad.ops.backends.copies import laid_out_like as laid_out_like
+from oxigrad.ops.backends.copies import row_major as row_major
 from oxigrad.ops.backends.copies import to_host as to_host
 from oxigrad.ops.backends.device_memory import DeviceMemory as DeviceMemory
 from oxigrad.ops.backends.device_memory import device_number as device_number

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import BatchLevel, plain
+from oxigrad.ops.backends.arrays import device_of
 from oxigrad.ops.backends.dispatch import adapter_of, namespace, standard_namespace
 
 
@@ -37,6 +38,13 @@ def laid_out_like(value: Any, like: Any) -> Any:
     """A copy of an array of the library and the shape of ``like``, whose elements lie in memory in the order of its own."""
     made = namespace(like).empty_like(like, dtype=value.dtype)
     adapter_of(like).assign(made, value)
+    return made
+
+
+def row_major(array: Any) -> Any:
+    """A copy of an array, whose elements lie in memory in row-major order."""
+    made = namespace(array).empty(tuple(array.shape), dtype=array.dtype, device=device_of(array))
+    adapter_of(array).assign(made, array)
     return made
 
 

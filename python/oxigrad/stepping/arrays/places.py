@@ -1,7 +1,7 @@
 """Checks of the arrays that rules are called on: readable, and on the device of the parameter."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,7 +12,15 @@ from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows
 
 
-def check_places(path: str, p: Any, g: Any, slots: Mapping[str, Any]) -> None:
+class Items(Protocol):
+    """Protocol of arrays by name."""
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """The names and the arrays."""
+        ...
+
+
+def check_places(path: str, p: Any, g: Any, slots: Items) -> None:
     """Raises where the arrays of one parameter cannot be arguments of one rule.
 
     `ArrayMemoryError` for an array that cannot be read, or lies elsewhere than the parameter; `DtypeError` for a gradient or a
@@ -27,7 +35,7 @@ def check_places(path: str, p: Any, g: Any, slots: Mapping[str, Any]) -> None:
             raise ArrayMemoryError(f"{path}: the {what} is on {found}, the parameter on {place}")
 
 
-def _others(g: Any, slots: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _others(g: Any, slots: Items) -> Iterator[tuple[str, Any]]:
     yield from [("gradient", g.values), ("gradient", g.indices)] if isinstance(g, SparseRows) else [("gradient", g)]
     for name, slot in slots.items():
         if isinstance(slot, Quantized):

@@ -6,7 +6,7 @@ All that can fail comes first: kernels are compiled, tables are allocated and fi
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from oxigrad.cuda.counter import Counter
 from oxigrad.cuda.device import device_of
 from oxigrad.cuda.driver import Call, CaptureError, DeviceError, Driver, driver
 from oxigrad.cuda.launch import DeviceStep, Leaf
-from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, is_array, laid_out_like
+from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, is_array, laid_out_like, row_major
 from oxigrad.ops.backends import resolved as unlazy
 from oxigrad.ops.backends.device_memory import LEGACY_STREAM
 from oxigrad.stepping.arrays.gradient_check import check_gradient
@@ -25,15 +25,20 @@ from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.loss_scale import DeviceScale
 from oxigrad.stepping.parameters.device_kernels import memory_of
 from oxigrad.stepping.parameters.parameter import Parameter
-from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.plan.resolved import ResolvedStep
-from oxigrad.stepping.slots.memory import are_codes, are_numbers, arrays_of, memory_of_slots
-from oxigrad.stepping.slots.view import ParameterSlots
+from oxigrad.stepping.parameters.slots import Slots, arrays_of
+from oxigrad.stepping.plan.assignment import Assignment
+from oxigrad.stepping.plan.step_program import StepProgram
+from oxigrad.stepping.slots.memory import are_codes, are_numbers, memory_of_slots
 
 # The moves of a step in which nothing has moved: see `DeviceStep.relocate`.
 NO_MOVES = np.empty((0, 3), np.uint64)
-# A parameter with its number in the plan.
-Numbered = tuple[int, Parameter]
+
+
+class Copies(NamedTuple):
+    """Copies of parameters and of gradients, by the position of the parameter, which kernels read and write in their place."""
+
+    parameters: dict[int, Any]
+    gradients: dict[int, Any]
 
 
 class LayoutError(Exception):
@@ -167,31 +172,31 @@ class DeviceSteps:
     ``counters`` are those of the optimizer, by device.
     """
 
-    def __init__(self, plan: Plan, counters: dict[int, Counter]) -> None:
+    def __init__(self, plan: Assignment, counters: dict[int, Counter]) -> None:
         self.plan = plan
         self._counters = counters
-        self._indices = [p.index for _, p in plan.on_devices]
+        self._indices = [p.index for p in plan.on_devices]
         # By whether gradients are only accumulated, and steps also by device.
         self._known: dict[bool, Known] = {}
         self._steps: dict[tuple[int, bool], DeviceStep] = {}
 
     def prepare(
         self,
-        resolved: ResolvedStep,
+        resolved: StepProgram,
         leaves: Sequence[Any],
         gradients: Sequence[Any],
-        slots: Mapping[str, ParameterSlots],
+        slots: Mapping[str, Slots],
         *,
         count: int,
         exposed: bool,
         scale: DeviceScale | None = None,
-    ) -> tuple[Launches, list[Numbered]]:
+    ) -> tuple[Launches, list[Parameter]]:
         """The launches of a step after ``count`` ones, and the parameters whose rules are to be called on arrays instead.
 
         Slots that are ``exposed`` may be observed by others, whose libraries are told of changes.
         """
         params, given = [leaves[i] for i in self._indices], [gradients[i] for i in self._indices]
-        holds, others, copies = resolved.holds, list[Numbered](), dict[int, Any]()
+        holds, others, copies, there = resolved.holds, list[Parameter](), Copies({}, {}), self.plan.on_devices
         # Forgotten where the step fails: only the tables of a `DeviceStep` tell then where arrays were.
         known = self._known.pop(holds, None)
         moves = None if known is None else known.moved([*params, *given], exposed=exposed)
@@ -200,55 +205,57 @@ class DeviceSteps:
         if known is None or moves is None:
             found, others = self._found(resolved, leaves, gradients, slots, copies)
             if others and (self.plan.needs_all or not found):
-                return Launches(), [*self.plan.on_devices]
-            own = [slot for _, p in self.plan.on_devices for slot in arrays_of(slots[p.text])]
-            positions = [number for number, _ in self.plan.on_devices]
-            known = Known(positions, found, [*params, *given], own, exposed=exposed)
+                return Launches(), [*there]
+            own = [slot for p in there for slot in arrays_of(slots[p.text])]
+            known = Known([p.position for p in there], found, [*params, *given], own, exposed=exposed)
         launches, used = Launches(), driver()
         launches.scale = scale
         for device, of_device in known.leaves.items():
             read = given
-            if copies or len(of_device) < len(given):
-                read = [copies.get(self.plan.on_devices[at][0], given[at]) for at in known.positions[device]]
+            if copies.gradients or len(of_device) < len(given):
+                read = [copies.gradients.get(there[at].position, given[at]) for at in known.positions[device]]
             with naming(of_device):
-                stream = self._stream(device, [(params[at], self.plan.on_devices[at][1]) for at in known.first[device]])
+                stream = self._stream(device, [(params[at], there[at]) for at in known.first[device]])
                 own_moves = None if moves is None else moves.get(device, NO_MOVES)
                 self._prepare(used, device, of_device, resolved, read, count, launches, stream, own_moves)
-        if not (others or copies):
+        if not (others or any(copies)):
             self._known[holds] = known
-        launches.copies = [*copies.values()]
-        for number in copies if resolved.zeroes else ():
-            launches.assign(gradients[self.plan.parameters[number].index], copies[number])
+        launches.copies = [*copies.parameters.values(), *copies.gradients.values()]
+        for p in there if any(copies) else ():
+            if p.position in copies.parameters:
+                launches.assign(detached(leaves[p.index]), copies.parameters[p.position])
+            if p.position in copies.gradients and resolved.zeroes:
+                launches.assign(gradients[p.index], copies.gradients[p.position])
         written = sorted({at for own in known.positions.values() for at in own}) if others else range(len(params))
         launches.launched = [params[at] for at in written] if others else params
         if resolved.zeroes:
             launches.launched = [*launches.launched, *(given[at] for at in written)]
         if exposed:
-            paths = (self.plan.on_devices[at][1].text for at in written)
+            paths = (there[at].text for at in written)
             launches.launched = [*launches.launched, *(slot for path in paths for slot in arrays_of(slots[path]))]
         return launches, others
 
-    def _counts(self, resolved: ResolvedStep) -> bool:
+    def _counts(self, resolved: StepProgram) -> bool:
         """Whether the device counts the steps, which are those of parameters that missed none."""
         is_guarded = any("guard" in group.rule.supplied for group in resolved.groups)
         return is_guarded or any(counter.is_ahead for counter in self._counters.values())
 
     def _found(
         self,
-        resolved: ResolvedStep,
+        resolved: StepProgram,
         leaves: Sequence[Any],
         gradients: Sequence[Any],
-        slots: Mapping[str, ParameterSlots],
-        copies: dict[int, Any],
-    ) -> tuple[dict[int, list[Leaf]], list[Numbered]]:
-        """The leaves by device, and the parameters that no kernel takes. Adds to ``copies`` of gradients, by parameter."""
-        self.plan.gradients.check_on_devices(gradients)
+        slots: Mapping[str, Slots],
+        copies: Copies,
+    ) -> tuple[dict[int, list[Leaf]], list[Parameter]]:
+        """The leaves by device, and the parameters that no kernel takes. Adds to the ``copies``."""
+        self.plan.check_gradients_on_devices(gradients)
         found: dict[int, list[Leaf]] = {}
-        others: list[Numbered] = []
-        for number, p in self.plan.on_devices:
-            leaf = self._leaf(number, p, leaves[p.index], gradients[p.index], slots[p.text], resolved, copies)
+        others: list[Parameter] = []
+        for p in self.plan.on_devices:
+            leaf = self._leaf(p, leaves[p.index], gradients[p.index], slots[p.text], resolved, copies)
             if leaf is None:
-                others.append((number, p))
+                others.append(p)
             else:
                 found.setdefault(leaf.arrays[1].device, []).append(leaf)
         return found, others
@@ -258,7 +265,7 @@ class DeviceSteps:
         used: Driver,
         device: int,
         own: list[Leaf],
-        resolved: ResolvedStep,
+        resolved: StepProgram,
         read: Sequence[Any],
         count: int,
         launches: Launches,
@@ -268,6 +275,8 @@ class DeviceSteps:
         """Adds the launches on one device; ``read`` are the gradients, ``moves`` what has moved where nothing else has changed."""
         with used.current(device):
             capturing = used.is_capturing(stream)
+            if capturing and self.plan.uncaptured:
+                raise CaptureError(f"{own[0].path}: {self.plan.uncaptured}")
             key, programs = (device, resolved.holds), resolved.programs_of_all
             step = self._steps.get(key)
             if step is None or (moves is None and not step.takes(programs, own, resolved.scales_at)):
@@ -314,7 +323,7 @@ class DeviceSteps:
         launches.add(used, device, own[0], calls)
 
     @staticmethod
-    def _check_capture(own: Sequence[Leaf], resolved: ResolvedStep, step: DeviceStep) -> None:
+    def _check_capture(own: Sequence[Leaf], resolved: StepProgram, step: DeviceStep) -> None:
         """Raises `CaptureError` for a step that reads numbers of the host which differ from step to step, or that waits."""
         if not step.can_count:
             raise CaptureError(
@@ -355,14 +364,7 @@ class DeviceSteps:
         return streams[0]
 
     def _leaf(
-        self,
-        number: int,
-        p: Parameter,
-        array: Any,
-        g: Any,
-        slots: ParameterSlots,
-        resolved: ResolvedStep,
-        copies: dict[int, Any],
+        self, p: Parameter, array: Any, g: Any, slots: Slots, resolved: StepProgram, copies: Copies
     ) -> Leaf | None:
         """The leaf of a parameter; None where its rule is to be called on arrays. Raises errors with the key path."""
         if isinstance(g, SparseRows) or (p.missed and self._counts(resolved)):
@@ -373,9 +375,12 @@ class DeviceSteps:
         own_memory, memory = memory_of(array), memory_of(g)
         if own_memory is not None and (own_memory.strides is not None) != p.is_permuted:
             raise LayoutError
+        if p.is_copied:
+            array = copies.parameters[p.position] = row_major(detached(array))
+            own_memory = memory_of(array)
         if own_memory is not None and not (memory and memory.is_dense and memory.strides == own_memory.strides):
-            copies[number] = self._copied(p, array, g, memory, zeroes=resolved.zeroes)
-            memory = memory_of(copies[number])
+            copies.gradients[p.position] = self._copied(p, array, g, memory, zeroes=resolved.zeroes)
+            memory = memory_of(copies.gradients[p.position])
         of_slots, scales, numbers = memory_of_slots(own)
         arrays: list[Any] = [memory, own_memory, *of_slots]
         strides = None if own_memory is None else own_memory.strides
@@ -390,10 +395,10 @@ class DeviceSteps:
             return None
         program, scalar_set = resolved.layout[p.group]
         stochastic = self.plan.groups[p.group].precision.rounding == "stochastic"
-        return Leaf(p.text, number, program, scalar_set, stochastic, tuple(arrays), tuple(scales), tuple(numbers))
+        return Leaf(p.text, p.position, program, scalar_set, stochastic, tuple(arrays), tuple(scales), tuple(numbers))
 
 
-def check_alike(p: Parameter, array: Any, g: Any, slots: Mapping[str, Any]) -> None:
+def check_alike(p: Parameter, array: Any, g: Any, slots: Slots) -> None:
     """Raises `ShapeError`, `DtypeError` or `ArrayMemoryError` for a gradient of another shape, dtype, library or device."""
     if adapter_of(array).is_apart(array, g) or memory_of(g) is None:
         check_places(p.text, array, g, slots)

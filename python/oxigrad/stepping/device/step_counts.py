@@ -94,7 +94,7 @@ class StepCounts:
                 on_device.refresh()
             elif scale is not None and on_device is None:
                 scale._read_by(self.sync)
-                on_device = DeviceScale(scale, leaves[step.plan.on_devices[0][1].index])
+                on_device = DeviceScale(scale, leaves[step.plan.on_devices[0].index])
             self.scale = on_device
         return on_device
 

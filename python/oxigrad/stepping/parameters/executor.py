@@ -11,7 +11,7 @@ from oxigrad.stepping.parameters.device_kernels import is_launchable
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Executor:
-    """A way in which a step updates a parameter: one of `HOST`, `COPY`, `DEVICE`, `RULE` and `RULE_INTO`.
+    """A way in which a step updates a parameter: one of `HOST`, `COPY`, `DEVICE`, `RULE`, `RULE_INTO` and `RULE_ASSIGNED`.
 
     Args:
         name: the name in messages.
@@ -41,6 +41,8 @@ DEVICE = Executor("device")
 RULE = Executor("rule", calls_rule=True, replaces=True)
 #: The rule is called on the parameter, and the result is copied into its memory.
 RULE_INTO = Executor("into", calls_rule=True, writes_host=True)
+#: The rule is called on the parameter, and its library copies the result into its memory.
+RULE_ASSIGNED = Executor("assigned", calls_rule=True)
 
 
 def executor_of(array: Any, elementwise: bool = True) -> Executor:

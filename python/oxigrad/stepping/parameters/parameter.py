@@ -18,8 +18,8 @@ class Parameter:
     """A parameter of a model.
 
     ``index`` is that of its leaf, ``tied`` are those of further leaves that are the same array; ``paths`` are the key paths of
-    all, ``text`` the first of them as text. ``group`` is an index into `Plan.groups`. ``missed`` is the number of steps that did not
-    update it.
+    all, ``text`` the first of them as text. ``position`` is its number among all, from which random numbers are drawn. ``group`` is an
+    index into `Assignment.groups`. ``missed`` is the number of steps that did not update it.
     """
 
     paths: list[_core.KeyPath]
@@ -29,10 +29,13 @@ class Parameter:
     shape: tuple[int, ...]
     dtype: Any
     group: int
+    position: int
     missed: int = 0
     executor: Executor = HOST
     #: Whether it lies on a device in an order of axes other than row-major.
     is_permuted: bool = False
+    #: Whether kernels update a row-major copy of it.
+    is_copied: bool = False
 
     @property
     def indices(self) -> tuple[int, ...]:

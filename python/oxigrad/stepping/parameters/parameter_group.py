@@ -13,7 +13,7 @@ from oxigrad.rules.core.rule import Rule
 from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.parameters.decay_factors import decays
-from oxigrad.stepping.parameters.rule_executors import trace
+from oxigrad.stepping.parameters.rule_executors import kernel_of
 from oxigrad.stepping.parameters.weak import alive
 from oxigrad.stepping.version import Version
 
@@ -228,9 +228,7 @@ class ParameterGroup:
 
     def traced(self, rule: Rule, **options: Any) -> "_core.Program | None":
         """As `program`, with the ``options`` of `trace`."""
-        if not rule.elementwise:
-            return None
-        return rule.remembering(_traced)(rule, tuple(self.flags.items()), tuple(options.items()))
+        return kernel_of(rule, self.flags, **options)
 
     @property
     def catches_up(self) -> bool:
@@ -254,7 +252,3 @@ def _composed(
     first, after = ([part for part in norms if (part.kind == "after") is is_after] for is_after in (False, True))
     composed = compose((*before, *first, rule, *after), until=until or None)
     return composed.without(absent) if composed.optional else composed
-
-
-def _traced(composed: Rule, flags: tuple[tuple[str, Any], ...], options: tuple[tuple[str, Any], ...]) -> Any:
-    return trace(composed, dict(flags), **dict(options))

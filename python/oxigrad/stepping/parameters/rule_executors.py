@@ -74,6 +74,17 @@ def trace(
         raise RuleError(message) from None
 
 
+def kernel_of(rule: Rule, flags: Mapping[str, Any], **options: Any) -> Any:
+    """The kernel of a rule, as `trace` makes it, once for the same flags and options; None for a rule that is not elementwise."""
+    if not rule.elementwise:
+        return None
+    return rule.remembering(_traced)(rule, tuple(flags.items()), tuple(options.items()))
+
+
+def _traced(rule: Rule, flags: tuple[tuple[str, Any], ...], options: tuple[tuple[str, Any], ...]) -> Any:
+    return trace(rule, dict(flags), **dict(options))
+
+
 @dataclasses.dataclass
 class Leaf:
     """One parameter that a rule is called on: its key path, its arrays, and its hyperparameters of the step.

@@ -30,8 +30,8 @@ class PlannedParameters(Protocol):
     frozen: set[str]
     parameters: list[Parameter]
     groups: list[ParameterGroup]
-    ruled: list[tuple[int, Parameter]]
-    on_devices: list[tuple[int, Parameter]]
+    ruled: list[Parameter]
+    on_devices: list[Parameter]
     tied: list[Parameter]
 
 
@@ -45,7 +45,7 @@ class PlannedGradients:
     def __init__(self, plan: PlannedParameters, owner: SteppingOptimizer) -> None:
         self._structure, self._parameters, self._groups = plan.structure, plan.parameters, plan.groups
         self._present, self._idle, self._frozen = plan.present, plan.idle, plan.frozen
-        self._ruled, self._tied, self._on_devices = plan.ruled, plan.tied, [p for _, p in plan.on_devices]
+        self._ruled, self._tied, self._on_devices = plan.ruled, plan.tied, plan.on_devices
         # The core checks the other gradients.
         self._checked_here = plan.parameters if plan.ruled else plan.tied
         self._weak_owner = weakref.ref(owner)
@@ -189,7 +189,7 @@ class PlannedGradients:
         given = gradients if grads is None else align(self._structure, grads).leaves
         found = {str(self._structure.path(i)): g for i, g in enumerate(given) if g is not None}
         zeros = {}
-        for p in (*self._tied, *(p for _, p in self._ruled)):
+        for p in (*self._tied, *self._ruled):
             for path in (str(path) for path in p.paths if str(path) in found):
                 refuse_unwritable(path, "gradient, where zero_gradients is to leave zeros,", found[path])
                 if not _core.is_floating(found[path]):
@@ -200,9 +200,9 @@ class PlannedGradients:
                 zeros[id(found[path])] = np.zeros(()), found[path]
         return [*zeros.values()]
 
-    def unrecorded(self, gradients: list[Any], ruled: Iterable[tuple[int, Parameter]]) -> list[Any]:
+    def unrecorded(self, gradients: list[Any], ruled: Iterable[Parameter]) -> list[Any]:
         """The gradients, detached where rules are called on them, for ``ruled`` parameters: slots computed from them would keep their graphs alive."""
-        for _, p in ruled:
+        for p in ruled:
             g = gradients[p.index]
             gradients[p.index] = g.map(detached) if isinstance(g, SparseRows) else detached(g)
         return gradients

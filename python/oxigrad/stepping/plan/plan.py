@@ -1,8 +1,7 @@
 """The plan of a step for a model: the group of hyperparameters and the executor of each parameter."""
 
-import operator
 import weakref
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from oxigrad import _core, xp
@@ -17,22 +16,23 @@ from oxigrad.ops.backends import (
     obstacle,
     refuse_meaning,
 )
-from oxigrad.ops.core.aliasing import Named, refuse_shared, refuse_unwritable
+from oxigrad.ops.core.aliasing import refuse_shared, refuse_unwritable
 from oxigrad.rules.core.rule import Rule
-from oxigrad.stepping.arrays.places import refuse_shapeless, refuse_traced
-from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.arrays.places import check_readable, refuse_shapeless, refuse_traced
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.device_kernels import INEXPRESSIBLE, is_permuted, why_not_rule
 from oxigrad.stepping.parameters.executor import COPY, DEVICE, HOST, RULE, RULE_INTO, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter, copying
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.parameters.weak import alive
+from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.gradients import PlannedGradients
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.version import Version
 
 
-class Plan:
+class Plan(Assignment):
     """The plan of steps for a model, valid while the model keeps its structure and the optimizer its options and groups.
 
     ``groups`` are the groups of hyperparameters of ``parameters``, ``frozen`` the key paths of those in groups that are not updated.
@@ -57,15 +57,12 @@ class Plan:
         missed: Callable[[str], int] | None = None,
         adapt: Callable[[ParameterGroup], ParameterGroup] | None = None,
     ) -> None:
+        super().__init__()
         self.versions = [*versions, *owner._versions()]
         self._made = [version.structure for version in self.versions]  # before the settings are read
         self.structure = structure
         self.present = present
-        #: For each group, the number of steps that did not update its parameters.
-        self.missed: list[int] = []
         self._weak_owner = weakref.ref(owner)
-        self.parameters: list[Parameter] = []
-        self.groups: list[ParameterGroup] = []
         self.frozen: set[str] = set()
         self.idle = False
         self._holds_gradients = structure.holds_gradients()
@@ -119,13 +116,10 @@ class Plan:
         refuse_meaning(array, f"{text}: the parameter")
         if is_complex(array):
             raise DtypeError(f"{text}: the parameter has dtype {array.dtype}: expected a real floating-point dtype")
-        known = [*zip(self.groups, self.missed, strict=True)]
-        if (group, missed) not in known:
-            known.append((group, missed))
-            self.groups.append(group)
-            self.missed.append(missed)
-        number = known.index((group, missed))
-        self.parameters.append(Parameter(paths, text, index, tied, tuple(array.shape), array.dtype, number, missed))
+        number, position = self.group_number(group, missed), len(self.parameters)
+        self.parameters.append(
+            Parameter(paths, text, index, tied, tuple(array.shape), array.dtype, number, position, missed)
+        )
 
     def _choose_executors(self, leaves: list[Any]) -> None:
         rules = [group.rule() for group in self.groups]
@@ -137,30 +131,17 @@ class Plan:
                 p.executor = RULE if why else DEVICE
                 if why.startswith(INEXPRESSIBLE):
                     tell(why)
-        supplied = {name for rule in rules for name in rule.supplied}
-        #: Whether a value over all parameters is computed, for which they need one executor.
-        self.needs_all = bool(supplied & {"total", "guard"})
-        found = {p.executor for p in self.parameters}
-        is_mixed = DEVICE in found and (
-            len(found) > 1 or len({device_of(leaves[p.index]) for p in self.parameters}) > 1
-        )
-        if (any(e.calls_rule for e in found) and "total" in supplied) or (is_mixed and self.needs_all):
-            for p in self.parameters:
-                p.executor = executor_of(leaves[p.index], elementwise=False)
+        self.unite(leaves)
         for p in self.parameters:
             if p.executor.replaces and any(self._holds_gradients[i] for i in p.indices):
                 why = obstacle(leaves[p.index]) or f"on the device {device_of(leaves[p.index])}, or cannot be written"
                 raise ArrayMemoryError(f"{p.text}: the parameter is {why}: its container cannot be given another array")
             if p.executor is RULE and (why := obstacle(leaves[p.index])):
                 raise ArrayMemoryError(f"{p.text}: the parameter is {why}")
-        self.host = [p for p in self.parameters if p.executor.is_core]
-        self.pick = _picker([p.index for p in self.host], len(leaves))
         self.replaced = [p for p in self.parameters if p.executor.replaces]
         self.copied = [p for p in self.parameters if p.executor is COPY]
         self.into = [p for p in self.parameters if p.executor is RULE_INTO]
         self._looked_at = [*self.copied, *self.into]
-        self.on_devices = [(i, p) for i, p in enumerate(self.parameters) if p.executor is DEVICE]
-        self.ruled = [(i, p) for i, p in enumerate(self.parameters) if p.executor.calls_rule]
         self.tied = [p for p in self.parameters if p.tied]
         self.is_tied = bool(self.tied)
         self._may_change = bool(self.tied or self._looked_at)
@@ -265,7 +246,7 @@ class Plan:
         refuse_shared([(p.text, leaves[p.index], True) for p in self.parameters])
 
     def check_memory(
-        self, leaves: list[Any], gradients: list[Any], slots: Mapping[str, dict[str, Any]], zeroed: list[Any]
+        self, leaves: list[Any], gradients: list[Any], slots: Mapping[str, Slots], zeroed: list[Any]
     ) -> None:
         """Raises `ArrayMemoryError` for arrays that cannot be written, `AliasError` for those that share memory that is written.
 
@@ -273,19 +254,23 @@ class Plan:
 
         The core checks the arrays itself where it updates all parameters in place and no gradient is ``zeroed`` besides.
         """
-        for _, p in self.ruled:
-            refuse_traced(p.text, "parameter", leaves[p.index])
-            refuse_traced(p.text, "gradient", gradients[p.index])
+        for p in self.ruled:
+            for what, array in (("parameter", leaves[p.index]), ("gradient", gradients[p.index])):
+                refuse_traced(p.text, what, array)
+                if not isinstance(array, SparseRows):
+                    check_readable(p.text, what, array)
         self.check_parameters(leaves)
         for p in self.into:
             refuse_unwritable(p.text, "parameter", leaves[p.index])
-        given = {}
-        for p in self.parameters:
-            g = gradients[p.index]
-            given[id(g)] = f"the gradient of {p.text}", g.values if isinstance(g, SparseRows) else g, False
-        given |= {id(g): ("a gradient that zero_gradients is to zero", g, True) for g in zeroed}
-        others = [named for p in self.parameters for named in _updated(p, leaves[p.index], slots[p.text])]
-        refuse_shared([*others, *given.values()])
+        self.refuse_shared(leaves, gradients, slots, zeroed)
+
+    def check_gradients_on_devices(self, gradients: Sequence[Any]) -> None:
+        """Raises for a missing gradient of a parameter on a device, and for arrays that are more than numbers."""
+        self.gradients.check_on_devices(gradients)
+
+    def unrecorded(self, gradients: list[Any], ruled: Sequence[Parameter]) -> list[Any]:
+        """The gradients, detached for the ``ruled`` parameters: slots computed from them would keep their graphs alive."""
+        return self.gradients.unrecorded(gradients, ruled)
 
     def written_with(
         self, leaves: list[Any], values: Mapping[str, Any]
@@ -320,20 +305,3 @@ def _tied(leaves: list[Any], structure: _core.Structure) -> list[list[int]]:
     except REFUSALS:
         refuse_shapeless((f"{structure.path(i)}: the parameter", leaf) for i, leaf in enumerate(leaves))
         raise
-
-
-def _updated(p: Parameter, array: Any, slots: dict[str, Any]) -> Iterator[Named]:
-    """The arrays of a parameter that a step changes, with their names and whether they are changed in place."""
-    yield p.text, array, p.executor.writes_host
-    for slot in slots.values():
-        for part in (slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,):
-            yield f"a slot of {p.text}", part, p.executor.is_core
-
-
-def _picker(indices: Sequence[int], count: int) -> Callable[[list[Any]], tuple[Any, ...]]:
-    """A function that picks the items at ``indices`` of a list of ``count``."""
-    if list(indices) == list(range(count)):
-        return tuple
-    if len(indices) > 1:
-        return operator.itemgetter(*indices)
-    return lambda items: tuple(items[i] for i in indices)

@@ -51,3 +51,20 @@ def host_parameter(
         program=place[0],
         scalar_set=place[1],
     )
+
+
+def step_once(
+    parameters: "list[_core.HostParameter]",
+    written: tuple[Any, ...],
+    gradients: tuple[Any, ...],
+    *,
+    programs: Any,
+    count: int = 0,
+    seed: int = 0,
+    touched: Any = (),
+) -> Any:
+    """A step after ``count`` ones on arrays in host memory, by a stepper of the core of its own; see `_core.Stepper.step`."""
+    core = _core.Stepper()
+    core.count = count
+    core.prepare(parameters)
+    return core.step(True, written, gradients, programs=programs, seed=seed, touched=touched)

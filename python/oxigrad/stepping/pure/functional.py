@@ -86,7 +86,7 @@ def apply(
 
     def called_on(holds: bool) -> list[Leaf]:
         rules = [group.rule(holds) for group in plan.groups]
-        called = called_leaves(plan, enumerate(plan.parameters), leaves, gradients, begun, rules, values)
+        called = called_leaves(plan, plan.parameters, leaves, gradients, begun, rules, values)
         called = [_with_values(plan, *each) for each in zip(called, plan.parameters, own_values, strict=True)]
         return [_late(leaf, missed[leaf.path]) if leaf.path in missed else leaf for leaf in called]
 

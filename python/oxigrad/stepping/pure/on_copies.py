@@ -17,7 +17,7 @@ from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, caught_up
 from oxigrad.stepping.parameters.executor import executor_of
 from oxigrad.stepping.parameters.rule_executors import Leaf, check_library
-from oxigrad.stepping.plan.programs import ProgramTable, host_parameter
+from oxigrad.stepping.plan.programs import ProgramTable, host_parameter, step_once
 
 Results = list[list[Any]]
 
@@ -61,25 +61,28 @@ def run_on_copies(leaves: Sequence[Leaf], programs: Sequence["_core.Program"], s
         for leaf, program in zip(leaves, programs, strict=True)
     ]
     results = [[_copied(leaf.p), *(_copied(leaf.slots[slot.name]) for slot in leaf.rule.slots)] for leaf in leaves]
-    core = _core.Stepper()
-    core.count = leaves[0].drawn_at - 1
-    core.prepare(
-        [
-            host_parameter(
-                leaf.path,
-                leaf.position,
-                own[0],
-                zip(leaf.rule.slots, own[1:], strict=True),
-                place,
-                catches_up=bool(leaf.decays),
-                stochastic=leaf.stochastic,
-            )
-            for leaf, own, place in zip(leaves, results, layout, strict=True)
-        ]
-    )
+    parameters = [
+        host_parameter(
+            leaf.path,
+            leaf.position,
+            own[0],
+            zip(leaf.rule.slots, own[1:], strict=True),
+            place,
+            catches_up=bool(leaf.decays),
+            stochastic=leaf.stochastic,
+        )
+        for leaf, own, place in zip(leaves, results, layout, strict=True)
+    ]
     gradients, touched = _given(leaves)
-    written = tuple([own[0] for own in results])
-    done = core.step(True, written, gradients, programs=table.programs, seed=seed, touched=touched)
+    done = step_once(
+        parameters,
+        tuple([own[0] for own in results]),
+        gradients,
+        programs=table.programs,
+        count=leaves[0].drawn_at - 1,
+        seed=seed,
+        touched=touched,
+    )
     is_guarded = any(program.is_guarded for program in programs)
     before = [[leaf.p, *(leaf.slots[slot.name] for slot in leaf.rule.slots)] for leaf in leaves]
     found = [[_like(new, old) for new, old in zip(*both, strict=True)] for both in zip(results, before, strict=True)]

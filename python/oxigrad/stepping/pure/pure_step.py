@@ -17,7 +17,7 @@ from oxigrad.ops.backends import REFUSALS
 from oxigrad.ops.core.aliasing import refuse_shared
 from oxigrad.stepping.parameters.weak import alive
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.plan.programs import host_parameter
+from oxigrad.stepping.plan.programs import host_parameter, step_once
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.protocols import SteppingOptimizer
 
@@ -119,8 +119,5 @@ class PureStep:
             pairs = zip(of_one, after[start : start + len(of_one)], strict=True)
             place, stochastic = resolved.layout[p.group], self._stochastic[at]
             stated.append(host_parameter(p.text, at, new[at], pairs, place, stochastic=stochastic))
-        core = _core.Stepper()
-        core.count = step
-        core.prepare(stated)
-        core.step(True, tuple(new), tuple(gradients), programs=resolved.programs, seed=resolved.seed)
+        step_once(stated, tuple(new), tuple(gradients), programs=resolved.programs, count=step, seed=resolved.seed)
         return new, after

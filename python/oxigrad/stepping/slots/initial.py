@@ -13,11 +13,11 @@ from oxigrad.rules.core.rule import Slot
 from oxigrad.stepping.arrays.places import check_readable
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.rule_group import RuleGroup
 
 
 def new_slots(
-    group: ParameterGroup, path: str, p: Any, *, on_host: bool, coded: bool, known: Container[str] = ()
+    group: RuleGroup, path: str, p: Any, *, on_host: bool, coded: bool, known: Container[str] = ()
 ) -> dict[str, Any]:
     """The initial slots of the parameter ``p``, except those that are ``known``.
 
@@ -51,7 +51,7 @@ def new_slots(
     return found | dict(zip(arrays, apart([*arrays.values()], [p]), strict=True))
 
 
-def slot_names(group: ParameterGroup) -> list[str]:
+def slot_names(group: RuleGroup) -> list[str]:
     """The names of the slots that a parameter of the group may have."""
     return [*(slot.name for slot in group.rule().slots), *([LAST_STEP] if group.catches_up else [])]
 

@@ -1,6 +1,6 @@
 """The memory of slots as kernels on devices take it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from oxigrad.ops.backends import DeviceMemory, laid_out_like
@@ -45,11 +45,3 @@ def as_placed(slot: Any, array: Any) -> Any:
     if memory is None or own is None or memory.shape != own.shape or memory.strides == own.strides:
         return slot
     return laid_out_like(slot, array)
-
-
-def arrays_of(slots: Mapping[str, Any]) -> list[Any]:
-    """The arrays of the slots of a parameter."""
-    found: list[Any] = []
-    for slot in slots.values():
-        found += (slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,)
-    return found

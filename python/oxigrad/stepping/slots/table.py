@@ -9,7 +9,6 @@ from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.parameters.executor import DEVICE
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.plan.programs import host_parameter
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.slots.initial import new_slots, slot_names
 from oxigrad.stepping.slots.memory import as_placed
@@ -72,27 +71,4 @@ class SlotTable:
 
     def prepare(self, step: ResolvedStep, leaves: list[Any]) -> None:
         """Gives the core the memory of the parameters that it updates, and of their slots."""
-        plan, prepared = step.plan, []
-        rules = [group.rule() for group in plan.groups]
-        for position, p in enumerate(plan.parameters):
-            if not p.executor.is_core:
-                continue
-            group, own = plan.groups[p.group], self.by_path[p.text]
-            slots = rules[p.group].slots
-            prepared.append(
-                host_parameter(
-                    p.text,
-                    position,
-                    leaves[p.index],
-                    [(slot, own[slot.name] if slot.is_number else _memory(own[slot.name])) for slot in slots],
-                    step.layout[p.group],
-                    catches_up=group.catches_up,
-                    stochastic=group.precision.rounding == "stochastic",
-                )
-            )
-        self._core.prepare(prepared)
-
-
-def _memory(slot: Any) -> Any:
-    """A slot as the core takes it."""
-    return (slot.codes, slot.scales) if isinstance(slot, Quantized) else slot
+        self._core.prepare(step.host_parameters(leaves, self.by_path))

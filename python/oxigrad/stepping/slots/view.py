@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 
 from oxigrad._core import DtypeError, ShapeError
 from oxigrad.ops.backends import copied_like, dtype_name
+from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.version import Version
 
@@ -17,6 +18,9 @@ class ParameterSlots(dict[str, Any]):
     """
 
     __slots__ = ("_kinds", "_path", "_version")
+
+    #: Results of rules replace the arrays.
+    are_overwritten = False
 
     def __init__(self, path: str, slots: Mapping[str, Any], version: Version) -> None:
         super().__init__(slots)
@@ -48,6 +52,19 @@ class ParameterSlots(dict[str, Any]):
                 raise ShapeError(f"{self._path}: the slot {name} has shape {tuple(slot.shape)}, it had {shape}")
             if slot.dtype is not dtype and slot.dtype != dtype:
                 raise DtypeError(f"{self._path}: the slot {name} has dtype {slot.dtype}, it had {dtype}")
+
+    def of_core(self, slot: Slot) -> Any:
+        """A slot as the core takes it."""
+        found = self[slot.name]
+        return (found.codes, found.scales) if isinstance(found, Quantized) else found
+
+    def of_rule(self) -> Mapping[str, Any]:
+        """The slots as a rule is called on them."""
+        return self
+
+    def write(self, name: str, value: Any, writes: Any) -> None:
+        """Adds the assignment of a new value to the writes of a step."""
+        writes.assignments.append((self, name, value))
 
     def update(self, *args: Any, **named: Any) -> None:
         """Assigns to each of these slots."""

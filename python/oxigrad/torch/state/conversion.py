@@ -16,9 +16,9 @@ from oxigrad import _core
 from oxigrad._core import ArrayMemoryError, ShapeError
 from oxigrad.ops.backends import adapter_of
 from oxigrad.stepping.arrays.quantized import Quantized
-from oxigrad.stepping.parameters.executor import DEVICE, HOST, RULE, Executor
+from oxigrad.stepping.parameters.executor import DEVICE, HOST, Executor
 from oxigrad.stepping.slots.initial import new_slots
-from oxigrad.torch.choice import Choice
+from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 
 
@@ -82,13 +82,13 @@ def check_readable(path: str, p: Any, own: Mapping[str, Any]) -> None:
                 raise ArrayMemoryError(f"{path}: the {what} is {why}")
 
 
-def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], executor: Executor) -> bool:
+def begin(group: TensorGroup, path: str, p: Any, own: dict[str, Any], executor: Executor) -> bool:
     """Adds the slots to ``own``, the state of the parameter ``p``, that its rule has and that are missing; False if there are none.
 
-    Codes and numbers of the state are put where the ``executor`` reads them: `RULE` reads no codes, `DEVICE` reads
+    Codes and numbers of the state are put where the ``executor`` reads them: rules on arrays read no codes, `DEVICE` reads
     both there.
     """
-    entry, rule = choice.entry, choice.rule()
+    entry, rule = group.entry, group.rule()
     keys = {slot.name: entry.key_of_slot(slot.name) for slot in rule.slots}
     numbers = {slot.name: slot for slot in rule.slots if slot.is_number}
     for name, key in () if executor is HOST else keys.items():
@@ -98,23 +98,22 @@ def begin(choice: Choice, path: str, p: Any, own: dict[str, Any], executor: Exec
             own[key] = own[key].to(p.device)
     missing = [name for name, key in keys.items() if own.get(key) is None]
     if rule.elementwise:
-        _check_shapes(path, p, {keys[slot.name]: own.get(keys[slot.name]) for slot in rule.slots if not slot.is_number})
+        check_shapes(path, p, {keys[slot.name]: own.get(keys[slot.name]) for slot in rule.slots if not slot.is_number})
     is_new = entry.counts and own.get("step") is None
     if is_new:
         own["step"] = torch.zeros((), dtype=number_dtype())
     if not missing:
         return is_new
     for name in [name for name in missing if name in numbers]:
-        first = choice.value(entry.begin[name]) if name in entry.begin else float(numbers[name].begin)
+        first = group.value(entry.begin[name]) if name in entry.begin else float(numbers[name].begin)
         dtype, device = (
             number_dtype() if entry.follows_torch else torch.float64,
             p.device if executor is DEVICE else None,
         )
         own[keys[name]] = torch.tensor(first, dtype=dtype, device=device)
-    group: Any = choice  # It has the attributes of a group that are read.
     known = [name for name in keys if name not in missing or name in numbers]
     is_host = executor is HOST
-    found = new_slots(group, path, local(p), on_host=is_host, coded=executor is not RULE, known=known)
+    found = new_slots(group, path, local(p), on_host=is_host, coded=not executor.calls_rule, known=known)
     for name, value in found.items():
         if isinstance(value, Quantized):
             own[keys[name]] = {"codes": torch.as_tensor(value.codes), "scales": torch.as_tensor(value.scales)}
@@ -132,7 +131,7 @@ def _placed_codes(value: dict[str, Any], p: Any, executor: Executor) -> Any:
     return {name: part.to(p.device) for name, part in value.items()}
 
 
-def _check_shapes(path: str, p: Any, slots: Mapping[str, Any]) -> None:
+def check_shapes(path: str, p: Any, slots: Mapping[str, Any]) -> None:
     """Raises `ShapeError` for a slot of another shape than the parameter, as one that was loaded may have."""
     for key, value in slots.items():
         found = value["codes"] if isinstance(value, dict) else value
@@ -147,10 +146,10 @@ def number_dtype() -> Any:
     return torch.float64 if torch.get_default_dtype() is torch.float64 else torch.float32
 
 
-def slots_of(choice: Choice, own: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+def slots_of(group: TensorGroup, own: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
     """The slots of the rule with their state: tensors, codes with scales, or None."""
-    for slot in choice.rule().slots:
-        yield slot, own.get(choice.entry.key_of_slot(slot.name))
+    for slot in group.rule().slots:
+        yield slot, own.get(group.entry.key_of_slot(slot.name))
 
 
 def parts_of(value: Any) -> tuple[Any, ...]:
@@ -161,9 +160,9 @@ def parts_of(value: Any) -> tuple[Any, ...]:
 
 
 def memory(value: Any) -> Any:
-    """A slot as the core takes it, which follows the memory of a tensor."""
+    """A slot as the core and kernels take it, which follow the memory of a tensor."""
     if isinstance(value, dict):
-        return value["codes"], value["scales"]
+        return Quantized(value["codes"], value["scales"])
     return local(value) if value.requires_grad or not is_plain(value) else value
 
 
@@ -184,11 +183,6 @@ class Watched:
 
     def _current(self) -> list[tuple[int, Any]]:
         return [(found.data_ptr(), found.shape) for found in map(local, self._tensors)]
-
-
-def on_device(value: Any) -> Any:
-    """A slot as a kernel on a device takes it."""
-    return Quantized(value["codes"], value["scales"]) if isinstance(value, dict) else local(value)
 
 
 def array(value: Any) -> Any:

@@ -1,0 +1,102 @@
+"""The groups of hyperparameters and the executors of the parameters of a step."""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from oxigrad.ops.backends import device_of
+from oxigrad.ops.core.aliasing import Named, refuse_shared
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.parameters.executor import DEVICE, Executor, executor_of
+from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.parameters.rule_group import RuleGroup
+from oxigrad.stepping.parameters.slots import Slots, arrays_of
+
+
+class Assignment:
+    """Parameters, each with its group of hyperparameters and its executor.
+
+    ``missed`` are for each of the ``groups`` the number of steps that did not update its parameters. Arrays of a step are given in
+    lists, at the ``index`` of their parameter.
+    """
+
+    #: The reason why a graph cannot capture the step; empty where it can.
+    uncaptured = ""
+
+    def __init__(self) -> None:
+        self.parameters: list[Any] = []
+        self.groups: list[Any] = []
+        self.missed: list[int] = []
+
+    def group_number(self, group: RuleGroup, missed: int) -> int:
+        """The number of a group whose parameters ``missed`` steps; adds it where it is new."""
+        known = [*zip(self.groups, self.missed, strict=True)]
+        if (group, missed) not in known:
+            known.append((group, missed))
+            self.groups.append(group)
+            self.missed.append(missed)
+        return known.index((group, missed))
+
+    def unite(self, arrays: Sequence[Any]) -> None:
+        """Assigns rules on arrays to all parameters where they compute a value over all, and one executor cannot.
+
+        Sorts the parameters by executor.
+        """
+        rules = [group.rule() for group in self.groups]
+        supplied = {name for rule in rules for name in rule.supplied}
+        #: Whether a value over all parameters is computed, for which they need one executor.
+        self.needs_all = bool(supplied & {"total", "guard"})
+        found = {p.executor for p in self.parameters}
+        is_mixed = DEVICE in found and (
+            len(found) > 1 or len({device_of(arrays[p.index]) for p in self.parameters}) > 1
+        )
+        if (any(e.calls_rule for e in found) and "total" in supplied) or (is_mixed and self.needs_all):
+            for p in self.parameters:
+                p.executor = self.on_arrays(arrays[p.index])
+        self.host = [p for p in self.parameters if p.executor.is_core]
+        self.on_devices = [p for p in self.parameters if p.executor is DEVICE]
+        self.ruled = [p for p in self.parameters if p.executor.calls_rule]
+        self.pick = _picker([p.index for p in self.host], len(arrays))
+
+    def on_arrays(self, array: Any) -> Executor:
+        """The executor of a parameter whose rule is called on arrays."""
+        return executor_of(array, elementwise=False)
+
+    def check_gradients_on_devices(self, gradients: Sequence[Any]) -> None:
+        """Raises for gradients that kernels on devices cannot read, and that no other check finds."""
+
+    def unrecorded(self, gradients: list[Any], ruled: Sequence[Parameter]) -> list[Any]:
+        """The gradients, as rules are called on them for the ``ruled`` parameters."""
+        return gradients
+
+    def refuse_shared(
+        self,
+        leaves: Sequence[Any],
+        gradients: Sequence[Any],
+        slots: Mapping[str, Slots],
+        zeroed: Sequence[Any] = (),
+    ) -> None:
+        """Raises `AliasError` for arrays of a step, gradients that are ``zeroed`` among them, that share memory which is written."""
+        given = {}
+        for p in self.parameters:
+            g = gradients[p.index]
+            given[id(g)] = f"the gradient of {p.text}", g.values if isinstance(g, SparseRows) else g, False
+        given |= {id(g): ("a gradient that zero_gradients is to zero", g, True) for g in zeroed}
+        others = [named for p in self.parameters for named in _updated(p, leaves[p.index], slots[p.text])]
+        refuse_shared([*others, *given.values()])
+
+
+def _updated(p: Parameter, array: Any, slots: Slots) -> Iterator[Named]:
+    """The arrays of a parameter that a step changes, with their names and whether they are changed in place."""
+    yield p.text, array, p.executor.writes_host
+    for part in arrays_of(slots):
+        yield f"a slot of {p.text}", part, p.executor.is_core or slots.are_overwritten
+
+
+def _picker(indices: Sequence[int], count: int) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """A function that picks the items at ``indices`` of a list of ``count``."""
+    if list(indices) == list(range(count)):
+        return tuple
+    if len(indices) > 1:
+        return operator.itemgetter(*indices)
+    return lambda items: tuple(items[i] for i in indices)

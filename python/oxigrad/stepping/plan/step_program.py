@@ -1,0 +1,162 @@
+"""The rules of a step as kernels with their scalars, behind every door: `oxigrad.optim`, `oxigrad.optax` and `oxigrad.torch`.
+
+A constant hyperparameter is read once. A step fills in what differs from step to step: the number of the step, the values of
+schedules, the number of accumulated gradients and the loss scale.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from oxigrad.stepping.parameters.rule_group import RuleGroup
+from oxigrad.stepping.parameters.slots import SlotMemory
+from oxigrad.stepping.plan.assignment import Assignment
+from oxigrad.stepping.plan.programs import ProgramTable, host_parameter
+
+if TYPE_CHECKING:
+    from oxigrad import _core
+
+# The programs of a step, each with its sets of scalars.
+Programs = list[tuple["_core.Program", list[list[float]]]]
+
+
+class ResolvedGroup:
+    """The rule of a group of parameters, its kernel and the scalars that it takes.
+
+    ``scalars`` are in the order of ``rule.numbers``, of which the number of the step is the first: that of the optimizer, less those
+    that the parameters ``missed``. With ``holds``, the rule is that of a step that only accumulates gradients. With
+    ``scales_there``, the loss scale is kept on a device.
+    """
+
+    def __init__(self, group: RuleGroup, *, holds: bool = False, scales_there: bool = False, missed: int = 0) -> None:
+        self._group = group
+        self.missed = missed
+        self._of_host = {"micro"} if scales_there else {"micro", "inverse_scale"}
+        self.rule = group.rule(holds)
+        self.program = group.program(self.rule)
+        self.absent = group.absent
+        self._flags = group.flags
+        #: The numbers of the step that was filled in, by name.
+        self.now: dict[str, Any] = {}
+        self._positions = {name: at for at, name in enumerate(self.rule.numbers)}
+        self.scalars = [0.0] * len(self._positions)
+        self._read()
+
+    def _read(self) -> None:
+        """Reads the numeric hyperparameters, but does not evaluate schedules."""
+        self._numeric = self._group.numeric
+        #: The schedules, each with its name and the interior of the interval of its values.
+        self.schedules = [
+            (name, value, *self._group.interior(name)) for name, value in self._numeric.items() if callable(value)
+        ]
+        names = ("step", "drawn_at", "micro", "inverse_scale", *(name for name, *_ in self.schedules))
+        #: The numbers of a step that are scalars of the kernel, with their positions.
+        self.filled = [(name, self._positions[name]) for name in names if name in self._positions]
+        for name, value in self._numeric.items():
+            if not callable(value) and (at := self._positions.get(name)) is not None:
+                self.scalars[at] = float(value)
+        #: Whether scalars other than the number of the step differ from step to step.
+        self.varies = bool(self.schedules or self._of_host & self._positions.keys())
+
+    @property
+    def scale_at(self) -> int | None:
+        """The position of the reciprocal of the loss scale among the scalars, if it is one of them."""
+        return self._positions.get("inverse_scale")
+
+    def refresh(self) -> bool:
+        """Reads hyperparameters again after they were set; False if they require another kernel or other slots."""
+        if self._group.flags != self._flags or self._group.absent != self.absent:
+            return False
+        self._read()
+        return True
+
+    def checked(self, name: str, value: Any, step: int) -> Any:
+        """The value of a schedule at a step as a number; `ValueError` where that is out of range, `TypeError` for no number."""
+        return self._group.evaluate(name, lambda _: value, step)
+
+    def values(self) -> dict[str, Any]:
+        """The flags and numbers of the step that was filled in, by name."""
+        return {**self._flags, **self._numeric, **self.now}
+
+
+class StepProgram:
+    """The groups of an assignment of parameters with their kernels and scalars.
+
+    ``holds`` and ``scales_there`` are those of `ResolvedGroup`.
+    """
+
+    #: Whether a step leaves zeros in the gradients.
+    zeroes = False
+    #: Whether gradients with infinities or NaN raise an error.
+    raises = False
+
+    def __init__(self, plan: Assignment, *, seed: int, holds: bool = False, scales_there: bool = False) -> None:
+        self.plan, self.seed, self.holds, self.scales_there = plan, seed, holds, scales_there
+        self.groups = [
+            ResolvedGroup(group, holds=holds, scales_there=scales_there, missed=missed)
+            for group, missed in zip(plan.groups, plan.missed, strict=True)
+        ]
+        self.absent = [group.absent for group in self.groups]
+        #: All programs, and for each group the index of its program and of its set of scalars.
+        self.programs_of_all, self.layout = lay_out(self.groups)
+        #: The programs of the parameters that the core updates.
+        self.programs = self.programs_of_all if plan.host else []
+        scaled = zip(self.groups, self.layout, strict=True) if scales_there else ()
+        #: The positions of the reciprocal of the loss scale among the scalars of programs that read it on the device.
+        self.scales_at = {program: group.scale_at for group, (program, _) in scaled if group.scale_at is not None}
+        self._note_constant()
+
+    def host_parameters(self, leaves: Sequence[Any], slots: Mapping[str, SlotMemory]) -> "list[_core.HostParameter]":
+        """The parameters that the core updates in place, with the memory of their slots."""
+        prepared = []
+        for p in self.plan.host:
+            group, own = self.plan.groups[p.group], slots[p.text]
+            prepared.append(
+                host_parameter(
+                    p.text,
+                    p.position,
+                    leaves[p.index],
+                    [(slot, own.of_core(slot)) for slot in self.groups[p.group].rule.slots],
+                    self.layout[p.group],
+                    catches_up=group.catches_up,
+                    stochastic=group.precision.rounding == "stochastic",
+                )
+            )
+        return prepared
+
+    def _note_constant(self) -> None:
+        #: The sets of scalars of which only the first, the number of the step, differs from step to step.
+        self.constant = [group.scalars for group in self.groups if not group.varies]
+        #: Those of them whose parameters missed steps, with the number of these.
+        self.late = [(group.scalars, group.missed) for group in self.groups if group.missed and not group.varies]
+        #: Whether the host computes numbers that differ from step to step, besides that of the step.
+        self.varies_on_host = len(self.constant) < len(self.groups)
+
+    def refresh(self) -> bool:
+        """Reads hyperparameters that were set; False if they require another kernel or other slots."""
+        if not all(group.refresh() for group in self.groups):
+            return False
+        self._note_constant()
+        return True
+
+    def fill(self, step: int, micro: int, inverse_scale: float) -> None:
+        """Evaluates the schedules for the step after ``step`` ones, and fills in its numbers."""
+        for group in self.groups:
+            number = step + 1
+            now = {"step": number - group.missed, "drawn_at": number, "micro": micro, "inverse_scale": inverse_scale}
+            for name, schedule, low, high in group.schedules:
+                value = schedule(step)
+                is_inside = type(value) is float and low < value < high
+                now[name] = value if is_inside else group.checked(name, value, step)
+            group.now, scalars = now, group.scalars
+            for name, at in group.filled:
+                scalars[at] = float(now[name])
+
+
+def lay_out(groups: list[ResolvedGroup]) -> tuple[Programs, list[tuple[int, int]]]:
+    """The distinct programs with their sets of scalars, and for each group the index of its program and of its set."""
+    table: ProgramTable[list[float]] = ProgramTable()
+    layout = [
+        (0, 0) if group.program is None else table.place(group.program, number, lambda group=group: group.scalars)
+        for number, group in enumerate(groups)
+    ]
+    return table.programs, layout

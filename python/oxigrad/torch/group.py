@@ -1,0 +1,110 @@
+"""A parameter group of PyTorch as a group of a step: the rule of its parameters of one storage dtype, and their hyperparameters."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from oxigrad.rules.core.composition import compose
+from oxigrad.rules.core.rule import Rule, is_flag
+from oxigrad.rules.core.slots import Slot
+from oxigrad.stepping.arrays.precision import Precision
+from oxigrad.stepping.parameters.rule_executors import kernel_of
+from oxigrad.torch import formulas
+from oxigrad.torch.table import Entry
+
+
+class TensorGroup:
+    """An `oxigrad.stepping.parameters.rule_group.RuleGroup` that reads the values of a parameter group of PyTorch.
+
+    ``storage`` is the name of the dtype of the parameters, where that is half precision. With ``scaled``, gradients are divided by
+    the scale of the loss.
+    """
+
+    catches_up = False
+
+    def __init__(self, entry: Entry, values: Mapping[str, Any], storage: str | None, *, scaled: bool) -> None:
+        self.entry, self._values, self._scaled = entry, values, scaled
+        self.precision = Precision(
+            values.get("state_dtype"), bool(values.get("master")), values.get("rounding") or "nearest"
+        )
+        self._key = self._read_key()
+        parts, self.absent, flags = self._key
+        self.flags = dict(flags)
+        self._rule: Rule = entry.rule.remembering(_built)(entry.rule, parts, self.absent, self.precision, storage)
+        self._names = [name for name in self._rule.numbers if name not in ("step", "inverse_scale")]
+
+    def _read_key(self) -> tuple[Any, ...]:
+        """The key of the kernel: the parts of the rule, the slots that are absent, and the flags."""
+        entry, values = self.entry, self._values
+        rule = entry.rule
+        decays = "weight_decay" not in rule.defaults and bool(entry.option("weight_decay", values))
+        decoupled = decays and bool(entry.option("decoupled_weight_decay", values))
+        parts = (
+            *((formulas.UNSCALE,) if self._scaled else ()),
+            *((formulas.MAXIMIZE,) if entry.option("maximize", values) else ()),
+            *((formulas.L2,) if decays and not decoupled else ()),
+            rule,
+            *((formulas.DECAY,) if decoupled else ()),
+        )
+        absent = tuple([slot for slot, asks in rule.optional if not entry.value(asks, values)])
+        flags = [(name, entry.value(name, values)) for name, default in rule.defaults.items() if is_flag(default)]
+        return parts, absent, tuple(flags)
+
+    def is_current(self) -> bool:
+        """Whether the hyperparameters still select this rule."""
+        return self._read_key() == self._key
+
+    @property
+    def numeric(self) -> dict[str, Any]:
+        """The numeric hyperparameters of the rule, as they are now."""
+        return {name: self.value(name) for name in self._names}
+
+    def rule(self, holds: bool = False) -> Rule:
+        """The composed rule."""
+        return self._rule
+
+    def program(self, rule: Rule) -> Any:
+        """The kernel of ``rule``; None for a rule that is not elementwise."""
+        return kernel_of(rule, self.flags)
+
+    @property
+    def sums(self) -> bool:
+        """Whether the rule needs the whole parameter, rather than one element at a time."""
+        return not self._rule.elementwise or "= sum(" in str(self.program(self._rule))
+
+    @property
+    def draws(self) -> bool:
+        """Whether a step draws random numbers."""
+        return "noise" in self._rule.supplied or self.precision.rounding == "stochastic"
+
+    def value(self, name: str) -> Any:
+        """The value of a hyperparameter."""
+        return self.entry.value(name, self._values)
+
+    def interior(self, name: str) -> tuple[float, float]:
+        """No interval: PyTorch's groups have no schedules."""
+        raise NotImplementedError(name)
+
+    def evaluate(self, name: str, schedule: Any, at: Any) -> Any:
+        """No value: PyTorch's groups have no schedules."""
+        raise NotImplementedError(name)
+
+    def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """No factors: no rows of slots are left out."""
+        return {}
+
+    def kept_in(self, slot: Slot, p: Any, *, coded: bool) -> Any:
+        """See `Precision.kept_in`."""
+        if self.entry.follows_torch and not (self.precision.slot_dtype and slot.is_moment) and not slot.dtype:
+            return p.dtype
+        if slot.dtype_by:
+            slot = dataclasses.replace(slot, dtype=self.value(slot.dtype_by))
+        return self.precision.kept_in(slot, p, coded=coded)
+
+
+def _built(
+    rule: Rule, parts: tuple[Rule, ...], absent: tuple[str, ...], precision: Precision, storage: str | None
+) -> Rule:
+    composed = compose(parts)
+    composed = composed.without(absent) if composed.optional else composed
+    return precision.around(composed, storage)

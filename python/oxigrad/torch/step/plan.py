@@ -1,0 +1,149 @@
+"""The plan of a step for the tensors of an optimizer: their groups and executors, and their state."""
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from oxigrad.stepping.arrays.precision import half
+from oxigrad.stepping.parameters.device_kernels import is_permuted
+from oxigrad.stepping.parameters.executor import DEVICE, HOST, RULE_ASSIGNED, RULE_INTO, Executor, executor_of
+from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.plan.assignment import Assignment
+from oxigrad.torch.group import TensorGroup
+from oxigrad.torch.library import torch
+from oxigrad.torch.state import conversion
+from oxigrad.torch.step.device import order_of_kernel
+from oxigrad.torch.step.slots import TensorSlots
+
+
+@dataclasses.dataclass
+class TensorParameter(Parameter):
+    """A parameter that has a gradient: its ``tensor``, and ``own``, its state."""
+
+    tensor: Any = None
+    own: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class TensorPlan(Assignment):
+    """The parameters of ``opt`` that have gradients now, assigned to executors; makes their state.
+
+    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step.
+    """
+
+    uncaptured = (
+        "the step reads its numbers on the host, which a graph cannot replay: expected a step outside of a capture, or "
+        "capturable=True of a class that PyTorch has"
+    )
+
+    def __init__(self, opt: Any, *, scaled: bool, recorded: bool) -> None:
+        super().__init__()
+        self._recorded = recorded
+        #: The real tensor in this process of a parameter or a gradient.
+        self.read = conversion.real if recorded else conversion.local
+        self.count = noise_step(opt)  # from which numbers of steps are counted, and random numbers are drawn
+        chosen = self._checked(opt, scaled=scaled)
+        for path, position, p, group in chosen:
+            self._add(opt, path, position, p, group)
+        self.tensors = [p.tensor for p in self.parameters]
+        #: Whether `read` of each parameter is the parameter itself.
+        self.is_plain = not recorded and all(map(conversion.is_plain, self.tensors))
+        self.draws = any(group.draws for group in self.groups)
+        before = [p.executor for p in self.parameters]
+        self.unite([*map(self.read, self.tensors)])
+        for p, executor in zip(self.parameters, before, strict=True):
+            if p.executor is not executor:
+                p.is_copied = False
+                conversion.begin(self.groups[p.group], p.text, p.tensor, p.own, p.executor)
+        self.slots = {
+            p.text: TensorSlots(p.text, p.tensor, self.groups[p.group], p.own, recorded=recorded)
+            for p in self.parameters
+        }
+
+    def _checked(self, opt: Any, *, scaled: bool) -> list[tuple[str, int, Any, TensorGroup]]:
+        """The parameters with gradients: name for errors, number among all, tensor and group."""
+        made: dict[tuple[int, str | None], TensorGroup] = {}
+        chosen = []
+        for path, position, number, p in _placed(opt):
+            if p.grad is None:
+                continue
+            opt.check_gradient(path, p)
+            key = number, half(conversion.local(p))
+            if key not in made:
+                made[key] = TensorGroup(opt.entry, opt.param_groups[number], key[1], scaled=scaled)
+            if conversion.is_distributed(p):
+                _check_distributed(path, type(opt).__name__, p, made[key])
+            conversion.check_readable(path, p, opt.state.get(p, {}))
+            chosen.append((path, position, p, made[key]))
+        return chosen
+
+    def _add(self, opt: Any, path: str, position: int, p: Any, group: TensorGroup) -> None:
+        """Adds a parameter, and makes its state."""
+        own, tensor, is_copied = opt.state.get(p, {}), self.read(p), False
+        executor = RULE_ASSIGNED if self._recorded else executor_of(tensor, group.rule().elementwise)
+        executor = executor if executor in (HOST, DEVICE) else self.on_arrays(tensor)
+        is_new = conversion.begin(group, path, p, own, executor)
+        if executor is DEVICE:
+            order = order_of_kernel(group, p, own)
+            is_copied = order == "row-major"
+            if not order:
+                executor = self.on_arrays(tensor)
+                conversion.begin(group, path, p, own, executor)
+        if own:
+            opt.state[p] = own
+        step = int(own["step"]) if group.entry.counts else 0 if is_new else max(1, self.count)
+        if not step and not group.value("learning_rate") and not torch.count_nonzero(p.grad):
+            return  # This is how checkpoint loaders make a state to load into; nothing else changes.
+        missed = self.count - step
+        made = TensorParameter(
+            [],
+            path,
+            len(self.parameters),
+            (),
+            tuple(tensor.shape),
+            tensor.dtype,
+            self.group_number(group, missed),
+            position,
+            missed,
+            executor,
+            is_permuted=executor is DEVICE and is_permuted(tensor),
+            is_copied=is_copied,
+            tensor=p,
+            own=own,
+        )
+        self.parameters.append(made)
+
+    def on_arrays(self, array: Any) -> Executor:
+        """The executor of a tensor whose rule is called on it."""
+        return RULE_INTO if array.device.type == "cpu" and not self._recorded else RULE_ASSIGNED
+
+
+def noise_step(opt: Any) -> int:
+    """The number of steps taken with random numbers, which the first group keeps."""
+    return int(opt.param_groups[0].get("noise_step", 0))
+
+
+def _placed(opt: Any) -> Iterator[tuple[str, int, int, Any]]:
+    """The parameters of all groups: name for errors, number among all, number of the group, and tensor."""
+    position = itertools.count()
+    seen = set()
+    for number, group in enumerate(opt.param_groups):
+        names = group.get("param_names")
+        for at, p in enumerate(group["params"]):
+            path = names[at] if names else f"param_groups[{number}]['params'][{at}]"
+            place = next(position)
+            if id(p) not in seen:  # A repeated tensor is one parameter.
+                yield path, place, number, p
+            seen.add(id(p))
+
+
+def _check_distributed(path: str, name: str, p: Any, group: TensorGroup) -> None:
+    """Raises `RuntimeError` for a DTensor that cannot be updated by its part in this process."""
+    if group.sums:
+        raise RuntimeError(
+            f"{path}: {name} sums over whole parameters, of which a DTensor has a part in each process: expected an "
+            "optimizer whose rule is elementwise"
+        )
+    if not conversion.is_distributed(p.grad) or p.grad.placements != p.placements:
+        found = p.grad.placements if conversion.is_distributed(p.grad) else "no DTensor"
+        raise RuntimeError(f"{path}: the gradient has the placements {found}: expected {p.placements}")
