@@ -411,6 +411,29 @@ def test_views_of_complex_numbers_are_asked_for_their_sign_in_each_step() -> Non
     assert not p.any()
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_one_number_that_becomes_a_lazy_view_of_its_own_memory(shape: tuple[int, ...]) -> None:
+    z = torch.complex(torch.ones(shape), torch.ones(shape))
+    p, g, opt = z.imag, torch.ones(shape), optim.SGD(1.0)
+    for step in range(3):
+        opt.update({"w": p}, {"w": g})
+        assert opt.step == step + 1 and torch.equal(z.imag, torch.full(shape, -float(step)))
+    p.data = z.conj().imag
+    assert p.is_neg()
+    with pytest.raises(ox.ArrayMemoryError, match="w: the parameter is a lazy view"):
+        opt.update({"w": p}, {"w": g})
+    assert torch.equal(z.imag, torch.full(shape, -2.0)) and opt.step == 3
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 2)])
+def test_gradients_that_are_new_lazy_views(shape: tuple[int, ...]) -> None:
+    """A new object at the place of the last gradient, as of memory that was freed, may have its negative bit set."""
+    p, memory, opt = torch.zeros(shape), torch.ones(shape), optim.SGD(1.0)
+    for step in range(6):
+        opt.update({"w": p}, {"w": memory.view(shape) if step % 2 else torch._neg_view(memory)})
+    assert not p.any()
+
+
 def test_gradients_that_are_new_in_each_step() -> None:
     p, q = torch.nn.Parameter(tensor()), torch.nn.Parameter(tensor())
     opt, theirs = optim.SGD(0.1, 0.9), torch.optim.SGD([q], 0.1, 0.9)

@@ -184,6 +184,31 @@ impl Exchange {
         unsafe { tensor.assume_init().described() }
     }
 
+    /// An array of this shape and dtype in host memory, whose elements lie one after the other, by the function of the
+    /// table that borrows a description and runs no Python. `None` for any other object.
+    ///
+    /// # Safety
+    /// The object is of a type that this is the table of, whose arrays can all be written.
+    unsafe fn contiguous(&self, object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<ArrayView> {
+        let (look, mut tensor) = (self.look?, MaybeUninit::<Tensor>::uninit());
+        // SAFETY: the object is of the type of the function, and the interpreter lock is held.
+        if unsafe { look(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
+            drop(PyErr::take(object.py()));
+            return None;
+        }
+        // SAFETY: the result says that the function has filled it in; its pointers are valid until the object is
+        // changed.
+        unsafe {
+            let tensor = tensor.assume_init();
+            let offset = usize::try_from(tensor.byte_offset).ok()?;
+            tensor.data.addr().checked_add(offset)?;
+            let (pointer, extents) = (tensor.data.wrapping_add(offset), SmallVec::from_slice(shape));
+            let strides = contiguous(shape, dtype.size().cast_signed())?;
+            let view = ArrayView { pointer, extents, strides, dtype: Some(dtype), writable: true };
+            tensor.is(&view).then_some(view)
+        }
+    }
+
     /// Whether an object still is this array in host memory, by the function of the table that borrows a description and
     /// runs no Python. False where only an export could tell.
     ///
@@ -311,6 +336,8 @@ pub struct Exporter {
     exchange: Option<&'static Exchange>,
     /// PyTorch, if the objects are its tensors.
     pub torch: Option<&'static Torch>,
+    /// Whether they are of PyTorch's own classes, whose tensors can all be written.
+    is_own: bool,
 }
 
 /// The interfaces found, by class.
@@ -321,45 +348,50 @@ impl Exporter {
         if let Some(known) = EXPORTERS.get(class, |exporter| *exporter) {
             return Ok(known);
         }
-        let found = Self { exchange: table(class)?, torch: Torch::of_class(class)? };
+        let torch = Torch::of_class(class)?;
+        let found = Self { exchange: table(class)?, torch, is_own: torch.is_some_and(|torch| torch.is_own(class)) };
         EXPORTERS.insert(class, found)?;
         Ok(found)
     }
 }
 
-/// The interfaces of a sequence of objects, most of them of one class.
+/// The interfaces of a sequence of objects, most of them of one class or two, such as parameters and tensors.
 #[derive(Default)]
 pub struct Exporters<'py> {
-    last: Option<(Bound<'py, PyType>, Exporter)>,
+    recent: [Option<(Bound<'py, PyType>, Exporter)>; 2],
 }
 
 impl<'py> Exporters<'py> {
     #[inline]
-    fn last(&self, object: &Bound<'py, PyAny>) -> Option<Exporter> {
-        self.last
-            .as_ref()
-            .filter(|(class, _)| class.as_type_ptr() == object.get_type_ptr())
-            .map(|(_, exporter)| *exporter)
+    fn recent(&self, object: &Bound<'py, PyAny>) -> Option<Exporter> {
+        let class = object.get_type_ptr();
+        let mut recent = self.recent.iter().flatten();
+        recent.find(|(recent, _)| recent.as_type_ptr() == class).map(|(_, exporter)| *exporter)
+    }
+
+    fn remember(&mut self, class: Bound<'py, PyType>, exporter: Exporter) {
+        self.recent.swap(0, 1);
+        self.recent[0] = Some((class, exporter));
     }
 
     /// The interface of an object's class; for a new class this runs Python.
     pub fn of(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Exporter> {
-        if let Some(last) = self.last(object) {
-            return Ok(last);
+        if let Some(recent) = self.recent(object) {
+            return Ok(recent);
         }
         let class = object.get_type();
         let found = Exporter::of(&class)?;
-        self.last = Some((class, found));
+        self.remember(class, found);
         Ok(found)
     }
 
     /// The same, if it was found before; runs no Python.
     #[inline]
     fn known(&mut self, object: &Bound<'py, PyAny>) -> Option<Exporter> {
-        self.last(object).or_else(|| {
+        self.recent(object).or_else(|| {
             let class = object.get_type();
             let found = EXPORTERS.get(&class, |exporter| *exporter)?;
-            self.last = Some((class, found));
+            self.remember(class, found);
             Some(found)
         })
     }
@@ -383,6 +415,15 @@ impl<'py> Exporters<'py> {
         let exchange = self.known(object).and_then(|exporter| exporter.exchange);
         // SAFETY: the table is that of the object's class.
         exchange.is_some_and(|exchange| unsafe { exchange.is_at(object, view) })
+    }
+
+    /// A tensor of PyTorch's own class with this shape and dtype, whose elements lie one after the other: the fast path of
+    /// a check in every step, which runs no Python. `None` for any other object, which may still meet the requirements.
+    #[inline]
+    pub fn contiguous(&mut self, object: &Bound<'py, PyAny>, shape: &[usize], dtype: Dtype) -> Option<ArrayView> {
+        let exchange = self.known(object).filter(|exporter| exporter.is_own)?.exchange?;
+        // SAFETY: the table is that of the object's class, whose tensors can all be written.
+        unsafe { exchange.contiguous(object, shape, dtype) }
     }
 
     /// The description of an array wherever it lies, if its class has a function that borrows one; runs no Python.

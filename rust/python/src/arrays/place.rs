@@ -41,8 +41,8 @@ enum Kind {
     Plain,
     /// A PyTorch tensor without its negative bit, by the address of the object.
     Tensor(usize),
-    /// A tensor whose bit may change while its memory stays the same, so that it is checked each time.
-    Unsure,
+    /// The same, of a tensor whose bit may change while its memory stays the same, so that it is checked each time.
+    Unsure(usize),
 }
 
 // SAFETY: the pointer of the view is only compared, or passed to `Buffer`, which does not dereference it.
@@ -55,8 +55,8 @@ impl Place {
     pub fn new<'py>(look: &mut Look<'py>, object: &Bound<'py, PyAny>, view: ArrayView) -> Self {
         let kind = match look.exporters.is_tensor(object) {
             false => Kind::Plain,
-            true if is_adjacent(&view) => Kind::Tensor(object.as_ptr().addr()),
-            true => Kind::Unsure,
+            true if is_no_part(&view) => Kind::Tensor(object.as_ptr().addr()),
+            true => Kind::Unsure(object.as_ptr().addr()),
         };
         Self { view, kind }
     }
@@ -75,8 +75,19 @@ impl Place {
         match self.kind {
             Kind::Plain => look.numpy.is_plain_array(object) || !look.exporters.is_tensor(object),
             Kind::Tensor(address) => object.as_ptr().addr() == address,
-            Kind::Unsure => false,
+            Kind::Unsure(_) => false,
         }
+    }
+
+    /// Whether it is that of a PyTorch tensor.
+    pub fn is_of_tensor(&self) -> bool {
+        !matches!(self.kind, Kind::Plain)
+    }
+
+    /// Whether it is that of this very tensor, whose negative bit is to be checked each time.
+    #[inline]
+    pub fn is_unsure_of(&self, object: &Bound<'_, PyAny>) -> bool {
+        matches!(self.kind, Kind::Unsure(address) if address == object.as_ptr().addr())
     }
 
     /// Whether an object, which `is_of` this place, is still here.
@@ -93,7 +104,7 @@ impl Place {
         object: &Bound<'py, PyAny>,
         held: &mut Vec<Export>,
     ) -> PyResult<bool> {
-        if !matches!(self.kind, Kind::Tensor(_)) {
+        if !self.is_of_tensor() {
             return Ok(self.has(look, object));
         }
         let export = look.exporters.held_at(object, &self.view)?;
@@ -101,9 +112,12 @@ impl Place {
     }
 }
 
-/// Whether elements lie next to each other along some axis. False for the imaginary part of a complex array; that
-/// of a conjugate has its negative bit set.
-fn is_adjacent(view: &ArrayView) -> bool {
-    let size = view.dtype.map_or(0, Dtype::size).cast_signed();
-    view.extents.iter().zip(&view.strides).any(|(extent, stride)| *extent > 1 && *stride == size)
+/// Whether the elements cannot be the imaginary part of a complex array, of whose conjugate it would have the negative bit:
+/// they lie next to each other along some axis, or it is a single one where none can lie.
+fn is_no_part(view: &ArrayView) -> bool {
+    let size = view.dtype.map_or(0, Dtype::size);
+    let is_single = view.extents.iter().all(|extent| *extent == 1);
+    let mut axes = view.extents.iter().zip(&view.strides);
+    axes.any(|(extent, stride)| *extent > 1 && *stride == size.cast_signed())
+        || (is_single && size > 0 && view.pointer.addr().is_multiple_of(2 * size))
 }

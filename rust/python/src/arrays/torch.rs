@@ -14,6 +14,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 /// The class and functions of PyTorch that the binding uses.
 pub struct Torch {
     tensor: Py<PyType>,
+    parameter: Py<PyAny>,
     is_neg: Py<PyAny>,
     increment_version: Py<PyAny>,
     untyped_storage: Py<PyAny>,
@@ -44,9 +45,15 @@ impl Torch {
         let py = tensor.py();
         let is_neg = tensor.getattr(intern!(py, "is_neg"))?.unbind();
         let untyped_storage = tensor.getattr(intern!(py, "untyped_storage"))?.unbind();
+        let parameter = py.import("torch.nn.parameter")?.getattr(intern!(py, "Parameter"))?.unbind();
         let graph = py.import("torch.autograd.graph")?;
         let increment_version = graph.getattr(intern!(py, "increment_version"))?.unbind();
-        Ok(Self { tensor: tensor.unbind(), is_neg, increment_version, untyped_storage })
+        Ok(Self { tensor: tensor.unbind(), parameter, is_neg, increment_version, untyped_storage })
+    }
+
+    /// Whether a class is that of tensors or of parameters, rather than one derived from them.
+    pub fn is_own(&self, class: &Bound<'_, PyType>) -> bool {
+        class.is(self.tensor.bind(class.py())) || class.is(self.parameter.bind(class.py()))
     }
 
     /// Whether the negative bit of a tensor is set.

@@ -13,15 +13,14 @@ use crate::arrays::place::Look;
 use crate::error::to_python;
 
 impl Prepared {
-    /// Refuses PyTorch tensors whose negative bit is set, or whose storage was shrunk; the storage of gradients that are
-    /// `new` objects is trusted, since looking at it takes as long as a small update. Returns whether any tensor was checked,
-    /// which runs Python, or lets other threads run.
+    /// Refuses PyTorch tensors whose negative bit is set, or whose storage was shrunk, unless it `is_trusted`: looking at it takes
+    /// as long as a small update. Returns whether any tensor was checked, which runs Python, or lets other threads run.
     pub(super) fn refuse_unreadable<'py>(
         &self,
         numbers: impl Iterator<Item = usize>,
         given: Given<'_, 'py>,
         look: &mut Look<'py>,
-        new: bool,
+        is_trusted: impl Fn(usize, &Bound<'py, PyAny>) -> bool,
     ) -> PyResult<bool> {
         let mut is_asked = false;
         for number in numbers {
@@ -33,7 +32,7 @@ impl Prepared {
             if torch.is_negated(&array)? {
                 return Err(to_python(&unexported(path, what)));
             }
-            if !(new && is_gradient(number))
+            if !is_trusted(number, &array)
                 && let Some(memory) = HostArray::of_seen(&array)?
             {
                 whole(path, what, &array, &memory)?;

@@ -65,7 +65,8 @@ impl Parameter {
         if self.stochastic { Rounding::Stochastic(number) } else { Rounding::Nearest }
     }
 
-    /// The gradient, of this shape, if it meets the requirements; adds the owner of its memory. It may be written, too.
+    /// The gradient, of this shape, if it meets the requirements; adds the owner of its memory where another thread may free
+    /// it, as to `keep` says. It may be written, too.
     pub(super) fn gradient<'py>(
         &self,
         g: &Bound<'py, PyAny>,
@@ -73,8 +74,9 @@ impl Parameter {
         is_written: bool,
         look: &mut Look<'py>,
         held: &mut Held<'py>,
+        keep: bool,
     ) -> PyResult<Located> {
-        if let Some(located) = self.plain(g, shape, is_written) {
+        if let Some(located) = self.plain(g, shape, is_written, look, keep) {
             return Ok(located);
         }
         let (array, buffer) = self.checked_gradient(g, shape, is_written)?;
@@ -83,14 +85,15 @@ impl Parameter {
         Ok((place, buffer))
     }
 
-    /// The parameter, if it meets the requirements; adds the owner of its memory.
+    /// The parameter, if it meets the requirements; adds the owner of its memory, as for a gradient.
     pub(super) fn own<'py>(
         &self,
         p: &Bound<'py, PyAny>,
         look: &mut Look<'py>,
         held: &mut Held<'py>,
+        keep: bool,
     ) -> PyResult<Located> {
-        let (place, buffer) = if let Some(located) = self.plain(p, &self.shape, true) {
+        let (place, buffer) = if let Some(located) = self.plain(p, &self.shape, true, look, keep) {
             located
         } else {
             let (array, buffer) = self.checked_own(p)?;
@@ -101,10 +104,21 @@ impl Parameter {
         Ok((place, buffer.with_rounding(self.rounding(0))))
     }
 
-    /// A NumPy array whose fields meet the requirements.
-    fn plain(&self, object: &Bound<'_, PyAny>, shape: &[usize], is_written: bool) -> Option<Located> {
-        let (view, buffer) = Numpy::get(object.py())?.contiguous(object, shape, self.dtype)?;
-        (buffer.is_writable() || !is_written).then(|| (Place::of_numpy(view), buffer))
+    /// A NumPy array whose fields meet the requirements, or a tensor whose memory need not be kept.
+    fn plain<'py>(
+        &self,
+        object: &Bound<'py, PyAny>,
+        shape: &[usize],
+        is_written: bool,
+        look: &mut Look<'py>,
+        keep: bool,
+    ) -> Option<Located> {
+        if let Some((view, buffer)) = Numpy::get(object.py())?.contiguous(object, shape, self.dtype) {
+            return (buffer.is_writable() || !is_written).then(|| (Place::of_numpy(view), buffer));
+        }
+        let view = look.exporters.contiguous(object, shape, self.dtype).filter(|_| !keep)?;
+        let buffer = Buffer::contiguous(view.pointer, elements(shape)?, self.dtype, true).ok()?;
+        Some((Place::new(look, object, view), buffer))
     }
 
     /// Finds the slots that have moved.

@@ -22,6 +22,8 @@ pub(super) type Touched<'py> = (usize, Option<Bound<'py, PyAny>>, Vec<Bound<'py,
 #[derive(Default)]
 pub(super) struct Prepared {
     pub(super) parameters: Vec<Parameter>,
+    /// The number of elements of all parameters.
+    pub(super) elements: usize,
     /// The start of each parameter's buffers (gradient, parameter, slots, factors of slots) in the list of all; and the
     /// end of the last.
     pub(super) starts: Vec<usize>,
@@ -80,7 +82,16 @@ pub(super) fn known_numpy(py: Python<'_>) -> PyResult<&Numpy> {
     Numpy::get(py).ok_or_else(|| PyImportError::new_err("NumPy cannot be used"))
 }
 
+/// Below this many elements a step over tensors keeps the interpreter lock, for about as long as Python lets a thread run
+/// (`sys.getswitchinterval`). Above, where another thread may free their memory, it is exported.
+const MOST_LOCKED: usize = 1 << 21;
+
 impl Prepared {
+    /// Whether steps release the interpreter lock, so that they keep the memory of tensors.
+    pub(super) fn keeps_memory(&self) -> bool {
+        self.elements >= MOST_LOCKED
+    }
+
     /// Finds the slots that have moved since the last step.
     pub(super) fn look<'py>(&mut self, look: &mut Look<'py>, py: Python<'py>) -> PyResult<Moves> {
         let mut moves = Moves::default();
@@ -105,22 +116,29 @@ impl Prepared {
     }
 
     /// The numbers of the arrays that are not in their places of the last step, and of `fresh` ones; keeps the memory of
-    /// parameters that are tensors. It runs no Python.
+    /// parameters that are tensors, where there is a list for it. It runs no Python.
     pub(super) fn unseen<'py>(
         seen: &Seen,
         fresh: &[usize],
         given: Given<'_, 'py>,
         look: &mut Look<'py>,
-        holds: &mut Vec<Export>,
+        mut holds: Option<&mut Vec<Export>>,
     ) -> PyResult<Vec<usize>> {
         let (mut unseen, mut fresh) = (Vec::new(), fresh.iter().copied().peekable());
-        let mut is_fresh = |number| fresh.next_if_eq(&number).is_some();
+        let mut is_fresh = |number, place: &Place, array: &Bound<'py, PyAny>| {
+            fresh.next_if_eq(&number).is_some() && !place.is_unsure_of(array)
+        };
         let arrays = given.written.iter_borrowed().zip(given.gradients.iter_borrowed());
         for (number, ((p, g), places)) in (0..).step_by(2).zip(arrays.zip(seen.places.chunks_exact(2))) {
-            if is_fresh(number) || !places[0].holds(look, &p, holds)? {
+            let is_there = !is_fresh(number, &places[0], &p)
+                && match &mut holds {
+                    Some(holds) => places[0].holds(look, &p, holds)?,
+                    None => places[0].has(look, &p),
+                };
+            if !is_there {
                 unseen.push(number);
             }
-            if is_fresh(number + 1) || !places[1].has(look, &g) {
+            if is_fresh(number + 1, &places[1], &g) || !places[1].has(look, &g) {
                 unseen.push(number + 1);
             }
         }
@@ -138,15 +156,15 @@ impl Prepared {
         look: &mut Look<'py>,
         held: &mut Held<'py>,
     ) -> PyResult<bool> {
-        let mut is_new = false;
+        let (mut is_new, keep) = (false, self.keeps_memory());
         for number in unseen {
             let (parameter, start) = (&self.parameters[number / 2], self.starts[number / 2]);
             let array = given.array(*number)?;
             let (place, buffer) = if is_gradient(*number) {
                 let is_written = programs[parameter.program].0.get().writes_gradients();
-                parameter.gradient(&array, &parameter.shape, is_written, look, held)?
+                parameter.gradient(&array, &parameter.shape, is_written, look, held, keep)?
             } else {
-                parameter.own(&array, look, held)?
+                parameter.own(&array, look, held, keep)?
             };
             seen.places[*number] = place;
             let known = &mut seen.buffers[start + usize::from(!is_gradient(*number))];
@@ -169,7 +187,7 @@ impl Prepared {
     ) -> PyResult<Seen> {
         let mut seen = Seen { buffers: Vec::with_capacity(self.starts[self.parameters.len()]), ..Seen::default() };
         let mut touched = touched.iter().peekable();
-        let mut arrays = given.arrays();
+        let (mut arrays, keep) = (given.arrays(), self.keeps_memory());
         for (at, parameter) in self.parameters.iter().enumerate() {
             let (Some(p), Some(g)) = (arrays.next(), arrays.next()) else { break };
             let of_rows = touched.next_if(|(number, ..)| *number == at);
@@ -180,8 +198,8 @@ impl Prepared {
                 *extent = rows.count();
             }
             let is_written = programs[parameter.program].0.get().writes_gradients();
-            let (place, own) = parameter.own(&p, look, held)?;
-            let (place_of_gradient, gradient) = parameter.gradient(&g, &shape, is_written, look, held)?;
+            let (place, own) = parameter.own(&p, look, held, keep)?;
+            let (place_of_gradient, gradient) = parameter.gradient(&g, &shape, is_written, look, held, keep)?;
             seen.places.extend([place, place_of_gradient]);
             let start = seen.buffers.len();
             seen.buffers.extend([gradient, own]);

@@ -107,7 +107,8 @@ impl Stepper {
             *end += 2 + parameter.slots.len() * (1 + usize::from(parameter.catches_up));
             Some(*end)
         }));
-        let prepared = Prepared { parameters, starts, ..Prepared::default() };
+        let elements = parameters.iter().map(|parameter| parameter.shape.iter().product::<usize>()).sum();
+        let prepared = Prepared { parameters, elements, starts, ..Prepared::default() };
         let before = std::mem::replace(&mut *self.lock(), prepared);
         drop(before);
         Ok(())

@@ -10,13 +10,13 @@ use pyo3::types::PyTupleMethods;
 
 use super::parameter::Moves;
 use super::phase::{Progress, WRITING};
-use super::prepared::{Given, Prepared, Programs, Seen, Touched, known_numpy};
+use super::prepared::{Given, Prepared, Programs, Seen, Touched, is_gradient, known_numpy};
 use super::requirements::moved;
 use super::slot::Slot;
 use super::symbols::Program;
 use crate::arrays::changes::Changed;
 use crate::arrays::dlpack::Export;
-use crate::arrays::place::Look;
+use crate::arrays::place::{Look, Place};
 use crate::error::IntoPython;
 use crate::threads;
 
@@ -54,19 +54,22 @@ impl Prepared {
     ) -> PyResult<(Vec<usize>, Vec<Export>)> {
         let Some(seen) = seen else {
             let all: Vec<usize> = (0..2 * self.parameters.len()).collect();
-            self.refuse_unreadable(all.iter().copied(), given, look, false)?;
+            self.refuse_unreadable(all.iter().copied(), given, look, |_, _| false)?;
             return Ok((all, Vec::new()));
         };
         let fresh = Self::fresh(seen, given, look);
-        self.refuse_unreadable(fresh.iter().copied(), given, look, true)?;
+        let is_trusted =
+            |number: usize, array: &Bound<'py, PyAny>| is_gradient(number) || seen.places[number].is_unsure_of(array);
+        self.refuse_unreadable(fresh.iter().copied(), given, look, is_trusted)?;
         let mut holds = Vec::new();
-        let unseen = Self::unseen(seen, &fresh, given, look, &mut holds)?;
+        let is_detached = self.keeps_memory();
+        let unseen = Self::unseen(seen, &fresh, given, look, is_detached.then_some(&mut holds))?;
         let elsewhere = unseen.iter().copied().filter(|number| fresh.binary_search(number).is_err());
-        if !self.refuse_unreadable(elsewhere, given, look, false)? {
+        if !self.refuse_unreadable(elsewhere, given, look, |_, _| false)? {
             return Ok((unseen, holds));
         }
         holds.clear();
-        let again = Self::unseen(seen, &fresh, given, look, &mut holds)?;
+        let again = Self::unseen(seen, &fresh, given, look, is_detached.then_some(&mut holds))?;
         match again.iter().find(|number| unseen.binary_search(number).is_err()) {
             Some(number) => Err(moved(&self.parameters[number / 2].path)),
             None => Ok((unseen, holds)),
@@ -84,15 +87,15 @@ impl Prepared {
         with_slots: bool,
     ) {
         let py = given.written.py();
-        let is_tensor = holds.len() == self.parameters.len();
-        changed.set_step(is_tensor.then(|| given.written.clone()), holds);
-        if is_tensor && !with_slots && !programs.iter().any(|(program, _)| program.get().writes_gradients()) {
+        let are_tensors = given.written.iter_borrowed().all(|p| look.exporters.is_tensor(&p));
+        changed.set_step(are_tensors.then(|| given.written.clone()), holds);
+        if are_tensors && !with_slots && !programs.iter().any(|(program, _)| program.get().writes_gradients()) {
             return;
         }
         for (parameter, (g, p)) in
             self.parameters.iter().zip(given.gradients.iter_borrowed().zip(given.written.iter_borrowed()))
         {
-            if !is_tensor {
+            if !are_tensors {
                 changed.push(&mut look.exporters, &p);
             }
             if programs[parameter.program].0.get().writes_gradients() {
@@ -175,7 +178,9 @@ impl Prepared {
         launch(changed)?;
         progress.phase.store(WRITING, Ordering::Relaxed);
         let elements: usize = batches.iter().flat_map(|batch| batch.leaves).map(|leaf| leaf.length).sum();
-        let done = if elements < DETACH { run() } else { py.detach(run) };
+        let has_tensors = seen.places.iter().any(Place::is_of_tensor);
+        let is_locked = elements < DETACH || (has_tensors && !self.keeps_memory());
+        let done = if is_locked { run() } else { py.detach(run) };
         let results = done.python()?;
         if touched.is_empty() {
             seen.programs = programs.iter().map(|(program, _)| program.clone().unbind()).collect();
