@@ -355,11 +355,11 @@ def test_a_copy_is_independent() -> None:
 
 
 def test_programs_are_compiled_once_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    from oxigrad.stepping.parameters import parameter_group
+    from oxigrad.stepping.parameters import rule_executors
 
     calls: list[Any] = []
-    own = parameter_group.trace
-    monkeypatch.setattr(parameter_group, "trace", lambda *args, **named: calls.append(args) or own(*args, **named))
+    own = rule_executors.trace
+    monkeypatch.setattr(rule_executors, "trace", lambda *args, **named: calls.append(args) or own(*args, **named))
     made = optim.define(lambda xp, p, g, m, *, learning_rate=0.1, late=False: (p - learning_rate * m, m + g), "Late")
     assert len(calls) == 1
     for _ in range(5):
