@@ -1,6 +1,10 @@
-"""One step of an optimizer over a tree of parameters: planning, execution and state.
+"""One step of an optimizer: planning, execution and state, for `oxigrad.optim`, `oxigrad.torch` and `oxigrad.optax`.
 
-The flow of a step, `Stepper.update` in `stepper`:
+Each of these gives parameters with their groups and executors (an `Assignment`), gradients, and slots; the rest of a step is the
+same code: the kernels and their scalars (`StepProgram`), rules on arrays (`call_step`), launches (`DeviceSteps`), and writes.
+`oxigrad.torch` assigns tensors of parameter groups, whose state are the slots (`oxigrad.torch.step`); transformations of optax take pure steps.
+
+The flow of a step over a tree, `Stepper.update` in `stepper`:
 
 1. The `ResolvedStep` of the last step is used again unless a `Version` counter has changed. Otherwise `plan` assigns
    each parameter a group of hyperparameters and an executor, and `resolved` reads the kernels and the constant
@@ -22,8 +26,8 @@ kernel writes; and `Stepper._update_anew` drops slots that were made for the fai
 Files:
 
 * `stepper`: the steps of one optimizer; `planner`: its slots and counts, and the plan for its model; `writes`: the writes of a step besides the update by the core.
-* `plan`: the group and the executor of each parameter, the gradients and the programs; `plan.resolved`: the plan with its kernels
-  and scalars, reused until a version changes.
+* `plan`: the group and the executor of each parameter (`assignment`), for a tree with its gradients (`plan`); the kernels and
+  scalars of the groups (`step_program`), for a tree reused until a version changes (`resolved`).
 * `parameters`: parameters, groups of them, and executors: `rule_executors` are a rule traced into a kernel, and a rule called on
   arrays; `decay_factors`: the decay of slots in steps that skipped a row; `presence`: the steps that a parameter took part in.
 * `arrays`: gradients at the leaves of a model, rows of a table (`sparse_rows`), `precision` of slots and parameters, codes of 8 bits.
