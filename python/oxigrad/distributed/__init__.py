@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad.distributed.communicator import Communicator, current
+from oxigrad.distributed.data import Shard, shard
 from oxigrad.distributed.errors import (
     Aborted,
     CommunicationError,
@@ -49,6 +50,7 @@ __all__ = [
     "ModelAverage",
     "NotSupported",
     "Refused",
+    "Shard",
     "Softsync",
     "SyncReplicas",
     "TimedOut",
@@ -58,6 +60,7 @@ __all__ = [
     "communicator",
     "current",
     "run",
+    "shard",
 ]
 
 # The engines: each is a module of `oxigrad.distributed.engines` with functions ``run`` and, for processes that something else

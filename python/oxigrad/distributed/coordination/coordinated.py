@@ -13,7 +13,6 @@ import numpy as np
 
 from oxigrad._core import StateError
 from oxigrad._typing import Array, Tree
-from oxigrad.distributed.collective import refuse_inside
 from oxigrad.distributed.communicator import Alone, Communicator
 from oxigrad.distributed.coordination.coordinator import (
     ANY,
@@ -43,6 +42,7 @@ from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Re
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.gradients import SparseMean
 from oxigrad.distributed.messages.message import Header
+from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.wrapper import WorkerReport, Wrapper
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import Domain

@@ -8,12 +8,12 @@ import numpy as np
 from oxigrad import tree
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.transforms import Recording, check_callable
-from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.fields import Field
 from oxigrad.distributed.kfac.kronecker import Method
 from oxigrad.distributed.kfac.layers import Layer, Statistics, recorded
 from oxigrad.distributed.kfac.preconditioner import Preconditioner, Settings
+from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
 from oxigrad.optim.optimizer import Optimizer

@@ -9,12 +9,12 @@ import numpy as np
 
 from oxigrad._core import NonFiniteError
 from oxigrad._typing import Tree
-from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.fields import Arrays, Field, Plain, array_by_path, arrays
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import top_k
+from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import COUNT
 from oxigrad.distributed.methods.top_k import Memory
 from oxigrad.distributed.parameters import promoted

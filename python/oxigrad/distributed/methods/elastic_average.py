@@ -8,7 +8,6 @@ import numpy as np
 
 from oxigrad import tree, xp
 from oxigrad._typing import Array, Tree
-from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination import elastic_centre
 from oxigrad.distributed.coordination.elastic_centre import JOIN, LEAVE, NOTICES, PUSH, REFUSED, CentreServer, moved
@@ -19,6 +18,7 @@ from oxigrad.distributed.errors import Refused, WorkerLost
 from oxigrad.distributed.fields import Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
+from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
 from oxigrad.optim import SGD

@@ -7,9 +7,9 @@ import numpy as np
 
 from oxigrad._core import StateError
 from oxigrad._typing import Tree
-from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.fields import Arrays, Field, Plain, integer
+from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import BufferCache, mean_over_workers
 from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step

@@ -9,7 +9,6 @@ import numpy as np
 
 from oxigrad._core import StateError
 from oxigrad._typing import Config, Tree
-from oxigrad.distributed.collective import CollectiveWrapper
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send
 from oxigrad.distributed.engines.background import Running
@@ -18,6 +17,7 @@ from oxigrad.distributed.fields import Arrays, Plain, arrays
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import exchange as exchanges
 from oxigrad.distributed.methods.average_state import ACTIONS, ANCHOR, OUTER_OPTIMIZERS, SCHEDULE, SENT, paths_of
+from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
 from oxigrad.ops.backends import dtype_name, to_host
