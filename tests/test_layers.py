@@ -168,6 +168,45 @@ BINDING = {
     "xla": "core stepper threads",
     "lib": "core arrays autodiff callbacks class_cache error stepper threads tree xla",
 }
+# The same for the files of a folder of a crate.
+CORE_ROOMS = {
+    "simd": {
+        **dict.fromkeys("lane crc32c float_env prefetch".split(), ""),
+        "functions": "lane",
+        "math": "functions lane",
+        "instruction_sets": "lane",
+        "traced": "instruction_sets lane",
+        "dispatch": "crc32c float_env instruction_sets lane",
+        "mod": "crc32c dispatch float_env functions instruction_sets lane math prefetch traced",
+    },
+}
+BINDING_ROOMS = {
+    "arrays": {
+        "checksum": "",
+        "memory": "",
+        "value": "memory",
+        "compute": "memory value",
+        "mod": "checksum compute memory value",
+    },
+    "autodiff": {
+        "graph": "",
+        "vjp_rules": "graph",
+        "operations": "graph vjp_rules",
+        "replay": "graph operations vjp_rules",
+        "tape_methods": "graph replay vjp_rules",
+        "transforms": "graph vjp_rules",
+        "mod": "graph operations replay tape_methods transforms vjp_rules",
+    },
+    "stepper": {
+        **dict.fromkeys("cuda launches lock phase write".split(), ""),
+        "stated": "launches write",
+        "symbols": "cuda",
+        "parameters": "stated symbols",
+        "update": "parameters phase symbols",
+        "step": "parameters phase stated symbols write",
+        "mod": "cuda launches lock parameters phase stated step symbols update write",
+    },
+}
 
 Graph = dict[str, set[str]]
 
@@ -414,37 +453,52 @@ def test_rust_keeps_its_layers(crate: str, layers: dict[str, str]) -> None:
     assert violations(of_crate(rust(), crate), {"core": "", **layers}) == []
 
 
-@pytest.mark.parametrize("layers", [PYTHON, *ROOMS.values(), CORE, BINDING])
+@pytest.mark.parametrize(
+    ("crate", "folder", "layers"),
+    [("oxigrad_core", *item) for item in CORE_ROOMS.items()] + [("binding", *item) for item in BINDING_ROOMS.items()],
+)
+def test_a_folder_of_rust_keeps_its_layers(crate: str, folder: str, layers: dict[str, str]) -> None:
+    assert violations(within(of_crate(rust(), crate), folder), layers) == []
+
+
+@pytest.mark.parametrize(
+    "layers", [PYTHON, *ROOMS.values(), CORE, BINDING, *CORE_ROOMS.values(), *BINDING_ROOMS.values()]
+)
 def test_layers_are_listed_after_those_that_they_import(layers: dict[str, str]) -> None:
     names = list(layers)
     for number, (name, imported) in enumerate(layers.items()):
         assert set(imported.split()) <= {"core", *names[:number]}, name
 
 
-# The most entries of a folder of the package, and lines of a file of it; and what still has more: folders with their entries, and
-# files. Nothing is added here, and what has shrunk enough is taken out.
+# The most entries of a folder of sources, and lines of a file; and what has more: folders with their entries, and files. Nothing
+# that is written by hand is added here, and what has shrunk enough is taken out.
+SOURCES = {"python/oxigrad": ".py", "rust/core/src": ".rs", "rust/core/tests": ".rs", "rust/python/src": ".rs"}
 ENTRIES, LINES = 14, 450
-FULLER = {".": 23}
-LONGER = ""
+FULLER = {"python/oxigrad": 23}
+LONGER = """
+rust/core/src/exec/interpreter rust/core/src/kernel/native/generated rust/python/src/arrays/memory/dlpack
+"""
 
 
-def entries(folder: Path) -> int:
-    """The number of Python files of a folder, and of folders in it that have some."""
-    return sum(each.suffix == ".py" or any(each.glob("*.py")) for each in folder.iterdir())
+def sources() -> Iterator[Path]:
+    return (file for root, suffix in SOURCES.items() for file in (ROOT / root).rglob(f"*{suffix}"))
+
+
+def entries(folder: Path, suffix: str) -> int:
+    """The number of source files of a folder, and of folders in it that have some."""
+    return sum(each.suffix == suffix or any(each.glob(f"*{suffix}")) for each in folder.iterdir())
 
 
 def test_folders_have_few_entries() -> None:
-    package = ROOT / "python/oxigrad"
-    folders = {file.parent for file in package.rglob("*.py")}
-    counts = {folder.relative_to(package).as_posix(): entries(folder) for folder in folders}
+    folders = {(file.parent, file.suffix) for file in sources()}
+    counts = {folder.relative_to(ROOT).as_posix(): entries(folder, suffix) for folder, suffix in folders}
     fuller = {folder: count for folder, count in counts.items() if count > ENTRIES}
     assert fuller.keys() == FULLER.keys()
     assert not {folder: count for folder, count in fuller.items() if count > FULLER[folder]}
 
 
 def test_files_have_few_lines() -> None:
-    package = ROOT / "python/oxigrad"
-    files = {file.relative_to(package).with_suffix("").as_posix(): file for file in package.rglob("*.py")}
+    files = {file.relative_to(ROOT).with_suffix("").as_posix(): file for file in sources()}
     assert {name for name, file in files.items() if file.read_text().count("\n") > LINES} == {*LONGER.split()}
 
 

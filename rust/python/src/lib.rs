@@ -25,25 +25,25 @@ mod _core {
     #[pymodule_export]
     use crate::arrays::checksum::{copied_crc32c, crc32c};
     #[pymodule_export]
-    use crate::arrays::device_places::Places;
+    use crate::arrays::compute::elementwise::{compute_named, copy};
     #[pymodule_export]
-    use crate::arrays::elementwise::{compute_named, copy};
+    use crate::arrays::memory::device_places::Places;
     #[pymodule_export]
-    use crate::arrays::host_array::{exports_memory, is_floating, is_writable};
+    use crate::arrays::memory::host_array::{exports_memory, is_floating, is_writable};
     #[pymodule_export]
-    use crate::arrays::numpy::meaning_of;
+    use crate::arrays::memory::numpy::meaning_of;
     #[pymodule_export]
-    use crate::arrays::overlap::{aliases, first_shared_of, is_same_memory, overlaps_itself};
+    use crate::arrays::memory::overlap::{aliases, first_shared_of, is_same_memory, overlaps_itself};
     #[pymodule_export]
-    use crate::autodiff::batched::{BatchLevel, new_batch_level};
+    use crate::autodiff::graph::batched::{BatchLevel, new_batch_level};
     #[pymodule_export]
-    use crate::autodiff::function::{Function, elementwise_functions, ops, record_named};
+    use crate::autodiff::graph::tape::{Tape, set_debug_nans};
     #[pymodule_export]
-    use crate::autodiff::tape::{Tape, set_debug_nans};
+    use crate::autodiff::graph::variable::{Variable, plain};
+    #[pymodule_export]
+    use crate::autodiff::operations::function::{Function, elementwise_functions, ops, record_named};
     #[pymodule_export]
     use crate::autodiff::transforms::{Watched, record_call, value_and_grad};
-    #[pymodule_export]
-    use crate::autodiff::variable::{Variable, plain};
     #[pymodule_export]
     use crate::autodiff::vjp_rules::install;
     #[pymodule_export]
@@ -68,10 +68,10 @@ mod _core {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("MOST_STEPS", stepper::step::MOST)?;
         error::register(module)?;
-        arrays::numpy::Numpy::load(module.py())?;
-        arrays::contiguous::load(module.py())?;
+        arrays::memory::numpy::Numpy::load(module.py())?;
+        arrays::memory::contiguous::load(module.py())?;
         threads::register(module.py())?;
-        autodiff::variable_methods::register(module.py())?;
+        autodiff::operations::variable_methods::register(module.py())?;
         tree::register(module)
     }
 }

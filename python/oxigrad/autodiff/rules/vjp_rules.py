@@ -8,7 +8,7 @@ error message "<op> is not differentiable with respect to ...". The cotangent is
 rule.
 
 The core traces elementwise rules and runs them without Python. For NumPy arrays it also runs the most frequent structured rules
-without Python: ``rust/python/src/autodiff/structured.rs`` repeats them with the same bits, and must change with them
+without Python: ``rust/python/src/autodiff/replay/structured.rs`` repeats them with the same bits, and must change with them
 (``tests/autodiff/test_structured.py`` compares the two).
 
 For complex values, the cotangent ``g`` of ``y`` is defined by ``dL = Re(sum(g * dy))`` for a real loss ``L``, as in JAX and

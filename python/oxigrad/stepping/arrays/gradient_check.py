@@ -1,6 +1,6 @@
 """The check that the gradient of a parameter is one, by whichever executor the parameter is updated.
 
-The core checks those that it reads itself, with the same messages (``rust/python/src/stepper/parameter.rs``).
+The core checks those that it reads itself, with the same messages (``rust/python/src/stepper/parameters/parameter.rs``).
 """
 
 from typing import Any

@@ -2,8 +2,8 @@
 //! processor.
 
 use super::float_env;
+use super::instruction_sets::scalar::Scalar;
 use super::lane::{Body, Simd, Task};
-use super::scalar::Scalar;
 
 /// An instruction set that this processor has.
 /// The choice affects speed only, not results.
@@ -11,7 +11,7 @@ use super::scalar::Scalar;
 pub struct Isa(Set);
 
 macro_rules! instruction_sets {
-    ($($name:literal super::$file:ident::{$set:ident, $f32:ident, $f64:ident} $arch:literal $detected:ident [$($feature:tt)+];)*) => {
+    ($($name:literal $file:ident::{$set:ident, $f32:ident, $f64:ident} $arch:literal $detected:ident [$($feature:tt)+];)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         enum Set {
             $(#[cfg(target_arch = $arch)] $set,)*
@@ -20,14 +20,14 @@ macro_rules! instruction_sets {
 
         $(
             #[cfg(target_arch = $arch)]
-            impl Simd for super::$file::$set {
-                type F32 = super::$file::$f32;
-                type F64 = super::$file::$f64;
+            impl Simd for super::instruction_sets::$file::$set {
+                type F32 = super::instruction_sets::$file::$f32;
+                type F64 = super::instruction_sets::$file::$f64;
 
                 fn address<B: Body<A>, A>() -> unsafe fn(A) {
                     #[target_feature($(enable = $feature),+)]
                     fn call<B: Body<A>, A>(argument: A) {
-                        B::call::<super::$file::$set>(argument);
+                        B::call::<super::instruction_sets::$file::$set>(argument);
                     }
                     call::<B, A>
                 }
@@ -68,7 +68,7 @@ macro_rules! instruction_sets {
                         Set::$set => {
                             #[target_feature($(enable = $feature),+)]
                             fn run<T: Task>(task: T) -> T::Output {
-                                task.run::<super::$file::$set>()
+                                task.run::<super::instruction_sets::$file::$set>()
                             }
                             // SAFETY: `available` is the only source of this value, and it detected the features.
                             unsafe { run(task) }
@@ -83,10 +83,10 @@ macro_rules! instruction_sets {
 
 // The fastest first.
 instruction_sets! {
-    // name   lanes                                     architecture  detected by                features
-    "avx512"  super::avx512::{Avx512, F32x16, F64x8}    "x86_64"   is_x86_feature_detected ["avx512f" "avx512bw" "avx512dq" "avx512vl" "fma"];
-    "avx2"    super::avx2::{Avx2, F32x8, F64x4}         "x86_64"   is_x86_feature_detected ["avx2" "fma" "f16c"];
-    "neon"    super::neon::{Neon, F32x4, F64x2}         "aarch64"  is_aarch64_feature_detected ["neon"];
+    // name   lanes                             architecture  detected by                features
+    "avx512"  avx512::{Avx512, F32x16, F64x8}    "x86_64"   is_x86_feature_detected ["avx512f" "avx512bw" "avx512dq" "avx512vl" "fma"];
+    "avx2"    avx2::{Avx2, F32x8, F64x4}         "x86_64"   is_x86_feature_detected ["avx2" "fma" "f16c"];
+    "neon"    neon::{Neon, F32x4, F64x2}         "aarch64"  is_aarch64_feature_detected ["neon"];
 }
 
 impl Isa {

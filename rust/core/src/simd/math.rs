@@ -8,11 +8,11 @@
 #![allow(clippy::excessive_precision, reason = "coefficients as published")]
 #![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
 
-use super::exponential::{exp as wide_exp, exp_parts};
+use super::functions::exponential::{exp as wide_exp, exp_parts};
+use super::functions::parts::{clamp, polynomial, power_of_two, with_sign_of};
+pub use super::functions::whole::{round, trunc};
+use super::functions::{angle, error_function, hyperbolic, logarithm, power, trigonometric, whole};
 use super::lane::{Binary, Lane, Unary, Wide};
-use super::parts::{clamp, polynomial, power_of_two, with_sign_of};
-pub use super::whole::{round, trunc};
-use super::{angle, error_function, hyperbolic, logarithm, power, trigonometric, whole};
 use crate::special::{bessel, error_function as inverse_error, gamma as of_gamma, incomplete};
 
 /// The larger; NaN where either is NaN.

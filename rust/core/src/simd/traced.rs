@@ -211,7 +211,7 @@ impl<'a> Simd for Tracing<'a> {
     type F64 = Traced<'a, f64>;
 
     fn address<B: Body<A>, A>() -> unsafe fn(A) {
-        super::scalar::Scalar::address::<B, A>()
+        super::instruction_sets::scalar::Scalar::address::<B, A>()
     }
 }
 

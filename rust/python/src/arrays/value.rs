@@ -6,7 +6,7 @@ use oxigrad_core::scalar::{Precision, Scalar};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyFloatMethods, PyInt};
 
-use crate::arrays::contiguous::{element_of, scalar, scalar_of};
+use crate::arrays::memory::contiguous::{element_of, scalar, scalar_of};
 
 /// The value of an entry or a variable.
 #[derive(Debug)]

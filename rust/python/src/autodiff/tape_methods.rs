@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::value::Value;
-use crate::autodiff::entry::Entry;
-use crate::autodiff::forward;
-use crate::autodiff::gc::Visited;
-use crate::autodiff::replay;
-use crate::autodiff::tape::{CoreTape, Tape};
-use crate::autodiff::trace;
-use crate::autodiff::variable::Variable;
+use crate::autodiff::graph::entry::Entry;
+use crate::autodiff::graph::gc::Visited;
+use crate::autodiff::graph::tape::{CoreTape, Tape};
+use crate::autodiff::graph::trace;
+use crate::autodiff::graph::variable::Variable;
+use crate::autodiff::replay::forward;
+use crate::autodiff::replay::reverse;
 use crate::autodiff::vjp_rules;
 use crate::callbacks::callbacks;
 use crate::error::Items;
@@ -225,7 +225,7 @@ impl Tape {
         if slf.get().debug_nans {
             return Self::pull_back_searched(slf, seeds, sources);
         }
-        Self::replayed(slf, sources, of, release, zeros, |core, ids| replay::replay(py, core, seeds, ids, release))
+        Self::replayed(slf, sources, of, release, zeros, |core, ids| reverse::replay(py, core, seeds, ids, release))
     }
 
     /// As [`Tape::pull_back`], with a search for the entry where a NaN among the cotangents first appears.
@@ -239,7 +239,7 @@ impl Tape {
         let of = |source: &Variable| source.source(py);
         let given: Vec<_> = seeds.iter().map(|(id, seed)| (*id, seed.object(py))).collect();
         let found =
-            Self::replayed(slf, sources, of, false, zeros, |core, ids| replay::replay(py, core, seeds, ids, false))?;
+            Self::replayed(slf, sources, of, false, zeros, |core, ids| reverse::replay(py, core, seeds, ids, false))?;
         callbacks(py)?.pulled.bind(py).call1((slf, given, &found))?;
         Ok(found)
     }

@@ -10,11 +10,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
-use crate::arrays::contiguous::{element_of, is_float_array};
+use crate::arrays::memory::contiguous::{element_of, is_float_array};
 use crate::arrays::value::Value;
-use crate::autodiff::gc::Visited;
-use crate::autodiff::tape::Tape;
-use crate::autodiff::variable::Variable;
+use crate::autodiff::graph::gc::Visited;
+use crate::autodiff::graph::tape::Tape;
+use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::vjp_rules::{seed, watchable};
 use crate::callbacks::callbacks;
 use crate::error::{DtypeError, to_python};

@@ -4,9 +4,9 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::arrays::changes::Changed;
-use crate::arrays::dlpack::Exporters;
-use crate::autodiff::gc::Visited;
+use crate::arrays::memory::changes::Changed;
+use crate::arrays::memory::dlpack::Exporters;
+use crate::autodiff::graph::gc::Visited;
 
 /// A function of a driver, its arguments, and whether it writes to memory of the model. It returns a tuple whose first
 /// item is the status, 0 for success.

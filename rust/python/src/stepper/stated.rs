@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use super::launches::{Call, Launches};
 use super::write::{Assignment, Copy};
-use crate::autodiff::gc::Visited;
+use crate::autodiff::graph::gc::Visited;
 use crate::tree::KeyPath;
 
 /// A slot with its name.

@@ -7,13 +7,13 @@ use oxigrad_core::error::Error;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::parameter::{Parameter, prepare};
+use super::parameters::parameter::{Parameter, prepare};
+use super::parameters::prepared::{Given, Prepared, Touched};
 use super::phase::{BROKEN, CHECKING, IDLE, Progress, WRITING};
-use super::prepared::{Given, Prepared, Touched};
 use super::stated::{HostParameter, Writes};
 use super::symbols::Program;
 use super::write::write;
-use crate::arrays::changes::Changed;
+use crate::arrays::memory::changes::Changed;
 use crate::error::to_python;
 use crate::threads;
 use crate::tree::Replacements;

@@ -11,10 +11,10 @@ use pyo3::types::PyBytes;
 
 use super::cuda::CudaSource;
 use crate::arrays::value::Value;
-use crate::autodiff::gc::Visited;
-use crate::autodiff::program::program;
-use crate::autodiff::tape::Tape;
-use crate::autodiff::variable::Variable;
+use crate::autodiff::graph::gc::Visited;
+use crate::autodiff::graph::program::program;
+use crate::autodiff::graph::tape::Tape;
+use crate::autodiff::graph::variable::Variable;
 use crate::error::IntoPython;
 
 /// A tape without values: creates the symbols that a rule is called with, and compiles the recorded program.

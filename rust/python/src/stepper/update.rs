@@ -8,15 +8,15 @@ use oxigrad_core::noise::noise_key;
 use pyo3::prelude::*;
 use pyo3::types::PyTupleMethods;
 
-use super::parameter::Moves;
+use super::parameters::parameter::Moves;
+use super::parameters::prepared::{Given, Prepared, Programs, Seen, Touched, is_gradient, known_numpy};
+use super::parameters::requirements::moved;
+use super::parameters::slot::Slot;
 use super::phase::{Progress, WRITING};
-use super::prepared::{Given, Prepared, Programs, Seen, Touched, is_gradient, known_numpy};
-use super::requirements::moved;
-use super::slot::Slot;
 use super::symbols::Program;
-use crate::arrays::changes::Changed;
-use crate::arrays::dlpack::Export;
-use crate::arrays::place::{Look, Place};
+use crate::arrays::memory::changes::Changed;
+use crate::arrays::memory::dlpack::Export;
+use crate::arrays::memory::place::{Look, Place};
 use crate::error::IntoPython;
 use crate::threads;
 

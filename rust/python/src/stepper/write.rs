@@ -4,9 +4,9 @@ use oxigrad_core::error::Error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::changes::Changed;
-use crate::arrays::elementwise::Copying;
-use crate::arrays::numpy::Numpy;
+use crate::arrays::compute::elementwise::Copying;
+use crate::arrays::memory::changes::Changed;
+use crate::arrays::memory::numpy::Numpy;
 use crate::error::to_python;
 
 /// A holder, the key of an item, and its new value.

@@ -1,0 +1,150 @@
+//! Natural logarithms, and logarithms of sums of powers. The polynomial is that of fdlibm (Sun Microsystems, 1993).
+
+#![allow(clippy::excessive_precision, reason = "coefficients as published")]
+
+use super::exponential::{exp, exp_of_sum};
+use super::pair::Pair;
+use super::parts::{LN2_HIGH, LN2_LOW, ROUND, clamp, log_limits, log_parts, polynomial, power_of_two};
+use crate::simd::lane::{Rare, Wide};
+use crate::special::double_double::{self, Double};
+
+/// k ln 2 + log(1 + f) + c, where `c` is small.
+#[inline(always)]
+fn log_sum<W: Wide>(k: W, f: W, c: W) -> W {
+    let s = f.div(f.add(W::splat(2.0)));
+    let z = s.mul(s);
+    let r = polynomial(
+        z,
+        [
+            6.666_666_666_666_735_130e-1,
+            3.999_999_999_940_941_908e-1,
+            2.857_142_874_366_239_149e-1,
+            2.222_219_843_214_978_396e-1,
+            1.818_357_216_161_805_012e-1,
+            1.531_383_769_920_937_332e-1,
+            1.479_819_860_511_658_591e-1,
+        ],
+    );
+    let half_square = f.mul(f).mul(W::splat(0.5));
+    let tail = s.mul(z.mul_add(r, half_square)).add(k.mul_add(W::splat(LN2_LOW), c));
+    k.mul_add(W::splat(LN2_HIGH), f.sub(half_square.sub(tail)))
+}
+
+/// Natural logarithm.
+#[inline(always)]
+pub fn log<W: Wide>(x: W) -> W {
+    let tiny = x.lt(W::splat(f64::MIN_POSITIVE));
+    let (k, f) = log_parts(W::select(tiny, x.mul(W::splat(18_014_398_509_481_984.0)), x));
+    let k = W::select(tiny, k.sub(W::splat(54.0)), k);
+    log_limits(x, log_sum(k, f, W::zero()))
+}
+
+/// Natural logarithm of one plus `x`.
+#[inline(always)]
+pub fn log1p<W: Wide>(x: W) -> W {
+    let u = x.add(W::one());
+    let (k, f) = log_parts(u);
+    // The rounding error of the sum.
+    let lost = W::select(x.lt(W::one()), x.sub(u.sub(W::one())), W::one().sub(u.sub(x)));
+    let near = k.eq(W::zero());
+    let f = W::select(near, x, f);
+    let log = log_sum(k, f, W::select(near, W::zero(), lost.div(u)));
+    W::select(x.abs().lt(W::splat(1e-17)), x, log_limits(u, log))
+}
+
+/// log(exp(a) + exp(b)).
+#[inline(always)]
+pub fn logaddexp<W: Wide>(a: W, b: W) -> W {
+    let less = a.sub(b).abs().neg();
+    log_of_sum(a, b, pair(double_double::LN_2), log1p(exp(less)), false)
+}
+
+/// log2(2^a + 2^b).
+#[inline(always)]
+pub fn logaddexp2<W: Wide>(a: W, b: W) -> W {
+    let less = clamp(a.sub(b).abs().neg(), -1100.0, 0.0);
+    let exponent = Pair::product(less, W::splat(std::f64::consts::LN_2));
+    let low = less.mul_add(W::splat(double_double::LN_2.lo), exponent.low);
+    let more = log1p(exp_of_sum(exponent.high, low)).mul(W::splat(std::f64::consts::LOG2_E));
+    log_of_sum(a, b, Pair::splat(1.0, 0.0), more, true)
+}
+
+/// The larger number plus a function of the difference: `of_zero` where there is none, else `more`.
+#[inline(always)]
+fn log_of_sum<W: Wide>(a: W, b: W, of_zero: Pair<W>, more: W, is_binary: bool) -> W {
+    let (large, small) = (W::select(a.lt(b), b, a), W::select(a.lt(b), a, b));
+    let sum = large.add(more);
+    // Near the root the two terms cancel.
+    let cancels = sum.abs().lt(more.mul(W::splat(0.4)));
+    let cancels = W::select(W::splat(f64::MIN_POSITIVE).lt(more), W::truth(cancels), W::zero()).ne(W::zero());
+    let [value] = W::replace_where(cancels, [sum], NearRoot { large, small, is_binary });
+    let twice = Pair::sum_of_any(a, of_zero.high);
+    let twice = twice.high.add(twice.low.add(of_zero.low));
+    let twice = W::select(a.abs().lt(W::splat(f64::INFINITY)), twice, a);
+    W::select(a.eq(b), twice, value)
+}
+
+/// The same to twice as many bits.
+struct NearRoot<W> {
+    large: W,
+    small: W,
+    is_binary: bool,
+}
+
+impl<W: Wide> Rare<W, 1> for NearRoot<W> {
+    #[inline(always)]
+    fn compute(self) -> [W; 1] {
+        let less = Pair::sum_of_any(self.small, self.large.neg());
+        let ln2 = pair(double_double::LN_2);
+        let less = if self.is_binary { less.times(ln2) } else { less };
+        let log = log1p_pair(exp_pair(less));
+        let log = if self.is_binary { log.over(ln2) } else { log };
+        [log.plus(Pair { high: self.large, low: W::zero() }).rounded()]
+    }
+}
+
+#[inline(always)]
+fn pair<W: Wide>(x: Double) -> Pair<W> {
+    Pair::splat(x.hi, x.lo)
+}
+
+/// The polynomial of these coefficients, of which the later ones need no lower half.
+#[inline(always)]
+fn series<W: Wide>(x: Pair<W>, head: &[Double], tail: &[Double]) -> Pair<W> {
+    let last = tail.iter().rev().fold(W::zero(), |sum, c| sum.mul(x.high).add(W::splat(c.hi)));
+    let last = Pair { high: last, low: W::zero() };
+    head.iter().rev().fold(last, |sum, c| sum.times(x).plus(pair(*c)))
+}
+
+/// The exponential function of a number from -708 to 0.
+#[inline(always)]
+fn exp_pair<W: Wide>(x: Pair<W>) -> Pair<W> {
+    let round = W::splat(ROUND);
+    let k = x.high.mul_add(W::splat(std::f64::consts::LOG2_E), round).sub(round);
+    let whole = pair::<W>(double_double::LN_2).times(Pair { high: k.neg(), low: W::zero() });
+    let rest = x.plus(whole);
+    let sixteenth = W::splat(1.0 / 16.0);
+    let rest = Pair { high: rest.high.mul(sixteenth), low: rest.low.mul(sixteenth) };
+    let (head, tail) = double_double::FACTORIALS.split_at(8);
+    let mut less_one = rest.times(series(rest, head, tail));
+    for _ in 0..4 {
+        less_one = less_one.times(less_one.plus(Pair::splat(2.0, 0.0)));
+    }
+    let power = less_one.plus(Pair::splat(1.0, 0.0));
+    let scale = power_of_two(k);
+    Pair { high: power.high.mul(scale), low: power.low.mul(scale) }
+}
+
+/// The logarithm of `1 + x`, for `x` from 0 to 1.
+#[inline(always)]
+fn log1p_pair<W: Wide>(x: Pair<W>) -> Pair<W> {
+    // That of `(1 + x) / 2`, beyond the root of two.
+    let halved = W::splat(0.414).lt(x.high);
+    let (zero, ln2) = (Pair::splat(0.0, 0.0), pair(double_double::LN_2));
+    let above = Pair::select(halved, x.plus(Pair::splat(-1.0, 0.0)), x);
+    let below = x.plus(Pair::select(halved, Pair::splat(3.0, 0.0), Pair::splat(2.0, 0.0)));
+    let s = above.over(below);
+    let (head, tail) = double_double::ODD.split_at(11);
+    let log = s.twice().times(series(s.times(s), head, tail));
+    log.plus(Pair::select(halved, ln2, zero))
+}

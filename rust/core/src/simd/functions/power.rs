@@ -1,0 +1,75 @@
+//! Powers, roots and logarithms to other bases than e, by a natural logarithm of about 70 bits.
+
+use super::exponential::exp_of_sum;
+use super::pair::{Pair, THIRD, log};
+use super::parts::{clamp, log_limits, with_sign_of};
+use crate::simd::lane::Wide;
+
+/// `a` to the power `b`.
+#[inline(always)]
+pub fn pow<W: Wide>(a: W, b: W) -> W {
+    let (zero, one) = (W::zero(), W::one());
+    let size = a.abs();
+    let log = log(size);
+    // With the logarithms of zero and of infinity, the product is infinite or, by zero, NaN: the power is 0, infinity, or 1.
+    let high = W::select(size.eq(W::splat(f64::INFINITY)), size, log.high);
+    let high = W::select(size.eq(zero), W::splat(f64::NEG_INFINITY), high);
+    let high = W::select(size.ne(size), size, high);
+    // Larger exponents than this give 0, 1 or infinity as well; it keeps products finite.
+    let exponent = clamp(b, -1e21, 1e21);
+    let product = exponent.mul(high);
+    let lost = exponent.mul_add(log.low, exponent.mul_add(high, product.neg()));
+    let lost = W::select(product.abs().lt(W::splat(750.0)), lost, zero);
+    let power = exp_of_sum(product, lost);
+
+    // Of a negative number: NaN unless the exponent is whole, negative where that is odd.
+    let half = b.mul(W::splat(0.5));
+    let of_whole = W::select(half.floor().eq(half), power, with_sign_of(power, a));
+    let of_fraction =
+        W::select(a.lt(zero), W::select(size.eq(W::splat(f64::INFINITY)), power, W::splat(f64::NAN)), power);
+    let power = W::select(b.floor().eq(b), of_whole, of_fraction);
+
+    let power = W::select(b.eq(W::splat(2.0)), a.mul(a), power);
+    let power = W::select(b.eq(one), a, power);
+    let power = W::select(b.eq(zero), one, power);
+    W::select(a.eq(one), one, power)
+}
+
+/// Cubic root.
+#[inline(always)]
+pub fn cbrt<W: Wide>(a: W) -> W {
+    let size = a.abs();
+    // Within the range in which the cube below is normal.
+    let (small, large) = (size.lt(W::splat(1e-200)), W::splat(1e200).lt(size));
+    let (up, down) = (f64::from_bits((1023 + 600) << 52), f64::from_bits((1023 - 600) << 52));
+    let x = size.mul(W::select(small, W::splat(up), W::select(large, W::splat(down), W::one())));
+    let root = log(x).mul(Pair::splat(1.0 / 3.0, THIRD));
+    let root = exp_of_sum(root.high, root.low);
+    // A step of Newton's method, so that only its sum rounds.
+    let square = Pair::product(root, root);
+    let cube = square.mul(Pair { high: root, low: W::zero() });
+    let rest = x.sub(cube.high).sub(cube.low);
+    let root = root.add(rest.div(square.high.mul(W::splat(3.0))));
+    let (up, down) = (f64::from_bits((1023 + 200) << 52), f64::from_bits((1023 - 200) << 52));
+    let root = root.mul(W::select(small, W::splat(down), W::select(large, W::splat(up), W::one())));
+    let root = W::select(size.lt(W::splat(f64::INFINITY)), root, size);
+    W::select(size.eq(W::zero()), a, with_sign_of(root, a))
+}
+
+/// Logarithm to base 2.
+#[inline(always)]
+pub fn log2<W: Wide>(x: W) -> W {
+    to_base(x, std::f64::consts::LOG2_E, 2.035_527_374_093_103_3e-17)
+}
+
+/// Logarithm to base 10.
+#[inline(always)]
+pub fn log10<W: Wide>(x: W) -> W {
+    to_base(x, std::f64::consts::LOG10_E, 1.098_319_650_216_765e-17)
+}
+
+/// The natural logarithm times `high + low`.
+#[inline(always)]
+fn to_base<W: Wide>(x: W, high: f64, low: f64) -> W {
+    log_limits(x, log(x).mul(Pair::splat(high, low)).rounded())
+}

@@ -1,0 +1,231 @@
+//! Sine, cosine and tangent: polynomials on a reduced argument, those of fdlibm (Sun Microsystems, 1993), as is the
+//! reduction of small arguments. Larger ones are reduced by the method of Payne and Hanek (1983).
+
+#![allow(clippy::excessive_precision, reason = "coefficients as published")]
+#![allow(clippy::many_single_char_names, reason = "the letters of the formulas")]
+
+use super::pair::Pair;
+use super::parts::{ROUND, polynomial, two_to};
+use crate::simd::lane::{Rare, Wide};
+
+/// The largest argument of the reduction by three parts of pi/2.
+const FAR: f64 = 1e5;
+
+/// The bits of 2/pi after the point, 53 to a number.
+const TWO_OVER_PI: [u64; 23] = [
+    0x0014_5f30_6dc9_c882,
+    0x0014_a7f0_9d5f_47d4,
+    0x001a_6ee0_6db1_4acc,
+    0x0013_c439_041f_e516,
+    0x0007_57bd_778a_c36e,
+    0x0009_1b8e_9093_74b8,
+    0x0000_3249_7750_4e8c,
+    0x0012_1cfe_1deb_1cb1,
+    0x0005_34e7_dd10_46be,
+    0x0014_baed_1213_a671,
+    0x0018_135a_2fbf_209c,
+    0x0019_1d63_9835_339f,
+    0x0009_3908_bf17_7bf2,
+    0x000a_0ec7_fe25_fff7,
+    0x0010_2cc0_7f79_788c,
+    0x000b_5a0a_6d1f_6d36,
+    0x000f_d9e4_f961_36e9,
+    0x001d_18fd_9a79_7fa8,
+    0x0016_ba93_dd63_f5f2,
+    0x001f_17b3_d073_9f78,
+    0x0014_a525_d4d7_f6bf,
+    0x000c_47e3_5742_1580,
+    0x0019_8237_e3db_5d5f,
+];
+
+/// The number of them that determines a reduced argument to the last place: the first two of a product with a number below
+/// 2^107 are its whole quarter turns and the bits behind the point, and up to 62 bits of these may be zeros.
+const WINDOW: usize = 5;
+
+/// `x = q pi/2 + y + z` with `y` at most pi/4 and `z` its rounding error: `(q, y, z)`; `q` may lack a multiple of four.
+#[inline(always)]
+fn quarter_turns<W: Wide>(x: W) -> (W, W, W) {
+    let q = x.mul_add(W::splat(std::f64::consts::FRAC_2_PI), W::splat(ROUND)).sub(W::splat(ROUND));
+    // Parts of 33 bits: the products by a `q` of 17 bits are exact.
+    let a = q.mul_add(W::splat(-1.570_796_326_734_125_614_17), x);
+    let w = q.mul(W::splat(6.077_100_506_303_965_976_60e-11));
+    let b = a.sub(w);
+    let lost = a.sub(b).sub(w);
+    let v = q.mul_add(W::splat(2.022_266_248_795_950_631_54e-21), lost.neg());
+    let y = b.sub(v);
+    let near = [q, y, b.sub(y).sub(v)];
+    let [q, y, z] = W::replace_where(W::splat(FAR).lt(x.abs()), near, Far(x));
+    (q, y, z)
+}
+
+/// The reduction of large arguments.
+struct Far<W>(W);
+
+impl<W: Wide> Rare<W, 3> for Far<W> {
+    /// The product of `x` and 2/pi, but for parts that are multiples of four. NaN of infinity.
+    #[inline(always)]
+    fn compute(self) -> [W; 3] {
+        let (x, digits) = window(self.0.abs());
+        let (mut q, mut sum) = (W::zero(), Pair::splat(0.0, 0.0));
+        for (number, digit) in (0..).zip(digits) {
+            let product = Pair::product(x, digit.mul(W::splat(two_to(-53 * number))));
+            for part in [product.high, product.low] {
+                // The rest of the nearest multiple of four, and below that of the nearest whole number: both are exact.
+                let fours = part.mul_add(W::splat(0.25), W::splat(0.5)).floor();
+                let part = fours.mul_add(W::splat(-4.0), part);
+                let next = Pair::sum_of_any(sum.high, part);
+                let whole = next.high.add(W::splat(ROUND)).sub(W::splat(ROUND));
+                q = q.add(whole);
+                sum = Pair::sum_of_any(next.high.sub(whole), sum.low.add(next.low));
+            }
+        }
+        let angle = sum.mul(Pair::splat(std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766_036e-17));
+        let angle = Pair::sum(angle.high, angle.low);
+        let is_negative = self.0.lt(W::zero());
+        [q, angle.high, angle.low].map(|part| W::select(is_negative, part.neg(), part))
+    }
+}
+
+/// The digits of 2/pi that matter to a product with `x`, which is large, as fractions, and `x` beside them, below 2^107:
+/// the first digit counts as much as one that follows the point.
+#[inline(always)]
+fn window<W: Wide>(x: W) -> (W, [W; WINDOW]) {
+    let mut x = x;
+    #[allow(clippy::cast_precision_loss, reason = "of 53 bits each")]
+    let mut digits = TWO_OVER_PI.map(|digit| W::splat(digit as f64 * two_to(-53)));
+    let mut skipped: usize = 16;
+    while skipped > 0 {
+        // The products of the first digits are then multiples of four.
+        let bits = 53 * i32::try_from(skipped).unwrap_or(0);
+        let skip = W::splat(two_to(bits + 54)).le(x);
+        x = x.mul(W::select(skip, W::splat(two_to(-bits)), W::one()));
+        for k in 0..WINDOW + skipped - 1 {
+            let later = digits.get(k + skipped).map_or(W::zero(), |digit| *digit);
+            digits[k] = W::select(skip, later, digits[k]);
+        }
+        skipped /= 2;
+    }
+    let [a, b, c, d, e, ..] = digits;
+    (x, [a, b, c, d, e])
+}
+
+#[inline(always)]
+fn sin_near_zero<W: Wide>(y: W, z: W) -> W {
+    let s = y.mul(y);
+    let r = polynomial(
+        s,
+        [
+            8.333_333_333_322_489_461_24e-3,
+            -1.984_126_982_985_794_931_34e-4,
+            2.755_731_370_707_006_767_89e-6,
+            -2.505_076_025_340_686_341_95e-8,
+            1.589_690_995_211_550_102_21e-10,
+        ],
+    );
+    let cube = s.mul(y);
+    // y - ((s (z/2 - y^3 r) - z) - y^3 S1)
+    let inner = s.mul(z.mul(W::splat(0.5)).sub(cube.mul(r))).sub(z);
+    y.sub(inner.sub(cube.mul(W::splat(-1.666_666_666_666_663_243_48e-1))))
+}
+
+#[inline(always)]
+fn cos_near_zero<W: Wide>(y: W, z: W) -> W {
+    let s = y.mul(y);
+    let r = polynomial(
+        s,
+        [
+            4.166_666_666_666_660_190_37e-2,
+            -1.388_888_888_887_410_957_49e-3,
+            2.480_158_728_947_672_941_78e-5,
+            -2.755_731_435_139_066_330_35e-7,
+            2.087_572_321_298_174_827_90e-9,
+            -1.135_964_755_778_819_482_65e-11,
+        ],
+    );
+    let half = s.mul(W::splat(0.5));
+    let w = W::one().sub(half);
+    let lost = W::one().sub(w).sub(half);
+    w.add(lost.add(s.mul(s).mul(r).sub(y.mul(z))))
+}
+
+/// Sine of `x` plus a number of quarter turns.
+#[inline(always)]
+fn turned_sin<W: Wide>(x: W, turns: f64) -> W {
+    let (q, y, z) = quarter_turns(x);
+    // The low two bits of the whole number: the first swaps sine and cosine, the second flips the sign.
+    let turn = q.add(W::splat(ROUND + turns)).to_bits();
+    let value = W::select(has::<W>(turn, 1), cos_near_zero(y, z), sin_near_zero(y, z));
+    W::select(has::<W>(turn, 2), value.neg(), value)
+}
+
+/// Whether a bit (one of the low eleven) is set.
+#[inline(always)]
+fn has<W: Wide>(bits: W::Bits, bit: u64) -> W::Mask {
+    W::from_bits(W::bits_up52(W::bits_and(bits, W::bits(bit)))).ne(W::zero())
+}
+
+/// Sine.
+#[inline(always)]
+pub fn sin<W: Wide>(x: W) -> W {
+    W::select(x.eq(W::zero()), x, turned_sin(x, 0.0))
+}
+
+/// Cosine.
+#[inline(always)]
+pub fn cos<W: Wide>(x: W) -> W {
+    turned_sin(x, 1.0)
+}
+
+/// Tangent.
+#[inline(always)]
+pub fn tan<W: Wide>(x: W) -> W {
+    let (q, y, z) = quarter_turns(x);
+    let is_odd = has::<W>(q.add(W::splat(ROUND)).to_bits(), 1);
+    W::select(x.eq(W::zero()), x, tan_near_zero(y, z, is_odd))
+}
+
+/// Tangent of `y + z`, or minus its reciprocal where `inverted`.
+#[inline(always)]
+fn tan_near_zero<W: Wide>(y: W, z: W, inverted: W::Mask) -> W {
+    let (zero, one) = (W::zero(), W::one());
+    let (is_negative, size) = (y.lt(zero), y.abs());
+    let rest = W::select(is_negative, z.neg(), z);
+    // Near pi/4 by the distance `x` from there: tan(pi/4 - x) = 1 - 2 tan(x) / (1 + tan(x)).
+    let is_large = W::splat(0.674_34).le(size);
+    let distance = W::splat(std::f64::consts::FRAC_PI_4).sub(size);
+    let distance = distance.add(W::splat(3.061_616_997_868_383_018e-17).sub(rest));
+    let (x, rest) = (W::select(is_large, distance, size), W::select(is_large, zero, rest));
+
+    // tan(x + rest) = x + r
+    let square = x.mul(x);
+    let cube = square.mul(x);
+    let series = polynomial(
+        square,
+        [
+            1.333_333_333_332_012_426_99e-1,
+            5.396_825_397_622_605_213_77e-2,
+            2.186_948_829_485_954_245_99e-2,
+            8.863_239_823_599_300_057_37e-3,
+            3.592_079_107_591_312_353_56e-3,
+            1.456_209_454_325_290_255_16e-3,
+            5.880_412_408_202_640_968_74e-4,
+            2.464_631_348_184_699_068_12e-4,
+            7.817_944_429_395_570_923_00e-5,
+            7.140_724_913_826_081_903_05e-5,
+            -1.855_863_748_552_754_566_54e-5,
+            2.590_730_518_636_337_128_84e-5,
+        ],
+    );
+    let third = W::splat(3.333_333_333_333_340_919_86e-1);
+    let r = third.mul_add(cube, square.mul_add(cube.mul_add(series, rest), rest));
+    let w = x.add(r);
+
+    let side = W::select(inverted, one.neg(), one);
+    let quotient = W::select(is_large, w.mul(w), one).div(W::select(is_large, w.add(side), w.neg()));
+    let large = W::splat(-2.0).mul_add(x.sub(quotient.sub(r)), side);
+    // The rests of the reciprocal and of `w` as corrections.
+    let lost = quotient.mul_add(r.sub(w.sub(x)), quotient.mul_add(w, one));
+    let small = W::select(inverted, quotient.mul_add(lost, quotient), w);
+    let value = W::select(is_large, large, small);
+    W::select(is_negative, value.neg(), value)
+}

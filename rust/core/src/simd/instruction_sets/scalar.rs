@@ -1,0 +1,146 @@
+//! The scalar lane: the meaning of every op.
+
+use crate::simd::lane::{Binary, Body, Element, Lane, Simd, Unary, Wide};
+
+/// Plain numbers, on any processor.
+pub struct Scalar;
+
+impl Simd for Scalar {
+    type F32 = f32;
+    type F64 = f64;
+
+    fn address<B: Body<A>, A>() -> unsafe fn(A) {
+        // Not `B::call` itself, which is inlined and would be compiled again wherever its address is taken.
+        fn call<B: Body<A>, A>(argument: A) {
+            B::call::<Scalar>(argument);
+        }
+        call::<B, A>
+    }
+}
+
+macro_rules! scalar_lane {
+    ($($t:ty)*) => {$(
+        #[allow(clippy::cast_possible_truncation, clippy::cast_lossless, reason = "rounding to the element is the point")]
+        impl Element for $t {
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { value as $t }
+            #[inline(always)]
+            fn to_f64(self) -> f64 { self as f64 }
+        }
+
+        #[allow(clippy::float_cmp, reason = "exact comparisons of IEEE 754 are intended")]
+        impl Lane for $t {
+            type Mask = bool;
+            type Element = $t;
+            type Wide = f64;
+            type Set = Scalar;
+            const WIDTH: usize = 1;
+
+            #[inline(always)]
+            fn splat(value: f64) -> Self { <$t>::from_f64(value) }
+            #[inline(always)]
+            unsafe fn load(from: *const $t) -> Self {
+                // SAFETY: the caller promises one number at `from`.
+                unsafe { from.read_unaligned() }
+            }
+            #[inline(always)]
+            unsafe fn load_part(_: *const $t, _: usize) -> Self { 0.0 }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $t) {
+                // SAFETY: the caller promises room for one number at `to`.
+                unsafe { to.write_unaligned(self) }
+            }
+            #[inline(always)]
+            unsafe fn store_part(self, _: *mut $t, _: usize) {}
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { self + other }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self { self - other }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { self * other }
+            #[inline(always)]
+            fn div(self, other: Self) -> Self { self / other }
+            #[inline(always)]
+            fn mul_add(self, factor: Self, summand: Self) -> Self { <$t>::mul_add(self, factor, summand) }
+            #[inline(always)]
+            fn neg(self) -> Self { -self }
+            #[inline(always)]
+            fn abs(self) -> Self { <$t>::abs(self) }
+            #[inline(always)]
+            fn sqrt(self) -> Self { <$t>::sqrt(self) }
+            #[inline(always)]
+            fn floor(self) -> Self { <$t>::floor(self) }
+            #[inline(always)]
+            fn lt(self, other: Self) -> bool { self < other }
+            #[inline(always)]
+            fn le(self, other: Self) -> bool { self <= other }
+            #[inline(always)]
+            fn eq(self, other: Self) -> bool { self == other }
+            #[inline(always)]
+            fn ne(self, other: Self) -> bool { self != other }
+            #[inline(always)]
+            fn any(mask: bool) -> bool { mask }
+            #[inline(always)]
+            fn select(mask: bool, yes: Self, no: Self) -> Self { if mask { yes } else { no } }
+            #[inline(always)]
+            fn wide(self, f: impl Unary<f64>) -> Self { <$t>::from_f64(f.call(self.to_f64())) }
+            #[inline(always)]
+            fn wide_pair(self, other: Self, f: impl Binary<f64>) -> Self {
+                <$t>::from_f64(f.call(self.to_f64(), other.to_f64()))
+            }
+            #[inline(always)]
+            unsafe fn load_wide(from: *const f64) -> Self {
+                // SAFETY: the caller promises one number at `from`.
+                <$t>::from_f64(unsafe { from.read_unaligned() })
+            }
+            #[inline(always)]
+            unsafe fn store_wide(self, to: *mut f64) {
+                // SAFETY: the caller promises room for one number at `to`.
+                unsafe { to.write_unaligned(self.to_f64()) }
+            }
+        }
+    )*};
+}
+
+scalar_lane!(f32 f64);
+
+impl Wide for f64 {
+    type Bits = u64;
+
+    #[inline(always)]
+    fn bits(value: u64) -> u64 {
+        value
+    }
+    #[inline(always)]
+    fn to_bits(self) -> u64 {
+        f64::to_bits(self)
+    }
+    #[inline(always)]
+    fn from_bits(bits: u64) -> Self {
+        f64::from_bits(bits)
+    }
+    #[inline(always)]
+    fn bits_add(a: u64, b: u64) -> u64 {
+        a.wrapping_add(b)
+    }
+    #[inline(always)]
+    fn bits_sub(a: u64, b: u64) -> u64 {
+        a.wrapping_sub(b)
+    }
+    #[inline(always)]
+    fn bits_and(a: u64, b: u64) -> u64 {
+        a & b
+    }
+    #[inline(always)]
+    fn bits_or(a: u64, b: u64) -> u64 {
+        a | b
+    }
+    #[inline(always)]
+    fn bits_up52(a: u64) -> u64 {
+        a << 52
+    }
+    #[inline(always)]
+    fn bits_down52(a: u64) -> u64 {
+        a >> 52
+    }
+}

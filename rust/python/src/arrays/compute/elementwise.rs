@@ -1,0 +1,401 @@
+//! Kernels over NumPy arrays, which the core runs without calling an array library.
+
+use std::cell::RefCell;
+use std::sync::OnceLock;
+
+use oxigrad_core::array::buffer::{Buffer, Dtype, elements};
+use oxigrad_core::array::shape::Shape;
+use oxigrad_core::autodiff::tape;
+use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
+use oxigrad_core::kernel::{Kernel, Node};
+use oxigrad_core::op::{Attribute, Elementwise, Op};
+use oxigrad_core::scalar::{Precision, Scalar, promoted};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use smallvec::SmallVec;
+
+use crate::arrays::compute::array_pool;
+use crate::arrays::memory::changes::Changed;
+use crate::arrays::memory::contiguous::{Contiguous, scalar_of, unshared};
+use crate::arrays::memory::dlpack::Exporters;
+use crate::arrays::memory::host_array::{FloatArray, HostArray};
+use crate::arrays::value::Value;
+use crate::error::IntoPython;
+use crate::threads::{isa, pool};
+
+/// The number of elements from which memory traffic dominates the cost of an op.
+pub const LARGE: usize = 1 << 14;
+/// The number of elements from which threads share the work, and the interpreter lock is released.
+pub const DETACHED: usize = 1 << 15;
+
+thread_local!(static SCRATCH: RefCell<Scratch> = RefCell::default());
+
+/// The memory of a value that is a NumPy array or scalar.
+fn memory(py: Python<'_>, value: &Value) -> PyResult<Option<HostArray>> {
+    match value {
+        Value::Absent | Value::Number(_) => Ok(None),
+        value => HostArray::of_numpy(&value.object(py)),
+    }
+}
+
+/// Runs a kernel of one output on numbers and NumPy arrays, which are broadcast to the shape of `like` and computed in
+/// its dtype. `None` if some value is neither, or `like` has a dtype that kernels do not compute in.
+pub fn compute<'py, 'v>(
+    kernel: &Kernel,
+    values: impl Iterator<Item = &'v Value> + Clone,
+    like: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if let Some(contiguous) = Contiguous::of(like)
+        && let Some(result) = compute_alike(like.py(), kernel, values.clone(), &contiguous)?
+    {
+        return Ok(Some(result));
+    }
+    let py = like.py();
+    let Some(like) = HostArray::of_numpy(like)? else { return Ok(None) };
+    let Ok(dtype) = like.computing().map(|buffer| buffer.dtype()) else { return Ok(None) };
+    let (shape, Some(length)) = (like.shape(), elements(like.shape())) else { return Ok(None) };
+    let (mut held, mut inputs): (SmallVec<[HostArray; 3]>, Buffers) = (SmallVec::new(), Buffers::new());
+    for value in values {
+        let buffer = match value {
+            Value::Number(number) => repeated(number, length),
+            value => memory(py, value)?.and_then(|memory| {
+                let buffer = memory.view.broadcast(shape);
+                held.push(memory);
+                buffer
+            }),
+        };
+        let Some(buffer) = buffer else { return Ok(None) };
+        inputs.push(buffer);
+    }
+    let (result, output) = array_pool::fresh(py, shape, dtype)?;
+    // SAFETY: the values, `held` and `result` keep the memory; the output is new, so it overlaps nothing.
+    unsafe { run(py, kernel, &inputs, output) }?;
+    Ok(Some(result))
+}
+
+/// The same for contiguous arrays of the shape and the dtype of the result.
+fn compute_alike<'py, 'v>(
+    py: Python<'py>,
+    kernel: &Kernel,
+    values: impl Iterator<Item = &'v Value>,
+    like: &Contiguous<'_>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (dtype, length) = (like.dtype, like.length);
+    let mut inputs = Buffers::new();
+    for value in values {
+        let buffer = match value {
+            Value::Number(number) => repeated(number, length),
+            Value::Float64(number) if like.dtype == Dtype::F64 => repeated(number, length),
+            Value::Float32(number) => repeated(number, length),
+            Value::Object(object) => match Contiguous::of(object.bind(py)) {
+                Some(other) if other.is_like(like) => other.buffer(),
+                _ => None,
+            },
+            Value::Float64(_) | Value::Absent => None,
+        };
+        let Some(buffer) = buffer else { return Ok(None) };
+        inputs.push(buffer);
+    }
+    let (result, output) = array_pool::take(py, like.shape.extents(), dtype)?;
+    // SAFETY: the values and `result` keep the memory; the output is new or has no other reference, so it overlaps
+    // nothing.
+    unsafe { run(py, kernel, &inputs, output) }?;
+    Ok(Some(result))
+}
+
+/// The same for contiguous arrays of one dtype that are broadcast against each other.
+fn compute_broadcast<'py, 'v>(
+    py: Python<'py>,
+    kernel: &Kernel,
+    values: impl Iterator<Item = &'v Value> + Clone,
+    dtype: Dtype,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let mut arrays: SmallVec<[Contiguous<'_>; 3]> = SmallVec::new();
+    let mut shape = Shape::default();
+    for value in values.clone() {
+        let Value::Object(object) = value else { continue };
+        let array = Contiguous::of(object.bind(py)).filter(|array| array.dtype == dtype);
+        let both = array.as_ref().and_then(|array| shape.broadcast(&array.shape));
+        let (Some(array), Some(both)) = (array, both) else { return Ok(None) };
+        arrays.push(array);
+        shape = both;
+    }
+    let Some(length) = elements(shape.extents()) else { return Ok(None) };
+    let (mut inputs, mut arrays) = (Buffers::new(), arrays.iter());
+    for value in values {
+        let buffer = match value {
+            Value::Number(number) => repeated(number, length),
+            Value::Float64(number) if dtype == Dtype::F64 => repeated(number, length),
+            Value::Float32(number) => repeated(number, length),
+            Value::Object(_) => arrays.next().and_then(|array| array.broadcast(shape.extents())),
+            Value::Absent | Value::Float64(_) => None,
+        };
+        let Some(buffer) = buffer else { return Ok(None) };
+        inputs.push(buffer);
+    }
+    let (result, output) = array_pool::take(py, shape.extents(), dtype)?;
+    // SAFETY: the values and `result` keep the memory; the output is new or has no other reference, so it overlaps
+    // nothing.
+    unsafe { run(py, kernel, &inputs, output) }?;
+    Ok(Some(result))
+}
+
+/// The arguments of an op: seldom more than three.
+type Buffers = SmallVec<[Buffer; 3]>;
+
+/// A number as an array, for as long as it stays where it is.
+fn repeated<E: Float>(number: &E, length: usize) -> Option<Buffer> {
+    Buffer::repeated(std::ptr::from_ref(number).cast(), length, E::DTYPE).ok()
+}
+
+/// A number of a dtype that kernels read.
+trait Float {
+    const DTYPE: Dtype;
+}
+
+impl Float for f32 {
+    const DTYPE: Dtype = Dtype::F32;
+}
+
+impl Float for f64 {
+    const DTYPE: Dtype = Dtype::F64;
+}
+
+/// The kernel of one op.
+fn kernel(op: Elementwise) -> &'static Kernel {
+    static KERNELS: OnceLock<Vec<Kernel>> = OnceLock::new();
+    let kernels = KERNELS.get_or_init(|| {
+        let leaves = [Node::Leaf(0), Node::Leaf(1), Node::Leaf(2)];
+        let kernel = |op: &Elementwise| {
+            let nodes = [&leaves[..op.arity()], &[Node::Apply(*op, [0, 1, 2])]].concat();
+            Kernel::compile(&nodes, &[u32::try_from(op.arity()).expect("an op has few arguments")])
+        };
+        Elementwise::ALL.iter().map(|op| kernel(op).expect("one op is a program")).collect()
+    });
+    &kernels[op as usize]
+}
+
+/// Adds a NumPy array to `sum`, an array of the same shape and dtype, in place; returns false if they differ or `sum`
+/// has other references.
+pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(own) = unshared(sum) else { return Ok(false) };
+    let Some(other) = Contiguous::of(term).filter(|other| other.is_like(&own)) else { return Ok(false) };
+    let (Some(own), Some(other)) = (own.buffer(), other.buffer()) else { return Ok(false) };
+    // SAFETY: the references that we hold keep the memory, and `sum` has no other reference.
+    unsafe { run(sum.py(), kernel(Elementwise::Add), &[own.clone(), other], own) }?;
+    Ok(true)
+}
+
+/// A copy of the numbers of an array in host memory to another, rounded to its dtype. Either may be a tuple of 8-bit
+/// codes and their scales. A source without axes fills the target.
+pub struct Copying {
+    input: [Buffer; 1],
+    output: [Buffer; 1],
+    dtype: Dtype,
+    /// The owners of the memory of both arrays.
+    from: FloatArray,
+    to: FloatArray,
+    target: Py<PyAny>,
+}
+
+impl Copying {
+    /// Checks both arrays, so that `run` cannot fail.
+    pub fn new(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let unshared = || PyTypeError::new_err("expected numbers in host memory to copy");
+        let [from, to] = [source, target].map(|stated| FloatArray::of(stated)?.ok_or_else(unshared)?.python());
+        let (from, to) = (from?, to?);
+        let [given, wanted] = [&from, &to].map(|numbers| numbers.parts[0].shape());
+        let input = if given == wanted { Some(from.buffer.clone()) } else { from.parts[0].view.broadcast(wanted) };
+        let input = input.ok_or_else(|| PyValueError::new_err(format!("{given:?} is copied to {wanted:?}")))?;
+        let output = to.buffer.clone();
+        let dtype = if input.dtype() == Dtype::F64 { Dtype::F64 } else { output.dtype().computed_in() };
+        let made = Self { input: [input], output: [output], dtype, from, to, target: target.clone().unbind() };
+        exec::check(&[Batch { kernel: kernel(Elementwise::Positive), scalars: &[], leaves: &[made.leaf()] }])
+            .python()?;
+        Ok(made)
+    }
+
+    fn leaf(&self) -> Leaf<'_> {
+        leaf(&self.input, &self.output, self.dtype)
+    }
+
+    /// Writes them, and adds what has `changed`. This runs no Python, in which an interrupt could come between, and
+    /// cannot fail.
+    pub fn run<'py>(self, py: Python<'py>, changed: &mut Changed<'py>) -> PyResult<()> {
+        // SAFETY: `from` and `to` keep the memory.
+        let done = unsafe { execute(py, kernel(Elementwise::Positive), &self.input, &self.output, self.dtype) };
+        changed.push(&mut Exporters::default(), self.target.bind(py));
+        drop((self.from, self.to));
+        done
+    }
+}
+
+/// Copies numbers: see [`Copying`].
+#[pyfunction]
+pub fn copy(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<()> {
+    let mut changed = Changed::default();
+    let done = Copying::new(source, target)?.run(source.py(), &mut changed);
+    changed.count(source.py()).and(done)
+}
+
+/// # Safety
+/// As `exec::run`.
+unsafe fn run(py: Python<'_>, kernel: &Kernel, inputs: &[Buffer], output: Buffer) -> PyResult<()> {
+    let dtype = output.dtype();
+    // SAFETY: the caller's promise.
+    unsafe { execute(py, kernel, inputs, &[output], dtype) }
+}
+
+/// The leaf of a kernel that takes no scalars and draws no numbers.
+fn leaf<'a>(inputs: &'a [Buffer], outputs: &'a [Buffer], dtype: Dtype) -> Leaf<'a> {
+    let length = outputs.first().map_or(0, Buffer::len);
+    Leaf { inputs, outputs, length, dtype, scalar_set: 0, noise_key: 0 }
+}
+
+/// Runs a kernel over arrays: large ones on several threads, and without the interpreter lock.
+///
+/// # Safety
+/// As `exec::run`.
+pub unsafe fn execute(
+    py: Python<'_>,
+    kernel: &Kernel,
+    inputs: &[Buffer],
+    outputs: &[Buffer],
+    dtype: Dtype,
+) -> PyResult<()> {
+    let leaf = leaf(inputs, outputs, dtype);
+    let done = if leaf.length < DETACHED {
+        // SAFETY: the caller's promise.
+        SCRATCH.with_borrow_mut(|scratch| unsafe { exec::run_one(kernel, &[], &leaf, isa(), scratch) })
+    } else {
+        let (pool, batch) = (pool(), Batch { kernel, scalars: &[], leaves: &[leaf] });
+        // SAFETY: the caller's promise.
+        py.detach(|| unsafe { exec::run(&[batch], isa(), pool.as_deref()) }).map(drop)
+    };
+    done.python()
+}
+
+/// An elementwise op on NumPy arrays of one dtype, NumPy scalars and numbers, where the core computes it as NumPy does,
+/// or more accurately; `None` for any other arguments. The second item tells whether all arrays have the shape of the
+/// result.
+pub fn elementwise<'py, 'v>(
+    py: Python<'py>,
+    op: Elementwise,
+    values: impl Iterator<Item = &'v Value> + Clone,
+) -> PyResult<Option<(Bound<'py, PyAny>, bool)>> {
+    if !is_computed_here(op) {
+        return Ok(None);
+    }
+    let like = values.clone().find_map(|value| match value {
+        Value::Object(object) => Contiguous::of(object.bind(py)),
+        _ => None,
+    });
+    if let Some(like) = like {
+        if let Some(result) = compute_alike(py, kernel(op), values.clone(), &like)? {
+            return Ok(Some((result, true)));
+        }
+        return Ok(compute_broadcast(py, kernel(op), values, like.dtype)?.map(|result| (result, false)));
+    }
+    let scalars: Option<SmallVec<[Scalar; 3]>> = values.map(tape::Value::scalar).collect();
+    let result = scalars.and_then(|scalars| on_numpy_scalars(op, &scalars));
+    Ok(result.map(|result| (<Value as tape::Value>::from_scalar(result).into_object(py), true)))
+}
+
+/// An elementwise op on scalars of which one at least is NumPy's, in the dtype that NumPy promotes them to; `None` if
+/// NumPy computes it, as where its `errstate` applies.
+#[inline]
+pub fn on_numpy_scalars(op: Elementwise, scalars: &[Scalar]) -> Option<Scalar> {
+    if !is_computed_here(op) || promoted(scalars) == Precision::Weak {
+        return None;
+    }
+    let result = op.on_scalars(scalars);
+    (!op.has(Attribute::Exact) || is_quiet(op, result, scalars)).then_some(result)
+}
+
+/// Whether an exact op raised no floating-point flag, of those that `errstate` handles. It may report a flag
+/// that is not raised.
+fn is_quiet(op: Elementwise, result: Scalar, scalars: &[Scalar]) -> bool {
+    let smallest = if result.precision == Precision::F32 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE };
+    let is_zero = |scalar: &Scalar| scalar.number == 0.0;
+    let may_underflow = match op {
+        Elementwise::Multiply | Elementwise::Square => !scalars.iter().any(is_zero),
+        Elementwise::Divide => !scalars.first().is_some_and(is_zero),
+        Elementwise::Reciprocal => true,
+        _ => false, // sums that are subnormal are exact
+    };
+    result.number.is_finite() && !(may_underflow && result.number.abs() < smallest)
+}
+
+/// The function of a NumPy array of any layout, for the functions that the core has vector code of.
+pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if op.has(Attribute::Vectorized) {
+        compute(kernel(op), std::iter::once(&Value::new(array)), array)
+    } else {
+        Ok(None)
+    }
+}
+
+/// A NumPy array or scalar repeated to a larger shape, if that is small: the next op is faster on contiguous elements
+/// than on a view.
+pub fn broadcast_to<'py>(
+    array: &Bound<'py, PyAny>,
+    named: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = array.py();
+    let Some(shape) = named.map(|named| named.get_item(intern!(py, "shape"))).transpose()?.flatten() else {
+        return Ok(None);
+    };
+    repeat_to(array, &shape.extract::<Vec<usize>>()?)
+}
+
+/// The same, of a shape that is known.
+pub fn repeat_to<'py>(array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = array.py();
+    let Some(length) = elements(shape).filter(|length| !shape.is_empty() && *length < LARGE) else { return Ok(None) };
+    if let Some(scalar) = scalar_of(array) {
+        let dtype = if scalar.precision == Precision::F32 { Dtype::F32 } else { Dtype::F64 };
+        let Some(buffer) = repeated(&scalar.number, length) else { return Ok(None) };
+        let (result, output) = array_pool::take(py, shape, dtype)?;
+        // SAFETY: the number outlives the call; the output is new or has no other reference, so it overlaps nothing.
+        unsafe { run(py, kernel(Elementwise::Positive), &[buffer], output) }?;
+        return Ok(Some(result));
+    }
+    let memory = HostArray::of_numpy(array)?;
+    let Some(buffer) = memory.as_ref().and_then(|memory| memory.view.broadcast(shape)) else { return Ok(None) };
+    if !matches!(buffer.dtype(), Dtype::F32 | Dtype::F64) {
+        return Ok(None);
+    }
+    let (result, output) = array_pool::take(py, shape, buffer.dtype())?;
+    // SAFETY: `memory` and `result` keep the memory; the output is new or has no other reference, so it overlaps
+    // nothing.
+    unsafe { run(py, kernel(Elementwise::Positive), &[buffer], output) }?;
+    Ok(Some(result))
+}
+
+/// Computes an elementwise op that NumPy lacks on NumPy arrays. The first array has the shape and the
+/// dtype, float32 or float64, of the result.
+#[pyfunction]
+#[pyo3(name = "compute")]
+pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    let computed = match op_named(name)? {
+        Op::Elementwise(op) if args.len() == op.arity() => {
+            let values: Vec<Value> = args.iter().map(Value::new).collect();
+            compute(kernel(op), values.iter(), &args[0])?
+        }
+        Op::Elementwise(_) | Op::Structured(_) => None,
+    };
+    computed.ok_or_else(|| PyTypeError::new_err(format!("{name} is computed on NumPy arrays of float32 or float64")))
+}
+
+/// Whether the core computes the op on NumPy's arrays and scalars: NumPy's function gives the same bits, or is slower
+/// or less precise.
+const fn is_computed_here(op: Elementwise) -> bool {
+    op.has(Attribute::Exact) || op.has(Attribute::Vectorized) || op.has(Attribute::Precise)
+}
+
+/// The op of this name.
+pub fn op_named(name: &str) -> PyResult<Op> {
+    Op::from_name(name).ok_or_else(|| PyValueError::new_err(format!("there is no op {name:?} in the table")))
+}

@@ -1,0 +1,8 @@
+//! Computation on host arrays by the core: `elementwise`, `reduce`, `products`; by NumPy: `numpy_functions`. Results are
+//! written to memory of the `array_pool`.
+
+pub mod array_pool;
+pub mod elementwise;
+pub mod numpy_functions;
+pub mod products;
+pub mod reduce;

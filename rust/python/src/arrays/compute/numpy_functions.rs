@@ -1,0 +1,102 @@
+//! Functions of NumPy that the core calls on NumPy's arrays, looked up once.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+
+use crate::arrays::memory::numpy::Numpy;
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// The extents of an array: seldom more than six.
+pub type Extents = SmallVec<[usize; 6]>;
+
+/// Functions of NumPy. All of them are compiled, except `broadcast_to` and `zeros_like`.
+pub struct Functions {
+    pub ndarray: Py<PyAny>,
+    pub zeros: Py<PyAny>,
+    pub zeros_like: Py<PyAny>,
+    pub broadcast_to: Py<PyAny>,
+    pub add: Py<PyAny>,
+    pub add_at: Py<PyAny>,
+    pub add_reduce: Py<PyAny>,
+}
+
+impl Functions {
+    /// The functions, looked up once.
+    pub fn get(py: Python<'_>) -> PyResult<&Self> {
+        static FUNCTIONS: PyOnceLock<Functions> = PyOnceLock::new();
+        FUNCTIONS.get_or_try_init(py, || {
+            let numpy = py.import("numpy")?;
+            let (named, add) = (|name| numpy.getattr(name).map(Bound::unbind), numpy.getattr("add")?);
+            Ok(Self {
+                ndarray: named("ndarray")?,
+                zeros: named("zeros")?,
+                zeros_like: named("zeros_like")?,
+                broadcast_to: named("broadcast_to")?,
+                add_at: add.getattr("at")?.unbind(),
+                add_reduce: add.getattr("reduce")?.unbind(),
+                add: add.unbind(),
+            })
+        })
+    }
+}
+
+/// Whether a value is a NumPy array, not of a subclass, or a NumPy scalar.
+pub fn is_host(value: &Object<'_>) -> PyResult<bool> {
+    let Some(numpy) = Numpy::get(value.py()) else { return Ok(false) };
+    Ok(numpy.is_plain_array(value) || numpy.is_scalar(value)?)
+}
+
+/// Whether a value is a NumPy array, not of a subclass.
+pub fn is_array(value: &Object<'_>) -> bool {
+    Numpy::get(value.py()).is_some_and(|numpy| numpy.is_plain_array(value))
+}
+
+/// The extents of a NumPy array; none for a scalar.
+pub fn extents(value: &Object<'_>) -> Extents {
+    let fields = Numpy::get(value.py()).and_then(|numpy| numpy.fields(value));
+    fields.map_or_else(SmallVec::new, |fields| fields.extents().collect())
+}
+
+/// The integers of a sequence of them.
+pub fn integers<T: for<'a, 'py> FromPyObject<'a, 'py>>(sequence: &Object<'_>) -> PyResult<SmallVec<[T; 6]>> {
+    sequence.try_iter()?.map(|each| each?.extract().map_err(Into::into)).collect()
+}
+
+/// The array in another shape.
+pub fn reshape<'py>(array: &Object<'py>, shape: &Object<'py>) -> PyResult<Object<'py>> {
+    array.call_method1(intern!(array.py(), "reshape"), (shape,))
+}
+
+/// An array with a new dimension of size 1, at a position counted from the end.
+pub fn insert_axis<'py>(array: &Object<'py>, behind: usize) -> PyResult<Object<'py>> {
+    let mut shape = extents(array);
+    shape.insert((shape.len() + 1).saturating_sub(behind), 1);
+    reshape(array, PyTuple::new(array.py(), shape)?.as_any())
+}
+
+/// One, in the form of a scalar or an array without dimensions of a real floating dtype; `None` for anything else.
+pub fn one_like<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
+    let py = value.py();
+    if !is_host(value)? || !extents(value).is_empty() {
+        return Ok(None);
+    }
+    let dtype = value.getattr(intern!(py, "dtype"))?;
+    if !dtype.getattr(intern!(py, "kind"))?.eq("f")? {
+        return Ok(None);
+    }
+    let one = dtype.getattr(intern!(py, "type"))?.call1((1,))?;
+    if is_array(value) { reshape(&one, PyTuple::empty(py).as_any()).map(Some) } else { Ok(Some(one)) }
+}
+
+/// Zeros of the shape and dtype of an array; `None` for anything but a NumPy array.
+pub fn zeros_like<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
+    if is_array(value) {
+        Functions::get(value.py())?.zeros_like.bind(value.py()).call1((value,)).map(Some)
+    } else {
+        Ok(None)
+    }
+}

@@ -1,0 +1,99 @@
+//! Sums of NumPy arrays along adjacent axes: the call overhead of a library exceeds the time that most of them take
+//! here, and libraries add up short rows one by one.
+
+use oxigrad_core::array::buffer::{Buffer, Dtype};
+use oxigrad_core::array::shape::Reduction;
+use oxigrad_core::array::sum;
+use oxigrad_core::op::Structured;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
+
+use crate::arrays::compute::array_pool;
+use crate::arrays::compute::elementwise::DETACHED;
+use crate::arrays::memory::contiguous::{Contiguous, scalar};
+use crate::error::IntoPython;
+use crate::threads::{isa, pool};
+
+/// `sum` or `mean` of a NumPy array; `None` for any other object, or if the axes are not adjacent.
+pub fn reduce<'py>(
+    op: Structured,
+    array: &Bound<'py, PyAny>,
+    named: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (Some(given), Some(named)) = (Contiguous::of(array), named) else { return Ok(None) };
+    let py = array.py();
+    let is_mean = op == Structured::Mean;
+    if !(op == Structured::Sum || is_mean && given.length > 0) {
+        return Ok(None);
+    }
+    let axis = named.get_item(intern!(py, "axis"))?;
+    let keepdims = named.get_item(intern!(py, "keepdims"))?.map_or(Ok(false), |keep| keep.is_truthy())?;
+    let plan = match axis.filter(|axis| !axis.is_none()) {
+        None => Reduction::over(given.shape.extents(), None, keepdims),
+        Some(axis) => axes(&axis)?.and_then(|axes| Reduction::over(given.shape.extents(), Some(&axes), keepdims)),
+    };
+    plan.map_or(Ok(None), |plan| run(py, &given, &plan, is_mean))
+}
+
+/// The sum over the axes that broadcasting repeated: the leading axes that `shape` lacks, and those where it has one
+/// element. `None` if the array is not a NumPy array, or has another dtype.
+pub fn sum_to<'py>(
+    array: &Bound<'py, PyAny>,
+    shape: &Bound<'py, PyAny>,
+    dtype: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(given) = Contiguous::of(array).filter(|given| given.has_dtype(dtype)) else { return Ok(None) };
+    let shape = shape.extract::<Vec<usize>>()?;
+    if *given.shape.extents() == shape[..] {
+        return Ok(Some(array.clone()));
+    }
+    let plan = Reduction::unbroadcast(given.shape.extents(), &shape);
+    plan.map_or(Ok(None), |plan| run(array.py(), &given, &plan, false))
+}
+
+/// The axes of an argument `axis`; `None` if it is invalid, for which the library raises an error.
+fn axes(axis: &Bound<'_, PyAny>) -> PyResult<Option<SmallVec<[isize; 4]>>> {
+    let axes: PyResult<SmallVec<[isize; 4]>> = match axis.cast::<PyTuple>() {
+        Ok(axes) => axes.iter().map(|axis| axis.extract()).collect(),
+        Err(_) => axis.extract().map(|axis| SmallVec::from_elem(axis, 1)),
+    };
+    match axes {
+        // Not whole numbers, or too large ones: the library raises. Other errors propagate.
+        Err(error) if error.is_instance_of::<PyTypeError>(axis.py()) => Ok(None),
+        Err(error) if error.is_instance_of::<PyOverflowError>(axis.py()) => Ok(None),
+        axes => axes.map(Some),
+    }
+}
+
+fn run<'py>(
+    py: Python<'py>,
+    given: &Contiguous<'_>,
+    plan: &Reduction,
+    is_mean: bool,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Reduction { axes, shape } = plan;
+    let Some(from) = given.buffer() else { return Ok(None) };
+    #[allow(clippy::cast_precision_loss, reason = "no array has 2^53 elements")]
+    let divisor = if is_mean { axes.count as f64 } else { 1.0 };
+    let sum = |to: &Buffer| {
+        let pool = if from.len() < DETACHED { None } else { pool() };
+        // SAFETY: the arrays keep the memory; the output is new, has no other reference, or is the number.
+        let sum = || unsafe { sum::sum(&from, to, *axes, divisor, isa(), pool.as_deref()) };
+        if from.len() < DETACHED { sum() } else { py.detach(sum) }.python()
+    };
+    if !shape.is_empty() {
+        let (result, to) = array_pool::take(py, shape, from.dtype())?;
+        return sum(&to).map(|()| Some(result));
+    }
+    let mut number = 0u64;
+    sum(&Buffer::contiguous((&raw mut number).cast(), 1, from.dtype(), true).python()?)?;
+    let bytes = number.to_ne_bytes();
+    let value = match from.dtype() {
+        Dtype::F32 => f64::from(f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])),
+        _ => f64::from_ne_bytes(bytes),
+    };
+    Ok(Some(scalar(py, value, from.dtype())))
+}

@@ -1,0 +1,498 @@
+//! `DLPack`: host arrays of other libraries, without a copy and with every dtype that they have.
+//!
+//! The structures are those of the header of `DLPack` 1 and, for older exporters, of the version before. What an
+//! exporter states is checked before it is used, and its memory is kept until the `Export` is dropped. One of the files that touch
+//! foreign memory.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+
+use oxigrad_core::array::buffer::Dtype;
+use oxigrad_core::array::view::ArrayView;
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi::{PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName, PyObject};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+use smallvec::SmallVec;
+
+use crate::arrays::memory::torch::Torch;
+use crate::class_cache::ByClass;
+use crate::error::{unless, unless_refused};
+
+/// `kDLCPU`.
+const HOST: i32 = 1;
+const MAJOR: u32 = 1;
+/// `DLPACK_FLAG_BITMASK_READ_ONLY` and `DLPACK_FLAG_BITMASK_IS_COPIED`: a write to a copy would have no effect.
+const NOT_WRITABLE: u64 = 0b11;
+
+/// `DLTensor`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Tensor {
+    data: *mut u8,
+    device_type: i32,
+    device_id: i32,
+    dimensions: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *const i64,
+    strides: *const i64,
+    byte_offset: u64,
+}
+
+/// `DLManagedTensor`, from before version 1.
+#[repr(C)]
+struct Unversioned {
+    tensor: Tensor,
+    _context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Self)>,
+}
+
+/// `DLManagedTensorVersioned`.
+#[repr(C)]
+struct Versioned {
+    major: u32,
+    _minor: u32,
+    _context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Self)>,
+    flags: u64,
+    tensor: Tensor,
+}
+
+/// The head of `DLPackExchangeAPI`, a table of functions that lives as long as the process. Addresses that are not
+/// used here are numbers.
+#[repr(C)]
+pub struct Exchange {
+    major: u32,
+    _minor: u32,
+    _previous: usize,
+    _allocate: usize,
+    from_object: Option<unsafe extern "C" fn(*mut PyObject, *mut *mut Versioned) -> c_int>,
+    _to_object: usize,
+    look: Option<unsafe extern "C" fn(*mut PyObject, *mut Tensor) -> c_int>,
+}
+
+/// An array that another library has exported, with its memory kept: dropping it returns the array to the exporter.
+pub struct Export {
+    managed: Managed,
+    /// Whether Python code ran to export it, which may have changed other arrays.
+    pub by_python: bool,
+}
+
+enum Managed {
+    Versioned(NonNull<Versioned>),
+    Unversioned(NonNull<Unversioned>),
+}
+
+// SAFETY: its pointers are only read while a view is made, and DLPack lets any thread call a deleter.
+unsafe impl Send for Export {}
+// SAFETY: as above.
+unsafe impl Sync for Export {}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        // SAFETY: the exporter passed ownership of the structure, and this is the only place that returns it.
+        unsafe {
+            match self.managed {
+                Managed::Versioned(of) => of.as_ref().deleter.map(|delete| delete(of.as_ptr())),
+                Managed::Unversioned(of) => of.as_ref().deleter.map(|delete| delete(of.as_ptr())),
+            };
+        }
+    }
+}
+
+impl Export {
+    /// The array that an object exports; `None` if it exports none, one on a device, or a tensor with its negative bit
+    /// set.
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Self)>> {
+        let negated = Exporter::of(&object.get_type())?.torch.map_or(Ok(false), |torch| torch.is_negated(object))?;
+        if negated { Ok(None) } else { Self::of_memory(object) }
+    }
+
+    /// The same, of an object whose negative bit is known not to be set.
+    pub fn of_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Self)>> {
+        let exported = match Exporter::of(&object.get_type())?.exchange {
+            Some(exchange) => by_exchange(exchange, object)?,
+            None => unless_refused(object.py(), by_capsule(object))?.flatten(),
+        };
+        Ok(exported.and_then(|export| Some((export.view()?, export))))
+    }
+
+    /// Whether this is the array of a view; runs no Python.
+    fn is(&self, view: &ArrayView) -> bool {
+        let Managed::Versioned(of) = &self.managed else { return false };
+        // SAFETY: the structure is valid until its deleter is called, which is done when this is dropped.
+        unsafe {
+            let of = of.as_ref();
+            of.major == MAJOR && (of.flags & NOT_WRITABLE == 0) == view.writable && of.tensor.is(view)
+        }
+    }
+
+    /// The array; `None` if it is not in host memory, or its description is invalid.
+    fn view(&self) -> Option<ArrayView> {
+        // SAFETY: the structures are valid until their deleter is called, which is done when this is dropped.
+        let (tensor, writable) = unsafe {
+            match &self.managed {
+                // In another major version, only the version and the deleter have the same offsets.
+                Managed::Versioned(of) if of.as_ref().major != MAJOR => return None,
+                Managed::Versioned(of) => (&of.as_ref().tensor, of.as_ref().flags & NOT_WRITABLE == 0),
+                // Unknown; NumPy assumes read-only too.
+                Managed::Unversioned(of) => (&of.as_ref().tensor, false),
+            }
+        };
+        if tensor.device_type != HOST {
+            return None;
+        }
+        let dimensions = usize::try_from(tensor.dimensions).ok()?;
+        // SAFETY: an exporter gives an extent for each dimension, and a stride, or null for all of them.
+        let (shape, strides) = unsafe { (numbers(tensor.shape, dimensions)?, numbers(tensor.strides, dimensions)) };
+        let extents =
+            shape.iter().map(|extent| usize::try_from(*extent).ok()).collect::<Option<SmallVec<[usize; 4]>>>()?;
+        let size = isize::from(tensor.bits.div_ceil(8)).checked_mul(isize::try_from(tensor.lanes).ok()?)?;
+        let strides = match strides {
+            Some(strides) => strides.iter().map(|stride| isize::try_from(*stride).ok()?.checked_mul(size)).collect(),
+            None => contiguous(&extents, size),
+        };
+        let offset = usize::try_from(tensor.byte_offset).ok()?;
+        tensor.data.addr().checked_add(offset)?;
+        if tensor.data.is_null() && !extents.contains(&0) {
+            return None;
+        }
+        let pointer = tensor.data.wrapping_add(offset);
+        Some(ArrayView { pointer, extents, strides: strides?, dtype: tensor.dtype(), writable })
+    }
+}
+
+impl Exchange {
+    /// The description of an object, by the function of the table that borrows one; `None` where only an export could
+    /// tell.
+    ///
+    /// # Safety
+    /// The object is of a type that this is the table of.
+    unsafe fn described(&self, object: &Bound<'_, PyAny>) -> Option<Described> {
+        let (look, mut tensor) = (self.look?, MaybeUninit::<Tensor>::uninit());
+        // SAFETY: the object is of the type of the function, and the interpreter lock is held.
+        if unsafe { look(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
+            drop(PyErr::take(object.py()));
+            return None;
+        }
+        // SAFETY: the result says that the function has filled it in; its pointers are valid until the object is
+        // changed.
+        unsafe { tensor.assume_init().described() }
+    }
+
+    /// An array of this shape and dtype in host memory, whose elements lie one after the other, by the function of the
+    /// table that borrows a description and runs no Python. `None` for any other object.
+    ///
+    /// # Safety
+    /// The object is of a type that this is the table of, whose arrays can all be written.
+    unsafe fn contiguous(&self, object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<ArrayView> {
+        let (look, mut tensor) = (self.look?, MaybeUninit::<Tensor>::uninit());
+        // SAFETY: the object is of the type of the function, and the interpreter lock is held.
+        if unsafe { look(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
+            drop(PyErr::take(object.py()));
+            return None;
+        }
+        // SAFETY: the result says that the function has filled it in; its pointers are valid until the object is
+        // changed.
+        unsafe {
+            let tensor = tensor.assume_init();
+            let offset = usize::try_from(tensor.byte_offset).ok()?;
+            tensor.data.addr().checked_add(offset)?;
+            let (pointer, extents) = (tensor.data.wrapping_add(offset), SmallVec::from_slice(shape));
+            let strides = contiguous(shape, dtype.size().cast_signed())?;
+            let view = ArrayView { pointer, extents, strides, dtype: Some(dtype), writable: true };
+            tensor.is(&view).then_some(view)
+        }
+    }
+
+    /// Whether an object still is this array in host memory, by the function of the table that borrows a description and
+    /// runs no Python. False where only an export could tell.
+    ///
+    /// # Safety
+    /// The object is of a type that this is the table of.
+    unsafe fn is_at(&self, object: &Bound<'_, PyAny>, view: &ArrayView) -> bool {
+        let Some(look) = self.look else { return false };
+        let mut tensor = MaybeUninit::<Tensor>::uninit();
+        // SAFETY: the object is of the type of the function, and the interpreter lock is held.
+        if unsafe { look(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
+            drop(PyErr::take(object.py()));
+            return false;
+        }
+        // SAFETY: the result says that the function has filled it in; its pointers are valid until the object is
+        // changed.
+        unsafe { tensor.assume_init().is(view) }
+    }
+}
+
+/// The description of an array, wherever it lies, to be compared with a later one.
+pub struct Described {
+    address: usize,
+    device: (i32, i32),
+    dtype: (u8, u8, u16),
+    shape_and_strides: SmallVec<[i64; 8]>,
+}
+
+impl Described {
+    /// The address of the first element.
+    pub fn address(&self) -> usize {
+        self.address
+    }
+
+    /// Whether another array differs by its address only.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.device == other.device && self.dtype == other.dtype && self.shape_and_strides == other.shape_and_strides
+    }
+}
+
+impl Tensor {
+    /// The description; `None` if it is invalid.
+    ///
+    /// # Safety
+    /// There is an extent and a stride (or null for all) for each dimension.
+    unsafe fn described(&self) -> Option<Described> {
+        let dimensions = usize::try_from(self.dimensions).ok()?;
+        // SAFETY: the caller's promise.
+        let (shape, strides) = unsafe { (numbers(self.shape, dimensions)?, numbers(self.strides, dimensions)) };
+        Some(Described {
+            address: self.data.addr().checked_add(usize::try_from(self.byte_offset).ok()?)?,
+            device: (self.device_type, self.device_id),
+            dtype: (self.code, self.bits, self.lanes),
+            shape_and_strides: shape.into_iter().chain(strides.into_iter().flatten()).collect(),
+        })
+    }
+
+    /// Whether this describes the same array; runs no Python.
+    ///
+    /// # Safety
+    /// There is an extent and a stride (or null for all) for each dimension.
+    unsafe fn is(&self, view: &ArrayView) -> bool {
+        let size = i64::from(self.bits.div_ceil(8));
+        // SAFETY: the caller's promise, for an axis below the number of dimensions.
+        let number = |pointer: *const i64, axis: usize| unsafe { pointer.add(axis).read_unaligned() };
+        let extent = |axis, expected: usize| i64::try_from(expected).is_ok_and(|of| number(self.shape, axis) == of);
+        // The stride of an axis of one element is arbitrary, and may differ between descriptions.
+        let stride = |axis, expected: isize| {
+            view.extents[axis] < 2
+                || number(self.strides, axis).checked_mul(size).is_some_and(|of| isize::try_from(of) == Ok(expected))
+        };
+        let dimensions = view.extents.len();
+        self.device_type == HOST
+            && usize::try_from(self.dimensions) == Ok(dimensions)
+            && usize::try_from(self.byte_offset)
+                .is_ok_and(|offset| self.data.addr().wrapping_add(offset) == view.pointer.addr())
+            && self.dtype() == view.dtype
+            && (dimensions == 0 || !self.shape.is_null() && !self.strides.is_null())
+            && view.extents.iter().enumerate().all(|(axis, expected)| extent(axis, *expected))
+            && view.strides.iter().enumerate().all(|(axis, expected)| stride(axis, *expected))
+    }
+
+    fn dtype(&self) -> Option<Dtype> {
+        Some(match (self.code, self.bits, self.lanes) {
+            (0, 8, 1) => Dtype::I8,
+            (0, 16, 1) => Dtype::I16,
+            (0, 32, 1) => Dtype::I32,
+            (0, 64, 1) => Dtype::I64,
+            (1, 8, 1) => Dtype::U8,
+            (1, 16, 1) => Dtype::U16,
+            (1, 32, 1) => Dtype::U32,
+            (1, 64, 1) => Dtype::U64,
+            (2, 16, 1) => Dtype::F16,
+            (2, 32, 1) => Dtype::F32,
+            (2, 64, 1) => Dtype::F64,
+            (4, 16, 1) => Dtype::BF16,
+            (6, 8, 1) => Dtype::Bool,
+            _ => return None,
+        })
+    }
+}
+
+/// # Safety
+/// There are `count` numbers at the pointer, unless it is null.
+unsafe fn numbers(pointer: *const i64, count: usize) -> Option<SmallVec<[i64; 4]>> {
+    if pointer.is_null() {
+        return (count == 0).then(SmallVec::new);
+    }
+    // SAFETY: the caller's promise, for each of the numbers.
+    Some((0..count).map(|at| unsafe { pointer.add(at).read_unaligned() }).collect())
+}
+
+/// The strides in bytes of an array whose elements lie one after the other.
+fn contiguous(shape: &[usize], size: isize) -> Option<SmallVec<[isize; 4]>> {
+    let mut strides: SmallVec<[isize; 4]> = SmallVec::from_elem(size, shape.len());
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis].checked_mul(isize::try_from(shape[axis]).ok()?)?;
+    }
+    Some(strides)
+}
+
+/// The interface by which the objects of a class export their memory.
+#[derive(Clone, Copy)]
+pub struct Exporter {
+    /// Its table of functions, if it has one: a call of a Python method takes fifty times as long.
+    exchange: Option<&'static Exchange>,
+    /// PyTorch, if the objects are its tensors.
+    pub torch: Option<&'static Torch>,
+    /// Whether they are of PyTorch's own classes, whose tensors can all be written.
+    is_own: bool,
+}
+
+/// The interfaces found, by class.
+static EXPORTERS: ByClass<Exporter> = ByClass::new();
+
+impl Exporter {
+    fn of(class: &Bound<'_, PyType>) -> PyResult<Self> {
+        if let Some(known) = EXPORTERS.get(class, |exporter| *exporter) {
+            return Ok(known);
+        }
+        let torch = Torch::of_class(class)?;
+        let found = Self { exchange: table(class)?, torch, is_own: torch.is_some_and(|torch| torch.is_own(class)) };
+        EXPORTERS.insert(class, found)?;
+        Ok(found)
+    }
+}
+
+/// The interfaces of a sequence of objects, most of them of one class or two, such as parameters and tensors.
+#[derive(Default)]
+pub struct Exporters<'py> {
+    recent: [Option<(Bound<'py, PyType>, Exporter)>; 2],
+}
+
+impl<'py> Exporters<'py> {
+    #[inline]
+    fn recent(&self, object: &Bound<'py, PyAny>) -> Option<Exporter> {
+        let class = object.get_type_ptr();
+        let mut recent = self.recent.iter().flatten();
+        recent.find(|(recent, _)| recent.as_type_ptr() == class).map(|(_, exporter)| *exporter)
+    }
+
+    fn remember(&mut self, class: Bound<'py, PyType>, exporter: Exporter) {
+        self.recent.swap(0, 1);
+        self.recent[0] = Some((class, exporter));
+    }
+
+    /// The interface of an object's class; for a new class this runs Python.
+    pub fn of(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Exporter> {
+        if let Some(recent) = self.recent(object) {
+            return Ok(recent);
+        }
+        let class = object.get_type();
+        let found = Exporter::of(&class)?;
+        self.remember(class, found);
+        Ok(found)
+    }
+
+    /// The same, if it was found before; runs no Python.
+    #[inline]
+    fn known(&mut self, object: &Bound<'py, PyAny>) -> Option<Exporter> {
+        self.recent(object).or_else(|| {
+            let class = object.get_type();
+            let found = EXPORTERS.get(&class, |exporter| *exporter)?;
+            self.remember(class, found);
+            Some(found)
+        })
+    }
+
+    /// Whether an object is a PyTorch tensor, if its class is known.
+    #[inline]
+    pub fn is_tensor(&mut self, object: &Bound<'py, PyAny>) -> bool {
+        self.known(object).is_some_and(|exporter| exporter.torch.is_some())
+    }
+
+    /// Whether `is_at` is available for an object.
+    pub fn can_tell(&mut self, object: &Bound<'py, PyAny>) -> bool {
+        let exchange = self.known(object).and_then(|exporter| exporter.exchange);
+        exchange.is_some_and(|exchange| exchange.look.is_some())
+    }
+
+    /// Whether an object still is this array in host memory. It runs no Python; false where only an export could
+    /// tell.
+    #[inline]
+    pub fn is_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> bool {
+        let exchange = self.known(object).and_then(|exporter| exporter.exchange);
+        // SAFETY: the table is that of the object's class.
+        exchange.is_some_and(|exchange| unsafe { exchange.is_at(object, view) })
+    }
+
+    /// A tensor of PyTorch's own class with this shape and dtype, whose elements lie one after the other: the fast path of
+    /// a check in every step, which runs no Python. `None` for any other object, which may still meet the requirements.
+    #[inline]
+    pub fn contiguous(&mut self, object: &Bound<'py, PyAny>, shape: &[usize], dtype: Dtype) -> Option<ArrayView> {
+        let exchange = self.known(object).filter(|exporter| exporter.is_own)?.exchange?;
+        // SAFETY: the table is that of the object's class, whose tensors can all be written.
+        unsafe { exchange.contiguous(object, shape, dtype) }
+    }
+
+    /// The description of an array wherever it lies, if its class has a function that borrows one; runs no Python.
+    pub fn described(&mut self, object: &Bound<'py, PyAny>) -> Option<Described> {
+        let exchange = self.known(object)?.exchange?;
+        // SAFETY: the table is that of the object's class.
+        unsafe { exchange.described(object) }
+    }
+
+    /// As `is_at`, by an export, which keeps the memory; `None` if the array is elsewhere.
+    #[inline]
+    pub fn held_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> PyResult<Option<Export>> {
+        let Some(exchange) = self.known(object).and_then(|exporter| exporter.exchange) else { return Ok(None) };
+        Ok(by_exchange(exchange, object)?.filter(|export| export.is(view)))
+    }
+}
+
+/// The table of functions of a class.
+fn table(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
+    let Some(capsule) = class.getattr_opt(intern!(class.py(), "__dlpack_c_exchange_api__"))? else { return Ok(None) };
+    let Some(table) = pointer::<Exchange>(&capsule, c"dlpack_exchange_api") else { return Ok(None) };
+    // SAFETY: a capsule of this name holds such a table, which lives as long as the process; each version of the table
+    // begins with its version.
+    let table: &'static Exchange = unsafe { table.as_ref() };
+    Ok((table.major == MAJOR).then_some(table))
+}
+
+fn by_exchange(exchange: &Exchange, object: &Bound<'_, PyAny>) -> PyResult<Option<Export>> {
+    let (Some(from_object), mut made) = (exchange.from_object, std::ptr::null_mut()) else { return Ok(None) };
+    // SAFETY: the object is of the type of the table, and the interpreter lock is held.
+    if unsafe { from_object(object.as_ptr(), &raw mut made) } != 0 {
+        let Some(error) = PyErr::take(object.py()) else { return Ok(None) };
+        return unless_refused(object.py(), Err(error));
+    }
+    Ok(NonNull::new(made).map(|made| Export { managed: Managed::Versioned(made), by_python: false }))
+}
+
+fn by_capsule(object: &Bound<'_, PyAny>) -> PyResult<Option<Export>> {
+    let py = object.py();
+    let exported = |managed| Export { managed, by_python: true };
+    let Some(device) = object.getattr_opt(intern!(py, "__dlpack_device__"))? else { return Ok(None) };
+    if device.call0()?.get_item(0)?.extract::<i32>()? != HOST {
+        return Ok(None);
+    }
+    let export = object.getattr(intern!(py, "__dlpack__"))?;
+    let named = PyDict::new(py);
+    named.set_item(intern!(py, "max_version"), (MAJOR, 0))?;
+    let capsule = match unless::<PyTypeError, _>(py, export.call((), Some(&named)))? {
+        Some(capsule) => capsule,
+        None => export.call0()?, // exporters of before version 1 do not take the argument
+    };
+    if let Some(made) = pointer(&capsule, c"dltensor_versioned") {
+        return Ok(take(&capsule, c"used_dltensor_versioned").then(|| exported(Managed::Versioned(made))));
+    }
+    let Some(made) = pointer(&capsule, c"dltensor") else { return Ok(None) };
+    Ok(take(&capsule, c"used_dltensor").then(|| exported(Managed::Unversioned(made))))
+}
+
+/// The pointer in a capsule of this name.
+fn pointer<T>(capsule: &Bound<'_, PyAny>, name: &'static CStr) -> Option<NonNull<T>> {
+    // SAFETY: the object is alive, and the interpreter checks that it is a capsule of this name.
+    unsafe {
+        let is_valid = PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) != 0;
+        if is_valid { NonNull::new(PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr()).cast()) } else { None }
+    }
+}
+
+/// Renames a capsule, which takes over its contents: the capsule no longer frees them.
+fn take(capsule: &Bound<'_, PyAny>, name: &'static CStr) -> bool {
+    // SAFETY: the object is a capsule, as `pointer` saw, and the name lives for ever.
+    unsafe { PyCapsule_SetName(capsule.as_ptr(), name.as_ptr()) == 0 }
+}

@@ -1,0 +1,316 @@
+//! NumPy arrays, read from the fields of the array object: its layout is part of NumPy's public C interface, and is
+//! checked against the buffer protocol before it is used. One of the files that touch foreign memory.
+
+use std::ffi::c_int;
+
+use oxigrad_core::array::buffer::{Buffer, Dtype, elements};
+use oxigrad_core::array::view::ArrayView;
+use oxigrad_core::error::Error;
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::ffi::PyObject;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+
+use crate::arrays::memory::buffer_protocol;
+use crate::error::IntoPython;
+
+/// The public head of NumPy's array object (`PyArrayObject_fields` of its C interface), the same from NumPy 1 on.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ArrayFields {
+    head: [usize; size_of::<PyObject>() / size_of::<usize>()],
+    pub data: *mut u8,
+    nd: c_int,
+    dimensions: *const isize,
+    strides: *const isize,
+    base: *mut PyObject,
+    pub descr: *mut PyObject,
+    pub flags: c_int,
+    pub weakrefs: *mut PyObject,
+}
+
+/// The head of NumPy's dtype object (`PyArray_Descr` of its C interface), the same from NumPy 1 on.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DtypeFields {
+    head: [usize; size_of::<PyObject>() / size_of::<usize>()],
+    class: *mut PyObject,
+    /// `kind`, `type`, `byteorder` and flags.
+    characters: [u8; 4],
+    number: c_int,
+}
+
+impl DtypeFields {
+    /// # Safety
+    /// `descr` must be a dtype object of NumPy.
+    unsafe fn of(descr: *mut PyObject) -> ([u8; 4], c_int) {
+        // SAFETY: the caller's promise.
+        let fields = unsafe { *descr.cast::<Self>() };
+        (fields.characters, fields.number)
+    }
+}
+
+/// `NPY_ARRAY_C_CONTIGUOUS`.
+pub const C_CONTIGUOUS: c_int = 0x0001;
+/// `NPY_ARRAY_OWNDATA`.
+pub const OWNDATA: c_int = 0x0004;
+/// `NPY_ARRAY_WRITEABLE`.
+pub const WRITABLE: c_int = 0x0400;
+
+impl ArrayFields {
+    #[inline]
+    pub fn dimensions(&self) -> usize {
+        usize::try_from(self.nd).unwrap_or_default()
+    }
+
+    #[inline]
+    pub fn extents(&self) -> impl Iterator<Item = usize> {
+        // SAFETY: NumPy keeps `nd` extents here for as long as the array is there and not reshaped, which takes the
+        // interpreter lock that we hold.
+        (0..self.dimensions()).map(|axis| unsafe { *self.dimensions.add(axis) }.cast_unsigned())
+    }
+
+    pub fn strides(&self) -> impl Iterator<Item = isize> {
+        // SAFETY: as for `extents`.
+        (0..self.dimensions()).map(|axis| unsafe { *self.strides.add(axis) })
+    }
+
+    pub fn is_writable(&self) -> bool {
+        self.flags & WRITABLE != 0
+    }
+
+    /// The array as a view, of the dtype of `descr`.
+    #[inline]
+    pub fn view(&self, dtype: Option<Dtype>) -> ArrayView {
+        let (extents, strides) = (self.extents().collect(), self.strides().collect());
+        ArrayView { pointer: self.data, extents, strides, dtype, writable: self.is_writable() }
+    }
+
+    /// Whether the array has the memory, shape and strides of a view.
+    #[inline]
+    fn is(&self, view: &ArrayView) -> bool {
+        self.data == view.pointer
+            && self.is_writable() == view.writable
+            && self.dimensions() == view.extents.len()
+            && self.extents().eq(view.extents.iter().copied())
+            && self.strides().eq(view.strides.iter().copied())
+    }
+}
+
+static NUMPY: PyOnceLock<Numpy> = PyOnceLock::new();
+
+/// The classes, constructors and dtypes of the installed NumPy.
+pub struct Numpy {
+    array: Py<PyAny>,
+    scalar: Py<PyAny>,
+    empty: Py<PyAny>,
+    asarray: Py<PyAny>,
+    /// The dtypes in native byte order, of which NumPy has one object each.
+    dtypes: Vec<(Py<PyAny>, Dtype)>,
+    /// Frequent dtypes that kernels do not read.
+    others: Vec<Py<PyAny>>,
+    /// The dtype of bfloat16, once an array had it: NumPy lacks it, but packages may add it.
+    bfloat16: PyOnceLock<Py<PyAny>>,
+    /// Whether its arrays are laid out as `ArrayFields`.
+    is_known: bool,
+}
+
+impl Numpy {
+    /// The installed NumPy, as `load` found it.
+    pub fn get(py: Python<'_>) -> Option<&Self> {
+        NUMPY.get(py)
+    }
+
+    /// Inspects NumPy once, when the module is imported: an error, or an interrupt, is raised by that import.
+    pub fn load(py: Python<'_>) -> PyResult<()> {
+        NUMPY.get_or_try_init(py, || Self::new(py)).map(drop)
+    }
+
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        let numpy = py.import("numpy")?;
+        let attribute = |name| numpy.getattr(name).map(Bound::unbind);
+        let named = |name: &str| Ok(numpy.getattr("dtype")?.call1((name,))?.unbind());
+        let own = Dtype::ALL.iter().filter(|dtype| **dtype != Dtype::BF16);
+        let dtypes = own.map(|dtype| Ok((named(dtype.name())?, *dtype))).collect::<PyResult<_>>()?;
+        let others = ["complex64", "complex128", "object"].into_iter().map(named).collect::<PyResult<_>>()?;
+        let (array, scalar) = (attribute("ndarray")?, attribute("generic")?);
+        let (empty, asarray) = (attribute("empty")?, attribute("asarray")?);
+        let bfloat16 = PyOnceLock::new();
+        let mut known = Self { array, scalar, empty, asarray, dtypes, others, bfloat16, is_known: true };
+        known.is_known = known.verify(py)?;
+        Ok(known)
+    }
+
+    /// Whether the layout of array objects is as expected: the buffer protocol must report the same fields.
+    fn verify(&self, py: Python<'_>) -> PyResult<bool> {
+        let array = self.empty.bind(py).call1(((2, 3, 5), "float32"))?.getattr("T")?;
+        array.call_method1("setflags", (false,))?;
+        match self.fields(&array).and_then(|fields| Some((fields, self.own_dtype(&fields)?))) {
+            Some((fields, dtype)) if !fields.is_writable() => {
+                let exported = buffer_protocol::view(&PyUntypedBuffer::get(&array)?);
+                // The numbers of dimensions first: `extents` follows pointers.
+                // SAFETY: an array keeps its dtype.
+                let (characters, number) = unsafe { DtypeFields::of(fields.descr) };
+                let number_of_numpy: c_int = array.getattr("dtype")?.getattr("num")?.extract()?;
+                let is_near = characters[0] == b'f' && number == number_of_numpy;
+                let is_near =
+                    is_near && fields.data == exported.pointer && fields.dimensions() == exported.extents.len();
+                Ok(is_near && fields.is(&exported) && exported.dtype == Some(dtype))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether an array of exactly NumPy's type has the memory, shape and strides of a view; `None` for any other object. It runs no Python.
+    #[inline]
+    pub fn is_at(&self, object: &Bound<'_, PyAny>, view: &ArrayView) -> Option<bool> {
+        let fields = self.fields(object)?;
+        let dtype = match view.dtype {
+            Some(Dtype::BF16) => self.seen_dtype(object.py(), &fields),
+            _ => self.own_dtype(&fields),
+        };
+        Some(fields.is(view) && dtype == view.dtype)
+    }
+
+    /// The object as a NumPy array.
+    pub fn asarray<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.asarray.bind(object.py()).call1((object,))
+    }
+
+    /// Whether an object is an array or of a subclass, by its type rather than the attribute `__class__`.
+    pub fn is_array(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        object.get_type().is_subclass(self.array.bind(object.py()))
+    }
+
+    /// Whether an object is an array of exactly NumPy's type.
+    #[inline]
+    pub fn is_plain_array(&self, object: &Bound<'_, PyAny>) -> bool {
+        object.get_type_ptr().cast() == self.array.as_ptr()
+    }
+
+    /// Whether an object is a NumPy scalar.
+    pub fn is_scalar(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        object.get_type().is_subclass(self.scalar.bind(object.py()))
+    }
+
+    #[inline]
+    pub fn fields(&self, object: &Bound<'_, PyAny>) -> Option<ArrayFields> {
+        if !self.is_known || !self.is_plain_array(object) {
+            return None;
+        }
+        // SAFETY: the object is of exactly NumPy's array type, whose head this is, as `verify` saw for one array.
+        Some(unsafe { *object.as_ptr().cast::<ArrayFields>() })
+    }
+
+    /// The dtype of an array, where it is one of NumPy's own, or equal to it: an unpickled array has another object.
+    pub fn own_dtype(&self, fields: &ArrayFields) -> Option<Dtype> {
+        let found = self.dtypes.iter().rev().find(|(descr, _)| descr.as_ptr() == fields.descr);
+        // SAFETY: an array keeps its dtype, and so does this structure.
+        let equal = |descr: &Py<PyAny>| unsafe { DtypeFields::of(descr.as_ptr()) == DtypeFields::of(fields.descr) };
+        found.or_else(|| self.dtypes.iter().find(|(descr, _)| equal(descr))).map(|(_, dtype)| *dtype)
+    }
+
+    /// The dtype of an array, bfloat16 among them.
+    pub fn dtype(&self, py: Python<'_>, fields: &ArrayFields) -> PyResult<Option<Dtype>> {
+        match self.own_dtype(fields) {
+            None => Ok(self.is_bfloat16(py, fields)?.then_some(Dtype::BF16)),
+            own => Ok(own),
+        }
+    }
+
+    /// The same for a dtype that is known already, which runs no Python.
+    pub fn seen_dtype(&self, py: Python<'_>, fields: &ArrayFields) -> Option<Dtype> {
+        let bfloat16 = || self.bfloat16.get(py).is_some_and(|known| known.as_ptr() == fields.descr);
+        self.own_dtype(fields).or_else(|| bfloat16().then_some(Dtype::BF16))
+    }
+
+    /// NumPy's own object of a dtype.
+    pub fn descr(&self, dtype: Dtype) -> Option<&Py<PyAny>> {
+        self.dtypes.iter().rev().find(|(_, known)| *known == dtype).map(|(descr, _)| descr)
+    }
+
+    fn is_bfloat16(&self, py: Python<'_>, fields: &ArrayFields) -> PyResult<bool> {
+        if let Some(known) = self.bfloat16.get(py) {
+            return Ok(known.as_ptr() == fields.descr);
+        }
+        if self.others.iter().any(|other| other.as_ptr() == fields.descr) {
+            return Ok(false);
+        }
+        // SAFETY: an array keeps its dtype.
+        let descr = unsafe { Bound::from_borrowed_ptr(py, fields.descr) };
+        let is = |name: &str, expected: &str| Ok::<_, PyErr>(descr.getattr(name)?.str()? == expected);
+        let found = is("name", "bfloat16")? && is("itemsize", "2")? && is("isnative", "True")?;
+        Ok(found && self.bfloat16.get_or_init(py, || descr.unbind()).as_ptr() == fields.descr)
+    }
+}
+
+impl Numpy {
+    /// The fields of a contiguous array of this shape; `None` for any other object.
+    #[inline]
+    fn dense(&self, object: &Bound<'_, PyAny>, shape: &[usize]) -> Option<ArrayFields> {
+        self.fields(object).filter(|fields| {
+            fields.flags & C_CONTIGUOUS != 0
+                && fields.dimensions() == shape.len()
+                && fields.extents().eq(shape.iter().copied())
+        })
+    }
+
+    /// A contiguous array of this shape and dtype: the fast path of a check in every step. `None` for any other object,
+    /// which may still meet the requirements.
+    pub fn contiguous(&self, object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<(ArrayView, Buffer)> {
+        let fields = self.dense(object, shape)?;
+        if self.seen_dtype(object.py(), &fields) != Some(dtype) {
+            return None;
+        }
+        let length = elements(shape)?;
+        let buffer = Buffer::contiguous(fields.data, length, dtype, fields.is_writable()).ok()?;
+        Some((fields.view(Some(dtype)), buffer))
+    }
+}
+
+/// Whether two NumPy arrays have one shape and dtype; `None` if their fields alone cannot tell.
+pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
+    let numpy = Numpy::get(a.py())?;
+    let (a, b) = (numpy.fields(a)?, numpy.fields(b)?);
+    Some(a.descr == b.descr && a.nd == b.nd && (a.dimensions == b.dimensions || a.extents().eq(b.extents())))
+}
+
+/// The meaning of an array that arithmetic on its numbers would ignore, as an error message with the expected
+/// alternative: the mask of a masked array, the unit of one with units, the products of a matrix. `None` for plain arrays.
+pub fn meaning(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let py = array.py();
+    let Some(numpy) = Numpy::get(py) else { return Ok(None) };
+    if numpy.is_plain_array(array) || !numpy.is_array(array)? {
+        return Ok(None);
+    }
+    let (class, plain) = (array.get_type(), numpy.array.bind(py));
+    let named = |what: &str| Ok(Some(format!("a {}, {what}", class.name()?.to_cow()?)));
+    if class.hasattr("mask")? {
+        return named("whose mask would be ignored: expected an array without a mask, such as x.filled(0)");
+    }
+    for name in ["__array_ufunc__", "__add__", "__mul__", "__matmul__"] {
+        if !class.getattr(name)?.is(&plain.getattr(name)?) {
+            return named("a subclass of numpy.ndarray with arithmetic of its own: expected numpy.asarray(x)");
+        }
+    }
+    Ok(None)
+}
+
+/// Refuses an array with a meaning besides its numbers: see [`meaning`]. `name` names the array in the error.
+pub fn refuse_meaning(array: &Bound<'_, PyAny>, name: impl FnOnce() -> String) -> PyResult<()> {
+    meaning(array)?.map_or(Ok(()), |meaning| Err(Error::Dtype(format!("{} is {meaning}", name()))).python())
+}
+
+/// The meaning of an array that arithmetic on its numbers would ignore: see [`meaning`].
+#[pyfunction]
+#[pyo3(name = "meaning")]
+pub fn meaning_of(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    meaning(array)
+}
+
+/// A new NumPy array, not yet filled, of a dtype that kernels compute in.
+pub fn empty<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = Numpy::get(py).ok_or_else(|| pyo3::exceptions::PyImportError::new_err("NumPy cannot be used"))?;
+    numpy.empty.bind(py).call1((PyTuple::new(py, shape)?, numpy.descr(dtype)))
+}

@@ -1,0 +1,57 @@
+//! Batched values: arrays with a leading axis that `vmap` hides. The class is in Python, over the base class here.
+
+use std::sync::atomic::Ordering;
+
+use oxigrad_core::op::Op;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::autodiff::graph::tape::SERIAL;
+use crate::callbacks::callbacks;
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// The base class of batched values: it has the level of the `vmap` that made the value.
+///
+/// Levels and serial numbers of tapes come from one counter: of two nested transforms, the inner has the larger one.
+#[pyclass(frozen, subclass, module = "oxigrad._core")]
+pub struct BatchLevel {
+    #[pyo3(get)]
+    level: u64,
+}
+
+#[pymethods]
+impl BatchLevel {
+    #[new]
+    #[pyo3(signature = (level, *_args))]
+    fn new(level: u64, _args: &Bound<'_, PyTuple>) -> Self {
+        Self { level }
+    }
+}
+
+/// The level of a new `vmap`.
+#[pyfunction]
+pub fn new_batch_level() -> u64 {
+    SERIAL.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Computes an op on batched values, if one among the arguments has a level above `serial`.
+#[inline]
+pub fn batched<'py>(
+    py: Python<'py>,
+    serial: Option<u64>,
+    op: Op,
+    args: &[Object<'py>],
+    named: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Object<'py>>> {
+    let levels = args.iter().filter_map(|arg| arg.cast::<BatchLevel>().ok()).map(|arg| arg.get().level);
+    if levels.max() <= serial {
+        return Ok(None);
+    }
+    callbacks(py)?.batched.bind(py).call1((op.name(), PyTuple::new(py, args)?, named)).map(Some)
+}
+
+/// Whether a value is batched by a `vmap` inside of the transform with this serial number.
+pub fn is_above(value: &Object<'_>, serial: u64) -> bool {
+    value.cast::<BatchLevel>().is_ok_and(|batched| batched.get().level > serial)
+}

@@ -1,0 +1,239 @@
+//! The `Variable` class: a value on a tape, which is an array of the Array API standard.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use oxigrad_core::autodiff::aliasing::AliasId;
+use oxigrad_core::autodiff::tape::{Id, Origin};
+use oxigrad_core::error::Error;
+use oxigrad_core::kernel::Node;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::arrays::compute::array_pool;
+use crate::arrays::value::Value;
+use crate::autodiff::graph::tape::Tape;
+use crate::error::to_python;
+
+/// A value on a tape: an array or a number, with the entry that recorded its origin.
+///
+/// It has the attributes, operators and indexing of an Array API array, and NumPy's functions accept it. Comparisons
+/// give plain arrays. `value` is the wrapped array, float, or variable of an enclosing tape.
+#[pyclass(frozen, mapping, module = "oxigrad")]
+pub struct Variable {
+    pub tape: Py<Tape>,
+    /// The entry that it was made with.
+    pub id: Id,
+    /// The value of that entry; values assigned later have its shape and dtype.
+    pub value: Value,
+    /// The alias id of the variable; zero if it was neither viewed nor assigned to, `CONSTANT` if, moreover, no
+    /// derivative flows to it.
+    slot: AtomicU32,
+}
+
+const CONSTANT: u32 = u32::MAX;
+
+impl Drop for Variable {
+    /// Returns the array to the pool, since the variable often has the only reference to it.
+    fn drop(&mut self) {
+        if matches!(self.value, Value::Object(_)) {
+            Python::attach(|py| {
+                array_pool::keep(py, std::mem::replace(&mut self.value, Value::Absent));
+                let assigned = self.slot().and_then(|slot| self.tape.get().lock().aliases.take(slot));
+                if let Some(value) = assigned {
+                    array_pool::keep(py, value);
+                }
+            });
+        }
+    }
+}
+
+impl Variable {
+    #[inline]
+    pub fn new(tape: &Bound<'_, Tape>, id: Id, value: Value) -> Self {
+        Self { tape: tape.clone().unbind(), id, value, slot: AtomicU32::new(0) }
+    }
+
+    /// The current entry of the variable, and its value; `ArrayMemoryError` if it is stale.
+    #[inline]
+    pub fn current(&self, py: Python<'_>) -> PyResult<(Id, Value)> {
+        match self.slot() {
+            Some(slot) if self.tape.get().lock().aliases.is_stale(slot) => Err(stale(&self.name())),
+            _ => Ok(self.last(py)),
+        }
+    }
+
+    /// As [`Variable::current`], for a stale variable too.
+    #[inline]
+    pub fn last(&self, py: Python<'_>) -> (Id, Value) {
+        let of = |slot| {
+            let inner = self.tape.get().lock();
+            inner.aliases.assigned(slot).map(|(id, value)| (*id, value.share(py)))
+        };
+        self.slot().and_then(of).unwrap_or_else(|| (self.id, self.value.share(py)))
+    }
+
+    /// The entry with respect to which gradients are taken: the watched one, or the one that the variable stands for.
+    pub fn source(&self, py: Python<'_>) -> PyResult<Id> {
+        if self.slot().is_none() || self.origin() == Origin::Input {
+            return Ok(self.id);
+        }
+        Ok(self.current(py)?.0)
+    }
+
+    /// The alias id of the variable, if it was viewed or assigned to.
+    #[inline]
+    pub fn slot(&self) -> Option<AliasId> {
+        AliasId::new(self.slot.load(Ordering::Relaxed)).filter(|slot| slot.get() != CONSTANT)
+    }
+
+    /// Whether it is a constant: a plain array that was lifted to a variable.
+    #[inline]
+    pub fn is_constant(&self) -> bool {
+        self.slot.load(Ordering::Relaxed) == CONSTANT
+    }
+
+    pub fn constant(tape: &Bound<'_, Tape>, id: Id, value: Value) -> Self {
+        Self { tape: tape.clone().unbind(), id, value, slot: AtomicU32::new(CONSTANT) }
+    }
+
+    /// The alias id of the variable, added to the tape if there is none.
+    pub fn slot_or_new(&self) -> AliasId {
+        self.slot().unwrap_or_else(|| {
+            let slot = self.tape.get().lock().aliases.add();
+            self.set_slot(slot);
+            slot
+        })
+    }
+
+    pub fn set_slot(&self, slot: AliasId) {
+        self.slot.store(slot.get(), Ordering::Relaxed);
+    }
+
+    /// Another variable for the same entry; the variable itself if its value is immutable.
+    pub fn copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        snapshot(slf.as_any()).map(Bound::unbind)
+    }
+
+    /// The origin of the entry that the variable was made with.
+    pub fn origin(&self) -> Origin {
+        self.tape.get().lock().tape.origin(self.id)
+    }
+
+    /// Whether the variable has not been assigned to, and derivatives flow to it.
+    #[inline]
+    pub fn is_as_made(&self) -> bool {
+        self.slot.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether the value is a float of Python or NumPy, which cannot be changed.
+    #[inline]
+    pub const fn is_scalar(&self) -> bool {
+        self.value.is_scalar()
+    }
+
+    /// The value of the variable, or an error if it is a symbol.
+    pub fn known<'py>(&self, py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.known_at_all(what)?;
+        Ok(self.current(py)?.1.into_object(py))
+    }
+
+    pub fn known_at_all(&self, what: &str) -> PyResult<()> {
+        if !matches!(self.value, Value::Absent) {
+            return Ok(());
+        }
+        Err(to_python(&Error::Rule(format!(
+            "a rule cannot use {what} of its arguments: it is traced once, without values, and then runs on every \
+             leaf (xp.where takes the place of a branch)"
+        ))))
+    }
+
+    /// Whether the variable's tape, or an enclosing tape of its value, is open.
+    pub fn is_recording(&self, py: Python<'_>) -> bool {
+        let outer =
+            |value: &Value| value.object(py).cast_exact::<Self>().is_ok_and(|outer| outer.get().is_recording(py));
+        !self.tape.get().is_ended() || outer(&self.last(py).1)
+    }
+
+    /// The name of the variable in a printed tape.
+    pub fn name(&self) -> String {
+        self.tape.get().name(Python::attach(|py| self.last(py).0))
+    }
+}
+
+/// The plain value of a variable of any number of nested tapes; any other object unchanged.
+#[pyfunction]
+pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let mut value = value.clone();
+    loop {
+        let inner = match value.cast_exact::<Variable>() {
+            Ok(variable) if !matches!(variable.get().value, Value::Absent) => {
+                variable.get().current(value.py())?.1.into_object(value.py())
+            }
+            _ => return Ok(value),
+        };
+        value = inner;
+    }
+}
+
+/// The error for a stale variable.
+pub fn stale(name: &str) -> PyErr {
+    to_python(&Error::Memory(format!(
+        "variable {name} may share memory with one that was changed since: take the view after that, or a copy before, \
+         xp.asarray(x, copy=True)"
+    )))
+}
+
+/// A value that later assignments do not change: for a variable of an enclosing tape, a new variable of its current
+/// entry.
+pub fn snapshot<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match object.cast_exact::<Variable>() {
+        Ok(outer) if !outer.get().is_scalar() => {
+            let py = object.py();
+            let (id, value) = outer.get().current(py)?;
+            let (tape, outer) = (outer.get().tape.bind(py), outer.get());
+            let make = if outer.is_constant() { Variable::constant } else { Variable::new };
+            Ok(Bound::new(py, make(tape, id, value))?.into_any())
+        }
+        _ => Ok(object.clone()),
+    }
+}
+
+impl Tape {
+    /// Watches a value, or a symbol where the value is absent.
+    pub fn input<'py>(slf: &Bound<'py, Self>, value: Value, symbol: Option<Node>) -> PyResult<Bound<'py, Variable>> {
+        let py = slf.py();
+        let tape = slf.get();
+        let id = {
+            let kept = value.share(py);
+            let mut inner = tape.lock();
+            inner.symbols.extend(symbol);
+            inner.tape.watch(kept)
+        };
+        Bound::new(py, Variable::new(slf, id, value))
+    }
+
+    /// A plain array as a variable that no derivative flows to.
+    pub fn lift<'py>(slf: &Bound<'py, Self>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (id, value) = Self::constant(slf, object)?;
+        Ok(Bound::new(slf.py(), Variable::constant(slf, id, value))?.into_any())
+    }
+
+    /// An entry that no derivative flows to, with its value.
+    pub fn constant(slf: &Bound<'_, Self>, object: &Bound<'_, PyAny>) -> PyResult<(Id, Value)> {
+        let value = Value::new(&snapshot(object)?);
+        let kept = value.share(slf.py());
+        Ok((slf.get().lock().tape.constant(kept), value))
+    }
+
+    pub fn own<'py>(slf: &Bound<'py, Self>, object: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, Variable>> {
+        let Ok(variable) = object.cast::<Variable>() else {
+            let class = object.get_type().repr()?;
+            return Err(PyTypeError::new_err(format!("{what}: found {}, expected a variable", class.to_cow()?)));
+        };
+        if variable.get().tape.is(slf) {
+            Ok(variable.clone())
+        } else {
+            Err(PyTypeError::new_err(format!("{what}: found a variable of another tape")))
+        }
+    }
+}

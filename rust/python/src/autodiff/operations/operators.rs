@@ -1,0 +1,139 @@
+//! The operators of variables: scalars first, then the general case of `record`.
+
+use oxigrad_core::autodiff::tape::Id;
+use oxigrad_core::op::{Elementwise, Op, Structured};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString};
+
+use crate::arrays::memory::numpy::Numpy;
+use crate::arrays::value::{Value, host_number};
+use crate::autodiff::graph::tape::Tape;
+use crate::autodiff::graph::variable::Variable;
+use crate::autodiff::operations::indexed_assignment;
+use crate::autodiff::operations::record::record;
+use crate::autodiff::operations::scalars::{ScalarOperand, record_numbers, record_scalars};
+use crate::callbacks::callbacks;
+
+/// A binary operator; `reflected` says that `slf` is the right operand.
+#[inline]
+pub fn binary<'py>(
+    slf: &Bound<'py, Variable>,
+    other: &Bound<'py, PyAny>,
+    op: Elementwise,
+    reflected: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (this, tape) = (slf.get(), slf.get().tape.bind(slf.py()));
+    if let Value::Number(a) = this.value
+        && let Some(operand) = number_operand(tape, other)
+    {
+        tape.get().check_recording(this.id)?;
+        let mine = (Some(this.id), a);
+        return record_numbers(tape, op, if reflected { [operand, mine] } else { [mine, operand] });
+    }
+    if let Some(mine) = ScalarOperand::of_variable(tape, slf)
+        && let Some(other) = ScalarOperand::of(tape, other)
+    {
+        tape.get().check_recording(this.id)?;
+        let operands = if reflected { [other, mine] } else { [mine, other] };
+        if let Some(variable) = record_scalars(tape, op, &operands)? {
+            return Ok(variable);
+        }
+    }
+    if defers(other)? {
+        return Ok(slf.py().NotImplemented().into_bound(slf.py()));
+    }
+    let (mine, other) = (slf.as_any().clone(), other.clone());
+    record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
+}
+
+/// Whether a class asks arithmetic to leave its objects to their own operators, by NumPy's `__array_ufunc__ = None`.
+fn defers(operand: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_plain = operand.is_exact_instance_of::<Variable>()
+        || Numpy::get(operand.py()).is_some_and(|numpy| numpy.is_plain_array(operand));
+    Ok(!is_plain
+        && operand
+            .get_type()
+            .getattr_opt(intern!(operand.py(), "__array_ufunc__"))?
+            .is_some_and(|declared| declared.is_none()))
+}
+
+/// The operand as an entry of the tape or a constant, where it is a float of Python.
+#[inline]
+fn number_operand(tape: &Bound<'_, Tape>, operand: &Bound<'_, PyAny>) -> Option<(Option<Id>, f64)> {
+    let Ok(variable) = operand.cast_exact::<Variable>() else {
+        return host_number(operand).map(|number| (None, number));
+    };
+    match variable.get().value {
+        Value::Number(number) if variable.get().tape.is(tape) => Some((Some(variable.get().id), number)),
+        _ => None,
+    }
+}
+
+/// A binary operator that changes the left operand in place.
+pub fn augmented<'py>(
+    slf: &Bound<'py, Variable>,
+    value: &Bound<'py, PyAny>,
+    op: Elementwise,
+) -> PyResult<Bound<'py, PyAny>> {
+    indexed_assignment::in_place(slf, binary(slf, value, op, false)?)
+}
+
+/// A binary operator whose result is a plain value.
+pub fn plain_binary<'py>(
+    slf: &Bound<'py, Variable>,
+    other: &Bound<'py, PyAny>,
+    op: Elementwise,
+    reflected: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (mine, other) = (slf.as_any().clone(), other.clone());
+    record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
+}
+
+#[inline]
+pub fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Bound<'py, PyAny>> {
+    let (this, tape) = (slf.get(), slf.get().tape.bind(slf.py()));
+    if let Value::Number(a) = this.value {
+        tape.get().check_recording(this.id)?;
+        return record_numbers(tape, op, [(Some(this.id), a)]);
+    }
+    if let Some(mine) = ScalarOperand::of_variable(tape, slf) {
+        tape.get().check_recording(this.id)?;
+        if let Some(variable) = record_scalars(tape, op, &[mine])? {
+            return Ok(variable);
+        }
+    }
+    record(slf.py(), Op::Elementwise(op), &[slf.as_any().clone()], None)
+}
+
+pub fn matmul<'py>(py: Python<'py>, args: [&Bound<'py, PyAny>; 2]) -> PyResult<Bound<'py, PyAny>> {
+    record(py, Op::Structured(Structured::Matmul), &args.map(Clone::clone), None)
+}
+
+/// Raises `TypeError` for the third argument of `pow`, which is for integers.
+pub fn refuse_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match modulo.filter(|modulo| !modulo.is_none()) {
+        Some(_) => Err(PyTypeError::new_err("pow of a variable takes no third argument")),
+        None => Ok(()),
+    }
+}
+
+/// The op of a NumPy ufunc; `None` if there is none.
+pub fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
+    static BY_UFUNC: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let py = ufunc.py();
+    let names = BY_UFUNC.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
+    let name = if let Some(name) = names.get_item(ufunc)? {
+        name
+    } else {
+        let name = callbacks(py)?.op_of_ufunc.bind(py).call1((ufunc,))?;
+        // Ufuncs without an op are not cached: `frompyfunc` may make any number of them.
+        if !name.is_none() {
+            names.set_item(ufunc, &name)?;
+        }
+        name
+    };
+    Ok(if name.is_none() { None } else { Op::from_name(name.cast::<PyString>()?.to_str()?) })
+}

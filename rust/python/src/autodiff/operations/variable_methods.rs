@@ -1,0 +1,414 @@
+//! The methods of the `Variable` class, as Python calls them.
+
+use oxigrad_core::op::{Elementwise, Op};
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use smallvec::SmallVec;
+
+use crate::arrays::value::Value;
+use crate::autodiff::graph::gc::Visited;
+use crate::autodiff::graph::variable::{Variable, plain, snapshot};
+use crate::autodiff::operations::indexed_assignment;
+use crate::autodiff::operations::operators::{augmented, binary, matmul, plain_binary, refuse_modulo, ufunc_op, unary};
+use crate::autodiff::operations::record::record;
+use crate::callbacks::callbacks;
+
+/// Registers the in-place operators under their names.
+pub fn register(py: Python<'_>) -> PyResult<()> {
+    let class = py.get_type::<Variable>();
+    for name in ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"] {
+        let own = format!("_i{name}");
+        class.setattr(format!("__i{name}__"), class.getattr(&own)?)?;
+        class.delattr(own)?;
+    }
+    Ok(())
+}
+
+#[pymethods]
+impl Variable {
+    fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Add, false)
+    }
+
+    fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Add, true)
+    }
+
+    fn __sub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Subtract, false)
+    }
+
+    fn __rsub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Subtract, true)
+    }
+
+    fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Multiply, false)
+    }
+
+    fn __rmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Multiply, true)
+    }
+
+    fn __truediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Divide, false)
+    }
+
+    fn __rtruediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Divide, true)
+    }
+
+    fn __mod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Remainder, false)
+    }
+
+    fn __rmod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        binary(slf, other, Elementwise::Remainder, true)
+    }
+
+    fn __floordiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        plain_binary(slf, other, Elementwise::FloorDivide, false)
+    }
+
+    fn __rfloordiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        plain_binary(slf, other, Elementwise::FloorDivide, true)
+    }
+
+    fn __pow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        modulo: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        refuse_modulo(modulo)?;
+        binary(slf, other, Elementwise::Pow, false)
+    }
+
+    fn __rpow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        modulo: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        refuse_modulo(modulo)?;
+        binary(slf, other, Elementwise::Pow, true)
+    }
+
+    fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        matmul(slf.py(), [slf.as_any(), other])
+    }
+
+    fn __rmatmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        matmul(slf.py(), [other, slf.as_any()])
+    }
+
+    // Augmented assignment. The slots of PyO3 for these always return `self`, but numbers need a new object, as in
+    // Python. The methods are therefore renamed when the module is initialized.
+
+    fn _iadd<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Add)
+    }
+
+    fn _isub<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Subtract)
+    }
+
+    fn _imul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Multiply)
+    }
+
+    fn _itruediv<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Divide)
+    }
+
+    fn _ifloordiv<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::FloorDivide)
+    }
+
+    fn _imod<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        augmented(slf, value, Elementwise::Remainder)
+    }
+
+    #[pyo3(signature = (value, r#mod = None, /))]
+    fn _ipow<'py>(
+        slf: &Bound<'py, Self>,
+        value: &Bound<'py, PyAny>,
+        r#mod: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        refuse_modulo(r#mod)?;
+        augmented(slf, value, Elementwise::Pow)
+    }
+
+    fn _imatmul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        indexed_assignment::in_place(slf, matmul(slf.py(), [slf.as_any(), value])?)
+    }
+
+    fn __divmod__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        Ok((Self::__floordiv__(slf, other)?, Self::__mod__(slf, other)?))
+    }
+
+    fn __rdivmod__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        Ok((Self::__rfloordiv__(slf, other)?, Self::__rmod__(slf, other)?))
+    }
+
+    fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        unary(slf, Elementwise::Negative)
+    }
+
+    fn __pos__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        unary(slf, Elementwise::Positive)
+    }
+
+    fn __abs__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        unary(slf, Elementwise::Abs)
+    }
+
+    fn __richcmp__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        how: CompareOp,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let op = match how {
+            CompareOp::Lt => Elementwise::Less,
+            CompareOp::Le => Elementwise::LessEqual,
+            CompareOp::Gt => Elementwise::Greater,
+            CompareOp::Ge => Elementwise::GreaterEqual,
+            CompareOp::Eq => Elementwise::Equal,
+            CompareOp::Ne => Elementwise::NotEqual,
+        };
+        record(slf.py(), Op::Elementwise(op), &[slf.as_any().clone(), other.clone()], None)
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        self.known(py, "the truth")?.is_truthy()
+    }
+
+    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        let value = self.known(py, "the value")?;
+        if self.is_recording(py) && !callbacks(py)?.is_formatting.bind(py).call0()?.is_truthy()? {
+            return Err(PyTypeError::new_err(
+                "a variable does not turn into a float by itself, since that would lose its derivative: use xp's \
+                 functions in place of math's, and xp.stack or x.at[key].set(value) in place of an assignment to an \
+                 array; ox.stop_gradient(x) gives the number, and f\"{x:.3f}\" its text",
+            ));
+        }
+        py.get_type::<PyFloat>().call1((plain(&value)?,))?.extract()
+    }
+
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let value = self.known(py, "the value")?;
+        if self.is_recording(py) {
+            return Err(PyTypeError::new_err(
+                "a variable does not turn into a complex number by itself, since that would lose its derivative: \
+                 complex(ox.stop_gradient(x)) is the number",
+            ));
+        }
+        py.get_type::<PyComplex>().call1((plain(&value)?,))
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let value = plain(&self.known(py, "the value")?)?;
+        py.get_type::<PyInt>().call1((value,))
+    }
+
+    /// The value as text: nothing is differentiated. Without a specification, as `repr`.
+    fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
+        if spec.is_empty() {
+            return Ok(PyString::new(py, &self.__repr__(py)?).into_any());
+        }
+        callbacks(py)?.formatted.bind(py).call1((plain(&self.known(py, "the value")?)?, spec))
+    }
+
+    /// As `xp.round`, whose derivative is zero: a plain value.
+    #[pyo3(signature = (ndigits = None))]
+    fn __round__<'py>(slf: &Bound<'py, Self>, ndigits: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().known_at_all("the value")?;
+        callbacks(slf.py())?.rounded.bind(slf.py()).call1((slf, ndigits))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.known(py, "the length")?.len()
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(slf.py())?.iterate.bind(slf.py()).call1((slf,))
+    }
+
+    fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(slf.py())?.iterate_reversed.bind(slf.py()).call1((slf,))
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().known(slf.py(), "the elements")?;
+        callbacks(slf.py())?.index.bind(slf.py()).call1((slf, key))
+    }
+
+    /// Makes the variable refer to a new array; no array is changed. Variables that may share its memory become stale:
+    /// reading them raises `ArrayMemoryError`.
+    fn __setitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        slf.get().known_at_all("the elements")?;
+        indexed_assignment::assign(slf, key, value)
+    }
+
+    /// Another variable for the same entry: an assignment to one does not change the other.
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        snapshot(slf.as_any())
+    }
+
+    /// As `__copy__`: values of entries are never changed.
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        snapshot(slf.as_any())
+    }
+
+    /// The methods and attributes of the array, as functions of the variable.
+    fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+        // Protocols of other libraries are found on the class, or are not there.
+        if name.to_str()?.starts_with("__dlpack") {
+            return Err(PyAttributeError::new_err(format!(
+                "a variable has no attribute {}: an array that shares its memory would lose its derivative; \
+                 ox.stop_gradient(x) is the plain array",
+                name.repr()?
+            )));
+        }
+        if name.to_str()?.starts_with('_') {
+            return Err(PyAttributeError::new_err(format!("a variable has no attribute {}", name.repr()?)));
+        }
+        callbacks(slf.py())?.attribute.bind(slf.py()).call1((slf, name))
+    }
+
+    fn __dir__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(slf.py())?.attribute_names.bind(slf.py()).call1((slf,))
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(slf.py())?.html.bind(slf.py()).call1((slf,))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (id, value) = self.last(py);
+        let name = self.tape.get().name(id);
+        if matches!(value, Value::Absent) {
+            return Ok(format!("Variable({name})"));
+        }
+        Ok(format!("Variable({}, name={name:?})", value.object(py).repr()?))
+    }
+
+    /// The wrapped value: an array, a float, or a variable of an enclosing tape.
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        snapshot(&self.known(py, "the value")?)
+    }
+
+    /// The name of the variable in a printed tape.
+    #[getter(name)]
+    fn given_name(&self) -> String {
+        self.name()
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.value {
+            value if value.is_scalar() => Ok(PyTuple::empty(py).into_any()),
+            value => {
+                self.known_at_all("the shape")?;
+                value.object(py).getattr("shape")
+            }
+        }
+    }
+
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(py)?.dtype_of.bind(py).call1((self.known(py, "the dtype")?,))
+    }
+
+    #[getter]
+    fn ndim(&self, py: Python<'_>) -> PyResult<usize> {
+        self.shape(py)?.len()
+    }
+
+    #[getter]
+    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let one = 1usize.into_pyobject(py)?.into_any();
+        self.shape(py)?.try_iter()?.try_fold(one, |size, extent| size.mul(extent?))
+    }
+
+    #[getter]
+    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(py)?.device_of.bind(py).call1((self.known(py, "the device")?,))
+    }
+
+    /// Indexed updates: `x.at[key].set(value)` is a new array with other elements at `key`.
+    #[getter]
+    fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().known(slf.py(), "the elements")?;
+        callbacks(slf.py())?.at.bind(slf.py()).call1((slf,))
+    }
+
+    /// The dimensions in reverse order, as NumPy has it: the transpose of a matrix.
+    #[getter(T)]
+    fn transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(slf.py())?.transpose.bind(slf.py()).call1((slf,))
+    }
+
+    /// The transpose of each matrix of a stack.
+    #[getter(mT)]
+    fn matrix_transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(slf.py())?.matrix_transpose.bind(slf.py()).call1((slf,))
+    }
+
+    #[pyo3(signature = (*, api_version = None))]
+    fn __array_namespace__<'py>(&self, py: Python<'py>, api_version: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(py)?.namespace_module.bind(py).call1((api_version,))
+    }
+
+    #[pyo3(signature = (ufunc, method, *inputs, **named))]
+    fn __array_ufunc__<'py>(
+        &self,
+        py: Python<'py>,
+        ufunc: &Bound<'py, PyAny>,
+        method: &str,
+        inputs: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if method == "__call__"
+            && named.is_none_or(PyDictMethods::is_empty)
+            && let Some(op) = ufunc_op(ufunc)?
+        {
+            let args: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
+            return record(py, op, &args, None);
+        }
+        callbacks(py)?.array_ufunc.bind(py).call1((ufunc, method, inputs, named))
+    }
+
+    fn __array_function__<'py>(
+        &self,
+        py: Python<'py>,
+        function: &Bound<'py, PyAny>,
+        _types: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyAny>,
+        named: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        callbacks(py)?.array_function.bind(py).call1((function, args, named))
+    }
+
+    /// Every cycle with a variable in it has something else in it that can be cleared: its tape, or what holds it.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
+        self.traverse(&visit)
+    }
+
+    #[pyo3(signature = (dtype = None, copy = None))]
+    fn __array__(&self, dtype: Option<&Bound<'_, PyAny>>, copy: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let _ = (dtype, copy);
+        Err(PyTypeError::new_err(
+            "a variable does not turn into a plain array by itself, since that would lose its derivative: xp.asarray or \
+             xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array",
+        ))
+    }
+}

@@ -1,0 +1,396 @@
+//! The host of a replay over Python values.
+//!
+//! Rules of numbers run in the core. Elementwise rules run as kernels on NumPy arrays, and frequent structured rules as
+//! in [`structured`]; everything else calls the Python rule.
+
+use oxigrad_core::autodiff::replay::Host;
+use oxigrad_core::autodiff::rule::Rules;
+use oxigrad_core::autodiff::tape::{Id, Origin, Value as _, View};
+use oxigrad_core::op::{Elementwise, Op, Structured};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
+
+use crate::arrays::compute::array_pool;
+use crate::arrays::compute::elementwise::{add_to, compute};
+use crate::arrays::compute::reduce::sum_to;
+use crate::arrays::value::Value;
+use crate::autodiff::graph::batched::is_above;
+use crate::autodiff::graph::tape::CotangentType;
+use crate::autodiff::graph::tape::{Attributes, CoreTape, Tape};
+use crate::autodiff::graph::variable::Variable;
+use crate::autodiff::operations::evaluate::by_operator;
+use crate::autodiff::operations::record::{innermost, record};
+use crate::autodiff::replay::fusion::{Cotangent, Fusion, NumpyArrays, known};
+use crate::autodiff::replay::{scatter, structured};
+use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, is_variadic, missing, registry};
+use crate::callbacks::callbacks;
+use crate::tree::is_inexact;
+
+pub struct PythonHost<'py> {
+    pub py: Python<'py>,
+    pub registry: &'py Registry,
+    /// The number of tangents along a leading batch axis; `None` if a tangent has the shape of its value.
+    pub batch: Option<usize>,
+    fusion: Fusion<'py>,
+}
+
+/// Replays a tape in reverse from the seeds and returns the cotangents of `inputs`.
+pub fn replay(
+    py: Python<'_>,
+    tape: &mut CoreTape,
+    seeds: Vec<(Id, Value)>,
+    inputs: &[Id],
+    release: bool,
+) -> PyResult<Vec<Value>> {
+    let mut host = PythonHost::new(py, None)?;
+    let seeds = seeds.into_iter().map(|(id, seed)| (id, Cotangent::Known(seed))).collect();
+    let found = tape.replay(seeds, inputs, release, &mut host)?;
+    found.iter().map(|flow| host.resolve(flow)).collect()
+}
+
+impl Host<Value, Attributes> for PythonHost<'_> {
+    type Error = PyErr;
+    type Flow = Cotangent;
+
+    fn rules(&self) -> &Rules {
+        &self.registry.rules
+    }
+
+    fn pullback(
+        &mut self,
+        entry: &View<'_, Value, Attributes>,
+        which: usize,
+        cotangent: &Cotangent,
+    ) -> PyResult<Cotangent> {
+        let Origin::Op(op) = entry.origin else { return Ok(Cotangent::absent()) };
+        let derivative = match self.registry.row(op, which) {
+            Row::Missing(reason) => return Err(missing(op, reason)),
+            Row::Zero => return Ok(Cotangent::absent()),
+            Row::Rule(derivative) => derivative,
+        };
+        let (py, fit) = (self.py, entry.attributes.and_then(|attributes| attributes.cotangent_types.get(which)));
+        let (shape, dtype) = match fit {
+            Some(CotangentType::Number) => {
+                let pulled = self.through(derivative, entry, which, cotangent)?;
+                return Ok(known(
+                    &callbacks(py)?.unbroadcast_to_number.bind(py).call1((self.resolve(&pulled)?.object(py),))?,
+                ));
+            }
+            Some(CotangentType::Array { shape, dtype }) if entry.args.len() > 1 => (shape.bind(py), dtype.bind(py)),
+            _ => return self.through(derivative, entry, which, cotangent),
+        };
+        if derivative.is_negation() {
+            // Summing first leaves fewer elements to negate.
+            let fitted = known(&unbroadcast(self.resolve(cotangent)?.object(py), shape, dtype)?);
+            return self.through(derivative, entry, which, &fitted);
+        }
+        let pulled = self.through(derivative, entry, which, cotangent)?;
+        Ok(known(&unbroadcast(self.resolve(&pulled)?.object(py), shape, dtype)?))
+    }
+
+    fn pull_into(
+        &mut self,
+        entry: &View<'_, Value, Attributes>,
+        which: usize,
+        cotangent: &Cotangent,
+        sum: &mut Cotangent,
+    ) -> PyResult<bool> {
+        if which != 0 || entry.origin != Origin::Op(Op::Structured(Structured::Index)) {
+            return Ok(false);
+        }
+        let g = self.resolve(cotangent)?.into_object(self.py);
+        let mut value = self.resolve_owned(std::mem::replace(sum, Cotangent::absent()))?;
+        let added = scatter::pull_into(entry, &g, &mut value);
+        *sum = Cotangent::Known(value);
+        added
+    }
+
+    fn pull_together(
+        &mut self,
+        entry: &View<'_, Value, Attributes>,
+        cotangent: &Cotangent,
+    ) -> PyResult<Option<Vec<Cotangent>>> {
+        let Origin::Op(op) = entry.origin else { return Ok(None) };
+        let Row::Rule(derivative) = self.registry.row(op, 0) else { return Ok(None) };
+        if !derivative.is_together() {
+            return Ok(None);
+        }
+        let cotangent = self.resolve(cotangent)?;
+        let pulled = self.call(derivative, entry, 0, &cotangent)?;
+        let flow = |(which, pulled): (usize, PyResult<Bound<'_, PyAny>>)| {
+            pulled.map(
+                |pulled| if pulled.is_none() || !entry.is_active(which) { Cotangent::absent() } else { known(&pulled) },
+            )
+        };
+        pulled.try_iter()?.enumerate().map(flow).collect::<PyResult<_>>().map(Some)
+    }
+
+    fn pushforward(&mut self, entry: &View<'_, Value, Attributes>, tangents: &[&Cotangent]) -> PyResult<Cotangent> {
+        let tangents = tangents.iter().map(|tangent| self.resolve(tangent)).collect::<PyResult<Vec<_>>>()?;
+        self.push(entry, &tangents.iter().collect::<Vec<_>>()).map(Cotangent::Known)
+    }
+
+    fn add(&mut self, a: Cotangent, b: Cotangent) -> PyResult<Cotangent> {
+        if let Some(sum) = self.fusion.add(&NumpyArrays(self.py), &a, &b)? {
+            return Ok(sum);
+        }
+        let (sum, term) = (self.resolve_owned(a)?, self.resolve_owned(b)?);
+        self.sum(sum, term).map(Cotangent::Known)
+    }
+
+    fn retire(&mut self, value: Value) {
+        array_pool::keep(self.py, value);
+    }
+
+    fn spend(&mut self, cotangent: Cotangent) {
+        if let Some(value) = cotangent.into_computed() {
+            array_pool::keep(self.py, value);
+        }
+    }
+
+    fn pulse(&mut self) -> PyResult<()> {
+        self.py.check_signals()
+    }
+}
+
+impl<'py> PythonHost<'py> {
+    /// A host for one replay; see [`PythonHost::batch`].
+    pub fn new(py: Python<'py>, batch: Option<usize>) -> PyResult<Self> {
+        Ok(Self { py, registry: registry(py)?, batch, fusion: Fusion::default() })
+    }
+
+    /// The value of a cotangent, computed now where it was deferred.
+    pub fn resolve(&mut self, flow: &Cotangent) -> PyResult<Value> {
+        self.fusion.resolve(&NumpyArrays(self.py), flow)
+    }
+
+    /// As [`PythonHost::resolve`], without another reference to the value.
+    fn resolve_owned(&mut self, flow: Cotangent) -> PyResult<Value> {
+        if let Cotangent::Known(value) = flow {
+            return Ok(value);
+        }
+        let value = self.resolve(&flow)?;
+        Ok(flow.into_computed().unwrap_or(value))
+    }
+
+    /// The sum of two cotangents, in the memory of one of them if it has no other reference.
+    pub fn sum(&self, a: Value, b: Value) -> PyResult<Value> {
+        let (sum, term) = (a.into_object(self.py), b.into_object(self.py));
+        if add_to(&sum, &term)? {
+            array_pool::keep(self.py, Value::Object(term.unbind()));
+            return Ok(Value::Object(sum.unbind()));
+        }
+        if add_to(&term, &sum)? {
+            return Ok(Value::Object(term.unbind()));
+        }
+        Ok(Value::new(&record(self.py, Op::Elementwise(Elementwise::Add), &[sum, term], None)?))
+    }
+
+    /// The cotangent of an argument before unbroadcasting and casting; its computation may be deferred.
+    fn through(
+        &mut self,
+        derivative: &Derivative,
+        entry: &View<'_, Value, Attributes>,
+        which: usize,
+        cotangent: &Cotangent,
+    ) -> PyResult<Cotangent> {
+        if derivative.is_identity {
+            return Ok(cotangent.share(|value| value.share(self.py)));
+        }
+        if let Origin::Op(Op::Elementwise(op)) = entry.origin
+            && let Some(rule) = self.registry.rules.get(op, which)
+            && let Some(deferred) = self.fusion.defer(&NumpyArrays(self.py), rule, entry, cotangent)?
+        {
+            return Ok(deferred);
+        }
+        let pulled = match cotangent {
+            Cotangent::Known(cotangent) => self.apply(derivative, entry, which, cotangent)?,
+            Cotangent::Deferred(_) => {
+                let cotangent = self.resolve(cotangent)?;
+                self.apply(derivative, entry, which, &cotangent)?
+            }
+        };
+        Ok(Cotangent::Known(Value::from(pulled)))
+    }
+
+    /// The result of a rule for a cotangent, or for a tangent of the shape of the result.
+    pub fn apply(
+        &mut self,
+        derivative: &Derivative,
+        entry: &View<'_, Value, Attributes>,
+        which: usize,
+        cotangent: &Value,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if derivative.is_identity {
+            return Ok(cotangent.object(self.py));
+        }
+        if matches!(entry.origin, Origin::Op(Op::Structured(_)))
+            && !matches!(cotangent, Value::Absent | Value::Number(_))
+            && let Some(result) = structured::pull(entry, which, &cotangent.object(self.py))?
+        {
+            return Ok(result);
+        }
+        if let Some(result) = self.run(derivative, entry, cotangent)? {
+            return Ok(result);
+        }
+        match self.operate(derivative, entry, cotangent) {
+            Some(result) => result,
+            None => self.call(derivative, entry, which, cotangent),
+        }
+    }
+
+    /// Runs a rule that is a single operator, without a call of the Python rule.
+    fn operate(
+        &self,
+        derivative: &Derivative,
+        entry: &View<'_, Value, Attributes>,
+        cotangent: &Value,
+    ) -> Option<PyResult<Bound<'py, PyAny>>> {
+        let (op, read) = derivative.only.as_ref()?;
+        let mut args: SmallVec<[Bound<'py, PyAny>; 3]> = SmallVec::new();
+        for source in read {
+            args.push(kept(&derivative.sources[*source], entry, cotangent)?.object(self.py));
+        }
+        if innermost(&args).is_some() {
+            return Some(record(self.py, *op, &args, None));
+        }
+        by_operator(*op, &args)
+    }
+
+    /// Runs the rule of an elementwise op as a kernel, where its operands are numbers and NumPy arrays.
+    fn run(
+        &mut self,
+        derivative: &Derivative,
+        entry: &View<'_, Value, Attributes>,
+        cotangent: &Value,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (py, Some(kernel)) = (self.py, &derivative.kernel) else { return Ok(None) };
+        let Value::Object(g) = cotangent else { return Ok(None) };
+        let values = derivative.sources.iter().map(|source| kept(source, entry, cotangent));
+        let Some(values) = values.collect::<Option<SmallVec<[&Value; 4]>>>() else { return Ok(None) };
+        compute(kernel, values.into_iter(), g.bind(py))
+    }
+
+    fn call(
+        &self,
+        derivative: &Derivative,
+        entry: &View<'_, Value, Attributes>,
+        which: usize,
+        cotangent: &Value,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.py;
+        let mut args = Vec::with_capacity(derivative.sources.len());
+        for source in &derivative.sources {
+            // The parameters of a rule of an op with any number of arguments name the argument at `which`.
+            let of =
+                |at: u8| if matches!(entry.origin, Origin::Op(op) if is_variadic(op)) { which } else { at as usize };
+            let fit = |at: u8| entry.attributes.and_then(|attributes| attributes.cotangent_types.get(of(at)));
+            args.push(match source {
+                Source::Cotangent => cotangent.object(py),
+                Source::Result => entry.result().object(py),
+                Source::Arg(at) => entry.arg(of(*at)).object(py),
+                Source::Shape(at) => match fit(*at) {
+                    Some(CotangentType::Array { shape, .. }) => shape.bind(py).clone(),
+                    _ => PyTuple::empty(py).into_any(),
+                },
+                Source::Dtype(at) => match fit(*at) {
+                    Some(CotangentType::Array { dtype, .. }) => dtype.bind(py).clone(),
+                    _ => py.None().into_bound(py),
+                },
+                Source::Args => {
+                    let values = (0..entry.args.len()).map(|which| entry.arg(which).object(py));
+                    PyTuple::new(py, values)?.into_any()
+                }
+                Source::Which => which.into_pyobject(py)?.into_any(),
+                Source::Attribute(name) => {
+                    let named = entry.attributes.and_then(|attributes| attributes.named.as_ref());
+                    let value = named.map(|named| named.bind(py).get_item(name)).transpose()?.flatten();
+                    value.unwrap_or_else(|| py.None().into_bound(py))
+                }
+            });
+        }
+        if !derivative.is_together() {
+            lift(&mut args, &derivative.sources)?;
+        }
+        derivative.call.bind(py).call1(PyTuple::new(py, args)?)
+    }
+}
+
+/// Lifts plain arrays among the arguments of a Python rule to constants of the tape that its variables are on:
+/// operators of some array libraries raise an error where they should return `NotImplemented` for a variable on their
+/// right. Values of a `vmap` inside of that tape stay what they are.
+fn lift(args: &mut [Bound<'_, PyAny>], sources: &[Source]) -> PyResult<()> {
+    let mut variable = innermost(args).cloned();
+    let is_read = |source: &Source| matches!(source, Source::Cotangent | Source::Result | Source::Arg(_));
+    for (arg, _) in args.iter().zip(sources).filter(|(_, source)| is_read(source)) {
+        let parts = parts(arg);
+        if !parts.is_empty() {
+            let known: Vec<_> = parts.into_iter().chain(variable.map(Bound::into_any)).collect();
+            variable = innermost(&known).cloned();
+        }
+    }
+    let Some(variable) = variable else { return Ok(()) };
+    let tape = variable.get().tape.bind(variable.py());
+    for (arg, _) in args.iter_mut().zip(sources).filter(|(_, source)| is_read(source)) {
+        *arg = lifted(tape, arg)?;
+    }
+    Ok(())
+}
+
+/// The items of the tuple of an op with several results, or of its cotangent; empty for an array.
+fn parts<'py>(arg: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+    if let Ok(results) = arg.cast::<PyTuple>() {
+        return results.iter().collect();
+    }
+    arg.cast::<PyDict>().map_or_else(|_| Vec::new(), |parts| parts.values().iter().collect())
+}
+
+fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = arg.py();
+    if let Ok(results) = arg.cast::<PyTuple>() {
+        let results = results.iter().map(|result| lifted(tape, &result)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyTuple::new(py, results)?.into_any());
+    }
+    if let Ok(parts) = arg.cast::<PyDict>() {
+        let copy = parts.copy()?;
+        for (which, part) in parts {
+            copy.set_item(which, lifted(tape, &part)?)?;
+        }
+        return arg.get_type().call1((copy,));
+    }
+    if arg.is_exact_instance_of::<Variable>() || is_above(arg, tape.get().serial) || !is_inexact(arg)? {
+        return Ok(arg.clone());
+    }
+    Tape::lift(tape, arg)
+}
+
+/// The cotangent in the shape and dtype of the argument.
+fn unbroadcast<'py>(
+    pulled: Bound<'py, PyAny>,
+    shape: &Bound<'py, PyAny>,
+    dtype: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = pulled.py();
+    if let Some(fitted) = sum_to(&pulled, shape, dtype)? {
+        return Ok(fitted);
+    }
+    if pulled.getattr(intern!(py, "dtype"))?.is(dtype) && pulled.getattr(intern!(py, "shape"))?.eq(shape)? {
+        return Ok(pulled);
+    }
+    match structured::unbroadcast(&pulled, shape, dtype)? {
+        Some(fitted) => Ok(fitted),
+        None => callbacks(py)?.unbroadcast.bind(py).call1((pulled, shape, dtype)),
+    }
+}
+
+/// The operand of a rule of an elementwise op.
+fn kept<'v>(source: &Source, entry: &View<'v, Value, Attributes>, cotangent: &'v Value) -> Option<&'v Value> {
+    match source {
+        Source::Cotangent => Some(cotangent),
+        Source::Result => Some(entry.result()),
+        Source::Arg(at) => Some(entry.arg(*at as usize)),
+        Source::Args | Source::Shape(_) | Source::Dtype(_) | Source::Which | Source::Attribute(_) => None,
+    }
+}

@@ -1,0 +1,116 @@
+//! The derivative of `x[key]` on NumPy arrays: cotangents that are added to the elements of a key.
+
+use oxigrad_core::autodiff::tape::Origin;
+use oxigrad_core::op::{Op, Structured};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
+use smallvec::SmallVec;
+
+use crate::arrays::compute::numpy_functions::{Functions, is_array, is_host};
+use crate::arrays::memory::contiguous::is_unshared;
+use crate::arrays::value::Value;
+use crate::autodiff::graph::entry::{Entry, named, shape_of};
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// Adds the cotangent `g` of `x[key]` to `sum`, the cotangent of `x` so far, at `key`; returns whether it did.
+///
+/// The first term allocates zeros. A later one writes to the elements of `key` alone, in the memory of `sum`, where no
+/// one else can see that memory, and in that of a copy otherwise. Unlike the sum with an array of zeros, it leaves a
+/// negative zero elsewhere as it is; elements that an integer array names twice are added one after the other, to the
+/// sum.
+pub fn pull_into(entry: &Entry<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult<bool> {
+    let py = g.py();
+    if entry.origin != Origin::Op(Op::Structured(Structured::Index)) || !is_host(g)? {
+        return Ok(false);
+    }
+    let Some(key) = named(entry, intern!(py, "key"))? else { return Ok(false) };
+    let Some(key) = Key::of(&key) else { return Ok(false) };
+    let shape = shape_of(entry, 0, py);
+    let own = match sum {
+        Value::Absent => {
+            *sum = Value::Object(scatter(&key, g, &shape)?.unbind());
+            return Ok(true);
+        }
+        Value::Number(_) | Value::Float64(_) | Value::Float32(_) => return Ok(false),
+        Value::Object(own) => own,
+    };
+    let array = own.bind(py);
+    let dtype = intern!(py, "dtype");
+    if !is_array(array)
+        || !array.getattr(dtype)?.is(&g.getattr(dtype)?)
+        || !array.getattr(intern!(py, "shape"))?.eq(&shape)?
+    {
+        return Ok(false);
+    }
+    if !is_unshared(array) {
+        *own = array.call_method0(intern!(py, "copy"))?.unbind();
+    }
+    key.add(own.bind(py), g)?;
+    Ok(true)
+}
+
+/// The key of an index.
+pub enum Key<'py> {
+    /// Of integers, slices, `...` and `None`: the result is a scalar or a view.
+    Basic(Object<'py>),
+    /// With integer or boolean arrays: the result is a copy.
+    Advanced(Object<'py>),
+}
+
+impl<'py> Key<'py> {
+    /// The kind of a key; `None` for a key that contains a truth value.
+    pub fn of(key: &Object<'py>) -> Option<Self> {
+        let is_basic = |part: &Object<'py>| {
+            part.is_none()
+                || part.is_instance_of::<PyInt>()
+                || part.is_exact_instance_of::<PySlice>()
+                || part.is(PyEllipsis::get(part.py()))
+        };
+        let parts: SmallVec<[Object<'py>; 4]> = match key.cast::<PyTuple>() {
+            Ok(parts) => parts.iter().collect(),
+            Err(_) => SmallVec::from_elem(key.clone(), 1),
+        };
+        if parts.iter().any(PyAnyMethods::is_instance_of::<PyBool>) {
+            return None;
+        }
+        let key = key.clone();
+        Some(if parts.iter().all(is_basic) { Self::Basic(key) } else { Self::Advanced(key) })
+    }
+
+    /// Writes `g` to the elements of the key of an array of zeros.
+    fn set(&self, array: &Object<'py>, g: &Object<'py>) -> PyResult<()> {
+        match self {
+            Self::Basic(key) => {
+                let view = array.get_item(key)?;
+                if is_array(&view) { view.set_item(PyEllipsis::get(g.py()), g) } else { array.set_item(key, g) }
+            }
+            Self::Advanced(_) => self.add(array, g),
+        }
+    }
+
+    /// Adds `g` to the elements of the key of an array.
+    fn add(&self, array: &Object<'py>, g: &Object<'py>) -> PyResult<()> {
+        let functions = Functions::get(g.py())?;
+        match self {
+            Self::Basic(key) => {
+                let view = array.get_item(key)?;
+                if is_array(&view) {
+                    functions.add.bind(g.py()).call1((&view, g, &view)).map(drop)
+                } else {
+                    array.set_item(key, view.add(g)?)
+                }
+            }
+            Self::Advanced(key) => functions.add_at.bind(g.py()).call1((array, key, g)).map(drop),
+        }
+    }
+}
+
+/// Zeros of a shape, with `g` at the elements of a key.
+pub fn scatter<'py>(key: &Key<'py>, g: &Object<'py>, shape: &Object<'py>) -> PyResult<Object<'py>> {
+    let py = g.py();
+    let zeros = Functions::get(py)?.zeros.bind(py).call1((shape, g.getattr(intern!(py, "dtype"))?))?;
+    key.set(&zeros, g)?;
+    Ok(zeros)
+}

@@ -1,0 +1,140 @@
+//! Checks of all arrays of a step: their number, their places in memory, and overlap.
+
+use oxigrad_core::array::buffer::{Buffer, Span};
+use oxigrad_core::error::{Error, Result};
+use pyo3::prelude::*;
+
+use super::parameter::{Held, Parameter};
+use super::prepared::{Given, Prepared, Programs, Seen, is_gradient};
+use super::requirements::{moved, unexported, whole};
+use crate::arrays::memory::host_array::HostArray;
+use crate::arrays::memory::overlap::shared_among;
+use crate::arrays::memory::place::Look;
+use crate::error::to_python;
+
+impl Prepared {
+    /// Refuses PyTorch tensors whose negative bit is set, or whose storage was shrunk, unless it `is_trusted`: looking at it takes
+    /// as long as a small update. Returns whether any tensor was checked, which runs Python, or lets other threads run.
+    pub fn refuse_unreadable<'py>(
+        &self,
+        numbers: impl Iterator<Item = usize>,
+        given: Given<'_, 'py>,
+        look: &mut Look<'py>,
+        is_trusted: impl Fn(usize, &Bound<'py, PyAny>) -> bool,
+    ) -> PyResult<bool> {
+        let mut is_asked = false;
+        for number in numbers {
+            let array = given.array(number)?;
+            let Some(torch) = look.exporters.of(&array)?.torch else { continue };
+            is_asked = true;
+            let (path, what) =
+                (&self.parameters[number / 2].path, if is_gradient(number) { "gradient" } else { "parameter" });
+            if torch.is_negated(&array)? {
+                return Err(to_python(&unexported(path, what)));
+            }
+            if !is_trusted(number, &array)
+                && let Some(memory) = HostArray::of_seen(&array)?
+            {
+                whole(path, what, &array, &memory)?;
+            }
+        }
+        Ok(is_asked)
+    }
+
+    /// Checks that there are as many programs, sets of scalars and arrays as the parameters need.
+    pub fn check_places(&self, programs: &Programs, written: usize, gradients: usize) -> Result<()> {
+        let count = self.parameters.len();
+        if written != count || gradients != count {
+            return Err(Error::Structure(format!(
+                "found {written} parameters and {gradients} gradients: expected {count}, the number that was prepared"
+            )));
+        }
+        for Parameter { path, program, set, numbers, .. } in &self.parameters {
+            let given = programs.get(*program).and_then(|(program, sets)| Some((program.get(), sets.get(*set)?)));
+            let Some((program, set)) = given else {
+                return Err(Error::Structure(format!("{path}: the program, or its set of scalars, is missing")));
+            };
+            let (found, expected) = (set.len() + numbers.len(), program.kernel.scalar_inputs());
+            if found < expected {
+                return Err(Error::Shape(format!("{path}: the program has {found} scalars, expected {expected}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that no array was moved by Python code that ran since it was found.
+    pub fn check_unmoved<'py>(
+        &self,
+        seen: &Seen,
+        given: Given<'_, 'py>,
+        look: &mut Look<'py>,
+        held: &Held<'py>,
+        with_slots: bool,
+    ) -> PyResult<()> {
+        let py = given.written.py();
+        let mut is_kept = |object: &Bound<'py, PyAny>, view| look.is_at(object, view) || !look.can_tell(object);
+        for (number, (array, place)) in given.arrays().zip(&seen.places).enumerate() {
+            if !is_kept(&array, &place.view) {
+                return Err(moved(&self.parameters[number / 2].path));
+            }
+        }
+        if !held.iter().all(|(object, memory)| is_kept(object, &memory.view)) {
+            return Err(moved("an array"));
+        }
+        for parameter in self.parameters.iter().filter(|_| with_slots) {
+            let mut slots = parameter.slots.iter().chain(&parameter.numbers);
+            if slots.any(|slot| !slot.is_there(look, py) && !slot.is_by_python()) {
+                return Err(moved(&parameter.path));
+            }
+        }
+        Ok(())
+    }
+
+    /// `AliasError` if memory that is written is also that of another array. Returns whether Python was called.
+    pub fn refuse_overlap(&mut self, buffers: &[Buffer], programs: &Programs, given: Given<'_, '_>) -> PyResult<bool> {
+        let mut ranges: Vec<(Span, bool)> = buffers.iter().map(|buffer| (buffer.span(), true)).collect();
+        for (gradient, parameter) in self.starts.iter().zip(&self.parameters) {
+            ranges[*gradient].1 = programs[parameter.program].0.get().writes_gradients();
+            if parameter.catches_up {
+                // The factors are new arrays of this step, which share no memory.
+                let count = parameter.slots.len();
+                ranges[gradient + 2 + count..][..count].fill((Span { start: 0, end: 0 }, false));
+            }
+        }
+        // The scales of codes come after all buffers.
+        let scaled: Vec<usize> = (0..buffers.len()).filter(|at| buffers[*at].is_quantized()).collect();
+        ranges.extend(scaled.iter().filter_map(|at| buffers[*at].scales()).map(|scales| (scales.span(), true)));
+        if self.sweep.first_clash(&ranges).is_none() {
+            return Ok(false);
+        }
+        let py = given.written.py();
+        let place = |at: usize| {
+            let at = if at < buffers.len() { at } else { scaled[at - buffers.len()] };
+            let owner = self.starts.partition_point(|start| *start <= at) - 1;
+            (owner, at - self.starts[owner])
+        };
+        let view = |at: usize| match place(at) {
+            (owner, kind @ (0 | 1)) => {
+                let array = given.array(2 * owner + usize::from(kind == 0))?;
+                self.parameters[owner].memory(&array, "array")?.probe(py)
+            }
+            (owner, slot) => {
+                self.parameters[owner].slots[slot - 2].numbers.parts[usize::from(at >= buffers.len())].probe(py)
+            }
+        };
+        let name = |at: usize| {
+            let (owner, kind) = place(at);
+            let path = &self.parameters[owner].path;
+            match kind {
+                0 => format!("the gradient of {path}"),
+                1 => path.clone(),
+                _ => format!("a slot of {path}"),
+            }
+        };
+        let Some((a, b)) = shared_among(py, &ranges, view)? else { return Ok(true) };
+        let (a, b) = (name(a), name(b));
+        Err(to_python(&Error::Alias(format!(
+            "{a} and {b} share memory: expected separate arrays, or the same array from the first step on"
+        ))))
+    }
+}

@@ -1,0 +1,114 @@
+//! A slot of a parameter in host memory: its place, and whether it has moved.
+
+use oxigrad_core::array::buffer::Dtype;
+use oxigrad_core::error::Error;
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyTupleMethods};
+
+use super::requirements::{at, tuple, unexported, whole, writable};
+use crate::arrays::memory::changes::Changed;
+use crate::arrays::memory::host_array::{FloatArray, HostArray};
+use crate::arrays::memory::place::Look;
+use crate::error::{IntoPython, to_python};
+
+/// A slot: its name, its object (a tuple of codes and scales for an 8-bit slot), and the numbers in memory.
+pub struct Slot {
+    pub name: String,
+    stated: Py<PyAny>,
+    pub numbers: FloatArray,
+}
+
+impl Slot {
+    pub fn new(path: &str, name: String, stated: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let what = format!("slot {name}");
+        let numbers = FloatArray::of(stated)?.ok_or_else(|| to_python(&unexported(path, &what)))?;
+        let numbers = numbers.map_err(|error| at(path, &what, error)).python()?;
+        match stated.cast::<PyTuple>() {
+            Ok(arrays) => {
+                arrays.iter().zip(&numbers.parts).try_for_each(|(array, part)| whole(path, &what, &array, part))?;
+            }
+            Err(_) => whole(path, &what, stated, &numbers.parts[0])?,
+        }
+        writable(path, &what, &numbers.buffer).python()?;
+        Ok(Self { name, stated: stated.clone().unbind(), numbers })
+    }
+
+    /// A slot of one number, of float64 or float32.
+    pub fn number(path: &str, name: String, stated: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let slot = Self::new(path, name, stated)?;
+        match (slot.numbers.buffer.len(), slot.numbers.buffer.dtype()) {
+            (1, Dtype::F64 | Dtype::F32) => Ok(slot),
+            (length, dtype) => Err(to_python(&Error::Shape(format!(
+                "{path}: the slot {} has {length} elements of {}: expected one number of float64 or float32",
+                slot.name,
+                dtype.name()
+            )))),
+        }
+    }
+
+    /// Whether its memory is where it was; runs no Python.
+    #[inline]
+    pub fn is_there<'py>(&self, look: &mut Look<'py>, py: Python<'py>) -> bool {
+        let (stated, parts) = (self.stated.bind(py), &self.numbers.parts);
+        match stated.cast::<PyTuple>() {
+            Ok(arrays) => arrays.iter().zip(parts).all(|(array, part)| look.is_at(&array, &part.view)),
+            Err(_) => look.is_at(stated, &parts[0].view),
+        }
+    }
+
+    /// Adds the slot to the changed tensors, unless it is codes.
+    pub fn add_to<'py>(&self, changed: &mut Changed<'py>, look: &mut Look<'py>, py: Python<'py>) {
+        changed.push(&mut look.exporters, self.stated.bind(py));
+    }
+
+    /// Finds its memory again. Returns whether it has moved.
+    pub fn find(&mut self, py: Python<'_>, path: &str) -> PyResult<bool> {
+        let found = Self::new(path, self.name.clone(), self.stated.bind(py))?;
+        let expected = |numbers: &FloatArray| (numbers.parts[0].shape().to_vec(), numbers.buffer.dtype());
+        let ((shape, dtype), before) = (expected(&found.numbers), expected(&self.numbers));
+        let name = &self.name;
+        if shape != before.0 {
+            let (found, expected) = (tuple(&shape), tuple(&before.0));
+            let text = format!("{path}: the slot {name} has shape {found}, it had {expected}");
+            return Err(to_python(&Error::Shape(text)));
+        }
+        if dtype != before.1 {
+            let (found, expected) = (dtype.name(), before.1.name());
+            let text = format!("{path}: the slot {name} has dtype {found}, it had {expected}");
+            return Err(to_python(&Error::Dtype(text)));
+        }
+        let has_moved = found.numbers.buffer != self.numbers.buffer;
+        *self = found;
+        Ok(has_moved)
+    }
+
+    /// Whether its export may have run Python.
+    pub fn is_by_python(&self) -> bool {
+        self.numbers.parts.iter().any(HostArray::is_by_python)
+    }
+
+    /// The number in its memory.
+    pub fn read(&self) -> f64 {
+        let pointer = self.numbers.buffer.pointer();
+        // SAFETY: `number` checked that it is one number of this dtype, and `look` that it is still there; no Python
+        // has run since.
+        unsafe {
+            match self.numbers.buffer.dtype() {
+                Dtype::F32 => f64::from(pointer.cast::<f32>().read_unaligned()),
+                _ => pointer.cast::<f64>().read_unaligned(),
+            }
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "to the nearest number that the slot can have")]
+    pub fn write(&self, value: f64) {
+        let pointer = self.numbers.buffer.pointer();
+        // SAFETY: as above, and it is writable.
+        unsafe {
+            match self.numbers.buffer.dtype() {
+                Dtype::F32 => pointer.cast::<f32>().write_unaligned(value as f32),
+                _ => pointer.cast::<f64>().write_unaligned(value),
+            }
+        }
+    }
+}
