@@ -12,9 +12,8 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.fields import Arrays, Field, Plain, integer
 from oxigrad.distributed.methods.means import BufferCache, mean_over_workers
 from oxigrad.distributed.parameters import promoted
-from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
+from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import number
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
@@ -83,7 +82,6 @@ class LargeBatch(CollectiveWrapper):
     [-2.] 1 0
     """
 
-    _arguments: ClassVar[Mapping[str, Any]] = {"local_batches": REQUIRED}
     _fields = (
         *CollectiveWrapper._fields,
         Field("_pending", lambda wrapper, value: ({"pending": value}, {}), _read_pending),
@@ -171,6 +169,3 @@ def _is_half(gradient: Any) -> bool:
 
 def _copied(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float32 if _is_half(array) else array.dtype)
-
-
-REGISTRY["LargeBatch"] = LargeBatch
