@@ -24,8 +24,6 @@ from oxigrad.stepping.state import state_dict as states
 from oxigrad.stepping.state.state_dict import Report
 from oxigrad.stepping.version import Version
 
-__all__ = ["WorkerReport", "Wrapper", "take_step"]
-
 _REQUIRED = object()
 
 

@@ -47,8 +47,6 @@ from oxigrad.distributed.wrapper import WorkerReport, Wrapper
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import Domain
 
-__all__ = ["Coordinated"]
-
 _SPARSE_MEAN = Domain(("replicas", "touches"))
 _POLL = 0.5
 

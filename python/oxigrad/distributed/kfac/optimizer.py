@@ -21,8 +21,6 @@ from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import Schedule, number
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
-__all__ = ["KFAC"]
-
 _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 _POSITIVE = Domain(interval=Interval("(0, inf)"))
 

@@ -27,8 +27,6 @@ from oxigrad.optim.partition import Partition
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
-__all__ = ["DeepGradientCompression"]
-
 _RESIDUAL, _VELOCITY, _DECAY = "compression-residual", "compression-velocity", "compression-decay"
 # What the first word of a message says where it is not the number of values.
 _ABSENT, _NOT_FINITE = 0xFFFFFFFF, 0xFFFFFFFE

@@ -25,8 +25,6 @@ from oxigrad.optim import SGD
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
-__all__ = ["ElasticAverage"]
-
 # The centre as a worker last saw it, and, of rank 0, as it is.
 _SEEN, _KEPT = "elastic-centre", "elastic-kept"
 

@@ -18,8 +18,6 @@ from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import number
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
-__all__ = ["LargeBatch"]
-
 _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 # A sum of gradients of rows has its values in the first array, and their indices in the second.
 _SUM, _ROWS = "local-sum", "local-sum-rows"

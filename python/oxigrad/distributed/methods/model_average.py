@@ -28,8 +28,6 @@ from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.stepping.arrays.quantized import Quantized
 
-__all__ = ["ModelAverage"]
-
 
 class ModelAverage(CollectiveWrapper):
     """Model averaging: each worker trains by ``optimizer`` alone, and the parameters are averaged every ``interval`` updates.

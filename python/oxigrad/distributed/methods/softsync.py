@@ -8,8 +8,6 @@ from oxigrad.distributed.decisions.staleness import Staleness
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import Domain, Interval
 
-__all__ = ["DropStale", "Softsync"]
-
 _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 _STALENESS = Domain(interval=Interval("[0, inf)"), is_whole=True)
 

@@ -8,8 +8,6 @@ from oxigrad.distributed.decisions.replicas import Replicas
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import Domain, Interval
 
-__all__ = ["SyncReplicas"]
-
 _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 
 
