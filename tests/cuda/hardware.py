@@ -1,4 +1,4 @@
-"""The real driver in tests: calls are recorded and may be made to fail, then go to `oxigrad.cuda.driver.BindingsDriver`.
+"""The real driver in tests: calls are recorded and may be made to fail, then go to `oxigrad.cuda.driver.Driver`.
 
 `HardwareDriver` has what tests ask of a `mock_driver.MockDriver`, so that they run with both. Their arrays lie in page-locked memory,
 which a device reads and writes at the same address (`PageLocked`). Streams, which tests call by small numbers, are created when they are

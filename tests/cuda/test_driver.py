@@ -76,7 +76,7 @@ def names(bindings: Bindings) -> list[str]:
 
 
 def test_a_launch_passes_one_array_of_pointers(bindings: Bindings) -> None:
-    used = driver.BindingsDriver(bindings)
+    used = driver.Driver(bindings)
     function = used.function("library", "update_0")
     assert bindings.calls[0] == ("cuLibraryGetKernel", "library", b"update_0")
     assert function == "function" and ("cuKernelGetFunction", 77) in bindings.calls
@@ -87,7 +87,7 @@ def test_a_launch_passes_one_array_of_pointers(bindings: Bindings) -> None:
 
 
 def test_the_context_is_put_back(bindings: Bindings) -> None:
-    used = driver.BindingsDriver(bindings)
+    used = driver.Driver(bindings)
     with pytest.raises(ValueError, match="inside"), used.current(1):
         raise ValueError("inside")
     assert names(bindings) == ["cuDevicePrimaryCtxRetain", "cuCtxPushCurrent", "cuCtxPopCurrent"]
@@ -106,7 +106,7 @@ def test_the_context_is_put_back(bindings: Bindings) -> None:
     ],
 )
 def test_statuses_become_errors(bindings: Bindings, status: Result, error: type[Exception]) -> None:
-    used = driver.BindingsDriver(bindings)
+    used = driver.Driver(bindings)
     bindings.results["cuMemAllocAsync"] = (status, 0)
     with pytest.raises(error, match=rf"{status.name} \(the driver's text\)") as raised:
         used.allocate(100, 0)
@@ -116,7 +116,7 @@ def test_statuses_become_errors(bindings: Bindings, status: Result, error: type[
 
 
 def test_an_event_that_is_not_done_is_no_error(bindings: Bindings) -> None:
-    used = driver.BindingsDriver(bindings)
+    used = driver.Driver(bindings)
     bindings.results["cuEventQuery"] = (Result.CUDA_ERROR_NOT_READY,)
     assert not used.is_done("event")
     bindings.results["cuEventQuery"] = (Result.CUDA_SUCCESS,)
@@ -127,7 +127,7 @@ def test_an_event_that_is_not_done_is_no_error(bindings: Bindings) -> None:
 
 
 def test_memory_is_written_after_an_event_whatever_is_captured(bindings: Bindings) -> None:
-    used = driver.BindingsDriver(bindings)
+    used = driver.Driver(bindings)
     bindings.results["cuMemcpyHtoDAsync"] = (Result.CUDA_ERROR_ILLEGAL_ADDRESS,)
     with pytest.raises(cuda.DeviceLostError):
         used.write(0, 4096, b"16 bytes of them", "event")
@@ -160,14 +160,14 @@ CALLS: dict[str, Any] = {
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_that_would_end_a_capture_are_made_in_its_relaxed_mode(name: str, bindings: Bindings) -> None:
     bindings.results |= {"cuMemHostAlloc": (0, id(bytearray(100)))}
-    CALLS[name](driver.BindingsDriver(bindings))
+    CALLS[name](driver.Driver(bindings))
     at, modes = names(bindings).index(name), [n for n in names(bindings) if "CaptureMode" in n]
     assert len(modes) == 2 and bindings.calls[-1] == ("cuThreadExchangeStreamCaptureMode", "before")
     assert names(bindings).index("cuThreadExchangeStreamCaptureMode") < at
 
 
 def test_the_default_stream_beside_a_capture_counts_as_captured(bindings: Bindings) -> None:
-    used = driver.BindingsDriver(bindings)
+    used = driver.Driver(bindings)
     bindings.results["cuStreamIsCapturing"] = (Result.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, 0)
     assert used.is_capturing(0) is True
     bindings.results["cuStreamIsCapturing"] = (Result.CUDA_ERROR_ILLEGAL_ADDRESS, 0)
@@ -176,7 +176,7 @@ def test_the_default_stream_beside_a_capture_counts_as_captured(bindings: Bindin
 
 
 def test_memory_where_there_are_no_pools(bindings: Bindings) -> None:
-    used = driver.BindingsDriver(bindings)
+    used = driver.Driver(bindings)
     bindings.results["cuDeviceGetAttribute"] = (0, 0)
     assert used.allocate(100, 4) == 8192 and used.free_waits()
     used.free(8192, 4)
@@ -244,7 +244,7 @@ def test_what_is_compiled_for_is_what_the_driver_loads(
     capability: tuple[int, int], accepted: set[bytes], expected: list[str], late: bool, compiled: list[str]
 ) -> None:
     api = Loading(capability, accepted, late=late)
-    used = driver.BindingsDriver(api)
+    used = driver.Driver(api)
     if not accepted:
         text = (
             r"^cuda:0 \(A card\): the driver, which is of CUDA 12\.8, cannot load kernels of NVRTC 13\.2 \(.*\) \(sm_90: .*; "
@@ -265,19 +265,19 @@ def test_a_device_that_is_lost_while_it_is_checked(bindings: Bindings, compiled:
     bindings.results["cuLibraryLoadData"] = (Result.CUDA_ERROR_ILLEGAL_ADDRESS, None)
     bindings.results["cuDeviceGetAttribute"] = (0, 9)
     with pytest.raises(cuda.DriverUnavailableError, match="ILLEGAL_ADDRESS"):
-        driver.BindingsDriver(bindings).check(0)
+        driver.Driver(bindings).check(0)
     assert len(compiled) == 1
 
 
 def test_properties_of_a_device(bindings: Bindings) -> None:
-    used = driver.BindingsDriver(bindings)
+    used = driver.Driver(bindings)
     assert used.name(0) == "A card, compute capability 9.9"
     assert used.is_capturing(4) is True
     assert used.allocate(100, 4) == 4096
 
 
 def test_copies_are_enqueued_on_the_stream(bindings: Bindings) -> None:
-    used = driver.BindingsDriver(bindings)
+    used = driver.Driver(bindings)
     used.upload(4096, 8192, 100, 4)
     driver.run(used, 0, used.download(8192, 4096, 100, 4))
     driver.run(used, 0, used.record("event", 4))
@@ -295,6 +295,6 @@ def test_every_function_exists_in_the_bindings(library: Any) -> None:
     import inspect
     import re
 
-    source = inspect.getsource(real_driver.BindingsDriver)
+    source = inspect.getsource(real_driver.Driver)
     for name in sorted(set(re.findall(r"self\._api\.(\w+)", source))):
         assert hasattr(real, name), name

@@ -34,7 +34,7 @@ DTYPES = {"float64": np.float64, "float32": np.float32, "float16": np.float16, "
 
 @pytest.fixture
 def device(fake_driver: FakeDriver) -> Iterator[FakeDriver]:
-    """Steps by `BindingsDriver`, over arrays in page-locked memory."""
+    """Steps by `Driver`, over arrays in page-locked memory."""
     assert fake_driver is not None, "expected pytest --fake-driver"
     used, no_faults = driver.bindings_driver(), fake_driver.without_faults
     with no_faults(), hardware.driver_and_arrays(), driver.replaced(used), no_faults():

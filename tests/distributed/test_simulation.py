@@ -1,11 +1,13 @@
 """The simulation of many workers: deterministic, and backup workers shorten a step as they should."""
 
+import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from oxigrad.distributed.simulate import Assumptions, main, simulate, train
+EXAMPLE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "backup_workers.py"))
+Assumptions, main, simulate, train = (EXAMPLE[name] for name in ("Assumptions", "main", "simulate", "train"))
 
 EXACT = Assumptions(compute=0.01, spread=0.0, stall=0.0, latency=0.0, handling=0.0)
 

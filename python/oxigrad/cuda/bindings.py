@@ -27,12 +27,15 @@ def described(api: Any, status: Any) -> str:
     return f"{status.name} ({text.decode()})" if int(found) == 0 and text else str(status)
 
 
-class BindingsDriver:
-    """The driver by ``cuda.bindings.driver``."""
+class Driver:
+    """The driver by ``cuda.bindings.driver``, as far as steps use it.
+
+    Each method raises a `DeviceError`; those with a ``device`` or a ``stream`` require `current`.
+    """
 
     def __init__(self, api: Any) -> None:
         self._api = api
-        #: See `Driver.kept`.
+        #: What steps keep of each device, as long as the driver: see `oxigrad.cuda.device`.
         self.kept: dict[int, Any] = {}
         self._contexts: dict[int, Any] = {}
         self._streams: dict[int, int] = {}  # a stream of its own on each device
@@ -46,7 +49,7 @@ class BindingsDriver:
         return returned[1] if len(returned) > 1 else None
 
     def fail(self, device: int | None, status: Any) -> None:
-        """See `Driver.fail`."""
+        """Raises the error of a status that is not 0."""
         status = self._api.CUresult(int(status))
         where = "" if device is None else f"cuda:{device}: "
         raise error_of(status.name, f"{where}{described(self._api, status)}")
@@ -73,12 +76,12 @@ class BindingsDriver:
         return name.split(b"\0")[0].decode(errors="replace")  # the rest of the buffer is spaces
 
     def name(self, device: int) -> str:
-        """See `Driver.name`."""
+        """The name of a device and its compute capability."""
         major, minor = self._capability(device)
         return f"{self._label(device)}, compute capability {major}.{minor}"
 
     def check(self, device: int) -> None:
-        """See `Driver.check`."""
+        """Raises `DriverUnavailableError` or `CompilerUnavailableError` where kernels cannot be compiled for a device."""
         if device in self._architectures:
             return
         try:
@@ -110,7 +113,7 @@ class BindingsDriver:
 
     @contextlib.contextmanager
     def current(self, device: int) -> Iterator[None]:
-        """See `Driver.current`."""
+        """Makes the primary context of a device current on the calling thread, and the one before afterwards."""
         self._checked(device, self._api.cuCtxPushCurrent(self._context(device)))
         try:
             yield
@@ -118,11 +121,11 @@ class BindingsDriver:
             self._api.cuCtxPopCurrent()
 
     def entered(self, device: int) -> tuple[Call, Call]:
-        """See `Driver.entered`."""
+        """The calls that make the context of a device current, and the one before."""
         return (self._api.cuCtxPushCurrent, (self._context(device),)), (self._api.cuCtxPopCurrent, ())
 
     def load(self, device: int, text: str) -> Any:
-        """See `Driver.load`."""
+        """A module with the kernels of CUDA text, compiled for a device or read from the disk. Raises `CompileError`."""
         self.check(device)
         return self._loaded(device, text, self._architectures[device])
 
@@ -133,12 +136,12 @@ class BindingsDriver:
             return self._checked(device, self._api.cuLibraryLoadData(code, None, None, 0, None, None, 0))
 
     def unload(self, module: Any) -> None:
-        """See `Driver.unload`."""
+        """Frees a module that nothing uses any more. May wait for the device."""
         with self._undisturbing():
             self._checked(None, self._api.cuLibraryUnload(module))
 
     def function(self, module: Any, name: str) -> Any:
-        """See `Driver.function`."""
+        """A kernel of a module, loaded on the device."""
         kernel = self._checked(None, self._api.cuLibraryGetKernel(module, name.encode()))
         with self._undisturbing():
             return self._checked(None, self._api.cuKernelGetFunction(kernel))  # which loads it, if that was deferred
@@ -154,21 +157,21 @@ class BindingsDriver:
             self._api.cuThreadExchangeStreamCaptureMode(before)
 
     def launch(self, device: int, function: Any, grid: int, block: int, stream: int, arguments: int) -> Call:
-        """See `Driver.launch`."""
+        """The call that launches a kernel; ``arguments`` is the address of an array of pointers to its arguments."""
         return self._api.cuLaunchKernel, (function, grid, 1, 1, block, 1, 1, 0, self._stream(stream), arguments, 0)
 
     def _stream(self, stream: int) -> Any:
         return self._api.CUstream(stream)
 
     def allocate(self, size: int, stream: int) -> int:
-        """See `Driver.allocate`."""
+        """The address of device memory, valid for work on the stream."""
         with self._undisturbing():
             if self.free_waits():
                 return int(self._checked(None, self._api.cuMemAlloc(size)))
             return int(self._checked(None, self._api.cuMemAllocAsync(size, self._stream(stream))))
 
     def free(self, address: int, stream: int) -> None:
-        """See `Driver.free`."""
+        """Frees device memory once the work on the stream so far is done; where `free_waits`, once all work is."""
         with self._undisturbing():
             if self.free_waits():
                 self._checked(None, self._api.cuMemFree(address))
@@ -176,7 +179,7 @@ class BindingsDriver:
                 self._checked(None, self._api.cuMemFreeAsync(address, self._stream(stream)))
 
     def free_waits(self) -> bool:
-        """See `Driver.free_waits`."""
+        """Whether `free` waits for the device, which has no pools of memory in the order of streams."""
         device = int(self._checked(None, self._api.cuCtxGetDevice()))
         if device not in self._has_pools:
             attribute = self._api.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
@@ -185,22 +188,22 @@ class BindingsDriver:
         return not self._has_pools[device]
 
     def pinned(self, size: int) -> Pinned:
-        """See `Driver.pinned`."""
+        """Page-locked host memory, which belongs to the process until `unpin`."""
         flags = self._api.CU_MEMHOSTALLOC_PORTABLE
         with self._undisturbing():
             return Pinned(int(self._checked(None, self._api.cuMemHostAlloc(max(size, 1), flags))), size)
 
     def unpin(self, memory: Pinned) -> None:
-        """See `Driver.unpin`."""
+        """Frees page-locked memory. May wait for the device."""
         with self._undisturbing():
             self._checked(None, self._api.cuMemFreeHost(memory.address))
 
     def upload(self, to: int, source: int, size: int, stream: int) -> None:
-        """See `Driver.upload`."""
+        """Copies page-locked memory to a device."""
         self._checked(None, self._api.cuMemcpyHtoDAsync(to, source, size, self._stream(stream)))
 
     def write(self, device: int, to: int, content: bytes, after: Any) -> None:
-        """See `Driver.write`."""
+        """Writes to memory of a device while a stream is captured. Waits for the event ``after`` and for this copy."""
         with self._undisturbing():
             if device not in self._streams:
                 flags = int(self._api.CUstream_flags.CU_STREAM_NON_BLOCKING)
@@ -211,19 +214,19 @@ class BindingsDriver:
             self._checked(device, self._api.cuStreamSynchronize(stream))
 
     def download(self, to: int, source: int, size: int, stream: int) -> Call:
-        """See `Driver.download`."""
+        """The call that copies memory of a device to page-locked memory."""
         return self._api.cuMemcpyDtoHAsync, (to, source, size, self._stream(stream))
 
     def event(self) -> Any:
-        """See `Driver.event`."""
+        """A new event, without timing."""
         return self._checked(None, self._api.cuEventCreate(int(self._api.CUevent_flags.CU_EVENT_DISABLE_TIMING)))
 
     def record(self, event: Any, stream: int) -> Call:
-        """See `Driver.record`."""
+        """The call that records an event: it is done once the work on the stream so far is."""
         return self._api.cuEventRecord, (event, self._stream(stream))
 
     def is_done(self, event: Any) -> bool:
-        """See `Driver.is_done`."""
+        """Whether the work before the event is done."""
         with self._undisturbing():
             (status,) = self._api.cuEventQuery(event)
         if status == self._api.CUresult.CUDA_ERROR_NOT_READY:
@@ -232,21 +235,21 @@ class BindingsDriver:
         return True
 
     def wait(self, event: Any) -> None:
-        """See `Driver.wait`."""
+        """Waits on the host until the work before the event is done."""
         with self._undisturbing():
             self._checked(None, self._api.cuEventSynchronize(event))
 
     def destroy(self, event: Any) -> None:
-        """See `Driver.destroy`."""
+        """Frees an event. Does not wait for it."""
         with self._undisturbing():
             self._checked(None, self._api.cuEventDestroy(event))
 
     def synchronize(self) -> None:
-        """See `Driver.synchronize`."""
+        """Waits on the host until all work on the device is done."""
         self._checked(None, self._api.cuCtxSynchronize())
 
     def is_capturing(self, stream: int) -> bool:
-        """See `Driver.is_capturing`."""
+        """Whether the work on the stream is captured into a graph instead of run."""
         returned = self._api.cuStreamIsCapturing(self._stream(stream))
         # The default stream cannot be used while a stream is captured that waits for it.
         if returned[0] == self._api.CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:

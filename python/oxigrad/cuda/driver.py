@@ -1,4 +1,4 @@
-"""The CUDA driver as far as steps use it: a protocol, and the driver of the process.
+"""The CUDA driver of the process, or another in tests.
 
 Streams, kernels and events are handles of the driver, memory is an address. All work is enqueued on a stream of the array library;
 nothing waits but what says so. The driver and its bindings are loaded at the first call of `driver`.
@@ -8,13 +8,11 @@ import contextlib
 import functools
 import importlib
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
 
-from oxigrad.cuda.bindings import BindingsDriver, Call, Pinned, described
+from oxigrad.cuda.bindings import Call, Driver, Pinned, described
 from oxigrad.cuda.errors import CaptureError, DeviceError, DeviceLostError, DeviceMemoryError, DriverUnavailableError
 
 __all__ = [
-    "BindingsDriver",
     "Call",
     "CaptureError",
     "DeviceError",
@@ -30,111 +28,8 @@ __all__ = [
 ]
 
 
-class Driver(Protocol):
-    """The functions of the driver. Each raises a `DeviceError`; those with a ``device`` or a ``stream`` require `current`."""
-
-    #: What steps keep of each device, as long as the driver: see `oxigrad.cuda.device`.
-    kept: dict[int, Any]
-
-    def name(self, device: int) -> str:
-        """The name of a device and its compute capability."""
-        ...
-
-    def check(self, device: int) -> None:
-        """Raises `DriverUnavailableError` or `CompilerUnavailableError` where kernels cannot be compiled for a device."""
-        ...
-
-    def current(self, device: int) -> contextlib.AbstractContextManager[None]:
-        """Makes the primary context of a device current on the calling thread, and the one before afterwards."""
-        ...
-
-    def load(self, device: int, text: str) -> Any:
-        """A module with the kernels of CUDA text, compiled for a device or read from the disk. Raises `CompileError`."""
-        ...
-
-    def unload(self, module: Any) -> None:
-        """Frees a module that nothing uses any more. May wait for the device."""
-        ...
-
-    def function(self, module: Any, name: str) -> Any:
-        """A kernel of a module, loaded on the device."""
-        ...
-
-    def launch(self, device: int, function: Any, grid: int, block: int, stream: int, arguments: int) -> Call:
-        """The call that launches a kernel; ``arguments`` is the address of an array of pointers to its arguments."""
-        ...
-
-    def entered(self, device: int) -> tuple[Call, Call]:
-        """The calls that make the context of a device current, and the one before."""
-        ...
-
-    def fail(self, device: int, status: Any) -> None:
-        """Raises the error of a status that is not 0."""
-        ...
-
-    def allocate(self, size: int, stream: int) -> int:
-        """The address of device memory, valid for work on the stream."""
-        ...
-
-    def free(self, address: int, stream: int) -> None:
-        """Frees device memory once the work on the stream so far is done; where `free_waits`, once all work is."""
-        ...
-
-    def free_waits(self) -> bool:
-        """Whether `free` waits for the device, which has no pools of memory in the order of streams."""
-        ...
-
-    def pinned(self, size: int) -> Pinned:
-        """Page-locked host memory, which belongs to the process until `unpin`."""
-        ...
-
-    def unpin(self, memory: Pinned) -> None:
-        """Frees page-locked memory. May wait for the device."""
-        ...
-
-    def upload(self, to: int, source: int, size: int, stream: int) -> None:
-        """Copies page-locked memory to a device."""
-        ...
-
-    def write(self, device: int, to: int, content: bytes, after: Any) -> None:
-        """Writes to memory of a device while a stream is captured. Waits for the event ``after`` and for this copy."""
-        ...
-
-    def download(self, to: int, source: int, size: int, stream: int) -> Call:
-        """The call that copies memory of a device to page-locked memory."""
-        ...
-
-    def event(self) -> Any:
-        """A new event, without timing."""
-        ...
-
-    def record(self, event: Any, stream: int) -> Call:
-        """The call that records an event: it is done once the work on the stream so far is."""
-        ...
-
-    def is_done(self, event: Any) -> bool:
-        """Whether the work before the event is done."""
-        ...
-
-    def wait(self, event: Any) -> None:
-        """Waits on the host until the work before the event is done."""
-        ...
-
-    def destroy(self, event: Any) -> None:
-        """Frees an event. Does not wait for it."""
-        ...
-
-    def synchronize(self) -> None:
-        """Waits on the host until all work on the device is done."""
-        ...
-
-    def is_capturing(self, stream: int) -> bool:
-        """Whether the work on the stream is captured into a graph instead of run."""
-        ...
-
-
 @functools.cache
-def bindings_driver() -> "Driver":
+def bindings_driver() -> Driver:
     """The driver of this process, by ``cuda-bindings``; raises `DriverUnavailableError` with the reason."""
     try:
         api = importlib.import_module("cuda.bindings.driver")
@@ -148,7 +43,7 @@ def bindings_driver() -> "Driver":
         raise DriverUnavailableError(f"there is no CUDA driver: {str(error).splitlines()[0]}") from error
     if int(status) != 0:
         raise DriverUnavailableError(f"the CUDA driver cannot be used: {described(api, status)}")
-    return BindingsDriver(api)
+    return Driver(api)
 
 
 # The source of the driver that steps use: that of the process, or another in tests.

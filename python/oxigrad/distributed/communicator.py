@@ -18,8 +18,6 @@ from oxigrad.distributed.messages.message import Header
 from oxigrad.distributed.messages.reduction import Op
 from oxigrad.distributed.messages.refusals import Refusals
 
-__all__ = ["Alone", "Communicator", "current"]
-
 Buffer: TypeAlias = np.ndarray
 """A one-dimensional contiguous array in host memory."""
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-__all__ = ["Aborted", "CommunicationError", "Excluded", "NotSupported", "Refused", "TimedOut", "WorkerLost"]
-
 
 class CommunicationError(RuntimeError):
     """Base class of the errors of communication between workers: catch it for any of them.

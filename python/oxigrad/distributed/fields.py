@@ -11,8 +11,6 @@ import numpy as np
 
 from oxigrad._core import StateError
 
-__all__ = ["Arrays", "Field", "Plain", "array_by_path", "arrays", "integer", "restored", "written"]
-
 Plain: TypeAlias = Mapping[str, Any]
 """Plain data by name."""
 

@@ -14,8 +14,6 @@ from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
 
-__all__ = ["Parameters", "nested", "promoted"]
-
 
 class Parameters:
     """Reads and writes the parameters that an optimizer updates, by key path, in models of any library.

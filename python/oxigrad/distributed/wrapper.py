@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import inspect
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,7 @@ from oxigrad.distributed.communicator import Communicator, current
 from oxigrad.distributed.fields import Field, restored, written
 from oxigrad.distributed.parameters import Parameters
 from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.rules.core.rule import Rule
 from oxigrad.schedules.base import Schedule
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
@@ -22,9 +24,7 @@ from oxigrad.stepping.state import state_dict as states
 from oxigrad.stepping.state.state_dict import Report
 from oxigrad.stepping.version import Version
 
-__all__ = ["REQUIRED", "WorkerReport", "Wrapper", "take_step"]
-
-REQUIRED = object()
+_REQUIRED = object()
 
 
 @dataclasses.dataclass
@@ -77,13 +77,30 @@ class Wrapper(Optimizer):
     evaluates the loss itself, as L-BFGS does.
     """
 
-    #: The arguments besides the optimizer and the communicator with their defaults, `REQUIRED` for those that a configuration always has.
+    #: The arguments of a configuration with their defaults, `_REQUIRED` for those that it always has: read off the constructor.
     _arguments: ClassVar[Mapping[str, Any]] = {}
+    #: Arguments that are not among them, and whether a configuration has all others, rather than those that may be given by position.
+    _unstated: ClassVar[frozenset[str]] = frozenset({"self", "optimizer", "outer", "communicator", "timeout"})
+    _states_defaults: ClassVar[bool] = False
     #: The attributes that are the wrapper's own state, beside that of the optimizer.
     _fields: ClassVar[tuple[Field, ...]] = ()
     #: Names of attributes that a copy does not have, and `_set_apart` makes.
     _transient: ClassVar[frozenset[str]] = frozenset()
     _fixed: ClassVar[frozenset[str]] = Optimizer._fixed | {"communicator"}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        parameters: dict[str, inspect.Parameter] = {}
+        for each in cls.__mro__:
+            if issubclass(each, Wrapper) and "__init__" in vars(each):
+                parameters = {**parameters, **inspect.signature(vars(each)["__init__"]).parameters, **parameters}
+        cls._arguments = {
+            name: p.default if p.kind is p.KEYWORD_ONLY and not cls._states_defaults else _REQUIRED
+            for name, p in parameters.items()
+            if name not in cls._unstated and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        }
+        cls._fixed |= cls._arguments.keys() - cls._checks.keys()
+        REGISTRY[cls.__name__] = cls
 
     def __init__(
         self, optimizer: Optimizer, *, communicator: Communicator | None = None, timeout: float | None = None

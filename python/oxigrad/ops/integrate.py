@@ -46,14 +46,7 @@ _SAFETY, _LEAST, _MOST = 0.9, 0.2, 5.0
     ignored="Dfun col_deriv ml mu printmessg ixpr mxhnil",
 )
 def odeint(
-    func: Callable[..., Any],
-    y0: Any,
-    t: Array,
-    args: tuple[Any, ...] = (),
-    *,
-    rtol: float | None = None,
-    atol: float | None = None,
-    tfirst: bool = False,
+    func: Callable[..., Any], y0: Any, t: Array, args: Any, rtol: float | None, atol: float | None, tfirst: bool
 ) -> Array:
     """The solution of ``dy/dt = func(y, t, *args)`` at the times ``t`` (of shape (n,)), from ``y0`` at the first of them.
 

@@ -24,17 +24,22 @@ _WITHOUT_EFFECT = {"blocksize", "check_finite", "overwrite_a", "overwrite_ab", "
 def scipy_signature(parameters: str, *, ignored: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorates a function to take SciPy's parameters, written as in a definition.
 
-    The function's positional-only parameters are SciPy's first ones, the others have SciPy's names. Those that it does not have
-    are without effect if ``ignored`` names them; other values of the rest than the default raise `NotImplementedError`.
+    The function's positional-only parameters are SciPy's first ones, the others have SciPy's names, or are any of them by ``**``.
+    It needs no defaults: it is given SciPy's. Those parameters that it does not have are without effect if ``ignored`` names them;
+    other values of the rest than the default raise `NotImplementedError`.
     """
     theirs, skipped = _parsed(parameters), _WITHOUT_EFFECT | set(ignored.split())
     defaults = {name: parameter.default for name, parameter in theirs.parameters.items()}
+    optional = {name: default for name, default in defaults.items() if default is not inspect.Parameter.empty}
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         own = inspect.signature(function).parameters
         first = [p.name for p in own.values() if p.kind is p.POSITIONAL_ONLY]
         leading = list(theirs.parameters)[: len(first)]
         variadic = next((p.name for p in theirs.parameters.values() if p.kind is p.VAR_POSITIONAL), "")
+        takes_all = any(p.kind is p.VAR_KEYWORD for p in own.values())
+        known = theirs.parameters.keys() - {*leading, "output"} if takes_all else own.keys()
+        absent = {name: default for name, default in optional.items() if name in known and name not in leading}
 
         @functools.wraps(function)
         def called(*args: Any, **named: Any) -> Any:
@@ -43,10 +48,10 @@ def scipy_signature(parameters: str, *, ignored: str = "") -> Callable[[Callable
             except TypeError as error:
                 raise TypeError(f"{function.__name__}: {error}") from None
             check_given_axes(function.__name__, given)
-            positional = [given.pop(name) for name in leading if name in given] or [*given.pop(variadic, ())]
+            positional = [given.pop(name, defaults[name]) for name in leading] or [*given.pop(variadic, ())]
             output = given.pop("output", None)
-            passed = {**given.pop("kwargs", {}), **{name: value for name, value in given.items() if name in own}}
-            for name in given.keys() - own.keys() - skipped:
+            passed = absent | given.pop("kwargs", {}) | {name: value for name, value in given.items() if name in known}
+            for name in given.keys() - known - skipped:
                 if not _is_same(given[name], defaults[name]):
                     raise NotImplementedError(
                         f"{function.__name__}: {name} is {given[name]!r}: expected {defaults[name]!r}: other values are not implemented"

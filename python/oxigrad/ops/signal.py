@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import DerivativeError, ShapeError, Variable, plain
+from oxigrad._core import DerivativeError, ShapeError, Variable
 from oxigrad._names import without
 from oxigrad._typing import Array
 from oxigrad.ops import fft
-from oxigrad.ops.backends import array_of, device_of, namespace
+from oxigrad.ops.backends import array_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.host_calls import call, computed, linear
 from oxigrad.ops.core.primitives import along
 from oxigrad.ops.ndimage import convolve1d
-from oxigrad.ops.ndimage.extension import extended
+from oxigrad.ops.ndimage.extension import extended_by
+from oxigrad.ops.ndimage.interpolation import asarray_like
 from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = [
@@ -108,25 +109,25 @@ def _convolution(name: str, x: Array, h: Array, mode: str) -> Array:
 
 
 @scipy_signature('in1, in2, mode="full", method="auto"', ignored="method")
-def convolve(x: Array, h: Array, /, mode: str = "full") -> Array:
+def convolve(x: Array, h: Array, /, mode: str) -> Array:
     """The convolution of two arrays of as many dimensions; ``mode`` is "full", "same" (the size of ``x``) or "valid"."""
     return _convolution("convolve", x, h, mode)
 
 
 @scipy_signature('in1, in2, mode="full", axes=None')
-def fftconvolve(x: Array, h: Array, /, mode: str = "full") -> Array:
+def fftconvolve(x: Array, h: Array, /, mode: str) -> Array:
     """As `convolve`, by Fourier transforms, along all axes."""
     return _convolution("fftconvolve", x, h, mode)
 
 
 @scipy_signature('in1, in2, mode="full", axes=None')
-def oaconvolve(x: Array, h: Array, /, mode: str = "full") -> Array:
+def oaconvolve(x: Array, h: Array, /, mode: str) -> Array:
     """As `convolve`, by the overlap-add method, along all axes: for arrays of very different sizes."""
     return _convolution("oaconvolve", x, h, mode)
 
 
 @scipy_signature('in1, in2, mode="full", method="auto"', ignored="method")
-def correlate(x: Array, h: Array, /, mode: str = "full") -> Array:
+def correlate(x: Array, h: Array, /, mode: str) -> Array:
     """The correlation of two arrays of as many dimensions: the convolution with the reversed and conjugate ``h``."""
     x, h = _pair("correlate", x, h)
     return _part(_full("convolve", x, ops.conjugate(ops.flip(h))), x.shape, h.shape, mode)
@@ -142,24 +143,19 @@ def _planar(name: str, x: Array, h: Array, mode: str, boundary: str, fillvalue: 
     if mode == "valid" or (boundary == "fill" and fillvalue == 0.0):
         return _part(_full("convolve", x, h), x.shape, h.shape, mode, late=late)
     widths = [(n - 1, n - 1) for n in h.shape]
-    beyond = (
-        extended(x - fillvalue, widths, [boundary] * 2) + fillvalue
-        if boundary == "fill"
-        else extended(x, widths, [boundary] * 2)
-    )
-    whole = _full("convolve", beyond, h)
+    whole = _full("convolve", extended_by(x, widths, [boundary] * 2, fillvalue if boundary == "fill" else 0.0), h)
     full = ops.index(whole, tuple(slice(n - 1, n - 1 + m + n - 1) for m, n in zip(x.shape, h.shape, strict=True)))
     return _part(full, x.shape, h.shape, mode, late=late)
 
 
 @scipy_signature('in1, in2, mode="full", boundary="fill", fillvalue=0')
-def convolve2d(x: Array, h: Array, /, mode: str = "full", *, boundary: str = "fill", fillvalue: float = 0.0) -> Array:
+def convolve2d(x: Array, h: Array, /, mode: str, boundary: str, fillvalue: float) -> Array:
     """The convolution of matrices; beyond its edges ``x`` is ``fillvalue``, or goes on as ``boundary`` "wrap" or "symm" says."""
     return _planar("convolve2d", x, h, mode, boundary, fillvalue)
 
 
 @scipy_signature('in1, in2, mode="full", boundary="fill", fillvalue=0')
-def correlate2d(x: Array, h: Array, /, mode: str = "full", *, boundary: str = "fill", fillvalue: float = 0.0) -> Array:
+def correlate2d(x: Array, h: Array, /, mode: str, boundary: str, fillvalue: float) -> Array:
     """The correlation of matrices: `convolve2d` with the reversed and conjugate ``h``."""
     return _planar("correlate2d", x, h, mode, boundary, fillvalue)
 
@@ -180,23 +176,21 @@ def _causal(name: str, x: Array, axis: int, run: Callable[[np.ndarray], np.ndarr
 
 
 @scipy_signature("b, a, x, axis=-1, zi=None")
-def lfilter(b: Any, a: Any, x: Array, /, axis: int = -1) -> Array:
+def lfilter(b: Any, a: Any, x: Array, /, axis: int) -> Array:
     """The filter of coefficients ``b`` (numerator) and ``a`` (denominator) along an axis, beginning at rest."""
     b, a = _constant("lfilter", "b", b), _constant("lfilter", "a", a)
     return _causal("lfilter", x, axis, lambda x: of_scipy("signal", "lfilter")(b, a, x, axis))
 
 
 @scipy_signature("sos, x, axis=-1, zi=None")
-def sosfilt(sos: Any, x: Array, /, axis: int = -1) -> Array:
+def sosfilt(sos: Any, x: Array, /, axis: int) -> Array:
     """The filter of second-order sections ``sos`` (n, 6) along an axis, beginning at rest."""
     sos = _constant("sosfilt", "sos", sos)
     return _causal("sosfilt", x, axis, lambda x: of_scipy("signal", "sosfilt")(sos, x, axis))
 
 
 @scipy_signature('b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=None')
-def filtfilt(
-    b: Any, a: Any, x: Array, /, axis: int = -1, *, padtype: str | None = "odd", padlen: int | None = None
-) -> Array:
+def filtfilt(b: Any, a: Any, x: Array, /, axis: int, padtype: str | None, padlen: int | None) -> Array:
     """The filter of coefficients ``b`` and ``a`` applied forwards and backwards; the signal is extended by ``padlen`` at its ends.
 
     ``padtype`` is "odd", "even", "constant" or None.
@@ -213,7 +207,7 @@ def filtfilt(
     response = of_scipy("signal", "lfilter")(b, a, np.zeros(whole.shape[-1]), zi=state)[0]
     for _ in range(2):
         start = ops.index(whole, (..., slice(0, 1)))
-        whole = lfilter(b, a, whole) + start * namespace(plain(x)).asarray(response, device=device_of(plain(x)))
+        whole = lfilter(b, a, whole) + start * asarray_like(x, response)
         whole = ops.flip(whole, axis=-1)
     y = ops.index(whole, (..., slice(count, whole.shape[-1] - count)))
     return ops.permute_dims(y, tuple(int(at) for at in np.argsort(_to_last(len(x.shape), axis))))
@@ -240,7 +234,7 @@ def _prolonged(x: Array, count: int, padtype: str | None) -> Array:
 
 
 @scipy_signature('data, axis=-1, type="linear", bp=0, overwrite_data=False')
-def detrend(x: Array, /, axis: int = -1, *, type: str = "linear", bp: Any = 0) -> Array:
+def detrend(x: Array, /, axis: int, type: str, bp: Any) -> Array:
     """The signal without its least-squares line (``type`` "linear", between breakpoints ``bp``) or mean ("constant"): a projection."""
 
     def project(x: np.ndarray) -> np.ndarray:
@@ -251,16 +245,7 @@ def detrend(x: Array, /, axis: int = -1, *, type: str = "linear", bp: Any = 0) -
 
 @scipy_signature('x, window_length, polyorder, deriv=0, delta=1.0, axis=-1, mode="interp", cval=0.0')
 def savgol_filter(
-    x: Array,
-    /,
-    window_length: int,
-    polyorder: int,
-    *,
-    deriv: int = 0,
-    delta: float = 1.0,
-    axis: int = -1,
-    mode: str = "interp",
-    cval: float = 0.0,
+    x: Array, /, window_length: int, polyorder: int, deriv: int, delta: float, axis: int, mode: str, cval: float
 ) -> Array:
     """The Savitzky-Golay filter: a polynomial of least squares in a window around each element."""
     x = array_of(x)
@@ -291,7 +276,7 @@ def savgol_filter(
 
 
 @scipy_signature('h, x, up=1, down=1, axis=-1, mode="constant", cval=0')
-def upfirdn(h: Any, x: Array, /, up: int = 1, down: int = 1, axis: int = -1) -> Array:
+def upfirdn(h: Any, x: Array, /, up: int, down: int, axis: int) -> Array:
     """The signal with zeros inserted (``up``), filtered by constant weights ``h``, of which each ``down``-th element is kept."""
     h, x = _constant("upfirdn", "h", h), array_of(x)
     size = x.shape[axis]
@@ -309,7 +294,7 @@ def upfirdn(h: Any, x: Array, /, up: int = 1, down: int = 1, axis: int = -1) -> 
 
 
 @scipy_signature('x, num, t=None, axis=0, window=None, domain="time"')
-def resample(x: Array, num: int, /, axis: int = 0) -> Array:
+def resample(x: Array, num: int, /, axis: int) -> Array:
     """A real, periodic signal at ``num`` points, by its Fourier series."""
     x = array_of(x)
     size, at = x.shape[axis], axis % len(x.shape)
@@ -318,13 +303,12 @@ def resample(x: Array, num: int, /, axis: int = 0) -> Array:
     if common % 2 == 0 and num != size:  # the highest frequency stands for two, of which one is folded, or missing
         factor = np.ones(common // 2 + 1)
         factor[-1] = 2.0 if num < size else 0.5
-        shape = [-1 if a == at else 1 for a in range(len(x.shape))]
-        spectrum = spectrum * namespace(plain(x)).asarray(factor.reshape(shape), device=device_of(plain(x)))
+        spectrum = spectrum * _like_axis(x, factor, at)
     return fft.irfft(spectrum, n=num, axis=at) * (num / size)
 
 
 @scipy_signature("x, N=None, axis=-1")
-def hilbert(x: Array, /, N: int | None = None, axis: int = -1) -> Array:
+def hilbert(x: Array, /, N: int | None, axis: int) -> Array:
     """The analytic signal of a real signal: complex, with ``x`` as its real part and the Hilbert transform as its imaginary part.
 
     The signal is cut, or lengthened by zeros, to ``N`` elements.
@@ -337,6 +321,9 @@ def hilbert(x: Array, /, N: int | None = None, axis: int = -1) -> Array:
     factor[0], factor[1 : (size + 1) // 2] = 1.0, 2.0
     if size % 2 == 0:
         factor[size // 2] = 1.0
-    shape = [-1 if a == at else 1 for a in range(len(x.shape))]
-    factor_ = namespace(plain(x)).asarray(factor.reshape(shape), device=device_of(plain(x)))
-    return fft.ifft(fft.fft(x, n=N, axis=at) * factor_, axis=at)
+    return fft.ifft(fft.fft(x, n=N, axis=at) * _like_axis(x, factor, at), axis=at)
+
+
+def _like_axis(x: Array, values: np.ndarray, axis: int) -> Array:
+    """The values along an axis of ``x``, as an array of its library."""
+    return asarray_like(x, values.reshape([-1 if at == axis else 1 for at in range(len(x.shape))]))

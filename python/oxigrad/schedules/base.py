@@ -4,7 +4,7 @@ import dataclasses
 import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,7 +46,11 @@ class Schedule:
 
     __array_ufunc__ = None  # arithmetic with NumPy scalars defers to this class
 
-    def __init_subclass__(cls) -> None:
+    _positive: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, positive: str = "") -> None:
+        """``positive`` names the fields that must be positive and finite."""
+        cls._positive = (*cls._positive, *positive.split())
         _REGISTRY[cls.__name__] = cls
 
     def __post_init__(self) -> None:
@@ -58,6 +62,7 @@ class Schedule:
                 except (TypeError, ValueError) as error:
                     raise type(error)(f"{type(self).__name__}: {field.name}: {error}") from None
                 object.__setattr__(self, field.name, plain)
+        positive(**{name: getattr(self, name) for name in self._positive})
 
     def __call__(self, step: Array) -> Array:
         """The value at ``step``, counted from 0: a number, an array or a traced value, as ``step`` is.

@@ -65,7 +65,7 @@ class join(Schedule):
 
 
 @dataclasses.dataclass(frozen=True)
-class staircase(Schedule):
+class staircase(Schedule, positive="every"):
     """``term(floor(step / every))``: each value of the schedule ``term`` is held for ``every`` steps.
 
     With ``every`` the number of batches in an epoch, ``term`` is a function of the epoch.
@@ -77,10 +77,6 @@ class staircase(Schedule):
 
     term: Term
     every: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive(every=self.every)
 
     def at(self, step: Array) -> Array:
         count = step // self.every if isinstance(step, (int, float)) else xp.floor(step / self.every)

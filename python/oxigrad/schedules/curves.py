@@ -49,7 +49,7 @@ class constant(Schedule):
 
 
 @dataclasses.dataclass(frozen=True)
-class linear(Schedule):
+class linear(Schedule, positive="steps"):
     """From ``initial`` to ``final`` over ``steps`` steps, then ``final``.
 
     >>> schedule = linear(1.0, 0.0, 4)
@@ -61,17 +61,13 @@ class linear(Schedule):
     final: float
     steps: float
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive(steps=self.steps)
-
     def at(self, step: Array) -> Array:
         progress = _progress(step, self.steps)
         return self.initial * (1.0 - progress) + self.final * progress
 
 
 @dataclasses.dataclass(frozen=True)
-class polynomial(Schedule):
+class polynomial(Schedule, positive="steps power"):
     """``final + (initial - final) * (1 - step / steps) ** power`` for ``steps`` steps, then ``final``.
 
     >>> schedule = polynomial(1.0, 10, power=2.0)
@@ -84,16 +80,12 @@ class polynomial(Schedule):
     final: float = 0.0
     power: float = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive(steps=self.steps, power=self.power)
-
     def at(self, step: Array) -> Array:
         return _mixed(self.initial, self.final, (1.0 - _progress(step, self.steps)) ** self.power)
 
 
 @dataclasses.dataclass(frozen=True)
-class cosine(Schedule):
+class cosine(Schedule, positive="steps power"):
     """Half a cosine wave from ``initial`` to ``final`` over ``steps`` steps, then ``final`` (Loshchilov and Hutter 2017).
 
     ``final + (initial - final) * (0.5 + 0.5 * cos(pi * step / steps)) ** power``. optax and Keras state the final value as a
@@ -110,17 +102,13 @@ class cosine(Schedule):
     final: float = 0.0
     power: float = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive(steps=self.steps, power=self.power)
-
     def at(self, step: Array) -> Array:
         share = 0.5 * (1.0 + xp.cos(math.pi * _progress(step, self.steps)))
         return _mixed(self.initial, self.final, share if self.power == 1 else share**self.power)
 
 
 @dataclasses.dataclass(frozen=True)
-class one_minus_sqrt(Schedule):
+class one_minus_sqrt(Schedule, positive="steps"):
     """``final + (initial - final) * (1 - sqrt(step / steps))``, then ``final``: the cooldown of Hägele et al. 2024.
 
     >>> schedule = one_minus_sqrt(1.0, 100)
@@ -132,16 +120,12 @@ class one_minus_sqrt(Schedule):
     steps: float
     final: float = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive(steps=self.steps)
-
     def at(self, step: Array) -> Array:
         return _mixed(self.initial, self.final, 1.0 - xp.sqrt(_progress(step, self.steps)))
 
 
 @dataclasses.dataclass(frozen=True)
-class rex(Schedule):
+class rex(Schedule, positive="steps"):
     """``final + (initial - final) * (1 - x) / (1 - beta * x)`` with ``x = step / steps``, then ``final``.
 
     Chen et al. 2021 use ``beta=0.5``, which is ``(1 - x) / (1/2 + (1 - x) / 2)``; 0 is linear, and larger values decay later.
@@ -158,7 +142,6 @@ class rex(Schedule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(steps=self.steps)
         if not 0 <= self.beta < 1:
             raise ValueError(f"beta is {self.beta}: expected a number in [0, 1)")
 
@@ -171,7 +154,7 @@ class rex(Schedule):
 
 
 @dataclasses.dataclass(frozen=True)
-class exponential(Schedule):
+class exponential(Schedule, positive="rate steps"):
     """``initial * rate ** (step / steps)``.
 
     For optax's ``end_value``, use `clip`; for ``staircase=True`` of optax and Keras, use `staircase`:
@@ -186,16 +169,12 @@ class exponential(Schedule):
     rate: float
     steps: float = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive(rate=self.rate, steps=self.steps)
-
     def at(self, step: Array) -> Array:
         return self.initial * self.rate ** (step / self.steps)
 
 
 @dataclasses.dataclass(frozen=True)
-class inverse_power(Schedule):
+class inverse_power(Schedule, positive="gamma"):
     """``initial / (1 + gamma * (step + offset)) ** power`` (Bottou 2012).
 
     torch's ``ASGD`` uses gamma = lambd * lr and power = alpha. For steps counted from 1, as in swift-apis' ``lr / (1 + decay *
@@ -213,7 +192,6 @@ class inverse_power(Schedule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(gamma=self.gamma)
         if not 1.0 + self.gamma * self.offset > 0:
             raise ValueError(f"offset is {self.offset}: expected 1 + gamma * offset to be positive")
 
@@ -225,7 +203,7 @@ class inverse_power(Schedule):
 
 
 @dataclasses.dataclass(frozen=True)
-class cosine_restarts(Schedule):
+class cosine_restarts(Schedule, positive="steps decay"):
     """`cosine` from ``initial`` to ``final``, restarted periodically.
 
     SGDR: Loshchilov and Hutter 2017. The first cycle takes ``steps`` steps, each further one ``growth`` times as many (torch's
@@ -245,7 +223,6 @@ class cosine_restarts(Schedule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(steps=self.steps, decay=self.decay)
         if not 1 <= self.growth < math.inf:
             raise ValueError(f"growth is {self.growth}: expected at least 1")
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from oxigrad._typing import Array
-from oxigrad.schedules.base import Schedule, number, positive
+from oxigrad.schedules.base import Schedule, number
 
 _MODES = {"min": 1.0, "max": -1.0}
 
 
 @dataclasses.dataclass(frozen=True)
-class plateau(Schedule):
+class plateau(Schedule, positive="factor"):
     """``initial``, multiplied by ``factor`` whenever a metric has not improved for more than ``patience`` observations.
 
     Call `observe` with the metric, such as the validation loss after each epoch. The value does not depend on the step;
@@ -47,7 +47,6 @@ class plateau(Schedule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(factor=self.factor)
         if not self.factor < 1:
             raise ValueError(f"factor is {self.factor}: expected less than 1")
         for name in ("patience", "rtol", "atol", "cooldown", "epsilon"):

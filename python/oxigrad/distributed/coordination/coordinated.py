@@ -47,8 +47,6 @@ from oxigrad.distributed.wrapper import WorkerReport, Wrapper
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import Domain
 
-__all__ = ["Coordinated"]
-
 _SPARSE_MEAN = Domain(("replicas", "touches"))
 _POLL = 0.5
 
@@ -99,7 +97,9 @@ class Coordinated(Wrapper):
         self._set_apart()
         self._enrolment.number_now()
 
-    _fixed = Wrapper._fixed | {"sparse_mean", "lease"}
+    _unstated = Wrapper._unstated | {"lease"}
+    _states_defaults = True
+    _fixed = Wrapper._fixed | {"lease"}
     _transient = frozenset(
         "_link _coordinator _server _failure _stopped _codec _replica _memory _enrolment _former".split()
     )

@@ -27,8 +27,6 @@ from oxigrad.distributed.messages.refusals import Refusals, encoded, refusal_of
 from oxigrad.distributed.wrapper import WorkerReport
 from oxigrad.optim.optimizer import Optimizer
 
-__all__ = ["Coordinator", "Reply", "serve"]
-
 # Tags of messages.
 REQUEST, REPLY = 1, 2
 # Kinds of requests (`ASK` is answered at once, by nothing), the first of the four integers that a request begins with; then a number, an incarnation, and for `PULL` 1.

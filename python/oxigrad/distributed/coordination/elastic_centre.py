@@ -18,8 +18,6 @@ from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.refusals import encoded, refusal_of
 
-__all__ = ["CentreServer", "request"]
-
 # Tags of messages, and the kinds of requests and replies; `ASK` is answered by `HERE` at once. A request begins with its kind and the number of the push; that of `JOIN`
 # is followed by the description of the model, and has the digest `ANY` and the identity of the training as its step, as its answers
 # `LATER` and `TELL` have. A reply has the count of applied pushes as well; that of `WRONG` is followed by a text, and `LATER` and

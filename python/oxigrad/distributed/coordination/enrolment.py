@@ -9,8 +9,6 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.training import Admission, Training, Trainings
 from oxigrad.distributed.errors import TimedOut
 
-__all__ = ["Enrolment"]
-
 # Seconds between two requests to join a training that has not begun.
 _PAUSE = 0.02
 

@@ -10,8 +10,6 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination.coordinator import REPLY, Coordinator
 from oxigrad.distributed.messages.message import Header, as_bytes
 
-__all__ = ["Link", "ToItself", "ToRank"]
-
 
 class Link(Protocol):
     """The connection of a worker to the coordinator."""

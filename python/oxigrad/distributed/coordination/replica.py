@@ -14,8 +14,6 @@ from oxigrad.distributed.parameters import nested
 from oxigrad.distributed.wrapper import take_step
 from oxigrad.optim.optimizer import Optimizer
 
-__all__ = ["Replica"]
-
 
 class Replica:
     """Parameters in flat buffers, and the optimizer that takes the steps on them.

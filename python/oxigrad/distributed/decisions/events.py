@@ -7,8 +7,6 @@ gradients themselves stay with the caller, which keeps those that a decision nam
 import dataclasses
 from typing import Any, TypeAlias
 
-__all__ = ["Action", "Clock", "Event", "Join", "Leave", "Pull", "Push", "Step", "Token", "Told"]
-
 Worker: TypeAlias = Any
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Leave, Pull, Push, Step, Token, Told
 
-__all__ = ["Decisions", "Member"]
-
 
 @dataclasses.dataclass
 class Member:

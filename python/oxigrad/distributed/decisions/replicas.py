@@ -19,8 +19,6 @@ from typing import Any
 from oxigrad.distributed.decisions.events import Action, Push
 from oxigrad.distributed.decisions.membership import Decisions, Member
 
-__all__ = ["Replicas"]
-
 
 class Replicas(Decisions):
     """Takes a step by the first ``replicas_to_aggregate`` gradients that were computed from the current parameters.

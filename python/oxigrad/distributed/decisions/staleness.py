@@ -3,8 +3,6 @@
 from oxigrad.distributed.decisions.events import Action, Push
 from oxigrad.distributed.decisions.membership import Decisions, Member
 
-__all__ = ["Staleness"]
-
 
 class Staleness(Decisions):
     """Takes a step after every ``gradients_per_step`` gradients, and never lets a worker wait.

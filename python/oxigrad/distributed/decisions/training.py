@@ -11,8 +11,6 @@ from typing import Literal, Self, TypeAlias
 
 from oxigrad.distributed.errors import Refused
 
-__all__ = ["Admission", "Training", "Trainings", "admission", "ended"]
-
 _BITS = 32
 
 

@@ -2,8 +2,6 @@
 
 from typing import Literal, TypeAlias
 
-__all__ = ["PARTS", "Action", "Watch"]
-
 PARTS = 8
 """The parts that a time-out is divided into."""
 

@@ -4,8 +4,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["InOrder", "Running"]
-
 
 class _Exchange(threading.Thread):
     """The thread of an operation."""

@@ -3,8 +3,6 @@
 import os
 import time
 
-__all__ = ["Backoff"]
-
 _SHORTEST = 0.00005
 
 

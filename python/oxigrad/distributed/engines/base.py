@@ -17,8 +17,6 @@ from oxigrad.distributed.messages.message import HEADER_BYTES, Guard, Header, co
 from oxigrad.distributed.messages.reduction import Op, check_op
 from oxigrad.distributed.messages.refusals import Refusals
 
-__all__ = ["Arrival", "EngineCommunicator", "Place"]
-
 
 class Place(NamedTuple):
     """The place of a worker in a generation."""

@@ -13,8 +13,6 @@ from oxigrad.distributed.errors import CommunicationError
 from oxigrad.distributed.messages.message import as_bytes
 from oxigrad.distributed.messages.reduction import Op, reduce_in_order
 
-__all__ = ["PIECE", "ByteCollectives"]
-
 PIECE = 1 << 30
 """Bytes that one operation transfers at most: counts of MPI are 32-bit integers."""
 

@@ -17,8 +17,6 @@ from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.message import HEADER_BYTES, Address, Header, check_origin
 from oxigrad.distributed.messages.reduction import reduce_in_order
 
-__all__ = ["Hub", "Outcome"]
-
 
 class Outcome(NamedTuple):
     """The outcome of a call: "done", "over" where the others have ended, or the kind of failure ("lost", "excluded", "timed out", "aborted", "refused")."""

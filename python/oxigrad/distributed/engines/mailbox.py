@@ -6,8 +6,6 @@ import numpy as np
 
 from oxigrad.distributed.messages.message import Address
 
-__all__ = ["Mailbox"]
-
 
 class Mailbox:
     """Messages of one receiver, each a header and its payload in one array of bytes, in the order in which they came.

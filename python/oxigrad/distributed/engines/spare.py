@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["Spare"]
-
 
 class Spare:
     """Arrays of bytes that are not in use: the last ``count`` ones of at least ``least`` bytes, together at most ``most``.

@@ -6,8 +6,6 @@ from typing import Literal
 
 import numpy as np
 
-__all__ = ["Factor", "Inverse", "damped", "invert", "precondition"]
-
 Method = Literal["eigen", "inverse"]
 
 

@@ -19,8 +19,6 @@ from oxigrad._typing import Array
 from oxigrad.autodiff.transforms import Recording
 from oxigrad.ops.backends import dtype_name, is_complex, to_host
 
-__all__ = ["Layer", "Statistics", "recorded"]
-
 # A change of the layout of a matrix, as recorded: the name of the op, and the shape before and after it, or the axes.
 Move = tuple[str, tuple[int, ...], tuple[int, ...]]
 

@@ -15,14 +15,11 @@ from oxigrad.distributed.kfac.layers import Layer, Statistics, recorded
 from oxigrad.distributed.kfac.preconditioner import Preconditioner, Settings
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import mean_over_workers
-from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
+from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import Schedule, number
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
-
-__all__ = ["KFAC"]
 
 _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 _POSITIVE = Domain(interval=Interval("(0, inf)"))
@@ -98,21 +95,7 @@ class KFAC(CollectiveWrapper):
            [0. , 2. ]])
     """
 
-    _arguments: ClassVar[Mapping[str, Any]] = dict.fromkeys(
-        (
-            *(
-                "damping",
-                "factor_decay",
-                "kl_clip",
-                "kl_learning_rate",
-                "method",
-                "split_damping",
-                "factor_update_steps",
-            ),
-            *("inverse_update_steps", "memory", "gradient_workers", "mean"),
-        ),
-        REQUIRED,
-    )
+    _states_defaults = True
     _fields = (*CollectiveWrapper._fields, _FACTORS)
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
         **Wrapper._checks,
@@ -290,6 +273,3 @@ class KFAC(CollectiveWrapper):
         means = mean_over_workers(local, self.communicator, count=count, timeout=self._seconds)
         dense = {path: mean for path, mean in means.items() if not isinstance(mean, SparseRows)}
         return means | preconditioner(dense, statistics, settings, self.communicator, count=count), preconditioner
-
-
-REGISTRY["KFAC"] = KFAC

@@ -4,8 +4,6 @@ import dataclasses
 from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
-__all__ = ["Placement", "balanced"]
-
 _Job = TypeVar("_Job", bound=Hashable)
 
 

@@ -17,8 +17,6 @@ from oxigrad.distributed.kfac.routing import Transfer, exchanged
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.means import mean_over_workers
 
-__all__ = ["Preconditioner", "Settings"]
-
 # Tags of messages: those of decompositions, and those of preconditioned gradients.
 _INVERSES = 0x4B41
 _GRADIENTS = 0x4B47

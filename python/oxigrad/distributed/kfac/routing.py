@@ -9,8 +9,6 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused, TimedOut
 from oxigrad.distributed.messages.message import Header, Layout
 
-__all__ = ["Transfer", "exchanged"]
-
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Transfer:

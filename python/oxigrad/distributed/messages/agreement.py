@@ -9,8 +9,6 @@ import numpy as np
 from oxigrad import _core
 from oxigrad.distributed.errors import Refused
 
-__all__ = ["VERSION_BYTES", "check_versions", "described", "difference", "version"]
-
 VERSION_BYTES = 64
 """The bytes of `version`."""
 

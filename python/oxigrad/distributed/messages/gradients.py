@@ -17,8 +17,6 @@ from oxigrad.ops.backends import dtype_name
 from oxigrad.stepping.arrays.precision import HALVES
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
-__all__ = ["GradientCodec", "Gradients", "Reader", "SparseMean", "mean_of", "padded"]
-
 Gradients: TypeAlias = dict[str, np.ndarray | SparseRows]
 """Gradients by key path."""
 

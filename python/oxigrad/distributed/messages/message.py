@@ -34,8 +34,6 @@ import numpy as np
 from oxigrad._core import copied_crc32c, crc32c
 from oxigrad.distributed.errors import Refused
 
-__all__ = ["HEADER_BYTES", "Address", "Entry", "Guard", "Header", "Layout"]
-
 MAGIC = b"OXGD"
 VERSION = 1
 HEADER_BYTES = 64

@@ -5,8 +5,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-__all__ = ["Op", "check_op", "reduce_in_order"]
-
 Op: TypeAlias = Literal["sum", "mean", "max"]
 """A reduction over workers."""
 

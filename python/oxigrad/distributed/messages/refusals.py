@@ -7,8 +7,6 @@ import numpy as np
 
 from oxigrad.distributed.errors import Refused
 
-__all__ = ["Refusals", "encoded", "refusal_of"]
-
 _log = logging.getLogger("oxigrad.distributed")
 
 

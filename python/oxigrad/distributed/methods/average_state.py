@@ -11,8 +11,6 @@ from oxigrad.distributed.fields import Arrays, Field, Plain, array_by_path
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.tree import parameters
 
-__all__ = ["ACTIONS", "ANCHOR", "OUTER_OPTIMIZERS", "SCHEDULE", "SENT", "paths_of"]
-
 ANCHOR, SENT, _OUTER = "average-anchor", "average-sent", "outer-"
 
 _KINDS: dict[str, type[Send | Merge]] = {"send": Send, "merge": Merge}

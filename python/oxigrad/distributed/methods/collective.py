@@ -15,9 +15,6 @@ from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.closures.sam import SAM
 from oxigrad.optim.optimizer import Optimizer
 
-__all__ = ["CollectiveWrapper"]
-
-
 _Result = TypeVar("_Result")
 
 

@@ -3,7 +3,7 @@
 import copy
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -18,16 +18,14 @@ from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import COUNT
 from oxigrad.distributed.methods.top_k import Memory
 from oxigrad.distributed.parameters import promoted
-from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
+from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim import SGD
 from oxigrad.optim.chain import Chain, ChainPart
 from oxigrad.optim.closures.sam import SAM
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.partition import Partition
-from oxigrad.optim.settings.config import OPTIONS, REGISTRY
+from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
-
-__all__ = ["DeepGradientCompression"]
 
 _RESIDUAL, _VELOCITY, _DECAY = "compression-residual", "compression-velocity", "compression-decay"
 # What the first word of a message says where it is not the number of values.
@@ -110,16 +108,6 @@ class DeepGradientCompression(CollectiveWrapper):
         dataclasses.replace(arrays("_velocities", _VELOCITY), read=_read_velocities),
         arrays("_decays", _DECAY),
     )
-    _arguments: ClassVar[Mapping[str, Any]] = {
-        "ratio": REQUIRED,
-        "warmup": 0,
-        "momentum": 0.0,
-        "nesterov": False,
-        "weight_decay": 0.0,
-        "clip_norm": None,
-        "min_size": 16384,
-    }
-    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | _arguments.keys()
 
     def __init__(
         self,
@@ -395,6 +383,3 @@ def _of_sgd(optimizer: Any, label: str) -> Iterator[tuple[str, Any]]:
 
 def _group_sets(part: Any, name: str) -> bool:
     return not isinstance(part, ChainPart) and any(name in (values or {}) for values in part.groups.values())
-
-
-REGISTRY["DeepGradientCompression"] = DeepGradientCompression

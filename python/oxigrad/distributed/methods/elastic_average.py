@@ -20,25 +20,13 @@ from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.parameters import promoted
-from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
+from oxigrad.distributed.wrapper import take_step
 from oxigrad.optim import SGD
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
-
-__all__ = ["ElasticAverage"]
 
 # The centre as a worker last saw it, and, of rank 0, as it is.
 _SEEN, _KEPT = "elastic-centre", "elastic-kept"
-_ARGUMENTS: dict[str, Any] = {
-    "period": REQUIRED,
-    "moving_rate": None,
-    "rho": 0.0,
-    "synchronous": False,
-    "deterministic": False,
-    "nesterov": False,
-    "lease": None,
-}
 
 
 def _write_served(wrapper: Any, value: Any) -> tuple[Plain, Arrays]:
@@ -94,8 +82,6 @@ class ElasticAverage(CollectiveWrapper):
         arrays("_centre", _SEEN),
         dataclasses.replace(arrays("_loaded_centre", _KEPT), write=_write_served),
     )
-    _arguments: ClassVar[Mapping[str, Any]] = _ARGUMENTS
-    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {*_ARGUMENTS}
     _transient: ClassVar[frozenset[str]] = frozenset({"_enrolment"})
 
     def __init__(
@@ -410,6 +396,3 @@ class ElasticAverage(CollectiveWrapper):
         """See `CollectiveWrapper._begin`."""
         if not self._centre:
             self._centre = {path: np.array(promoted(v)) for path, v in self._parameters.read(model).items()}
-
-
-REGISTRY["ElasticAverage"] = ElasticAverage

@@ -12,14 +12,11 @@ from oxigrad.distributed.fields import Arrays, Field, Plain, integer
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import BufferCache, mean_over_workers
 from oxigrad.distributed.parameters import promoted
-from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
+from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import number
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
-
-__all__ = ["LargeBatch"]
 
 _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 # A sum of gradients of rows has its values in the first array, and their indices in the second.
@@ -83,7 +80,6 @@ class LargeBatch(CollectiveWrapper):
     [-2.] 1 0
     """
 
-    _arguments: ClassVar[Mapping[str, Any]] = {"local_batches": REQUIRED}
     _fields = (
         *CollectiveWrapper._fields,
         Field("_pending", lambda wrapper, value: ({"pending": value}, {}), _read_pending),
@@ -171,6 +167,3 @@ def _is_half(gradient: Any) -> bool:
 
 def _copied(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float32 if _is_half(array) else array.dtype)
-
-
-REGISTRY["LargeBatch"] = LargeBatch

@@ -9,8 +9,6 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
-__all__ = ["COUNT", "BufferCache", "mean_over_workers"]
-
 COUNT = "."
 """The name beside key paths of the number of gradients: no key path prints so, and a bare array has the empty one."""
 

@@ -19,7 +19,7 @@ from oxigrad.distributed.methods import exchange as exchanges
 from oxigrad.distributed.methods.average_state import ACTIONS, ANCHOR, OUTER_OPTIMIZERS, SCHEDULE, SENT, paths_of
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.parameters import promoted
-from oxigrad.distributed.wrapper import REQUIRED, Wrapper, take_step
+from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.ops.backends import dtype_name, to_host
 from oxigrad.optim import SGD
 from oxigrad.optim.closures.sam import SAM
@@ -27,20 +27,6 @@ from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.stepping.arrays.quantized import Quantized
-
-__all__ = ["ModelAverage"]
-
-_ARGUMENTS: dict[str, Any] = {
-    "interval": REQUIRED,
-    "block_momentum": 0.0,
-    "block_learning_rate": 1.0,
-    "nesterov": True,
-    "fragments": 1,
-    "delay": 0,
-    "alpha": None,
-    "exchange": "full",
-    "average_slots": False,
-}
 
 
 class ModelAverage(CollectiveWrapper):
@@ -94,8 +80,7 @@ class ModelAverage(CollectiveWrapper):
         arrays("_sent", SENT),
         OUTER_OPTIMIZERS,
     )
-    _arguments: ClassVar[Mapping[str, Any]] = _ARGUMENTS
-    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"outer", *_ARGUMENTS}
+    _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"outer"}
 
     def __init__(
         self,

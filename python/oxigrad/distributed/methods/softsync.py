@@ -5,12 +5,8 @@ from typing import Any
 from oxigrad.distributed.coordination.coordinated import Coordinated
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.staleness import Staleness
-from oxigrad.distributed.wrapper import REQUIRED
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.rules.core.ranges import Domain, Interval
-
-__all__ = ["DropStale", "Softsync"]
 
 _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 _STALENESS = Domain(interval=Interval("[0, inf)"), is_whole=True)
@@ -32,9 +28,6 @@ class Softsync(Coordinated):
     >>> distributed.Softsync(optim.SGD(0.1), gradients_per_step=2).gradients_per_step
     2
     """
-
-    _arguments = dict.fromkeys(("gradients_per_step", "scaled", "sparse_mean"), REQUIRED)
-    _fixed = Coordinated._fixed | _arguments.keys()
 
     def __init__(
         self, optimizer: Optimizer, gradients_per_step: int = 1, *, scaled: bool = True, **options: Any
@@ -62,16 +55,9 @@ class DropStale(Coordinated):
     2
     """
 
-    _arguments = dict.fromkeys(("staleness", "sparse_mean"), REQUIRED)
-    _fixed = Coordinated._fixed | _arguments.keys()
-
     def __init__(self, optimizer: Optimizer, staleness: int, **options: Any) -> None:
         self.staleness = int(_STALENESS.check("staleness", staleness))
         super().__init__(optimizer, **options)
 
     def _decisions(self, **options: Any) -> Decisions:
         return Staleness(limit=self.staleness, **options)
-
-
-REGISTRY["Softsync"] = Softsync
-REGISTRY["DropStale"] = DropStale

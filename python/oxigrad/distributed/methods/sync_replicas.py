@@ -5,12 +5,8 @@ from typing import Any
 from oxigrad.distributed.coordination.coordinated import Coordinated
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.replicas import Replicas
-from oxigrad.distributed.wrapper import REQUIRED
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.rules.core.ranges import Domain, Interval
-
-__all__ = ["SyncReplicas"]
 
 _COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 
@@ -38,9 +34,6 @@ class SyncReplicas(Coordinated):
     [array([-1., -1.]), array([-1., -1.])]
     """
 
-    _arguments = dict.fromkeys(("replicas_to_aggregate", "total_replicas", "sparse_mean"), REQUIRED)
-    _fixed = Coordinated._fixed | _arguments.keys()
-
     def __init__(
         self,
         optimizer: Optimizer,
@@ -55,6 +48,3 @@ class SyncReplicas(Coordinated):
 
     def _decisions(self, **options: Any) -> Decisions:
         return Replicas(self.replicas_to_aggregate, self.total_replicas, **options)
-
-
-REGISTRY["SyncReplicas"] = SyncReplicas

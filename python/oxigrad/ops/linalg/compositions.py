@@ -77,7 +77,7 @@ def _triangle(x: Array, *, lower: bool, strict: bool = False) -> Array:
 
 @scipy_signature("c, r=None")
 @accepts_array_likes
-def toeplitz(x: Array, r: Any = None, /) -> Array:
+def toeplitz(x: Array, r: Any, /) -> Array:
     """The Toeplitz matrix of a first column ``x`` (m,) and a first row ``r`` (n,), whose first element is ignored.
 
     Without ``r``, the row is the conjugate of the column.
@@ -110,7 +110,7 @@ def circulant(x: Array, /) -> Array:
 
 @scipy_signature("c, r=None")
 @accepts_array_likes
-def hankel(x: Array, r: Any = None, /) -> Array:
+def hankel(x: Array, r: Any, /) -> Array:
     """The Hankel matrix of a first column ``x`` (m,) and a last row ``r`` (n,), whose first element is ignored; zeros without ``r``."""
     r = ops.zeros_like(x) if r is None else array_of(r, (x,))
     (rows,), (columns,) = x.shape, r.shape
@@ -157,7 +157,7 @@ def khatri_rao(a: Array, b: Array, /) -> Array:
 
 @scipy_signature("a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False")
 @accepts_array_likes
-def lu(a: Array, /, *, permute_l: bool = False) -> Any:
+def lu(a: Array, /, permute_l: bool) -> Any:
     """The LU decomposition ``a = P @ L @ U`` of a regular square matrix, with partial pivoting; ``P`` is constant.
 
     With ``permute_l`` it is the pair of ``P @ L`` and ``U``.
@@ -221,7 +221,7 @@ def lu_factor(a: Array, /) -> tuple[Array, Array]:
 
 
 @scipy_signature("lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True")
-def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, /, *, trans: int = 0) -> Array:
+def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, /, trans: int) -> Array:
     """The solution ``x`` of ``a @ x = b``, from `lu_factor` of ``a``; of the transposed system where ``trans`` is 1, the adjoint where it is 2."""
     if not isinstance(lu_and_piv, tuple | list) or len(lu_and_piv) != 2:
         raise TypeError(
@@ -250,7 +250,7 @@ def _indices(like: Array, order: np.ndarray) -> Array:
 
 @scipy_signature("a, lower=False, overwrite_a=False, check_finite=True")
 @accepts_array_likes
-def cho_factor(a: Array, /, *, lower: bool = False) -> tuple[Array, bool]:
+def cho_factor(a: Array, /, lower: bool) -> tuple[Array, bool]:
     """The Cholesky factor of a Hermitian positive definite matrix, zero in the other triangle, and ``lower``: for `cho_solve`."""
     factor = record("cholesky", [a])
     return (factor if lower else _adjoint(factor)), lower
@@ -267,7 +267,7 @@ def cho_solve(c_and_lower: tuple[Array, bool], b: Array, /) -> Array:
 
 @scipy_signature("ab, b, overwrite_ab=False, overwrite_b=False, lower=False, check_finite=True")
 @accepts_array_likes
-def solveh_banded(ab: Array, b: Array, /, *, lower: bool = False) -> Array:
+def solveh_banded(ab: Array, b: Array, /, lower: bool) -> Array:
     """The solution ``x`` of a Hermitian banded system; the rows of ``ab`` are its upper diagonals as in SciPy, or its lower ones."""
     width = ab.shape[0] - 1
     rows = [ops.index(ab, (at, ...)) for at in range(width + 1)]
@@ -303,7 +303,7 @@ def solve_discrete_lyapunov(a: Array, q: Array, /) -> Array:
 
 @scipy_signature('a, side="right"')
 @accepts_array_likes
-def polar(a: Array, /, *, side: str = "right") -> tuple[Array, Array]:
+def polar(a: Array, /, side: str) -> tuple[Array, Array]:
     """The polar decomposition of a matrix of full rank: ``a = u @ p``, or ``a = p @ u`` where ``side`` is "left".
 
     By the square root of the smaller of ``a^H @ a`` and ``a @ a^H``, so that equal singular values are no obstacle; relative errors
@@ -399,7 +399,7 @@ def sinhm(x: Array, /) -> Array:
 
 @scipy_signature("A, E, method=None, compute_expm=True, check_finite=True", ignored="method")
 @accepts_array_likes
-def expm_frechet(a: Array, e: Array, /, *, compute_expm: bool = True) -> Any:
+def expm_frechet(a: Array, e: Array, /, compute_expm: bool) -> Any:
     """The exponential of ``a`` and its derivative in the direction ``e``, or that alone, matrices of one shape."""
     n, whole = a.shape[-1], expm(_block(a, e))
     derivative = ops.index(whole, (..., slice(n), slice(n, None)))

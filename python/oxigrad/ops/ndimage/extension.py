@@ -63,6 +63,11 @@ def extended(x: Array, widths: Widths, modes: Sequence[str]) -> Array:
     return linear("pad", lambda x: widened(x, widths, modes), lambda g: folded(g, widths, modes), x)
 
 
+def extended_by(x: Array, widths: Widths, modes: Sequence[str], value: float) -> Array:
+    """As `extended`, with a ``value`` beyond the edges in the mode "constant"."""
+    return extended(x - value, widths, modes) + value if value else extended(x, widths, modes)
+
+
 def filtered(
     name: str,
     function: Callable[[np.ndarray, Sequence[str]], np.ndarray],

@@ -1,7 +1,7 @@
 """Linear filters of images, named as in `scipy.ndimage`: by weights, by name, in the Fourier domain; sums over labels."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.host_calls import computed
 from oxigrad.ops.core.standard import axes_of
-from oxigrad.ops.ndimage.extension import check_mode, extended, filtered, for_each_axis
+from oxigrad.ops.ndimage.extension import check_mode, extended_by, filtered, for_each_axis
 from oxigrad.ops.ndimage.interpolation import asarray_like
 from oxigrad.ops.scipy_signatures import scipy_signature
 
@@ -47,12 +47,12 @@ def _filter(
     radii: Sequence[int],
     mode: Any,
     cval: float,
-    call: Callable[..., np.ndarray],
-    *,
+    *args: Any,
     axis: int | None = None,
     axes: Axis = None,
+    **named: Any,
 ) -> Array:
-    """The filter ``call(function, x, mode, cval)`` of SciPy: a linear one and, where ``cval`` is not zero, a constant.
+    """The filter of SciPy with further arguments: a linear one and, where ``cval`` is not zero, a constant.
 
     The filter is along an ``axis``, whose mode is a text, or along ``axes``, which ``radii`` and ``mode`` belong to.
     """
@@ -63,10 +63,12 @@ def _filter(
     modes_of_axes = [mode] if axis is not None else for_each_axis(mode, len(places))
     for place, radius, each in zip(places, radii, modes_of_axes, strict=True):
         reach[place], modes[place] = radius, each
+    named |= {key: value for key, value in (("axis", axis), ("axes", axes)) if value is not None}
 
     def of_modes(x: np.ndarray, modes: Sequence[str], cval: float = 0.0) -> np.ndarray:
         chosen = [modes[place] for place in places]
-        return call(function, x, chosen[0] if axis is not None else chosen, cval)
+        own: Any = chosen[0] if isinstance(mode, str) and chosen else chosen
+        return function(x, *args, mode=own, cval=cval, **named)
 
     for each in modes_of_axes:
         check_mode(name, each)
@@ -79,18 +81,12 @@ def _filter(
 
 # --- filters by weights ------------------------------------------------------------------------------------------------
 
+_BY_WEIGHTS = 'input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None'
+_BY_WEIGHTS_1D = 'input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0'
 
-@scipy_signature('input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None')
-def correlate(
-    x: Array,
-    weights: Array,
-    /,
-    *,
-    mode: str = "reflect",
-    cval: float = 0.0,
-    origin: Any = 0,
-    axes: Axis = None,
-) -> Array:
+
+@scipy_signature(_BY_WEIGHTS)
+def correlate(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, axes: Axis) -> Array:
     """The correlation of an array with weights of as many dimensions, or of as many as ``axes``, both differentiable.
 
     For variable weights, one product is recorded for each weight.
@@ -103,16 +99,13 @@ def correlate(
     if not isinstance(weights, Variable):
         w = np.asarray(computed("correlate", lambda w: w, (weights,))[0]) if weights.shape else weights
         radii = [size + abs(shift) for size, shift in zip(w.shape, origins, strict=True)]
-        call = lambda f, x, modes, cval: f(x, w, mode=modes[0], cval=cval, origin=origins)  # noqa: E731
-        return _filter("correlate", x, radii, mode, cval, call)
+        return _filter("correlate", x, radii, mode, cval, w, origin=origins)
     widths = [
         (size // 2 + shift, size - size // 2 - 1 - shift) for size, shift in zip(weights.shape, origins, strict=True)
     ]
     if any(width < 0 for pair in widths for width in pair):
         raise ValueError(f"correlate: origin is {origin!r}: expected the place of an element of the weights")
-    whole = (
-        extended(x - cval, widths, [mode] * len(x.shape)) + cval if cval else extended(x, widths, [mode] * len(x.shape))
-    )
+    whole = extended_by(x, widths, [mode] * len(x.shape), cval)
     total: Any = 0.0
     for at in itertools.product(*map(range, weights.shape)):
         part = tuple(slice(start, start + size) for start, size in zip(at, x.shape, strict=True))
@@ -135,17 +128,8 @@ def _along_axes(name: str, x: Array, weights: Array, origins: list[int], axes: A
     return ops.reshape(weights, tuple(shape)), whole
 
 
-@scipy_signature('input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None')
-def convolve(
-    x: Array,
-    weights: Array,
-    /,
-    *,
-    mode: str = "reflect",
-    cval: float = 0.0,
-    origin: Any = 0,
-    axes: Axis = None,
-) -> Array:
+@scipy_signature(_BY_WEIGHTS)
+def convolve(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, axes: Axis) -> Array:
     """The convolution of an array with weights of as many dimensions, or of as many as ``axes``: `correlate` with reversed weights."""
     weights = array_of(weights)
     origins = [
@@ -155,10 +139,8 @@ def convolve(
     return correlate(x, ops.flip(weights), mode=mode, cval=cval, origin=origins, axes=axes)
 
 
-@scipy_signature('input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0')
-def correlate1d(
-    x: Array, weights: Array, /, axis: int = -1, *, mode: str = "reflect", cval: float = 0.0, origin: int = 0
-) -> Array:
+@scipy_signature(_BY_WEIGHTS_1D)
+def correlate1d(x: Array, weights: Array, /, axis: int, mode: str, cval: float, origin: int) -> Array:
     """The correlation along an axis with weights (n,), both differentiable."""
     x, weights = array_of(x), array_of(weights)
     shape = [1] * len(x.shape)
@@ -168,10 +150,8 @@ def correlate1d(
     return correlate(x, ops.reshape(weights, tuple(shape)), mode=mode, cval=cval, origin=origins)
 
 
-@scipy_signature('input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0')
-def convolve1d(
-    x: Array, weights: Array, /, axis: int = -1, *, mode: str = "reflect", cval: float = 0.0, origin: int = 0
-) -> Array:
+@scipy_signature(_BY_WEIGHTS_1D)
+def convolve1d(x: Array, weights: Array, /, axis: int, mode: str, cval: float, origin: int) -> Array:
     """The convolution along an axis with weights (n,), both differentiable."""
     weights = array_of(weights)
     origin = -origin - (1 - weights.shape[0] % 2)
@@ -186,12 +166,7 @@ def _count(x: Array, axes: Axis) -> int:
     return len(axes_of(axes, len(array_of(x).shape)))
 
 
-def _of_axes(axes: Axis) -> dict[str, Any]:
-    """The argument ``axes`` of SciPy, which some releases do not have."""
-    return {} if axes is None else {"axes": axes}
-
-
-def _gaussian_radii(sigma: Any, ndim: int, truncate: float, radius: Any = None) -> list[int]:
+def _gaussian_radii(sigma: Any, ndim: int, truncate: float, radius: Any) -> list[int]:
     if radius is not None:
         return [int(each) for each in for_each_axis(radius, ndim)]
     return [int(truncate * float(each) + 0.5) for each in for_each_axis(sigma, ndim)]
@@ -201,73 +176,37 @@ def _gaussian_radii(sigma: Any, ndim: int, truncate: float, radius: Any = None) 
     'input, sigma, order=0, output=None, mode="reflect", cval=0.0, truncate=4.0, *, radius=None, axes=None'
 )
 def gaussian_filter(
-    x: Array,
-    /,
-    sigma: Any,
-    *,
-    order: Any = 0,
-    mode: Any = "reflect",
-    cval: float = 0.0,
-    truncate: float = 4.0,
-    radius: Any = None,
-    axes: Axis = None,
+    x: Array, /, sigma: Any, order: Any, mode: Any, cval: float, truncate: float, radius: Any, axes: Axis
 ) -> Array:
     """The filter by a normal density of deviation ``sigma``, or its derivative of some ``order``, along each of ``axes``."""
     radii = _gaussian_radii(sigma, _count(x, axes), truncate, radius)
-    further = {"truncate": truncate, "radius": radius, **_of_axes(axes)}
-    call = lambda f, x, mode, cval: f(x, sigma, order, mode=mode, cval=cval, **further)  # noqa: E731
-    return _filter("gaussian_filter", x, radii, mode, cval, call, axes=axes)
+    return _filter("gaussian_filter", x, radii, mode, cval, sigma, order, axes=axes, truncate=truncate, radius=radius)
 
 
 @scipy_signature('input, sigma, axis=-1, order=0, output=None, mode="reflect", cval=0.0, truncate=4.0, *, radius=None')
 def gaussian_filter1d(
-    x: Array,
-    /,
-    sigma: float,
-    axis: int = -1,
-    *,
-    order: int = 0,
-    mode: str = "reflect",
-    cval: float = 0.0,
-    truncate: float = 4.0,
-    radius: int | None = None,
+    x: Array, /, sigma: float, axis: int, order: int, mode: str, cval: float, truncate: float, radius: int | None
 ) -> Array:
     """As `gaussian_filter`, along one axis."""
-    radii = _gaussian_radii(sigma, 1, truncate, radius)
-    call = lambda f, x, mode, cval: f(x, sigma, axis, order, mode=mode, cval=cval, truncate=truncate, radius=radius)  # noqa: E731
-    return _filter("gaussian_filter1d", x, radii, mode, cval, call, axis=axis)
+    radii, width = _gaussian_radii(sigma, 1, truncate, radius), {"truncate": truncate, "radius": radius}
+    return _filter("gaussian_filter1d", x, radii, mode, cval, sigma, axis=axis, order=order, **width)
 
 
-@scipy_signature('input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs')
+_BY_GAUSSIANS = 'input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs'
+
+
+@scipy_signature(_BY_GAUSSIANS)
 def gaussian_laplace(
-    x: Array,
-    /,
-    sigma: Any,
-    *,
-    mode: Any = "reflect",
-    cval: float = 0.0,
-    truncate: float = 4.0,
-    radius: Any = None,
-    axes: Axis = None,
+    x: Array, /, sigma: Any, mode: Any, cval: float, axes: Axis, truncate: float = 4.0, radius: Any = None
 ) -> Array:
     """The Laplace operator of `gaussian_filter`."""
     radii = _gaussian_radii(sigma, _count(x, axes), truncate, radius)
-    further = {"truncate": truncate, "radius": radius, **_of_axes(axes)}
-    call = lambda f, x, mode, cval: f(x, sigma, mode=mode, cval=cval, **further)  # noqa: E731
-    return _filter("gaussian_laplace", x, radii, mode, cval, call, axes=axes)
+    return _filter("gaussian_laplace", x, radii, mode, cval, sigma, axes=axes, truncate=truncate, radius=radius)
 
 
-@scipy_signature('input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs')
+@scipy_signature(_BY_GAUSSIANS)
 def gaussian_gradient_magnitude(
-    x: Array,
-    /,
-    sigma: Any,
-    *,
-    mode: Any = "reflect",
-    cval: float = 0.0,
-    truncate: float = 4.0,
-    radius: Any = None,
-    axes: Axis = None,
+    x: Array, /, sigma: Any, mode: Any, cval: float, axes: Axis, truncate: float = 4.0, radius: Any = None
 ) -> Array:
     """The norm of the gradient of `gaussian_filter` along ``axes``; its derivative is zero where it is zero."""
     ndim, squares = len(array_of(x).shape), 0.0
@@ -281,51 +220,38 @@ def gaussian_gradient_magnitude(
 
 
 @scipy_signature('input, output=None, mode="reflect", cval=0.0, *, axes=None')
-def laplace(x: Array, /, *, mode: Any = "reflect", cval: float = 0.0, axes: Axis = None) -> Array:
+def laplace(x: Array, /, mode: Any, cval: float, axes: Axis) -> Array:
     """The Laplace operator by second differences."""
-    call = lambda f, x, mode, cval: f(x, mode=mode, cval=cval, **_of_axes(axes))  # noqa: E731
-    return _filter("laplace", x, [1] * _count(x, axes), mode, cval, call, axes=axes)
+    return _filter("laplace", x, [1] * _count(x, axes), mode, cval, axes=axes)
 
 
-@scipy_signature('input, axis=-1, output=None, mode="reflect", cval=0.0')
-def prewitt(x: Array, /, axis: int = -1, *, mode: Any = "reflect", cval: float = 0.0) -> Array:
+_ALONG = 'input, axis=-1, output=None, mode="reflect", cval=0.0'
+
+
+@scipy_signature(_ALONG)
+def prewitt(x: Array, /, axis: int, mode: Any, cval: float) -> Array:
     """Prewitt's filter: differences along an axis, averaged along the others."""
-    call = lambda f, x, mode, cval: f(x, axis, mode=mode, cval=cval)  # noqa: E731
-    return _filter("prewitt", x, [1] * len(array_of(x).shape), mode, cval, call)
+    return _filter("prewitt", x, [1] * _count(x, None), mode, cval, axis)
 
 
-@scipy_signature('input, axis=-1, output=None, mode="reflect", cval=0.0')
-def sobel(x: Array, /, axis: int = -1, *, mode: Any = "reflect", cval: float = 0.0) -> Array:
+@scipy_signature(_ALONG)
+def sobel(x: Array, /, axis: int, mode: Any, cval: float) -> Array:
     """Sobel's filter: differences along an axis, smoothed along the others."""
-    call = lambda f, x, mode, cval: f(x, axis, mode=mode, cval=cval)  # noqa: E731
-    return _filter("sobel", x, [1] * len(array_of(x).shape), mode, cval, call)
+    return _filter("sobel", x, [1] * _count(x, None), mode, cval, axis)
 
 
 @scipy_signature('input, size=3, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None')
-def uniform_filter(
-    x: Array,
-    /,
-    size: Any = 3,
-    *,
-    mode: Any = "reflect",
-    cval: float = 0.0,
-    origin: Any = 0,
-    axes: Axis = None,
-) -> Array:
+def uniform_filter(x: Array, /, size: Any, mode: Any, cval: float, origin: Any, axes: Axis) -> Array:
     """The mean over a box of ``size`` elements along each of ``axes``."""
     count = _count(x, axes)
     radii = [int(n) + abs(at) for n, at in zip(for_each_axis(size, count), for_each_axis(origin, count), strict=True)]
-    call = lambda f, x, mode, cval: f(x, size, mode=mode, cval=cval, origin=origin, **_of_axes(axes))  # noqa: E731
-    return _filter("uniform_filter", x, radii, mode, cval, call, axes=axes)
+    return _filter("uniform_filter", x, radii, mode, cval, size, origin=origin, axes=axes)
 
 
 @scipy_signature('input, size, axis=-1, output=None, mode="reflect", cval=0.0, origin=0')
-def uniform_filter1d(
-    x: Array, /, size: int, axis: int = -1, *, mode: str = "reflect", cval: float = 0.0, origin: int = 0
-) -> Array:
+def uniform_filter1d(x: Array, /, size: int, axis: int, mode: str, cval: float, origin: int) -> Array:
     """The mean over ``size`` elements along an axis."""
-    call = lambda f, x, mode, cval: f(x, size, axis, mode=mode, cval=cval, origin=origin)  # noqa: E731
-    return _filter("uniform_filter1d", x, [size + abs(origin)], mode, cval, call, axis=axis)
+    return _filter("uniform_filter1d", x, [size + abs(origin)], mode, cval, size, axis=axis, origin=origin)
 
 
 # --- Fourier domain ----------------------------------------------------------------------------------------------------
@@ -339,25 +265,25 @@ def _fourier(name: str, x: Array, *args: Any) -> Array:
 
 
 @scipy_signature("input, sigma, n=-1, axis=-1, output=None")
-def fourier_gaussian(x: Array, /, sigma: Any, *, n: int = -1, axis: int = -1) -> Array:
+def fourier_gaussian(x: Array, /, sigma: Any, n: int, axis: int) -> Array:
     """The transform ``x`` filtered by a normal density of deviation ``sigma``."""
     return _fourier("fourier_gaussian", x, sigma, n, axis)
 
 
 @scipy_signature("input, size, n=-1, axis=-1, output=None")
-def fourier_uniform(x: Array, /, size: Any, *, n: int = -1, axis: int = -1) -> Array:
+def fourier_uniform(x: Array, /, size: Any, n: int, axis: int) -> Array:
     """The transform ``x`` filtered by a box."""
     return _fourier("fourier_uniform", x, size, n, axis)
 
 
 @scipy_signature("input, size, n=-1, axis=-1, output=None")
-def fourier_ellipsoid(x: Array, /, size: Any, *, n: int = -1, axis: int = -1) -> Array:
+def fourier_ellipsoid(x: Array, /, size: Any, n: int, axis: int) -> Array:
     """The transform ``x`` filtered by an ellipsoid."""
     return _fourier("fourier_ellipsoid", x, size, n, axis)
 
 
 @scipy_signature("input, shift, n=-1, axis=-1, output=None")
-def fourier_shift(x: Array, /, shift: Any, *, n: int = -1, axis: int = -1) -> Array:
+def fourier_shift(x: Array, /, shift: Any, n: int, axis: int) -> Array:
     """The transform ``x`` of an array that is shifted: a complex array."""
     return _fourier("fourier_shift", x, shift, n, axis)
 
@@ -366,7 +292,7 @@ def fourier_shift(x: Array, /, shift: Any, *, n: int = -1, axis: int = -1) -> Ar
 
 
 @scipy_signature("input, labels=None, index=None")
-def sum_labels(x: Array, /, labels: Any = None, index: Any = None) -> Array:
+def sum_labels(x: Array, /, labels: Any, index: Any) -> Array:
     """The sum of the elements with each label of ``index``; of those with any label but zero without ``index``."""
     x = array_of(x)
     if labels is None:
@@ -382,7 +308,7 @@ sum = sum_labels
 
 
 @scipy_signature("input, labels=None, index=None")
-def mean(x: Array, /, labels: Any = None, index: Any = None) -> Array:
+def mean(x: Array, /, labels: Any, index: Any) -> Array:
     """The mean of the elements with each label of ``index``; of those with any label but zero without ``index``."""
     counts = of_scipy("ndimage", "sum_labels")(np.ones(array_of(x).shape), labels, index)
     return sum_labels(x, labels, index) / (asarray_like(x, counts) if np.ndim(counts) else float(counts))

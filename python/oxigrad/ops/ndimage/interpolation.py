@@ -16,7 +16,7 @@ from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.host_calls import computed, linear
 from oxigrad.ops.core.standard import axes_of
-from oxigrad.ops.ndimage.extension import check_mode, extended, for_each_axis
+from oxigrad.ops.ndimage.extension import check_mode, extended_by, for_each_axis
 from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = [
@@ -33,7 +33,7 @@ _SMALL = 64  # elements: beyond this number, one edge has no influence on the ot
 
 
 @scipy_signature('input, order=3, axis=-1, output=float64, mode="mirror"')
-def spline_filter1d(x: Array, /, order: int = 3, axis: int = -1, *, mode: str = "mirror") -> Array:
+def spline_filter1d(x: Array, /, order: int, axis: int, mode: str) -> Array:
     """The coefficients of the spline of an ``order`` from 0 to 5 that interpolates ``x`` along an axis, in float64."""
     x = array_of(x)
     size = x.shape[axis]
@@ -58,7 +58,7 @@ def spline_filter1d(x: Array, /, order: int = 3, axis: int = -1, *, mode: str = 
 
 
 @scipy_signature('input, order=3, output=float64, mode="mirror"')
-def spline_filter(x: Array, /, order: int = 3, *, mode: str = "mirror") -> Array:
+def spline_filter(x: Array, /, order: int, mode: str) -> Array:
     """The coefficients of the spline of an ``order`` from 2 to 5 that interpolates ``x``, in float64."""
     for axis in range(len(array_of(x).shape)):
         x = spline_filter1d(x, order, axis, mode=mode)
@@ -106,16 +106,7 @@ _PADDING = 12  # as SciPy extends by before it filters for splines of the order 
 
 
 @scipy_signature('input, coordinates, output=None, order=3, mode="constant", cval=0.0, prefilter=True')
-def map_coordinates(
-    x: Array,
-    coordinates: Array,
-    /,
-    *,
-    order: int = 3,
-    mode: str = "constant",
-    cval: float = 0.0,
-    prefilter: bool = True,
-) -> Array:
+def map_coordinates(x: Array, coordinates: Array, /, order: int, mode: str, cval: float, prefilter: bool) -> Array:
     """Values of a spline of an ``order`` from 0 to 3 through an array, at ``coordinates`` (ndim, ...), both differentiable.
 
     ``mode`` is one of SciPy's, but for "wrap"; a kink has one of its two derivatives. Raises `DerivativeError` for the orders 4
@@ -147,7 +138,7 @@ def _interpolated(x: Array, coordinates: list[Array], order: int, mode: str, cva
     if order > 1 and prefilter:
         if mode in ("nearest", "grid-constant"):
             beyond = cval if mode == "grid-constant" else 0.0
-            x = extended(x - beyond, [(_PADDING, _PADDING)] * ndim, [mode] * ndim) + beyond
+            x = extended_by(x, [(_PADDING, _PADDING)] * ndim, [mode] * ndim, beyond)
             coordinates = [at + float(_PADDING) for at in coordinates]
         x = spline_filter(x, order, mode=mode)
     if mode == "nearest":
@@ -177,16 +168,7 @@ def asarray_like(x: Array, values: Any) -> Array:
     'input, matrix, offset=0.0, output_shape=None, output=None, order=3, mode="constant", cval=0.0, prefilter=True'
 )
 def affine_transform(
-    x: Array,
-    matrix: Array,
-    /,
-    offset: Any = 0.0,
-    *,
-    output_shape: tuple[int, ...] | None = None,
-    order: int = 3,
-    mode: str = "constant",
-    cval: float = 0.0,
-    prefilter: bool = True,
+    x: Array, matrix: Array, /, offset: Any, output_shape: tuple[int, ...] | None, **spline: Any
 ) -> Array:
     """The array with elements of ``x`` at ``matrix @ index + offset``; ``x``, ``matrix`` (n, n) and ``offset`` are differentiable.
 
@@ -204,43 +186,32 @@ def affine_transform(
             continue
         terms = [ops.index(matrix, (row, column)) * asarray_like(x, index[column]) for column in range(len(shape))]
         coordinates.append(functools.reduce(operator.add, terms) + start)
-    return map_coordinates(x, ops.stack(coordinates), order=order, mode=mode, cval=cval, prefilter=prefilter)
+    return map_coordinates(x, ops.stack(coordinates), **spline)
 
 
 @scipy_signature(
     'input, angle, axes=(1, 0), reshape=True, output=None, order=3, mode="constant", cval=0.0, prefilter=True'
 )
-def rotate(
-    x: Array,
-    /,
-    angle: Any,
-    *,
-    axes: Sequence[int] = (1, 0),
-    reshape: bool = True,
-    order: int = 3,
-    mode: str = "constant",
-    cval: float = 0.0,
-    prefilter: bool = True,
-) -> Array:
+def rotate(x: Array, /, angle: Any, axes: Sequence[int], reshape: bool, **spline: Any) -> Array:
     """An array rotated in the plane of two axes by an angle in degrees, both differentiable.
 
     With ``reshape`` the result has room for all of it.
     """
-    x, named = array_of(x), {"order": order, "mode": mode, "cval": cval, "prefilter": prefilter}
+    x = array_of(x)
     ndim = len(x.shape)
     if ndim < 2 or len(axes) != 2 or len(plane := sorted(set(axes_of(tuple(axes), ndim)))) != 2:
         raise ShapeError(f"rotate: found shape {tuple(x.shape)}, axes={axes!r}, expected two axes of the array")
     if ndim == 2:
-        return _rotated(x, angle, reshape, named)
+        return _rotated(x, angle, reshape, spline)
     order_of_axes = [*(axis for axis in range(ndim) if axis not in plane), *plane]
     moved = ops.permute_dims(x, tuple(order_of_axes))
     images = ops.reshape(moved, (-1, *moved.shape[-2:]))
-    turned = ops.stack([_rotated(ops.index(images, at), angle, reshape, named) for at in range(images.shape[0])])
+    turned = ops.stack([_rotated(ops.index(images, at), angle, reshape, spline) for at in range(images.shape[0])])
     turned = ops.reshape(turned, (*moved.shape[:-2], *turned.shape[-2:]))
     return ops.permute_dims(turned, tuple(np.argsort(order_of_axes).tolist()))
 
 
-def _rotated(x: Array, angle: Any, reshape: bool, named: dict[str, Any]) -> Array:
+def _rotated(x: Array, angle: Any, reshape: bool, spline: dict[str, Any]) -> Array:
     """An image (m, n), rotated."""
     turn = angle * (math.pi / 180.0)
     c, s = ops.cos(turn), ops.sin(turn)
@@ -254,52 +225,35 @@ def _rotated(x: Array, angle: Any, reshape: bool, named: dict[str, Any]) -> Arra
     index = np.indices(shape, np.float64)
     i, j = asarray_like(x, index[0] - row), asarray_like(x, index[1] - column)
     coordinates = ops.stack([i * c + j * s + down, j * c - i * s + right])
-    return map_coordinates(x, coordinates, **named)
+    return map_coordinates(x, coordinates, **spline)
 
 
-def _separable(name: str, x: Array, args: Sequence[Any], cval: float, named: dict[str, Any]) -> Array:
+def _separable(name: str, x: Array, factors: Any, cval: float, **named: Any) -> Array:
     """Interpolation on a grid, whose transpose is a product with a matrix for each axis."""
     x, function = array_of(x), of_scipy("ndimage", name)
+    sizes = tuple(x.shape)
+    args = for_each_axis(factors, len(sizes))
 
     def forward(x: np.ndarray, cval: float = 0.0) -> np.ndarray:
         return function(x, list(args), cval=cval, **named)
 
     def adjoint(g: np.ndarray) -> np.ndarray:
-        for axis, arg in enumerate(args):
-            size = x_shape[axis]
+        for axis, (size, arg) in enumerate(zip(sizes, args, strict=True)):
             matrix = np.stack([function(row, arg, **named) for row in np.eye(size)])
             g = np.moveaxis(np.tensordot(matrix, g, axes=(1, axis)), 0, axis)
         return g
 
-    x_shape = tuple(x.shape)
     y = linear(name, forward, adjoint, x)
     return y if cval == 0.0 else y + computed(name, lambda x: forward(np.zeros_like(x), cval), (plain(x),))[0]
 
 
 @scipy_signature('input, shift, output=None, order=3, mode="constant", cval=0.0, prefilter=True')
-def shift(
-    x: Array, /, shift: Any, *, order: int = 3, mode: str = "constant", cval: float = 0.0, prefilter: bool = True
-) -> Array:
+def shift(x: Array, /, shift: Any, **spline: Any) -> Array:
     """The array shifted by so many elements along each axis; transposed by a dense matrix for each axis."""
-    ndim = len(array_of(x).shape)
-    return _separable(
-        "shift", x, for_each_axis(shift, ndim), cval, {"order": order, "mode": mode, "prefilter": prefilter}
-    )
+    return _separable("shift", x, shift, **spline)
 
 
 @scipy_signature('input, zoom, output=None, order=3, mode="constant", cval=0.0, prefilter=True, *, grid_mode=False')
-def zoom(
-    x: Array,
-    /,
-    zoom: Any,
-    *,
-    order: int = 3,
-    mode: str = "constant",
-    cval: float = 0.0,
-    prefilter: bool = True,
-    grid_mode: bool = False,
-) -> Array:
+def zoom(x: Array, /, zoom: Any, **spline: Any) -> Array:
     """The array interpolated to another size along each axis; transposed by a dense matrix for each axis."""
-    ndim = len(array_of(x).shape)
-    named = {"order": order, "mode": mode, "prefilter": prefilter, "grid_mode": grid_mode}
-    return _separable("zoom", x, for_each_axis(zoom, ndim), cval, named)
+    return _separable("zoom", x, zoom, **spline)

@@ -17,6 +17,7 @@ from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
 from oxigrad.ops.core.in_place import of_library
+from oxigrad.ops.numpy.numpy_signatures import numpy_signature
 
 # The derivative of the position with respect to the quantile, less the number of elements, of each continuous method
 # (Hyndman & Fan 1996). The position of the other methods is a step.
@@ -30,81 +31,45 @@ _SLOPES = {
 }
 
 
-def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
+@numpy_signature(np.median)
+def median(a: Any, **over: Any) -> Any:
     """Median over ``axis``, or over everything."""
-    return _of_ranks(np.median, a, axis, keepdims)
+    return _of_ranks(np.median, a, **over)
 
 
-def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
+@numpy_signature(np.nanmedian)
+def nanmedian(a: Any, **over: Any) -> Any:
     """Median of the elements that are not NaN."""
-    return _of_ranks(np.nanmedian, a, axis, keepdims)
+    return _of_ranks(np.nanmedian, a, **over)
 
 
-def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = False,
-    *,
-    weights: Any = None,
-) -> Any:
+@numpy_signature(np.quantile)
+def quantile(a: Any, q: Any, **named: Any) -> Any:
     """Quantiles of the probabilities ``q`` over ``axis``; the dimensions of ``q`` come first."""
-    return _quantile(np.quantile, a, q, axis, method, keepdims, weights)
+    return _quantile(np.quantile, a, q, **named)
 
 
-def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = False,
-    *,
-    weights: Any = None,
-) -> Any:
+@numpy_signature(np.nanquantile)
+def nanquantile(a: Any, q: Any, **named: Any) -> Any:
     """Quantiles of the elements that are not NaN."""
-    return _quantile(np.nanquantile, a, q, axis, method, keepdims, weights)
+    return _quantile(np.nanquantile, a, q, **named)
 
 
-def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = False,
-    *,
-    weights: Any = None,
-) -> Any:
+@numpy_signature(np.percentile)
+def percentile(a: Any, q: Any, **named: Any) -> Any:
     """Quantiles of the percentages ``q``."""
-    return _quantile(np.quantile, a, _hundredth(q), axis, method, keepdims, weights)
+    return _quantile(np.quantile, a, array(q) / 100.0, **named)
 
 
-def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = False,
-    *,
-    weights: Any = None,
-) -> Any:
+@numpy_signature(np.nanpercentile)
+def nanpercentile(a: Any, q: Any, **named: Any) -> Any:
     """Quantiles of the percentages ``q``, of the elements that are not NaN."""
-    return _quantile(np.nanquantile, a, _hundredth(q), axis, method, keepdims, weights)
+    return _quantile(np.nanquantile, a, array(q) / 100.0, **named)
 
 
-def _hundredth(q: Any) -> Any:
-    return array(q) / 100.0
-
-
-def _quantile(function: Callable[..., Any], a: Any, q: Any, axis: Any, method: str, keepdims: Any, weights: Any) -> Any:
+def _quantile(
+    function: Callable[..., Any], a: Any, q: Any, method: str = "linear", weights: Any = None, **over: Any
+) -> Any:
     bare = values(q)
     named: dict[str, Any] = {"method": method}
 
@@ -113,18 +78,23 @@ def _quantile(function: Callable[..., Any], a: Any, q: Any, axis: Any, method: s
 
     slope = _SLOPES.get(method) if has_variable((q,)) else None
     change = None if slope is None else (array(q) - plain(array(q)), slope)
-    return _of_ranks(of_ranks, a, axis, keepdims, weights, change)
+    return _of_ranks(of_ranks, a, weights, change, **over)
 
 
 def _of_ranks(
-    function: Callable[..., Any], a: Any, axis: Any, keepdims: Any, weights: Any = None, change: Any = None
+    function: Callable[..., Any],
+    a: Any,
+    weights: Any = None,
+    change: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
 ) -> Any:
     """The elements at the positions that ``function`` of the ranks gives, interpolated.
 
     ``change`` moves the positions: a value that is zero, with the derivative of the quantile, and the slope of the method.
     """
     a = array(a)
-    axes = standard.axes_of(tuple(axis) if isinstance(axis, list) else axis, a.ndim)
+    axes = standard.axes_of(axis, a.ndim)
     others = tuple(place for place in range(a.ndim) if place not in axes)
     rows, leading = _as_rows(a, others, axes), tuple(a.shape[place] for place in others)
     bare = values(rows)
@@ -144,7 +114,7 @@ def _of_ranks(
     result = _interpolated(
         ops.take_along_axis(rows, of_library(order, rows), axis=-1), positions, present, leading, change
     )
-    if keepdims is True or keepdims == 1:
+    if keepdims:
         kept = tuple(1 if place in axes else count for place, count in enumerate(a.shape))
         result = ops.reshape(result, (*result.shape[: result.ndim - len(leading)], *kept))
     return result

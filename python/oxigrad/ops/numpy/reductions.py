@@ -1,10 +1,9 @@
 """NumPy's reductions, with its keywords: ``where=``, ``initial=``, means and variances with weights, and those that skip NaN.
 
-Each function has NumPy's signature; ``out`` is assigned by its caller.
+Each function has NumPy's signature (see `oxigrad.ops.numpy.numpy_signatures`); ``out`` is assigned by its caller.
 """
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -20,103 +19,71 @@ from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import along
 from oxigrad.ops.core.shapes import position
 from oxigrad.ops.numpy.extras import atleast_2d
-
-_NONE: Any = np._NoValue
-
-
-def _given(value: Any) -> Any:
-    """An argument, None where it is absent."""
-    return None if value is _NONE else value
+from oxigrad.ops.numpy.numpy_signatures import numpy_signature
 
 
-def _keeps(keepdims: Any) -> bool:
-    return keepdims is not _NONE and bool(keepdims)
-
-
-def _axis(axis: Any) -> Any:
-    return tuple(map(operator.index, axis)) if isinstance(axis, (list, tuple)) else axis
-
-
-def prod(
-    a: Any,
-    axis: Any = None,
-    dtype: Dtype = None,
-    out: None = None,
-    keepdims: Any = _NONE,
-    initial: Any = _NONE,
-    where: Any = _NONE,
-) -> Any:
+@numpy_signature(np.prod)
+def prod(a: Any, dtype: Dtype = None, initial: Any = None, where: Any = None, **over: Any) -> Any:
     """Product of the elements that ``where`` selects, and of ``initial``."""
-    chosen = ops.selected(array(a, dtype), _given(where), 1.0)
-    product = standard.prod(chosen, axis=_axis(axis), keepdims=_keeps(keepdims))
-    return product if _given(initial) is None else product * initial
+    product = standard.prod(ops.selected(array(a, dtype), where, 1.0), **over)
+    return product if initial is None else product * initial
 
 
 def _count(a: Array, axis: Any, where: Any, keepdims: bool) -> Any:
     """The number of elements of each slice that ``where`` selects: plain numbers."""
-    if where is True or _given(where) is None:
+    if where is True or where is None:
         return float(math.prod(a.shape[place] for place in standard.axes_of(axis, a.ndim)))
     ones = ops.ones_like(plain(a))
     return ops.sum(ops.selected(ones, where, 0.0), axis=axis, keepdims=keepdims)
 
 
+@numpy_signature(np.var)
 def var(
     a: Any,
-    axis: Any = None,
     dtype: Dtype = None,
-    out: None = None,
     ddof: float = 0,
-    keepdims: Any = _NONE,
-    *,
-    where: Any = _NONE,
-    mean: Any = _NONE,
-    correction: Any = _NONE,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
 ) -> Any:
     """Variance of the elements that ``where`` selects, around ``mean`` if it is given."""
-    a, axis = array(a), _axis(axis)
-    a = a if dtype is None or dtype is _NONE else ops.in_floats("var", a, dtype)
-    ddof = ddof if _given(correction) is None else correction
-    center = ops.mean(a, axis=axis, keepdims=True, where=_given(where)) if _given(mean) is None else mean
+    a = array(a)
+    a = a if dtype is None else ops.in_floats("var", a, dtype)
+    ddof = ddof if correction is None else correction
+    center = ops.mean(a, axis=axis, keepdims=True, where=where) if mean is None else mean
     apart = a - center
     squares = ops.real(apart * ops.conj(apart)) if is_complex(apart) else ops.square(apart)
-    total = ops.sum(ops.selected(squares, _given(where), 0.0), axis=axis, keepdims=_keeps(keepdims))
-    free = _count(squares, axis, where, _keeps(keepdims)) - ddof
+    total = ops.sum(ops.selected(squares, where, 0.0), axis=axis, keepdims=keepdims)
+    free = _count(squares, axis, where, keepdims) - ddof
     if not is_array(free):
         variance = total / free if free > 0 else total * math.nan
     else:
         none = namespace(free).asarray(math.nan, dtype=dtype_of(free), device=device_of(free))
         variance = total / namespace(free).where(free > 0, free, none)
-    return variance if _given(dtype) is None else ops.astype(variance, dtype, copy=False)
+    return variance if dtype is None else ops.astype(variance, dtype, copy=False)
 
 
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Dtype = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: Any = _NONE,
-    *,
-    where: Any = _NONE,
-    mean: Any = _NONE,
-    correction: Any = _NONE,
-) -> Any:
+@numpy_signature(np.std)
+def std(a: Any, **named: Any) -> Any:
     """Standard deviation, as `var`; its gradient is zero where it is zero."""
-    named: dict[str, Any] = {"where": where, "mean": mean, "correction": correction}
-    variance = var(a, axis, dtype, None, ddof, keepdims, **named)
+    variance = var(a, **named)
     none = variance == 0.0
     return ops.where(none, 0.0, ops.sqrt(ops.where(none, 1.0, variance)))
 
 
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: Any = _NONE) -> Any:
+@numpy_signature(np.ptp)
+def ptp(a: Any, **over: Any) -> Any:
     """Largest element minus the smallest."""
-    a, axis, keepdims = array(a), _axis(axis), _keeps(keepdims)
-    return ops.max(a, axis=axis, keepdims=keepdims) - ops.min(a, axis=axis, keepdims=keepdims)
+    a = array(a)
+    return ops.max(a, **over) - ops.min(a, **over)
 
 
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = _NONE) -> Any:
+@numpy_signature(np.average)
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
     """Weighted mean; with ``returned``, a tuple of it and the sum of the weights."""
-    a, axis, keepdims = array(a), _axis(axis), _keeps(keepdims)
+    a = array(a)
     if weights is None:
         average = ops.mean(a, axis=axis, keepdims=keepdims)
         scale: Any = _count(a, axis, True, keepdims)
@@ -205,123 +172,89 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 # --- those that skip NaN -------------------------------------------------------------------------------------------------
 
 
-def _present(a: Any, where: Any = _NONE, other: float = 0.0) -> tuple[Any, Any]:
+def _present(a: Any, where: Any = None, other: float = 0.0) -> tuple[Any, Any]:
     """The array with ``other`` in place of NaN, and the mask of its other elements."""
     a = array(a)
     missing = ops.isnan(a)
-    chosen = True if _given(where) is None else plain(where)
+    chosen = True if where is None else plain(where)
     if chosen is not True and not (is_array(chosen) and namespace(chosen) is namespace(a)):
         chosen = of_library(np.asarray(chosen, dtype=bool), a)
     mask = ~missing & chosen
     return ops.where(missing, other, a), mask
 
 
-def nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Dtype = None,
-    out: None = None,
-    keepdims: Any = _NONE,
-    initial: Any = _NONE,
-    where: Any = _NONE,
-) -> Any:
+@numpy_signature(np.nansum)
+def nansum(a: Any, dtype: Dtype = None, **named: Any) -> Any:
     """Sum, with zero in place of NaN."""
-    filled = array(_present(a)[0], dtype)
-    return ops.sum(filled, axis=_axis(axis), keepdims=_keeps(keepdims), initial=_given(initial), where=_given(where))
+    return ops.sum(array(_present(a)[0], dtype), **named)
 
 
-def nanprod(
-    a: Any,
-    axis: Any = None,
-    dtype: Dtype = None,
-    out: None = None,
-    keepdims: Any = _NONE,
-    initial: Any = _NONE,
-    where: Any = _NONE,
-) -> Any:
+@numpy_signature(np.nanprod)
+def nanprod(a: Any, **named: Any) -> Any:
     """Product, with one in place of NaN."""
-    return prod(_present(a, other=1.0)[0], axis, dtype, None, keepdims, initial, where)
+    return prod(_present(a, other=1.0)[0], **named)
 
 
-def nanmax(
-    a: Any, axis: Any = None, out: None = None, keepdims: Any = _NONE, initial: Any = _NONE, where: Any = _NONE
-) -> Any:
+@numpy_signature(np.nanmax)
+def nanmax(a: Any, **named: Any) -> Any:
     """Largest element that is not NaN; NaN where all are."""
-    return _nanextreme(ops.max, -math.inf, a, axis, keepdims, initial, where)
+    return _nanextreme(ops.max, -math.inf, a, **named)
 
 
-def nanmin(
-    a: Any, axis: Any = None, out: None = None, keepdims: Any = _NONE, initial: Any = _NONE, where: Any = _NONE
-) -> Any:
+@numpy_signature(np.nanmin)
+def nanmin(a: Any, **named: Any) -> Any:
     """Smallest element that is not NaN; NaN where all are."""
-    return _nanextreme(ops.min, math.inf, a, axis, keepdims, initial, where)
+    return _nanextreme(ops.min, math.inf, a, **named)
 
 
 def _nanextreme(
-    reduce: Callable[..., Any], bound: float, a: Any, axis: Any, keepdims: Any, initial: Any, where: Any
+    reduce: Callable[..., Any],
+    bound: float,
+    a: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
 ) -> Any:
     filled, mask = _present(a, where, bound)
-    axis, keepdims, initial = _axis(axis), _keeps(keepdims), _given(initial)
     if initial is not None:
-        return reduce(filled, axis=axis, keepdims=keepdims, initial=initial, where=_given(where))
-    if _given(where) is not None:
+        return reduce(filled, axis=axis, keepdims=keepdims, initial=initial, where=where)
+    if where is not None:
         raise ValueError("where= requires initial=, the result where no element is selected")
-    return ops.where(
-        _count(filled, axis, mask, keepdims) == 0.0, math.nan, reduce(filled, axis=axis, keepdims=keepdims)
-    )
+    count = _count(filled, axis, mask, keepdims)
+    return ops.where(count == 0.0, math.nan, reduce(filled, axis=axis, keepdims=keepdims))
 
 
-def nanmean(
-    a: Any, axis: Any = None, dtype: Dtype = None, out: None = None, keepdims: Any = _NONE, *, where: Any = _NONE
-) -> Any:
+@numpy_signature(np.nanmean)
+def nanmean(a: Any, dtype: Dtype = None, where: Any = None, **over: Any) -> Any:
     """Arithmetic mean of the elements that are not NaN."""
     filled, mask = _present(a, where)
-    return ops.mean(array(filled, dtype), axis=_axis(axis), keepdims=_keeps(keepdims), where=mask)
+    return ops.mean(array(filled, dtype), where=mask, **over)
 
 
-def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Dtype = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: Any = _NONE,
-    *,
-    where: Any = _NONE,
-    mean: Any = _NONE,
-    correction: Any = _NONE,
-) -> Any:
+@numpy_signature(np.nanvar)
+def nanvar(a: Any, where: Any = None, **named: Any) -> Any:
     """Variance of the elements that are not NaN."""
     filled, mask = _present(a, where)
-    named: dict[str, Any] = {"where": mask, "mean": mean, "correction": correction}
-    return var(filled, axis, dtype, None, ddof, keepdims, **named)
+    return var(filled, where=mask, **named)
 
 
-def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Dtype = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: Any = _NONE,
-    *,
-    where: Any = _NONE,
-    mean: Any = _NONE,
-    correction: Any = _NONE,
-) -> Any:
+@numpy_signature(np.nanstd)
+def nanstd(a: Any, where: Any = None, **named: Any) -> Any:
     """Standard deviation of the elements that are not NaN."""
     filled, mask = _present(a, where)
-    named: dict[str, Any] = {"where": mask, "mean": mean, "correction": correction}
-    return std(filled, axis, dtype, None, ddof, keepdims, **named)
+    return std(filled, where=mask, **named)
 
 
-def nancumsum(a: Any, axis: int | None = None, dtype: Dtype = None, out: None = None) -> Any:
+@numpy_signature(np.nancumsum)
+def nancumsum(a: Any, axis: int | None = None, dtype: Dtype = None) -> Any:
     """Cumulative sums, with zero in place of NaN."""
     filled = array(_present(a)[0], dtype)
     return standard.cumulative_sum(ops.ravel(filled) if axis is None else filled, axis=0 if axis is None else axis)
 
 
-def nancumprod(a: Any, axis: int | None = None, dtype: Dtype = None, out: None = None) -> Any:
+@numpy_signature(np.nancumprod)
+def nancumprod(a: Any, axis: int | None = None, dtype: Dtype = None) -> Any:
     """Cumulative products, with one in place of NaN."""
     filled = array(_present(a, other=1.0)[0], dtype)
     return standard.cumulative_prod(ops.ravel(filled) if axis is None else filled, axis=0 if axis is None else axis)

@@ -122,7 +122,7 @@ def polygamma(n: Array, x: Array, /) -> Array:
 
 
 @scipy_signature("x, q=None, out=None")
-def zeta(x: Array, q: Array | None = None, /) -> Array:
+def zeta(x: Array, q: Array | None, /) -> Array:
     """Hurwitz' zeta function, differentiable by ``q``; Riemann's without ``q``, which has no derivative."""
     return f.zeta(x, q) if q is not None else table.riemann_zeta(x)
 
@@ -290,7 +290,7 @@ def agm(a: Array, b: Array, /) -> Array:
 
 
 @scipy_signature("z, k=0, tol=1e-08", ignored="tol")
-def lambertw(z: Array, /, k: int = 0) -> Array:
+def lambertw(z: Array, /, k: int) -> Array:
     """Lambert's function, complex: the solution ``w`` of ``w * exp(w) = z`` on branch ``k``; its derivative is ``exp(-w) / (1 + w)``.
 
     >>> round(lambertw(1.0).real, 12)
@@ -382,9 +382,7 @@ def _largest(x: Array, axis: Axis) -> Array:
 
 
 @scipy_signature("a, axis=None, b=None, keepdims=False, return_sign=False")
-def logsumexp(
-    x: Array, /, axis: Axis = None, b: Array | None = None, keepdims: bool = False, return_sign: bool = False
-) -> Any:
+def logsumexp(x: Array, /, axis: Axis, b: Array | None, keepdims: bool, return_sign: bool) -> Any:
     """``log(sum(b * exp(x)))``, which does not overflow; NaN where the sum is negative.
 
     With ``return_sign`` it is a tuple: the logarithm of the sum's absolute value, and its sign.
@@ -405,13 +403,13 @@ def logsumexp(
 
 
 @scipy_signature("x, axis=None")
-def softmax(x: Array, /, axis: Axis = None) -> Array:
+def softmax(x: Array, /, axis: Axis) -> Array:
     """``exp(x)`` divided by its sum over ``axis``, or over everything."""
     powers = ops.exp(x - _largest(x, axis))
     return powers / sum(powers, axis=axis, keepdims=True)
 
 
 @scipy_signature("x, axis=None")
-def log_softmax(x: Array, /, axis: Axis = None) -> Array:
+def log_softmax(x: Array, /, axis: Axis) -> Array:
     """Logarithm of ``softmax``, which does not underflow."""
     return x - logsumexp(x, axis=axis, keepdims=True)

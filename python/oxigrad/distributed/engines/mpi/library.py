@@ -22,5 +22,3 @@ except RuntimeError as error:
     raise ModuleNotFoundError(
         f"mpi4py finds no MPI: pip install 'oxigrad[mpi]' installs one ({error})", name="libmpi"
     ) from error
-
-__all__ = ["FINALIZES", "MPI"]

@@ -17,8 +17,6 @@ from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.mpi.library import MPI
 from oxigrad.distributed.errors import Excluded, NotSupported, TimedOut
 
-__all__ = ["Membership"]
-
 _TAG = 1
 _LEFT, _REFORM, _EXCLUDED = 1, 2, 3
 _WORKER, _SPARE, _GONE = 0, 1, 2

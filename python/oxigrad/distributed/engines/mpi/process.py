@@ -24,8 +24,6 @@ from oxigrad.distributed.engines.mpi.transport import MPICommunicator, abort
 from oxigrad.distributed.errors import CommunicationError, Excluded
 from oxigrad.distributed.messages.agreement import VERSION_BYTES, check_versions, version
 
-__all__ = ["MPICommunicator", "communicator", "run"]
-
 # The membership of this process, once it is a worker.
 _membership: list[Membership] = []
 

@@ -23,8 +23,6 @@ from oxigrad.distributed.errors import Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import HEADER_BYTES, Address, Header, as_bytes, scatter, size_of
 from oxigrad.distributed.messages.reduction import Op
 
-__all__ = ["MPICommunicator", "abort"]
-
 INLINE = 1 << 14
 """Bytes of payload up to which a message travels in one piece, with its header; others follow their header without a copy by
 the receiver."""

@@ -22,8 +22,6 @@ from oxigrad.distributed.engines.ray.library import (
 from oxigrad.distributed.engines.ray.transport import POLL, HubActor, RayCommunicator, call, retried
 from oxigrad.distributed.errors import CommunicationError, Excluded, TimedOut, WorkerLost
 
-__all__ = ["RayJob", "run"]
-
 
 @dataclasses.dataclass
 class _Raised:

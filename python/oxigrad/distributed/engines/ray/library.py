@@ -13,16 +13,6 @@ _exceptions: Any = importlib.import_module("ray.exceptions")
 GetTimeoutError, OwnerDiedError = _exceptions.GetTimeoutError, _exceptions.OwnerDiedError
 RayActorError, RayError, RayTaskError = _exceptions.RayActorError, _exceptions.RayError, _exceptions.RayTaskError
 
-__all__ = [
-    "GetTimeoutError",
-    "OwnerDiedError",
-    "RayActorError",
-    "RayError",
-    "RayTaskError",
-    "connect",
-    "ray",
-]
-
 
 def connect(address: str | None, workers: int, *, allow_insecure: bool) -> None:
     """Connects this program to Ray, unless it is connected.

@@ -16,8 +16,6 @@ from oxigrad.distributed.engines.ray.library import GetTimeoutError, OwnerDiedEr
 from oxigrad.distributed.errors import Aborted, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.reduction import Op
 
-__all__ = ["POLL", "HubActor", "RayCommunicator", "call", "retried"]
-
 _INLINE = 1 << 16
 """Bytes up to which a result is part of each answer; larger ones are put into Ray's shared memory once."""
 

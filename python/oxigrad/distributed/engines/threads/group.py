@@ -9,8 +9,6 @@ from oxigrad.distributed.communicator import Buffer
 from oxigrad.distributed.engines.mailbox import Mailbox
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, TimedOut
 
-__all__ = ["Group", "Joiner", "Killed", "Round"]
-
 
 class Killed(BaseException):
     """Ends the thread of a worker that was killed; user code that catches `Exception` does not catch it."""

@@ -11,8 +11,6 @@ from oxigrad.distributed.engines.threads.group import Group, Joiner, Killed
 from oxigrad.distributed.engines.threads.transport import ThreadCommunicator
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, TimedOut
 
-__all__ = ["ThreadJob", "run"]
-
 # Seconds between two looks at the threads.
 _POLL = 0.5
 

@@ -17,8 +17,6 @@ from oxigrad.distributed.errors import Aborted, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import size_of
 from oxigrad.distributed.messages.reduction import Op, reduce_in_order
 
-__all__ = ["ThreadCommunicator"]
-
 # Bytes up to which all workers reduce copies of all buffers; each reduces a slice of larger ones.
 _SMALL = 1 << 15
 

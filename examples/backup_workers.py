@@ -1,6 +1,6 @@
 """Simulation of synchronous training with backup workers, by up to thousands of workers on one machine.
 
-    python -m oxigrad.distributed.simulate --picture docs/backup_workers.svg
+    python examples/backup_workers.py --picture docs/backup_workers.svg
 
 The state machine of `SyncReplicas` is the real one (`oxigrad.distributed.decisions.replicas`); workers and network are events of
 a virtual clock, so that a run takes no more time than its decisions, and gives the same numbers for the same seed. The model
@@ -21,8 +21,6 @@ import numpy as np
 from oxigrad.distributed.decisions.events import Clock, Join, Push, Step, Token, Told
 from oxigrad.distributed.decisions.replicas import Replicas
 from oxigrad.optim import SGD
-
-__all__ = ["Assumptions", "Run", "simulate", "train"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,13 +83,7 @@ class _Durations:
 
 
 def simulate(workers: int, replicas: int, steps: int, *, seed: int = 0, assumptions: Assumptions | None = None) -> Run:
-    """Simulates steps by the first ``replicas`` gradients of ``workers`` workers.
-
-    >>> slow = Assumptions(compute=0.01, spread=0.0, stall=0.0, latency=0.0, handling=0.0, slow={2: 0.3})
-    >>> all_three, two = (simulate(3, replicas, 20, assumptions=slow) for replicas in (3, 2))
-    >>> f"{all_three.step_time:.2f} s, {two.step_time:.2f} s"
-    '0.31 s, 0.01 s'
-    """
+    """Simulates steps by the first ``replicas`` gradients of ``workers`` workers."""
     a = assumptions or Assumptions()
     decisions = Replicas(replicas, workers)
     durations = [_Durations(seed, worker, a) for worker in range(workers)]
@@ -197,9 +189,7 @@ def draw(rows: Sequence[Row], steps: int, seconds: float, assumptions: Assumptio
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Prints the table, and draws the picture."""
-    parser = argparse.ArgumentParser(
-        prog="python -m oxigrad.distributed.simulate", description="Simulates backup workers."
-    )
+    parser = argparse.ArgumentParser(description="Simulates backup workers.")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 3, 10, 30, 100, 300, 1000])
     parser.add_argument("--backups", type=float, nargs="+", default=[0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5])
     parser.add_argument("--steps", type=int, default=40)

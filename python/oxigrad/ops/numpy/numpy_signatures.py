@@ -1,0 +1,37 @@
+"""NumPy's signatures of the functions that stand in for its own, read off NumPy."""
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+# Arguments that do not change the elements of a result; ``out`` is assigned by the caller.
+_WITHOUT_EFFECT = {"out", "overwrite_input"}
+
+
+def numpy_signature(numpys: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorates a function to take the arguments of NumPy's, by position or by name.
+
+    The function is given them by name, those alone that the call has, with lists of axes as tuples. So it states the
+    defaults that it reads itself, and hands on the others by ``**``.
+    """
+    signature = inspect.signature(numpys)
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def called(*args: Any, **named: Any) -> Any:
+            bound = signature.bind(*args, **named).arguments.items()
+            given = {name: value for name, value in bound if value is not np._NoValue and name not in _WITHOUT_EFFECT}
+            if isinstance(axis := given.get("axis"), (list, tuple)):
+                given["axis"] = tuple(map(operator.index, axis))
+            if "keepdims" in given:
+                given["keepdims"] = bool(given["keepdims"])
+            return function(**given)
+
+        vars(called)["__signature__"] = signature
+        return called
+
+    return decorate
