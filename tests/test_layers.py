@@ -80,9 +80,9 @@ ROOMS = {
         "vmap": "batching transforms",
         "jacobians": "rules transforms",
         "products": "transforms jacobians",
+        "sparse": "rules transforms jacobians",
         "implicit": "custom_rules transforms jacobians",
-        "debug_nans": "",
-        "diagram": "",
+        "inspection": "",
         "__init__": "",
     },
     "rules": {

@@ -28,10 +28,11 @@ from oxigrad._core import (
 from oxigrad._names import unknown_name as _unknown_name
 from oxigrad.autodiff.checkpoint import checkpoint
 from oxigrad.autodiff.custom_rules import custom_vjp, define_jvp, define_vjp
-from oxigrad.autodiff.debug_nans import debug_nans
 from oxigrad.autodiff.implicit import implicit
+from oxigrad.autodiff.inspection.debug_nans import debug_nans
 from oxigrad.autodiff.jacobians import hessian, hvp, jacobian
 from oxigrad.autodiff.products import elementwise_grad, ggnvp, hessian_diag, jacfwd, jacrev, linearize
+from oxigrad.autodiff.sparse.jacobians import sparse_hessian, sparse_jacobian
 from oxigrad.autodiff.transforms import grad, jvp, stop_gradient, value_and_grad, vjp
 from oxigrad.autodiff.vmap import vmap
 from oxigrad.tree import field
@@ -81,6 +82,8 @@ __all__ = [
     "optim",
     "schedules",
     "set_num_threads",
+    "sparse_hessian",
+    "sparse_jacobian",
     "state",
     "stop_gradient",
     "testing",

@@ -9,7 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from oxigrad import _core, xp
-from oxigrad.autodiff import batching, debug_nans, diagram
+from oxigrad.autodiff import batching
+from oxigrad.autodiff.inspection import debug_nans, diagram
 from oxigrad.autodiff.rules import cotangents, jvp_rules, tangents, vjp_rules
 from oxigrad.ops import backends
 from oxigrad.ops.core import indexed_update, primitives, shapes, standard

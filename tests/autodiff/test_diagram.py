@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from oxigrad.autodiff.diagram import Box, mermaid, svg
+from oxigrad.autodiff.inspection.diagram import Box, mermaid, svg
 
 BOXES: list[Box] = [("input", 'a<"b">', []), ("constant", "2.0", []), ("op", "v1 = multiply", [0, 1])]
 

@@ -10,6 +10,7 @@ from libraries import host
 from oxigrad import xp
 
 optimize = pytest.importorskip("scipy.optimize")
+sparse = pytest.importorskip("scipy.sparse")
 
 METHODS = """Nelder-Mead Powell CG BFGS Newton-CG L-BFGS-B TNC COBYLA COBYQA SLSQP trust-constr dogleg trust-ncg trust-krylov
     trust-exact""".split()
@@ -153,6 +154,22 @@ def test_least_squares() -> None:
     assert set(found.grad) == {"a", "k", "c"}
     bounded = ox.scipy.least_squares(lambda m: model(T, m) - data, begin, bounds=({"a": 0.0, "k": 0.0, "c": -1.0}, 1.2))
     assert float(bounded.x["a"]) <= 1.2
+
+
+def test_least_squares_with_a_sparse_jacobian() -> None:
+    begin = {"a": np.linspace(0.5, 1.5, 40), "k": 2.0}
+
+    def residuals(m: Any) -> Any:
+        return {"near": m["a"][1:] - m["a"][:-1] ** 2, "all": m["k"] * m["a"] - 3.0}
+
+    for method in ("trf", "dogbox"):
+        dense = ox.scipy.least_squares(residuals, begin, method=method)
+        found = ox.scipy.least_squares(residuals, begin, sparse=True, method=method)
+        assert sparse.issparse(found.jac) and not sparse.issparse(dense.jac)
+        np.testing.assert_allclose(found.jac.toarray(), dense.jac, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(found.x["a"], dense.x["a"], rtol=1e-4)
+    with pytest.raises(ValueError, match="expected 'trf' or 'dogbox' with sparse=True"):
+        ox.scipy.least_squares(residuals, begin, sparse=True, method="lm")
 
 
 def test_curve_fit() -> None:

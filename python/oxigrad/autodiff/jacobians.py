@@ -138,7 +138,7 @@ def _is_number(value: Any) -> bool:
     return not is_array(plain(value))
 
 
-def _library(values: Sequence[Array]) -> tuple[Any, Any]:
+def library_of(values: Sequence[Array]) -> tuple[Any, Any]:
     """The array library of the first array, and its device."""
     arrays = [plain(value) for value in values if not _is_number(value)]
     return namespace(*arrays), device_of(arrays[0]) if arrays else None
@@ -156,7 +156,7 @@ def _nothing(leaf: Array, variables: Sequence[Variable]) -> list[Array]:
 
     def block(variable: Variable) -> Any:
         like = leaf if _is_number(variable) else variable
-        library, device = _library([like])
+        library, device = library_of([like])
         zeros = library.zeros(_shape(leaf) + _shape(variable), dtype=tangent_dtype(like), device=device)
         return _entry(zeros, leaf, variable)
 
@@ -181,7 +181,7 @@ def _columns(call: Recording, outputs: Sequence[Variable]) -> list[list[Any]]:
 
 def _push(call: Recording, outputs: Sequence[Variable], start: int, count: int) -> list[Any]:
     variables = call.watched.variables
-    library, device = _library([*variables, *outputs])
+    library, device = library_of([*variables, *outputs])
     total, end, seeds = _total(variables), 0, []
     for variable in variables:
         begin, end = end, end + _total([variable])

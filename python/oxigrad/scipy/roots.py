@@ -39,12 +39,19 @@ def root(f: Callable[..., Tree], x0: Tree, args: tuple[Any, ...] = (), method: s
 
 
 def least_squares(
-    f: Callable[..., Tree], x0: Tree, args: tuple[Any, ...] = (), bounds: Any = None, **options: Any
+    f: Callable[..., Tree],
+    x0: Tree,
+    args: tuple[Any, ...] = (),
+    bounds: Any = None,
+    *,
+    sparse: bool = False,
+    **options: Any,
 ) -> Any:
     """Minimizes the sum of squares of the residuals ``f(x, *args)``, a tree, by `scipy.optimize.least_squares`.
 
-    The Jacobian is filled in. ``bounds`` is as of `minimize`; other arguments are SciPy's. Returns SciPy's ``OptimizeResult``,
-    in which ``x`` and the gradient ``grad`` are trees. Raises as `minimize`.
+    The Jacobian is filled in; with ``sparse`` it is that of `oxigrad.sparse_jacobian`, for which SciPy has the methods "trf" and
+    "dogbox". ``bounds`` is as of `minimize`; other arguments are SciPy's. Returns SciPy's ``OptimizeResult``,
+    in which ``x`` and the gradient ``grad`` are trees. Raises as `minimize`, and `ValueError` for ``sparse`` with the method "lm".
 
     >>> import numpy as np
     >>> t = np.linspace(0.0, 1.0, 20)
@@ -62,9 +69,10 @@ def least_squares(
     limits = vectors.bounds(bounds)
     if limits is not None:
         options["bounds"] = (limits.lb, limits.ub)
-    found = optimize.least_squares(
-        _vector_valued(vectors, residual), vectors.start, jac=vectors.jacobian(residual), **options
-    )
+    if sparse and options.get("method") == "lm":
+        raise ValueError("least_squares: method is 'lm': expected 'trf' or 'dogbox' with sparse=True")
+    jacobian = vectors.sparse_jacobian if sparse else vectors.jacobian
+    found = optimize.least_squares(_vector_valued(vectors, residual), vectors.start, jac=jacobian(residual), **options)
     found.x, found.grad = vectors.tree(found.x), vectors.tree(found.grad)
     return found
 

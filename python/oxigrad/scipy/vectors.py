@@ -10,6 +10,7 @@ from oxigrad import tree, xp
 from oxigrad._core import StructureError, plain
 from oxigrad._typing import Tree
 from oxigrad.autodiff.jacobians import hvp, jacobian
+from oxigrad.autodiff.sparse.jacobians import sparse_jacobian
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import device_of, is_array, is_complex, is_smooth, namespace, to_host
 
@@ -63,6 +64,11 @@ class Vectors:
         """The Jacobian of the vector of a function's results, of shape (results, elements)."""
         of_vector = jacobian(lambda v: raveled(f(self._unravel(v))))
         return lambda vector: host(of_vector(self._own(vector)))
+
+    def sparse_jacobian(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], Any]:
+        """The Jacobian of the vector of a function's results, as a CSR matrix of float64."""
+        of_vector = sparse_jacobian(lambda v: raveled(f(self._unravel(v))))
+        return lambda vector: of_vector(self._own(vector)).astype(np.float64)
 
     def hessian_product(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """The product of the Hessian of a scalar function with a vector."""

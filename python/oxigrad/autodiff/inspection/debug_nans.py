@@ -11,7 +11,7 @@ from oxigrad import xp
 from oxigrad._core import NonFiniteError, Tape, Variable, plain, set_debug_nans
 from oxigrad.ops.backends import is_array, is_smooth
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = str(Path(__file__).parents[2])
 
 
 class _Search:

@@ -1,0 +1,396 @@
+"""`sparse_jacobian` and `sparse_hessian`: matrices of derivatives in CSR, from as few products as a coloring allows."""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oxigrad import tree
+from oxigrad._core import DerivativeError, ShapeError, Variable, plain, record
+from oxigrad.autodiff.jacobians import COLUMNS, ELEMENTS, Mode, library_of
+from oxigrad.autodiff.rules.tangents import is_numeric
+from oxigrad.autodiff.sparse import colorings
+from oxigrad.autodiff.sparse.dependences import scipy_sparse
+from oxigrad.autodiff.sparse.programs import Program
+from oxigrad.autodiff.sparse.propagation import pattern_of
+from oxigrad.autodiff.transforms import Argnums, Recording, by_position, check_callable, grad, resolve
+from oxigrad.ops.backends import device_of, dtype_of, is_array, is_batched, is_complex, namespace, to_host
+
+# A pass in reverse, one for a color of rows, costs about as much as so many tangents of a batch.
+COST_OF_REVERSE = 2.0
+
+
+class _Compression:
+    """A pattern, and where the product of each seed holds its nonzeros."""
+
+    def __init__(self, pattern: Any, mode: Mode, *, symmetric: bool = False) -> None:
+        self.pattern = pattern
+        self.is_forward = True
+        rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+        if symmetric:
+            self.colors = colorings.star(pattern)
+            self.places = colorings.star_places(pattern, self.colors)
+            return
+        by_rows = colorings.columns(pattern.T.tocsr()) if mode != "forward" else None
+        by_columns = colorings.columns(pattern) if mode != "reverse" else None
+        if by_columns is not None:
+            self.colors, self.places = by_columns, (rows, by_columns[pattern.indices])
+        if by_rows is not None and (
+            by_columns is None or COST_OF_REVERSE * colorings.count(by_rows) < colorings.count(by_columns)
+        ):
+            self.is_forward, self.colors, self.places = False, by_rows, (pattern.indices, by_rows[rows])
+
+    @property
+    def count(self) -> int:
+        return colorings.count(self.colors)
+
+    def seeds(self, begin: int, end: int) -> np.ndarray:
+        """For each color from ``begin`` to ``end``, the vector that is one at the lines of this color."""
+        return (self.colors == np.arange(begin, end)[:, None]).astype(np.float64)
+
+    def matrix(self, products: np.ndarray) -> Any:
+        """The CSR matrix, given the products with all seeds, of shape (colors, elements)."""
+        line, color = self.places
+        data = products[color, line]
+        pattern = self.pattern
+        return scipy_sparse().csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape, copy=True)
+
+
+class _Found(NamedTuple):
+    """The findings of a call: its program, None where it does not repeat, the layout of its results, and the compression."""
+
+    program: Program | None
+    layout: list[int]
+    compression: _Compression
+
+
+class SparseDerivative:
+    """A function that returns a Jacobian or a Hessian as `scipy.sparse.csr_array`: see `sparse_jacobian` and `sparse_hessian`."""
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        argnums: Argnums,
+        *,
+        of: Callable[..., Any],
+        has_aux: bool,
+        pattern: Any,
+        mode: Mode,
+    ) -> None:
+        functools.update_wrapper(self, f)
+        self._f, self._of, self._argnums, self._has_aux = f, of, argnums, has_aux
+        self._mode: Mode = mode
+        self._symmetric = of is not f
+        self._name = "sparse_hessian" if self._symmetric else "sparse_jacobian"
+        self._given = None if pattern is None else self._compressed(_boolean(pattern, self._name), mode)
+        self._last: _Found | None = None
+
+    @property
+    def pattern(self) -> Any:
+        """The pattern of the last call, or the one that was given: a boolean `scipy.sparse.csr_array`; None before the first call."""
+        found = self._compression
+        return None if found is None else found.pattern.copy()
+
+    @property
+    def colors(self) -> np.ndarray | None:
+        """The color of each column of the last call, or of each row where `by_rows`; -1 for a line without nonzeros. None before the first call."""
+        found = self._compression
+        return None if found is None else found.colors.copy()
+
+    @property
+    def products(self) -> int:
+        """The number of colors: of products with the matrix that the last call has taken. Zero before the first call."""
+        found = self._compression
+        return 0 if found is None else found.count
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether rows were colored, for passes in reverse."""
+        found = self._compression
+        return found is not None and not found.is_forward
+
+    @property
+    def _compression(self) -> _Compression | None:
+        return self._given if self._last is None else self._last.compression
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """The matrix at these arguments; with ``has_aux``, the matrix and the auxiliary result."""
+        args, named = by_position(self._f, args, named, self._argnums)
+        call = Recording.of(
+            _marked(self._of, self._has_aux), args, self._argnums, named=named, has_aux=self._has_aux, forward=True
+        )
+        results = _Results(call, self._name, only_watched=self._symmetric)
+        compression = self._given or self._found(call, results)
+        shape = (results.rows, results.columns)
+        if compression.pattern.shape != shape:
+            raise ShapeError(f"{self._name}: the pattern has shape {compression.pattern.shape}, the matrix {shape}")
+        if results.is_complex and not compression.is_forward:
+            raise DerivativeError(f"{self._name}: the result is complex: expected mode 'forward'")
+        products = results.products(compression) if self._given is None else self._checked(results, compression)
+        matrix = compression.matrix(products)
+        return (matrix, call.aux) if self._has_aux else matrix
+
+    def _found(self, call: Recording, results: "_Results") -> _Compression:
+        """The compression for a call: that of the call before where it recorded the same program."""
+        last, variables = self._last, call.watched.variables
+        known = last.program if last is not None and last.layout == results.layout else None
+        if last is not None and known is not None and known.is_of(call.tape, variables, len(results.variables)):
+            return last.compression
+        program = Program(call.tape, variables, len(results.variables))
+        mode = "forward" if results.is_complex and self._mode is None else self._mode
+        compression = self._compressed(results.placed(pattern_of(program)), mode)
+        # Functions of the user's are other objects in each call, and would keep what they hold.
+        repeats = all(name != "call" for name, _, _ in program.entries)
+        program.forget_tape()
+        self._last = _Found(program if repeats else None, results.layout, compression)
+        return compression
+
+    def _compressed(self, pattern: Any, mode: Mode) -> _Compression:
+        if not self._symmetric:
+            return _Compression(pattern, mode)
+        if pattern.shape[0] != pattern.shape[1]:
+            raise ShapeError(f"{self._name}: the pattern has shape {pattern.shape}, expected a square one")
+        both = scipy_sparse().csr_array(pattern + pattern.T)
+        both.sum_duplicates()
+        return _Compression(both, None, symmetric=True)
+
+    def _checked(self, results: "_Results", compression: _Compression) -> np.ndarray:
+        """The products with all seeds, for a pattern that the user gave. Raises where a further product shows that it lacks a nonzero."""
+        lines = results.columns if compression.is_forward else results.rows
+        probe = np.random.default_rng(0).uniform(0.5, 1.5, lines)
+        *products, expected = results.products(compression, probe)
+        products = np.reshape(products, (compression.count, -1))
+        matrix = compression.matrix(products)
+        matrix = matrix if compression.is_forward else matrix.T
+        found, scale = matrix @ probe, abs(matrix) @ probe + np.abs(expected)
+        tolerance = 64 * math.sqrt(lines) * np.finfo(expected.dtype).eps
+        wrong = np.abs(found - expected) > tolerance * scale
+        if np.any(wrong & np.isfinite(expected) & np.isfinite(found)):
+            line = "row" if compression.is_forward else "column"
+            at = int(np.flatnonzero(wrong)[0])
+            raise DerivativeError(f"{self._name}: {line} {at} has a nonzero outside of the pattern that was given")
+        return products
+
+
+class _Results:
+    """The results of a recorded call as rows of a matrix, whose columns are the elements of the arguments."""
+
+    def __init__(self, call: Recording, name: str, *, only_watched: bool) -> None:
+        self._call, self._inputs = call, call.watched.variables
+        leaves = tree.leaves(call.value)
+        chosen = _watched(call) if only_watched else [at for at, leaf in enumerate(leaves) if is_numeric(leaf)]
+        self._leaves = [(leaves[at], call.outputs[at]) for at in chosen]
+        #: The leaves of the result that are variables, in the order in which they were marked.
+        self.variables = [output for output in call.outputs if output is not None]
+        #: The number of rows of each leaf, less than zero where it is no variable.
+        self.layout = [_size(leaf) if variable is not None else -1 - _size(leaf) for leaf, variable in self._leaves]
+        self.rows, self.columns = _total(leaf for leaf, _ in self._leaves), _total(self._inputs)
+        for variable in self._inputs:
+            if isinstance(variable.value, Variable) or is_batched(variable.value):
+                raise DerivativeError(
+                    f"{name}: a sparse matrix has no derivatives, and no batches: call it outside of others"
+                )
+            if is_complex(variable):
+                raise DerivativeError(f"{name}: an argument is complex: take real and imaginary parts")
+        self.is_complex = any(map(is_complex, self.variables))
+
+    def placed(self, pattern: Any) -> Any:
+        """The pattern of all variables, with empty rows for the leaves that are none, and only the rows of chosen leaves."""
+        begins = dict(zip(map(id, self.variables), np.cumsum([0, *(_size(v) for v in self.variables)]), strict=False))
+        empty = pattern.shape[0]
+        rows = [
+            np.full(_size(leaf), empty) if variable is None else begins[id(variable)] + np.arange(_size(leaf))
+            for leaf, variable in self._leaves
+        ]
+        at = np.concatenate(rows) if rows else np.zeros(0, np.int64)
+        if np.array_equal(at, np.arange(empty)):
+            return pattern
+        last = scipy_sparse().csr_array((1, pattern.shape[1]), dtype=bool)
+        stacked = scipy_sparse().csr_array(scipy_sparse().vstack([pattern, last], format="csr"))
+        return stacked[at]
+
+    def products(self, compression: _Compression, extra: np.ndarray | None = None) -> Any:
+        """The products with all seeds of a compression, and with an extra one: an array of shape (seeds, elements)."""
+        lengths = [_size(leaf) for leaf, _ in self._leaves], [_size(variable) for variable in self._inputs]
+        lines = sum(lengths[1] if compression.is_forward else lengths[0])
+        largest = max(1, *lengths[0], *lengths[1])
+        together = max(1, min(COLUMNS, ELEMENTS // largest))
+        parts = []
+        for begin in range(0, compression.count, together):
+            seeds = compression.seeds(begin, min(begin + together, compression.count))
+            parts.append(self._pushed(seeds) if compression.is_forward else self._pulled(seeds))
+        if extra is not None:
+            seeds = np.reshape(extra, (1, lines))
+            parts.append(self._pushed(seeds) if compression.is_forward else self._pulled(seeds))
+        if not parts:
+            return np.zeros((0, sum(lengths[0] if compression.is_forward else lengths[1])))
+        return np.concatenate(parts)
+
+    def _pushed(self, seeds: np.ndarray) -> np.ndarray:
+        """The products of the Jacobian with tangents."""
+        outputs = [output for _, output in self._leaves if output is not None]
+        library, device = library_of([*self._inputs, *outputs])
+        tangents = []
+        for variable, part in _split(seeds, self._inputs):
+            if part.size:
+                dtype = library.float64 if not is_array(plain(variable)) else variable.dtype
+                units = np.reshape(part, (len(seeds), *getattr(variable, "shape", ())))
+                tangents.append((variable, library.asarray(units, dtype=dtype, device=device)))
+        pushed = iter(self._call.tape.push(tangents, outputs, len(seeds)) if tangents else ())
+        rows = [
+            np.zeros((len(seeds), _size(leaf)))
+            if output is None or not tangents
+            else np.reshape(_host(next(pushed)), (len(seeds), -1))
+            for leaf, output in self._leaves
+        ]
+        return np.concatenate(rows, axis=1) if rows else np.zeros((len(seeds), 0))
+
+    def _pulled(self, seeds: np.ndarray) -> np.ndarray:
+        """The products of cotangents with the Jacobian, a pass for each."""
+        found = []
+        for seed in seeds:
+            parts = zip(self._leaves, _split(seed[None], [leaf for leaf, _ in self._leaves]), strict=True)
+            given = [(output, _cotangent(part, output)) for (_, output), (_, part) in parts if output is not None]
+            pulled = self._call.tape.pull(given, self._inputs)
+            found.append(np.concatenate([np.ravel(_host(each)) for each in pulled]))
+        return np.stack(found)
+
+
+def sparse_jacobian(
+    f: Callable[..., Any],
+    argnums: Argnums | None = None,
+    has_aux: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+    pattern: Any = None,
+    mode: Mode = None,
+) -> SparseDerivative:
+    """A function that returns the Jacobian of ``f`` as a `scipy.sparse.csr_array`, at the cost of a few products with it.
+
+    Rows are the numbers of the result of ``f``, columns those of the argument (of all of them, one after the other, where ``argnums`` is a
+    tuple; ``argnames`` names parameters instead). Trees are flattened leaf by leaf, in the order of `oxigrad.tree.leaves`, arrays in C
+    order; leaves that are not differentiated have no column, and results that are constant have rows of zeros.
+
+    The pattern is found from the operations that the call recorded: it holds every place where they can give a nonzero, for any
+    values of the arguments and the same operations, and its zeros are stored. Columns that share no row get one color and one
+    tangent; all tangents are pushed forward together (``mode="forward"``). "reverse" colors rows, with a pass in reverse for each;
+    None takes what costs less. Pattern and colors are found again where a call records other operations, shapes, indices, or
+    zeros of constant factors. The function has the attributes ``pattern``, ``colors``, ``products`` (their number) and ``by_rows`` of its last call.
+
+    ``pattern``, a sparse matrix or a boolean array, saves the search: it must hold all nonzeros. A random
+    product is compared with that of the matrix, and `DerivativeError` raised where one is missing.
+
+    A function with a rule of the user's (`oxigrad.custom_vjp`), and a checkpoint, depends on all its arguments: dense, never wrong.
+    Raises `ImportError` without SciPy, `ShapeError` where ``pattern`` has another shape than the matrix, `DerivativeError` for
+    complex arguments and inside of other transforms, and as `oxigrad.jacobian`.
+
+    >>> import numpy as np
+    >>> f = sparse_jacobian(lambda x: x[1:] ** 2 - x[:-1])
+    >>> f(np.array([1.0, 2.0, 3.0, 4.0])).toarray()
+    array([[-1.,  4.,  0.,  0.],
+           [ 0., -1.,  6.,  0.],
+           [ 0.,  0., -1.,  8.]])
+    >>> f.colors
+    array([0, 1, 0, 1])
+    """
+    if mode not in ("forward", "reverse", None):
+        raise ValueError(f"mode is {mode!r}: expected 'forward', 'reverse' or None")
+    check_callable(f, "sparse_jacobian")
+    return SparseDerivative(f, resolve(f, argnums, argnames), of=f, has_aux=has_aux, pattern=pattern, mode=mode)
+
+
+def sparse_hessian(
+    f: Callable[..., Any],
+    argnums: Argnums | None = None,
+    has_aux: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+    pattern: Any = None,
+) -> SparseDerivative:
+    """A function that returns the Hessian of the scalar function ``f`` as a symmetric `scipy.sparse.csr_array`.
+
+    Rows and columns are the numbers of the argument, as the columns of `sparse_jacobian`. The pattern is that of the operations
+    of the gradient; a star coloring uses its symmetry, so that an arrow takes two products with the Hessian, and a
+    chain three. Other arguments, attributes and errors are those of `sparse_jacobian`.
+
+    >>> import numpy as np
+    >>> f = sparse_hessian(lambda x: np.sum(x[0] * x[1:] ** 2))
+    >>> f(np.array([1.0, 2.0, 3.0])).toarray()
+    array([[0., 4., 6.],
+           [4., 2., 0.],
+           [6., 0., 2.]])
+    """
+    check_callable(f, "sparse_hessian")
+    argnums = resolve(f, argnums, argnames)
+    gradient = grad(f, argnums, has_aux)
+    return SparseDerivative(f, argnums, of=gradient, has_aux=has_aux, pattern=pattern, mode=None)
+
+
+def _marked(f: Callable[..., Any], has_aux: bool) -> Callable[..., Any]:
+    """The function ``f``, with an entry for each variable of its result at the end of the tape."""
+
+    def marked(*args: Any, **named: Any) -> Any:
+        result = f(*args, **named)
+        is_pair = has_aux and isinstance(result, tuple) and len(result) == 2
+        value, *rest = result if is_pair else (result,)
+        leaves, structure = tree.flatten(value)
+        value = tree.unflatten(structure, [_mark(leaf) if isinstance(leaf, Variable) else leaf for leaf in leaves])
+        return (value, *rest) if is_pair else value
+
+    return marked
+
+
+def _mark(leaf: Variable) -> Any:
+    return record("positive", [leaf])
+
+
+def _boolean(pattern: Any, name: str) -> Any:
+    """A pattern that the user gave, as a boolean CSR matrix."""
+    sparse = scipy_sparse()
+    if not sparse.issparse(pattern):
+        pattern = np.asarray(pattern)
+        if pattern.ndim != 2 or pattern.dtype.kind not in "biuf":
+            raise ShapeError(f"{name}: pattern has shape {pattern.shape}: expected a matrix")
+    found = sparse.csr_array(pattern, dtype=bool, copy=True)
+    found.sum_duplicates()
+    found.data[:] = True  # stored zeros are places too
+    return found
+
+
+def _watched(call: Recording) -> list[int]:
+    """The positions, among the leaves of a gradient, of those of the variables."""
+    found, begin = [], 0
+    for each in call.watched.structures:
+        count, chosen = (1, [0]) if each is None else (len(each[0]), each[1])
+        found += [begin + at for at in chosen]
+        begin += count
+    return found
+
+
+def _size(value: Any) -> int:
+    return math.prod(getattr(value, "shape", ()))
+
+
+def _total(values: Any) -> int:
+    return sum(map(_size, values))
+
+
+def _split(seeds: np.ndarray, values: Sequence[Any]) -> list[tuple[Any, np.ndarray]]:
+    """The columns of each value."""
+    ends = np.cumsum([_size(value) for value in values])
+    return list(zip(values, np.split(seeds, ends[:-1], axis=1) if len(ends) else [], strict=True))
+
+
+def _cotangent(part: np.ndarray, value: Variable) -> Any:
+    """A row of seeds in the shape, library, dtype and device of a variable."""
+    bare = plain(value)
+    if not is_array(bare):
+        return float(part[0, 0])
+    seeds = np.reshape(part, tuple(value.shape))
+    return namespace(bare).asarray(seeds, dtype=dtype_of(bare), device=device_of(bare))
+
+
+def _host(value: Any) -> np.ndarray:
+    return np.asarray(to_host(value) if is_array(value) else value)
