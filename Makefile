@@ -13,23 +13,23 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
 .PHONY: help demo test test-all soak test-gpu gpu-smoke gpu-install wheels standard lint audit format bench bench-small compare counts track report
-.PHONY: versus versus-gpu generated develop device-report distributed clean
+.PHONY: versus versus-gpu generated develop device-report distributed clean plan-demo plan-test plan-test-all
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: .venv/demo .venv/wheel ## Train a classifier of handwritten digits and draw how it learned
+demo: plan-demo .venv/demo .venv/wheel ## Train a classifier of handwritten digits and draw how it learned
 	$(BIN)/python examples/digits.py
 
 distributed: .venv/distributed .venv/wheel ## Train with several workers by every method on every engine, and print a table
 	$(BIN)/python examples/distributed.py --engine all --method all --picture output/distributed.png $(OPTIONS)
 
-test: .venv/test .venv/wheel ## Test the Rust core and the Python package, with light packages only, in a few minutes
+test: plan-test .venv/test .venv/wheel ## Test the Rust core and the Python package, with light packages only, in a few minutes
 	cargo test --locked --package oxigrad-core
 	$(PYTEST) --combinations=sample $(OPTIONS)
 
-test-all: .venv/test-all .venv/wheel ## Test with PyTorch, JAX and the tools around them as well, none of which may be missing
+test-all: plan-test-all .venv/test-all .venv/wheel ## Test with PyTorch, JAX and the tools around them as well, none of which may be missing
 	$(PYTEST) --require=torch,jax,optax,autograd,keras,accelerate,lightning,dask,mlx,ndonnx,cuda,mpi4py,ray,basedpyright $(OPTIONS)
 
 soak: .venv/test-all .venv/wheel ## Kill workers and coordinators 100 times while they train: make soak OPTIONS='--kills 20'
@@ -141,21 +141,37 @@ clean: ## Remove everything that was built or installed here
 	$(PIP) --upgrade 'pip>=25.1' # the first that knows dependency groups
 	touch $@
 
-# The disk space of the larger groups, which the user is told before they are installed.
+# What a target installs, compiles and runs, told before it begins; what is done already is left out.
+plan-demo plan-test plan-test-all: plan-%:
+	@echo 'make $*, on 2 cores:'
+	@$(MAKE) --question .venv/$* >/dev/null 2>&1 || \
+		echo '* installs the group "$*" of pyproject.toml into .venv: $(SIZE_$*), about $(TIME_$*) at 100 Mbit/s'
+	@$(MAKE) --question .venv/wheel >/dev/null 2>&1 || echo '* $(COMPILES)'
+	@echo '* $(RUNS_$*)'
+
+COMPILES := compiles the Rust core in release mode and installs oxigrad into .venv: 0.5 GB in target, about 4 minutes
+RUNS_demo := trains a classifier of digits: some seconds
+RUNS_test := compiles and runs the tests of the core, about 2 minutes, then those of the Python package, about 3 minutes
+RUNS_test-all := runs all tests of the Python package: an hour, and more
+
+# The disk space of the larger groups, which the user is told before they are installed, and the time of those with a plan.
 SIZE_demo := 0.3 GB
 SIZE_test := 0.5 GB
 SIZE_test-all := 7 GB, most of it CUDA libraries of PyTorch
 SIZE_versus := 6 GB, most of it CUDA libraries of PyTorch
+TIME_demo := 30 s
+TIME_test := a minute
+TIME_test-all := 10 minutes
 
 .venv/demo .venv/distributed .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
 	@echo 'Installing the packages of the group "$(@F)" of pyproject.toml into .venv ($(or $(SIZE_$(@F)),less than 1 GB))'
-	$(PIP) --group $(@F)
+	$(BIN)/python -m pip install --group $(@F)
 	touch $@
 
 # The wheel as users get it: built by pip through maturin, in release mode, and installed with its dependencies.
 # Verbose, so that cargo says which crate it compiles.
 .venv/wheel: $(SOURCES) | .venv/pip
-	@echo 'Compiling the Rust core in release mode and installing oxigrad into .venv (4 minutes on 2 cores, 0.5 GB in target)'
+	@echo '.venv/wheel: $(COMPILES)'
 	$(BIN)/python -m pip install --verbose .
 	touch $@
 

@@ -51,7 +51,7 @@ PYTHON = {
     "__main__": "doctor",
     "__init__": "_core _callbacks _names autodiff optim schedules stepping testing tree xp",
 }
-FAMILIES = "adagrad adam adam_variants factored layerwise orthogonal parameter_free preconditioned sgd".split()
+FAMILIES = "adagrad adam adam_variants factored layerwise low_rank orthogonal parameter_free preconditioned sgd".split()
 # The same for the files of a folder.
 ROOMS = {
     "ops": {

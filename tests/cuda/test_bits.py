@@ -67,6 +67,7 @@ def test_leaves_of_every_length(dtype: str) -> None:
         assert take(case, libraries.__getitem__, LENGTHS, 3) >= 3 * 2 * len(LENGTHS), case
 
 
+@pytest.mark.thorough
 def test_the_combinations_are_counted() -> None:
     """A rule, dtype or option that is added is found here."""
     every = list(combinations())

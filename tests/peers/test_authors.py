@@ -25,13 +25,14 @@ def made(case: dict[str, Any]) -> Any:
 
 
 def title(case: dict[str, Any]) -> str:
-    return str(case["parts"]) if "parts" in case else f"{case['optimizer']} {case['hyperparameters']}"
+    shape = f" {np.shape(case['start'])}" if "start" in case else ""
+    return str(case["parts"]) if "parts" in case else f"{case['optimizer']} {case['hyperparameters']}{shape}"
 
 
 @pytest.mark.parametrize("case", AUTHORS["cases"], ids=title)
 def test_as_the_authors_program(case: dict[str, Any]) -> None:
-    opt, model = made(case), {"w": np.array(AUTHORS["start"])}
-    for t, g in enumerate(AUTHORS["gradients"]):
+    opt, model = made(case), {"w": np.array(case.get("start", AUTHORS["start"]))}
+    for t, g in enumerate(case.get("gradients", AUTHORS["gradients"])):
         opt.update(model, {"w": np.array(g)})
         np.testing.assert_allclose(model["w"], case["parameters"][t], rtol=1e-12, atol=1e-13, err_msg=f"step {t + 1}")
         if "averages" in case:

@@ -448,6 +448,46 @@ def test_centralisation_of_the_last_axis() -> None:
         optim.chain(optim.Centralize("none"), optim.SGD()).update(model, {"w": g})
 
 
+# --- GaLore: tests/peers/test_authors.py has its numbers ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("projection", "tall", "wide"),
+    [
+        ("std", {"m": (6, 2), "right": (2, 4)}, {"m": (2, 5), "left": (3, 2)}),
+        ("reverse_std", {"m": (2, 4), "left": (6, 2)}, {"m": (3, 2), "right": (2, 5)}),
+        ("left", {"m": (2, 4), "left": (6, 2)}, {"m": (2, 5), "left": (3, 2)}),
+        ("right", {"m": (6, 2), "right": (2, 4)}, {"m": (3, 2), "right": (2, 5)}),
+        ("full", {"m": (2, 2), "left": (6, 2), "right": (2, 4)}, {"m": (2, 2), "left": (3, 2), "right": (2, 5)}),
+    ],
+)
+def test_galore_keeps_projected_moments_only(projection: str, tall: Any, wide: Any) -> None:
+    opt, (model, gradients) = optim.GaLore(rank=2, projection=projection), draws(SHAPES)
+    opt.update(model, gradients[0])
+    shapes = {path: {name: slot.shape for name, slot in own.items()} for path, own in opt.slots.items()}
+    assert shapes["tall"] == {**tall, "v": tall["m"]} and shapes["wide"] == {**wide, "v": wide["m"]}
+    assert shapes["cube"] == {"m": (3, 4, 5), "v": (3, 4, 5)}
+    for own in opt.slots.values():
+        for basis in (own.get("left"), np.transpose(own.get("right", np.eye(1)))):
+            if basis is not None:
+                np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-14)
+                assert np.all(basis.max(axis=0) >= -basis.min(axis=0))
+
+
+def test_galore_updates_other_shapes_than_matrices_as_adam_and_matrices_in_the_space_of_the_bases() -> None:
+    model, gradients = draws({"cube": (3, 4, 5), "vector": (7,), "number": ()})
+    expected, adam = ox.tree.map(np.copy, model), optim.Adam(0.1, epsilon=1e-30)
+    opt = optim.GaLore(0.1, epsilon=1e-30, update_scale=0.25)
+    for grads in gradients:
+        opt.update(model, grads)
+        adam.update(expected, grads)
+    for name, value in expected.items():
+        np.testing.assert_allclose(model[name], value, rtol=1e-12)
+    w, g = np.ones((4, 4)), np.diag([4.0, 3.0, 2.0, 1.0])  # whose singular vectors are the axes
+    optim.GaLore(0.1, epsilon=1e-12, rank=2).update({"w": w}, {"w": g})
+    np.testing.assert_allclose(w, 1 - 0.1 * np.diag([1.0, 1.0, 0.0, 0.0]), rtol=1e-9)
+
+
 # --- common properties ---------------------------------------------------------------------------------------------------
 
 OPTIMIZERS: dict[str, Any] = {

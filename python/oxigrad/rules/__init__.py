@@ -16,7 +16,7 @@ Rules by family:
 * `sgd`: SGD and its variants, and rules of the gradient's sign; `adagrad`: Adagrad, RMSprop and related rules.
 * `adam`, `adam_variants`: Adam and its variants.
 * `layerwise`: LARS, LAMB, Fromage and NovoGrad; `schedule_free`: schedule-free SGD and AdamW, and Prodigy.
-* `factored` (Adafactor, SM3), `orthogonal` (Muon), `preconditioned` (Shampoo, SOAP): rules called on whole arrays.
+* `factored` (Adafactor, SM3), `orthogonal` (Muon), `preconditioned` (Shampoo, SOAP), `low_rank` (GaLore): rules called on whole arrays.
 * `parameter_free`: DoG, DoWG, D-Adaptation and COCOB, which estimate the learning rate.
 * `gradient_transforms`: clipping, weight decay, averages and other transforms for chains.
 
@@ -32,6 +32,7 @@ from oxigrad.rules.adam import *  # noqa: F403
 from oxigrad.rules.adam_variants import *  # noqa: F403
 from oxigrad.rules.factored import *  # noqa: F403
 from oxigrad.rules.layerwise import *  # noqa: F403
+from oxigrad.rules.low_rank import *  # noqa: F403
 from oxigrad.rules.orthogonal import *  # noqa: F403
 from oxigrad.rules.parameter_free import *  # noqa: F403
 from oxigrad.rules.preconditioned import *  # noqa: F403

@@ -7,18 +7,11 @@ it is computed in every step and selected by ``where``.
 import math
 from typing import Annotated, Literal
 
-from oxigrad.rules.core.arrays import along, norm, share_of_new, zeros
+from oxigrad.rules.core.arrays import along, choose, finite_only, norm, share_of_new, zeros
 from oxigrad.rules.core.ranges import Count, Decay, Interval, NonNegative, Share
 from oxigrad.rules.core.slots import Slot
 
 __all__ = ["shampoo", "soap"]
-
-
-def _choose(xp, condition, these, those):
-    """The results of ``these`` where the condition holds, else of ``those``; both are called only in a traced program."""
-    if isinstance(condition, bool):
-        return these() if condition else those()
-    return [None if a is None else xp.where(condition, a, b) for a, b in zip(these(), those(), strict=True)]
 
 
 def _statistic_shapes(shape, max_size):
@@ -74,10 +67,8 @@ def _where_grafted(xp, p, grafting):
 
 
 def _eigh(xp, x):
-    """Eigenvalues and eigenvectors; NaN where ``x`` is not finite, for which LAPACK raises: a guard may yet drop the step."""
-    is_finite = xp.all(xp.isfinite(x))
-    values, vectors = xp.linalg.eigh(xp.where(is_finite, x, xp.zeros_like(x)))
-    return xp.where(is_finite, values, math.nan), xp.where(is_finite, vectors, math.nan)
+    """Eigenvalues and eigenvectors; NaN where ``x`` is not finite."""
+    return finite_only(xp, xp.linalg.eigh, x)
 
 
 def _inverse_root(xp, statistic, exponent, epsilon):
@@ -129,7 +120,7 @@ def shampoo(
         for axis, (old, shape) in enumerate(zip(_split(xp, statistics, shapes), shapes, strict=True))
     ]
     exponent = 1 / (2 * len(shapes))
-    (roots,) = _choose(
+    (roots,) = choose(
         xp,
         (step - 1) % interval == 0,
         lambda: [_joined(xp, [_inverse_root(xp, statistic, exponent, epsilon) for statistic in kept])],
@@ -220,8 +211,8 @@ def soap(
         root = xp.sqrt(square / (1 - beta2**count)) + epsilon
         update = _applied_to_all(xp, average, rotations, transposed=True) / (1 - beta1**count) / root
         new = (1 - learning_rate * weight_decay) * p - learning_rate * _applied_to_all(xp, update, rotations)
-        after = _choose(xp, count % interval == 0, turned, lambda: [bases])[0] if axes else bases
+        after = choose(xp, count % interval == 0, turned, lambda: [bases])[0] if axes else bases
         return [new, average, square, after]
 
-    new, average, square, after = _choose(xp, step == 1, begun, moved)
+    new, average, square, after = choose(xp, step == 1, begun, moved)
     return new, average, square, _joined(xp, kept) if axes else statistics, after

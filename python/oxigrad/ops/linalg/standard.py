@@ -248,7 +248,7 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
     Pass ``full_matrices=False`` for matrices that are not square: the further vectors have no derivative, and `DerivativeError`
     is raised.
     """
-    if not has_variable([x]):
+    if full_matrices and not has_variable([x]):
         return SVDResult(*namespace(x).linalg.svd(x, full_matrices=full_matrices))
     return recorded_svd(x, full_matrices=full_matrices)
 

@@ -386,3 +386,14 @@ SOAP = entry(
     variants={"soap": {"interval": 3, "max_size": 4}},
     valleys=(0.02, 0.02),
 )
+GaLore = entry(
+    rules.galore,
+    "GaLore",
+    elementwise=False,
+    torch=Keys(hyperparameters={"interval": "update_proj_gap", "update_scale": "scale", "projection": "proj_type"}),
+    optax={},
+    variants={
+        "galore": {"rank": 2, "interval": 3, "update_scale": 0.5},
+        "galore-full": {"rank": 2, "projection": "full", "weight_decay": 0.1},
+    },
+)

@@ -32,6 +32,19 @@ def share_of_new(xp, beta):
     return xp.where(beta == 1.0, 1.0, 1.0 - beta)
 
 
+def choose(xp, condition, these, those):
+    """The results of ``these`` where the condition holds, else of ``those``; both are called only in a traced program."""
+    if isinstance(condition, bool):
+        return these() if condition else those()
+    return [None if a is None else xp.where(condition, a, b) for a, b in zip(these(), those(), strict=True)]
+
+
+def finite_only(xp, decomposed, x):
+    """The factors of the matrix ``x``; NaN where it is not finite, for which LAPACK raises: a guard may yet drop the step."""
+    is_finite = xp.all(xp.isfinite(x))
+    return [xp.where(is_finite, factor, math.nan) for factor in decomposed(xp.where(is_finite, x, xp.zeros_like(x)))]
+
+
 def along(shape, axis):
     """The shape in which a vector along ``axis`` broadcasts to ``shape``."""
     return [n if a == axis else 1 for a, n in enumerate(shape)]
