@@ -19,6 +19,7 @@ MODULES = ["oxigrad", *(module.name for module in pkgutil.walk_packages(ox.__pat
 COMPILED = [name for name, value in vars(_core).items() if inspect.isclass(value) or inspect.isbuiltin(value)]
 # What the examples of a page need besides NumPy.
 NEEDS = {
+    "docs/offload.md": "torch",
     "docs/torch.md": "torch",
     "docs/jax.md": "jax optax",
     "docs/interop.md": "torch jax scipy",

@@ -126,6 +126,13 @@ def test_the_gallery_shows_every_optimizer_on_its_way_down(tmp_path: Path) -> No
     assert ends.keys() == shipped - {"GaLore", "Muon"}  # which are for matrices
 
 
+def test_steps_in_the_backward_train_as_those_after_it(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    example = runpy.run_path(str(EXAMPLES / "offload.py"))
+    assert example["main"](steps=3)
+    assert capsys.readouterr().out.count("equal to the bit") == len(example["PRECISIONS"])
+
+
 def test_a_model_of_torch_reads_digits(capsys: pytest.CaptureFixture[str]) -> None:
     """As examples/torch_mnist.py has it, and with torch's own optimizer in the place of ours for some steps."""
     torch = pytest.importorskip("torch")

@@ -14,6 +14,7 @@ from typing import Any
 PACKAGE = Path(__file__).parent.parent / "python" / "oxigrad"
 HEADS = {
     "torch": """from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -22,6 +23,11 @@ from torch import Tensor
 from oxigrad.torch.interchange import load_state_dict as load_state_dict
 from oxigrad.torch.interchange import state_dict as state_dict
 from oxigrad.torch.lbfgs import LBFGS as LBFGS
+
+class _Stepping:
+    def no_step(self) -> AbstractContextManager[None]: ...
+    @property
+    def ahead(self) -> list[str]: ...
 """,
     "optax": """from typing import Any
 
@@ -56,7 +62,7 @@ def _classes(module: ModuleType, names: list[str]) -> Iterator[str]:
         kind = getattr(module, name)
         theirs = getattr(kind, "theirs", None)
         base = f"torch.optim.{theirs.__name__}" if theirs else "torch.optim.Optimizer"
-        yield f"class {name}({base}):"
+        yield f"class {name}(_Stepping, {base}):"
         yield _documented(kind)
         arguments = _arguments(kind, number="float | Tensor", params=_PARAMS, seed="int")
         yield f"    def __init__(self, {arguments}) -> None: ...\n"

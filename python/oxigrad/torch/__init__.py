@@ -22,6 +22,10 @@ Options of all classes, by keyword, which `oxigrad.optim.Optimizer` describes:
   "stochastic" or "kahan".
 * ``seed``: of random numbers.
 * ``amp_fused``: whether a step with `torch.amp.GradScaler` divides gradients by the scale, rather than the scaler before it.
+* ``max_norm``: the limit of the norm of all gradients, to which a step scales them down, exactly (`oxigrad.optim.ClipByGlobalNorm`);
+  None for no limit. A parameter group may have its own, by which its gradients are scaled.
+* ``in_backward``: whether each parameter is updated in the backward, as soon as its gradient is final, and the gradient dropped.
+  ``step()`` finishes the step; see `no_step` and `ahead`.
 
 A step updates all tensors in host memory in one dispatch, and those on a CUDA device in one launch for all that share a rule and dtypes.
 On tensors elsewhere, and where a rule needs whole matrices, the rule itself is called. Each process updates its local part of a DTensor, by

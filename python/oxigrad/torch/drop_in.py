@@ -8,7 +8,7 @@ from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.executor import HOST
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
-from oxigrad.torch.optimizer import OPTIONS, SteppingOptimizer
+from oxigrad.torch.optimizer import OPTIONS, SteppingOptimizer, refuse_max_norm
 from oxigrad.torch.state.conversion import begin, local
 from oxigrad.torch.table import Entry
 
@@ -26,14 +26,17 @@ class DropIn(SteppingOptimizer):
             raise LeftToTorch
         super().check_gradient(path, p)
 
-    def _take(self, scale: Any) -> None:
+    def _take(self, scale: Any, of: Any = None) -> None:
         try:
-            super()._take(scale)
+            super()._take(scale, of)
         except LeftToTorch:
             self._take_recorded(scale)
 
     def _take_recorded(self, scale: Any) -> None:
         """Takes the step of PyTorch's class."""
+        refuse_max_norm(
+            self.param_groups, "by the steps of PyTorch's classes (differentiable, capturable, sparse gradients)"
+        )
         step = self.theirs.step
         step = step.__wrapped__ if getattr(step, "hooked", False) else step  # The hooks have been called.
         if scale is None:

@@ -1,14 +1,20 @@
-"""Rules for PyTorch only: L2 weight decay for any rule, and ASGD, NAdam and Rprop with the state of PyTorch's classes."""
+"""Rules for PyTorch only: L2 weight decay and clipping for any rule, and ASGD, NAdam and Rprop with the state of PyTorch's classes."""
 
 from oxigrad import rules
 from oxigrad.rules import gradient_transforms
 from oxigrad.rules.core import rule
+from oxigrad.rules.core.ranges import Limit
 from oxigrad.rules.core.slots import Slot
 
 
 def l2(xp, p, g, *, weight_decay=0.0):
     """The gradient of the loss plus that of ``weight_decay / 2 * sum(p * p)``."""
     return g + weight_decay * p
+
+
+def clip(xp, p, g, *, total, max_norm: Limit = 1.0):
+    """The gradient, scaled down where the norm of all gradients is larger than ``max_norm``."""
+    return gradient_transforms.clip_by_global_norm(xp, p, g, total=total, max_global_norm=max_norm)
 
 
 def asgd(
@@ -97,6 +103,7 @@ def rprop(
 
 L2 = rule.read(l2, "gradient")
 MAXIMIZE = rule.read(gradient_transforms.maximize, "gradient")
+CLIP = rule.read(clip, "gradient")
 UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
 DECAY = rule.read(gradient_transforms.weight_decay, "after")
 ASGD = rule.read(asgd)

@@ -41,6 +41,7 @@ class TensorGroup:
         decoupled = decays and bool(entry.option("decoupled_weight_decay", values))
         parts = (
             *((formulas.UNSCALE,) if self._scaled else ()),
+            *((formulas.CLIP,) if values.get("max_norm") is not None else ()),
             *((formulas.MAXIMIZE,) if entry.option("maximize", values) else ()),
             *((formulas.L2,) if decays and not decoupled else ()),
             rule,

@@ -6,16 +6,19 @@ dropped when they change.
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
 from oxigrad._names import nearest
 from oxigrad.optim.settings.options import checked_precision
+from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.stepping.device.launches import LayoutError
 from oxigrad.torch.library import torch
 from oxigrad.torch.state.checking import check_state
 from oxigrad.torch.state.conversion import kept_on_error, number_dtype
 from oxigrad.torch.state.loading import KeepingDtypes
+from oxigrad.torch.step.in_backward import Hooked, InBackward
 from oxigrad.torch.step.resolved import ResolvedStep, is_recorded
 from oxigrad.torch.table import Entry
 
@@ -26,7 +29,10 @@ OPTIONS: dict[str, Any] = {
     "rounding": "nearest",
     "seed": 0,
     "amp_fused": False,
+    "max_norm": None,
+    "in_backward": False,
 }
+_MAX_NORM = Domain(interval=Interval("[0, inf]"))
 
 
 class SteppingOptimizer(KeepingDtypes):
@@ -37,6 +43,7 @@ class SteppingOptimizer(KeepingDtypes):
     #: PyTorch's class of the same name, if there is one.
     theirs: ClassVar[Any] = None
     _resolved: ResolvedStep | None = None
+    _backward: InBackward | None = None
 
     # --- groups and options --------------------------------------------------------------------------------------------
 
@@ -47,6 +54,9 @@ class SteppingOptimizer(KeepingDtypes):
         _refuse_functions({**dict(zip(known[1:], args, strict=False)), **keywords})
         given = {name: keywords.pop(name, default) for name, default in OPTIONS.items()}
         checked_precision(given["state_dtype"], given["master"], given["rounding"])
+        _check_max_norm(given["max_norm"])
+        if given.pop("in_backward"):
+            self._backward = InBackward(self)
         self._given = {name: value for name, value in given.items() if value != OPTIONS[name]}
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -59,7 +69,10 @@ class SteppingOptimizer(KeepingDtypes):
             self._check_names(ours, [*self.defaults])
             keys = {key for key, _ in places.values()}
             _refuse_functions({name: value for name, value in given.items() if name in keys})
+            _check_max_norm(given.get("max_norm"))
         super().add_param_group(param_group)
+        if self._backward is not None:
+            self._backward.attach(self, self.param_groups[-1]["params"])
 
     def _check_names(self, names: Iterable[str], known: Sequence[str]) -> None:
         """Raises `TypeError` for a name that is not among the ``known`` ones, with PyTorch's name for it."""
@@ -71,8 +84,8 @@ class SteppingOptimizer(KeepingDtypes):
 
     @property
     def _step_supports_amp_scaling(self) -> bool:
-        """Whether `torch.amp.GradScaler` leaves the unscaling of gradients to the step."""
-        return any(group.get("amp_fused") for group in self.param_groups)
+        """Whether `torch.amp.GradScaler` leaves the unscaling of gradients to the step, which refuses it after steps in the backward."""
+        return self._backward is not None or any(group.get("amp_fused") for group in self.param_groups)
 
     @_step_supports_amp_scaling.setter
     def _step_supports_amp_scaling(self, value: bool) -> None:
@@ -91,13 +104,16 @@ class SteppingOptimizer(KeepingDtypes):
             with torch.enable_grad():
                 loss = closure()
         found_inf = getattr(self, "found_inf", None)
-        if found_inf is None or not float(found_inf):
+        if self._backward is not None:
+            self._backward.finish(self)
+        elif found_inf is None or not float(found_inf):
             _take_untraced(self, getattr(self, "grad_scale", None))
         return loss
 
-    def _take(self, scale: Any) -> None:
-        """Takes a step with gradients that are those of the loss times ``scale``, if that is not None."""
-        factor, resolved = (1.0 if scale is None else float(scale)), self._resolved
+    def _take(self, scale: Any, of: Hooked | None = None) -> None:
+        """Takes a step with gradients that are those of the loss times ``scale``, if that is not None; ``of`` a parameter, or of all."""
+        holder: Any = self if of is None else of
+        factor, resolved = (1.0 if scale is None else float(scale)), holder._resolved
         if resolved is not None and resolved.is_current(self, scaled=scale is not None):
             try:
                 with torch.no_grad():
@@ -106,15 +122,42 @@ class SteppingOptimizer(KeepingDtypes):
                 pass  # A tensor was replaced or changed; nothing has been written.
             else:
                 return
-        self._resolved = None
+        holder._resolved = None
         if is_recorded(self.param_groups):
             self._take_recorded(scale)
             return
         with torch.no_grad():
-            with kept_on_error(self.state):
-                resolved = ResolvedStep(self, scaled=scale is not None)
+            with kept_on_error(self.state, None if of is None else of.place.tensor):
+                resolved = ResolvedStep(self, scaled=scale is not None) if of is None else of.resolve(self)
                 resolved.take(self, factor)
-            self._resolved = resolved
+            holder._resolved = resolved
+
+    # --- steps in the backward -------------------------------------------------------------------------------------------
+
+    def no_step(self) -> AbstractContextManager[None]:
+        """A block whose backwards, of micro-batches, accumulate gradients: with ``in_backward=True``, they update no parameter.
+
+        The first backward after the block adds its gradients, and updates the parameters. Without ``in_backward`` it changes nothing.
+
+        >>> import torch
+        >>> from oxigrad.torch import SGD
+        >>> weight = torch.nn.Parameter(torch.zeros(1))
+        >>> opt = SGD([weight], lr=1.0, in_backward=True)
+        >>> with opt.no_step():
+        ...     (2 * weight).sum().backward()
+        >>> (3 * weight).sum().backward()
+        >>> weight.item(), opt.step()
+        (-5.0, None)
+        """
+        return nullcontext() if self._backward is None else self._backward.paused()
+
+    @property
+    def ahead(self) -> list[str]:
+        """The names of the parameters that a backward has updated since the last ``step()``.
+
+        After an error in a backward it tells which ones are a step ahead of the others. ``step()`` completes the step.
+        """
+        return [] if self._backward is None else self._backward.ahead
 
     def _take_recorded(self, scale: Any) -> None:
         """Takes a step that PyTorch differentiates, or records in a graph of its own."""
@@ -132,6 +175,12 @@ class SteppingOptimizer(KeepingDtypes):
 
     # --- state ---------------------------------------------------------------------------------------------------------
 
+    def state_dict(self) -> dict[str, Any]:
+        """The state, as PyTorch's class has it. Raises `StateError` while parameters are `ahead`: ``step()`` comes first."""
+        if self._backward is not None:
+            self._backward.check_whole()
+        return super().state_dict()
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads the result of ``state_dict`` of this class, or PyTorch's class of this name: copies, of the same dtypes.
 
@@ -141,14 +190,24 @@ class SteppingOptimizer(KeepingDtypes):
         check_state(self, state_dict)
         super().load_state_dict(state_dict)
 
+    def __getstate__(self) -> dict[str, Any]:
+        if self._backward is None:
+            return super().__getstate__()
+        self._backward.check_whole()
+        return super().__getstate__() | {"in_backward": True}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._resolved = None
-        super().__setstate__(state)
+        super().__setstate__({key: value for key, value in state.items() if key != "in_backward"})
         for group in self.param_groups:
             for name, value in self._remembered().items():
                 group.setdefault(name, value)
         if self.theirs is None:
             self._count_with_tensors()
+        if "in_backward" in state:
+            self._backward = InBackward(self)
+        if self._backward is not None:
+            self._backward.reset(self)
 
     def _remembered(self) -> Mapping[str, Any]:
         """The defaults for groups without them, of an older state or of PyTorch's."""
@@ -169,6 +228,19 @@ def _refuse_functions(values: Mapping[str, Any]) -> None:
                 f"{name} is {value!r}: expected a number, which a scheduler may change, such as "
                 "torch.optim.lr_scheduler.LambdaLR(opt, schedule) beside lr=1.0"
             )
+
+
+def _check_max_norm(value: Any) -> None:
+    """Raises `ValueError` or `TypeError` for a ``max_norm`` that is neither None nor a number from 0 on."""
+    if value is not None:
+        found = value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
+        _MAX_NORM.check("max_norm", found)
+
+
+def refuse_max_norm(groups: Iterable[Mapping[str, Any]], what: str) -> None:
+    """Raises `RuntimeError` for groups with ``max_norm``, which a step that is ``what`` does not read."""
+    if any(group.get("max_norm") is not None for group in groups):
+        raise RuntimeError(f"max_norm is not supported {what}: expected None, and torch.nn.utils.clip_grad_norm_")
 
 
 @torch._disable_dynamo

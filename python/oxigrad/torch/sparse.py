@@ -49,7 +49,13 @@ class _Table(NamedTuple):
 class SparseDropIn(DropIn):
     """Base class of SparseAdam: each gradient is a table of rows, whose leading axes are the sparse ones."""
 
-    def _take(self, scale: Any) -> None:
+    def _take_options(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        for name in ("max_norm", "in_backward"):
+            if keywords.get(name):
+                raise TypeError(f"SparseAdam does not support {name}, since it updates rows of sparse gradients")
+        super()._take_options(args, keywords)
+
+    def _take(self, scale: Any, of: Any = None) -> None:
         with torch.no_grad(), conversion.kept_on_error(self.state):
             counted, tables = [], []
             for path, group, p in self._with_gradients():

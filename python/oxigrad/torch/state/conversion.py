@@ -58,13 +58,17 @@ def as_parameter(found: Any, p: Any) -> Any:
 
 
 @contextlib.contextmanager
-def kept_on_error(state: dict[Any, dict[str, Any]]) -> Iterator[None]:
-    """A block whose errors, which come before anything is written to memory, leave the state as it was."""
-    before = [(p, own, dict(own)) for p, own in state.items()]
+def kept_on_error(state: dict[Any, dict[str, Any]], of: Any = None) -> Iterator[None]:
+    """A block whose errors, which come before anything is written to memory, leave the state as it was; that ``of`` a parameter, if given."""
+    kept = state.items() if of is None else [(of, state[of])] if of in state else []
+    before = [(p, own, dict(own)) for p, own in kept]
     try:
         yield
     except Exception:
-        state.clear()
+        if of is None:
+            state.clear()
+        else:
+            state.pop(of, None)
         for p, own, values in before:
             own.clear()
             own.update(values)

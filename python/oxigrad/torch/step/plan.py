@@ -2,8 +2,8 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.device_kernels import is_permuted
@@ -17,6 +17,15 @@ from oxigrad.torch.step.device import order_of_kernel
 from oxigrad.torch.step.slots import TensorSlots
 
 
+class Place(NamedTuple):
+    """The place of a parameter among those of an optimizer: name for errors, number among all, number of the group, and tensor."""
+
+    path: str
+    position: int
+    group: int
+    tensor: Any
+
+
 @dataclasses.dataclass
 class TensorParameter(Parameter):
     """A parameter that has a gradient: its ``tensor``, and ``own``, its state."""
@@ -28,7 +37,8 @@ class TensorParameter(Parameter):
 class TensorPlan(Assignment):
     """The parameters of ``opt`` that have gradients now, assigned to executors; makes their state.
 
-    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step.
+    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step. With ``places``, the
+    plan is of these parameters alone.
     """
 
     uncaptured = (
@@ -36,13 +46,13 @@ class TensorPlan(Assignment):
         "capturable=True of a class that PyTorch has"
     )
 
-    def __init__(self, opt: Any, *, scaled: bool, recorded: bool) -> None:
+    def __init__(self, opt: Any, *, scaled: bool, recorded: bool, places: Sequence[Place] | None = None) -> None:
         super().__init__()
         self._recorded = recorded
         #: The real tensor in this process of a parameter or a gradient.
         self.read = conversion.real if recorded else conversion.local
         self.count = noise_step(opt)  # from which numbers of steps are counted, and random numbers are drawn
-        chosen = self._checked(opt, scaled=scaled)
+        chosen = self._checked(opt, places_of(opt) if places is None else places, scaled=scaled)
         for path, position, p, group in chosen:
             self._add(opt, path, position, p, group)
         self.tensors = [p.tensor for p in self.parameters]
@@ -60,11 +70,12 @@ class TensorPlan(Assignment):
             for p in self.parameters
         }
 
-    def _checked(self, opt: Any, *, scaled: bool) -> list[tuple[str, int, Any, TensorGroup]]:
+    def _checked(self, opt: Any, places: Iterable[Place], *, scaled: bool) -> list[tuple[str, int, Any, TensorGroup]]:
         """The parameters with gradients: name for errors, number among all, tensor and group."""
+        _check_clipping(opt.param_groups)
         made: dict[tuple[int, str | None], TensorGroup] = {}
         chosen = []
-        for path, position, number, p in _placed(opt):
+        for path, position, number, p in places:
             if p.grad is None:
                 continue
             opt.check_gradient(path, p)
@@ -123,8 +134,8 @@ def noise_step(opt: Any) -> int:
     return int(opt.param_groups[0].get("noise_step", 0))
 
 
-def _placed(opt: Any) -> Iterator[tuple[str, int, int, Any]]:
-    """The parameters of all groups: name for errors, number among all, number of the group, and tensor."""
+def places_of(opt: Any) -> Iterator[Place]:
+    """The places of the parameters of all groups."""
     position = itertools.count()
     seen = set()
     for number, group in enumerate(opt.param_groups):
@@ -133,8 +144,18 @@ def _placed(opt: Any) -> Iterator[tuple[str, int, int, Any]]:
             path = names[at] if names else f"param_groups[{number}]['params'][{at}]"
             place = next(position)
             if id(p) not in seen:  # A repeated tensor is one parameter.
-                yield path, place, number, p
+                yield Place(path, place, number, p)
             seen.add(id(p))
+
+
+def _check_clipping(groups: Sequence[Mapping[str, Any]]) -> None:
+    """Raises `ValueError` where some groups have a ``max_norm``, and others do not: the norm is that of all gradients."""
+    without = [group.get("max_norm") is None for group in groups]
+    if any(without) and not all(without):
+        number = without.index(True)
+        raise ValueError(
+            f"param_groups[{number}]: max_norm is None, and that of others is not: expected a number in all groups, such as inf"
+        )
 
 
 def _check_distributed(path: str, name: str, p: Any, group: TensorGroup) -> None:
@@ -142,7 +163,7 @@ def _check_distributed(path: str, name: str, p: Any, group: TensorGroup) -> None
     if group.sums:
         raise RuntimeError(
             f"{path}: {name} sums over whole parameters, of which a DTensor has a part in each process: expected an "
-            "optimizer whose rule is elementwise"
+            "optimizer whose rule is elementwise, and no max_norm"
         )
     if not conversion.is_distributed(p.grad) or p.grad.placements != p.placements:
         found = p.grad.placements if conversion.is_distributed(p.grad) else "no DTensor"

@@ -7,7 +7,7 @@ read in each step, or checked by the core.
 
 import itertools
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from oxigrad import _core
@@ -18,16 +18,16 @@ from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.writes import StepWrites, call_step
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
-from oxigrad.torch.step.plan import TensorPlan, noise_step
+from oxigrad.torch.step.plan import Place, TensorPlan, noise_step
 
 # Steps are short: what they do for each tensor runs without a call of Python.
 _CHAIN = itertools.chain.from_iterable
 _PARAMS, _GRADIENT = operator.itemgetter("params"), operator.attrgetter("grad")
 
 
-def held_by(opt: Any) -> list[Any]:
-    """The parameters of all groups, and all that is in the state of the parameters."""
-    return [*_CHAIN(map(_PARAMS, opt.param_groups)), *_CHAIN(map(dict.values, opt.state.values()))]
+def all_parameters(opt: Any) -> list[Any]:
+    """The parameters of all groups."""
+    return [*_CHAIN(map(_PARAMS, opt.param_groups))]
 
 
 def are_same(found: list[Any], before: list[Any]) -> bool:
@@ -63,14 +63,16 @@ def _is_constant(group: Mapping[str, Any]) -> bool:
 class ResolvedStep:
     """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state.
 
-    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step.
+    With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step. With ``places``, it is
+    a step of these parameters alone.
     """
 
-    def __init__(self, opt: Any, *, scaled: bool, recorded: bool = False) -> None:
+    def __init__(
+        self, opt: Any, *, scaled: bool, recorded: bool = False, places: Sequence[Place] | None = None
+    ) -> None:
         self.scaled, self._recorded = scaled, recorded
-        self._without = [p for p in _CHAIN(map(_PARAMS, opt.param_groups)) if p.grad is None]
-        self.plan = plan = TensorPlan(opt, scaled=scaled, recorded=recorded)
-        self._seen = SeenGroups(opt.param_groups)
+        self._without = [p for p in all_parameters(opt) if p.grad is None] if places is None else []
+        self.plan = plan = TensorPlan(opt, scaled=scaled, recorded=recorded, places=places)
         self._seat()
         self._program = StepProgram(plan, seed=0)
         self._devices = DeviceSteps(plan, {}) if plan.on_devices else None
@@ -80,7 +82,8 @@ class ResolvedStep:
         self.core = _core.Stepper()
         self.core.count = plan.count
         self.core.prepare(self._program.host_parameters([*map(plan.read, plan.tensors)], plan.slots))
-        self.held = held_by(opt)
+        groups, self.held = self._read(opt)
+        self._seen = SeenGroups(groups)
         self._codes = [value for value in self.held if type(value) is dict]
         self._parts = [*_CHAIN(map(dict.values, self._codes))]
         slots = [value for p in plan.parameters for _, value in conversion.slots_of(plan.groups[p.group], p.own)]
@@ -105,7 +108,8 @@ class ResolvedStep:
 
     def is_current(self, opt: Any, *, scaled: bool) -> bool:
         """Whether the resolved step is valid, provided that the same parameters have gradients, which `take` checks."""
-        if scaled is not self.scaled or not are_same(held_by(opt), self.held):
+        groups, held = self._read(opt)
+        if scaled is not self.scaled or not are_same(held, self.held):
             return False
         if self._without and any(p.grad is not None for p in self._without):
             return False
@@ -115,7 +119,12 @@ class ResolvedStep:
             return False
         if self.plan.draws and self.core.count != noise_step(opt):
             return False
-        return self._seen.are_unchanged(opt.param_groups) or self._has_rules_of(opt.param_groups)
+        return self._seen.are_unchanged(groups) or self._has_rules_of(groups)
+
+    def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[Any]]:
+        """The groups that the step is of; the parameters of these, and all that is in the state of the parameters."""
+        groups = opt.param_groups
+        return groups, [*_CHAIN(map(_PARAMS, groups)), *_CHAIN(map(dict.values, opt.state.values()))]
 
     def _has_rules_of(self, groups: list[dict[str, Any]]) -> bool:
         """Whether groups that have changed still select the rules; their numbers are read anew."""
@@ -173,4 +182,23 @@ class ResolvedStep:
         for p in self._elsewhere:
             p.own["step"].add_(1.0)
         if self.plan.draws:
-            opt.param_groups[0]["noise_step"] = self.core.count
+            self._count_noise(opt)
+
+    def _count_noise(self, opt: Any) -> None:
+        """Counts the step among those with random numbers."""
+        opt.param_groups[0]["noise_step"] = self.core.count
+
+
+class ParameterStep(ResolvedStep):
+    """The step of one parameter, that at ``place``; `oxigrad.torch.step.in_backward` counts it among those with random numbers."""
+
+    def __init__(self, opt: Any, place: Place) -> None:
+        self._place = place
+        super().__init__(opt, scaled=False, places=[place])
+
+    def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[Any]]:
+        place = self._place
+        return [opt.param_groups[place.group]], [place.tensor, *opt.state.get(place.tensor, {}).values()]
+
+    def _count_noise(self, opt: Any) -> None:
+        pass

@@ -1,0 +1,239 @@
+"""Steps inside of a backward: a hook updates each parameter as soon as its gradient is final, and gives the gradient's memory back.
+
+The step of a parameter is that of the optimizer, resolved for this parameter alone, with the same numbers. The optimizer's ``step()``
+finishes the step: it updates the parameters with gradients that no hook has updated, and counts.
+"""
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from oxigrad._core import StateError
+from oxigrad.ops.core.aliasing import refuse_shared
+from oxigrad.torch.library import torch
+from oxigrad.torch.state import conversion
+from oxigrad.torch.step.plan import Place, noise_step, places_of
+from oxigrad.torch.step.resolved import ParameterStep, all_parameters, are_same, is_recorded
+
+_AHEAD = "was updated in the backward of a step that is not finished"
+
+
+class Hooked:
+    """A parameter with a hook: its place among those of the optimizer, and its resolved step."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._resolved: ParameterStep | None = None
+
+    def resolve(self, opt: Any) -> ParameterStep:
+        """The step of the parameter."""
+        return ParameterStep(opt, self.place)
+
+    @property
+    def draws(self) -> bool:
+        """Whether its last step drew random numbers."""
+        return self._resolved is not None and self._resolved.plan.draws
+
+
+class _Hook:
+    """The hook of a parameter. It keeps the optimizer's memory alive no longer than the optimizer lives."""
+
+    def __init__(self, steps: "InBackward") -> None:
+        self._steps = weakref.ref(steps)
+
+    @property
+    def steps(self) -> "InBackward | None":
+        """The hooks that it is one of, while their optimizer lives."""
+        return self._steps()
+
+    def __call__(self, p: Any) -> None:
+        steps = self._steps()
+        if steps is not None:
+            steps.update(p)
+
+
+class InBackward:
+    """The hooks of the parameters of an optimizer, and which of these are ahead: updated since the last ``step()``."""
+
+    def __init__(self, opt: Any) -> None:
+        self._opt = weakref.ref(opt)
+        # The parameters that have the hook, by identity, and the handles of the hooks.
+        self._handles: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        weakref.finalize(opt, _remove, self._handles)
+        self._hooked: dict[int, Hooked] = {}
+        self._params: list[Any] = []
+        self._ahead: dict[int, str] = {}
+        self._has_begun = self._clips = False
+        self._pauses = 0
+        # Threads of several devices run hooks.
+        self._lock = threading.RLock()
+
+    @property
+    def ahead(self) -> list[str]:
+        """The names of the parameters that were updated since the last step."""
+        return [*self._ahead.values()]
+
+    def check_whole(self) -> None:
+        """Raises `StateError` while parameters are ahead."""
+        if self._ahead:
+            raise StateError(f"{_named(self.ahead)} {_AHEAD}: expected step() before the state is read")
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """A block in which hooks do nothing."""
+        self._pauses += 1
+        try:
+            yield
+        finally:
+            self._pauses -= 1
+
+    def reset(self, opt: Any) -> None:
+        """Begins anew with another state."""
+        self._hooked, self._params, self._has_begun = {}, [], False
+        self._ahead.clear()
+        self.attach(opt, all_parameters(opt))
+
+    # --- hooks ---------------------------------------------------------------------------------------------------------
+
+    def attach(self, opt: Any, params: Iterable[Any]) -> None:
+        """Puts hooks on the parameters that have none, and are trainable, after all other hooks.
+
+        Raises `ValueError` for an optimizer whose steps need all gradients, or are recorded.
+        """
+        _check(opt)
+        for p in params:
+            handle = self._handle(p)
+            if p.requires_grad and p.is_leaf and not self._is_last(p):
+                if handle is not None:
+                    handle.remove()
+                handle = p.register_post_accumulate_grad_hook(_Hook(self))
+                self._handles[id(p)] = weakref.ref(p), handle
+
+    def _handle(self, p: Any) -> Any:
+        """The handle of the hook that was put on a parameter, if any."""
+        found, handle = self._handles.get(id(p), (None, None))
+        return handle if found is not None and found() is p else None
+
+    def _is_last(self, p: Any) -> bool:
+        """Whether the hook of this optimizer is the last one of a parameter: later ones would find no gradient."""
+        handle = self._handle(p)
+        return handle is not None and next(reversed(p._post_accumulate_grad_hooks), None) == handle.id
+
+    def update(self, p: Any) -> None:
+        """Updates a parameter whose gradient is final."""
+        opt = self._opt()
+        if opt is None or self._pauses:
+            return
+        with self._lock:
+            if not self._has_begun:
+                self._begin(opt)
+            hooked = self._hooked.get(id(p))
+            if hooked is None or self._clips:
+                return
+            self._check_gradient(hooked.place.path, p)
+            if p.grad.layout is not torch.strided or not self._is_last(p):
+                return  # step() takes it.
+            self._ahead[id(p)] = hooked.place.path
+            try:
+                _take_untraced(opt, hooked)
+            except Exception:  # Nothing was written. After an interrupt, that is not known.
+                del self._ahead[id(p)]
+                raise
+            p.grad = None
+
+    def _begin(self, opt: Any) -> None:
+        """Begins a step: checks what concerns more than one parameter."""
+        _check(opt)
+        params = all_parameters(opt)
+        if not are_same(params, self._params):
+            places = [*places_of(opt)]
+            _refuse_shared(places)
+            self._hooked = {id(place.tensor): Hooked(place) for place in places}
+            self._params, self._watched = params, conversion.Watched(params)
+        elif self._watched.have_moved():
+            _refuse_shared([hooked.place for hooked in self._hooked.values()])
+            self._watched = conversion.Watched(params)
+        self._clips = any(group.get("max_norm") is not None for group in opt.param_groups)
+        self._has_begun = True
+
+    def _check_gradient(self, path: str, p: Any) -> None:
+        """Raises `RuntimeError` for a gradient that is not final, or not that of the step."""
+        if id(p) in self._ahead:
+            raise RuntimeError(
+                f"{path}: a second gradient before step(), and {_named(self.ahead)} {_AHEAD}: expected step() after each backward, "
+                "and `with opt.no_step():` around backwards of micro-batches but the last; with use_reentrant=True, parameters of "
+                "a checkpoint may be used once"
+            )
+        others = [hook.steps for hook in p._post_accumulate_grad_hooks.values() if isinstance(hook, _Hook)]
+        if p.grad is None or any(steps not in (None, self) for steps in others):
+            raise RuntimeError(f"{path}: another hook, or another optimizer with in_backward=True, takes the gradient")
+        if not conversion.is_distributed(p) and (workers := _count_workers()) > 1:
+            raise RuntimeError(
+                f"{path}: the gradient is that of one of {workers} workers, such as DistributedDataParallel reduces after the hooks of "
+                "parameters: expected a DTensor, as fully_shard makes it, or in_backward=False"
+            )
+
+    # --- the end of a step ----------------------------------------------------------------------------------------------
+
+    def finish(self, opt: Any) -> None:
+        """Finishes a step: takes it for the parameters that have gradients; then none has a gradient, and none is ahead."""
+        if getattr(opt, "grad_scale", None) is not None:
+            raise RuntimeError(
+                "torch.amp.GradScaler is not supported with in_backward=True, since the gradients of the scaled loss were used in the "
+                f"backward: {_named(self.ahead) or 'no parameter'} was updated; expected bfloat16, or in_backward=False"
+            )
+        again = [self._ahead[id(p)] for p in self._params if id(p) in self._ahead and p.grad is not None]
+        if again:
+            raise RuntimeError(
+                f"{_named(again)} {_AHEAD}, and has a gradient again, as DistributedDataParallel leaves one: expected zero_grad() before "
+                "step()"
+            )
+        count, params = noise_step(opt), all_parameters(opt)
+        if any(p.grad is not None for p in params):
+            _take_untraced(opt, None)
+            for p in params:
+                p.grad = None
+        if any(self._hooked[key].draws for key in self._ahead):
+            opt.param_groups[0]["noise_step"] = count + 1
+        self._ahead.clear()
+        self._has_begun = False
+        self.attach(opt, params)
+
+
+@torch._disable_dynamo
+def _take_untraced(opt: Any, hooked: Hooked | None) -> None:
+    """Takes the step of one parameter, or of all that have gradients; `torch.compile` does not trace it."""
+    opt._take(None, hooked)
+
+
+def _named(paths: Sequence[str]) -> str:
+    """Some names of parameters, and how many others there are."""
+    others = f" and {len(paths) - 3} others" if len(paths) > 3 else ""
+    return ", ".join(paths[:3]) + others
+
+
+def _check(opt: Any) -> None:
+    """Raises `ValueError` for an optimizer that cannot update one parameter at a time."""
+    name = type(opt).__name__
+    if opt.entry.rule.supplied & {"total", "guard"}:
+        raise ValueError(f"{name} does not support in_backward=True, since its rule sums over all parameters")
+    if is_recorded(opt.param_groups):
+        raise ValueError(f"{name}: in_backward=True excludes differentiable=True and capturable=True")
+
+
+def _refuse_shared(places: Sequence[Place]) -> None:
+    """Raises `AliasError` for parameters that share memory, which steps of one parameter cannot see."""
+    refuse_shared([(place.path, conversion.local(place.tensor), True) for place in places])
+
+
+def _remove(handles: dict[int, tuple[Any, Any]]) -> None:
+    for _, handle in handles.values():
+        handle.remove()
+
+
+def _count_workers() -> int:
+    """The number of processes of the default process group; 1 without one."""
+    distributed = torch.distributed
+    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
