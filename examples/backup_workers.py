@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.decisions.events import Clock, Join, Push, Step, Token, Told
+from oxigrad.distributed.decisions.events import Clock, Join, Push, Step, Token, Verdict
 from oxigrad.distributed.decisions.replicas import Replicas
 from oxigrad.optim import SGD
 
@@ -99,7 +99,7 @@ def simulate(workers: int, replicas: int, steps: int, *, seed: int = 0, assumpti
             if isinstance(action, Step):
                 times.append(free)
                 accepted += len(action.gradients)
-            elif isinstance(action, Told):
+            elif isinstance(action, Verdict):
                 dropped += not action.accepted
             elif isinstance(action, Token):
                 free += a.handling

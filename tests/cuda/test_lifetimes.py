@@ -146,7 +146,7 @@ def test_page_locked_memory_is_bounded_while_copies_are_under_way(late: MockDriv
 
 
 def test_buffers_of_many_sizes_are_bounded(mock: MockDriver) -> None:
-    staging = device.device_of(mock, 0).staging
+    staging = device.device_record(mock, 0).staging
     block = mock.allocate(1 << 26, 0)
     with mock.current(0):
         for number in range(200):
@@ -184,7 +184,7 @@ def test_nothing_is_freed_in_a_capture_and_everything_after_it(pools: bool, mock
     mock.forget()
     if not pools:  # where freeing waits, memory is freed by the next allocation
         assert mock.alive()["memory"] <= before
-        device.device_of(mock, 0).releases.free(may_wait=True)
+        device.device_record(mock, 0).releases.free(may_wait=True)
     assert mock.alive()["memory"] == 0
     assert not {"wait", "synchronize"} & mock.counts().keys()
 
@@ -242,7 +242,7 @@ def test_a_count_that_is_under_way_outlives_its_optimizer(late: MockDriver) -> N
 
 
 def test_threads_share_page_locked_memory(mock: MockDriver) -> None:
-    staging, block, taken = device.device_of(mock, 0).staging, mock.allocate(64, 0), list[int]()
+    staging, block, taken = device.device_record(mock, 0).staging, mock.allocate(64, 0), list[int]()
     with mock.current(0):
         for _ in range(8):
             staging.give(memory.Buffer(mock.pinned(4096), 4096, mock.event()))
@@ -263,7 +263,7 @@ def test_threads_share_page_locked_memory(mock: MockDriver) -> None:
 def test_a_driver_is_freed_with_what_steps_keep_of_it() -> None:
     made = MockDriver()
     with made.current(0):
-        found = counter.Counter(device.device_of(made, 0), 0, capturing=False)
+        found = counter.Counter(device.device_record(made, 0), 0, capturing=False)
         run(made, 0, made.record(found._spare.event, 0))
     gone = weakref.ref(made)
     del made, found

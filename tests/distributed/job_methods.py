@@ -16,7 +16,7 @@ from oxigrad.distributed import (
     Layout,
     Refused,
 )
-from oxigrad.distributed.communicator import Alone, serving
+from oxigrad.distributed.communicator import SingleWorker, serving
 from oxigrad.distributed.coordination import elastic_centre
 from oxigrad.distributed.coordination.coordinator import REQUEST
 
@@ -101,7 +101,7 @@ def _overtaken(opt: Any, rank: int, folder: str) -> list[Any]:
                 wrong += [] if true == told.staleness else [[told.staleness, true]]
         time.sleep(0.02)
         opt.save(file)
-        resumed = distributed.Softsync(ox.optim.SGD(1.0), communicator=Alone())
+        resumed = distributed.Softsync(ox.optim.SGD(1.0), communicator=SingleWorker())
         resumed.load(file, strict=False)
         apart += int(resumed.step != -model["a"][0])
     return [torn, wrong, apart]

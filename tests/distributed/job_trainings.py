@@ -19,7 +19,7 @@ from oxigrad.distributed import (
     NotSupported,
     WorkerLost,
 )
-from oxigrad.distributed.communicator import Alone
+from oxigrad.distributed.communicator import SingleWorker
 
 STRAGGLED = [[0, 10, []], [1, 10, []], [2, 0, ["stale"]]]
 """The results of `straggle`."""
@@ -213,7 +213,7 @@ def save_on_a_full_disk(comm: Any, folder: str) -> list[Any]:
                 found = [_error_of_save(opt, file), file.read_bytes() == whole, os.listdir(folder)]
             opt.update(model, {"w": np.full(50_000, 1.0 + step)})
     if comm.rank == 0:
-        resumed, own = distributed.SyncReplicas(ox.optim.Adam(0.1), 1, communicator=Alone()), {"w": kept}
+        resumed, own = distributed.SyncReplicas(ox.optim.Adam(0.1), 1, communicator=SingleWorker()), {"w": kept}
         resumed.load(file)
         for step in (2, 3):
             resumed.update(own, {"w": np.full(50_000, 1.0 + step)})

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from oxigrad.distributed.decisions.events import Clock, Join, Leave, Pull, Push, Step, Token, Told
+from oxigrad.distributed.decisions.events import Clock, Join, Leave, Pull, Push, Step, Token, Verdict
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.replicas import Replicas
 from oxigrad.distributed.decisions.staleness import Staleness
@@ -39,7 +39,7 @@ class Agent:
     def __init__(self) -> None:
         self.step: int | None = None  # whose parameters it computes a gradient from; None while it waits for them
         self.sent: Push | None = None
-        self.told: dict[int, Told] = {}
+        self.told: dict[int, Verdict] = {}
 
 
 class World:
@@ -54,7 +54,7 @@ class World:
         self.network: list[Any] = []
         self.arrived: set[tuple[int, int]] = set()
         self.in_step: dict[tuple[int, int], int] = {}
-        self.told: dict[tuple[int, int], Told] = {}
+        self.told: dict[tuple[int, int], Verdict] = {}
         self.local: dict[tuple[int, int], int] = {}
         self.now, self.joined = 0.0, 0
 
@@ -84,7 +84,7 @@ class World:
             if isinstance(self.decisions, Replicas):
                 assert {self.local[gradient] for gradient in action.gradients} == {action.step - 1}
                 assert {*action.weights} == {1.0}
-        elif isinstance(action, Told):
+        elif isinstance(action, Verdict):
             gradient = action.worker, action.number
             assert action.accepted == (gradient in self.in_step) == (action.reason == "")
             if action.accepted:
@@ -139,7 +139,7 @@ class World:
             return
         if (agent := self.agents.get(message.worker)) is None:
             return
-        if isinstance(message, Told):
+        if isinstance(message, Verdict):
             agent.told[message.number] = message
         elif agent.step is None and (agent.sent is None or message.step >= agent.sent.local_step):
             agent.step = message.step
@@ -317,7 +317,7 @@ def test_a_late_gradient_is_reported_with_its_staleness() -> None:
     joined(decisions, 2)
     for number in range(4):
         decisions.handle(Push(0, number, number))
-    assert decisions.handle(Push(1, 0, 0)) == [Told(1, 0, False, 4, 4, "stale"), Token(1, 4)]
+    assert decisions.handle(Push(1, 0, 0)) == [Verdict(1, 0, False, 4, 4, "stale"), Token(1, 4)]
 
 
 def test_sums_are_in_the_order_of_workers_and_not_of_arrival() -> None:
@@ -344,7 +344,7 @@ def test_more_replicas_than_workers_are_shared_by_those_there_are() -> None:
     assert tokens(decisions.handle(Push(0, 1, 0))) == []  # worker 1 computes the last one
     actions = decisions.handle(Push(1, 1, 0))
     assert actions[0] == Step(1, ((0, 0), (0, 1), (1, 0), (1, 1)), (1.0,) * 4)
-    assert [action.number for action in actions if isinstance(action, Told)] == [0, 1, 0, 1]
+    assert [action.number for action in actions if isinstance(action, Verdict)] == [0, 1, 0, 1]
 
 
 def test_workers_above_the_total_take_turns() -> None:
@@ -371,20 +371,20 @@ def test_a_lease_passes_the_work_of_a_silent_worker_on() -> None:
     assert decisions.handle(Clock(9.0)) == []
     assert decisions.handle(Clock(10.0)) == [Token(0, 0)]
     assert decisions.handle(Push(0, 1, 0))[0] == Step(1, ((0, 0), (0, 1)), (1.0, 1.0))
-    assert decisions.handle(Push(1, 0, 0))[0] == Told(1, 0, False, 1, 1, "stale")
+    assert decisions.handle(Push(1, 0, 0))[0] == Verdict(1, 0, False, 1, 1, "stale")
 
 
 def test_the_last_worker_that_leaves_takes_the_step_with_it() -> None:
     decisions = Replicas(3)
     joined(decisions, 1)
     assert tokens(decisions.handle(Push(0, 0, 0))) == [0]
-    assert decisions.handle(Leave(0)) == [Step(1, ((0, 0),), (1.0,)), Told(0, 0, True, 0, 1)]
+    assert decisions.handle(Leave(0)) == [Step(1, ((0, 0),), (1.0,)), Verdict(0, 0, True, 0, 1)]
 
 
 def test_a_worker_that_has_not_joined_is_told_so() -> None:
     decisions = Replicas(1)
     joined(decisions, 1)
-    assert decisions.handle(Push(7, 0, 0)) == [Told(7, 0, False, 0, 0, "unknown")]
+    assert decisions.handle(Push(7, 0, 0)) == [Verdict(7, 0, False, 0, 0, "unknown")]
     decisions.handle(Leave(0))
     assert decisions.handle(Push(0, 0, 0)) == decisions.handle(Join(0)) == []  # messages from before it left
 
@@ -392,7 +392,7 @@ def test_a_worker_that_has_not_joined_is_told_so() -> None:
 def test_a_gradient_of_a_step_that_was_lost_is_refused() -> None:
     decisions = Replicas(1, step=3)
     joined(decisions, 1)
-    assert decisions.handle(Push(0, 0, 5))[0] == Told(0, 0, False, -2, 3, "future")
+    assert decisions.handle(Push(0, 0, 5))[0] == Verdict(0, 0, False, -2, 3, "future")
 
 
 def test_weights_of_stale_gradients() -> None:
@@ -411,5 +411,5 @@ def test_gradients_above_the_limit_are_dropped(limit: int) -> None:
     joined(decisions, 1)
     for number in range(6):
         step = decisions.step
-        told = next(a for a in decisions.handle(Push(0, number, step - number)) if isinstance(a, Told))
+        told = next(a for a in decisions.handle(Push(0, number, step - number)) if isinstance(a, Verdict))
         assert told.accepted == (number <= limit) and told.staleness == number

@@ -10,7 +10,7 @@ import pytest
 
 from oxigrad import distributed
 from oxigrad.distributed import Aborted, Header, NotSupported, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.communicator import Alone
+from oxigrad.distributed.communicator import SingleWorker
 from oxigrad.distributed.engines.threads import ThreadCommunicator, ThreadJob
 from oxigrad.distributed.messages.reduction import reduce_in_order
 
@@ -280,7 +280,7 @@ def test_a_job_of_one_worker() -> None:
     with pytest.raises(NotSupported):
         alone.send(0, Header(tag=1), [])
     with pytest.raises(Aborted):
-        Alone().abort("end")
+        SingleWorker().abort("end")
 
 
 def test_a_thread_communicator_is_a_communicator() -> None:

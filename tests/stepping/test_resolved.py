@@ -23,12 +23,12 @@ from oxigrad.rules.core import rule
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.parameters.presence import Presence
+from oxigrad.stepping.parameters.presence import ParticipationLog
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.step_program import ResolvedGroup, StepProgram, lay_out
-from oxigrad.stepping.slots.averages import Averages, named, some
+from oxigrad.stepping.slots.averages import Averages, named, nonempty
 from oxigrad.stepping.slots.view import ParameterSlots
-from oxigrad.stepping.state.state_dict import Fitting, Report
+from oxigrad.stepping.state.state_dict import PendingState, Report
 from oxigrad.stepping.version import Version
 from python_frames import frames
 
@@ -465,18 +465,20 @@ def test_averages_alone() -> None:
         averages.refuse_swapped()
     slots = {"a": {"average": 1.0}, "b": {"m": 2.0}}
     assert named(slots, "average") == {"a": 1.0}
-    assert some({"a": 1.0}, "averages") == {"a": 1.0}
+    assert nonempty({"a": 1.0}, "averages") == {"a": 1.0}
     with pytest.raises(ox.StateError, match="there are no averages"):
-        some({}, "averages")
+        nonempty({}, "averages")
 
 
 def test_matching_of_slots_alone() -> None:
     own = {"w": {"m": np.zeros(2), "v": np.zeros(2)}}
-    found = Fitting(strict=False, report=(report := Report()))({"w": {"m": np.ones(2), "v": np.ones(3)}, "x": {}}, own)
+    found = PendingState(strict=False, report=(report := Report()))(
+        {"w": {"m": np.ones(2), "v": np.ones(3)}, "x": {}}, own
+    )
     assert (found["w"]["m"] == 1).all() and (found["w"]["v"] == 0).all()
     assert report.unexpected == ["x"] and len(report.mismatched) == 1 and not report.missing
     with pytest.raises(ox.StateError, match=re.escape("w: slot v has shape (3,)")):
-        Fitting(strict=True, report=Report())({"w": {"m": np.ones(2), "v": np.ones(3)}}, own)
+        PendingState(strict=True, report=Report())({"w": {"m": np.ones(2), "v": np.ones(3)}}, own)
 
 
 @dataclasses.dataclass
@@ -489,7 +491,7 @@ class Stepping:
     slots: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     fitting: Any = None
     averages: Averages = dataclasses.field(default_factory=Averages)
-    presence: Presence = dataclasses.field(default_factory=Presence)
+    presence: ParticipationLog = dataclasses.field(default_factory=ParticipationLog)
 
     @property
     def counts(self) -> Stepping:
@@ -504,7 +506,7 @@ class Stepping:
 
     def resumed(self, counts: Mapping[str, int], slots: Any, fitting: Any, presence: Mapping[str, Any]) -> Stepping:
         made = Stepping(counts["step"], counts["micro"], counts["skipped"], slots, fitting)
-        made.presence = Presence.of(presence)
+        made.presence = ParticipationLog.of(presence)
         return made
 
 

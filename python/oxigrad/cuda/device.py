@@ -25,7 +25,7 @@ class Module:
 
 
 class Device:
-    """A device of a driver, one object a device: see `device_of`."""
+    """A device of a driver, one object a device: see `device_record`."""
 
     def __init__(self, driver: Driver, number: int) -> None:
         self.driver, self.number = driver, number
@@ -56,7 +56,7 @@ class Device:
         return DeviceBlock(self.driver, self.releases, size, stream)
 
 
-def device_of(driver: Driver, number: int) -> Device:
+def device_record(driver: Driver, number: int) -> Device:
     """The device of a driver, one object a device."""
     if number not in driver.kept:
         driver.kept[number] = Device(driver, number)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from oxigrad.cuda import loss_scale, tables
-from oxigrad.cuda.device import WARM_UP, device_of
+from oxigrad.cuda.device import WARM_UP, device_record
 from oxigrad.cuda.driver import Call, CaptureError, Driver
 from oxigrad.cuda.memory import Arena
 from oxigrad.cuda.overlap import Spans
@@ -140,7 +140,7 @@ class DeviceStep:
         capturing: bool,
     ) -> None:
         self._scales_at = scales_at
-        self._device = device_of(driver, number)
+        self._device = device_record(driver, number)
         self._driver = driver
         self._leaves = [*leaves]
         self._programs = [program for program, _ in programs]

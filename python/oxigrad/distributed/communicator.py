@@ -126,7 +126,7 @@ class Communicator(Protocol):
         ...
 
 
-class Alone(InOrder):
+class SingleWorker(InOrder):
     """The communicator of a job with one worker."""
 
     rank, size = 0, 1
@@ -192,7 +192,7 @@ def current() -> Communicator:
     >>> current().size
     1
     """
-    return _current.communicator or Alone()
+    return _current.communicator or SingleWorker()
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from oxigrad.rules.core.rule import is_flag
 Ours = str | tuple[str, ...]
 Part = Any  # a class: an optimizer of one rule, or a transform
 
-WORDS: dict[str, Ours] = {
+ARG_NAMES: dict[str, Ours] = {
     "b1": "beta1",
     "b2": "beta2",
     "b3": "beta3",
@@ -54,7 +54,7 @@ SLOTS = {"mu_dtype": "m", "accumulator_dtype": "m", "dtype_momentum": "m", "stat
 MASKS = ("mask", "weight_decay_mask")
 
 # What optax writes in another way than we: from theirs to ours, and their default from ours.
-READ: dict[str, Callable[[Any], Any]] = {
+FROM_OPTAX: dict[str, Callable[[Any], Any]] = {
     "eps_in_sqrt": lambda value: "inside" if value else "outside",
     "eps_root": lambda value: None if _is_zero(value) else value,
     "factored": lambda value: "largest" if value else None,
@@ -64,7 +64,7 @@ READ: dict[str, Callable[[Any], Any]] = {
     "learning_rate": lambda value: 1.0 if value is None else value,
     **dict.fromkeys(("momentum", "weight_decay", "beta3"), lambda value: 0.0 if value is None else value),
 }
-SHOWN: dict[str, Callable[[Any], Any]] = {
+TO_OPTAX: dict[str, Callable[[Any], Any]] = {
     "eps_in_sqrt": lambda value: value == "inside",
     "eps_root": lambda value: 0.0 if value is None else value,
     "factored": lambda value: value is not None,
@@ -116,7 +116,9 @@ def _meant(unknown: str, known: Sequence[str]) -> str:
     """A suggestion for an argument that optax has not: its word for one of ours or of PyTorch's, or one that is written alike."""
     ours = {"lr": "learning_rate"}.get(unknown, unknown)
     words = [
-        word for word, of in WORDS.items() if word in known and (of == ours or (ours in of and isinstance(of, tuple)))
+        word
+        for word, of in ARG_NAMES.items()
+        if word in known and (of == ours or (ours in of and isinstance(of, tuple)))
     ]
     found = ours if ours in known else words[0] if words else nearest(unknown, known)
     return f" (did you mean {found}?)" if found else ""
@@ -141,11 +143,11 @@ def _default(alias: Alias, name: str) -> Any:
         return None
     if name == "nesterov" and alias.nesterov:
         return False
-    ours, preset = alias.words.get(name, WORDS.get(name, name)), {}
+    ours, preset = alias.words.get(name, ARG_NAMES.get(name, name)), {}
     for part in parts_of(alias.parts):
         preset |= part._rule.defaults | part._presets.get("optax", {})
     found = tuple(preset[each] for each in ours) if isinstance(ours, tuple) else preset[ours]
-    return SHOWN[name](found) if name in SHOWN else found
+    return TO_OPTAX[name](found) if name in TO_OPTAX else found
 
 
 def _documentation(name: str, alias: Alias) -> str:
@@ -202,10 +204,10 @@ def optimizer_of(parts: Sequence[Part], values: Mapping[str, Any], **options: An
 
 def _values(alias: Alias, name: str, value: Any) -> dict[str, Any]:
     """Our hyperparameters for an argument of optax."""
-    ours = alias.words.get(name, WORDS.get(name, name))
+    ours = alias.words.get(name, ARG_NAMES.get(name, name))
     if isinstance(ours, tuple):
         return {each: number(each, one) for each, one in zip(ours, value, strict=True)}
-    read = READ.get(name) if name in READ else None
+    read = FROM_OPTAX.get(name) if name in FROM_OPTAX else None
     return {ours: number(name, read(value) if read else value)}
 
 

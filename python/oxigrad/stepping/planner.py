@@ -8,11 +8,11 @@ from typing import Any, Self
 
 from oxigrad import _core, tree
 from oxigrad._core import StateError
-from oxigrad.stepping.arrays.alignment import Given, align
+from oxigrad.stepping.arrays.alignment import AlignedGradients, align
 from oxigrad.stepping.device.launches import DeviceSteps
 from oxigrad.stepping.device.step_counts import StepCounts
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.parameters.presence import Changes, Presence, accumulated
+from oxigrad.stepping.parameters.presence import Changes, ParticipationLog, accumulated
 from oxigrad.stepping.parameters.weak import alive
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
@@ -21,7 +21,7 @@ from oxigrad.stepping.slots.averages import Averages
 from oxigrad.stepping.slots.changed_parameters import changes_of
 from oxigrad.stepping.slots.table import SlotTable
 from oxigrad.stepping.slots.view import ParameterSlots
-from oxigrad.stepping.state.state_dict import Fitting, copied_slots
+from oxigrad.stepping.state.state_dict import PendingState, copied_slots
 
 
 class Planner:
@@ -43,9 +43,9 @@ class Planner:
         self._absent: list[tuple[str, ...]] = []
         self._process = _core.forks()
         self._table = SlotTable(self._core)
-        self.presence = Presence()
+        self.presence = ParticipationLog()
         #: Matches slots that were loaded in advance to the parameters of the first model; None afterwards.
-        self.fitting: Fitting | None = None
+        self.fitting: PendingState | None = None
         self._devices: DeviceSteps | None = None
         self.averages = Averages()
         # The parameters that had no gradient since the last step, the one under way included.
@@ -76,13 +76,17 @@ class Planner:
         return self._core.micro
 
     def resumed(
-        self, counts: Mapping[str, int], slots: Mapping[str, Any], fitting: Fitting | None, presence: Mapping[str, Any]
+        self,
+        counts: Mapping[str, int],
+        slots: Mapping[str, Any],
+        fitting: PendingState | None,
+        presence: Mapping[str, Any],
     ) -> Self:
         """A stepper of the same optimizer with other counts and slots, and the ``presence`` of parameters in earlier steps."""
         made = type(self)(self._owner)
         made._core.count, made._core.micro, made.counts.skipped = counts["step"], counts["micro"], counts["skipped"]
         made.slots, made.fitting = slots, fitting
-        made.presence = Presence.of(presence)
+        made.presence = ParticipationLog.of(presence)
         return made
 
     def copied(self, owner: SteppingOptimizer) -> Self:
@@ -91,7 +95,7 @@ class Planner:
         made._core.count, made._core.micro = self.counts.taken, self.micro
         made.counts.skipped = self.counts.skipped
         made.slots, made.fitting = copied_slots(self._table.by_path), self.fitting
-        made.presence = Presence.of(self.presence.state(self.counts.taken))
+        made.presence = ParticipationLog.of(self.presence.state(self.counts.taken))
         made.averages = copy.copy(self.averages)
         return made
 
@@ -135,7 +139,11 @@ class Planner:
         ):
             return self._plan, self._plan.detach(leaves), gradients
         leaves, structure = tree.flatten(model)
-        given = align(structure, grads) if grads is not None else Given(structure.gradients(leaves) or [], [], False)
+        given = (
+            align(structure, grads)
+            if grads is not None
+            else AlignedGradients(structure.gradients(leaves) or [], [], False)
+        )
         if self._owner.accumulate > 1:
             is_last = not self._holds(grads)
             self._without = accumulated(
@@ -146,8 +154,8 @@ class Planner:
         return plan, leaves, plan.gradients.of_leaves(given)
 
     def _holds(self, grads: Any) -> bool:
-        """Whether gradients are only accumulated in this step; means that are `Given` back are taken."""
-        return self.micro + 1 < self._owner.accumulate and not isinstance(grads, Given)
+        """Whether gradients are only accumulated in this step; means that are `AlignedGradients` back are taken."""
+        return self.micro + 1 < self._owner.accumulate and not isinstance(grads, AlignedGradients)
 
     def _check_plan(self) -> None:
         """Drops a plan that other settings, or a fork, have made invalid."""
@@ -162,7 +170,9 @@ class Planner:
             self.presence.settle(self.counts.taken)
         # Known counts wait for no device where every parameter has slots.
         count = (
-            self.counts.taken if self._table.by_path and self.presence.rested | self.presence.kept else self._core.count
+            self.counts.taken
+            if self._table.by_path and self.presence.were_inactive | self.presence.kept
+            else self._core.count
         )
         missed = functools.partial(self.presence.missed_by, known=self._table.by_path, count=count)
         plan = Plan(
@@ -172,7 +182,7 @@ class Planner:
         if self.fitting:
             self._table.fit(self.fitting, plan, leaves)
             self.fitting = None
-        plan.check_known(self._table.by_path, self.presence.rested, self.presence.kept)
+        plan.check_known(self._table.by_path, self.presence.were_inactive, self.presence.kept)
         return plan, leaves
 
     def _forget(self) -> None:
@@ -192,7 +202,7 @@ class Planner:
         self._plan, self._layout, self._absent = plan, step.layout, step.absent
         missed = {p.text: p.missed for p in plan.parameters}
         count = self.counts.taken if len(missed) < len(self._table.by_path) else self._core.count
-        self.presence.enter(missed, plan.resting, self._table.by_path, count)
+        self.presence.enter(missed, plan.inactive, self._table.by_path, count)
 
     # --- other parameters ----------------------------------------------------------------------------------------------
 
@@ -205,7 +215,7 @@ class Planner:
             )
         leaves, structure = tree.flatten(model)
         survey = Plan(leaves, structure, self._owner)
-        changes = changes_of(survey, survey.detach(leaves), self._table.by_path, self.presence.resting, remove=remove)
+        changes = changes_of(survey, survey.detach(leaves), self._table.by_path, self.presence.inactive, remove=remove)
         before, presence = self._table.by_path, copy.deepcopy(self.presence)
         dropped = {*changes.removed, *changes.reset}
         try:
@@ -215,7 +225,7 @@ class Planner:
             self._table.by_path = {path: own for path, own in self._table.by_path.items() if path not in dropped}
             self.presence.drop(dropped)
             self.presence.kept |= set(changes.kept)
-            self.presence.rested |= set(changes.added) | set(changes.reset)
+            self.presence.were_inactive |= set(changes.added) | set(changes.reset)
             plan, leaves = self._new_plan(leaves, structure, None)
             self._enter(ResolvedStep(plan, self._owner, holds=False), leaves)
         except BaseException:

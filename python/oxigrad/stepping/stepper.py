@@ -14,7 +14,7 @@ from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError
 from oxigrad.ops.backends import REFUSALS, fetched, resolved
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
-from oxigrad.stepping.arrays.alignment import Given
+from oxigrad.stepping.arrays.alignment import AlignedGradients
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.launches import DeviceSteps, Launches, LayoutError
 from oxigrad.stepping.parameters.executor import HOST, executor_of
@@ -80,7 +80,11 @@ class Stepper(Planner):
             ):
                 self.counts.sync()
             self.counts.raises = step.raises
-            step.fill(self._core.count, self.micro + 1, 1.0 if isinstance(grads, Given) else self._inverse_scale(step))
+            step.fill(
+                self._core.count,
+                self.micro + 1,
+                1.0 if isinstance(grads, AlignedGradients) else self._inverse_scale(step),
+            )
             if plan is not self._plan or step.layout != self._layout or step.absent != self._absent:
                 self._enter(step, leaves)
             self._resolved[step.holds] = step
@@ -135,7 +139,7 @@ class Stepper(Planner):
         except ArrayMemoryError:
             if not self._adapt(plan, leaves, given):
                 raise
-            again = self._update_anew if isinstance(grads, Given) else self.update
+            again = self._update_anew if isinstance(grads, AlignedGradients) else self.update
             return again(model, grads, keep_root=keep_root)
         except RuleError as error:
             raise RuleError(f"{plan.first_of_each_rule()}: {error}") from None
@@ -247,7 +251,7 @@ class Stepper(Planner):
         for p in plan.parameters:
             if p.text not in self.presence.without:
                 means[p.index] = xp.asarray(self._table.by_path[p.text][gradient_transforms.NAMES["mean"]], copy=True)
-        return self._update_anew(model, Given(means, [], is_complete=False), keep_root=keep_root)
+        return self._update_anew(model, AlignedGradients(means, [], is_complete=False), keep_root=keep_root)
 
     # --- steps that are computed elsewhere -----------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from oxigrad._core import StateError
 from oxigrad._typing import Array, Tree
-from oxigrad.distributed.communicator import Alone, Communicator
+from oxigrad.distributed.communicator import Communicator, SingleWorker
 from oxigrad.distributed.coordination.coordinator import (
     ANY,
     ASK,
@@ -34,7 +34,7 @@ from oxigrad.distributed.coordination.coordinator import (
 from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.link import Link, ToItself, ToRank
 from oxigrad.distributed.coordination.replica import Replica
-from oxigrad.distributed.decisions.events import Told
+from oxigrad.distributed.decisions.events import Verdict
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training
 from oxigrad.distributed.decisions.watch import Watch
@@ -74,11 +74,11 @@ class Coordinated(Wrapper):
         lease: seconds after which a worker that computes is no longer waited for; by default the time-out.
 
     Attributes:
-        told: the decisions on this worker's gradients that came with the last step: `Told` has ``accepted``, ``staleness``,
+        told: the decisions on this worker's gradients that came with the last step: `Verdict` has ``accepted``, ``staleness``,
             and the ``step`` that the gradient is in.
     """
 
-    told: list[Told]
+    told: list[Verdict]
 
     def __init__(
         self,
@@ -214,7 +214,7 @@ class Coordinated(Wrapper):
         self._root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
         if self.communicator.rank == self._root:
             self._coordinate(size, config)
-        if isinstance(self.communicator, Alone):
+        if isinstance(self.communicator, SingleWorker):
             self._link = ToItself(self._running())
         else:
             self._link = ToRank(self.communicator, self._root)
@@ -247,7 +247,7 @@ class Coordinated(Wrapper):
         decisions = self._decisions(step=step, expected=size, lease=self.lease)
         self._coordinator = Coordinator(replica, decisions, config, self.sparse_mean, self._training)
         self._shown = self._settings()
-        if not isinstance(self.communicator, Alone):
+        if not isinstance(self.communicator, SingleWorker):
             server = threading.Thread(target=self._serve, name="coordinator", daemon=True)
             self._enrolment.end_former()
             server.start()
@@ -310,7 +310,7 @@ class Coordinated(Wrapper):
             before = {path: array.copy() for path, array in self._parameters.read(model).items()}
             model = self._join(model)
             if any(not _is_same(array, before[path]) for path, array in self._parameters.read(model).items()):
-                self.told = [Told(None, -1, False, self._local_step, self._local_step, "unknown")]
+                self.told = [Verdict(None, -1, False, self._local_step, self._local_step, "unknown")]
                 self._report.dropped += 1
                 return model
         self._number += 1
@@ -337,7 +337,7 @@ class Coordinated(Wrapper):
             header = self._awaited(watch)
             answer = DecodedReply.read(self._memory[: header.payload_bytes], replica.layout, self.communicator.rank)
             for told in answer.told:
-                self._note(told)
+                self._record(told)
             is_late = watch.heard(has_content=bool(answer.told) or answer.kind != NOTHING) == "late"
             if is_late and answer.token < 0:
                 raise TimedOut(
@@ -404,7 +404,7 @@ class Coordinated(Wrapper):
             raise WorkerLost({0}, "a step")
         return self._link.receive(memory, seconds)
 
-    def _note(self, told: Told) -> None:
+    def _record(self, told: Verdict) -> None:
         self.told.append(told)
         if told.accepted:
             self._report.accepted += 1

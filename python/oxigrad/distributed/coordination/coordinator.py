@@ -16,7 +16,7 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination.replica import Replica
-from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Leave, Pull, Push, Step, Token, Told
+from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Leave, Pull, Push, Step, Token, Verdict
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training, admission, ended
 from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, WorkerLost
@@ -207,13 +207,13 @@ class Coordinator:
 
     def _handle(self, event: Event) -> list[Reply]:
         """Does what the decisions on an event say."""
-        told: dict[Worker, list[Told]] = {}
+        told: dict[Worker, list[Verdict]] = {}
         tokens: dict[Worker, int] = {}
         for action in self.decisions.handle(event):
             self._do(action, told, tokens)
         return [self._reply(worker, told.get(worker, []), tokens.get(worker, -1)) for worker in {**told, **tokens}]
 
-    def _do(self, action: Action, told: dict[Worker, list[Told]], tokens: dict[Worker, int]) -> None:
+    def _do(self, action: Action, told: dict[Worker, list[Verdict]], tokens: dict[Worker, int]) -> None:
         if isinstance(action, Step):
             self._take(action)
         elif isinstance(action, Token):
@@ -222,7 +222,7 @@ class Coordinator:
             told.setdefault(action.worker, []).append(action)
             self._count(action)
 
-    def _count(self, told: Told) -> None:
+    def _count(self, told: Verdict) -> None:
         report = self.reports.setdefault(told.worker[0], WorkerReport(told.worker[0]))
         if told.accepted:
             report.accepted += 1
@@ -264,7 +264,7 @@ class Coordinator:
             if dropped.payload is not None:
                 self._spare = [*self._spare, dropped.payload][-8:]
 
-    def _reply(self, worker: Worker, told: list[Told], token: int) -> Reply:
+    def _reply(self, worker: Worker, told: list[Verdict], token: int) -> Reply:
         has_content = token >= 0 or any(each.accepted for each in told)
         kind, sizes, content = self._content(worker[0]) if has_content else (NOTHING, [], [])
         words = [token, kind, len(told), self.decisions.step, 0, len(sizes)]
@@ -320,7 +320,7 @@ class DecodedReply:
     """The content of a reply: the step of the token, or -1; decisions as tuples; and what brings the worker to ``step``."""
 
     token: int
-    told: list[Told]
+    told: list[Verdict]
     kind: int
     step: int
     checksum: int
@@ -339,7 +339,8 @@ class DecodedReply:
             raise Refused("length", f"a reply has {count} decisions, {parts} parts and {reader.left} bytes")
         words = reader.take(np.dtype(np.int64), count * DECISION_WORDS).reshape(count, DECISION_WORDS).tolist()
         told = [
-            Told(worker, n, bool(a), stale, step, REASONS[reason % len(REASONS)]) for n, a, stale, step, reason in words
+            Verdict(worker, n, bool(a), stale, step, REASONS[reason % len(REASONS)])
+            for n, a, stale, step, reason in words
         ]
         sizes = reader.take(np.dtype(np.int64), parts).tolist()
         wanted = zip(layout.dtypes, layout.sizes, strict=True) if kind == STATE else ()

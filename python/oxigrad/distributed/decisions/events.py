@@ -1,7 +1,7 @@
 """Events that decisions are made of, and the actions that they answer with.
 
 Workers are hashable, comparable identities; gradients of one worker are numbered, each number above the last. The
-gradients themselves stay with the caller, which keeps those that a decision names until it names them in a `Step` or a `Told`.
+gradients themselves stay with the caller, which keeps those that a decision names until it names them in a `Step` or a `Verdict`.
 """
 
 import dataclasses
@@ -59,7 +59,7 @@ class Token:
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
+class Verdict:
     """Tells a worker the decision on its gradient of a ``number``, which is final.
 
     An accepted gradient is in the step that made ``step``. A dropped one is in none; ``reason`` is "stale", "unknown" (the
@@ -87,4 +87,4 @@ class Step:
     weights: tuple[float, ...]
 
 
-Action: TypeAlias = Token | Told | Step
+Action: TypeAlias = Token | Verdict | Step

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Hashable
 from typing import Any
 
-from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Leave, Pull, Push, Step, Token, Told
+from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Leave, Pull, Push, Step, Token, Verdict
 
 
 @dataclasses.dataclass
@@ -18,7 +18,7 @@ class Member:
     since: float = 0.0
     #: The number of its last gradient, and the decision on it; None while the gradient waits for a step.
     last: int = -1
-    decision: Told | None = None
+    decision: Verdict | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Decisions:
         if member is None and push.worker in self._departed:
             return  # it cannot be told, and its gradient may wait for a step
         if member is None:
-            actions.append(Told(push.worker, push.number, False, self.step - push.local_step, self.step, "unknown"))
+            actions.append(Verdict(push.worker, push.number, False, self.step - push.local_step, self.step, "unknown"))
         elif push.number == member.last:  # a duplicate, as of a worker that missed the answer
             if member.decision is not None:
                 actions.append(member.decision)
@@ -152,7 +152,7 @@ class Decisions:
         actions: list[Action],
         late: int = 0,
     ) -> None:
-        told = Told(worker, number, accepted, self.step - late - local_step, self.step, reason)
+        told = Verdict(worker, number, accepted, self.step - late - local_step, self.step, reason)
         member = self.members.get(worker)
         if member is not None and member.last == number:
             member.decision = told

@@ -40,13 +40,13 @@ class Replicas(Decisions):
     >>> for action in decisions.handle(Push(0, 0, local_step=0)):
     ...     print(action)
     Step(step=1, gradients=((0, 0), (2, 0)), weights=(1.0, 1.0))
-    Told(worker=0, number=0, accepted=True, staleness=0, step=1, reason='')
-    Told(worker=2, number=0, accepted=True, staleness=0, step=1, reason='')
+    Verdict(worker=0, number=0, accepted=True, staleness=0, step=1, reason='')
+    Verdict(worker=2, number=0, accepted=True, staleness=0, step=1, reason='')
     Token(worker=0, step=1)
     Token(worker=2, step=1)
     >>> for action in decisions.handle(Push(1, 0, local_step=0)):
     ...     print(action)
-    Told(worker=1, number=0, accepted=False, staleness=1, step=1, reason='stale')
+    Verdict(worker=1, number=0, accepted=False, staleness=1, step=1, reason='stale')
     Token(worker=1, step=1)
     """
 

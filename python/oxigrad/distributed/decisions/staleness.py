@@ -20,7 +20,7 @@ class Staleness(Decisions):
     >>> decisions.handle(Push(0, 0, local_step=0))[0]
     Step(step=1, gradients=((0, 0),), weights=(1.0,))
     >>> decisions.handle(Push(1, 0, local_step=0))[0]
-    Told(worker=1, number=0, accepted=False, staleness=1, step=1, reason='stale')
+    Verdict(worker=1, number=0, accepted=False, staleness=1, step=1, reason='stale')
     """
 
     def __init__(

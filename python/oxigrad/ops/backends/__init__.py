@@ -40,7 +40,7 @@ from oxigrad.ops.backends.dispatch import is_immutable as is_immutable
 from oxigrad.ops.backends.dispatch import is_of_kind as is_of_kind
 from oxigrad.ops.backends.dispatch import namespace as namespace
 from oxigrad.ops.backends.dispatch import obstacle as obstacle
-from oxigrad.ops.backends.dispatch import refuse_meaning as refuse_meaning
+from oxigrad.ops.backends.dispatch import refuse_masked_or_units as refuse_masked_or_units
 from oxigrad.ops.backends.dispatch import resolved as resolved
 from oxigrad.ops.backends.dispatch import standard_namespace as standard_namespace
 from oxigrad.ops.backends.dispatch import strip as strip

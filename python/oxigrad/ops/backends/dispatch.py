@@ -172,11 +172,11 @@ def obstacle(array: Any) -> str:
     return "" if type(array) is np.ndarray else adapter_of(array).obstacle(array)
 
 
-def refuse_meaning(array: Any, what: str) -> None:
+def refuse_masked_or_units(array: Any, what: str) -> None:
     """Raises `DtypeError` for an array, called ``what``, with a mask, units or the like, or of no array library.
 
     >>> import numpy as np
-    >>> refuse_meaning(np.ma.MaskedArray([1.0, 2.0], mask=[True, False]), "w: the parameter")
+    >>> refuse_masked_or_units(np.ma.MaskedArray([1.0, 2.0], mask=[True, False]), "w: the parameter")
     Traceback (most recent call last):
     ...
     oxigrad.DtypeError: w: the parameter is a MaskedArray, whose mask would be ignored: expected an array without a mask, such as x.filled(0)

@@ -48,7 +48,7 @@ class LossScale(Sealed):
     @property
     def value(self) -> float:
         """The scale."""
-        self._learn()
+        self._sync_counts()
         return vars(self)["value"]
 
     @value.setter
@@ -58,7 +58,7 @@ class LossScale(Sealed):
     @property
     def good(self) -> int:
         """The number of finite steps since the last change."""
-        self._learn()
+        self._sync_counts()
         return vars(self)["good"]
 
     @good.setter
@@ -66,16 +66,16 @@ class LossScale(Sealed):
         vars(self)["good"] = good
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self._learn()
+        self._sync_counts()
         super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        self._learn()
+        self._sync_counts()
         return {name: value for name, value in vars(self).items() if name != "_readers"}
 
     def observe(self, *, finite: bool) -> None:
         """Updates the scale after a step."""
-        self._learn()
+        self._sync_counts()
         vars(self).update(self._after(finite=finite))
 
     def _after(self, *, finite: bool) -> dict[str, Any]:
@@ -97,16 +97,16 @@ class LossScale(Sealed):
         """Factor and interval, by which a kernel updates the scale; None for a subclass, which may update it otherwise."""
         return (self.factor, float(self.interval)) if type(self) is LossScale else None
 
-    def _read_by(self, learn: Callable[[], Any]) -> None:
-        """Calls ``learn``, a method, before the scale is read: it observes the steps that a device has taken since."""
+    def _read_by(self, sync: Callable[[], Any]) -> None:
+        """Calls ``sync``, a method, before the scale is read: it observes the steps that a device has taken since."""
         readers = vars(self).setdefault("_readers", [])
-        if not any(reader() == learn for reader in readers):
-            readers[:] = [*(reader for reader in readers if reader() is not None), weakref.WeakMethod(learn)]
+        if not any(reader() == sync for reader in readers):
+            readers[:] = [*(reader for reader in readers if reader() is not None), weakref.WeakMethod(sync)]
 
-    def _learn(self) -> None:
+    def _sync_counts(self) -> None:
         for reader in vars(self).get("_readers", ()):
-            if (learn := reader()) is not None:
-                learn()
+            if (sync := reader()) is not None:
+                sync()
 
     def get_config(self) -> Config:
         """The loss scale as plain data."""

@@ -24,7 +24,7 @@ MISSING: Final = _Missing()
 
 
 @dataclasses.dataclass
-class Given:
+class AlignedGradients:
     """The gradients for the leaves of a model: an array, None, or `MISSING` for each.
 
     ``unknown`` are the key paths of gradients that belong to no leaf. ``is_complete`` tells that the tree has the structure of the
@@ -40,20 +40,20 @@ class Given:
         return bytes(g is not None for g in self.leaves)
 
 
-def align(structure: _core.Structure, grads: Any) -> Given:
+def align(structure: _core.Structure, grads: Any) -> AlignedGradients:
     """The gradients in a tree, which may have another structure than the model: they are then matched by key path.
 
-    Gradients that are `Given` already are returned.
+    Gradients that are `AlignedGradients` already are returned.
     """
-    if isinstance(grads, Given):
+    if isinstance(grads, AlignedGradients):
         return grads
     try:
-        return Given(_core.tree_leaves(grads, structure), [], True)
+        return AlignedGradients(_core.tree_leaves(grads, structure), [], True)
     except StructureError:
         return _by_path(structure, *tree.flatten(grads), grads)
 
 
-def _by_path(structure: _core.Structure, given: list[Any], own: _core.Structure, grads: Any) -> Given:
+def _by_path(structure: _core.Structure, given: list[Any], own: _core.Structure, grads: Any) -> AlignedGradients:
     found = {str(own.path(i)): g for i, g in enumerate(given)}
     nothing = {str(path) for path in _empty(grads)}
     leaves: list[Any] = []
@@ -63,7 +63,7 @@ def _by_path(structure: _core.Structure, given: list[Any], own: _core.Structure,
             leaves.append(found.pop(text))
         else:
             leaves.append(None if nothing and any(str(at) in nothing for at in _upwards(path)) else MISSING)
-    return Given(leaves, [text for text, g in found.items() if is_array(g)], False)
+    return AlignedGradients(leaves, [text for text, g in found.items() if is_array(g)], False)
 
 
 def _empty(grads: Any) -> list[KeyPath]:

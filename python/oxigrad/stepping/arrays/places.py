@@ -20,7 +20,7 @@ class Items(Protocol):
         ...
 
 
-def check_places(path: str, p: Any, g: Any, slots: Items) -> None:
+def check_device(path: str, p: Any, g: Any, slots: Items) -> None:
     """Raises where the arrays of one parameter cannot be arguments of one rule.
 
     `ArrayMemoryError` for an array that cannot be read, or lies elsewhere than the parameter; `DtypeError` for a gradient or a

@@ -36,7 +36,7 @@ from oxigrad.ops.backends import (
     is_array,
     is_of_kind,
     namespace,
-    refuse_meaning,
+    refuse_masked_or_units,
     size_of,
     standard_namespace,
 )
@@ -80,7 +80,7 @@ class SparseRows:
         self.values = values if is_array(values) else np.asarray(values, np.float64)
         self.indices = _as_indices(indices, self.values)
         self.shape = tuple(map(operator.index, shape))
-        refuse_meaning(self.values, "SparseRows: the argument values")
+        refuse_masked_or_units(self.values, "SparseRows: the argument values")
         self.shape = tuple(map(int, shape))
         self._check()
 
@@ -183,7 +183,7 @@ def _as_indices(given: Any, values: Any) -> Any:
     library, device = standard_namespace(values), _device_of(values)
     if not is_array(given):
         given = np.asarray(given, np.int64)
-    refuse_meaning(given, "SparseRows: the argument indices")
+    refuse_masked_or_units(given, "SparseRows: the argument indices")
     if standard_namespace(given) is not library:
         given = library.asarray(given, device=device)
     if not library.isdtype(given.dtype, "integral"):

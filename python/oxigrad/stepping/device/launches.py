@@ -13,14 +13,14 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import ArrayMemoryError
 from oxigrad.cuda.counter import Counter
-from oxigrad.cuda.device import device_of
+from oxigrad.cuda.device import device_record
 from oxigrad.cuda.driver import Call, CaptureError, DeviceError, Driver, driver
 from oxigrad.cuda.launch import DeviceStep, Leaf
 from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, is_array, laid_out_like, row_major
 from oxigrad.ops.backends import resolved as unlazy
 from oxigrad.ops.backends.device_memory import LEGACY_STREAM
 from oxigrad.stepping.arrays.gradient_check import check_gradient
-from oxigrad.stepping.arrays.places import check_places
+from oxigrad.stepping.arrays.places import check_device
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.loss_scale import DeviceScale
 from oxigrad.stepping.parameters.device_kernels import memory_of
@@ -87,7 +87,7 @@ def _assigned(array: Any, value: Any) -> tuple[int]:
     return (0,)
 
 
-class Known:
+class AddressCache:
     """The leaves of a step by device, valid while every array is where it was, or has moved only.
 
     ``arrays`` are all parameters, those with the ``positions`` of leaves, then all gradients. Slots are looked at where they are ``exposed``: else only steps access them.
@@ -177,7 +177,7 @@ class DeviceSteps:
         self._counters = counters
         self._indices = [p.index for p in plan.on_devices]
         # By whether gradients are only accumulated, and steps also by device.
-        self._known: dict[bool, Known] = {}
+        self._caches: dict[bool, AddressCache] = {}
         self._steps: dict[tuple[int, bool], DeviceStep] = {}
 
     def prepare(
@@ -198,7 +198,7 @@ class DeviceSteps:
         params, given = [leaves[i] for i in self._indices], [gradients[i] for i in self._indices]
         holds, others, copies, there = resolved.holds, list[Parameter](), Copies({}, {}), self.plan.on_devices
         # Forgotten where the step fails: only the tables of a `DeviceStep` tell then where arrays were.
-        known = self._known.pop(holds, None)
+        known = self._caches.pop(holds, None)
         moves = None if known is None else known.moved([*params, *given], exposed=exposed)
         if moves and any(self._steps[device, holds].is_captured for device in moves):
             moves = None
@@ -207,7 +207,7 @@ class DeviceSteps:
             if others and (self.plan.needs_all or not found):
                 return Launches(), [*there]
             own = [slot for p in there for slot in arrays_of(slots[p.text])]
-            known = Known([p.position for p in there], found, [*params, *given], own, exposed=exposed)
+            known = AddressCache([p.position for p in there], found, [*params, *given], own, exposed=exposed)
         launches, used = Launches(), driver()
         launches.scale = scale
         for device, of_device in known.leaves.items():
@@ -219,7 +219,7 @@ class DeviceSteps:
                 own_moves = None if moves is None else moves.get(device, NO_MOVES)
                 self._prepare(used, device, of_device, resolved, read, count, launches, stream, own_moves)
         if not (others or any(copies)):
-            self._known[holds] = known
+            self._caches[holds] = known
         launches.copies = [*copies.parameters.values(), *copies.gradients.values()]
         for p in there if any(copies) else ():
             if p.position in copies.parameters:
@@ -294,7 +294,7 @@ class DeviceSteps:
                 step.relocate(moves, stream=stream, capturing=capturing)
             counter = self._counters.get(device)
             if counter is None:
-                counter = self._counters[device] = Counter(device_of(used, device), stream, capturing=capturing)
+                counter = self._counters[device] = Counter(device_record(used, device), stream, capturing=capturing)
             counter.use_on(stream)
             if capturing:
                 self._check_capture(own, resolved, step)
@@ -401,7 +401,7 @@ class DeviceSteps:
 def check_alike(p: Parameter, array: Any, g: Any, slots: Slots) -> None:
     """Raises `ShapeError`, `DtypeError` or `ArrayMemoryError` for a gradient of another shape, dtype, library or device."""
     if adapter_of(array).is_apart(array, g) or memory_of(g) is None:
-        check_places(p.text, array, g, slots)
+        check_device(p.text, array, g, slots)
     check_gradient(p.text, g, p.shape, p.dtype)
     memory, own = memory_of(g), memory_of(array)
     if memory is not None and own is not None and memory.device != own.device:

@@ -31,16 +31,16 @@ class Changes:
         return any(vars(self).values())
 
 
-class Presence:
+class ParticipationLog:
     """The number of steps that each parameter ``missed``, by key path, and what is known of absent parameters.
 
-    ``rested`` are those that were not updated by an earlier plan, and may have no slots yet; ``kept`` are those that left the model
+    ``were_inactive`` are those that were not updated by an earlier plan, and may have no slots yet; ``kept`` are those that left the model
     while their slots remain; ``without`` are those without a gradient since the last step, while gradients are accumulated.
     """
 
     def __init__(self) -> None:
         self.missed: dict[str, int] = {}
-        self.rested: set[str] = set()
+        self.were_inactive: set[str] = set()
         self.kept: set[str] = set()
         self.without: set[str] = set()
         # The parameters with slots that the present plan does not update, and the count of steps up to which they are in `missed`.
@@ -62,15 +62,15 @@ class Presence:
         """The number of steps of ``count`` that a parameter missed; ``known`` ones have slots, others missed all."""
         return self.missed.get(path, 0) if path in known else count
 
-    def enter(self, missed: Mapping[str, int], resting: Iterable[str], known: Collection[str], count: int) -> None:
+    def enter(self, missed: Mapping[str, int], inactive: Iterable[str], known: Collection[str], count: int) -> None:
         """Begins a plan for parameters that ``missed`` steps; those that are ``known`` and not among them miss further ones."""
         self.missed = {path: number for path, number in {**self.missed, **missed}.items() if number}
-        self.rested |= set(resting)
+        self.were_inactive |= set(inactive)
         self.kept -= missed.keys()
         self._absent, self._since = {path for path in known if path not in missed}, count
 
     @property
-    def resting(self) -> set[str]:
+    def inactive(self) -> set[str]:
         """The parameters with slots that the last plan did not update."""
         return self._absent | self.missed.keys()
 
@@ -89,7 +89,7 @@ class Presence:
         return {name: value for name, value in {"missed_steps": dict(self.missed), **lists}.items() if value}
 
     @classmethod
-    def of(cls, state: Mapping[str, Any]) -> "Presence":
+    def of(cls, state: Mapping[str, Any]) -> "ParticipationLog":
         """The presence of parameters in a state."""
         made = cls()
         made.missed, made.kept = dict(state.get("missed_steps", {})), set(state.get("kept", ()))

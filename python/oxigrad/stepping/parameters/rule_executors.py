@@ -16,7 +16,7 @@ from oxigrad.rules.core.rule import Evaluation, Rule, Stages
 from oxigrad.stepping.arrays.combined import combined
 from oxigrad.stepping.arrays.device_noise import DeviceNoise, draws_on_device
 from oxigrad.stepping.arrays.gradient_check import check_gradient
-from oxigrad.stepping.arrays.places import check_places, is_ours, is_unreadable
+from oxigrad.stepping.arrays.places import check_device, is_ours, is_unreadable
 from oxigrad.stepping.arrays.precision import half, rounded, widened
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
 
@@ -191,7 +191,7 @@ def _stages(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
         found = yield from _stages_on_all(part, seed, guards)
     except (*REFUSALS, AssertionError) as error:
         if not is_ours(error):
-            check_places(leaf.path, leaf.p, leaf.g, leaf.slots)
+            check_device(leaf.path, leaf.p, leaf.g, leaf.slots)
         raise
     if part.rows is None:
         return found
@@ -227,7 +227,7 @@ def check_library(leaf: Leaf) -> None:
     """
     is_apart = not isinstance(leaf.g, SparseRows) and adapter_of(leaf.p).is_apart(leaf.p, leaf.g)
     if is_apart or any(map(is_unreadable, leaf.slots.values())):
-        check_places(leaf.path, leaf.p, leaf.g, leaf.slots)
+        check_device(leaf.path, leaf.p, leaf.g, leaf.slots)
 
 
 def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -> Any:

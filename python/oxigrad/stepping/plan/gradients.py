@@ -8,9 +8,9 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import DtypeError, RuleError, StructureError
-from oxigrad.ops.backends import REFUSALS, detached, is_array, refuse_meaning, resolved
+from oxigrad.ops.backends import REFUSALS, detached, is_array, refuse_masked_or_units, resolved
 from oxigrad.ops.core.aliasing import refuse_unwritable
-from oxigrad.stepping.arrays.alignment import MISSING, Given, align
+from oxigrad.stepping.arrays.alignment import MISSING, AlignedGradients, align
 from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.places import refuse_shapeless
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
@@ -80,13 +80,13 @@ class PlannedGradients:
         """
         return self.of_leaves(align(self._structure, grads), called=called, keep_rows=keep_rows)
 
-    def of_leaves(self, given: Given, *, called: bool = False, keep_rows: bool = False) -> list[Any]:
+    def of_leaves(self, given: AlignedGradients, *, called: bool = False, keep_rows: bool = False) -> list[Any]:
         """As `read`, for gradients at the positions of leaves."""
         if not given.is_complete:
             self._check_known_gradients(given)
         return self.checked(given.leaves, called=called, keep_rows=keep_rows)
 
-    def _check_known_gradients(self, given: Given) -> None:
+    def _check_known_gradients(self, given: AlignedGradients) -> None:
         """Raises `StructureError` for a gradient that is missing, and for one that belongs to no parameter."""
         for parameter in self._parameters:
             for i in parameter.indices:
@@ -146,7 +146,7 @@ class PlannedGradients:
         if isinstance(g, SparseRows):  # which checked its values
             self.sparse = True
         else:
-            refuse_meaning(g, f"{self._structure.path(i)}: the gradient")
+            refuse_masked_or_units(g, f"{self._structure.path(i)}: the gradient")
 
     def _resolve(self, given: list[Any]) -> None:
         """Puts the numbers of lazy views in their place; one array at several paths stays one."""

@@ -14,7 +14,7 @@ from oxigrad.ops.backends import (
     dtype_name,
     is_complex,
     obstacle,
-    refuse_meaning,
+    refuse_masked_or_units,
 )
 from oxigrad.ops.core.aliasing import refuse_shared, refuse_unwritable
 from oxigrad.rules.core.rule import Rule
@@ -37,7 +37,7 @@ class Plan(Assignment):
 
     ``groups`` are the groups of hyperparameters of ``parameters``, ``frozen`` the key paths of those in groups that are not updated.
     ``present`` is a byte for each leaf that tells whether its gradient is other than None, where some are; parameters without one
-    are not updated. With ``holds_own``, these are gradients that the model holds itself. ``resting`` are the key paths of all parameters that are not: of these, of frozen ones, and of leaves that are
+    are not updated. With ``holds_own``, these are gradients that the model holds itself. ``inactive`` are the key paths of all parameters that are not: of these, of frozen ones, and of leaves that are
     not trainable. ``missed`` gives the number of steps that did not update the parameter at a path, ``adapt`` the group in the place of
     that of the owner.
     ``versions`` are those of the settings that it was made from, ``gradients`` reads the gradients of a step.
@@ -66,7 +66,7 @@ class Plan(Assignment):
         self.frozen: set[str] = set()
         self.idle = False
         self._holds_gradients = structure.holds_gradients()
-        self.resting = {str(structure.path(i)) for i in range(len(structure)) if not structure.is_trainable(i)}
+        self.inactive = {str(structure.path(i)) for i in range(len(structure)) if not structure.is_trainable(i)}
         seen: list[tuple[str, Any]] = []
         for index, *tied in _tied(leaves, structure):
             array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
@@ -74,7 +74,7 @@ class Plan(Assignment):
             group = owner._assign(*seen[-1])
             if group is None:
                 self.frozen.update(map(str, paths))
-                self.resting.add(str(paths[0]))
+                self.inactive.add(str(paths[0]))
                 continue
             if present is not None and not any(present[i] for i in (index, *tied)):
                 if holds_own and not self._holds_gradients[index]:
@@ -82,7 +82,7 @@ class Plan(Assignment):
                         f"{paths[0]}: the gradient is missing: the model does not hold it, expected grads"
                     )
                 self.idle = True
-                self.resting.add(str(paths[0]))
+                self.inactive.add(str(paths[0]))
                 continue
             group = adapt(group) if adapt else group
             self._add(array, paths, index, tuple(tied), group, missed(str(paths[0])) if missed else 0)
@@ -113,7 +113,7 @@ class Plan(Assignment):
         missed: int,
     ) -> None:
         text = str(paths[0])
-        refuse_meaning(array, f"{text}: the parameter")
+        refuse_masked_or_units(array, f"{text}: the parameter")
         if is_complex(array):
             raise DtypeError(f"{text}: the parameter has dtype {array.dtype}: expected a real floating-point dtype")
         number, position = self.group_number(group, missed), len(self.parameters)
@@ -200,11 +200,11 @@ class Plan(Assignment):
         return leaves
 
     def check_known(
-        self, slots: Mapping[str, dict[str, Any]], rested: Container[str] = (), kept: Container[str] = ()
+        self, slots: Mapping[str, dict[str, Any]], were_inactive: Container[str] = (), kept: Container[str] = ()
     ) -> None:
         """Raises `StructureError` or `ShapeError` for a model whose parameters are not those that the slots were made for.
 
-        Parameters without slots may be among those that ``rested`` in earlier steps; slots without a parameter among those that are
+        Parameters without slots may be among those that ``were_inactive`` in earlier steps; slots without a parameter among those that are
         ``kept``.
         """
         if not slots:
@@ -212,13 +212,13 @@ class Plan(Assignment):
         found = {p.text: p for p in self.parameters}
         for text in [*found, *slots]:
             if text not in slots:
-                if text in rested:
+                if text in were_inactive:
                     continue
                 raise StructureError(
                     f"{text}: the parameter is new: the model did not have it at the first step; rebuild(model) begins its slots"
                 )
             if text not in found:
-                if text in self.resting or text in kept:
+                if text in self.inactive or text in kept:
                     continue
                 raise StructureError(
                     f"{text}: the parameter is missing: the model had it at the first step; rebuild(model) keeps its slots, "
@@ -242,7 +242,7 @@ class Plan(Assignment):
         Raises `DtypeError` for a masked array, an array with units, or the like.
         """
         for p in self.parameters:
-            refuse_meaning(leaves[p.index], f"{p.text}: the parameter")
+            refuse_masked_or_units(leaves[p.index], f"{p.text}: the parameter")
         refuse_shared([(p.text, leaves[p.index], True) for p in self.parameters])
 
     def check_memory(

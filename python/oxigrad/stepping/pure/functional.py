@@ -112,10 +112,10 @@ def apply(
         if LAST_STEP in old:
             slots[parameter.text][LAST_STEP] = select(keep, [leaf.stamped()], [old[LAST_STEP]])[0]
     counted = xp.where(xp.logical_and(keep, last), 1, 0) if keep is not True or last is not True else 1
-    resting = {path: own for path, own in state["slots"].items() if path not in slots}
-    changed = {"step": step + counted, "slots": {path: {**slots, **resting}[path] for path in state["slots"]}}
-    if resting or missed:
-        changed["missed_steps"] = {**missed, **{path: missed.get(path, 0) + counted for path in resting}}
+    inactive = {path: own for path, own in state["slots"].items() if path not in slots}
+    changed = {"step": step + counted, "slots": {path: {**slots, **inactive}[path] for path in state["slots"]}}
+    if inactive or missed:
+        changed["missed_steps"] = {**missed, **{path: missed.get(path, 0) + counted for path in inactive}}
     if "hyperparameters" in state:
         changed["hyperparameters"] = state["hyperparameters"]
     if is_plain and (made := PureStep.of(plan, owner, changed)) is not None:

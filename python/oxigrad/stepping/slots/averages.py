@@ -51,7 +51,7 @@ def named(slots: Slots, name: str) -> dict[str, Any]:
     return {path: slots[path][slot] for path, slot in found.items() if slot is not None}
 
 
-def some(found: dict[str, Any], what: str) -> dict[str, Any]:
+def nonempty(found: dict[str, Any], what: str) -> dict[str, Any]:
     """The arrays that were found; `StateError` where there are none."""
     if not found:
         raise StateError(f"there are no {what}: expected an optimizer that keeps them, after its first step")
@@ -102,13 +102,13 @@ def averaged(stepper: AveragingStepper, model: Any = None) -> dict[str, Any]:
         raise StateError("the averages are computed from the parameters: expected a model")
     else:
         found = named(stepper.slots, "average")
-    return some(found, "averages")
+    return nonempty(found, "averages")
 
 
 def copies(stepper: AveragingStepper) -> dict[str, Any]:
     """See `Optimizer.copied_parameters`."""
     stepper.check_whole()
-    return some(named(stepper.slots, gradient_transforms.NAMES["copy"]), "copies")
+    return nonempty(named(stepper.slots, gradient_transforms.NAMES["copy"]), "copies")
 
 
 def swap_in(stepper: AveragingStepper, model: Any) -> Any:

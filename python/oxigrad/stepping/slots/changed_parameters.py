@@ -10,22 +10,22 @@ from oxigrad.stepping.slots.initial import new_slots
 
 
 def changes_of(
-    plan: Plan, leaves: list[Any], slots: Mapping[str, Mapping[str, Any]], resting: Container[str], *, remove: bool
+    plan: Plan, leaves: list[Any], slots: Mapping[str, Mapping[str, Any]], inactive: Container[str], *, remove: bool
 ) -> Changes:
     """The changes to the ``slots`` by key path that the parameters of ``plan`` require.
 
-    ``resting`` are the paths that the last model did not update. Slots of parameters that the model lacks are kept, or dropped
+    ``inactive`` are the paths that the last model did not update. Slots of parameters that the model lacks are kept, or dropped
     with ``remove``.
     """
     found = {p.text: p for p in plan.parameters}
-    absent = [path for path in slots if path not in found and path not in plan.resting]
+    absent = [path for path in slots if path not in found and path not in plan.inactive]
     reset = [
         path for path, p in found.items() if path in slots and not _has_shape(plan, p, leaves[p.index], slots[path])
     ]
     return Changes(
         added=[path for path in found if path not in slots],
-        unfrozen=[path for path in found if path in resting and path not in reset],
-        frozen=[path for path in slots if path in plan.resting],
+        unfrozen=[path for path in found if path in inactive and path not in reset],
+        frozen=[path for path in slots if path in plan.inactive],
         reset=reset,
         kept=[] if remove else absent,
         removed=absent if remove else [],

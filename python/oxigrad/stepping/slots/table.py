@@ -13,7 +13,7 @@ from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.slots.initial import new_slots, slot_names
 from oxigrad.stepping.slots.memory import as_placed
 from oxigrad.stepping.slots.view import ParameterSlots
-from oxigrad.stepping.state.state_dict import Fitting
+from oxigrad.stepping.state.state_dict import PendingState
 from oxigrad.stepping.version import Version
 
 
@@ -51,7 +51,7 @@ class SlotTable:
             slots = {name: as_placed(slot, array) for name, slot in slots.items()}
         return {name: slots[name] for name in slot_names(group) if name in slots}
 
-    def fit(self, fitting: Fitting, plan: Plan, leaves: list[Any]) -> None:
+    def fit(self, fitting: PendingState, plan: Plan, leaves: list[Any]) -> None:
         """Matches slots that were loaded in advance to the parameters of the first model."""
         first = {
             p.text: new_slots(
@@ -63,9 +63,9 @@ class SlotTable:
             )
             for p in plan.parameters
         }
-        resting = {path: own for path, own in self.by_path.items() if path in plan.resting}
-        loaded = {path: own for path, own in self.by_path.items() if path not in resting}
-        self.replace({**fitting(loaded, first), **resting})
+        inactive = {path: own for path, own in self.by_path.items() if path in plan.inactive}
+        loaded = {path: own for path, own in self.by_path.items() if path not in inactive}
+        self.replace({**fitting(loaded, first), **inactive})
         if fitting.report:
             self._core.micro = 0  # The mean of the gradients so far may not have matched.
 

@@ -32,7 +32,7 @@ from oxigrad.rules.gradient_transforms import NAMES
 from oxigrad.stepping.arrays.precision import COMPENSATION, MASTER
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
-from oxigrad.stepping.parameters.presence import Presence
+from oxigrad.stepping.parameters.presence import ParticipationLog
 from oxigrad.stepping.state.stateful import Remembering, Slots, Stateful, Stepping
 from oxigrad.stepping.state.step_count import check_step_count
 
@@ -51,7 +51,7 @@ _RENAMED = {
 _AT_MOST = 20
 _NORMS = frozenset(norms.SLOTS.values())
 _COUNTS = ("step", "micro", "skipped")
-# The key of what `Presence.state` remembers.
+# The key of what `ParticipationLog.state` remembers.
 _PRESENCE = "presence"
 _FIELDS: dict[str, Any] = {
     "format": int,
@@ -171,14 +171,14 @@ def resume(opt: Stateful, state: Any, *, strict: bool = True) -> Report:
     """See `Optimizer.load_state_dict`."""
     checked(state)
     stepper: Stepping = opt._stepper
-    parts, fitting = opt._remembering(), Fitting(strict, report := Report())
+    parts, fitting = opt._remembering(), PendingState(strict, report := Report())
     stepper.averages.refuse_swapped()
     if state["optimizer"] != opt.name:
         report.mismatched.append(f"the optimizer is {opt.name}, the state is of {state['optimizer']}")
     if state["micro"] >= opt.accumulate:
         report.mismatched.append(f"the optimizer accumulates {opt.accumulate}, the state has {state['micro']} already")
     remembered = dict(state["remembered"])
-    Presence.check(presence := remembered.pop(_PRESENCE, {}), state["step"])
+    ParticipationLog.check(presence := remembered.pop(_PRESENCE, {}), state["step"])
     _compare(report, parts, remembered, "{}: its state".format)
     if stepper.slots and stepper.fitting is None:
         slots, waits = fitting(state["slots"], stepper.slots), None
@@ -211,7 +211,7 @@ def _remind(report: Report, name: str, part: Remembering, before: Any, remembere
 
 
 @dataclasses.dataclass
-class Fitting:
+class PendingState:
     """Matches loaded slots with those of parameters, and reports the differences; where it is ``strict``, raises them."""
 
     strict: bool

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol, Self
 
-from oxigrad.stepping.parameters.presence import Presence
+from oxigrad.stepping.parameters.presence import ParticipationLog
 
 # Slots by key path and name.
 Slots = Mapping[str, Mapping[str, Any]]
@@ -48,7 +48,7 @@ class Stepping(Protocol):
 
     fitting: Any
     averages: Swappable
-    presence: Presence
+    presence: ParticipationLog
 
     @property
     def counts(self) -> Counts:
