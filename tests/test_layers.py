@@ -136,7 +136,7 @@ ROOMS = {
         "sparse": "group drop_in library state step",
         "lbfgs": "library state",
         "interchange": "library state table",
-        "__init__": "drop_in formulas interchange lbfgs own schedule_free sparse",
+        "__init__": "drop_in formulas interchange lbfgs own schedule_free sparse state",
     },
 }
 CORE = {

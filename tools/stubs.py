@@ -23,11 +23,13 @@ from torch import Tensor
 from oxigrad.torch.interchange import load_state_dict as load_state_dict
 from oxigrad.torch.interchange import state_dict as state_dict
 from oxigrad.torch.lbfgs import LBFGS as LBFGS
+from oxigrad.torch.state.file import read_state as read_state
 
 class _Stepping:
     def no_step(self) -> AbstractContextManager[None]: ...
     @property
     def ahead(self) -> list[str]: ...
+    def flush(self) -> None: ...
 """,
     "optax": """from typing import Any
 

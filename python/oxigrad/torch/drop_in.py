@@ -8,7 +8,7 @@ from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.executor import HOST
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
-from oxigrad.torch.optimizer import OPTIONS, SteppingOptimizer, refuse_max_norm
+from oxigrad.torch.optimizer import OPTIONS, SteppingOptimizer, refuse_by_theirs
 from oxigrad.torch.state.conversion import begin, local
 from oxigrad.torch.table import Entry
 
@@ -34,9 +34,7 @@ class DropIn(SteppingOptimizer):
 
     def _take_recorded(self, scale: Any) -> None:
         """Takes the step of PyTorch's class."""
-        refuse_max_norm(
-            self.param_groups, "by the steps of PyTorch's classes (differentiable, capturable, sparse gradients)"
-        )
+        refuse_by_theirs(self)
         step = self.theirs.step
         step = step.__wrapped__ if getattr(step, "hooked", False) else step  # The hooks have been called.
         if scale is None:

@@ -17,6 +17,7 @@ from oxigrad.stepping.device.launches import LayoutError
 from oxigrad.torch.library import torch
 from oxigrad.torch.state.checking import check_state
 from oxigrad.torch.state.conversion import kept_on_error, number_dtype
+from oxigrad.torch.state.file import StateFile
 from oxigrad.torch.state.loading import KeepingDtypes
 from oxigrad.torch.step.in_backward import Hooked, InBackward
 from oxigrad.torch.step.resolved import ResolvedStep, is_recorded
@@ -31,6 +32,7 @@ OPTIONS: dict[str, Any] = {
     "amp_fused": False,
     "max_norm": None,
     "in_backward": False,
+    "state_device": None,
 }
 _MAX_NORM = Domain(interval=Interval("[0, inf]"))
 
@@ -44,6 +46,8 @@ class SteppingOptimizer(KeepingDtypes):
     theirs: ClassVar[Any] = None
     _resolved: ResolvedStep | None = None
     _backward: InBackward | None = None
+    #: The memory of slots, where that is a file.
+    state_file: StateFile | None = None
 
     # --- groups and options --------------------------------------------------------------------------------------------
 
@@ -57,6 +61,8 @@ class SteppingOptimizer(KeepingDtypes):
         _check_max_norm(given["max_norm"])
         if given.pop("in_backward"):
             self._backward = InBackward(self)
+        if (path := given.pop("state_device")) is not None:
+            self.state_file = StateFile(path)
         self._given = {name: value for name, value in given.items() if value != OPTIONS[name]}
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -190,6 +196,16 @@ class SteppingOptimizer(KeepingDtypes):
         check_state(self, state_dict)
         super().load_state_dict(state_dict)
 
+    def flush(self) -> None:
+        """Writes the state to the file ``state_device``, which is replaced once that is complete and on the disk.
+
+        After a crash, `oxigrad.torch.read_state` has the state of the last flush, for ``load_state_dict``. Raises `ValueError` without
+        ``state_device``; `OSError`, with the file as it was, where it cannot be written; and what ``state_dict()`` raises.
+        """
+        if self.state_file is None:
+            raise ValueError(f"{type(self).__name__}: flush() writes the file state_device, which is None")
+        self.state_file.write(self.state_dict())
+
     def __getstate__(self) -> dict[str, Any]:
         if self._backward is None:
             return super().__getstate__()
@@ -237,10 +253,14 @@ def _check_max_norm(value: Any) -> None:
         _MAX_NORM.check("max_norm", found)
 
 
-def refuse_max_norm(groups: Iterable[Mapping[str, Any]], what: str) -> None:
-    """Raises `RuntimeError` for groups with ``max_norm``, which a step that is ``what`` does not read."""
-    if any(group.get("max_norm") is not None for group in groups):
-        raise RuntimeError(f"max_norm is not supported {what}: expected None, and torch.nn.utils.clip_grad_norm_")
+def refuse_by_theirs(opt: SteppingOptimizer) -> None:
+    """Raises `RuntimeError` for options that the steps of PyTorch's classes do not read."""
+    given = {"max_norm": any(group.get("max_norm") is not None for group in opt.param_groups)}
+    given["state_device"] = opt.state_file is not None
+    for name in [name for name, is_given in given.items() if is_given]:
+        raise RuntimeError(
+            f"{name} is not supported by the steps of PyTorch's classes (differentiable, capturable, sparse gradients): expected None"
+        )
 
 
 @torch._disable_dynamo

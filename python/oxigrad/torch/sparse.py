@@ -50,7 +50,7 @@ class SparseDropIn(DropIn):
     """Base class of SparseAdam: each gradient is a table of rows, whose leading axes are the sparse ones."""
 
     def _take_options(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        for name in ("max_norm", "in_backward"):
+        for name in ("max_norm", "in_backward", "state_device"):
             if keywords.get(name):
                 raise TypeError(f"SparseAdam does not support {name}, since it updates rows of sparse gradients")
         super()._take_options(args, keywords)

@@ -65,6 +65,9 @@ class TensorPlan(Assignment):
             if p.executor is not executor:
                 p.is_copied = False
                 conversion.begin(self.groups[p.group], p.text, p.tensor, p.own, p.executor)
+        if opt.state_file is not None:
+            for p in self.parameters:
+                opt.state_file.place(p.text, p.tensor, p.own)
         self.slots = {
             p.text: TensorSlots(p.text, p.tensor, self.groups[p.group], p.own, recorded=recorded)
             for p in self.parameters

@@ -1,0 +1,178 @@
+"""The state of an optimizer outside of memory: slots that a file backs, and a file of the state that a crash leaves whole."""
+
+import errno
+import json
+import mmap
+import os
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import StateError
+from oxigrad.ops.backends import dtype_name
+from oxigrad.stepping.state import safetensors_io
+from oxigrad.torch.library import torch
+from oxigrad.torch.state import conversion
+from oxigrad.torch.state.checking import check_form
+
+_FORMAT = "oxigrad.torch state 1"
+# Slots begin at multiples of it, as tensors in memory do.
+_ALIGNMENT = 64
+
+
+class StateFile:
+    """The memory of slots, in a nameless file beside ``path``, to which `write` saves the state.
+
+    The system writes changed pages to the nameless file, and reads them again, as memory requires. It is gone when the process ends.
+    Raises `ValueError` for what is no path of a file, and `OSError` where the folder does not exist or cannot be written.
+    """
+
+    def __init__(self, path: Any) -> None:
+        if not isinstance(path, (str, os.PathLike)) or not os.fspath(path).endswith(".safetensors"):
+            raise ValueError(f"state_device is {path!r}: expected the path of a file that ends in .safetensors")
+        self.path = os.path.abspath(os.fspath(path))
+        self._file = file = tempfile.TemporaryFile(dir=os.path.dirname(self.path))  # noqa: SIM115 - closed with this object
+        weakref.finalize(self, file.close)
+        self._end = 0
+        #: The slots in the file, by parameter and key.
+        self._slots: dict[tuple[int, str], weakref.ref[Any]] = {}
+        #: The places of slots that are gone, by their size.
+        self._free: dict[int, list[int]] = {}
+
+    def place(self, path: str, p: Any, own: dict[str, Any]) -> None:
+        """Moves the slots in ``own``, the state of a parameter, into the file.
+
+        Raises `RuntimeError` for a parameter that is not in host memory, and `OSError`, with its name, where the disk is full.
+        """
+        if conversion.is_distributed(p) or p.device.type != "cpu":
+            raise RuntimeError(f"{path}: state_device is a file: expected a parameter in host memory, and no DTensor")
+        for key, value in own.items():
+            if isinstance(value, dict):
+                own[key] = {name: self._placed(path, p, f"{key}.{name}", part) for name, part in value.items()}
+            elif isinstance(value, torch.Tensor) and key != "step":
+                own[key] = self._placed(path, p, key, value)
+
+    def _placed(self, path: str, p: Any, key: str, value: Any) -> Any:
+        """A tensor in the file with the values of a slot; the slot itself where it is there already, or has no elements."""
+        held = self._slots.get((id(p), key))
+        if (held is not None and held() is value) or value.numel() == 0 or not _is_dense(value):
+            return value
+        made = self._made(f"{path}: the state {key!r}", value).copy_(value)
+        self._slots[id(p), key] = weakref.ref(made)
+        return made
+
+    def _made(self, name: str, like: Any) -> Any:
+        """A new tensor in the file."""
+        count = like.numel() * like.element_size()
+        start = self._free[count].pop() if self._free.get(count) else self._extended(name, count)
+        page = start // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+        mapped = mmap.mmap(self._file.fileno(), start + count - page, offset=page)
+        weakref.finalize(mapped, self._free.setdefault(count, []).append, start)
+        flat = torch.frombuffer(mapped, dtype=like.dtype, count=like.numel(), offset=start - page)
+        return flat.as_strided(like.shape, like.stride())
+
+    def _extended(self, name: str, count: int) -> int:
+        """The place of further bytes at the end of the file; raises `OSError` where the disk is full."""
+        start = -(-self._end // _ALIGNMENT) * _ALIGNMENT
+        try:
+            if hasattr(os, "posix_fallocate"):  # Pages that could not be written later would end the process.
+                os.posix_fallocate(self._file.fileno(), start, count)
+            else:
+                self._file.truncate(start + count)
+        except OSError as error:
+            code = error.errno or errno.EIO
+            raise OSError(
+                code, f"{name}: no room for {count:,} bytes beside {self.path}: {os.strerror(code)}"
+            ) from error
+        self._end = start + count
+        return start
+
+    def write(self, state: Mapping[str, Any]) -> None:
+        """Writes the result of ``state_dict()`` to the file, which is replaced once that is complete and on the disk."""
+        write(self.path, state)
+
+
+def _is_dense(tensor: Any) -> bool:
+    """Whether the elements of a tensor fill its memory without gaps or repetitions, in any order of axes."""
+    extents = zip(tensor.shape, tensor.stride(), strict=True)
+    return 1 + sum((extent - 1) * stride for extent, stride in extents) == tensor.numel()
+
+
+# --- files of a state --------------------------------------------------------------------------------------------------
+
+
+def write(path: Any, state: Mapping[str, Any]) -> None:
+    """Writes the result of ``state_dict()`` of an optimizer to a safetensors file, atomically; `read_state` reads it."""
+    arrays: dict[str, Any] = {}
+    data = {key: _without_tensors(state[key], key, arrays) for key in ("state", "param_groups")}
+    safetensors_io.write(path, arrays, {"format": _FORMAT, "data": json.dumps(data)})
+
+
+def _without_tensors(value: Any, name: str, arrays: dict[str, Any]) -> Any:
+    """Plain data, with the names of tensors in their place; tensors are added to ``arrays``."""
+    if isinstance(value, torch.Tensor):
+        arrays[name] = conversion.local(value)
+        return {"complex" if value.is_complex() else "tensor": name}
+    if isinstance(value, Mapping):
+        return {"dict": [[key, _without_tensors(item, f"{name}.{key}", arrays)] for key, item in value.items()]}
+    if isinstance(value, (list, tuple)):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [_without_tensors(item, f"{name}.{at}", arrays) for at, item in enumerate(value)]}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise StateError(f"{name} is {type(value).__name__}: expected tensors, numbers, texts, and dicts and lists of them")
+
+
+def read_state(path: Any) -> dict[str, Any]:
+    """The state of an optimizer in a file that its `flush` has written: the argument of ``load_state_dict``.
+
+    Raises `StateError` for a file of another format or a damaged one, `OSError` where it cannot be read.
+
+    >>> import tempfile, torch
+    >>> from oxigrad.torch import AdamW
+    >>> weight = torch.nn.Parameter(torch.ones(3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     opt = AdamW([weight], state_device=f"{folder}/state.safetensors")
+    ...     weight.grad = torch.ones(3)
+    ...     opt.step()
+    ...     opt.flush()
+    ...     found = read_state(f"{folder}/state.safetensors")
+    >>> found["state"][0]["exp_avg"]
+    tensor([0.1000, 0.1000, 0.1000])
+    """
+    arrays, metadata = safetensors_io.read(path)
+    if metadata.get("format") != _FORMAT:
+        raise StateError(f"{os.fsdecode(path)}: it is no state of an optimizer of oxigrad.torch: expected {_FORMAT!r}")
+    try:
+        data = json.loads(metadata["data"])
+        found = {key: _with_tensors(data[key], arrays) for key in ("state", "param_groups")}
+    except (KeyError, TypeError, ValueError) as error:
+        raise StateError(f"{os.fsdecode(path)}: the data of the state are damaged: {error!r}") from error
+    check_form(found)
+    return found
+
+
+def _with_tensors(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, found),) = value.items()
+    if kind in ("tensor", "complex"):
+        tensor = _tensor(arrays[found])
+        return tensor if kind == "tensor" else torch.view_as_complex(tensor)
+    if kind == "dict":
+        return {key: _with_tensors(item, arrays) for key, item in found}
+    return {"list": list, "tuple": tuple}[kind](_items(found, arrays))
+
+
+def _items(found: list[Any], arrays: Mapping[str, np.ndarray]) -> Iterator[Any]:
+    return (_with_tensors(item, arrays) for item in found)
+
+
+def _tensor(array: np.ndarray) -> Any:
+    """A tensor of the memory of an array."""
+    if dtype_name(array.dtype) == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
