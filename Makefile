@@ -13,7 +13,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
 .PHONY: help demo test test-all soak test-gpu gpu-smoke gpu-install wheels standard lint audit format bench bench-small compare counts track report
-.PHONY: versus versus-gpu generated develop device-report distributed clean plan-demo plan-test plan-test-all
+.PHONY: versus gradbench versus-gpu generated develop device-report distributed clean plan-demo plan-test plan-test-all
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -91,6 +91,7 @@ bench-small: .venv/bench .venv/wheel ## Run every benchmark once, on small array
 	$(BIN)/python -m pytest benches --benchmark-disable
 	$(BIN)/python benches/compare.py --small
 	$(BIN)/python benches/versus.py --small
+	$(BIN)/python benches/gradbench --small
 
 compare: .venv/wheel ## Time this checkout beside another revision: make compare BASE=main OPTIONS='--rows update'
 	$(BIN)/python benches/compare.py $(BASE) $(OPTIONS)
@@ -112,6 +113,9 @@ device-report: .venv/test-all .venv/wheel ## Print registers, spills and access 
 
 versus: .venv/versus .venv/wheel target/advect/stamp ## Time oxigrad against other libraries
 	$(BIN)/python benches/versus.py $(OPTIONS)
+
+gradbench: .venv/versus .venv/wheel ## Time the twelve problems of GradBench beside PyTorch, JAX and HIPS autograd
+	$(BIN)/python benches/gradbench $(OPTIONS)
 
 versus-gpu: gpu-install ## Time oxigrad against PyTorch on the GPU here, with the wheels in dist: make versus-gpu PYTHON=python3
 	PYTHONPATH=output/gpu $(PYTHON) benches/versus.py --rows 'gpu *' $(OPTIONS)

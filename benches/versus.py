@@ -12,6 +12,7 @@ With --small every row runs once, on small arrays: it shows that rows run, and n
 """
 
 import argparse
+import importlib
 import json
 import os
 import sys
@@ -21,18 +22,17 @@ import machine
 import sizes
 
 
-def main(arguments: list[str]) -> int:
-    """Runs the rows that were asked for; returns the exit status."""
+def main(arguments: list[str], suite: str = "rows") -> int:
+    """Runs the rows that were asked for, of a package that has some; returns the exit status."""
     options = parser(__doc__).parse_args(arguments)
-    header, outcomes = run(options)
+    header, outcomes = run(options, suite)
     wrong = int(any(outcome.wrong for outcome in outcomes))
     if not outcomes:
         return 2
     if options.small:
         return wrong
 
-    import rows
-
+    rows = importlib.import_module(suite)
     ran = {outcome.data["row"] for outcome in outcomes}
     together = [family.verdict(outcomes) for family in rows.FAMILIES if ran & family.peers.keys()]
     print("\n" + _table([*(verdict for outcome in outcomes for verdict in outcome.verdicts), *together]))
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     return wrong
 
 
-def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[Any]]:
+def run(options: argparse.Namespace, suite: str = "rows") -> tuple[dict[str, Any], list[Any]]:
     """Runs the rows that were asked for and prints each; returns what the machine is, and their outcomes."""
     machine.limit_threads(options.threads)  # before the rows import the peers
     if options.small:
@@ -49,8 +49,8 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[Any]]:
         options.samples, options.pause = 1, 0.0
 
     import measure
-    import rows
 
+    rows = importlib.import_module(suite)
     header = machine.describe(options.threads)
     header |= {"samples": options.samples, "pause": options.pause, "small": options.small}
     print(_header(header))

@@ -1,0 +1,42 @@
+"""ode: the last element of the solution of a system of differential equations by Runge and Kutta, and its gradient by the rates.
+
+``y_0' = x_0`` and ``y_i' = x_i y_(i-1)`` with ``y(0) = 0`` (the problem "an_ode" of Bell's cmpad), by the classical method of order four with
+``s`` steps up to the time 2. The exact solution is ``y_i(t) = x_0 ... x_i t^(i+1) / (i+1)!``, which the method has for ``i < 4``.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from gradbench.contest import gradient_row, size
+from rows.gradients import Problem
+
+END = 2.0
+
+
+def solution(lib: Any, x: Any, steps: int) -> Any:
+    """``y`` at the end."""
+    first, rest, step = x[:1], x[1:], END / steps
+
+    def change(y: Any) -> Any:
+        return lib.concat([first, rest * y[:-1]])
+
+    y = 0.0 * x
+    for _ in range(steps):
+        k1 = change(y)
+        k2 = change(y + 0.5 * step * k1)
+        k3 = change(y + 0.5 * step * k2)
+        k4 = change(y + step * k3)
+        y = y + step / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
+    return y
+
+
+def problem(n: int, steps: int) -> Problem:
+    """The last element of the solution, and rates."""
+    return lambda lib, x: solution(lib, x, steps)[-1], lambda: [np.random.default_rng(0).uniform(0.5, 1.5, n)]
+
+
+ROWS = [
+    gradient_row(f"gradbench ode n{n} s100", lambda n=n: problem(size(n, 4), size(100, 3)), samples=samples)
+    for n, samples in ((1000, 9), (100_000, 3))
+]
