@@ -13,7 +13,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
 .PHONY: help demo test test-all soak test-gpu gpu-smoke gpu-install wheels standard lint audit format bench bench-small compare counts track report
-.PHONY: versus gradbench versus-gpu generated develop device-report distributed clean plan-demo plan-test plan-test-all
+.PHONY: versus gradbench versus-gpu generated develop device-report distributed docs clean plan-demo plan-test plan-test-all
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -128,6 +128,10 @@ generated: .venv/test .venv/wheel ## Print the rules as native code, and tables 
 	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python -W ignore tools/function_table.py
 	PYTHONPATH=tests/emulators:tests/tables $(BIN)/python -W ignore tools/roads.py # the columns of libraries that are installed
 
+docs: .venv/docs .venv/wheel ## Build the site in output/docs, run its programs, and check links and pages; OPTIONS=--online links names of others
+	PYTHONPATH=tools $(BIN)/python -m pages.build $(OPTIONS)
+	PYTHONPATH=tools $(BIN)/python -m pages.check
+
 develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel
 	. $(BIN)/activate && maturin develop --profile fast
 	touch .venv/wheel
@@ -160,6 +164,7 @@ RUNS_test-all := runs all tests of the Python package: an hour, and more
 
 # The disk space of the larger groups, which the user is told before they are installed, and the time of those with a plan.
 SIZE_demo := 0.3 GB
+SIZE_docs := 0.4 GB
 SIZE_test := 0.5 GB
 SIZE_test-all := 7 GB, most of it CUDA libraries of PyTorch
 SIZE_versus := 6 GB, most of it CUDA libraries of PyTorch
@@ -167,7 +172,7 @@ TIME_demo := 30 s
 TIME_test := a minute
 TIME_test-all := 10 minutes
 
-.venv/demo .venv/distributed .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
+.venv/demo .venv/distributed .venv/docs .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
 	@echo 'Installing the packages of the group "$(@F)" of pyproject.toml into .venv ($(or $(SIZE_$(@F)),less than 1 GB))'
 	$(BIN)/python -m pip install --group $(@F)
 	touch $@

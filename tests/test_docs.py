@@ -13,19 +13,11 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import _core
+from pages import programs
 
 ROOT = Path(__file__).parent.parent
 MODULES = ["oxigrad", *(module.name for module in pkgutil.walk_packages(ox.__path__, "oxigrad."))]
 COMPILED = [name for name, value in vars(_core).items() if inspect.isclass(value) or inspect.isbuiltin(value)]
-# What the examples of a page need besides NumPy.
-NEEDS = {
-    "docs/offload.md": "torch",
-    "docs/torch.md": "torch",
-    "docs/jax.md": "jax optax",
-    "docs/interop.md": "torch jax scipy",
-    "docs/libraries.md": "dask mlx ndonnx",
-    "docs/scipy.md": "scipy",
-}
 PAGES = [str(page.relative_to(ROOT)) for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])]
 
 
@@ -62,13 +54,13 @@ def test_examples_in_compiled_docstrings(name: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_examples_in_pages(page: str) -> None:
+def test_examples_in_pages(page: str, tmp_path: Path) -> None:
     """All Python blocks of a page, one after the other."""
-    for name in NEEDS.get(page, "").split():
+    text = (ROOT / page).read_text()
+    for name in programs.needed(text):
         pytest.importorskip(name)
-    _, *rest = (ROOT / page).read_text().split("```python\n")
-    blocks = "\n".join(block.partition("```")[0] for block in rest)
-    run(doctest.DocTestParser().get_doctest(blocks, {}, page, page, 0))
+    found = programs.run(text, page, tmp_path)
+    assert not found["failures"], found["failures"]
 
 
 def test_each_picture_stands_in_a_page_and_each_link_leads_somewhere() -> None:
@@ -81,6 +73,10 @@ def test_each_picture_stands_in_a_page_and_each_link_leads_somewhere() -> None:
                 shown |= {file} if is_picture else set()
                 missing += [] if file.exists() else [f"{page}: {target}"]
     assert not missing
+    shown |= {
+        ROOT / "docs/design" / name
+        for name in re.findall(r"{figure} (\S+)", (ROOT / "docs/design/index.md").read_text())
+    }
     assert shown >= {file for kind in ("png", "svg") for file in (ROOT / "docs").resolve().glob(f"**/*.{kind}")}
 
 

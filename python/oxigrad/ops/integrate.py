@@ -52,7 +52,7 @@ def odeint(
 
     The function is called as ``func(t, y, *args)`` if ``tfirst``. Tolerances are 1.49012e-8 where they are None.
 
-    The result has shape (n, *y0.shape). The method is Dormand and Prince's of order five, with an estimated error of at most
+    The result has shape ``(n, *y0.shape)``. The method is Dormand and Prince's of order five, with an estimated error of at most
     ``atol + rtol * abs(y)`` in each step. Step sizes, which the host computes from ``y``, are constants: both modes
     differentiate the computed solution, to any order. Raises `ArithmeticError` where the step size underflows, as at a
     singularity.

@@ -33,7 +33,7 @@ def unscale(xp, p, g, *, inverse_scale):
 
 
 def clip_by_value(xp, p, g, *, limit: Limit = 1.0):
-    """Clips each element of the gradient to ``[-limit, limit]`` (torch's clip_grad_value_, optax's clip)."""
+    """Clips each element of the gradient to ``[-limit, limit]`` (torch's ``clip_grad_value_``, optax's ``clip``)."""
     return xp.clip(g, -limit, limit)
 
 
@@ -46,7 +46,7 @@ def clip_by_norm(xp, p, g, *, max_norm: Limit = 1.0):
 def clip_by_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
     """Scales all gradients down to the global norm ``max_global_norm`` where their norm is larger (Pascanu et al. 2013).
 
-    Exact, as in optax; torch's clip_grad_norm_ divides by the norm plus 1e-6.
+    Exact, as in optax; torch's ``clip_grad_norm_`` divides by the norm plus 1e-6.
     """
     norm = xp.sqrt(total(g * g))
     return g * xp.where(norm > max_global_norm, max_global_norm / norm, 1.0)

@@ -1,0 +1,62 @@
+"""Reads the tables of Markdown pages, so that other pages say what they say."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+# The pages of names in other libraries, by the library.
+MIGRATION = {
+    "PyTorch": "from_torch.md",
+    "JAX": "from_jax.md",
+    "optax": "from_optax.md",
+    "Keras": "from_keras.md",
+    "autograd": "from_autograd.md",
+}
+
+
+def cells(line: str) -> list[str]:
+    """The cells of a line of a table."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+
+
+def rows(page: Path) -> Iterator[dict[str, str]]:
+    """The rows of all tables of a page, by the heading of the column."""
+    head: list[str] = []
+    for line in page.read_text().splitlines():
+        if not line.startswith("|"):
+            head = []
+        elif not head:
+            head = cells(line)
+        elif not set(line) <= set("|-: "):
+            yield dict(zip(head, cells(line), strict=False))
+
+
+def code(text: str) -> list[str]:
+    """What stands in backticks."""
+    return re.findall(r"`([^`]+)`", text)
+
+
+def elsewhere() -> dict[str, dict[str, list[str]]]:
+    """By a public name without ``oxigrad.``: by library, its names there, as the pages of migration have them."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for library, page in MIGRATION.items():
+        for row in rows(DOCS / page):
+            theirs, ours, *_ = [*row.values(), ""]
+            names, others = code(ours), code(theirs)
+            in_pairs = len(names) == len(others)
+            for at, name in enumerate(names):
+                place = re.sub(r"\(.*", "", name).removeprefix("ox.")
+                found.setdefault(place, {}).setdefault(library, []).extend([others[at]] if in_pairs else others)
+    return found
+
+
+def support() -> dict[str, dict[str, str]]:
+    """By the name of a function of NumPy or SciPy as the pages of support have it: its row."""
+    found: dict[str, dict[str, str]] = {}
+    for page in ("numpy.md", "scipy.md"):
+        for row in rows(DOCS / page):
+            if {"name", "first", "second"} <= row.keys() and (names := code(row["name"])):
+                found.setdefault(names[0], row | {"page": page})
+    return found
