@@ -64,7 +64,7 @@ def page(name: str, row: Row, picture: str | None) -> str:
     lines = ["---", "orphan: true", "---", f"# {name}", "", plain(about), ""]
     if rest:
         lines += [plain(rest), ""]
-    lines += ["**When to take it.** " + CHOICE[name], ""]
+    lines += ["**When to take it.** " + CHOICE.get(name, "Nothing is said of it yet."), ""]
     if picture:
         rates = " and ".join(f"{rate:g}" for rate in row.valleys or ())
         said = f"{gallery.STEPS} steps on Rosenbrock's function and on Beale's, with the learning rates {rates}, which a search"
@@ -139,7 +139,7 @@ def index() -> str:
     lines = ["| optimizer | when to take it | bytes of slots an element |", "|---|---|---|"]
     for name in TABLE:
         size, _ = measured(name)
-        lines.append(f"| {{doc}}`{name}` | {CHOICE[name]} | {size:g} |")
+        lines.append(f"| {{doc}}`{name}` | {CHOICE.get(name, '')} | {size:g} |")
     return "\n".join(lines) + "\n"
 
 
