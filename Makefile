@@ -13,7 +13,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
 .PHONY: help demo test test-all soak test-gpu gpu-smoke gpu-install wheels standard lint audit format bench bench-small compare counts track report
-.PHONY: versus gradbench versus-gpu generated develop device-report distributed docs clean plan-demo plan-test plan-test-all
+.PHONY: versus gradbench versus-gpu generated develop device-report distributed docs release release-source clean plan-demo plan-test plan-test-all
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -132,6 +132,12 @@ docs: .venv/docs .venv/wheel ## Build the site in output/docs, run its programs,
 	PYTHONPATH=tools $(BIN)/python -m pages.build $(OPTIONS)
 	PYTHONPATH=tools $(BIN)/python -m pages.check
 
+release: .venv/release ## Build the wheel of a release into dist: make release OPTIONS='--zig --compatibility manylinux_2_28'
+	$(BIN)/maturin build --release --locked --out dist $(OPTIONS)
+
+release-source: .venv/release ## Build the source distribution of a release into dist
+	$(BIN)/maturin sdist --out dist
+
 develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel
 	. $(BIN)/activate && maturin develop --profile fast
 	touch .venv/wheel
@@ -172,7 +178,7 @@ TIME_demo := 30 s
 TIME_test := a minute
 TIME_test-all := 10 minutes
 
-.venv/demo .venv/distributed .venv/docs .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
+.venv/demo .venv/distributed .venv/docs .venv/release .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
 	@echo 'Installing the packages of the group "$(@F)" of pyproject.toml into .venv ($(or $(SIZE_$(@F)),less than 1 GB))'
 	$(BIN)/python -m pip install --group $(@F)
 	touch $@

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,15 @@ def test_the_command_reports_json_and_succeeds() -> None:
     assert found["instruction set"] == _core.instruction_set() in ("avx512", "avx2", "neon", "scalar")
     assert found["threads"].isdigit() and "NVRTC" in found and "CUDA driver" in found
     assert report["failed"] == [] and len(report["self_test"]) >= 5
+
+
+def test_the_version_is_that_of_the_citation(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0 and capsys.readouterr().out == f"oxigrad {ox.__version__}\n"
+    citation = Path(__file__).parent.parent / "CITATION.cff"
+    if citation.exists():
+        assert f"\nversion: {ox.__version__}\n" in citation.read_text()
 
 
 def test_text_and_advice(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,15 @@
-"""Commands: ``python -m oxigrad doctor``."""
+"""Commands: ``python -m oxigrad doctor``, and ``python -m oxigrad --version``."""
 
 import argparse
 import sys
 
-from oxigrad import doctor
+from oxigrad import __version__, doctor
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs a command; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m oxigrad", description="Commands of oxigrad.")
+    parser.add_argument("--version", action="version", version=f"oxigrad {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     examine = commands.add_parser(
         "doctor",
