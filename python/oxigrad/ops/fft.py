@@ -13,7 +13,7 @@ import numpy as np
 from oxigrad._core import DtypeError, record
 from oxigrad._names import without
 from oxigrad._typing import Array, Axis, Device, Dtype
-from oxigrad.ops.backends import device_of, namespace
+from oxigrad.ops.backends import zeros_of
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import composite
 from oxigrad.ops.core.dtypes import isdtype, library_of_dtype
@@ -69,7 +69,7 @@ def resize(x: Array, n: int | None, axis: int) -> Array:
     if n < size:
         return ops.index(x, along(axis, slice(n)))
     shape = (*x.shape[:axis], n - size, *x.shape[axis + 1 :])
-    return ops.concat([x, namespace(x).zeros(shape, dtype=x.dtype, device=device_of(x))], axis=axis)
+    return ops.concat([x, zeros_of(shape, x)], axis=axis)
 
 
 def _sizes(x: Array, s: Sequence[int] | None, axes: Sequence[int] | None) -> tuple[Sequence[int], list[int]]:

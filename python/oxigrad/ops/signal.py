@@ -22,10 +22,10 @@ from oxigrad.ops.backends import array_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.host_calls import call, computed, linear
+from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import along
 from oxigrad.ops.ndimage import convolve1d
 from oxigrad.ops.ndimage.extension import extended_by
-from oxigrad.ops.ndimage.interpolation import asarray_like
 from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = [
@@ -207,7 +207,7 @@ def filtfilt(b: Any, a: Any, x: Array, /, axis: int, padtype: str | None, padlen
     response = of_scipy("signal", "lfilter")(b, a, np.zeros(whole.shape[-1]), zi=state)[0]
     for _ in range(2):
         start = ops.index(whole, (..., slice(0, 1)))
-        whole = lfilter(b, a, whole) + start * asarray_like(x, response)
+        whole = lfilter(b, a, whole) + start * of_library(response, x)
         whole = ops.flip(whole, axis=-1)
     y = ops.index(whole, (..., slice(count, whole.shape[-1] - count)))
     return ops.permute_dims(y, tuple(int(at) for at in np.argsort(_to_last(len(x.shape), axis))))
@@ -326,4 +326,4 @@ def hilbert(x: Array, /, N: int | None, axis: int) -> Array:
 
 def _like_axis(x: Array, values: np.ndarray, axis: int) -> Array:
     """The values along an axis of ``x``, as an array of its library."""
-    return asarray_like(x, values.reshape([-1 if at == axis else 1 for at in range(len(x.shape))]))
+    return of_library(values.reshape([-1 if at == axis else 1 for at in range(len(x.shape))]), x)

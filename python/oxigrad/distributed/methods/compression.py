@@ -12,10 +12,9 @@ from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.fields import Arrays, Field, Plain, array_by_path, arrays
-from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import top_k
 from oxigrad.distributed.methods.collective import CollectiveWrapper
-from oxigrad.distributed.methods.means import COUNT
+from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.methods.top_k import Memory
 from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import Wrapper, take_step
@@ -279,15 +278,7 @@ class DeepGradientCompression(CollectiveWrapper):
 
     def _dense_means(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> dict[str, np.ndarray]:
         """The means of whole gradients over the workers that are not ``absent``."""
-        first = next(iter(gradients.values()))
-        count = np.full(1, 0 if absent else 1, first.dtype)  # one more element, whose sum is the number of workers
-        arrays = {path: np.zeros_like(g) if absent else g for path, g in gradients.items()}
-        layout = Layout({**arrays, COUNT: count})
-        buffers = layout.pack({**arrays, COUNT: count}, out=layout.empty())
-        self.communicator.all_reduce(buffers, op="sum", timeout=self._seconds)
-        sums = layout.views(buffers)
-        workers = float(sums.pop(COUNT)[0])
-        return {path: np.divide(each, workers, out=each) for path, each in sums.items()}
+        return mean_over_workers(gradients, self.communicator, count=0 if absent else 1, timeout=self._seconds)
 
     def _corrected(
         self, model: Tree, means: Mapping[str, np.ndarray]

@@ -44,3 +44,4 @@ from oxigrad.ops.backends.dispatch import refuse_masked_or_units as refuse_maske
 from oxigrad.ops.backends.dispatch import resolved as resolved
 from oxigrad.ops.backends.dispatch import standard_namespace as standard_namespace
 from oxigrad.ops.backends.dispatch import strip as strip
+from oxigrad.ops.backends.dispatch import zeros_of as zeros_of

@@ -3,7 +3,7 @@
 import functools
 import importlib
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -238,3 +238,8 @@ def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
             raise ShapeError(f"expected a list of arrays of one shape, found the shapes {sorted(shapes)}")
         return _core.record("stack", items, {"axis": 0})
     return np.asarray(value) if like is None else namespace(like).asarray(value, device=device_of(like))
+
+
+def zeros_of(shape: Sequence[int], like: Any) -> Any:
+    """Zeros of a shape, of the library and dtype and on the device of an array, which may be a variable's."""
+    return namespace(like).zeros(tuple(shape), dtype=like.dtype, device=device_of(plain(like)))

@@ -223,10 +223,10 @@ def _indices(elements: np.ndarray, like: Array) -> tuple[Array, ...]:
     return tuple(of_library(part, like) for part in np.unravel_index(elements, tuple(like.shape)))
 
 
-def of_library(indices: np.ndarray, like: Array) -> Array:
-    """Indices, or a mask, as an array of the library and on the device of ``like``."""
+def of_library(values: np.ndarray, like: Array) -> Array:
+    """Numbers, indices or a mask as an array of the library and on the device of ``like``."""
     library = namespace(plain(like))
-    return indices if library is np else library.asarray(indices, device=device_of(plain(like)))
+    return values if library is np else library.asarray(values, device=device_of(plain(like)))
 
 
 def _array(value: Any, like: Array) -> Array:

@@ -19,6 +19,7 @@ from oxigrad.ops.backends import (
     is_smooth,
     namespace,
     standard_namespace,
+    zeros_of,
 )
 from oxigrad.ops.core.shapes import RAW_ERRORS, check_axes, check_shapes, position
 
@@ -384,8 +385,7 @@ def for_examples(x: Array, key: Any) -> Array:
         return x
     count, array = part.value.shape[0], array_of(x)
     if isinstance(x, _core.Variable):
-        zero = namespace(x).zeros((count,), dtype=x.dtype, device=device_of(plain(x)))
-        moved = _record("subtract", [x, type(part).of(part.level, zero)])
+        moved = _record("subtract", [x, type(part).of(part.level, zeros_of((count,), x))])
         if isinstance(moved, _core.Variable):  # of a tape inside of the `vmap`
             return moved
     return type(part).of(part.level, broadcast_to(array, (count, *array.shape)))

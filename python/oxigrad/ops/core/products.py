@@ -12,7 +12,7 @@ import numpy as np
 
 from oxigrad._core import ShapeError
 from oxigrad._typing import Array, Dtype
-from oxigrad.ops.backends import device_of, namespace, size_of
+from oxigrad.ops.backends import size_of, zeros_of
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import composite
 from oxigrad.ops.core.primitives import along
@@ -158,7 +158,7 @@ def convolve(x1: Array, x2: Array, mode: str = "full") -> Array:
     short, long = sorted((x1, x2), key=lambda x: x.shape[0])
     n, m = short.shape[0], long.shape[0]
     products = ops.multiply(ops.expand_dims(short, axis=-1), long)
-    zeros = namespace(products).zeros((n, n), dtype=products.dtype, device=device_of(products))
+    zeros = zeros_of((n, n), products)
     flat = ops.ravel(ops.concat([products, zeros], axis=1))
     # Reshaped to rows one element shorter: each starts one element further to the right than the row above.
     full = ops.sum(ops.reshape(ops.index(flat, slice(0, n * (n + m - 1))), (n, n + m - 1)), axis=0)

@@ -8,13 +8,14 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, ShapeError, plain, record
 from oxigrad._typing import Array
-from oxigrad.ops.backends import array_of, device_of, namespace
+from oxigrad.ops.backends import array_of, device_of, namespace, zeros_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import accepts_array_likes
 from oxigrad.ops.core.host_calls import call, computed
+from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import matrix_transpose
-from oxigrad.ops.linalg.equations import expm, shifted, solve_banded, solve_sylvester, sqrtm
+from oxigrad.ops.linalg.equations import expm, shifted, solution, solve_banded, solve_sylvester, sqrtm
 from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = [
@@ -50,10 +51,6 @@ class LUResult(NamedTuple):
     P: Any
     L: Any
     U: Any
-
-
-def _solve(x1: Array, x2: Array) -> Array:
-    return record("solve", [x1, x2])
 
 
 def _adjoint(x: Array) -> Array:
@@ -132,14 +129,10 @@ def block_diag(*arrays: Array) -> Array:
     width, rows, before = builtins.sum(x.shape[-1] for x in blocks), [], 0
     for x in blocks:
         behind = width - before - x.shape[-1]
-        sides = [_zeros(x, (x.shape[0], size)) for size in (before, behind)]
+        sides = [zeros_of((x.shape[0], size), x) for size in (before, behind)]
         rows.append(ops.concat([sides[0], x, sides[1]], axis=1))
         before += x.shape[-1]
     return ops.concat(rows, axis=0)
-
-
-def _zeros(like: Array, shape: tuple[int, ...]) -> Array:
-    return namespace(like).zeros(shape, dtype=like.dtype, device=device_of(plain(like)))
 
 
 @scipy_signature("a, b")
@@ -190,12 +183,12 @@ def _unpivoted(a: Array) -> tuple[Array, Array]:
             inner = inner + _triangle(matrix_transpose(lower) @ g[0], lower=True, strict=True)
         if g[1] is not None:
             inner = inner + _triangle(g[1] @ matrix_transpose(upper), lower=False)
-        left = _solve(matrix_transpose(lower), inner)
-        return (matrix_transpose(_solve(upper, matrix_transpose(left))),)
+        left = solution(matrix_transpose(lower), inner)
+        return (matrix_transpose(solution(upper, matrix_transpose(left))),)
 
     def push(y: Any, a: Array, t: Array) -> tuple[Array, Array]:
         lower, upper = y
-        inner = _solve(lower, matrix_transpose(_solve(matrix_transpose(upper), matrix_transpose(t))))
+        inner = solution(lower, matrix_transpose(solution(matrix_transpose(upper), matrix_transpose(t))))
         return lower @ _triangle(inner, lower=True, strict=True), _triangle(inner, lower=False) @ upper
 
     return (
@@ -231,9 +224,9 @@ def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, /, trans: int) -> Array:
     lower = _triangle(factors, lower=True, strict=True) + ops.eye_like(factors)
     upper, order = _triangle(factors, lower=False), _permutation(np.asarray(plain(pivots)))
     if trans == 0:
-        return _solve(upper, _solve(lower, ops.index(b, _indices(b, order))))
+        return solution(upper, solution(lower, ops.index(b, of_library(order, b))))
     turn = matrix_transpose if trans == 1 else _adjoint
-    return ops.index(_solve(turn(lower), _solve(turn(upper), b)), _indices(b, np.argsort(order)))
+    return ops.index(solution(turn(lower), solution(turn(upper), b)), of_library(np.argsort(order), b))
 
 
 def _permutation(pivots: np.ndarray) -> np.ndarray:
@@ -242,10 +235,6 @@ def _permutation(pivots: np.ndarray) -> np.ndarray:
     for i, other in enumerate(pivots):
         order[[i, other]] = order[[other, i]]
     return order
-
-
-def _indices(like: Array, order: np.ndarray) -> Array:
-    return namespace(like).asarray(order, device=device_of(plain(like)))
 
 
 @scipy_signature("a, lower=False, overwrite_a=False, check_finite=True")
@@ -262,7 +251,7 @@ def cho_solve(c_and_lower: tuple[Array, bool], b: Array, /) -> Array:
     factor, lower = c_and_lower
     factor = _triangle(factor, lower=lower)
     factor = factor if lower else _adjoint(factor)
-    return _solve(_adjoint(factor), _solve(factor, b))
+    return solution(_adjoint(factor), solution(factor, b))
 
 
 @scipy_signature("ab, b, overwrite_ab=False, overwrite_b=False, lower=False, check_finite=True")
@@ -281,7 +270,7 @@ def solveh_banded(ab: Array, b: Array, /, lower: bool) -> Array:
 @scipy_signature("c_or_cr, b, check_finite=True")
 def solve_toeplitz(c_or_cr: Any, b: Array, /) -> Array:
     """The solution of a system with the matrix ``toeplitz(c)``, or ``toeplitz(c, r)`` for a pair. The cost is that of `solve`."""
-    return _solve(toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr), b)
+    return solution(toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr), b)
 
 
 @scipy_signature("a, q")
@@ -298,7 +287,7 @@ def solve_discrete_lyapunov(a: Array, q: Array, /) -> Array:
     n = a.shape[0]
     pairs = ops.reshape(a, (n, 1, n, 1)) * ops.reshape(ops.conjugate(a), (1, n, 1, n))
     whole = ops.reshape(pairs, (n * n, n * n))
-    return ops.reshape(_solve(ops.eye_like(whole) - whole, ops.reshape(q, (-1,))), (n, n))
+    return ops.reshape(solution(ops.eye_like(whole) - whole, ops.reshape(q, (-1,))), (n, n))
 
 
 @scipy_signature('a, side="right"')
@@ -314,10 +303,10 @@ def polar(a: Array, /, side: str) -> tuple[Array, Array]:
     rows, columns = a.shape[-2:]
     if rows < columns or (rows == columns and side == "left"):
         root = sqrtm(a @ _adjoint(a))
-        u = _solve(root, a)
+        u = solution(root, a)
         return u, root if side == "left" else _adjoint(u) @ a
     root = sqrtm(_adjoint(a) @ a)
-    u = _adjoint(_solve(root, _adjoint(a)))
+    u = _adjoint(solution(root, _adjoint(a)))
     return u, root if side == "right" else a @ _adjoint(u)
 
 

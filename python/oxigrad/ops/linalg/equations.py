@@ -8,7 +8,7 @@ from typing import Any
 
 from oxigrad._core import ShapeError, plain, record
 from oxigrad._typing import Array
-from oxigrad.ops.backends import device_of, is_complex, namespace, on_host, size_of
+from oxigrad.ops.backends import device_of, is_complex, namespace, on_host, size_of, zeros_of
 from oxigrad.ops.backends.functions import matrix_functions
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import accepts_array_likes
@@ -26,7 +26,8 @@ __all__ = [
 ]
 
 
-def _solve(x1: Array, x2: Array) -> Array:
+def solution(x1: Array, x2: Array) -> Array:
+    """The solution of a square system, as one entry of a tape."""
     return record("solve", [x1, x2])
 
 
@@ -57,7 +58,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: Array, b: Array, /) -> Array:
 
 def _solve_banded(lower: int, upper: int, ab: Array, b: Array) -> Array:
     if not (on_host(plain(ab)) and on_host(plain(b))):
-        return _solve(_of_band(lower, upper, ab), b)
+        return solution(_of_band(lower, upper, ab), b)
 
     def pull(g: Array, x: Array, ab: Array, b: Array) -> tuple[Array, Array]:
         g = _solve_banded(upper, lower, _transposed_band(lower, upper, ab), g)
@@ -89,7 +90,7 @@ def shifted(x: Array, by: int) -> Array:
     missing = size - part.shape[0]
     if not missing:
         return x
-    zeros = namespace(x).zeros((missing, *x.shape[1:]), dtype=x.dtype, device=device_of(plain(x)))
+    zeros = zeros_of((missing, *x.shape[1:]), x)
     return ops.concat([part, zeros] if by > 0 else [zeros, part], axis=0)
 
 
@@ -125,7 +126,7 @@ def solve_sylvester(a: Array, b: Array, q: Array, /) -> Array:
         raise ShapeError(f"solve_sylvester: found shapes {shapes}, expected (m, m), (n, n), (m, n)")
     if not all(on_host(plain(x)) for x in (a, b, q)):
         whole = kron(a, ops.eye_like(b)) + kron(ops.eye_like(a), matrix_transpose(b))
-        return ops.reshape(_solve(whole, ops.reshape(q, (-1,))), q.shape)
+        return ops.reshape(solution(whole, ops.reshape(q, (-1,))), q.shape)
 
     def pull(g: Array, x: Array, a: Array, b: Array, q: Array) -> tuple[Array, Array, Array]:
         g = solve_sylvester(matrix_transpose(a), matrix_transpose(b), g)
@@ -213,7 +214,7 @@ def _pade(x: Array) -> Array:
     b, eye = _PADE13, ops.eye_like(x)
     odd = x @ (x6 @ (b[13] * x6 + b[11] * x4 + b[9] * x2) + b[7] * x6 + b[5] * x4 + b[3] * x2 + b[1] * eye)
     even = x6 @ (b[12] * x6 + b[10] * x4 + b[8] * x2) + b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * eye
-    return _solve(even - odd, even + odd)
+    return solution(even - odd, even + odd)
 
 
 # Up to this norm the approximant is accurate in float64 (Higham 2005, table 2.3). For matrices that the host cannot read the

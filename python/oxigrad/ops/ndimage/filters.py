@@ -12,9 +12,9 @@ from oxigrad.ops.backends import array_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.host_calls import computed
+from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.standard import axes_of
 from oxigrad.ops.ndimage.extension import check_mode, extended_by, filtered, for_each_axis
-from oxigrad.ops.ndimage.interpolation import asarray_like
 from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = [
@@ -299,8 +299,8 @@ def sum_labels(x: Array, /, labels: Any, index: Any) -> Array:
         return ops.sum(x)
     labels = np.broadcast_to(np.asarray(plain(labels)), tuple(x.shape))
     if index is None:
-        return ops.sum(ops.where(asarray_like(x, labels > 0), x, 0.0))
-    sums = [ops.sum(ops.where(asarray_like(x, labels == each), x, 0.0)) for each in np.atleast_1d(index)]
+        return ops.sum(ops.where(of_library(labels > 0, x), x, 0.0))
+    sums = [ops.sum(ops.where(of_library(labels == each, x), x, 0.0)) for each in np.atleast_1d(index)]
     return ops.stack(sums) if np.ndim(index) else sums[0]
 
 
@@ -311,4 +311,4 @@ sum = sum_labels
 def mean(x: Array, /, labels: Any, index: Any) -> Array:
     """The mean of the elements with each label of ``index``; of those with any label but zero without ``index``."""
     counts = of_scipy("ndimage", "sum_labels")(np.ones(array_of(x).shape), labels, index)
-    return sum_labels(x, labels, index) / (asarray_like(x, counts) if np.ndim(counts) else float(counts))
+    return sum_labels(x, labels, index) / (of_library(counts, x) if np.ndim(counts) else float(counts))

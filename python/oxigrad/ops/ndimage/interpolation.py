@@ -11,10 +11,11 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, ShapeError, Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import array_of, device_of, namespace
+from oxigrad.ops.backends import array_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.host_calls import computed, linear
+from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.standard import axes_of
 from oxigrad.ops.ndimage.extension import check_mode, extended_by, for_each_axis
 from oxigrad.ops.scipy_signatures import scipy_signature
@@ -69,7 +70,7 @@ def _weights(order: int, at: Array) -> tuple[np.ndarray, list[Array]]:
     """The first node of each spline at some coordinates, and the weights of its ``order + 1`` nodes."""
     bare = np.asarray(computed("map_coordinates", lambda x: x, (plain(at),))[0])
     first = np.floor(bare + 0.5) if order % 2 == 0 else np.floor(bare)
-    u = at - namespace(plain(at)).asarray(first, device=device_of(plain(at)))
+    u = at - of_library(first, at)
     if order == 0:
         weights: list[Any] = [1.0 + 0.0 * u]
     elif order == 1:
@@ -113,7 +114,7 @@ def map_coordinates(x: Array, coordinates: Array, /, order: int, mode: str, cval
     and 5, and `ShapeError` where there is not one coordinate for each axis.
     """
     x, coordinates = array_of(x), array_of(coordinates, [x])
-    coordinates = coordinates if isinstance(coordinates, Variable) else asarray_like(x, coordinates)
+    coordinates = coordinates if isinstance(coordinates, Variable) else of_library(np.asarray(coordinates), x)
     ndim = len(x.shape)
     check_mode("map_coordinates", mode)
     if order not in (0, 1, 2, 3) or mode == "wrap":
@@ -151,17 +152,12 @@ def _interpolated(x: Array, coordinates: list[Array], order: int, mode: str, cva
             _nodes(first + offset, size, mode) for (first, _), offset, size in zip(parts, offsets, x.shape, strict=True)
         ]
         is_inside = functools.reduce(operator.and_, (inside for _, inside in nodes))
-        value = ops.index(x, tuple(asarray_like(x, node) for node, _ in nodes))
-        value = value if is_inside.all() else ops.where(asarray_like(x, is_inside), value, cval)
+        value = ops.index(x, tuple(of_library(node, x) for node, _ in nodes))
+        value = value if is_inside.all() else ops.where(of_library(is_inside, x), value, cval)
         for (_, weights), offset in zip(parts, offsets, strict=True):
             value = value * weights[offset]
         total = total + value
-    return ops.where(asarray_like(x, outside), cval, total) if np.any(outside) else total
-
-
-def asarray_like(x: Array, values: Any) -> Array:
-    """The values as an array of the library of ``x``, on its device."""
-    return namespace(plain(x)).asarray(np.asarray(values), device=device_of(plain(x)))
+    return ops.where(of_library(outside, x), cval, total) if np.any(outside) else total
 
 
 @scipy_signature(
@@ -182,9 +178,9 @@ def affine_transform(
     for row in range(len(x.shape)):
         start = ops.index(offset, row) if len(getattr(offset, "shape", ())) else offset
         if len(matrix.shape) == 1:
-            coordinates.append(ops.index(matrix, row) * asarray_like(x, index[row]) + start)
+            coordinates.append(ops.index(matrix, row) * of_library(index[row], x) + start)
             continue
-        terms = [ops.index(matrix, (row, column)) * asarray_like(x, index[column]) for column in range(len(shape))]
+        terms = [ops.index(matrix, (row, column)) * of_library(index[column], x) for column in range(len(shape))]
         coordinates.append(functools.reduce(operator.add, terms) + start)
     return map_coordinates(x, ops.stack(coordinates), **spline)
 
@@ -223,7 +219,7 @@ def _rotated(x: Array, angle: Any, reshape: bool, spline: dict[str, Any]) -> Arr
         shape = tuple(int(size) for size in np.floor(bounds + 0.5))
     (down, right), (row, column) = (sizes - 1.0) / 2.0, ((size - 1.0) / 2.0 for size in shape)
     index = np.indices(shape, np.float64)
-    i, j = asarray_like(x, index[0] - row), asarray_like(x, index[1] - column)
+    i, j = of_library(index[0] - row, x), of_library(index[1] - column, x)
     coordinates = ops.stack([i * c + j * s + down, j * c - i * s + right])
     return map_coordinates(x, coordinates, **spline)
 

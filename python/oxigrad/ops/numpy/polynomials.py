@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import plain
-from oxigrad._typing import Array
 from oxigrad.ops import linalg
-from oxigrad.ops.backends import dtype_of, fetched, is_array, is_complex, namespace
+from oxigrad.ops.backends import fetched, is_array, is_complex, zeros_of
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import array
 from oxigrad.ops.core.in_place import of_library
@@ -50,11 +49,7 @@ def _of_one_size(*polynomials: Any) -> list[Any]:
     """The coefficients with zeros in front of those of the smaller one."""
     given = [_coefficients(p) for p in polynomials]
     size = max(p.shape[0] for p in given)
-    return [p if p.shape[0] == size else ops.concat([_zeros(size - p.shape[0], p), p]) for p in given]
-
-
-def _zeros(count: int, like: Array) -> Any:
-    return namespace(like).zeros(count, dtype=dtype_of(like), device=plain(like).device)
+    return [p if p.shape[0] == size else ops.concat([zeros_of((size - p.shape[0],), p), p]) for p in given]
 
 
 def polymul(a1: Any, a2: Any) -> Any:
@@ -71,7 +66,7 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
         factor = rest[place] / v[0]
         quotient.append(factor)
         rest = ops.concat([rest[:place], rest[place : place + count] - factor * v, rest[place + count :]])
-    whole = ops.stack(quotient) if quotient else _zeros(1, u)
+    whole = ops.stack(quotient) if quotient else zeros_of((1,), u)
     values = fetched(plain(rest))
     leading = itertools.takewhile(lambda value: np.allclose(value, 0.0, rtol=1e-14), values[:-1])
     return whole, rest[len(list(leading)) :]
@@ -115,12 +110,12 @@ def roots(p: Any) -> Any:
     trailing = p.shape[0] - 1 - int(places[-1])
     p = p[int(places[0]) : int(places[-1]) + 1]
     if p.shape[0] < 2:
-        return _zeros(trailing, p)
+        return zeros_of((trailing,), p)
     below = of_library(np.eye(p.shape[0] - 2, p.shape[0] - 1), p)
     found = linalg.eigvals(ops.concat([ops.reshape(-p[1:] / p[0], (1, -1)), below]))
     if is_complex(found) and not is_complex(p) and not np.any(fetched(plain(found)).imag):
         found = ops.real(found)
-    return ops.concat([found, _zeros(trailing, found)]) if trailing else found
+    return ops.concat([found, zeros_of((trailing,), found)]) if trailing else found
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:

@@ -11,6 +11,7 @@ from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.shapes import position
+from oxigrad.ops.numpy.numpy_signatures import numpy_signature
 
 
 def _flat(x: Any) -> Any:
@@ -21,22 +22,14 @@ def _picked(x: Array, places: np.ndarray, axis: int = 0) -> Any:
     return ops.index(x, ops.along(axis, of_library(places, x)))
 
 
-def unique(
-    ar: Any,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: int | None = None,
-    *,
-    equal_nan: bool = True,
-    sorted: bool = True,
-) -> Any:
+@numpy_signature(np.unique)
+def unique(ar: Any, return_index: bool = False, axis: int | None = None, **named: Any) -> Any:
     """The unique elements, sorted, or subarrays along ``axis``; with the plain values that are asked for, as a tuple.
 
     Their gradient is that of the first occurrences.
     """
     ar = array(ar)
-    _, *others = np.unique(values(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    _, *others = np.unique(values(ar), return_index=True, axis=axis, **named)
     elements = _flat(ar) if axis is None else ar
     found = _picked(elements, others[0], 0 if axis is None else position(axis, ar.ndim))
     others = others if return_index else others[1:]

@@ -279,14 +279,16 @@ class DeviceSteps:
                 raise CaptureError(f"{own[0].path}: {self.plan.uncaptured}")
             key, programs = (device, resolved.holds), resolved.programs_of_all
             step = self._steps.get(key)
-            if step is None or (moves is None and not step.takes(programs, own, resolved.scales_at)):
+            if step is None or (
+                moves is None
+                and (
+                    not step.takes(programs, own, resolved.scales_at)
+                    # The graph that captured it reads its tables.
+                    or (step.is_captured and not capturing and step.has_moved(own))
+                )
+            ):
                 step = self._steps[key] = DeviceStep(
                     used, device, programs, own, scales_at=resolved.scales_at, stream=stream, capturing=capturing
-                )
-            elif moves is None and step.is_captured and not capturing and step.has_moved(own):
-                # The graph that captured it reads its tables.
-                step = self._steps[key] = DeviceStep(
-                    used, device, programs, own, scales_at=resolved.scales_at, stream=stream, capturing=False
                 )
             elif moves is None:
                 step.refresh(own, stream=stream, capturing=capturing)
