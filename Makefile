@@ -169,7 +169,7 @@ RUNS_test := compiles and runs the tests of the core, about 2 minutes, then thos
 RUNS_test-all := runs all tests of the Python package: an hour, and more
 
 # The disk space of the larger groups, which the user is told before they are installed, and the time of those with a plan.
-SIZE_demo := 0.3 GB
+SIZE_demo := 0.4 GB
 SIZE_docs := 0.4 GB
 SIZE_test := 0.5 GB
 SIZE_test-all := 7 GB, most of it CUDA libraries of PyTorch

@@ -234,7 +234,7 @@ def step_of(opt: Any) -> None:
         if isinstance(opt, optim.SAM):
             opt.minimize(lambda model: xp.sum(model["w"] ** 2) + xp.sum(model["b"]), model)
         else:
-            opt.update(model, {"w": np.ones((3, 2)), "b": np.ones(2)})
+            opt.update(model, {"w": np.ones((3, 2)), "b": np.ones(2)}, loss=1.5)
 
 
 def sparse_step_of(opt: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import warnings
 from collections.abc import Callable, Iterator
@@ -31,6 +32,8 @@ Cells = dict[str, dict[str, str]]  # by optimizer and column
 _RANDOM = np.random.default_rng(0)
 VALUES = {"w": _RANDOM.standard_normal((4, 3))}
 GRADIENTS = {"w": _RANDOM.standard_normal((4, 3))}
+# Read by few rules.
+LOSS = 1.5
 STEPS = 2
 
 
@@ -52,7 +55,7 @@ def _by_update(name: str) -> Callable[[Any], tuple[str, dict[str, np.ndarray]]]:
         model, grads = tree.map(asarray, VALUES), tree.map(asarray, GRADIENTS)
         with _called() as paths:
             for _ in range(STEPS):
-                model = opt.update(model, grads)
+                model = opt.update(model, grads, loss=LOSS)
         return "rule" if paths else "Rust", tree.map(libraries.host, model)
 
     return measured
@@ -64,7 +67,8 @@ def _by_jax(opt: Any) -> tuple[str, dict[str, np.ndarray]]:
     asarray = libraries.named("jax").asarray
     model, grads = tree.map(asarray, VALUES), tree.map(asarray, GRADIENTS)
     state = opt.init(model)
-    program, step = str(jax.make_jaxpr(opt.apply)(model, grads, state)), jax.jit(opt.apply)
+    apply = functools.partial(opt.apply, loss=LOSS)
+    program, step = str(jax.make_jaxpr(apply)(model, grads, state)), jax.jit(apply)
     for _ in range(STEPS):
         model, state = step(model, grads, state)
     return "ffi" if "ffi_call" in program else "rule", tree.map(np.asarray, model)
@@ -83,7 +87,7 @@ def _by_onnx(opt: Any) -> tuple[str, dict[str, np.ndarray]]:
     state = opt.init(model)
     with _called() as paths:
         for _ in range(STEPS):
-            model, state = opt.apply(model, grads, state)
+            model, state = opt.apply(model, grads, state, loss=LOSS)
     results = {f"{path}_new": p for path, p in model.items()}
     found = evaluator(ndonnx.build(inputs, results)).run(list(results), given)
     return "rule" if paths else "Rust", dict(zip(VALUES, found, strict=True))
@@ -136,7 +140,7 @@ def measure(column: Column) -> dict[str, str]:
         expected, reference = VALUES, made()
         state = reference.init(expected)
         for _ in range(STEPS):
-            expected, state = reference.apply(expected, GRADIENTS, state)
+            expected, state = reference.apply(expected, GRADIENTS, state, loss=LOSS)
         try:
             found[name], values = column.measured(made())
         except NotImplementedError:

@@ -215,7 +215,7 @@ def _run(
     """The parameters and slots after each step, in float64, by name."""
     model = {f"w{at}": placed(_cast(x, dtype)) for at, x in enumerate(inputs[0])}
     for gradients in inputs[1:]:
-        model = opt.update(model, {f"w{at}": _cast(g, dtype) for at, g in enumerate(gradients)})
+        model = opt.update(model, {f"w{at}": _cast(g, dtype) for at, g in enumerate(gradients)}, loss=1.5)
         found = {f"parameter of shape {x.shape}": x for x in model.values()}
         for path, x in model.items():
             found |= {f"slot {slot} of shape {x.shape}": value for slot, value in opt.slots[path].items()}

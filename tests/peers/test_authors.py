@@ -33,7 +33,7 @@ def title(case: dict[str, Any]) -> str:
 def test_as_the_authors_program(case: dict[str, Any]) -> None:
     opt, model = made(case), {"w": np.array(case.get("start", AUTHORS["start"]))}
     for t, g in enumerate(case.get("gradients", AUTHORS["gradients"])):
-        opt.update(model, {"w": np.array(g)})
+        opt.update(model, {"w": np.array(g)}, loss=case["losses"][t] if "losses" in case else None)
         np.testing.assert_allclose(model["w"], case["parameters"][t], rtol=1e-12, atol=1e-13, err_msg=f"step {t + 1}")
         if "averages" in case:
             average = opt.averaged_parameters(model)["w"]

@@ -21,6 +21,7 @@ MATRICES: dict[str, Any] = {"elementwise": False, "shapes": ((3, 4), (5, 2))}
 OPTIONS: dict[str, dict[str, Any]] = {
     "adafactor": MATRICES,
     "sm3": MATRICES,
+    "galore": MATRICES,
     "muon": {**MATRICES, "tolerances": {"float32": 1e-3, "float16": 0.2, "bfloat16": 1.0}},
     "shampoo": {**MATRICES, "tolerances": {"float32": 0.1, "float16": 1.0, "bfloat16": 10.0}},
     # Eigenvectors have no sign.

@@ -74,7 +74,7 @@ class Wrapper(Optimizer):
     A block that ends by an exception leaves at once, without a word to the others and without waiting for them.
 
     A subclass overrides `_step`, and lists the attributes of its own state in ``_fields``. Raises `TypeError` for an optimizer that
-    evaluates the loss itself, as L-BFGS does.
+    evaluates the loss itself, as L-BFGS does, or reads it, as `MoMo` does.
     """
 
     #: The arguments of a configuration with their defaults, `_REQUIRED` for those that it always has: read off the constructor.
@@ -109,6 +109,10 @@ class Wrapper(Optimizer):
         if not (takes_gradients or isinstance(optimizer, Wrapper)):
             raise TypeError(
                 f"{type(self).__name__}: found {optimizer!r}, expected an optimizer that takes a step by a gradient"
+            )
+        if any("loss" in made._rule.supplied for made in optimizer._classes() if hasattr(made, "_rule")):
+            raise TypeError(
+                f"{type(self).__name__}: found {optimizer!r}, which reads the loss: workers have different ones"
             )
         self.optimizer = optimizer
         self.communicator = current() if communicator is None else communicator
@@ -179,8 +183,8 @@ class Wrapper(Optimizer):
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
-    def update(self, model: Tree, grads: Tree | None = None) -> Tree:
-        """See `Optimizer.update`. Raises an error of communication as well."""
+    def update(self, model: Tree, grads: Tree | None = None, *, loss: Array | None = None) -> Tree:
+        """See `Optimizer.update`. Raises an error of communication as well. No rule in a wrapper reads the ``loss``."""
         with self._lock.stepping():
             return self._step(model, grads)
 

@@ -29,7 +29,7 @@ from typing import Any
 
 from oxigrad._names import unknown_name
 from oxigrad.optax.aliases import ALIASES, function
-from oxigrad.optax.composed import muon, noisy_sgd, optimistic_adam, polyak_sgd
+from oxigrad.optax.composed import muon, noisy_sgd, optimistic_adam
 from oxigrad.optax.flat import flat
 from oxigrad.optax.pytrees import State
 from oxigrad.optax.transformation import Transformation, transformation
@@ -43,7 +43,6 @@ __all__ = [
     "muon",
     "noisy_sgd",
     "optimistic_adam",
-    "polyak_sgd",
     "transformation",
 ]
 __all__ += list(ALIASES)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -4,7 +4,6 @@ from typing import Any
 from oxigrad.optax.composed import muon as muon
 from oxigrad.optax.composed import noisy_sgd as noisy_sgd
 from oxigrad.optax.composed import optimistic_adam as optimistic_adam
-from oxigrad.optax.composed import polyak_sgd as polyak_sgd
 from oxigrad.optax.flat import flat as flat
 from oxigrad.optax.pytrees import State as State
 from oxigrad.optax.transformation import Transformation as Transformation
@@ -85,6 +84,12 @@ def lion(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.99, mu_dtype: Any = None
 def madgrad(learning_rate: Any, momentum: Any = 0.9, weight_decay: Any = 0.0, eps: Any = 1e-06) -> Transformation:
     """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), as the authors' program and optax: dual averaging, cube roots."""
 
+def momo(learning_rate: Any = 1.0, beta: Any = 0.9, lower_bound: Any = 0.0, weight_decay: Any = 0.0, adapt_lower_bound: bool = False) -> Transformation:
+    """MoMo, SGD with a model of momentum (Schaipp et al. 2023, arXiv:2305.07583, algorithm 1), as the authors' Momo and optax."""
+
+def momo_adam(learning_rate: Any = 0.01, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08, lower_bound: Any = 0.0, weight_decay: Any = 0.0, adapt_lower_bound: bool = False) -> Transformation:
+    """MoMo-Adam (Schaipp et al. 2023, arXiv:2305.07583, algorithm 2), as the authors' MomoAdam and optax."""
+
 def nadam(learning_rate: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-08, eps_root: Any = 0.0, mu_dtype: Any = None, *, nesterov: bool = True) -> Transformation:
     """Adam (Kingma and Ba 2015, arXiv:1412.6980), ``epsilon`` added after the bias correction, as torch and optax do."""
 
@@ -99,6 +104,9 @@ def optimistic_adam_v2(learning_rate: Any, *, alpha: Any = 1.0, beta: Any = 1.0,
 
 def optimistic_gradient_descent(learning_rate: Any, alpha: Any = 1.0, beta: Any = 1.0) -> Transformation:
     """Optimistic gradient descent (Mokhtari et al. 2019, arXiv:1901.08511), which extrapolates the gradient from the one ``before``."""
+
+def polyak_sgd(max_learning_rate: Any = 1.0, scaling: Any = 1.0, f_min: Any = 0.0, eps: Any = 0.0, variant: str = 'sps') -> Transformation:
+    """SGD with Polyak's step size (Loizou et al. 2021, arXiv:2002.10542, SPS_max), as in optax.polyak_sgd."""
 
 def prodigy(learning_rate: Any = 1.0, betas: tuple[Any, Any] = (0.9, 0.999), beta3: Any = None, eps: Any = 1e-08, estim_lr0: Any = 1e-06, estim_lr_coef: Any = 1.0, weight_decay: Any = 0.0, safeguard_warmup: bool = False) -> Transformation:
     """Prodigy (Mishchenko and Defazio 2023, arXiv:2306.06101), as in optax: Adam with an estimated learning rate."""

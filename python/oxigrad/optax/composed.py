@@ -1,10 +1,10 @@
-"""Functions under optax's names that need more than the hyperparameters of a rule: parts by shape, a random key, or the loss."""
+"""Functions under optax's names that need more than the hyperparameters of a rule: parts by shape, or a random key."""
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
-from oxigrad import optim, rules, xp
+from oxigrad import optim, xp
 from oxigrad._core import is_inexact
 from oxigrad.ops.backends import is_complex
 from oxigrad.optax.aliases import ALIASES, function, number, optimizer_of, parts_of, with_known_names
@@ -13,9 +13,6 @@ from oxigrad.optax.pytrees import State
 from oxigrad.optax.transformation import Steps, Transformation, made_of, transformation
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.arrays.precision import half
-
-# The rule has no optimizer in `oxigrad.optim`, whose steps are not given the loss.
-PolyakSGD = optim.define(rules.polyak_sgd, "PolyakSGD")
 
 
 def _known(function: Callable[..., Transformation]) -> Any:
@@ -140,51 +137,3 @@ def _with_noise(g: Any, key: Any, step: Any, values: dict[str, Any]) -> Any:
         return jax.random.uniform(next(keys), wide.shape, wide.dtype)
 
     return xp.astype(gradient_transforms.gradient_noise(xp, None, wide, step=step, noise=noise, **values), g.dtype)
-
-
-# --- the loss -----------------------------------------------------------------------------------------------------------
-
-
-@_known
-def polyak_sgd(
-    max_learning_rate: Any = 1.0,
-    scaling: Any = 1.0,
-    f_min: Any = 0.0,
-    eps: Any = 0.0,
-    variant: Literal["sps", "sps+"] = "sps",
-) -> Transformation:
-    """SGD with Polyak's step size, which is computed from the loss: ``update(updates, state, params, value=loss)``.
-
-    Arguments are those of ``optax.polyak_sgd``; the rule is `oxigrad.rules.polyak_sgd`. ``apply`` takes ``value`` too.
-
-    >>> import jax.numpy as jnp
-    >>> params = jnp.array([1.0, 2.0, 3.0])
-    >>> tx = polyak_sgd()
-    >>> tx.apply(2 * params, tx.init(params), params, value=jnp.sum(params**2))[0]
-    Array([0.5, 1. , 1.5], dtype=float32)
-    """
-    given = {"learning_rate": scaling, "max_size": max_learning_rate, "minimum": f_min, "epsilon": eps}
-    own = {name: number(name, value) for name, value in given.items()} | {"variant": variant}
-    return made_of(_Valued(own))
-
-
-class _Valued(Steps):
-    """Steps that read the loss."""
-
-    def __init__(self, hyperparameters: dict[str, Any]) -> None:
-        opt = optimizer_of((PolyakSGD,), hyperparameters)
-        super().__init__(opt, {}, {})
-        self._hyperparameters = hyperparameters
-
-    def update(self, updates: Any, state: State, params: Any = None, *, value: Any, **extra: Any) -> tuple[Any, State]:
-        """The changes of the parameters in a step, and the next state; ``value`` is the loss, further arguments are ignored."""
-        return self._at(value).update(updates, state, params)
-
-    def apply(self, updates: Any, state: State, params: Any = None, *, value: Any, **extra: Any) -> tuple[Any, State]:
-        """The new parameters, and the next state; ``value`` is the loss, further arguments are ignored."""
-        return self._at(value).apply(updates, state, params)
-
-    def _at(self, value: Any) -> Steps:
-        """The steps where the loss has this value."""
-        opt = optimizer_of((PolyakSGD,), {**self._hyperparameters, "loss": number("value", value)})
-        return Steps(opt, {}, {})

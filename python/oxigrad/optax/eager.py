@@ -21,6 +21,11 @@ _DTYPE, _SHAPE = operator.attrgetter("dtype"), operator.attrgetter("shape")
 _SHARDING, _IS_COMMITTED = operator.attrgetter("sharding"), operator.attrgetter("committed")
 
 
+def _read(loss: Any) -> Any:
+    """The loss as an array of NumPy, unless it is traced, or a number of Python."""
+    return np.asarray(loss) if isinstance(loss, jax.Array) and not isinstance(loss, jax.core.Tracer) else loss
+
+
 class EagerStep:
     """A resolved step of a transformation, valid for parameters of one structure on one device that is the host.
 
@@ -63,7 +68,9 @@ class EagerStep:
             return None
         return cls(pure, named, state) if pure is not None and len(plan.parameters) == len(leaves) else None
 
-    def take(self, opt: Optimizer, updates: Any, state: State, params: Any) -> tuple[Any, Any, dict[str, Any]] | None:
+    def take(
+        self, opt: Optimizer, updates: Any, state: State, params: Any, loss: Any = None
+    ) -> tuple[Any, Any, dict[str, Any]] | None:
         """The values that the rules give for the parameters, the next count and the next slots; None where it was resolved for other arguments."""
         if not self._pure.is_of(opt):
             return None
@@ -86,7 +93,7 @@ class EagerStep:
         if not 0 <= step < self._most:
             return None
         read = [*map(np.asarray, slots, self._read)]
-        found = self._pure.run([*map(np.asarray, leaves)], [*map(np.asarray, gradients)], read, step)
+        found = self._pure.run([*map(np.asarray, leaves)], [*map(np.asarray, gradients)], read, step, _read(loss))
         return None if found is None else self._in_jax(*found, step, state)
 
     def _slots_of(self, state: State) -> list[Any]:

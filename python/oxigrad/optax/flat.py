@@ -11,6 +11,7 @@ from oxigrad.optax.library import optax
 from oxigrad.optax.pytrees import Named, State, given_parameters
 from oxigrad.optax.transformation import Steps, Transformation, count_of, made_of
 from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.pure.functional import loss_of
 from oxigrad.stepping.pure.fused import run_flat
 from oxigrad.stepping.writes import called_leaves
 
@@ -38,7 +39,7 @@ def flat(tx: Transformation) -> Transformation:
         raise TypeError(f"found {tx!r}: expected a transformation of oxigrad.optax")
     if type(tx.steps) is not Steps:
         raise TypeError(
-            "found a transformation that is flat, draws noise or reads the loss: expected one whose steps are those of its rule alone"
+            "found a transformation that is flat or draws noise: expected one whose steps are those of its rule alone"
         )
     if tx.steps.flags:
         raise TypeError("eps_root is traced: expected a number for a flat transformation")
@@ -67,13 +68,17 @@ class _FlatSteps(Steps):
         }
         return State(of_parameters.count, slots)
 
-    def update(self, updates: Any, state: State, params: Any = None, **extra: Any) -> tuple[Any, State]:
-        """The changes of the parameters in a step, and the next state; further arguments are ignored."""
-        return self._flat_step(updates, state, given_parameters(params), writes_change=True)
+    def update(
+        self, updates: Any, state: State, params: Any = None, *, value: Any = None, **extra: Any
+    ) -> tuple[Any, State]:
+        """The changes of the parameters in a step, and the next state; ``value`` is the loss, further arguments are ignored."""
+        return self._flat_step(updates, state, given_parameters(params), value, writes_change=True)
 
-    def apply(self, updates: Any, state: State, params: Any = None, **extra: Any) -> tuple[Any, State]:
-        """The new parameters, and the next state; further arguments are ignored."""
-        return self._flat_step(updates, state, given_parameters(params), writes_change=False)
+    def apply(
+        self, updates: Any, state: State, params: Any = None, *, value: Any = None, **extra: Any
+    ) -> tuple[Any, State]:
+        """The new parameters, and the next state; ``value`` is the loss, further arguments are ignored."""
+        return self._flat_step(updates, state, given_parameters(params), value, writes_change=False)
 
     def averaged_parameters(self, state: State, params: Any) -> Any:
         """The averages of the parameters; see `Transformation`."""
@@ -108,7 +113,9 @@ class _FlatSteps(Steps):
             )
         return plan, leaves, opt
 
-    def _flat_step(self, updates: Any, state: State, named: Named, *, writes_change: bool) -> tuple[Any, State]:
+    def _flat_step(
+        self, updates: Any, state: State, named: Named, value: Any, *, writes_change: bool
+    ) -> tuple[Any, State]:
         count = count_of(state)
         given = named.gradients(updates)
         if not named.leaves:
@@ -120,6 +127,7 @@ class _FlatSteps(Steps):
             "step": count + 1,
             "micro": 1,
             "inverse_scale": 1.0,
+            "loss": loss_of(plan, value, opt),
             **group.flags,
             **group.numbers(count),
         }

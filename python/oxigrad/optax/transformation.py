@@ -117,26 +117,30 @@ class Steps:
         slots = named.by_slot(found, _slot_names(opt))
         return State(jax.numpy.zeros((), jax.numpy.int32), {name: self._cast(name, own) for name, own in slots.items()})
 
-    def update(self, updates: Any, state: State, params: Any = None, **extra: Any) -> tuple[Any, State]:
-        """The changes of the parameters in a step, and the next state; further arguments are ignored."""
-        if (taken := self._taken_again(updates, state, params, displaced=True)) is not None:
+    def update(
+        self, updates: Any, state: State, params: Any = None, *, value: Any = None, **extra: Any
+    ) -> tuple[Any, State]:
+        """The changes of the parameters in a step, and the next state; ``value`` is the loss, further arguments are ignored."""
+        if (taken := self._taken_again(updates, state, params, value, displaced=True)) is not None:
             return taken
         named = given_parameters(params)
         # Under jit, noise is drawn by the kernels that `apply` calls.
         is_random = _draws(self.optimizer(named)) and not isinstance(count_of(state), int)
-        found, after = self._step(named, updates, state, displaced=not is_random)
+        found, after = self._step(named, updates, state, value, displaced=not is_random)
         changes = [
             xp.zeros_like(leaf) if path not in after else new - leaf if is_random else new
             for path, leaf, new in zip(named.paths, named.leaves, found, strict=True)
         ]
         return named.structure.unflatten(changes), _next(named, state, after)
 
-    def apply(self, updates: Any, state: State, params: Any = None, **extra: Any) -> tuple[Any, State]:
-        """The new parameters, and the next state; further arguments are ignored."""
-        if (taken := self._taken_again(updates, state, params, displaced=False)) is not None:
+    def apply(
+        self, updates: Any, state: State, params: Any = None, *, value: Any = None, **extra: Any
+    ) -> tuple[Any, State]:
+        """The new parameters, and the next state; ``value`` is the loss, further arguments are ignored."""
+        if (taken := self._taken_again(updates, state, params, value, displaced=False)) is not None:
             return taken
         named = given_parameters(params)
-        found, after = self._step(named, updates, state, displaced=False)
+        found, after = self._step(named, updates, state, value, displaced=False)
         return named.structure.unflatten(found), _next(named, state, after)
 
     def averaged_parameters(self, state: State, params: Any) -> Any:
@@ -151,8 +155,8 @@ class Steps:
         ]
         return named.structure.unflatten(averages)
 
-    def _step(self, named: Named, updates: Any, state: State, *, displaced: bool) -> tuple[list[Any], Any]:
-        """The results for the leaves, and the slots of the parameters by key path."""
+    def _step(self, named: Named, updates: Any, state: State, value: Any, *, displaced: bool) -> tuple[list[Any], Any]:
+        """The results for the leaves, and the slots of the parameters by key path; ``value`` is the loss."""
         given = named.gradients(updates)
         if not named.has_parameters:
             return named.leaves, {}
@@ -162,7 +166,7 @@ class Steps:
         is_known = isinstance(count, int) and not self.flags
         displace = displacement_of_kernel if is_known else displacement
         adapt = _adapted(self.flags, displace if displaced else None)
-        found, after = functional.apply(opt, named.tree, given, before, adapt=adapt)
+        found, after = functional.apply(opt, named.tree, given, before, adapt=adapt, loss=value)
         if opt is self._make and not self.flags:
             self._resolve(named, opt, state, after["slots"], displaced=displaced)
         return tree.leaves(found), after["slots"]
@@ -179,13 +183,15 @@ class Steps:
         else:
             self._eager[displaced] = made
 
-    def _taken_again(self, updates: Any, state: State, params: Any, *, displaced: bool) -> tuple[Any, State] | None:
+    def _taken_again(
+        self, updates: Any, state: State, params: Any, value: Any, *, displaced: bool
+    ) -> tuple[Any, State] | None:
         """The step as it was resolved; None where there is none, or it does not fit."""
         # Taken out meanwhile: another thread resolves a step of its own.
         step, opt = self._eager.pop(displaced, None), self._make
         if step is None or not isinstance(opt, Optimizer):
             return None
-        taken = step.take(opt, updates, state, params)
+        taken = step.take(opt, updates, state, params, value)
         if taken is None:
             return None
         self._eager[displaced] = step

@@ -144,14 +144,15 @@ class Optimizer(StatefulOptimizer):
         with self._lock.stepping():
             return self._stepper.flush(model)
 
-    def update(self, model: Tree, grads: Tree | None = None) -> Tree:
+    def update(self, model: Tree, grads: Tree | None = None, *, loss: Array | None = None) -> Tree:
         """Takes one step: updates the parameters of ``model``, in place where its arrays are writable.
 
         ``grads`` has the structure of ``model``; leaves that are not parameters are ignored. Without ``grads``, the parameters
         hold their gradients, as those of a ``torch.nn.Module`` do in the attribute ``grad``. A parameter whose gradient is None, or
         that is in a subtree of ``model`` for which ``grads`` has None, is not updated: its slots stay as they are, and the step that
         its rule reads, as in Adam's bias correction, does not count this one, as in PyTorch. While gradients are accumulated, None
-        counts as zeros unless all are None. A model without any gradient raises `StructureError`. An array with several key paths is
+        counts as zeros unless all are None. ``loss`` is the value of the loss at the parameters, a number, which rules such as `MoMo`
+        read; the others do not. A loss on a device is waited for. A model without any gradient raises `StructureError`. An array with several key paths is
         one parameter: its gradients at these paths are summed, and an array among them that occurs twice counts once. Returns
         the model: the same object, unless a parameter had to be replaced (a JAX array, a read-only array) in an immutable
         container. Raises, with nothing changed and the key path in the message, `StructureError`, `ShapeError`, `DtypeError`,
@@ -159,7 +160,7 @@ class Optimizer(StatefulOptimizer):
         schedule, a rule, a signal handler) may save the optimizer; any other use of it raises `StateError`.
         """
         with self._lock.stepping():
-            return self._stepper.update(model, grads)
+            return self._stepper.update(model, grads, loss=loss)
 
     def compute_gradients(self, loss: Callable[[Tree], Array], model: Tree) -> tuple[Any, Any]:
         """The value of ``loss(model)`` and its gradient, with the structure of ``model``.
@@ -212,7 +213,7 @@ class Optimizer(StatefulOptimizer):
         """
         value, grads = self.compute_gradients(loss, model)
         with self._lock.stepping():
-            self._stepper.update(model, grads, keep_root=True)
+            self._stepper.update(model, grads, loss=value, keep_root=True)
         return value
 
     # --- as a pure function --------------------------------------------------------------------------------------------
@@ -234,6 +235,7 @@ class Optimizer(StatefulOptimizer):
         state: dict[str, Any],
         *,
         groups: Mapping[Any, Mapping[str, Any]] | None = None,
+        loss: Array | None = None,
         **hyperparameters: Any,
     ) -> tuple[Any, dict[str, Any]]:
         """The step of `update` as a pure function: returns the new parameters and the new state.
@@ -245,7 +247,8 @@ class Optimizer(StatefulOptimizer):
 
         Numeric ``hyperparameters`` given by keyword, or by name as ``state["hyperparameters"]``, take the place of those of the optimizer,
         in all of its groups; those of ``groups``, a dict from patterns of key paths as in the constructor, take the place of
-        these for the parameters that match. They are numbers, variables or arrays without axes, which may be traced.
+        these for the parameters that match. They are numbers, variables or arrays without axes, which may be traced, and so is the
+        ``loss``, which rules such as `MoMo` read.
 
         Raises `TypeError` for an unknown name, for a function of the step, and for a variable in place of a whole number;
         `ValueError` for a number out of range; `StructureError` for a pattern that matches no parameter; and `StateError` for a
@@ -262,8 +265,9 @@ class Optimizer(StatefulOptimizer):
         -1.0
         """
         if groups is None:
-            return functional.apply(self, params, grads, state, hyperparameters)
-        return functional.apply(self, params, grads, state, hyperparameters, param_groups.chosen(groups, params))
+            return functional.apply(self, params, grads, state, hyperparameters, loss=loss)
+        chosen = param_groups.chosen(groups, params)
+        return functional.apply(self, params, grads, state, hyperparameters, chosen, loss=loss)
 
     def table(self, model: Tree) -> str:
         """A table, as text, of the parameters of ``model``, each with its optimizer and hyperparameters.

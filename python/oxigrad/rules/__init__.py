@@ -1,7 +1,7 @@
 """Update rules: the formulas of optimizers for one parameter, written once over ``xp``.
 
 A rule takes ``xp``, the parameter ``p``, its gradient ``g`` and its slots, and returns the new parameter and the new
-slots. After ``*`` come ``step`` (counted from 1), ``noise`` and ``total``, which are supplied to rules that name them, and the
+slots. After ``*`` come ``step`` (counted from 1), ``noise``, ``total`` and ``loss``, which are supplied to rules that name them, and the
 hyperparameters with their defaults. A hyperparameter that is True, False, None or a string is a flag: it may be branched
 on; a numeric one is a symbol, and may not.
 
@@ -17,7 +17,7 @@ Rules by family:
 * `adam`, `adam_variants`: Adam and its variants.
 * `layerwise`: LARS, LAMB, Fromage and NovoGrad; `schedule_free`: schedule-free SGD and AdamW, and Prodigy.
 * `factored` (Adafactor, SM3), `orthogonal` (Muon), `preconditioned` (Shampoo, SOAP), `low_rank` (GaLore): rules called on whole arrays.
-* `parameter_free`: DoG, DoWG, D-Adaptation and COCOB, which estimate the learning rate.
+* `parameter_free`: DoG, DoWG, D-Adaptation, COCOB and MoMo, which estimate the learning rate.
 * `gradient_transforms`: clipping, weight decay, averages and other transforms for chains.
 
 Representation of rules, in `core`:

@@ -1,4 +1,4 @@
-"""Rules that estimate the learning rate from the distance to the initial parameters: DoG, DoWG, D-Adaptation and COCOB.
+"""Rules that estimate the learning rate, from the distance to the initial parameters or from the loss: DoG, DoWG, D-Adaptation, COCOB, MoMo.
 
 `oxigrad.rules.schedule_free` has Prodigy. Distances and norms, where not by element, are those of the whole model.
 """
@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from oxigrad.rules.core.ranges import Decay, Interval, NonNegative, Positive
 from oxigrad.rules.core.slots import Slot
 
-__all__ = ["cocob", "dadapt_adamw", "dadapt_sgd", "dog", "dowg"]
+__all__ = ["cocob", "dadapt_adamw", "dadapt_sgd", "dog", "dowg", "momo", "momo_adam"]
 
 _Growth = Annotated[float, Interval("[1, inf]")]
 
@@ -193,3 +193,123 @@ def cocob(
     gradients = gradients - g
     bet = gradients / (scale * xp.maximum(magnitudes + scale, alpha * scale))
     return start + bet * (scale + reward), start, gradients, scale, magnitudes, reward
+
+
+def _step_of_model(xp, bound, loss, products, dot, norm, rate, decay, weight, lower_bound, adapts):
+    """The step size of MoMo, and the lower bound of the loss for the next step.
+
+    ``loss``, ``products`` and ``dot`` are the averages of the loss and of ``<p, g>``, and the product of the parameters with the average
+    of gradients, whose ``norm`` is squared; ``weight`` is the sum of the weights of the averages, and ``decay`` is 1 plus the
+    learning rate times the weight decay.
+    """
+    if adapts:
+        value = decay * (loss - products) + dot
+        lowered = xp.maximum(value / (2 * decay * weight), lower_bound)
+        bound = xp.where(value < decay * weight * bound, lowered, bound)
+    else:
+        bound = lower_bound
+    gap = xp.maximum(decay * (loss - weight * bound - products) + dot, 0.0)
+    size = xp.minimum(rate / weight, gap / xp.where(norm > 0, norm, 1.0))
+    if adapts:
+        bound = xp.maximum((loss + dot - products - size * norm / 2) / weight, lower_bound)
+    return size, bound
+
+
+def momo(
+    xp,
+    p,
+    g,
+    m,
+    average_loss=Slot.scalar(0.0),
+    products=Slot.scalar(0.0),
+    bound=Slot.scalar(0.0),
+    *,
+    step,
+    total,
+    loss,
+    learning_rate: NonNegative = 1.0,
+    beta: Decay = 0.9,
+    weight_decay: NonNegative = 0.0,
+    lower_bound=0.0,
+    bias_correction=False,
+    adapt_lower_bound=False,
+):
+    """MoMo, SGD with a model of momentum (Schaipp et al. 2023, arXiv:2305.07583, algorithm 1), as the authors' Momo and optax.
+
+    The step size is at most ``learning_rate``, and less where the averages of the ``loss`` and the gradients say that a longer step would
+    pass ``lower_bound``, which is also estimated with ``adapt_lower_bound`` and kept in ``bound``. Averages begin with the first gradient,
+    or with zero where ``bias_correction`` corrects them. The weight decay is proximal: it divides the new parameters, where optax divides those before the step.
+    """
+    kept = beta if bias_correction else xp.where(step == 1, 0.0, beta)
+    weight = 1 - beta**step if bias_correction else 1.0
+    bound = xp.where(step == 1, lower_bound, bound)
+    average_loss = kept * average_loss + (1 - kept) * loss
+    m = kept * m + (1 - kept) * g
+    products = kept * products + (1 - kept) * total(p * g)
+    decay = 1 + learning_rate * weight_decay
+    size, bound = _step_of_model(
+        xp,
+        bound,
+        average_loss,
+        products,
+        total(p * m),
+        total(m * m),
+        learning_rate,
+        decay,
+        weight,
+        lower_bound,
+        adapt_lower_bound,
+    )
+    return (p - size * m) / decay, m, average_loss, products, bound
+
+
+def momo_adam(
+    xp,
+    p,
+    g,
+    m,
+    v,
+    average_loss=Slot.scalar(0.0),
+    products=Slot.scalar(0.0),
+    bound=Slot.scalar(0.0),
+    *,
+    step,
+    total,
+    loss,
+    learning_rate: NonNegative = 1e-2,
+    beta1: Decay = 0.9,
+    beta2: Decay = 0.999,
+    epsilon: Positive = 1e-8,
+    weight_decay: NonNegative = 0.0,
+    lower_bound=0.0,
+    proximal=True,
+    adapt_lower_bound=False,
+):
+    """MoMo-Adam (Schaipp et al. 2023, arXiv:2305.07583, algorithm 2), as the authors' MomoAdam and optax.
+
+    As `momo`, in the norm of Adam's second moments. The weight decay divides the new parameters, or, without ``proximal`` (the
+    authors' ``divide``), multiplies those before the step, as in AdamW.
+    """
+    weight = 1 - beta1**step
+    bound = xp.where(step == 1, lower_bound, bound)
+    average_loss = beta1 * average_loss + (1 - beta1) * loss
+    m = beta1 * m + (1 - beta1) * g
+    v = beta2 * v + (1 - beta2) * g * g
+    products = beta1 * products + (1 - beta1) * total(p * g)
+    direction = m / (xp.sqrt(v / (1 - beta2**step)) + epsilon)
+    decay = 1 + learning_rate * weight_decay
+    size, bound = _step_of_model(
+        xp,
+        bound,
+        average_loss,
+        products,
+        total(p * m),
+        total(m * direction),
+        learning_rate,
+        decay,
+        weight,
+        lower_bound,
+        adapt_lower_bound,
+    )
+    new = (p - size * direction) / decay if proximal else (1 - learning_rate * weight_decay) * p - size * direction
+    return new, m, v, average_loss, products, bound

@@ -97,23 +97,22 @@ def polyak_sgd(
     g,
     *,
     total,
+    loss,
     learning_rate: NonNegative = 1.0,
     max_size: Limit = 1.0,
-    minimum=0.0,
+    lower_bound=0.0,
     epsilon: NonNegative = 0.0,
-    loss=0.0,
     variant: Literal["sps", "sps+"] = "sps",
 ):
     """SGD with Polyak's step size (Loizou et al. 2021, arXiv:2002.10542, SPS_max), as in optax.polyak_sgd.
 
-    The step is ``u = learning_rate * g``, times ``(loss - minimum) / (square + epsilon)`` where that is less than ``max_size``;
-    ``square`` is the sum of ``u * u`` over all leaves. ``loss`` is the loss at the parameters, and is set for each step;
-    ``minimum`` is a lower bound of the loss. ``variant="sps+"`` (Garrigos et al. 2023, arXiv:2307.14528) takes a negative
-    ``loss - minimum`` as zero.
+    The step is ``u = learning_rate * g``, times ``(loss - lower_bound) / (square + epsilon)`` where that is less than ``max_size``;
+    ``square`` is the sum of ``u * u`` over all leaves. ``loss`` is the loss at the parameters, and ``lower_bound`` is less.
+    ``variant="sps+"`` (Garrigos et al. 2023, arXiv:2307.14528) takes a negative ``loss - lower_bound`` as zero.
     """
     u = learning_rate * g
     square = total(u * u) + epsilon
-    gap = loss - minimum
+    gap = loss - lower_bound
     if variant == "sps+":
         gap = xp.maximum(gap, 0.0)
     elif variant != "sps":

@@ -30,19 +30,19 @@ class Stepper(Planner):
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
-    def update(self, model: Any, grads: Any, *, keep_root: bool = False) -> Any:
+    def update(self, model: Any, grads: Any, *, loss: Any = None, keep_root: bool = False) -> Any:
         """See `Optimizer.update`; with ``keep_root``, a tree that would have to be replaced is refused."""
         core = self._core
         step = self._resolved.get(core.micro + 1 < self._accumulate)
         if step is None or not (step.is_current() or step.refresh()) or self._process != _core.forks():
-            return self._update_anew(model, grads, keep_root=keep_root)
+            return self._update_anew(model, grads, loss=loss, keep_root=keep_root)
         plan = step.plan
         if self._accumulate > 1 and (plan.idle or self.presence.without):
-            return self._update_anew(model, grads, keep_root=keep_root)
+            return self._update_anew(model, grads, loss=loss, keep_root=keep_root)
         if (leaves := plan.leaves(model)) is None:
-            return self._update_anew(model, grads, keep_root=keep_root)
+            return self._update_anew(model, grads, loss=loss, keep_root=keep_root)
         if (gradients := plan.gradients.of_step(leaves, grads)) is None:
-            return self._update_anew(model, grads, keep_root=keep_root)
+            return self._update_anew(model, grads, loss=loss, keep_root=keep_root)
         if plan.recorded:
             plan.detach(leaves, for_core=step.is_in_place and not plan.gradients.sparse)
         if keep_root and plan.replaced:
@@ -50,7 +50,7 @@ class Stepper(Planner):
         if step.varies or plan.gradients.sparse:
             if step.varies_on_host and self.counts.counters:
                 self.counts.sync()
-            step.fill(core.count, core.micro + 1, self._inverse_scale(step) if step.observes else 1.0)
+            step.fill(core.count, core.micro + 1, self._inverse_scale(step) if step.observes else 1.0, loss)
         else:
             number = core.count + 1.0
             for scalars in step.constant:
@@ -60,7 +60,7 @@ class Stepper(Planner):
                     scalars[0] = number - missed
         return self._take(step, leaves, gradients, model, grads, keep_root=keep_root)
 
-    def _update_anew(self, model: Any, grads: Any, *, keep_root: bool) -> Any:
+    def _update_anew(self, model: Any, grads: Any, *, loss: Any = None, keep_root: bool) -> Any:
         """`update` without a current resolved step; makes one."""
         self.averages.refuse_swapped()
         before, fitting, counts = self._table.by_path, self.fitting, (self._core.count, self.micro)
@@ -80,11 +80,8 @@ class Stepper(Planner):
             ):
                 self.counts.sync()
             self.counts.raises = step.raises
-            step.fill(
-                self._core.count,
-                self.micro + 1,
-                1.0 if isinstance(grads, AlignedGradients) else self._inverse_scale(step),
-            )
+            scale = 1.0 if isinstance(grads, AlignedGradients) else self._inverse_scale(step)
+            step.fill(self._core.count, self.micro + 1, scale, loss)
             if plan is not self._plan or step.layout != self._layout or step.absent != self._absent:
                 self._enter(step, leaves)
             self._resolved[step.holds] = step
@@ -117,7 +114,7 @@ class Stepper(Planner):
                 found = self._prepare_writes(step, leaves, gradients, grads)
             except LayoutError:
                 self._forget()
-                return self.update(model, grads, keep_root=keep_root)
+                return self.update(model, grads, loss=step.loss, keep_root=keep_root)
             if found is None:
                 return self.skip(plan, model, gradients)
             touched, writes, launches = found
@@ -140,7 +137,7 @@ class Stepper(Planner):
             if not self._adapt(plan, leaves, given):
                 raise
             again = self._update_anew if isinstance(grads, AlignedGradients) else self.update
-            return again(model, grads, keep_root=keep_root)
+            return again(model, grads, loss=step.loss, keep_root=keep_root)
         except RuleError as error:
             raise RuleError(f"{plan.first_of_each_rule()}: {error}") from None
         except REFUSALS:
@@ -193,7 +190,7 @@ class Stepper(Planner):
             )
             if others and self.counts.counters:  # rules on arrays take the scale and the count from the host
                 self.counts.sync()
-                step.fill(self._core.count, self._core.micro + 1, 1.0 / self._owner.scale)
+                step.fill(self._core.count, self._core.micro + 1, 1.0 / self._owner.scale, step.loss)
         if not call_step(step, leaves, gradients, self._table.by_path, writes, others):
             return None
         writes.copies += zeros

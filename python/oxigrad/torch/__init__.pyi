@@ -95,7 +95,7 @@ class Fromage(_Stepping, torch.optim.Optimizer):
 
 class GaLore(_Stepping, torch.optim.Optimizer):
     """GaLore (Zhao et al. 2024, arXiv:2403.03507), as the authors' AdamW: Adam on gradients of matrices, projected to ``rank``."""
-    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-06, weight_decay: float | Tensor = 0.0, rank: float | Tensor = 128, update_proj_gap: float | Tensor = 200, scale: float | Tensor = 1.0, proj_type: str = 'std', *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False) -> None: ...
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-06, weight_decay: float | Tensor = 0.0, rank: float | Tensor = 128, update_proj_gap: float | Tensor = 200, scale: float | Tensor = 1.0, proj_type: str = 'std', *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class LAMB(_Stepping, torch.optim.Optimizer):
     """LAMB (You et al. 2020, arXiv:1904.00962), as in optax: Adam's step, in proportion to the norm of the parameter."""
@@ -112,6 +112,14 @@ class Lion(_Stepping, torch.optim.Optimizer):
 class MADGRAD(_Stepping, torch.optim.Optimizer):
     """MADGRAD (Defazio and Jelassi 2021, arXiv:2101.11075), as the authors' program and optax: dual averaging, cube roots."""
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, eps: float | Tensor = 1e-06, momentum: float | Tensor = 0.9, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
+
+class MoMo(_Stepping, torch.optim.Optimizer):
+    """MoMo, SGD with a model of momentum (Schaipp et al. 2023, arXiv:2305.07583, algorithm 1), as the authors' Momo and optax."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 1.0, weight_decay: float | Tensor = 0.0, beta: float | Tensor = 0.9, lb: float | Tensor = 0.0, bias_correction: bool = False, use_fstar: bool = False, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
+
+class MoMoAdam(_Stepping, torch.optim.Optimizer):
+    """MoMo-Adam (Schaipp et al. 2023, arXiv:2305.07583, algorithm 2), as the authors' MomoAdam and optax."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.01, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float | Tensor = 1e-08, weight_decay: float | Tensor = 0.0, lb: float | Tensor = 0.0, divide: bool = True, use_fstar: bool = False, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class Muon(_Stepping, torch.optim.Muon):
     """Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon): momentum, orthogonalized by a few iterations. For matrices only."""
@@ -132,6 +140,10 @@ class OptimisticAdam(_Stepping, torch.optim.Optimizer):
 class OptimisticSGD(_Stepping, torch.optim.Optimizer):
     """Optimistic gradient descent (Mokhtari et al. 2019, arXiv:1901.08511), which extrapolates the gradient from the one ``before``."""
     def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 0.001, alpha: float | Tensor = 1.0, beta: float | Tensor = 1.0, *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
+
+class PolyakSGD(_Stepping, torch.optim.Optimizer):
+    """SGD with Polyak's step size (Loizou et al. 2021, arXiv:2002.10542, SPS_max), as in optax.polyak_sgd."""
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]], lr: float | Tensor = 1.0, eps: float | Tensor = 0.0, max_size: float | Tensor = 1.0, lower_bound: float | Tensor = 0.0, variant: str = 'sps', *, maximize: bool = False, foreach: Any = None, capturable: bool = False, differentiable: bool = False, fused: Any = None, state_dtype: Any = None, master: bool = False, rounding: str = 'nearest', seed: int = 0, amp_fused: bool = False, max_norm: Any = None, in_backward: bool = False, state_device: Any = None) -> None: ...
 
 class Prodigy(_Stepping, torch.optim.Optimizer):
     """Prodigy (Mishchenko and Defazio 2023, arXiv:2306.06101), as in optax: Adam with an estimated learning rate."""

@@ -26,13 +26,13 @@ class DropIn(SteppingOptimizer):
             raise LeftToTorch
         super().check_gradient(path, p)
 
-    def _take(self, scale: Any, of: Any = None) -> None:
+    def _take(self, scale: Any, of: Any = None, loss: Any = None) -> None:
         try:
-            super()._take(scale, of)
+            super()._take(scale, of, loss)
         except LeftToTorch:
-            self._take_recorded(scale)
+            self._take_recorded(scale, loss)
 
-    def _take_recorded(self, scale: Any) -> None:
+    def _take_recorded(self, scale: Any, loss: Any) -> None:
         """Takes the step of PyTorch's class."""
         refuse_by_theirs(self)
         step = self.theirs.step

@@ -31,7 +31,7 @@ class TensorGroup:
         parts, self.absent, flags = self._key
         self.flags = dict(flags)
         self._rule: Rule = entry.rule.remembering(_built)(entry.rule, parts, self.absent, self.precision, storage)
-        self._names = [name for name in self._rule.numbers if name not in ("step", "inverse_scale")]
+        self._names = [name for name in self._rule.numbers if name not in ("step", "inverse_scale", "loss")]
 
     def _read_key(self) -> tuple[Any, ...]:
         """The key of the kernel: the parts of the rule, the slots that are absent, and the flags."""

@@ -99,13 +99,13 @@ class SteppingOptimizer(KeepingDtypes):
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Takes one step with the gradients of the parameters, and returns the result of ``closure``.
+    def step(self, closure: Callable[[], Any] | None = None, *, loss: Any = None) -> Any:
+        """Takes one step with the gradients of the parameters, and returns the loss.
 
         Args:
             closure: a function that computes the gradients anew and returns the loss, called first, with gradients enabled.
+            loss: the loss that the gradients are of, in place of the ``closure``, for optimizers that read it, such as MoMo.
         """
-        loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
@@ -113,29 +113,29 @@ class SteppingOptimizer(KeepingDtypes):
         if self._backward is not None:
             self._backward.finish(self)
         elif found_inf is None or not float(found_inf):
-            _take_untraced(self, getattr(self, "grad_scale", None))
+            _take_untraced(self, getattr(self, "grad_scale", None), loss)
         return loss
 
-    def _take(self, scale: Any, of: Hooked | None = None) -> None:
-        """Takes a step with gradients that are those of the loss times ``scale``, if that is not None; ``of`` a parameter, or of all."""
+    def _take(self, scale: Any, of: Hooked | None = None, loss: Any = None) -> None:
+        """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None; ``of`` a parameter, or of all."""
         holder: Any = self if of is None else of
         factor, resolved = (1.0 if scale is None else float(scale)), holder._resolved
         if resolved is not None and resolved.is_current(self, scaled=scale is not None):
             try:
                 with torch.no_grad():
-                    resolved.take(self, factor)
+                    resolved.take(self, factor, loss)
             except (ArrayMemoryError, DtypeError, LayoutError, ShapeError, StructureError):
                 pass  # A tensor was replaced or changed; nothing has been written.
             else:
                 return
         holder._resolved = None
         if is_recorded(self.param_groups):
-            self._take_recorded(scale)
+            self._take_recorded(scale, loss)
             return
         with torch.no_grad():
             with kept_on_error(self.state, None if of is None else of.place.tensor):
                 resolved = ResolvedStep(self, scaled=scale is not None) if of is None else of.resolve(self)
-                resolved.take(self, factor)
+                resolved.take(self, factor, loss)
             holder._resolved = resolved
 
     # --- steps in the backward -------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class SteppingOptimizer(KeepingDtypes):
         """
         return [] if self._backward is None else self._backward.ahead
 
-    def _take_recorded(self, scale: Any) -> None:
+    def _take_recorded(self, scale: Any, loss: Any) -> None:
         """Takes a step that PyTorch differentiates, or records in a graph of its own."""
         raise NotImplementedError
 
@@ -264,6 +264,6 @@ def refuse_by_theirs(opt: SteppingOptimizer) -> None:
 
 
 @torch._disable_dynamo
-def _take_untraced(opt: SteppingOptimizer, scale: Any) -> None:
+def _take_untraced(opt: SteppingOptimizer, scale: Any, loss: Any) -> None:
     """Takes a step; `torch.compile` breaks its graph here, rather than trace the step."""
-    opt._take(scale)
+    opt._take(scale, None, loss)

@@ -59,14 +59,14 @@ class OwnOptimizer(SteppingOptimizer):
     def _remembered(self) -> Mapping[str, Any]:
         return self.defaults
 
-    def _take_recorded(self, scale: Any) -> None:
+    def _take_recorded(self, scale: Any, loss: Any) -> None:
         """Takes a step that autograd records."""
         if any(group.get("capturable") for group in self.param_groups):
             raise RuntimeError(
                 f"{type(self).__name__}: capturable=True is not supported, since a step reads its numbers on the host"
             )
         resolved = ResolvedStep(self, scaled=scale is not None, recorded=True)
-        resolved.take(self, 1.0 if scale is None else float(scale))
+        resolved.take(self, 1.0 if scale is None else float(scale), loss)
 
 
 def arguments(entry: Entry) -> dict[str, Any]:

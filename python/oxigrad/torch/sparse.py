@@ -55,7 +55,7 @@ class SparseDropIn(DropIn):
                 raise TypeError(f"SparseAdam does not support {name}, since it updates rows of sparse gradients")
         super()._take_options(args, keywords)
 
-    def _take(self, scale: Any, of: Any = None) -> None:
+    def _take(self, scale: Any, of: Any = None, loss: Any = None) -> None:
         with torch.no_grad(), conversion.kept_on_error(self.state):
             counted, tables = [], []
             for path, group, p in self._with_gradients():

@@ -241,7 +241,14 @@ class KFAC(CollectiveWrapper):
             self._step(model, grads, statistics, keep_root=True)
         return value
 
-    def update(self, model: Tree, grads: Tree | None = None, statistics: Statistics | None = None) -> Tree:
+    def update(
+        self,
+        model: Tree,
+        grads: Tree | None = None,
+        statistics: Statistics | None = None,
+        *,
+        loss: Array | None = None,
+    ) -> Tree:
         """See `Optimizer.update`. ``statistics`` of `compute_statistics` are added to the factors before the step; all workers pass some, or none."""
         with self._lock.stepping():
             return self._step(model, grads, statistics)

@@ -83,5 +83,5 @@ def range_test(
         losses.append(float(fetched(value)))
         if not math.isfinite(losses[-1]) or 0.0 < min(losses) * divergence < losses[-1]:
             return RateRange(rates, losses, has_diverged=True)
-        copied = opt.update(copied, grads)
+        copied = opt.update(copied, grads, loss=value)
     return RateRange(rates, losses, has_diverged=False)

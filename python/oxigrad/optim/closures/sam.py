@@ -108,7 +108,7 @@ class SAM(Optimizer):
         own = {"rho": self.rho, "adaptive": self.adaptive, "eta": self.eta}
         return {"optimizer": self.name, "parts": [self.optimizer.get_config()], **own, **self._options()}
 
-    def update(self, model: Tree, grads: Tree | None = None) -> Tree:
+    def update(self, model: Tree, grads: Tree | None = None, *, loss: Array | None = None) -> Tree:
         """Raises `RuleError`: a step needs the gradient at the perturbed parameters."""
         raise RuleError(
             "SAM takes the gradient at perturbed parameters: call minimize(loss, model); with gradients of your own, take "

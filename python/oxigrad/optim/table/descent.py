@@ -38,6 +38,18 @@ OptimisticSGD = entry(
     native={"OptimisticSgd": {}},
     valleys=(0.001, 0.01),
 )
+PolyakSGD = entry(
+    rules.polyak_sgd,
+    "PolyakSGD",
+    presets={"optax": {}},
+    optax={
+        "polyak_sgd": Alias(
+            "max_learning_rate scaling f_min eps variant",
+            words={"max_learning_rate": "max_size", "scaling": "learning_rate", "f_min": "lower_bound"},
+        )
+    },
+    valleys=(1.0, 1.0),
+)
 Rprop = entry(
     rules.rprop,
     "Rprop",

@@ -267,6 +267,28 @@ COCOB = entry(
     variants={"cocob": {"learning_rate": 1.0, "weight_decay": 0.1, "alpha": 10.0}},
     valleys=(1e-06, 0.003),
 )
+MoMo = entry(
+    rules.momo,
+    "MoMo",
+    presets={"optax": {}},
+    torch=Keys(hyperparameters={"lower_bound": "lb", "adapt_lower_bound": "use_fstar"}),
+    optax={
+        "momo": Alias("learning_rate beta lower_bound weight_decay adapt_lower_bound", defaults={"learning_rate": ...})
+    },
+    valleys=(0.05, 0.1),
+)
+MoMoAdam = entry(
+    rules.momo_adam,
+    "MoMoAdam",
+    presets={"optax": {}},
+    torch=Keys(hyperparameters={"lower_bound": "lb", "adapt_lower_bound": "use_fstar", "proximal": "divide"}),
+    optax={
+        "momo_adam": Alias(
+            "learning_rate b1 b2 eps lower_bound weight_decay adapt_lower_bound", defaults={"learning_rate": ...}
+        )
+    },
+    valleys=(5.0, 0.2),
+)
 ScheduleFreeSGD = entry(
     rules.schedule_free_sgd,
     "ScheduleFreeSGD",

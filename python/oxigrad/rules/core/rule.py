@@ -19,7 +19,7 @@ from oxigrad.rules.core.slots import Formula, Slot, declared
 
 # Arguments that every step supplies to rules that name them, besides hyperparameters; those of the second line are numbers.
 SUPPLIED_FUNCTIONS = ("noise", "total", "guard")
-SUPPLIED_NUMBERS = ("step", "micro", "inverse_scale")
+SUPPLIED_NUMBERS = ("step", "micro", "inverse_scale", "loss")
 KINDS = ("update", "gradient", "after")
 # The size of a cache of a rule: the number of combinations of flags that one optimizer may have.
 _REMEMBERED = 64

@@ -33,6 +33,7 @@ def _decays(rule: Rule, items: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
         "step": _Step("step"),
         "micro": 1,
         "inverse_scale": 1.0,
+        "loss": _Unknown("loss"),
         "noise": lambda: _Unknown("noise"),
         "total": Namespace().sum,
         "guard": lambda condition: None,

@@ -1,7 +1,7 @@
 """A plan resolved to kernels and their scalars, reused in each step until a version changes."""
 
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.plan.step_program import StepProgram
+from oxigrad.stepping.plan.step_program import StepProgram, refused_accumulation
 from oxigrad.stepping.protocols import SteppingOptimizer
 
 
@@ -22,6 +22,8 @@ class ResolvedStep(StepProgram):
             and len(plan.on_devices) == len(plan.parameters)
         )
         super().__init__(plan, seed=owner.seed, holds=holds, scales_there=scales_there)
+        if self.reads_loss is not None and owner.accumulate > 1:
+            raise refused_accumulation(self.reads_loss, owner.accumulate)
         self.observes = scale is not None
         self.zeroes = owner.zero_gradients
         self.raises = owner.nonfinite == "raise"

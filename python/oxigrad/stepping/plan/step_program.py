@@ -1,12 +1,13 @@
 """The rules of a step as kernels with their scalars, behind every door: `oxigrad.optim`, `oxigrad.optax` and `oxigrad.torch`.
 
 A constant hyperparameter is read once. A step fills in what differs from step to step: the number of the step, the values of
-schedules, the number of accumulated gradients and the loss scale.
+schedules, the number of accumulated gradients, the loss scale and the loss.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from oxigrad._core import ShapeError
 from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.stepping.parameters.slots import SlotMemory
 from oxigrad.stepping.plan.assignment import Assignment
@@ -30,7 +31,7 @@ class ResolvedGroup:
     def __init__(self, group: RuleGroup, *, holds: bool = False, scales_there: bool = False, missed: int = 0) -> None:
         self._group = group
         self.missed = missed
-        self._of_host = {"micro"} if scales_there else {"micro", "inverse_scale"}
+        self._of_host = {"micro", "loss"} if scales_there else {"micro", "inverse_scale", "loss"}
         self.rule = group.rule(holds)
         self.program = group.program(self.rule)
         self.absent = group.absent
@@ -48,12 +49,14 @@ class ResolvedGroup:
         self.schedules = [
             (name, value, *self._group.interior(name)) for name, value in self._numeric.items() if callable(value)
         ]
-        names = ("step", "drawn_at", "micro", "inverse_scale", *(name for name, *_ in self.schedules))
+        names = ("step", "drawn_at", "micro", "inverse_scale", "loss", *(name for name, *_ in self.schedules))
         #: The numbers of a step that are scalars of the kernel, with their positions.
         self.filled = [(name, self._positions[name]) for name in names if name in self._positions]
         for name, value in self._numeric.items():
             if not callable(value) and (at := self._positions.get(name)) is not None:
                 self.scalars[at] = float(value)
+        #: Whether the rule reads the loss.
+        self.reads_loss = "loss" in self._positions
         #: Whether scalars other than the number of the step differ from step to step.
         self.varies = bool(self.schedules or self._of_host & self._positions.keys())
 
@@ -103,6 +106,9 @@ class StepProgram:
         scaled = zip(self.groups, self.layout, strict=True) if scales_there else ()
         #: The positions of the reciprocal of the loss scale among the scalars of programs that read it on the device.
         self.scales_at = {program: group.scale_at for group, (program, _) in scaled if group.scale_at is not None}
+        #: The name of a rule that reads the loss, if there is one, and the loss of the step that was filled in.
+        self.reads_loss = next((group.rule.name for group in self.groups if group.reads_loss), None)
+        self.loss: float | None = None
         self._note_constant()
 
     def host_parameters(self, leaves: Sequence[Any], slots: Mapping[str, SlotMemory]) -> "list[_core.HostParameter]":
@@ -138,11 +144,17 @@ class StepProgram:
         self._note_constant()
         return True
 
-    def fill(self, step: int, micro: int, inverse_scale: float) -> None:
-        """Evaluates the schedules for the step after ``step`` ones, and fills in its numbers."""
+    def fill(self, step: int, micro: int, inverse_scale: float, loss: Any = None) -> None:
+        """Evaluates the schedules for the step after ``step`` ones, and fills in its numbers.
+
+        The ``loss`` is read where a rule does, which waits for the device that it is on.
+        """
+        if self.reads_loss is not None:
+            self.loss = float(checked_loss(loss, self.reads_loss))
         for group in self.groups:
             number = step + 1
             now = {"step": number - group.missed, "drawn_at": number, "micro": micro, "inverse_scale": inverse_scale}
+            now["loss"] = self.loss
             for name, schedule, low, high in group.schedules:
                 value = schedule(step)
                 is_inside = type(value) is float and low < value < high
@@ -150,6 +162,23 @@ class StepProgram:
             group.now, scalars = now, group.scalars
             for name, at in group.filled:
                 scalars[at] = float(now[name])
+
+
+def checked_loss(loss: Any, name: str) -> Any:
+    """The loss that the rule of this name reads. Raises `TypeError` where the step was not given it, `ShapeError` where it has axes."""
+    if loss is None:
+        raise TypeError(
+            f"the rule {name} reads the loss, which the step was not given: expected loss=... (in oxigrad.optax value=...), or a step that computes it, "
+            "as by minimize or a closure"
+        )
+    if shape := tuple(getattr(loss, "shape", ())):
+        raise ShapeError(f"the loss, which the rule {name} reads, has shape {shape}: expected a number")
+    return loss
+
+
+def refused_accumulation(name: str, accumulate: int) -> ValueError:
+    """The error of an optimizer that accumulates gradients for the rule of this name, which reads the loss."""
+    return ValueError(f"accumulate is {accumulate}: expected 1, since the rule {name} reads the loss of one gradient")
 
 
 def lay_out(groups: list[ResolvedGroup]) -> tuple[Programs, list[tuple[int, int]]]:

@@ -17,6 +17,7 @@ from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.presence import accumulated
 from oxigrad.stepping.parameters.rule_executors import Leaf
 from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.plan.step_program import checked_loss, refused_accumulation
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.pure.fused import run_rules, select
 from oxigrad.stepping.pure.pure_step import PureStep
@@ -54,13 +55,14 @@ def apply(
     hyperparameters: Mapping[str, Any] = _NONE,
     group_of: Callable[[str, Any], Mapping[str, Any]] = _no_group,
     adapt: Callable[[ParameterGroup], ParameterGroup] | None = None,
+    loss: Any = None,
 ) -> tuple[Any, dict[str, Any]]:
     """See `Optimizer.apply`: nothing is written. ``group_of`` gives the hyperparameters of a parameter, by path and array.
 
     ``adapt`` is that of `Plan`.
     """
     is_plain = not hyperparameters and group_of is _no_group and adapt is None
-    if is_plain and (taken := _taken_again(owner, params, grads, state)) is not None:
+    if is_plain and (taken := _taken_again(owner, params, grads, state, loss)) is not None:
         return taken
     _check_state(owner, state)
     leaves, structure = tree.flatten(params)
@@ -78,6 +80,7 @@ def apply(
         raise StateError(f"{step} steps have been taken: the step count cannot exceed this")
     last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
     now = {"step": step + 1, "micro": state.get("micro", 0) + 1, "inverse_scale": 1.0 / owner.scale}
+    now["loss"] = loss_of(plan, loss, owner)
     given_numbers = {**state.get("hyperparameters", {}), **hyperparameters}
     _check_names(plan.groups, given_numbers)
     values = [{**now, **group.flags, **group.numbers(step), **group.checked(given_numbers)} for group in plan.groups]
@@ -125,14 +128,24 @@ def apply(
     return tree.unflatten(structure, filled), changed
 
 
-def _taken_again(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, Any]) -> Any:
+def _taken_again(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, Any], loss: Any) -> Any:
     """The step by what the last one resolved; None where there is none, or it does not fit."""
     # Taken out of the optimizer meanwhile: another thread resolves a step of its own.
     step: PureStep | None = vars(owner).pop(_PURE_STEP, None)
-    taken = None if step is None else step.take(params, grads, state, owner)
+    taken = None if step is None else step.take(params, grads, state, owner, loss)
     if taken is not None:
         vars(owner)[_PURE_STEP] = step
     return taken
+
+
+def loss_of(plan: Plan, loss: Any, owner: SteppingOptimizer) -> Any:
+    """The loss, where a rule reads it; else None."""
+    name = next((rule.name for group in plan.groups if "loss" in (rule := group.rule()).supplied), None)
+    if name is None:
+        return None
+    if owner.accumulate > 1:
+        raise refused_accumulation(name, owner.accumulate)
+    return checked_loss(loss, name)
 
 
 def _check_state(owner: SteppingOptimizer, state: Any) -> None:

@@ -22,6 +22,7 @@ from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.protocols import SteppingOptimizer
 
 _ARRAYS = {np.ndarray}
+_NUMBERS = (int, float, np.generic, np.ndarray)
 _DTYPE, _SHAPE = operator.attrgetter("dtype"), operator.attrgetter("shape")
 _STATE = {"step", "slots"}
 
@@ -59,7 +60,7 @@ class PureStep:
         step = cls(plan, owner, slots)
         return None if any(program.is_guarded for program, _ in step._resolved.programs) else step
 
-    def take(self, params: Any, grads: Any, state: Mapping[str, Any], owner: SteppingOptimizer) -> Any:
+    def take(self, params: Any, grads: Any, state: Mapping[str, Any], owner: SteppingOptimizer, loss: Any) -> Any:
         """The new parameters and the new state, or None where the arguments are not those that the step was resolved for."""
         if not self.is_of(owner):  # of a copy of the optimizer, or of other settings
             return None
@@ -76,7 +77,7 @@ class PureStep:
             return None
         if len(before) != len(self._paths) or count != len(slots):
             return None
-        taken = self.run(plan.pick(leaves), gradients, slots, step)
+        taken = self.run(plan.pick(leaves), gradients, slots, step, loss)
         if taken is None:
             return None
         new, after = taken
@@ -92,7 +93,7 @@ class PureStep:
         return self._weak_owner() is owner and self._resolved.is_current()
 
     def run(
-        self, arrays: Sequence[Any], gradients: Sequence[Any], slots: Sequence[Any], step: int
+        self, arrays: Sequence[Any], gradients: Sequence[Any], slots: Sequence[Any], step: int, loss: Any = None
     ) -> tuple[list[Any], list[Any]] | None:
         """The new parameters and the new slots, in the order of `keys`, of the step after ``step`` ones, on arrays of NumPy.
 
@@ -102,17 +103,19 @@ class PureStep:
             return None
         if [*map(_DTYPE, arrays)] != self._dtypes or [*map(_SHAPE, slots)] != self._shapes:
             return None
+        if self._resolved.reads_loss is not None and not isinstance(loss, _NUMBERS):
+            return None
         refuse_shared([(path, array, True) for path, array in zip(self._paths, arrays, strict=True)])
         try:
-            return self._run(arrays, gradients, slots, step)
+            return self._run(arrays, gradients, slots, step, loss)
         except REFUSALS:
             return None  # the step that is not resolved raises, or takes the arrays
 
     def _run(
-        self, arrays: Sequence[Any], gradients: Sequence[Any], slots: Sequence[Any], step: int
+        self, arrays: Sequence[Any], gradients: Sequence[Any], slots: Sequence[Any], step: int, loss: Any
     ) -> tuple[list[Any], list[Any]]:
         resolved = self._resolved
-        resolved.fill(step, 1, 1.0 / alive(self._weak_owner).scale)
+        resolved.fill(step, 1, 1.0 / alive(self._weak_owner).scale, loss)
         new, after = [*map(np.array, arrays)], [*map(np.array, slots)]
         stated = []
         for at, (p, of_one, start) in enumerate(zip(self._plan.parameters, self._slots, self._starts, strict=True)):

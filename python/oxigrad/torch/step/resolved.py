@@ -133,11 +133,11 @@ class ResolvedStep:
         self._seen = SeenGroups(groups)
         return self._program.refresh()
 
-    def take(self, opt: Any, scale: float) -> None:
-        """Takes the step."""
+    def take(self, opt: Any, scale: float, loss: Any = None) -> None:
+        """Takes the step, with gradients of the ``loss`` times ``scale``."""
         plan, program, core = self.plan, self._program, self.core
         program.seed = int(opt.param_groups[0].get("seed") or 0)
-        program.fill(core.count, 1, 1.0 / scale)
+        program.fill(core.count, 1, 1.0 / scale, loss)
         # The numbers of steps are written with the rest, so that no interrupt comes between.
         counted = self._expected + 1.0, self._counted
         if self._is_simple:
