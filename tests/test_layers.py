@@ -476,7 +476,7 @@ SOURCES = {"python/oxigrad": ".py", "rust/core/src": ".rs", "rust/core/tests": "
 ENTRIES, LINES = 14, 450
 FULLER = {"python/oxigrad": 23}
 LONGER = """
-rust/core/src/exec/interpreter rust/core/src/kernel/native/generated rust/python/src/arrays/memory/dlpack
+rust/core/src/exec/interpreter rust/core/src/kernel/native/generated
 """
 
 

@@ -20,7 +20,7 @@ pub trait Visitor<L: Lane> {
 
 /// The kind of result of an elementwise op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ResultKind {
     /// A number that depends smoothly on the arguments, almost everywhere.
     Smooth,
     /// A number whose derivative is zero wherever it has one.
@@ -143,8 +143,8 @@ macro_rules! elementwise_ops {
 
             /// The kind of result.
             #[must_use]
-            pub const fn kind(self) -> Kind {
-                match self { $(Self::$variant => Kind::$kind),* }
+            pub const fn kind(self) -> ResultKind {
+                match self { $(Self::$variant => ResultKind::$kind),* }
             }
 
             /// The Python operator of the op.

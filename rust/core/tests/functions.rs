@@ -103,7 +103,7 @@ fn functions_have_the_limits_of_the_standard() {
         let same = value.to_bits() == expected.to_bits() || (value.is_nan() && expected.is_nan());
         assert!(same, "{name}({x:e}) is {value:e}, not {expected:e}");
     }
-    let reads = |op: &&Elementwise| op.kind() == oxigrad_core::op::Kind::Smooth && **op != Elementwise::Imag;
+    let reads = |op: &&Elementwise| op.kind() == oxigrad_core::op::ResultKind::Smooth && **op != Elementwise::Imag;
     for op in Elementwise::ALL.iter().filter(|op| op.arity() == 1).filter(reads) {
         assert!(op.on_numbers([f64::NAN; 3]).is_nan(), "{} of NaN", op.name());
     }

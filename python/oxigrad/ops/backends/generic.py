@@ -77,7 +77,7 @@ class Adapter:
     # ``call_kernels(by_kernels, by_rules, operands, everywhere=...)``, for a library that compiles functions which may call kernels:
     # the results of a step inside a function that is being compiled, or None outside of one. Derivatives and, with ``everywhere``,
     # devices without kernels use ``by_rules(*operands)``; other devices use ``by_kernels(call, *operands)``, in which
-    # ``call(text, operands, results)`` makes the call that ``text`` describes (see ``rust/python/src/xla/call.rs``). An item of
+    # ``call(text, operands, results)`` makes the call that ``text`` describes (see ``rust/core/src/exec/xla/call.rs``). An item of
     # ``results`` is the number of the operand that the result replaces, in the same memory if possible, or the shape and the name
     # of the dtype of a new array.
     call_kernels: Callable[..., list[Any] | None] | None = None

@@ -191,7 +191,7 @@ class _Step:
     """A step of some leaves by calls of kernels. ``flat`` slots are one array each for all leaves.
 
     The operands are the scalars that are known only when the calls run, then the arrays of the leaves, and then flat slots. Those of
-    a call are some of them, in the order that ``rust/python/src/xla/handler.rs`` states.
+    a call are some of them, in the order that ``rust/core/src/exec/xla/handler.rs`` states.
     """
 
     def __init__(

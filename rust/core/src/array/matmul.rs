@@ -78,7 +78,7 @@ impl Product<'_> {
         let stacked: usize = self.stack.iter().product();
         let blocks = self.rows.div_ceil(ROWS);
         let parts = stacked * blocks;
-        let work = Work { product: *self, to: to.pointer, blocks };
+        let work = BlockedProduct { product: *self, to: to.pointer, blocks };
         let threads = threads.filter(|_| to.length.saturating_mul(self.inner) >= PARALLEL);
         share_evenly(parts, threads, |parts| isa.run(Parts { work: &work, parts }));
         Ok(())
@@ -105,18 +105,18 @@ impl Product<'_> {
     }
 }
 
-struct Work<'a> {
+struct BlockedProduct<'a> {
     product: Product<'a>,
     to: *mut u8,
     blocks: usize,
 }
 
 // SAFETY: addresses; `Product::compute` states what must hold where they are used, and parts write apart.
-unsafe impl Sync for Work<'_> {}
+unsafe impl Sync for BlockedProduct<'_> {}
 
 /// Some of the parts: a part is a block of rows of one product; parts are numbered block by block.
 struct Parts<'a> {
-    work: &'a Work<'a>,
+    work: &'a BlockedProduct<'a>,
     parts: Range<usize>,
 }
 
@@ -133,7 +133,7 @@ impl Task for Parts<'_> {
     }
 }
 
-impl Work<'_> {
+impl BlockedProduct<'_> {
     #[inline(always)]
     fn parts<L: Lane>(&self, parts: Range<usize>) {
         let Product { rows, inner, columns, left, .. } = self.product;

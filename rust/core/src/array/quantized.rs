@@ -37,7 +37,7 @@ const LEAST: u32 = 11 << 23;
 const WHOLE: f32 = 8_388_608.0;
 
 /// The parameters of a code: with a sign, or without.
-trait Kind {
+trait Signedness {
     /// The greatest code.
     const LEVELS: f32;
     fn magnitude(code: u8) -> u32;
@@ -50,7 +50,7 @@ struct Signed;
 
 struct Unsigned;
 
-impl Kind for Signed {
+impl Signedness for Signed {
     const LEVELS: f32 = 127.0;
 
     #[inline(always)]
@@ -71,7 +71,7 @@ impl Kind for Signed {
     }
 }
 
-impl Kind for Unsigned {
+impl Signedness for Unsigned {
     const LEVELS: f32 = 255.0;
 
     #[inline(always)]
@@ -127,24 +127,24 @@ pub fn encode(from: &Numbers, codes: &mut Codes) -> f32 {
 
 #[inline(always)]
 #[allow(clippy::cast_precision_loss, reason = "codes are small")]
-fn decode_as<K: Kind>(codes: &Codes, scale: f32, to: &mut Numbers) {
+fn decode_as<S: Signedness>(codes: &Codes, scale: f32, to: &mut Numbers) {
     for (number, code) in to.iter_mut().zip(codes) {
-        let magnitude = K::magnitude(*code);
-        let root = magnitude as f32 * (1.0 / K::LEVELS);
+        let magnitude = S::magnitude(*code);
+        let root = magnitude as f32 * (1.0 / S::LEVELS);
         // Of zero, less than any other code's, come the bits of zero.
         let share = root.to_bits().max(ONE / 4 * 3).wrapping_sub(ONE / 4 * 3) << 2;
         let value = f32::from_bits(share) * scale;
-        *number = f32::from_bits(value.to_bits() | K::sign(*code));
+        *number = f32::from_bits(value.to_bits() | S::sign(*code));
     }
 }
 
 #[inline(always)]
-fn encode_as<K: Kind>(from: &Numbers, scale: f32, codes: &mut Codes) {
+fn encode_as<S: Signedness>(from: &Numbers, scale: f32, codes: &mut Codes) {
     let up = 1.0 / scale;
     for (code, number) in codes.iter_mut().zip(from) {
         let share = number.abs() * up;
-        let root = f32::from_bits((share.to_bits() >> 2).wrapping_add(ONE / 4 * 3)) * K::LEVELS;
-        let whole = (if root < K::LEVELS { root } else { K::LEVELS }) + WHOLE;
-        *code = K::code(whole.to_bits() & 0xff, *number);
+        let root = f32::from_bits((share.to_bits() >> 2).wrapping_add(ONE / 4 * 3)) * S::LEVELS;
+        let whole = (if root < S::LEVELS { root } else { S::LEVELS }) + WHOLE;
+        *code = S::code(whole.to_bits() & 0xff, *number);
     }
 }

@@ -1,6 +1,6 @@
 //! Execution of kernels over the leaves of a tree: the entry points (`run`), the work and its checks (`batch`, `check`)
 //! and division (`plan`), the interpreter (`interpreter`, `loops`, `register`) and native code (`native`), and the
-//! conversion and prefetch of memory (`transfer`, `prefetch`).
+//! conversion and prefetch of memory (`transfer`, `prefetch`). [`xla`] runs them for JAX.
 //!
 //! The result is the same, to the bit, for any instruction set, any number of threads and any layout of the memory.
 
@@ -14,6 +14,7 @@ mod prefetch;
 mod register;
 mod run;
 mod transfer;
+pub mod xla;
 
 pub use batch::{Batch, Leaf};
 pub use check::check;

@@ -309,7 +309,7 @@ fn runs_of(
         Layout::Strided(axes) => {
             let mut done = 0;
             while done < length {
-                let mut from = Place::of(axes, start + done);
+                let mut from = Cursor::of(axes, start + done);
                 while from.rows > 0 && done < length {
                     let count = from.left.min(length - done);
                     f(base.wrapping_offset(from.offset), from.last.stride, place + done, count);
@@ -322,7 +322,7 @@ fn runs_of(
 }
 
 /// The position of an element, in bytes, and of those after it: elements on the last axis, rows on the one before.
-struct Place {
+struct Cursor {
     last: Axis,
     /// The step from the end of a row to the start of the next.
     step: isize,
@@ -331,7 +331,7 @@ struct Place {
     rows: usize,
 }
 
-impl Place {
+impl Cursor {
     fn of(axes: &[Axis], index: usize) -> Self {
         const NONE: Axis = Axis { extent: 1, stride: 0 };
         let axis = |back: usize| axes.len().checked_sub(back).map_or(NONE, |at| axes[at]);

@@ -20,7 +20,7 @@ pub(super) struct Graph {
 
 /// A node as a key: numbers by their bits, arguments of commutative ops in order.
 #[derive(PartialEq, Eq, Hash)]
-enum Key {
+enum NodeKey {
     Leaf(u32),
     Scalar(u32),
     Constant(u64),
@@ -33,7 +33,7 @@ enum Key {
 #[derive(Default)]
 struct Interner {
     nodes: Vec<Node>,
-    ids: HashMap<Key, u32>,
+    ids: HashMap<NodeKey, u32>,
 }
 
 impl Graph {
@@ -188,15 +188,15 @@ impl Interner {
     }
 }
 
-fn key(node: Node) -> Key {
+fn key(node: Node) -> NodeKey {
     match node {
-        Node::Leaf(k) => Key::Leaf(k),
-        Node::Scalar(k) => Key::Scalar(k),
-        Node::Constant(value) => Key::Constant(value.to_bits()),
-        Node::Noise(k) => Key::Noise(k),
-        Node::Apply(op, [a, b, _]) if op.has(Attribute::Commutative) => Key::Apply(op, [a.min(b), a.max(b), 0]),
-        Node::Apply(op, args) => Key::Apply(op, args),
-        Node::Sum(arg) => Key::Sum(arg),
-        Node::Total(arg, number) => Key::Total(arg, number),
+        Node::Leaf(k) => NodeKey::Leaf(k),
+        Node::Scalar(k) => NodeKey::Scalar(k),
+        Node::Constant(value) => NodeKey::Constant(value.to_bits()),
+        Node::Noise(k) => NodeKey::Noise(k),
+        Node::Apply(op, [a, b, _]) if op.has(Attribute::Commutative) => NodeKey::Apply(op, [a.min(b), a.max(b), 0]),
+        Node::Apply(op, args) => NodeKey::Apply(op, args),
+        Node::Sum(arg) => NodeKey::Sum(arg),
+        Node::Total(arg, number) => NodeKey::Total(arg, number),
     }
 }

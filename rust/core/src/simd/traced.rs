@@ -10,7 +10,7 @@ use super::lane::{Binary, Body, Element, Lane, Rare, Simd, Unary, Wide};
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueType {
     /// A number of `f32`.
     F32,
     /// A number of `f64`.
@@ -87,7 +87,7 @@ pub struct Step {
     /// The operands, in the order of the arguments of the lane's method.
     pub operands: Vec<Operand>,
     /// The type of the result.
-    pub kind: Kind,
+    pub kind: ValueType,
 }
 
 /// The steps of one function, in the order in which they were computed.
@@ -118,7 +118,7 @@ impl Trace {
 /// A type of values.
 pub trait Traceable: Copy {
     /// Its name.
-    const KIND: Kind;
+    const KIND: ValueType;
     /// A known value as an operand.
     fn operand(self) -> Operand;
 }
@@ -126,7 +126,7 @@ pub trait Traceable: Copy {
 macro_rules! traceable {
     ($($t:ty, $kind:ident;)*) => {$(
         impl Traceable for $t {
-            const KIND: Kind = Kind::$kind;
+            const KIND: ValueType = ValueType::$kind;
             fn operand(self) -> Operand { Operand::$kind(self) }
         }
     )*};

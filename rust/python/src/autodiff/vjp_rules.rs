@@ -358,7 +358,7 @@ pub fn missing(op: Op, parameter: &str) -> PyErr {
 /// Whether results of the op are recorded: truth values and piecewise constant results are plain values.
 pub fn is_smooth(op: Op) -> bool {
     match op {
-        Op::Elementwise(op) => op.kind() == oxigrad_core::op::Kind::Smooth,
+        Op::Elementwise(op) => op.kind() == oxigrad_core::op::ResultKind::Smooth,
         Op::Structured(_) => true,
     }
 }

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::arrays::memory::changes::Changed;
-use crate::arrays::memory::dlpack::Exporters;
+use crate::arrays::memory::exporters::Exporters;
 use crate::autodiff::graph::gc::Visited;
 
 /// A function of a driver, its arguments, and whether it writes to memory of the model. It returns a tuple whose first

@@ -24,13 +24,13 @@ use crate::threads;
 const DETACH: usize = 1 << 15;
 
 /// The leaves that one program updates in a step.
-struct Work<'a> {
+struct ProgramLeaves<'a> {
     kernel: &'a Kernel,
     scalars: Vec<f64>,
     leaves: Vec<Leaf<'a>>,
 }
 
-impl<'a> Work<'a> {
+impl<'a> ProgramLeaves<'a> {
     fn new(program: &'a Program) -> Self {
         Self { kernel: &program.kernel, scalars: Vec::new(), leaves: Vec::new() }
     }
@@ -142,9 +142,10 @@ impl Prepared {
         if moves.python || held.iter().any(|(_, memory)| memory.is_by_python()) {
             self.check_unmoved(&seen, given, &mut look, &held, is_exposed())?;
         }
-        let mut work: Vec<Work> = programs.iter().map(|(program, _)| Work::new(program.get())).collect();
+        let mut work: Vec<ProgramLeaves> =
+            programs.iter().map(|(program, _)| ProgramLeaves::new(program.get())).collect();
         for (at, parameter) in self.parameters.iter().enumerate() {
-            let Work { scalars, leaves, kernel } = &mut work[parameter.program];
+            let ProgramLeaves { scalars, leaves, kernel } = &mut work[parameter.program];
             let inputs = self.row(&seen.buffers, at);
             let (length, dtype, noise_key) =
                 (inputs[0].len(), parameter.dtype.computed_in(), noise_key(seed, step, parameter.position));
@@ -166,7 +167,7 @@ impl Prepared {
             }
         }
         let (isa, pool) = (threads::isa(), threads::pool());
-        let batches: Vec<Batch> = work.iter().map(Work::batch).collect();
+        let batches: Vec<Batch> = work.iter().map(ProgramLeaves::batch).collect();
         if is_new {
             exec::check(&batches).python()?;
         }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::container::{Child, Container, dict_key, take_apart};
-use super::kind::{Field, Kind, TypeInfo, type_info};
+use super::kind::{ContainerKind, Field, TypeInfo, type_info};
 
 /// A part of a tree and the kind of its class.
 pub struct Part<'py> {
@@ -29,15 +29,16 @@ impl<'py> Part<'py> {
     /// The key of this kind of container for a segment of a printed path, if there is one. The child may be missing.
     pub fn resolve(&self, segment: &Segment) -> Option<Key> {
         match (&self.info.kind, segment) {
-            (Kind::List | Kind::Tuple | Kind::Functions(_), Segment::Number(index)) => {
+            (ContainerKind::List | ContainerKind::Tuple | ContainerKind::Functions(_), Segment::Number(index)) => {
                 usize::try_from(*index).ok().map(Key::Index)
             }
-            (Kind::Mappings(_), Segment::Number(index)) => usize::try_from(*index).ok().map(Key::Index),
-            (Kind::NamedTuple(_) | Kind::Fields(_) | Kind::Mappings(_), Segment::Text(name)) => {
-                Some(Key::Field(name.clone()))
-            }
-            (Kind::Dict, Segment::Number(number)) => Some(Key::Item(DictKey::Number(*number))),
-            (Kind::Dict, Segment::Text(name)) => Some(Key::Item(DictKey::Text(name.clone()))),
+            (ContainerKind::Mappings(_), Segment::Number(index)) => usize::try_from(*index).ok().map(Key::Index),
+            (
+                ContainerKind::NamedTuple(_) | ContainerKind::Fields(_) | ContainerKind::Mappings(_),
+                Segment::Text(name),
+            ) => Some(Key::Field(name.clone())),
+            (ContainerKind::Dict, Segment::Number(number)) => Some(Key::Item(DictKey::Number(*number))),
+            (ContainerKind::Dict, Segment::Text(name)) => Some(Key::Item(DictKey::Text(name.clone()))),
             _ => None,
         }
     }
@@ -46,20 +47,20 @@ impl<'py> Part<'py> {
     pub fn child(&self, key: &Key) -> PyResult<Option<Bound<'py, PyAny>>> {
         let object = &self.object;
         match (&self.info.kind, key) {
-            (Kind::List, Key::Index(index)) => Ok(object.cast::<PyList>()?.get_item(*index).ok()),
-            (Kind::Tuple, Key::Index(index)) => Ok(object.cast::<PyTuple>()?.get_item(*index).ok()),
-            (Kind::NamedTuple(names), Key::Field(name)) => {
+            (ContainerKind::List, Key::Index(index)) => Ok(object.cast::<PyList>()?.get_item(*index).ok()),
+            (ContainerKind::Tuple, Key::Index(index)) => Ok(object.cast::<PyTuple>()?.get_item(*index).ok()),
+            (ContainerKind::NamedTuple(names), Key::Field(name)) => {
                 let index = names.iter().position(|other| other == name);
                 index.map(|index| object.cast::<PyTuple>()?.get_item(index)).transpose()
             }
-            (Kind::Dict, Key::Item(DictKey::Number(number))) => object.cast::<PyDict>()?.get_item(number),
-            (Kind::Dict, Key::Item(DictKey::Text(name))) => object.cast::<PyDict>()?.get_item(&**name),
-            (Kind::Fields(_), Key::Field(name)) => match self.field(name) {
+            (ContainerKind::Dict, Key::Item(DictKey::Number(number))) => object.cast::<PyDict>()?.get_item(number),
+            (ContainerKind::Dict, Key::Item(DictKey::Text(name))) => object.cast::<PyDict>()?.get_item(&**name),
+            (ContainerKind::Fields(_), Key::Field(name)) => match self.field(name) {
                 Some(field) => object.getattr_opt(&field.name),
                 None => Ok(None),
             },
-            (Kind::Mappings(mappings), key) => mappings.child(object, key),
-            (Kind::Functions(_), Key::Index(index)) => {
+            (ContainerKind::Mappings(mappings), key) => mappings.child(object, key),
+            (ContainerKind::Functions(_), Key::Index(index)) => {
                 let mut children = Vec::new();
                 take_apart(object, &self.info, &mut children, &mut Vec::new(), true)?;
                 Ok(children.into_iter().nth(*index).and_then(|child| child.object))
@@ -78,7 +79,7 @@ impl<'py> Part<'py> {
 
     fn field(&self, name: &str) -> Option<&Field> {
         match &self.info.kind {
-            Kind::Fields(fields) => fields.all.iter().find(|field| *field.text == *name),
+            ContainerKind::Fields(fields) => fields.all.iter().find(|field| *field.text == *name),
             _ => None,
         }
     }
@@ -86,7 +87,7 @@ impl<'py> Part<'py> {
     /// Puts `value` under `key`, in place: the object must accept assignment.
     pub fn assign(&self, key: &Key, value: &Bound<'py, PyAny>) -> PyResult<()> {
         match key {
-            Key::Index(index) if matches!(self.info.kind, Kind::Mappings(_)) => {
+            Key::Index(index) if matches!(self.info.kind, ContainerKind::Mappings(_)) => {
                 self.object.setattr(index.to_string(), value)
             }
             Key::Index(index) => self.object.set_item(index, value),
@@ -99,10 +100,14 @@ impl<'py> Part<'py> {
     /// As `assign`, past the methods of the container's class, which may raise.
     pub fn assign_plainly(&self, key: &Key, value: &Bound<'py, PyAny>) -> PyResult<()> {
         match (&self.info.kind, key) {
-            (Kind::List, Key::Index(index)) => self.object.cast::<PyList>()?.set_item(*index, value),
-            (Kind::Dict, Key::Item(DictKey::Number(number))) => self.object.cast::<PyDict>()?.set_item(number, value),
-            (Kind::Dict, Key::Item(DictKey::Text(name))) => self.object.cast::<PyDict>()?.set_item(&**name, value),
-            (Kind::Mappings(mappings), key) => mappings.assign_plainly(&self.object, key, value),
+            (ContainerKind::List, Key::Index(index)) => self.object.cast::<PyList>()?.set_item(*index, value),
+            (ContainerKind::Dict, Key::Item(DictKey::Number(number))) => {
+                self.object.cast::<PyDict>()?.set_item(number, value)
+            }
+            (ContainerKind::Dict, Key::Item(DictKey::Text(name))) => {
+                self.object.cast::<PyDict>()?.set_item(&**name, value)
+            }
+            (ContainerKind::Mappings(mappings), key) => mappings.assign_plainly(&self.object, key, value),
             (_, Key::Field(name)) => {
                 let set = value.py().get_type::<PyAny>().getattr(intern!(value.py(), "__setattr__"))?;
                 set.call1((&self.object, &**name, value)).map(drop)
@@ -128,11 +133,16 @@ impl<'py> Part<'py> {
     pub fn describe(&self) -> PyResult<String> {
         let name = &self.info.name;
         Ok(match &self.info.kind {
-            Kind::Leaf => format!("a leaf ({name})"),
-            Kind::Empty => "None".into(),
-            Kind::NamedTuple(_) | Kind::Fields(_) | Kind::Mappings(_) | Kind::Functions(_) => format!("a {name}"),
-            Kind::Dict if !self.object.is_empty()? => format!("a {name} with the keys {}", self.dict_keys()?),
-            Kind::List | Kind::Tuple | Kind::Dict => format!("a {name} of {}", self.object.len()?),
+            ContainerKind::Leaf => format!("a leaf ({name})"),
+            ContainerKind::Empty => "None".into(),
+            ContainerKind::NamedTuple(_)
+            | ContainerKind::Fields(_)
+            | ContainerKind::Mappings(_)
+            | ContainerKind::Functions(_) => format!("a {name}"),
+            ContainerKind::Dict if !self.object.is_empty()? => format!("a {name} with the keys {}", self.dict_keys()?),
+            ContainerKind::List | ContainerKind::Tuple | ContainerKind::Dict => {
+                format!("a {name} of {}", self.object.len()?)
+            }
         })
     }
 
@@ -140,23 +150,23 @@ impl<'py> Part<'py> {
     pub fn instead(&self, place: &str) -> PyResult<String> {
         let name = &self.info.name;
         Ok(match &self.info.kind {
-            Kind::Leaf => format!("{place} is a leaf ({name})"),
-            Kind::Empty => format!("{place} is None"),
-            Kind::List | Kind::Tuple => match self.object.len()? {
+            ContainerKind::Leaf => format!("{place} is a leaf ({name})"),
+            ContainerKind::Empty => format!("{place} is None"),
+            ContainerKind::List | ContainerKind::Tuple => match self.object.len()? {
                 1 => format!("the {name} has 1 item"),
                 len => format!("the {name} has {len} items"),
             },
-            Kind::Dict if self.object.is_empty()? => format!("the {name} is empty"),
-            Kind::Dict => format!("the {name} has the keys {}", self.dict_keys()?),
-            Kind::NamedTuple(names) => {
+            ContainerKind::Dict if self.object.is_empty()? => format!("the {name} is empty"),
+            ContainerKind::Dict => format!("the {name} has the keys {}", self.dict_keys()?),
+            ContainerKind::NamedTuple(names) => {
                 format!("{name} has the fields {}", list_keys(names.iter().cloned().map(Key::Field)))
             }
-            Kind::Fields(fields) => {
+            ContainerKind::Fields(fields) => {
                 let names = fields.all.iter().map(|field| Key::Field(field.text.clone()));
                 format!("{name} has the fields {}", list_keys(names))
             }
-            Kind::Mappings(_) => format!("{name} has the children {}", self.dict_keys()?),
-            Kind::Functions(_) => format!("{name} has children by index"),
+            ContainerKind::Mappings(_) => format!("{name} has the children {}", self.dict_keys()?),
+            ContainerKind::Functions(_) => format!("{name} has children by index"),
         })
     }
 

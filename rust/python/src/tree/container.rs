@@ -11,7 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
-use super::kind::{Fields, Kind, TypeInfo};
+use super::kind::{ContainerKind, Fields, TypeInfo};
 use super::mappings;
 use crate::error::unless;
 
@@ -58,14 +58,18 @@ impl tree::Container for Container {
 
     fn key(&self, child: usize) -> Key {
         match &self.info.kind {
-            Kind::Dict => Key::Item(self.keys[child].1.clone()),
-            Kind::Mappings(_) => match &self.keys[child].1 {
+            ContainerKind::Dict => Key::Item(self.keys[child].1.clone()),
+            ContainerKind::Mappings(_) => match &self.keys[child].1 {
                 DictKey::Text(name) => mappings::key(name),
                 number @ DictKey::Number(_) => Key::Item(number.clone()),
             },
-            Kind::NamedTuple(names) => Key::Field(names[child].clone()),
-            Kind::Fields(fields) => Key::Field(fields.all[child].text.clone()),
-            Kind::List | Kind::Tuple | Kind::Functions(_) | Kind::Leaf | Kind::Empty => Key::Index(child),
+            ContainerKind::NamedTuple(names) => Key::Field(names[child].clone()),
+            ContainerKind::Fields(fields) => Key::Field(fields.all[child].text.clone()),
+            ContainerKind::List
+            | ContainerKind::Tuple
+            | ContainerKind::Functions(_)
+            | ContainerKind::Leaf
+            | ContainerKind::Empty => Key::Index(child),
         }
     }
 }
@@ -128,23 +132,23 @@ pub fn take_apart<'py>(
     let child = |object| Child { object: Some(object), trainable: true };
     let rest = (!info.exact).then(|| object.clone());
     match &info.kind {
-        Kind::Leaf | Kind::Empty => Ok(None),
-        Kind::List => {
+        ContainerKind::Leaf | ContainerKind::Empty => Ok(None),
+        ContainerKind::List => {
             children.extend(object.cast::<PyList>()?.iter().map(child));
             Ok(rest)
         }
-        Kind::Tuple | Kind::NamedTuple(_) => {
+        ContainerKind::Tuple | ContainerKind::NamedTuple(_) => {
             children.extend(object.cast::<PyTuple>()?.iter().map(child));
             Ok(None)
         }
-        Kind::Dict if info.exact => {
+        ContainerKind::Dict if info.exact => {
             for (key, value) in object.cast::<PyDict>()?.iter() {
                 keys.push(key);
                 children.push(child(value));
             }
             Ok(None)
         }
-        Kind::Dict => {
+        ContainerKind::Dict => {
             for item in object.call_method0(intern!(object.py(), "items"))?.try_iter()? {
                 let (key, value) = item?.extract()?;
                 keys.push(key);
@@ -152,15 +156,15 @@ pub fn take_apart<'py>(
             }
             Ok(rest)
         }
-        Kind::Fields(fields) => fields.take_apart(object, children, with_rest),
-        Kind::Mappings(mappings) => {
+        ContainerKind::Fields(fields) => fields.take_apart(object, children, with_rest),
+        ContainerKind::Mappings(mappings) => {
             mappings.take_apart(object, |key, child, trainable| {
                 keys.push(key);
                 children.push(Child { object: Some(child), trainable });
             })?;
             if with_rest { mappings.rest(object).map(Some) } else { Ok(None) }
         }
-        Kind::Functions(functions) => {
+        ContainerKind::Functions(functions) => {
             let parts = functions.flatten.bind(object.py()).call1((object,))?;
             let (parts, rest): (Bound<'py, PyAny>, Bound<'py, PyAny>) = parts.extract()?;
             for part in parts.try_iter()? {
@@ -272,39 +276,41 @@ impl Container {
         children: impl ExactSizeIterator<Item = Option<Bound<'py, PyAny>>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let class = self.class.bind(py);
-        if let Kind::Fields(fields) = &self.info.kind {
+        if let ContainerKind::Fields(fields) = &self.info.kind {
             return fields.put_together(class, rest, children);
         }
         let children = children.map(|child| child.expect("only a field has no value"));
-        if let (Kind::Mappings(mappings), Some(rest)) = (&self.info.kind, rest) {
+        if let (ContainerKind::Mappings(mappings), Some(rest)) = (&self.info.kind, rest) {
             let keyed = self.keys.iter().map(|(key, _)| key.bind(py).clone()).zip(children);
             return mappings.put_together(class, rest, keyed);
         }
         match (&self.info.kind, rest) {
-            (Kind::List, None) => Ok(PyList::new(py, children)?.into_any()),
-            (Kind::List, Some(template)) => {
+            (ContainerKind::List, None) => Ok(PyList::new(py, children)?.into_any()),
+            (ContainerKind::List, Some(template)) => {
                 let list = copy(template)?;
                 list.set_item(pyo3::types::PySlice::full(py), PyList::new(py, children)?)?;
                 Ok(list)
             }
-            (Kind::Tuple, _) if self.info.exact => Ok(PyTuple::new(py, children)?.into_any()),
-            (Kind::Tuple, _) => class.call1((PyList::new(py, children)?,)),
-            (Kind::NamedTuple(_), _) => class.call_method1(intern!(py, "_make"), (PyList::new(py, children)?,)),
-            (Kind::Dict, None) => {
+            (ContainerKind::Tuple, _) if self.info.exact => Ok(PyTuple::new(py, children)?.into_any()),
+            (ContainerKind::Tuple, _) => class.call1((PyList::new(py, children)?,)),
+            (ContainerKind::NamedTuple(_), _) => {
+                class.call_method1(intern!(py, "_make"), (PyList::new(py, children)?,))
+            }
+            (ContainerKind::Dict, None) => {
                 let dict = PyDict::new(py);
                 self.keys.iter().zip(children).try_for_each(|((key, _), child)| dict.set_item(key, child))?;
                 Ok(dict.into_any())
             }
-            (Kind::Dict, Some(template)) => {
+            (ContainerKind::Dict, Some(template)) => {
                 let dict = copy(template)?;
                 dict.call_method0(intern!(py, "clear"))?;
                 self.keys.iter().zip(children).try_for_each(|((key, _), child)| dict.set_item(key, child))?;
                 Ok(dict)
             }
-            (Kind::Functions(functions), rest) => {
+            (ContainerKind::Functions(functions), rest) => {
                 functions.unflatten.bind(py).call1((rest, PyList::new(py, children)?))
             }
-            (Kind::Leaf | Kind::Empty | Kind::Fields(_) | Kind::Mappings(_), _) => {
+            (ContainerKind::Leaf | ContainerKind::Empty | ContainerKind::Fields(_) | ContainerKind::Mappings(_), _) => {
                 unreachable!("no container without a kind")
             }
         }

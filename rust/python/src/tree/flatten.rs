@@ -9,7 +9,7 @@ use pyo3::ffi::PyTypeObject;
 use pyo3::prelude::*;
 
 use super::container::{Child, Container, dict_key, take_apart};
-use super::kind::{Kind, TypeInfo, type_info};
+use super::kind::{ContainerKind, TypeInfo, type_info};
 use super::structure::Structure;
 use crate::error::{IntoPython, to_python};
 
@@ -69,12 +69,12 @@ impl<'py> Walk<'py> {
         };
         let class = self.classes.find(&object)?;
         match &self.classes.seen[class].info.kind {
-            Kind::Leaf => {
+            ContainerKind::Leaf => {
                 self.shape.push(Node::Leaf { trainable: child.trainable });
                 self.leaves.push(object.unbind());
                 Ok(())
             }
-            Kind::Empty => {
+            ContainerKind::Empty => {
                 self.shape.push(Node::Empty);
                 Ok(())
             }

@@ -4,7 +4,7 @@ use oxigrad_core::tree;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
-use super::kind::{Fields, Functions, Kind, TRAINABLE};
+use super::kind::{ContainerKind, Fields, Functions, TRAINABLE};
 use super::path::{Key, KeyPath};
 use super::structure::Structure;
 use super::{flatten::flatten, kind, path, select, zip};
@@ -120,11 +120,11 @@ fn tree_tied(leaves: &Bound<'_, PyAny>, structure: &Structure) -> PyResult<Vec<V
 /// Registers a class by the attributes that are its children, with whether each is trainable.
 #[pyfunction]
 fn tree_register_fields(class: &Bound<'_, PyType>, fields: Vec<(String, bool)>, writable: bool) -> PyResult<()> {
-    kind::register(class, Kind::Fields(Fields::new(class, fields, writable)?))
+    kind::register(class, ContainerKind::Fields(Fields::new(class, fields, writable)?))
 }
 
 /// Registers a class by a function that flattens an instance and one that rebuilds it.
 #[pyfunction]
 fn tree_register_functions(class: &Bound<'_, PyType>, flatten: Py<PyAny>, unflatten: Py<PyAny>) -> PyResult<()> {
-    kind::register(class, Kind::Functions(Functions { flatten, unflatten }))
+    kind::register(class, ContainerKind::Functions(Functions { flatten, unflatten }))
 }

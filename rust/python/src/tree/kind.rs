@@ -18,7 +18,7 @@ use crate::error::{items, unless};
 pub const TRAINABLE: &str = "oxigrad.trainable";
 
 /// Storage of the children in the instances of a class.
-pub enum Kind {
+pub enum ContainerKind {
     /// A leaf.
     Leaf,
     /// `None`: a node without children.
@@ -76,7 +76,7 @@ pub struct TypeInfo {
     /// The name of the class.
     pub name: String,
     /// Storage of the children in its instances.
-    pub kind: Kind,
+    pub kind: ContainerKind,
     /// Whether it is the builtin class itself, not a subclass.
     pub exact: bool,
 }
@@ -85,15 +85,19 @@ impl TypeInfo {
     /// Whether instances accept assignment to a child.
     pub const fn is_assignable(&self) -> bool {
         match &self.kind {
-            Kind::List | Kind::Dict | Kind::Mappings(_) => true,
-            Kind::Fields(fields) => fields.assignable,
-            Kind::Leaf | Kind::Empty | Kind::Tuple | Kind::NamedTuple(_) | Kind::Functions(_) => false,
+            ContainerKind::List | ContainerKind::Dict | ContainerKind::Mappings(_) => true,
+            ContainerKind::Fields(fields) => fields.assignable,
+            ContainerKind::Leaf
+            | ContainerKind::Empty
+            | ContainerKind::Tuple
+            | ContainerKind::NamedTuple(_)
+            | ContainerKind::Functions(_) => false,
         }
     }
 
     /// Whether instances have no children and are leaves.
     pub const fn is_leaf(&self) -> bool {
-        matches!(self.kind, Kind::Leaf)
+        matches!(self.kind, ContainerKind::Leaf)
     }
 }
 
@@ -114,7 +118,7 @@ struct Registration {
 #[pymethods]
 impl Registration {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let Kind::Functions(functions) = &self.info.kind else { return Ok(()) };
+        let ContainerKind::Functions(functions) = &self.info.kind else { return Ok(()) };
         visit.call(&functions.flatten)?;
         visit.call(&functions.unflatten)
     }
@@ -139,7 +143,7 @@ pub fn type_info(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
 }
 
 /// Registers `class` with `kind`, in place of an earlier registration.
-pub fn register(class: &Bound<'_, PyType>, kind: Kind) -> PyResult<()> {
+pub fn register(class: &Bound<'_, PyType>, kind: ContainerKind) -> PyResult<()> {
     let py = class.py();
     let info = Arc::new(TypeInfo { name: class.name()?.to_string(), kind, exact: true });
     let registration = Registration { class: class.as_ptr() as usize, info: info.clone() };
@@ -175,24 +179,24 @@ fn find_out(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
     let py = class.py();
     let name = class.name()?.to_string();
     let exact = |builtin: &Bound<'_, PyType>| class.is(builtin);
-    let mut info = TypeInfo { name, kind: Kind::Leaf, exact: true };
+    let mut info = TypeInfo { name, kind: ContainerKind::Leaf, exact: true };
     if class.is(py.None().bind(py).get_type()) {
-        info.kind = Kind::Empty;
+        info.kind = ContainerKind::Empty;
     } else if let Some(fields) = fields_by_base(class)? {
-        info.kind = Kind::Fields(fields);
+        info.kind = ContainerKind::Fields(fields);
     } else if class.is_subclass_of::<PyTuple>()? {
         info.exact = exact(&py.get_type::<PyTuple>());
-        info.kind = names_of_tuple(class)?.map_or(Kind::Tuple, Kind::NamedTuple);
+        info.kind = names_of_tuple(class)?.map_or(ContainerKind::Tuple, ContainerKind::NamedTuple);
     } else if class.is_subclass_of::<PyList>()? {
         info.exact = exact(&py.get_type::<PyList>());
-        info.kind = Kind::List;
+        info.kind = ContainerKind::List;
     } else if class.is_subclass_of::<PyDict>()? {
         info.exact = exact(&py.get_type::<PyDict>());
-        info.kind = Kind::Dict;
+        info.kind = ContainerKind::Dict;
     } else if let Some(callbacks) = callbacks::installed(py)
         && let Some((all, gradient)) = callbacks.container.bind(py).call1((class,))?.extract()?
     {
-        info.kind = Kind::Mappings(Mappings { all, gradient, plain: is_plain(class)? });
+        info.kind = ContainerKind::Mappings(Mappings { all, gradient, plain: is_plain(class)? });
     }
     Ok(Arc::new(info))
 }
@@ -212,7 +216,7 @@ fn fields_by_base(class: &Bound<'_, PyType>) -> PyResult<Option<Fields>> {
             return dataclass(class).map(Some);
         }
         if let Some(info) = registered(&base)?
-            && let Kind::Fields(fields) = &info.kind
+            && let ContainerKind::Fields(fields) = &info.kind
         {
             let named = fields.all.iter().map(|field| (field.text.to_string(), field.trainable));
             return Fields::new(class, named, fields.assignable).map(Some);

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use super::container::Container;
-use super::kind::Kind;
+use super::kind::ContainerKind;
 use super::path::KeyPath;
 use crate::error::to_python;
 
@@ -114,7 +114,7 @@ impl Structure {
                 Node::Leaf { trainable } => {
                     let kind = parent.map(|parent| &self.shape.container(parent).info.kind);
                     found.push(match kind {
-                        Some(Kind::Mappings(mappings)) if trainable => Some(&mappings.gradient),
+                        Some(ContainerKind::Mappings(mappings)) if trainable => Some(&mappings.gradient),
                         _ => None,
                     });
                 }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use super::child::Part;
 use super::container::{Child, Container, dict_key, take_apart};
 use super::flatten::Classes;
-use super::kind::{Kind, TypeInfo};
+use super::kind::{ContainerKind, TypeInfo};
 use super::structure::Structure;
 use crate::error::to_python;
 
@@ -46,7 +46,7 @@ impl<'a, 'py> Along<'a, 'py> {
         };
         let Some(Child { object: Some(object), trainable }) = self.pending.last() else { return Ok(None) };
         let is_alike = trainable == expected || !self.with_trainable;
-        if !(is_alike && matches!(self.classes.info(object)?.kind, Kind::Leaf)) {
+        if !(is_alike && matches!(self.classes.info(object)?.kind, ContainerKind::Leaf)) {
             return Ok(None);
         }
         self.place += 1;
@@ -60,12 +60,14 @@ impl<'a, 'py> Along<'a, 'py> {
         };
         let info = self.classes.info(&part)?;
         match (node, &info.kind) {
-            (Node::Leaf { trainable }, Kind::Leaf) if self.with_trainable && trainable != child.trainable => {
+            (Node::Leaf { trainable }, ContainerKind::Leaf) if self.with_trainable && trainable != child.trainable => {
                 let found = if trainable { "one that is not trainable" } else { "one that is trainable" };
                 return Err(self.error(node, found));
             }
-            (Node::Leaf { .. }, Kind::Leaf) | (Node::Empty, Kind::Empty) => {}
-            (Node::Branch { container, arity }, kind) if !matches!(kind, Kind::Leaf | Kind::Empty) => {
+            (Node::Leaf { .. }, ContainerKind::Leaf) | (Node::Empty, ContainerKind::Empty) => {}
+            (Node::Branch { container, arity }, kind)
+                if !matches!(kind, ContainerKind::Leaf | ContainerKind::Empty) =>
+            {
                 let info = info.clone();
                 self.open(container, arity as usize, &part, &info, child.trainable)?;
             }

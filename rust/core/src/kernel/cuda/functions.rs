@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::array::dtype::Dtype;
 use crate::error::{Error, Result};
 use crate::op::{Elementwise, Visitor};
-use crate::simd::traced::{Kind, Operand, Primitive, Step, Trace, Traceable, Traced};
+use crate::simd::traced::{Operand, Primitive, Step, Trace, Traceable, Traced, ValueType};
 use crate::simd::{Binary, Element, Lane, Ternary, Unary};
 
 /// The functions that a text has so far.
@@ -136,12 +136,12 @@ where
     }
 }
 
-const fn type_name(kind: Kind) -> &'static str {
+const fn type_name(kind: ValueType) -> &'static str {
     match kind {
-        Kind::F32 => "float",
-        Kind::F64 => "double",
-        Kind::Bits => "ox_u64",
-        Kind::Truth => "bool",
+        ValueType::F32 => "float",
+        ValueType::F64 => "double",
+        ValueType::Bits => "ox_u64",
+        ValueType::Truth => "bool",
     }
 }
 
@@ -170,7 +170,7 @@ pub(super) fn number(value: f64) -> String {
 
 /// The operation of a step on these operands.
 fn expression(step: &Step, operands: &[String]) -> String {
-    let is_float = step.kind == Kind::F32;
+    let is_float = step.kind == ValueType::F32;
     let infix = |sign: &str| format!("{} {sign} {}", operands[0], operands[1]);
     let call = |name: &str| format!("{name}({})", operands.join(", "));
     let either = |float: &str, double: &str| call(if is_float { float } else { double });

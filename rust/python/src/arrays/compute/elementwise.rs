@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use crate::arrays::compute::array_pool;
 use crate::arrays::memory::changes::Changed;
 use crate::arrays::memory::contiguous::{Contiguous, scalar_of, unshared};
-use crate::arrays::memory::dlpack::Exporters;
+use crate::arrays::memory::exporters::Exporters;
 use crate::arrays::memory::host_array::{FloatArray, HostArray};
 use crate::arrays::value::Value;
 use crate::error::IntoPython;

@@ -3,7 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PySequenceMethods, PyTuple};
 
-use crate::arrays::memory::dlpack::{Export, Exporters};
+use crate::arrays::memory::dlpack::Export;
+use crate::arrays::memory::exporters::Exporters;
 use crate::arrays::memory::torch::Torch;
 
 /// Tensors whose memory was changed, to notify PyTorch.

@@ -5,14 +5,15 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::arrays::memory::dlpack::{Described, Exporters};
+use crate::arrays::memory::dlpack::Described;
+use crate::arrays::memory::exporters::Exporters;
 
 /// The places of a list of arrays.
 #[pyclass(frozen, module = "oxigrad._core")]
-pub struct Places(Mutex<Vec<Place>>);
+pub struct Places(Mutex<Vec<DevicePlace>>);
 
 /// The addresses of an array's object and of its class, and the description of its memory.
-struct Place {
+struct DevicePlace {
     object: usize,
     class: usize,
     memory: Described,
@@ -47,7 +48,7 @@ impl Places {
 
 fn moved<'py>(
     exporters: &mut Exporters<'py>,
-    known: &mut [Place],
+    known: &mut [DevicePlace],
     arrays: &Bound<'py, PyList>,
 ) -> PyResult<Option<Vec<[[u8; 8]; 2]>>> {
     let mut moved = Vec::new();
@@ -57,7 +58,7 @@ fn moved<'py>(
     for (number, (before, array)) in known.iter_mut().zip(arrays).enumerate() {
         let now = if array.as_ptr().addr() == before.object {
             let Some(memory) = exporters.described(&array) else { return Ok(None) };
-            Place { memory, ..*before }
+            DevicePlace { memory, ..*before }
         } else {
             let Some(now) = place(exporters, &array)? else { return Ok(None) };
             now
@@ -73,9 +74,9 @@ fn moved<'py>(
     Ok(Some(moved))
 }
 
-fn place<'py>(exporters: &mut Exporters<'py>, array: &Bound<'py, PyAny>) -> PyResult<Option<Place>> {
+fn place<'py>(exporters: &mut Exporters<'py>, array: &Bound<'py, PyAny>) -> PyResult<Option<DevicePlace>> {
     let negated = exporters.of(array)?.torch.map_or(Ok(false), |torch| torch.is_negated(array))?;
     let memory = if negated { None } else { exporters.described(array) };
     let (object, class) = (array.as_ptr().addr(), array.get_type_ptr().addr());
-    Ok(memory.map(|memory| Place { object, class, memory }))
+    Ok(memory.map(|memory| DevicePlace { object, class, memory }))
 }

@@ -17,8 +17,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use smallvec::SmallVec;
 
-use crate::arrays::memory::torch::Torch;
-use crate::class_cache::ByClass;
 use crate::error::{unless, unless_refused};
 
 /// `kDLCPU`.
@@ -105,24 +103,8 @@ impl Drop for Export {
 }
 
 impl Export {
-    /// The array that an object exports; `None` if it exports none, one on a device, or a tensor with its negative bit
-    /// set.
-    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Self)>> {
-        let negated = Exporter::of(&object.get_type())?.torch.map_or(Ok(false), |torch| torch.is_negated(object))?;
-        if negated { Ok(None) } else { Self::of_memory(object) }
-    }
-
-    /// The same, of an object whose negative bit is known not to be set.
-    pub fn of_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Self)>> {
-        let exported = match Exporter::of(&object.get_type())?.exchange {
-            Some(exchange) => by_exchange(exchange, object)?,
-            None => unless_refused(object.py(), by_capsule(object))?.flatten(),
-        };
-        Ok(exported.and_then(|export| Some((export.view()?, export))))
-    }
-
     /// Whether this is the array of a view; runs no Python.
-    fn is(&self, view: &ArrayView) -> bool {
+    pub fn is(&self, view: &ArrayView) -> bool {
         let Managed::Versioned(of) = &self.managed else { return false };
         // SAFETY: the structure is valid until its deleter is called, which is done when this is dropped.
         unsafe {
@@ -132,7 +114,7 @@ impl Export {
     }
 
     /// The array; `None` if it is not in host memory, or its description is invalid.
-    fn view(&self) -> Option<ArrayView> {
+    pub fn view(&self) -> Option<ArrayView> {
         // SAFETY: the structures are valid until their deleter is called, which is done when this is dropped.
         let (tensor, writable) = unsafe {
             match &self.managed {
@@ -167,64 +149,63 @@ impl Export {
 }
 
 impl Exchange {
-    /// The description of an object, by the function of the table that borrows one; `None` where only an export could
-    /// tell.
+    /// The description of an object, borrowed by the function of the table that runs no Python; `None` where only an export
+    /// could tell. Its pointers are valid until the object is changed.
     ///
     /// # Safety
     /// The object is of a type that this is the table of.
-    unsafe fn described(&self, object: &Bound<'_, PyAny>) -> Option<Described> {
+    #[inline]
+    unsafe fn borrowed(&self, object: &Bound<'_, PyAny>) -> Option<Tensor> {
         let (look, mut tensor) = (self.look?, MaybeUninit::<Tensor>::uninit());
         // SAFETY: the object is of the type of the function, and the interpreter lock is held.
         if unsafe { look(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
             drop(PyErr::take(object.py()));
             return None;
         }
-        // SAFETY: the result says that the function has filled it in; its pointers are valid until the object is
-        // changed.
-        unsafe { tensor.assume_init().described() }
+        // SAFETY: the result says that the function has filled it in.
+        Some(unsafe { tensor.assume_init() })
     }
 
-    /// An array of this shape and dtype in host memory, whose elements lie one after the other, by the function of the
-    /// table that borrows a description and runs no Python. `None` for any other object.
+    /// Whether the table has the function that borrows a description.
+    pub fn can_tell(&self) -> bool {
+        self.look.is_some()
+    }
+
+    /// The description of an object, to be compared with a later one; `None` where only an export could tell.
+    ///
+    /// # Safety
+    /// The object is of a type that this is the table of.
+    pub unsafe fn described(&self, object: &Bound<'_, PyAny>) -> Option<Described> {
+        // SAFETY: the caller's promise; the pointers are valid, as the object is not changed meanwhile.
+        unsafe { self.borrowed(object)?.described() }
+    }
+
+    /// An array of this shape and dtype in host memory, whose elements lie one after the other; runs no Python. `None` for
+    /// any other object.
     ///
     /// # Safety
     /// The object is of a type that this is the table of, whose arrays can all be written.
-    unsafe fn contiguous(&self, object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<ArrayView> {
-        let (look, mut tensor) = (self.look?, MaybeUninit::<Tensor>::uninit());
-        // SAFETY: the object is of the type of the function, and the interpreter lock is held.
-        if unsafe { look(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
-            drop(PyErr::take(object.py()));
-            return None;
-        }
-        // SAFETY: the result says that the function has filled it in; its pointers are valid until the object is
-        // changed.
-        unsafe {
-            let tensor = tensor.assume_init();
-            let offset = usize::try_from(tensor.byte_offset).ok()?;
-            tensor.data.addr().checked_add(offset)?;
-            let (pointer, extents) = (tensor.data.wrapping_add(offset), SmallVec::from_slice(shape));
-            let strides = contiguous(shape, dtype.size().cast_signed())?;
-            let view = ArrayView { pointer, extents, strides, dtype: Some(dtype), writable: true };
-            tensor.is(&view).then_some(view)
-        }
+    #[inline]
+    pub unsafe fn contiguous(&self, object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<ArrayView> {
+        // SAFETY: the caller's promise.
+        let tensor = unsafe { self.borrowed(object)? };
+        let offset = usize::try_from(tensor.byte_offset).ok()?;
+        tensor.data.addr().checked_add(offset)?;
+        let (pointer, extents) = (tensor.data.wrapping_add(offset), SmallVec::from_slice(shape));
+        let strides = contiguous(shape, dtype.size().cast_signed())?;
+        let view = ArrayView { pointer, extents, strides, dtype: Some(dtype), writable: true };
+        // SAFETY: the pointers are valid, as the object is not changed meanwhile.
+        unsafe { tensor.is(&view) }.then_some(view)
     }
 
-    /// Whether an object still is this array in host memory, by the function of the table that borrows a description and
-    /// runs no Python. False where only an export could tell.
+    /// Whether an object still is this array in host memory; runs no Python. False where only an export could tell.
     ///
     /// # Safety
     /// The object is of a type that this is the table of.
-    unsafe fn is_at(&self, object: &Bound<'_, PyAny>, view: &ArrayView) -> bool {
-        let Some(look) = self.look else { return false };
-        let mut tensor = MaybeUninit::<Tensor>::uninit();
-        // SAFETY: the object is of the type of the function, and the interpreter lock is held.
-        if unsafe { look(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
-            drop(PyErr::take(object.py()));
-            return false;
-        }
-        // SAFETY: the result says that the function has filled it in; its pointers are valid until the object is
-        // changed.
-        unsafe { tensor.assume_init().is(view) }
+    #[inline]
+    pub unsafe fn is_at(&self, object: &Bound<'_, PyAny>, view: &ArrayView) -> bool {
+        // SAFETY: the caller's promise; the pointers are valid, as the object is not changed meanwhile.
+        unsafe { self.borrowed(object).is_some_and(|tensor| tensor.is(view)) }
     }
 }
 
@@ -329,120 +310,8 @@ fn contiguous(shape: &[usize], size: isize) -> Option<SmallVec<[isize; 4]>> {
     Some(strides)
 }
 
-/// The interface by which the objects of a class export their memory.
-#[derive(Clone, Copy)]
-pub struct Exporter {
-    /// Its table of functions, if it has one: a call of a Python method takes fifty times as long.
-    exchange: Option<&'static Exchange>,
-    /// PyTorch, if the objects are its tensors.
-    pub torch: Option<&'static Torch>,
-    /// Whether they are of PyTorch's own classes, whose tensors can all be written.
-    is_own: bool,
-}
-
-/// The interfaces found, by class.
-static EXPORTERS: ByClass<Exporter> = ByClass::new();
-
-impl Exporter {
-    fn of(class: &Bound<'_, PyType>) -> PyResult<Self> {
-        if let Some(known) = EXPORTERS.get(class, |exporter| *exporter) {
-            return Ok(known);
-        }
-        let torch = Torch::of_class(class)?;
-        let found = Self { exchange: table(class)?, torch, is_own: torch.is_some_and(|torch| torch.is_own(class)) };
-        EXPORTERS.insert(class, found)?;
-        Ok(found)
-    }
-}
-
-/// The interfaces of a sequence of objects, most of them of one class or two, such as parameters and tensors.
-#[derive(Default)]
-pub struct Exporters<'py> {
-    recent: [Option<(Bound<'py, PyType>, Exporter)>; 2],
-}
-
-impl<'py> Exporters<'py> {
-    #[inline]
-    fn recent(&self, object: &Bound<'py, PyAny>) -> Option<Exporter> {
-        let class = object.get_type_ptr();
-        let mut recent = self.recent.iter().flatten();
-        recent.find(|(recent, _)| recent.as_type_ptr() == class).map(|(_, exporter)| *exporter)
-    }
-
-    fn remember(&mut self, class: Bound<'py, PyType>, exporter: Exporter) {
-        self.recent.swap(0, 1);
-        self.recent[0] = Some((class, exporter));
-    }
-
-    /// The interface of an object's class; for a new class this runs Python.
-    pub fn of(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Exporter> {
-        if let Some(recent) = self.recent(object) {
-            return Ok(recent);
-        }
-        let class = object.get_type();
-        let found = Exporter::of(&class)?;
-        self.remember(class, found);
-        Ok(found)
-    }
-
-    /// The same, if it was found before; runs no Python.
-    #[inline]
-    fn known(&mut self, object: &Bound<'py, PyAny>) -> Option<Exporter> {
-        self.recent(object).or_else(|| {
-            let class = object.get_type();
-            let found = EXPORTERS.get(&class, |exporter| *exporter)?;
-            self.remember(class, found);
-            Some(found)
-        })
-    }
-
-    /// Whether an object is a PyTorch tensor, if its class is known.
-    #[inline]
-    pub fn is_tensor(&mut self, object: &Bound<'py, PyAny>) -> bool {
-        self.known(object).is_some_and(|exporter| exporter.torch.is_some())
-    }
-
-    /// Whether `is_at` is available for an object.
-    pub fn can_tell(&mut self, object: &Bound<'py, PyAny>) -> bool {
-        let exchange = self.known(object).and_then(|exporter| exporter.exchange);
-        exchange.is_some_and(|exchange| exchange.look.is_some())
-    }
-
-    /// Whether an object still is this array in host memory. It runs no Python; false where only an export could
-    /// tell.
-    #[inline]
-    pub fn is_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> bool {
-        let exchange = self.known(object).and_then(|exporter| exporter.exchange);
-        // SAFETY: the table is that of the object's class.
-        exchange.is_some_and(|exchange| unsafe { exchange.is_at(object, view) })
-    }
-
-    /// A tensor of PyTorch's own class with this shape and dtype, whose elements lie one after the other: the fast path of
-    /// a check in every step, which runs no Python. `None` for any other object, which may still meet the requirements.
-    #[inline]
-    pub fn contiguous(&mut self, object: &Bound<'py, PyAny>, shape: &[usize], dtype: Dtype) -> Option<ArrayView> {
-        let exchange = self.known(object).filter(|exporter| exporter.is_own)?.exchange?;
-        // SAFETY: the table is that of the object's class, whose tensors can all be written.
-        unsafe { exchange.contiguous(object, shape, dtype) }
-    }
-
-    /// The description of an array wherever it lies, if its class has a function that borrows one; runs no Python.
-    pub fn described(&mut self, object: &Bound<'py, PyAny>) -> Option<Described> {
-        let exchange = self.known(object)?.exchange?;
-        // SAFETY: the table is that of the object's class.
-        unsafe { exchange.described(object) }
-    }
-
-    /// As `is_at`, by an export, which keeps the memory; `None` if the array is elsewhere.
-    #[inline]
-    pub fn held_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> PyResult<Option<Export>> {
-        let Some(exchange) = self.known(object).and_then(|exporter| exporter.exchange) else { return Ok(None) };
-        Ok(by_exchange(exchange, object)?.filter(|export| export.is(view)))
-    }
-}
-
 /// The table of functions of a class.
-fn table(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
+pub fn table(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
     let Some(capsule) = class.getattr_opt(intern!(class.py(), "__dlpack_c_exchange_api__"))? else { return Ok(None) };
     let Some(table) = pointer::<Exchange>(&capsule, c"dlpack_exchange_api") else { return Ok(None) };
     // SAFETY: a capsule of this name holds such a table, which lives as long as the process; each version of the table
@@ -451,7 +320,8 @@ fn table(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
     Ok((table.major == MAJOR).then_some(table))
 }
 
-fn by_exchange(exchange: &Exchange, object: &Bound<'_, PyAny>) -> PyResult<Option<Export>> {
+/// The array of an object by the table of its class; `None` if it exports none.
+pub fn by_exchange(exchange: &Exchange, object: &Bound<'_, PyAny>) -> PyResult<Option<Export>> {
     let (Some(from_object), mut made) = (exchange.from_object, std::ptr::null_mut()) else { return Ok(None) };
     // SAFETY: the object is of the type of the table, and the interpreter lock is held.
     if unsafe { from_object(object.as_ptr(), &raw mut made) } != 0 {
@@ -461,7 +331,8 @@ fn by_exchange(exchange: &Exchange, object: &Bound<'_, PyAny>) -> PyResult<Optio
     Ok(NonNull::new(made).map(|made| Export { managed: Managed::Versioned(made), by_python: false }))
 }
 
-fn by_capsule(object: &Bound<'_, PyAny>) -> PyResult<Option<Export>> {
+/// The array of an object by its methods; `None` if it exports none in host memory.
+pub fn by_capsule(object: &Bound<'_, PyAny>) -> PyResult<Option<Export>> {
     let py = object.py();
     let exported = |managed| Export { managed, by_python: true };
     let Some(device) = object.getattr_opt(intern!(py, "__dlpack_device__"))? else { return Ok(None) };

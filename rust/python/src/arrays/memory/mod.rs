@@ -1,11 +1,13 @@
-//! Access to arrays: `host_array` by `numpy`, `contiguous`, `dlpack`, `torch` or `buffer_protocol`; `place` (and
-//! `device_places`, on any device), `changes` and `overlap` for their places, changes and sharing.
+//! Access to arrays: `host_array` by `numpy`, `contiguous`, `dlpack` (by the `exporters` of a class), `torch` or
+//! `buffer_protocol`; `place` (and `device_places`, on any device), `changes` and `overlap` for their places, changes and
+//! sharing.
 
 pub mod buffer_protocol;
 pub mod changes;
 pub mod contiguous;
 pub mod device_places;
 pub mod dlpack;
+pub mod exporters;
 pub mod host_array;
 pub mod numpy;
 pub mod overlap;

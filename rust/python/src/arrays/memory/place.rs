@@ -4,7 +4,8 @@ use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::array::view::ArrayView;
 use pyo3::prelude::*;
 
-use crate::arrays::memory::dlpack::{Export, Exporters};
+use crate::arrays::memory::dlpack::Export;
+use crate::arrays::memory::exporters::Exporters;
 use crate::arrays::memory::numpy::Numpy;
 
 /// Checks whether arrays still are where they were, without running Python.
@@ -33,14 +34,15 @@ impl<'py> Look<'py> {
 /// The place of an array: its description, without a reference.
 pub struct Place {
     pub view: ArrayView,
-    kind: Kind,
+    negative_bit: NegativeBit,
 }
 
-enum Kind {
+/// The negative bit of an array.
+enum NegativeBit {
     /// An array that cannot have a negative bit.
-    Plain,
+    Impossible,
     /// A PyTorch tensor without its negative bit, by the address of the object.
-    Tensor(usize),
+    Unset(usize),
     /// The same, of a tensor whose bit may change while its memory stays the same, so that it is checked each time.
     Unsure(usize),
 }
@@ -53,17 +55,17 @@ unsafe impl Sync for Place {}
 impl Place {
     /// The place of an object whose negative bit is known not to be set.
     pub fn new<'py>(look: &mut Look<'py>, object: &Bound<'py, PyAny>, view: ArrayView) -> Self {
-        let kind = match look.exporters.is_tensor(object) {
-            false => Kind::Plain,
-            true if is_no_part(&view) => Kind::Tensor(object.as_ptr().addr()),
-            true => Kind::Unsure(object.as_ptr().addr()),
+        let negative_bit = match look.exporters.is_tensor(object) {
+            false => NegativeBit::Impossible,
+            true if is_no_part(&view) => NegativeBit::Unset(object.as_ptr().addr()),
+            true => NegativeBit::Unsure(object.as_ptr().addr()),
         };
-        Self { view, kind }
+        Self { view, negative_bit }
     }
 
     /// The place of a NumPy array.
     pub fn of_numpy(view: ArrayView) -> Self {
-        Self { view, kind: Kind::Plain }
+        Self { view, negative_bit: NegativeBit::Impossible }
     }
 
     /// Whether an object that still is here has no negative bit: it is the tensor that was checked, or not a tensor.
@@ -72,22 +74,22 @@ impl Place {
     /// swapped with another (`torch.utils.swap_tensors`).
     #[inline]
     pub fn is_of<'py>(&self, look: &mut Look<'py>, object: &Bound<'py, PyAny>) -> bool {
-        match self.kind {
-            Kind::Plain => look.numpy.is_plain_array(object) || !look.exporters.is_tensor(object),
-            Kind::Tensor(address) => object.as_ptr().addr() == address,
-            Kind::Unsure(_) => false,
+        match self.negative_bit {
+            NegativeBit::Impossible => look.numpy.is_plain_array(object) || !look.exporters.is_tensor(object),
+            NegativeBit::Unset(address) => object.as_ptr().addr() == address,
+            NegativeBit::Unsure(_) => false,
         }
     }
 
     /// Whether it is that of a PyTorch tensor.
     pub fn is_of_tensor(&self) -> bool {
-        !matches!(self.kind, Kind::Plain)
+        !matches!(self.negative_bit, NegativeBit::Impossible)
     }
 
     /// Whether it is that of this very tensor, whose negative bit is to be checked each time.
     #[inline]
     pub fn is_unsure_of(&self, object: &Bound<'_, PyAny>) -> bool {
-        matches!(self.kind, Kind::Unsure(address) if address == object.as_ptr().addr())
+        matches!(self.negative_bit, NegativeBit::Unsure(address) if address == object.as_ptr().addr())
     }
 
     /// Whether an object, which `is_of` this place, is still here.

@@ -1,7 +1,7 @@
 //! Evaluation of ops on plain values: numbers here, NumPy arrays by kernels, other arrays by their own library.
 
 use oxigrad_core::error::Error;
-use oxigrad_core::op::{Elementwise, Kind, Op, Operator, Structured};
+use oxigrad_core::op::{Elementwise, Op, Operator, ResultKind, Structured};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
@@ -91,8 +91,8 @@ fn on_host_numbers<'py>(py: Python<'py>, op: Elementwise, args: &[Object<'py>]) 
     }
     let result = op.on_numbers(numbers);
     Some(match op.kind() {
-        Kind::Truth => PyBool::new(py, result != 0.0).to_owned().into_any(),
-        Kind::Smooth | Kind::Step => PyFloat::new(py, result).into_any(),
+        ResultKind::Truth => PyBool::new(py, result != 0.0).to_owned().into_any(),
+        ResultKind::Smooth | ResultKind::Step => PyFloat::new(py, result).into_any(),
     })
 }
 

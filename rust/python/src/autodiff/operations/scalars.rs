@@ -1,7 +1,7 @@
 //! Recording of ops on scalars: numbers of Python, and scalars and 0-d arrays of NumPy.
 
 use oxigrad_core::autodiff::tape::{Id, Value as _};
-use oxigrad_core::op::{Elementwise, Kind, Op};
+use oxigrad_core::op::{Elementwise, Op, ResultKind};
 use oxigrad_core::scalar::{Precision, Scalar, promoted};
 use pyo3::prelude::*;
 
@@ -76,7 +76,7 @@ pub fn record_scalars<'py, const N: usize>(
     op: Elementwise,
     operands: &[ScalarOperand<'_, 'py>; N],
 ) -> PyResult<Option<Object<'py>>> {
-    let is_plain = op.kind() != Kind::Smooth || operands.iter().all(|operand| operand.id.is_none());
+    let is_plain = op.kind() != ResultKind::Smooth || operands.iter().all(|operand| operand.id.is_none());
     let is_checked = tape.get().check && operands.iter().any(|operand| operand.array.is_some());
     if is_plain || is_checked {
         return Ok(None);

@@ -26,7 +26,7 @@ pub fn pull_into(entry: &Entry<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult
         return Ok(false);
     }
     let Some(key) = named(entry, intern!(py, "key"))? else { return Ok(false) };
-    let Some(key) = Key::of(&key) else { return Ok(false) };
+    let Some(key) = IndexKey::of(&key) else { return Ok(false) };
     let shape = shape_of(entry, 0, py);
     let own = match sum {
         Value::Absent => {
@@ -52,14 +52,14 @@ pub fn pull_into(entry: &Entry<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult
 }
 
 /// The key of an index.
-pub enum Key<'py> {
+pub enum IndexKey<'py> {
     /// Of integers, slices, `...` and `None`: the result is a scalar or a view.
     Basic(Object<'py>),
     /// With integer or boolean arrays: the result is a copy.
     Advanced(Object<'py>),
 }
 
-impl<'py> Key<'py> {
+impl<'py> IndexKey<'py> {
     /// The kind of a key; `None` for a key that contains a truth value.
     pub fn of(key: &Object<'py>) -> Option<Self> {
         let is_basic = |part: &Object<'py>| {
@@ -108,7 +108,7 @@ impl<'py> Key<'py> {
 }
 
 /// Zeros of a shape, with `g` at the elements of a key.
-pub fn scatter<'py>(key: &Key<'py>, g: &Object<'py>, shape: &Object<'py>) -> PyResult<Object<'py>> {
+pub fn scatter<'py>(key: &IndexKey<'py>, g: &Object<'py>, shape: &Object<'py>) -> PyResult<Object<'py>> {
     let py = g.py();
     let zeros = Functions::get(py)?.zeros.bind(py).call1((shape, g.getattr(intern!(py, "dtype"))?))?;
     key.set(&zeros, g)?;

@@ -25,7 +25,7 @@ use crate::arrays::value::Value;
 use crate::autodiff::graph::entry::{Entry, cotangent_type, named, shape_of};
 use crate::autodiff::graph::tape::CotangentType;
 use crate::autodiff::operations::record::record;
-use crate::autodiff::replay::scatter::{Key, scatter};
+use crate::autodiff::replay::scatter::{IndexKey, scatter};
 
 type Object<'py> = Bound<'py, PyAny>;
 
@@ -57,7 +57,7 @@ pub fn pull<'py>(entry: &Entry<'_>, which: usize, g: &Object<'py>) -> PyResult<O
             let (Some(key), shape) = (named(entry, intern!(g.py(), "key"))?, shape_of(entry, 0, g.py())) else {
                 return Ok(None);
             };
-            match Key::of(&key) {
+            match IndexKey::of(&key) {
                 Some(key) => scatter(&key, g, &shape).map(Some),
                 None => Ok(None),
             }

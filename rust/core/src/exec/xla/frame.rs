@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::slice;
 
-use oxigrad_core::array::buffer::{Buffer, Dtype, elements};
+use crate::array::buffer::{Buffer, Dtype, elements};
 use smallvec::SmallVec;
 
 use super::abi::{self, Api, Array, Arrays, Bytes, CallFrame, Extension, MetadataExtension, Structure};

@@ -4,33 +4,29 @@
 use std::ffi::{CStr, CString, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::sync::Arc;
 
-use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
-use oxigrad_core::exec::{self, Batch, Leaf};
-use oxigrad_core::noise::noise_key;
-use pyo3::ffi::PyCapsule_New;
-use pyo3::prelude::*;
+use crate::array::buffer::{Buffer, Dtype, Rounding};
+use crate::exec::batch::{Batch, Leaf};
+use crate::exec::run::run;
+
+use crate::noise::noise_key;
+use crate::simd::dispatch::Isa;
+use rayon::ThreadPool;
 
 use super::abi::{self, Api, CallFrame, ErrorArguments, Metadata, Structure};
-use super::call::{Call, CallLeaf, CallProgram};
+use super::call::{Call, CallLeaf, CallProgram, Calls};
 use super::frame::{Frame, Operand, Result, metadata, structure};
-use crate::threads;
 
-/// The function that runs `xla_call`s, in a capsule for JAX.
-#[pyfunction]
-pub fn xla_handler(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    let address = handle as unsafe extern "C" fn(*const CallFrame) -> *mut abi::Error;
-    // SAFETY: the address of a function lives as long as the process. The capsule has no name, since JAX asks for none.
-    let capsule = unsafe { PyCapsule_New(address as *mut _, ptr::null(), None) };
-    // SAFETY: a new reference, or null and an exception.
-    unsafe { Bound::from_owned_ptr_or_err(py, capsule) }
-}
-
-/// Runs a call, or states the version; the error, or null.
+/// Runs a call on the instruction set and the threads of `resources`, or states the version; returns the error, or null.
 ///
 /// # Safety
 /// The data of the frame is as XLA's C API specifies, except for properties that are checked: see [`Frame::new`].
-unsafe extern "C" fn handle(frame: *const CallFrame) -> *mut abi::Error {
+pub unsafe fn handle(
+    frame: *const CallFrame,
+    calls: &Calls,
+    resources: impl FnOnce() -> (Isa, Option<Arc<ThreadPool>>),
+) -> *mut abi::Error {
     // SAFETY: the caller's promise.
     let (api, done) = unsafe {
         // Without the table of functions no error can be created.
@@ -41,7 +37,11 @@ unsafe extern "C" fn handle(frame: *const CallFrame) -> *mut abi::Error {
             Err(_) => return ptr::null_mut(),
         }
         let Ok(api) = structure(frame.api, "the table of functions") else { return ptr::null_mut() };
-        (api, catch_unwind(AssertUnwindSafe(|| Frame::new(frame, api).and_then(|frame| execute(&frame)))))
+        let run = || {
+            let frame = Frame::new(frame, api)?;
+            execute(&frame, &*calls.get(frame.string("call")?)?, resources())
+        };
+        (api, catch_unwind(AssertUnwindSafe(run)))
     };
     let (code, message) = match done {
         Ok(Ok(())) => return ptr::null_mut(),
@@ -84,7 +84,7 @@ unsafe fn error(api: &Api, code: c_int, message: &CStr) -> *mut abi::Error {
 }
 
 /// The operands and results of a leaf.
-struct Place {
+struct LeafBuffers {
     /// The gradient, the parameter, then the slots.
     inputs: Vec<Buffer>,
     outputs: Vec<Buffer>,
@@ -93,11 +93,11 @@ struct Place {
 }
 
 /// The leaves of one program, and their sets of scalars.
-struct Work<'a> {
+struct CallLeaves<'a> {
     program: &'a CallProgram,
     scalars: Vec<f64>,
     leaves: Vec<Leaf<'a>>,
-    places: Vec<&'a Place>,
+    places: Vec<&'a LeafBuffers>,
 }
 
 /// Runs a call.
@@ -105,23 +105,21 @@ struct Work<'a> {
 /// # Safety
 /// The operands are readable and the results writable, and not written by others meanwhile; no result overlaps
 /// another array, except the operand of which it is an alias.
-unsafe fn execute(frame: &Frame) -> Result<()> {
-    let call = Call::of(frame.string("call")?)?;
+unsafe fn execute(frame: &Frame, call: &Call, (isa, pool): (Isa, Option<Arc<ThreadPool>>)) -> Result<()> {
     // SAFETY: the caller's promise.
     let (scalars, totals, places) =
-        unsafe { (scalars(frame, &call)?, totals(frame, &call)?, Reader::new(frame, &call).places()?) };
-    let work = work(&call, &scalars, &totals, &places)?;
+        unsafe { (scalars(frame, call)?, totals(frame, call)?, Reader::new(frame, call).places()?) };
+    let work = work(call, &scalars, &totals, &places)?;
     let batches: Vec<Batch> = work
         .iter()
-        .map(|Work { program, scalars, leaves, .. }| Batch { kernel: &program.kernel, scalars, leaves })
+        .map(|CallLeaves { program, scalars, leaves, .. }| Batch { kernel: &program.kernel, scalars, leaves })
         .collect();
-    let pool = threads::pool();
     // SAFETY: the caller's promise; `run` makes the remaining checks.
-    let done = unsafe { exec::run(&batches, threads::isa(), pool.as_deref()) }.map_err(|error| error.to_string())?;
+    let done = unsafe { run(&batches, isa, pool.as_deref()) }.map_err(|error| error.to_string())?;
     // SAFETY: the caller's promise, and `places` has checked them.
     unsafe {
         match &done {
-            Some(results) if call.measures => places.put_totals(&call, results)?,
+            Some(results) if call.measures => places.put_totals(call, results)?,
             Some(results) => {
                 for (work, results) in work.iter().zip(results) {
                     let numbers = work.places.iter().flat_map(|place| &place.numbers);
@@ -138,10 +136,10 @@ unsafe fn execute(frame: &Frame) -> Result<()> {
 }
 
 /// The leaves of each program that has some.
-fn work<'a>(call: &'a Call, scalars: &[f64], totals: &[f64], places: &'a Places) -> Result<Vec<Work<'a>>> {
+fn work<'a>(call: &'a Call, scalars: &[f64], totals: &[f64], places: &'a CallBuffers) -> Result<Vec<CallLeaves<'a>>> {
     let mut found = Vec::with_capacity(call.programs.len());
     for (number, program) in call.programs.iter().enumerate() {
-        let mut work = Work { program, scalars: Vec::new(), leaves: Vec::new(), places: Vec::new() };
+        let mut work = CallLeaves { program, scalars: Vec::new(), leaves: Vec::new(), places: Vec::new() };
         let mut starts = Vec::new();
         for (leaf, place) in call.leaves.iter().zip(&places.leaves).filter(|(leaf, _)| leaf.program == number) {
             let own = &scalars[leaf.scalars..][..program.set];
@@ -174,7 +172,7 @@ fn work<'a>(call: &'a Call, scalars: &[f64], totals: &[f64], places: &'a Places)
     Ok(found)
 }
 
-impl Work<'_> {
+impl CallLeaves<'_> {
     /// Copies the operands to the results, for a step that was stopped.
     ///
     /// # Safety
@@ -244,15 +242,15 @@ fn halves(operand: Operand) -> Result<Operand> {
 }
 
 /// The arrays of a call.
-struct Places {
-    leaves: Vec<Place>,
+struct CallBuffers {
+    leaves: Vec<LeafBuffers>,
     /// The result with the totals, of a call that measures.
     totals: Option<Operand>,
     /// The result that tells whether the step was taken, not stopped by a guard.
     done: Option<Operand>,
 }
 
-impl Places {
+impl CallBuffers {
     /// Writes the totals, which are the same for every leaf.
     ///
     /// # Safety
@@ -310,7 +308,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Safety
     /// The operands are readable.
-    unsafe fn places(mut self) -> Result<Places> {
+    unsafe fn places(mut self) -> Result<CallBuffers> {
         let call = self.call;
         if let (Some(_), Some(program)) = (call.flat, call.programs.first()) {
             self.flat_slots(program)?;
@@ -335,7 +333,7 @@ impl<'a> Reader<'a> {
             let (expected, wanted) = (self.operand, self.result);
             return Err(format!("{operands} operands and {results} results: expected {expected} and {wanted}"));
         }
-        Ok(Places { leaves, totals, done })
+        Ok(CallBuffers { leaves, totals, done })
     }
 
     fn next_operand(&mut self) -> Result<Operand> {
@@ -371,7 +369,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Safety
     /// The operands are readable.
-    unsafe fn place(&mut self, leaf: &CallLeaf) -> Result<Place> {
+    unsafe fn place(&mut self, leaf: &CallLeaf) -> Result<LeafBuffers> {
         let program = &self.call.programs[leaf.program];
         let own = if self.call.flat.is_some() { program.arrays.min(2) } else { program.arrays };
         let mut inputs = Vec::with_capacity(program.arrays);
@@ -391,7 +389,7 @@ impl<'a> Reader<'a> {
         self.at += length;
         self.leaf += 1;
         let inputs = inputs.iter().enumerate().map(|(at, input)| input.buffer(program.written.contains(&at)));
-        Ok(Place { inputs: inputs.collect::<Result<_>>()?, outputs, numbers })
+        Ok(LeafBuffers { inputs: inputs.collect::<Result<_>>()?, outputs, numbers })
     }
 
     /// The results of the arrays of a leaf.

@@ -21,9 +21,9 @@ macro_rules! structures {
         $(#[$doc])*
         #[repr(C)]
         pub struct $name {
-            pub size: usize,
-            $(pub $field: $type,)*
-            pub $last: $last_type,
+            pub(super) size: usize,
+            $(pub(super) $field: $type,)*
+            pub(super) $last: $last_type,
         }
 
         // SAFETY: `repr(C)`, with the size first; pointers, numbers and optional functions, of which any bits are valid.

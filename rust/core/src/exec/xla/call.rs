@@ -4,15 +4,12 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oxigrad_core::kernel::Kernel;
-use oxigrad_core::kernel::text::ParsedProgram;
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
+use crate::kernel::Kernel;
+use crate::kernel::text::ParsedProgram;
 
 use super::frame::Result;
-use crate::stepper::symbols::Program;
 
 /// A call, ready to run.
 pub struct Call {
@@ -48,72 +45,97 @@ pub struct CallProgram {
 }
 
 /// A leaf of a call.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CallLeaf {
+    /// The number of its program.
     pub program: usize,
     /// The start of its set of scalars.
     pub scalars: usize,
+    /// Its position among the parameters, for its random numbers.
     pub position: u64,
+    /// Whether halves are rounded stochastically.
     pub stochastic: bool,
 }
 
-/// The text of a call of `programs`, each with the length of its sets of scalars and the numbers of array operands and of
-/// slots that are numbers. A leaf has the number of its program, the start of its set among `scalars`, its position, and
-/// whether halves are rounded stochastically. The other arguments are fields of `Call`.
-#[pyfunction]
-#[pyo3(signature = (programs, leaves, scalars, traced, *, seed, totals=None, flat=None, measures=false))]
-#[expect(clippy::too_many_arguments, reason = "all but the first four by keyword")]
-pub fn xla_call(
-    programs: Vec<(PyRef<'_, Program>, usize, usize, usize)>,
-    leaves: Vec<(usize, usize, u64, bool)>,
-    scalars: Vec<f64>,
-    traced: Vec<(usize, usize)>,
-    seed: u64,
-    totals: Option<usize>,
-    flat: Option<(usize, usize)>,
-    measures: bool,
-) -> PyResult<String> {
-    let mut text = format!("call {seed} {}\n", u8::from(measures));
-    for (program, set, arrays, numbers) in &programs {
-        _ = write!(text, "program {set} {arrays} {numbers}");
-        for place in &program.written {
-            _ = write!(text, " {place}");
-        }
-        text.push('\n');
-        for line in program.text().lines() {
-            _ = writeln!(text, " {line}");
-        }
-    }
-    for (program, start, position, stochastic) in leaves {
-        _ = writeln!(text, "leaf {program} {start} {position} {}", u8::from(stochastic));
-    }
-    text.push_str("scalars");
-    for value in scalars {
-        _ = write!(text, " {:016x}", value.to_bits());
-    }
-    text.push('\n');
-    for (scalar, operand) in traced {
-        _ = writeln!(text, "traced {scalar} {operand}");
-    }
-    if let Some(operand) = totals {
-        _ = writeln!(text, "totals {operand}");
-    }
-    if let Some((element, leaf)) = flat {
-        _ = writeln!(text, "flat {element} {leaf}");
-    }
-    Call::parse(&text).map(|_| text).map_err(PyValueError::new_err)
+/// A program in the text of a call: its own text, and the fields of [`CallProgram`] of the same names.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the fields are those of `CallProgram`")]
+pub struct StatedProgram<'a> {
+    pub text: String,
+    pub written: &'a [usize],
+    pub set: usize,
+    pub arrays: usize,
+    pub numbers: usize,
 }
 
-impl Call {
+/// The contents of the text of a call: its programs and leaves, and the fields of [`Call`] of the same names.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the fields are those of `Call`")]
+pub struct Stated<'a> {
+    pub programs: Vec<StatedProgram<'a>>,
+    pub leaves: Vec<CallLeaf>,
+    pub scalars: Vec<f64>,
+    pub traced: Vec<(usize, usize)>,
+    pub totals: Option<usize>,
+    pub seed: u64,
+    pub flat: Option<(usize, usize)>,
+    pub measures: bool,
+}
+
+impl Stated<'_> {
+    /// The text of the call.
+    ///
+    /// # Errors
+    /// The reason why it cannot run.
+    pub fn print(&self) -> Result<String> {
+        let mut text = format!("call {} {}\n", self.seed, u8::from(self.measures));
+        for StatedProgram { text: program, written, set, arrays, numbers } in &self.programs {
+            _ = write!(text, "program {set} {arrays} {numbers}");
+            written.iter().for_each(|place| _ = write!(text, " {place}"));
+            text.push('\n');
+            program.lines().for_each(|line| _ = writeln!(text, " {line}"));
+        }
+        for CallLeaf { program, scalars, position, stochastic } in &self.leaves {
+            _ = writeln!(text, "leaf {program} {scalars} {position} {}", u8::from(*stochastic));
+        }
+        text.push_str("scalars");
+        self.scalars.iter().for_each(|value| _ = write!(text, " {:016x}", value.to_bits()));
+        text.push('\n');
+        self.traced.iter().for_each(|(scalar, operand)| _ = writeln!(text, "traced {scalar} {operand}"));
+        if let Some(operand) = self.totals {
+            _ = writeln!(text, "totals {operand}");
+        }
+        if let Some((element, leaf)) = self.flat {
+            _ = writeln!(text, "flat {element} {leaf}");
+        }
+        Call::parse(&text).map(|_| text)
+    }
+}
+
+/// The last calls, by their text: each is compiled once.
+#[derive(Default)]
+pub struct Calls(Mutex<Option<HashMap<Box<str>, Arc<Call>>>>);
+
+impl Calls {
+    /// None yet.
+    pub const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Option<HashMap<Box<str>, Arc<Call>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The call of a text, compiled if it is not among the last ones.
-    pub fn of(text: &str) -> Result<Arc<Self>> {
-        static RECENT: Mutex<Option<HashMap<Box<str>, Arc<Call>>>> = Mutex::new(None);
-        let recent = || RECENT.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(call) = recent().as_ref().and_then(|calls| calls.get(text)) {
+    ///
+    /// # Errors
+    /// The reason why it cannot run.
+    pub fn get(&self, text: &str) -> Result<Arc<Call>> {
+        if let Some(call) = self.recent().as_ref().and_then(|calls| calls.get(text)) {
             return Ok(call.clone());
         }
-        let call = Arc::new(Self::parse(text)?);
-        let mut recent = recent();
+        let call = Arc::new(Call::parse(text)?);
+        let mut recent = self.recent();
         let calls = recent.get_or_insert_default();
         if calls.len() >= MOST_RECENT {
             calls.clear();
@@ -121,7 +143,9 @@ impl Call {
         calls.insert(text.into(), call.clone());
         Ok(call)
     }
+}
 
+impl Call {
     fn parse(text: &str) -> Result<Self> {
         let mut call = Self {
             programs: Vec::new(),

@@ -1,0 +1,141 @@
+//! The interfaces by which objects export their memory, found once per class.
+
+use oxigrad_core::array::buffer::Dtype;
+use oxigrad_core::array::view::ArrayView;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use crate::arrays::memory::dlpack::{Described, Exchange, Export, by_capsule, by_exchange, table};
+use crate::arrays::memory::torch::Torch;
+use crate::class_cache::ByClass;
+use crate::error::unless_refused;
+
+/// The interface by which the objects of a class export their memory.
+#[derive(Clone, Copy)]
+pub struct Exporter {
+    /// Its table of functions, if it has one: a call of a Python method takes fifty times as long.
+    exchange: Option<&'static Exchange>,
+    /// PyTorch, if the objects are its tensors.
+    pub torch: Option<&'static Torch>,
+    /// Whether they are of PyTorch's own classes, whose tensors can all be written.
+    is_own: bool,
+}
+
+/// The interfaces found, by class.
+static EXPORTERS: ByClass<Exporter> = ByClass::new();
+
+impl Exporter {
+    fn of(class: &Bound<'_, PyType>) -> PyResult<Self> {
+        if let Some(known) = EXPORTERS.get(class, |exporter| *exporter) {
+            return Ok(known);
+        }
+        let torch = Torch::of_class(class)?;
+        let found = Self { exchange: table(class)?, torch, is_own: torch.is_some_and(|torch| torch.is_own(class)) };
+        EXPORTERS.insert(class, found)?;
+        Ok(found)
+    }
+}
+
+impl Export {
+    /// The array that an object exports; `None` if it exports none, one on a device, or a tensor with its negative bit
+    /// set.
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Self)>> {
+        let negated = Exporter::of(&object.get_type())?.torch.map_or(Ok(false), |torch| torch.is_negated(object))?;
+        if negated { Ok(None) } else { Self::of_memory(object) }
+    }
+
+    /// The same, of an object whose negative bit is known not to be set.
+    pub fn of_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Self)>> {
+        let exported = match Exporter::of(&object.get_type())?.exchange {
+            Some(exchange) => by_exchange(exchange, object)?,
+            None => unless_refused(object.py(), by_capsule(object))?.flatten(),
+        };
+        Ok(exported.and_then(|export| Some((export.view()?, export))))
+    }
+}
+
+/// The interfaces of a sequence of objects, most of them of one class or two, such as parameters and tensors.
+#[derive(Default)]
+pub struct Exporters<'py> {
+    recent: [Option<(Bound<'py, PyType>, Exporter)>; 2],
+}
+
+impl<'py> Exporters<'py> {
+    #[inline]
+    fn recent(&self, object: &Bound<'py, PyAny>) -> Option<Exporter> {
+        let class = object.get_type_ptr();
+        let mut recent = self.recent.iter().flatten();
+        recent.find(|(recent, _)| recent.as_type_ptr() == class).map(|(_, exporter)| *exporter)
+    }
+
+    fn remember(&mut self, class: Bound<'py, PyType>, exporter: Exporter) {
+        self.recent.swap(0, 1);
+        self.recent[0] = Some((class, exporter));
+    }
+
+    /// The interface of an object's class; for a new class this runs Python.
+    pub fn of(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Exporter> {
+        if let Some(recent) = self.recent(object) {
+            return Ok(recent);
+        }
+        let class = object.get_type();
+        let found = Exporter::of(&class)?;
+        self.remember(class, found);
+        Ok(found)
+    }
+
+    /// The same, if it was found before; runs no Python.
+    #[inline]
+    fn known(&mut self, object: &Bound<'py, PyAny>) -> Option<Exporter> {
+        self.recent(object).or_else(|| {
+            let class = object.get_type();
+            let found = EXPORTERS.get(&class, |exporter| *exporter)?;
+            self.remember(class, found);
+            Some(found)
+        })
+    }
+
+    /// Whether an object is a PyTorch tensor, if its class is known.
+    #[inline]
+    pub fn is_tensor(&mut self, object: &Bound<'py, PyAny>) -> bool {
+        self.known(object).is_some_and(|exporter| exporter.torch.is_some())
+    }
+
+    /// Whether `is_at` is available for an object.
+    pub fn can_tell(&mut self, object: &Bound<'py, PyAny>) -> bool {
+        let exchange = self.known(object).and_then(|exporter| exporter.exchange);
+        exchange.is_some_and(Exchange::can_tell)
+    }
+
+    /// Whether an object still is this array in host memory. It runs no Python; false where only an export could
+    /// tell.
+    #[inline]
+    pub fn is_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> bool {
+        let exchange = self.known(object).and_then(|exporter| exporter.exchange);
+        // SAFETY: the table is that of the object's class.
+        exchange.is_some_and(|exchange| unsafe { exchange.is_at(object, view) })
+    }
+
+    /// A tensor of PyTorch's own class with this shape and dtype, whose elements lie one after the other: the fast path of
+    /// a check in every step, which runs no Python. `None` for any other object, which may still meet the requirements.
+    #[inline]
+    pub fn contiguous(&mut self, object: &Bound<'py, PyAny>, shape: &[usize], dtype: Dtype) -> Option<ArrayView> {
+        let exchange = self.known(object).filter(|exporter| exporter.is_own)?.exchange?;
+        // SAFETY: the table is that of the object's class, whose tensors can all be written.
+        unsafe { exchange.contiguous(object, shape, dtype) }
+    }
+
+    /// The description of an array wherever it lies, if its class has a function that borrows one; runs no Python.
+    pub fn described(&mut self, object: &Bound<'py, PyAny>) -> Option<Described> {
+        let exchange = self.known(object)?.exchange?;
+        // SAFETY: the table is that of the object's class.
+        unsafe { exchange.described(object) }
+    }
+
+    /// As `is_at`, by an export, which keeps the memory; `None` if the array is elsewhere.
+    #[inline]
+    pub fn held_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> PyResult<Option<Export>> {
+        let Some(exchange) = self.known(object).and_then(|exporter| exporter.exchange) else { return Ok(None) };
+        Ok(by_exchange(exchange, object)?.filter(|export| export.is(view)))
+    }
+}
