@@ -9,7 +9,7 @@ import numpy as np
 
 from oxigrad import tree
 from oxigrad._core import DerivativeError, ShapeError, Variable, plain, record
-from oxigrad.autodiff.jacobians import COLUMNS, ELEMENTS, Mode, library_of
+from oxigrad.autodiff.jacobians import COLUMNS, Mode, library_of
 from oxigrad.autodiff.rules.tangents import is_numeric
 from oxigrad.autodiff.sparse import colorings
 from oxigrad.autodiff.sparse.dependences import scipy_sparse
@@ -20,6 +20,8 @@ from oxigrad.ops.backends import device_of, dtype_of, is_array, is_batched, is_c
 
 # A pass in reverse, one for a color of rows, costs about as much as so many tangents of a batch.
 COST_OF_REVERSE = 2.0
+# The most elements of an array of a batch of tangents: those of a few products remain in a processor's cache.
+ELEMENTS = 1 << 18
 
 
 class _Compression:
@@ -27,28 +29,29 @@ class _Compression:
 
     def __init__(self, pattern: Any, mode: Mode, *, symmetric: bool = False) -> None:
         self.pattern = pattern
-        self.is_forward = True
         rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
         if symmetric:
-            self.colors = colorings.star(pattern)
+            self.is_forward, self.colors = True, colorings.star(pattern)
             self.places = colorings.star_places(pattern, self.colors)
             return
-        by_rows = colorings.columns(pattern.T.tocsr()) if mode != "forward" else None
-        by_columns = colorings.columns(pattern) if mode != "reverse" else None
-        if by_columns is not None:
-            self.colors, self.places = by_columns, (rows, by_columns[pattern.indices])
-        if by_rows is not None and (
-            by_columns is None or COST_OF_REVERSE * colorings.count(by_rows) < colorings.count(by_columns)
-        ):
-            self.is_forward, self.colors, self.places = False, by_rows, (pattern.indices, by_rows[rows])
+        self.is_forward, self.colors = _cheapest(pattern, mode)
+        self.places = (rows, self.colors[pattern.indices]) if self.is_forward else (pattern.indices, self.colors[rows])
 
     @property
     def count(self) -> int:
         return colorings.count(self.colors)
 
-    def seeds(self, begin: int, end: int) -> np.ndarray:
-        """For each color from ``begin`` to ``end``, the vector that is one at the lines of this color."""
-        return (self.colors == np.arange(begin, end)[:, None]).astype(np.float64)
+    def seeds(self, chosen: np.ndarray) -> np.ndarray:
+        """For each of these colors, the vector that is one at the lines of this color."""
+        return (self.colors == chosen[:, None]).astype(np.float64)
+
+    def groups(self, lengths: Sequence[int], most: int) -> list[np.ndarray]:
+        """The colors in groups whose lines are in the same parts, of these lengths; at most so many together."""
+        parts = np.split(self.colors, np.cumsum(lengths)[:-1])
+        inside = np.stack([np.isin(np.arange(self.count), part) for part in parts], axis=1)
+        _, group = np.unique(inside, axis=0, return_inverse=True)
+        found = [np.flatnonzero(group == each) for each in range(int(group.max(initial=-1)) + 1)]
+        return [each[begin : begin + most] for each in found for begin in range(0, len(each), most)]
 
     def matrix(self, products: np.ndarray) -> Any:
         """The CSR matrix, given the products with all seeds, of shape (colors, elements)."""
@@ -56,6 +59,21 @@ class _Compression:
         data = products[color, line]
         pattern = self.pattern
         return scipy_sparse().csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape, copy=True)
+
+
+def _cheapest(pattern: Any, mode: Mode) -> tuple[bool, np.ndarray]:
+    """Whether products go forward, and the colors of columns then, of rows otherwise."""
+    found: list[tuple[float, bool, np.ndarray]] = []
+    # The nonzeros of one line differ in color: the fewest colors that there can be.
+    forward = (1.0, True, int(np.diff(pattern.indptr).max(initial=0)))
+    reverse = (COST_OF_REVERSE, False, int(np.bincount(pattern.indices).max(initial=0)))
+    for cost, is_forward, least in sorted((forward, reverse), key=lambda each: each[0] * each[2]):
+        wanted = mode is None or is_forward == (mode == "forward")
+        if wanted and not (found and found[0][0] <= cost * least):
+            colors = colorings.columns(pattern if is_forward else pattern.T.tocsr())
+            found.append((cost * colorings.count(colors), is_forward, colors))
+    _, is_forward, colors = min(found, key=lambda each: each[0])
+    return is_forward, colors
 
 
 class _Found(NamedTuple):
@@ -213,20 +231,15 @@ class _Results:
 
     def products(self, compression: _Compression, extra: np.ndarray | None = None) -> Any:
         """The products with all seeds of a compression, and with an extra one: an array of shape (seeds, elements)."""
-        lengths = [_size(leaf) for leaf, _ in self._leaves], [_size(variable) for variable in self._inputs]
-        lines = sum(lengths[1] if compression.is_forward else lengths[0])
-        largest = max(1, *lengths[0], *lengths[1])
-        together = max(1, min(COLUMNS, ELEMENTS // largest))
-        parts = []
-        for begin in range(0, compression.count, together):
-            seeds = compression.seeds(begin, min(begin + together, compression.count))
-            parts.append(self._pushed(seeds) if compression.is_forward else self._pulled(seeds))
-        if extra is not None:
-            seeds = np.reshape(extra, (1, lines))
-            parts.append(self._pushed(seeds) if compression.is_forward else self._pulled(seeds))
-        if not parts:
-            return np.zeros((0, sum(lengths[0] if compression.is_forward else lengths[1])))
-        return np.concatenate(parts)
+        rows, columns = [_size(leaf) for leaf, _ in self._leaves], [_size(variable) for variable in self._inputs]
+        lines, across = (columns, rows) if compression.is_forward else (rows, columns)
+        product = self._pushed if compression.is_forward else self._pulled
+        together = max(1, min(COLUMNS, ELEMENTS // max(1, *rows, *columns)))
+        groups = compression.groups(lines, together) if compression.count else []
+        parts = [product(compression.seeds(group)) for group in groups]
+        order = np.argsort(np.concatenate(groups)) if groups else np.zeros(0, int)
+        found = np.concatenate(parts)[order] if parts else np.zeros((0, sum(across)))
+        return found if extra is None else np.concatenate([found, product(extra[None])])
 
     def _pushed(self, seeds: np.ndarray) -> np.ndarray:
         """The products of the Jacobian with tangents."""
@@ -234,7 +247,7 @@ class _Results:
         library, device = library_of([*self._inputs, *outputs])
         tangents = []
         for variable, part in _split(seeds, self._inputs):
-            if part.size:
+            if part.any():
                 dtype = library.float64 if not is_array(plain(variable)) else variable.dtype
                 units = np.reshape(part, (len(seeds), *getattr(variable, "shape", ())))
                 tangents.append((variable, library.asarray(units, dtype=dtype, device=device)))
