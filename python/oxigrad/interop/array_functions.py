@@ -13,6 +13,18 @@ Arrays = Sequence[Any]
 Pullback = Callable[[Mapping[int, Any]], list[Any]]
 
 
+def replaced(items: Sequence[Any], at: Sequence[int], values: Sequence[Any]) -> list[Any]:
+    """A list of items with ``values`` in the place of those ``at`` these positions.
+
+    >>> replaced("abc", [2, 0], [1, 2])
+    [2, 'b', 1]
+    """
+    filled = list(items)
+    for i, value in zip(at, values, strict=True):
+        filled[i] = value
+    return filled
+
+
 class ArrayFunction:
     """A function from a list of arrays to a list of arrays, differentiated by oxigrad.
 
@@ -62,10 +74,11 @@ class ArrayFunction:
         return values, pulled
 
     def _varied(self, primals: Arrays, at: Sequence[int], *chosen: Any) -> list[Any]:
-        filled = list(primals)
-        for i, value in zip(at, chosen, strict=True):
-            filled[i] = value
-        return self.compute(filled)
+        return self.compute(replaced(primals, at, chosen))
+
+
+def _is_writable(x: Any) -> bool:
+    return not isinstance(x, _core.Variable) and is_array(x) and not is_immutable(x)
 
 
 def _conjugate(x: Any) -> Any:
@@ -105,14 +118,8 @@ class TreeCall:
         The function gets copies of arrays that it could write, as it gets variables for others: assignments to its arguments do
         not change the arrays of the caller.
         """
-        filled = list(self._leaves)
-        for i, array in zip(self._chosen, arrays, strict=True):
-            filled[i] = (
-                copied(array)
-                if not isinstance(array, _core.Variable) and is_array(array) and not is_immutable(array)
-                else array
-            )
-        args, named = tree.unflatten(self._structure, filled)
+        own = [copied(x) if _is_writable(x) else x for x in arrays]
+        args, named = tree.unflatten(self._structure, replaced(self._leaves, self._chosen, own))
         leaves, structure = tree.flatten(self._f(*args, **named))
         at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _core.Variable) or self._is_theirs(leaf)]
         found = [leaves[i] for i in at]
@@ -125,10 +132,7 @@ class TreeCall:
         """The result of the function, with its arrays replaced by these."""
         assert self._result is not None, "the function has been called"  # noqa: S101
         leaves, at, structure = self._result
-        filled = list(leaves)
-        for i, array in zip(at, arrays, strict=True):
-            filled[i] = array
-        return tree.unflatten(structure, filled)
+        return tree.unflatten(structure, replaced(leaves, at, arrays))
 
     def where(self, number: int) -> str:
         """The location of one of its arrays, for an error message."""

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import DtypeError, ShapeError, is_inexact
-from oxigrad.interop.array_functions import ArrayFunction, Pullback, TreeCall
+from oxigrad.interop.array_functions import ArrayFunction, Pullback, TreeCall, replaced
 from oxigrad.interop.their_functions import Function, differentiable
 from oxigrad.ops.backends import REFUSALS, dtype_name, is_array, is_smooth, to_host
 
@@ -189,10 +189,7 @@ def _batched(arrays: Sequence[Any], axes: Sequence[Any], *, call: _HostCall) -> 
     mapped = [i for i, axis in enumerate(axes) if axis is not None]
 
     def one(chosen: Sequence[Any]) -> list[Any]:
-        filled = list(arrays)
-        for i, array in zip(mapped, chosen, strict=True):
-            filled[i] = array
-        return _host_call.bind(*filled, call=call)
+        return _host_call.bind(*replaced(arrays, mapped, chosen), call=call)
 
     stacked = [jax.numpy.moveaxis(arrays[i], axes[i], 0) for i in mapped]
     if any(isinstance(x, jax.core.Tracer) for x in arrays) or not stacked[0].shape[0]:
@@ -257,10 +254,7 @@ class _Jax:
 
     def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
         def varied(*chosen: Any) -> list[Any]:
-            filled = list(arrays)
-            for i, array in zip(at, chosen, strict=True):
-                filled[i] = array
-            return f(filled)
+            return f(replaced(arrays, at, chosen))
 
         with _precision(arrays):
             outputs, pull = jax.vjp(varied, *(arrays[i] for i in at))

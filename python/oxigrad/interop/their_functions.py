@@ -10,13 +10,13 @@ from oxigrad import tree
 from oxigrad._core import BatchLevel, DerivativeError, Variable
 from oxigrad.autodiff.examples import called_for_each, level_of
 from oxigrad.autodiff.function_calls import FunctionCall
+from oxigrad.interop.array_functions import Pullback, replaced
 from oxigrad.ops.backends import device_of, is_array, lowest, namespace
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.ops.core.primitives import TupleCotangent
 
-# A function from a list of the library's arrays to another, and a pullback from cotangents of outputs to those of arguments.
+# A function from a list of the library's arrays to another.
 Function = Callable[[Sequence[Any]], list[Any]]
-Pullback = Callable[[Mapping[int, Any]], list[Any]]
 
 
 class Autodiff(Protocol):
@@ -63,10 +63,7 @@ def differentiable(f: Callable[..., Any], theirs: Autodiff) -> Callable[..., Any
         found: list[Any] = [[], [], None]
 
         def flat(arrays: Sequence[Any]) -> list[Any]:
-            filled = list(leaves) if at else leaves
-            for i, array in zip(at, arrays, strict=True):
-                filled[i] = array
-            own, named_own = tree.unflatten(structure, filled)
+            own, named_own = tree.unflatten(structure, replaced(leaves, at, arrays))
             results, found[2] = tree.flatten(f(*own, **named_own))
             if any(isinstance(result, Variable) for result in results):
                 raise DerivativeError(
@@ -82,10 +79,7 @@ def differentiable(f: Callable[..., Any], theirs: Autodiff) -> Callable[..., Any
             leaves[i] = None
         outputs = _called(flat, values, [like], theirs)
         results, positions, result_structure = found
-        filled = list(results)
-        for i, output in zip(positions, outputs, strict=True):
-            filled[i] = output
-        return tree.unflatten(result_structure, filled)
+        return tree.unflatten(result_structure, replaced(results, positions, outputs))
 
     return wrapped
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import ShapeError
-from oxigrad.interop.array_functions import ArrayFunction, Pullback, TreeCall
+from oxigrad.interop.array_functions import ArrayFunction, Pullback, TreeCall, replaced
 from oxigrad.interop.their_functions import Function, differentiable
 from oxigrad.ops.backends import REFUSALS, is_array, to_host
 from oxigrad.ops.core.aliasing import apart
@@ -221,10 +221,7 @@ class _Autograd:
         with torch.enable_grad():
             # In a pullback that is differentiated, they have a graph.
             inputs = [arrays[i] if arrays[i].requires_grad else arrays[i].detach().requires_grad_() for i in at]
-            filled = list(arrays)
-            for i, x in zip(at, inputs, strict=True):
-                filled[i] = x
-            outputs = f([x.clone() for x in filled])
+            outputs = f([x.clone() for x in replaced(arrays, at, inputs)])
 
         def pullback(cotangents: Mapping[int, Any]) -> list[Any]:
             given = [(outputs[i], _fitted(c, outputs[i])) for i, c in cotangents.items() if outputs[i].requires_grad]

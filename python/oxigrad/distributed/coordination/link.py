@@ -2,25 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination.coordinator import REPLY, Coordinator
 from oxigrad.distributed.messages.message import Header, as_bytes
-
-
-class Link(Protocol):
-    """The connection of a worker to the coordinator."""
-
-    def send(self, head: Header, bufs: Sequence[np.ndarray]) -> None:
-        """Sends a request."""
-        ...
-
-    def receive(self, memory: Callable[[Header], list[np.ndarray]], timeout: float) -> Header | None:
-        """Receives a reply, as `Communicator.recv_any`."""
-        ...
 
 
 class ToRank:
@@ -30,11 +17,11 @@ class ToRank:
         self._communicator, self._root = communicator, root
 
     def send(self, head: Header, bufs: Sequence[np.ndarray]) -> None:
-        """See `Link.send`."""
+        """Sends a request."""
         self._communicator.send(self._root, head, bufs)
 
     def receive(self, memory: Callable[[Header], list[np.ndarray]], timeout: float) -> Header | None:
-        """See `Link.receive`."""
+        """Receives a reply, as `Communicator.recv_any`."""
         return self._communicator.recv_any(memory, tag=REPLY, source=self._root, timeout=timeout)
 
 
@@ -46,16 +33,19 @@ class ToItself:
         self._replies: deque[tuple[Header, list[np.ndarray]]] = deque()
 
     def send(self, head: Header, bufs: Sequence[np.ndarray]) -> None:
-        """See `Link.send`."""
+        """Sends a request."""
         payload = np.concatenate([as_bytes(buffer) for buffer in bufs])
         for reply in self._coordinator.receive(head, payload):
             sealed = Header(REPLY, reply.step, reply.digest).sealed(reply.bufs)
             self._replies.append((sealed, reply.bufs))
 
     def receive(self, memory: Callable[[Header], list[np.ndarray]], timeout: float) -> Header | None:
-        """See `Link.receive`."""
+        """Receives a reply, as `Communicator.recv_any`."""
         if not self._replies:
             return None
         header, bufs = self._replies.popleft()
         np.concatenate([as_bytes(buffer) for buffer in bufs], out=memory(header)[0])
         return header
+
+
+Link = ToRank | ToItself

@@ -4,17 +4,18 @@ import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
-class Send:
+class _OfFragment:
+    """An action on a fragment of the parameters."""
+
+    fragment: int
+
+
+class Send(_OfFragment):
     """Action: take the differences of a fragment since its last merge, and start their mean over the workers."""
 
-    fragment: int
 
-
-@dataclasses.dataclass(frozen=True)
-class Merge:
+class Merge(_OfFragment):
     """Action: merge the mean that was started by the last `Send` of the fragment into the parameters."""
-
-    fragment: int
 
 
 class Averaging:

@@ -5,35 +5,29 @@ from collections.abc import Iterable
 
 
 @dataclasses.dataclass(frozen=True)
-class Apply:
-    """Action: move the centre by the push ``number`` of a worker, and answer it with the move."""
+class _Answer:
+    """An action that answers the push ``number`` of a worker."""
 
     worker: int
     number: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Repeat:
+class Apply(_Answer):
+    """Action: move the centre by the push, and answer it with the move."""
+
+
+class Repeat(_Answer):
     """Action: answer a push that came twice as before; the centre does not move."""
 
-    worker: int
-    number: int
 
-
-@dataclasses.dataclass(frozen=True)
-class Give:
+class Give(_Answer):
     """Action: give the centre to a worker that joins; its next push has the number ``number + 1``."""
 
-    worker: int
-    number: int
-
 
 @dataclasses.dataclass(frozen=True)
-class Refuse:
+class Refuse(_Answer):
     """Action: tell a worker that its push changes nothing, and why."""
 
-    worker: int
-    number: int
     reason: str
 
 

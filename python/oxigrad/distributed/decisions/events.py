@@ -11,31 +11,28 @@ Worker: TypeAlias = Any
 
 
 @dataclasses.dataclass(frozen=True)
-class Join:
+class _OfWorker:
+    """An event or an action of one worker."""
+
+    worker: Worker
+
+
+class Join(_OfWorker):
     """A worker asks to take part, at the start or later."""
 
-    worker: Worker
 
-
-@dataclasses.dataclass(frozen=True)
-class Leave:
+class Leave(_OfWorker):
     """A worker has no more data, or has died."""
 
-    worker: Worker
 
-
-@dataclasses.dataclass(frozen=True)
-class Pull:
+class Pull(_OfWorker):
     """A worker asks again for the parameters, as after a reply that was lost."""
 
-    worker: Worker
-
 
 @dataclasses.dataclass(frozen=True)
-class Push:
+class Push(_OfWorker):
     """A worker sends a gradient: its ``number``, and the step whose parameters it was computed from."""
 
-    worker: Worker
     number: int
     local_step: int
 
@@ -51,15 +48,14 @@ Event: TypeAlias = Join | Leave | Pull | Push | Clock
 
 
 @dataclasses.dataclass(frozen=True)
-class Token:
+class Token(_OfWorker):
     """Lets a worker compute a gradient from the parameters after ``step`` steps, which are sent to it."""
 
-    worker: Worker
     step: int
 
 
 @dataclasses.dataclass(frozen=True)
-class Verdict:
+class Verdict(_OfWorker):
     """Tells a worker the decision on its gradient of a ``number``, which is final.
 
     An accepted gradient is in the step that made ``step``. A dropped one is in none; ``reason`` is "stale", "unknown" (the
@@ -67,7 +63,6 @@ class Verdict:
     number of steps taken since the parameters it was computed from.
     """
 
-    worker: Worker
     number: int
     accepted: bool
     staleness: int

@@ -15,6 +15,7 @@ from oxigrad.ops.core.array_like import values
 from oxigrad.ops.core.primitives import arrays_of, copied
 from oxigrad.ops.numpy.extras import atleast_1d, cast_joined
 from oxigrad.ops.numpy.moves import moved
+from oxigrad.ops.numpy.numpy_signatures import numpy_signature
 
 _NONE: Any = np._NoValue
 
@@ -60,9 +61,8 @@ def require(a: Any, dtype: Dtype = None, requirements: Any = None, *, like: None
     return as_array(a, dtype)
 
 
-def full(
-    shape: Any, fill_value: Any, dtype: Dtype = None, order: str = "C", *, device: Any = None, like: None = None
-) -> Any:
+@numpy_signature(np.full)
+def full(shape: Any, fill_value: Any, dtype: Dtype = None, device: Any = None) -> Any:
     """An array filled with a value, which is broadcast."""
     standard.require_device("full", fill_value, device)
     shape = tuple(shape) if isinstance(shape, (list, tuple)) else (operator.index(shape),)
@@ -70,16 +70,8 @@ def full(
     return filled if dtype is None else ops.astype(filled, dtype, copy=False)
 
 
-def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Dtype = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Any = None,
-    *,
-    device: Any = None,
-) -> Any:
+@numpy_signature(np.full_like)
+def full_like(a: Any, fill_value: Any, dtype: Dtype = None, shape: Any = None, device: Any = None) -> Any:
     """An array of the shape and dtype of ``a``, filled with a value, which is broadcast."""
     like = plain(a)
     shape = tuple(np.shape(like)) if shape is None else shape
@@ -107,20 +99,13 @@ def _number(x: Any) -> Any:
     return x if type(x) in (int, float) else values(x).item()
 
 
+@numpy_signature(np.linspace)
 def linspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Dtype = None,
-    axis: int = 0,
-    *,
-    device: Any = None,
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, axis: int = 0, **named: Any
 ) -> Any:
     """Evenly spaced numbers along ``axis``; with ``retstep``, a tuple of them and their distance."""
     start, stop = (x if type(x) in (int, float, complex) else as_array(x) for x in (start, stop))
-    spaced = standard.linspace(start, stop, num, dtype=dtype, device=device, endpoint=endpoint)
+    spaced = standard.linspace(start, stop, num, endpoint=endpoint, **named)
     spaced = standard.moveaxis(spaced, 0, axis) if axis != 0 else spaced
     steps = num - 1 if endpoint else num
     return (spaced, (stop - start) / steps if steps > 0 else np.nan) if retstep else spaced

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-# Arguments that do not change the elements of a result; ``out`` is assigned by the caller.
-_WITHOUT_EFFECT = {"out", "overwrite_input"}
+# Arguments that do not change the elements of a result, such as its layout in memory; ``out`` is assigned by the caller.
+_WITHOUT_EFFECT = {"like", "order", "out", "overwrite_input", "subok"}
 
 
 def numpy_signature(numpys: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
