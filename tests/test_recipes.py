@@ -252,3 +252,112 @@ def test_an_adapter_is_a_file_of_the_name_of_its_library(copy: Copy) -> None:
         print(type(dispatch.adapter_of(x)).__name__, namespace(x).completed)
         """
     assert copy.run(program) == "Tiny True\n"
+
+
+# --- an engine -----------------------------------------------------------------------------------------------------------
+
+ENGINE = '''
+    """The engine of queues: workers that are threads of this process, for tests."""
+
+    import collections
+    import threading
+    from concurrent.futures import ThreadPoolExecutor
+
+    import numpy as np
+
+    from oxigrad.distributed.communicator import serving
+    from oxigrad.distributed.engines.base import Arrival, EngineCommunicator, Place
+    from oxigrad.distributed.messages.message import Header
+    from oxigrad.distributed.messages.reduction import reduce_in_order
+
+
+    class Job:
+        def __init__(self, size):
+            self.size, self.barrier, self.shared = size, threading.Barrier(size), {}
+            self.mail = [collections.deque() for _ in range(size)]
+
+
+    class QueueCommunicator(EngineCommunicator):
+        def __init__(self, job, rank, timeout):
+            super().__init__(Place(rank, job.size, 0), b"a job of queues.", timeout)
+            self._of = job
+
+        def _all_gather_v(self, buf, seconds):
+            self._of.shared[self.rank] = buf.copy()
+            self._of.barrier.wait(seconds)
+            found = [self._of.shared[rank] for rank in range(self.size)]
+            self._of.barrier.wait(seconds)
+            return found
+
+        def _all_reduce(self, bufs, op, seconds, *, deterministic):
+            for buf in bufs:
+                reduce_in_order(self._all_gather_v(buf, seconds), op, buf)
+
+        def _broadcast(self, bufs, root, seconds):
+            for buf in bufs:
+                np.copyto(buf, self._all_gather_v(buf, seconds)[root])
+
+        def _post(self, dest, message):
+            self._of.mail[dest].append(Arrival.of(message, self.rank))
+
+        def _poll(self, tag, source, wait):
+            own = self._of.mail[self.rank]
+            while not wait.is_over():
+                for arrival in list(own):
+                    if Header.unpack(arrival.header).tag == tag and source in (None, arrival.source):
+                        own.remove(arrival)
+                        return arrival
+                wait.pause()
+            return None
+
+        def alive(self):
+            return frozenset(range(self.size))
+
+        def leave(self):
+            pass
+
+
+    def run(worker, workers=4, *, timeout=60.0):
+        job = Job(workers)
+
+        def entered(rank):
+            communicator = QueueCommunicator(job, rank, timeout)
+            with serving(communicator):
+                return worker(communicator)
+
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(entered, range(workers)))
+    '''
+
+
+def test_an_engine_is_a_module_with_a_communicator(copy: Copy) -> None:
+    """Its workers train by the wrappers with the bits of the engine of threads, by operations on all workers and by messages."""
+    copy.append("distributed/engines/queues.py", ENGINE)
+    path = copy.folder / "oxigrad" / "distributed" / "__init__.py"
+    before, found, after = path.read_text().partition('ENGINES = ("threads", ')
+    assert found
+    path.write_text(f'{before}{found}"queues", {after}')
+    program = """
+        import numpy as np
+        from oxigrad import distributed, optim
+
+        def worker(communicator, wrapper):
+            model = {"w": np.zeros(3)}
+            with wrapper(optim.Adam(0.1)) as opt:
+                model = opt.start(model)
+                for step in range(4):
+                    model = opt.update(model, {"w": np.array([1.0, -2.0, 0.5]) * (communicator.rank + step)})
+            return model["w"].tobytes()
+
+        for wrapper in (distributed.LargeBatch, lambda opt: distributed.ModelAverage(opt, interval=2)):
+            results = [
+                distributed.run(lambda communicator: worker(communicator, wrapper), engine, 3)
+                for engine in ("threads", "queues")
+            ]
+            assert results[0] == results[1] and len({*results[0]}) == 1, results
+        try:
+            distributed.run(print, "none")
+        except ValueError as error:
+            print(error)
+        """
+    assert copy.run(program) == "engine is 'none': expected one of threads, queues, mpi, ray, torch\n"

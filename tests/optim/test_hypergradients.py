@@ -24,6 +24,13 @@ WHOLE_ARRAY: dict[str, Callable[[], Any]] = {
     "shampoo": lambda: optim.Shampoo(0.1, weight_decay=0.1, beta2=0.9),
     "soap": lambda: optim.SOAP(0.1, weight_decay=0.1, epsilon=0.01),
     "sm3": lambda: optim.SM3(0.1, momentum=0.9, beta2=0.9),
+    "galore": lambda: optim.GaLore(0.1, rank=2, interval=2, weight_decay=0.1),
+}
+# Rules that read the loss, which depends on the hyperparameters too.
+READERS: dict[str, Callable[[], Any]] = {
+    "momo": lambda: optim.MoMo(0.1, weight_decay=0.1, bias_correction=True, adapt_lower_bound=True),
+    "momo-adam": lambda: optim.MoMoAdam(0.1, weight_decay=0.1),
+    "polyak-sgd": lambda: optim.PolyakSGD(0.5, max_size=0.1),
 }
 CHAINS: dict[str, Callable[[], Any]] = {
     "clipped": lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.AdamW(0.1), optim.EMA(0.9)),
@@ -51,7 +58,8 @@ def trained(opt: Any, steps: int = 3, start: Any = None, **hyperparameters: Any)
     """The loss after some steps by `apply`."""
     model, state = MODEL if start is None else start, opt.init(MODEL)
     for _ in range(steps):
-        model, state = opt.apply(model, ox.grad(loss)(model), state, **hyperparameters)
+        value, gradient = ox.value_and_grad(loss)(model)
+        model, state = opt.apply(model, gradient, state, loss=value, **hyperparameters)
     return loss(model)
 
 
@@ -75,9 +83,9 @@ def difference(f: Callable[[float], Any], at: float, h: float) -> float:
     return near + (near - far) / 3
 
 
-@pytest.mark.parametrize("name", [*OPTIMIZERS, *WHOLE_ARRAY, *CHAINS])
+@pytest.mark.parametrize("name", [*OPTIMIZERS, *WHOLE_ARRAY, *READERS, *CHAINS])
 def test_every_hyperparameter_has_its_derivative_in_both_modes(name: str) -> None:
-    opt = (OPTIMIZERS | WHOLE_ARRAY | CHAINS)[name]()
+    opt = (OPTIMIZERS | WHOLE_ARRAY | READERS | CHAINS)[name]()
     checked = 0
     for variable, value in variables(opt):
 

@@ -52,6 +52,18 @@ class Door:
     def set_slot(self, path: str, name: str, value: np.ndarray) -> None:
         raise NotImplementedError
 
+    def move(self) -> None:
+        """Gives parameter "b" other memory, with the same values."""
+        raise NotImplementedError
+
+    def overlap(self) -> None:
+        """Makes parameter "a" a part of the memory of "b"; skips the test where that cannot be."""
+        pytest.skip("these arrays share no memory that can be written")
+
+    def of_own_memory(self) -> Any:
+        """An array in the memory of parameter "b"; skips the test where there is none."""
+        pytest.skip("these arrays have no memory that can be written")
+
     def held(self) -> dict[str, bytes]:
         """The bytes of all parameters and slots."""
         slots = {f"{path}.{name}": slot for path, own in self.slots().items() for name, slot in own.items()}
@@ -66,6 +78,15 @@ class Update(Door):
 
     def step(self, grads: Mapping[str, Any]) -> None:
         self._model = self._opt.update(self._model, dict(grads))
+
+    def move(self) -> None:
+        self._model["b"] = self._model["b"].copy()
+
+    def overlap(self) -> None:
+        self._model["a"] = self._model["b"].reshape(-1)[:3]
+
+    def of_own_memory(self) -> Any:
+        return self._model["b"]
 
     def parameters(self) -> Values:
         return self._model
@@ -85,6 +106,11 @@ class UpdateReadOnly(Update):
             array.setflags(write=False)
         super().step(grads)
 
+    def overlap(self) -> None:
+        pytest.skip("arrays that are replaced may share memory")
+
+    of_own_memory = overlap
+
 
 class Apply(Door):
     """`Optimizer.apply` on NumPy arrays."""
@@ -95,6 +121,12 @@ class Apply(Door):
 
     def step(self, grads: Mapping[str, Any]) -> None:
         self._params, self._state = self._opt.apply(self._params, dict(grads), self._state)
+
+    def move(self) -> None:
+        self._params = {**self._params, "b": self._params["b"].copy()}
+
+    def overlap(self) -> None:
+        self._params = {**self._params, "a": self._params["b"].reshape(-1)[:3]}
 
     def parameters(self) -> Values:
         return self._params
@@ -130,7 +162,11 @@ class Tensors(Door):
     def step(self, grads: Mapping[str, Any]) -> None:
         for name, p in self._params.items():
             p.grad = None
-            g = self._torch.tensor(np.asarray(grads[name]))
+            if grads[name] is None:
+                continue
+            g = grads[name]
+            if not isinstance(g, self._torch.Tensor):
+                g = self._torch.from_numpy(g) if g.flags.writeable else self._torch.tensor(g)
             if g.shape != p.shape or g.dtype != p.dtype:
                 p.grad_dtype = None
                 stand_in = p.detach().clone()
@@ -139,6 +175,15 @@ class Tensors(Door):
             else:
                 p.grad = g
         self._opt.step()
+
+    def move(self) -> None:
+        self._params["b"].data = self._params["b"].data.clone()
+
+    def overlap(self) -> None:
+        self._params["a"].data = self._params["b"].data.view(-1)[:3]
+
+    def of_own_memory(self) -> Any:
+        return self._params["b"].data
 
     def parameters(self) -> Values:
         return {name: p.detach().numpy() for name, p in self._params.items()}
@@ -174,6 +219,9 @@ class Pytrees(Door):
     def step(self, grads: Mapping[str, Any]) -> None:
         given = {name: self._jnp.asarray(g) for name, g in grads.items()}
         self._params, self._state = self._apply(given, self._state, self._params)
+
+    def move(self) -> None:
+        self._params = {**self._params, "b": self._jnp.array(self._params["b"], copy=True)}
 
     def parameters(self) -> Values:
         return {name: np.asarray(p) for name, p in self._params.items()}
@@ -287,3 +335,78 @@ def test_a_slot_that_is_replaced_is_read(name: str, door: Any) -> None:
         each.step(drawn(3))
     np.testing.assert_allclose(one.parameters()["b"], reference.parameters()["b"], rtol=1e-4, atol=1e-5)
     assert np.all(one.parameters()["b"] != 0.0)
+
+
+# --- memory, and parameters that stay as they are --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_parameter_that_moves_is_updated_where_it_lies(name: str, door: Any) -> None:
+    one, reference = door(name), Update(name, OPTIMIZERS[name], drawn(0))
+    for seed in (1, 2, 3):
+        one.step(drawn(seed))
+        reference.step(drawn(seed))
+        one.move()
+    for path, expected in reference.parameters().items():
+        np.testing.assert_allclose(one.parameters()[path], expected, rtol=1e-4, atol=1e-5, err_msg=path)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("steps", [0, 2])
+def test_parameters_that_overlap_are_refused_and_nothing_changes(name: str, steps: int, door: Any) -> None:
+    one = door(name)
+    for seed in range(steps):
+        one.step(drawn(seed + 1))
+    one.overlap()
+    before = {path: np.array(value) for path, value in one.parameters().items()}
+    with pytest.raises((ox.AliasError, ox.ArrayMemoryError)):
+        one.step(drawn(5))
+    for path, value in before.items():
+        np.testing.assert_array_equal(one.parameters()[path], value)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("steps", [0, 2])
+def test_a_gradient_in_the_memory_of_its_parameter_is_refused(name: str, steps: int, door: Any) -> None:
+    one = door(name)
+    for seed in range(steps):
+        one.step(drawn(seed + 1))
+    before = {path: np.array(value) for path, value in one.parameters().items()}
+    with pytest.raises(ox.AliasError):
+        one.step({**drawn(5), "b": one.of_own_memory()})
+    for path, value in before.items():
+        np.testing.assert_array_equal(one.parameters()[path], value)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_gradients_of_every_layout_are_read(name: str, door: Any) -> None:
+    """Every second element of an array, transposed and broadcast ones."""
+    one, reference = door(name), Update(name, OPTIMIZERS[name], drawn(0))
+    layouts = [
+        lambda g: {**g, "b": np.repeat(g["b"], 2, axis=1)[:, ::2]},
+        lambda g: {**g, "b": np.ascontiguousarray(g["b"].T).T},
+        lambda g: {**g, "b": np.broadcast_to(np.float32(0.5), (2, 4))},
+    ]
+    for seed, layout in enumerate(layouts, 1):
+        given = layout(drawn(seed))
+        one.step(given)
+        reference.step({path: np.array(g) for path, g in given.items()})
+    for path, expected in reference.parameters().items():
+        np.testing.assert_allclose(one.parameters()[path], expected, rtol=1e-4, atol=1e-5, err_msg=path)
+
+
+@pytest.mark.parametrize("name", ["SGD", "AdamW", "RMSprop", "Lion"])
+@pytest.mark.parametrize("kind", ["update", "update-read-only", "apply", "torch"])
+def test_a_parameter_without_a_gradient_stays_and_misses_the_step(name: str, kind: str) -> None:
+    """By the step that its rule reads: it goes on as if the step had not been. The trees of optax have every gradient."""
+    made, module = DOORS[kind]
+    pytest.importorskip(module)
+    one, reference = made(name, OPTIMIZERS[name], drawn(0)), Update(name, OPTIMIZERS[name], drawn(0))
+    for seed in (1, 2, 3):
+        is_missing = seed == 2
+        before = np.array(one.parameters()["b"])
+        one.step({**drawn(seed), "b": None} if is_missing else drawn(seed))
+        assert np.array_equal(one.parameters()["b"], before) == is_missing
+        if not is_missing:
+            reference.step(drawn(seed))
+    np.testing.assert_allclose(one.parameters()["b"], reference.parameters()["b"], rtol=1e-4, atol=1e-5)
