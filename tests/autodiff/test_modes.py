@@ -536,3 +536,21 @@ class TestTape:
             tape.gradient(y, [variable])
         x[1] = 1.0
         np.testing.assert_allclose(tape.gradient(y, [variable])[0], 2 * np.cos(1.0))
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 7, 100, None])
+def test_columns_in_chunks_are_the_same(chunk_size: Any) -> None:
+    def f(x: Any, s: Any) -> Any:
+        return {"a": xp.sin(x) * x[0] * s, "b": xp.sum(x * x)}
+
+    x = np.linspace(0.1, 1.0, 7)
+    found = ox.jacobian(f, (0, 1), "forward", chunk_size=chunk_size)(x, 2.0)
+    expected = ox.jacobian(f, (0, 1), "reverse")(x, 2.0)
+    for own, other in zip(ox.tree.leaves(found), ox.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("chunk_size", [0, -1, 2.0, True])
+def test_chunk_sizes_are_checked(chunk_size: Any) -> None:
+    with pytest.raises(ValueError, match="expected a positive int or None"):
+        ox.jacobian(np.sin, chunk_size=chunk_size)

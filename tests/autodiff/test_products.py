@@ -39,6 +39,36 @@ class TestLinearize:
             np.testing.assert_array_equal(found["x"], expected["x"])
         assert len(calls) == 3
 
+    def test_many_tangents_are_pushed_together(self) -> None:
+        def f(m: Any, x: Any) -> Any:
+            return {"y": forward(m, x), "n": 3, "x": x * m["b"], "b": m["b"] ** 2, "ones": np.ones(2)}
+
+        _, derivative = ox.linearize(f, model(), X)
+        rng = np.random.default_rng(0)
+        together = (
+            {"w": rng.standard_normal((4, 2, 3)), "b": rng.standard_normal(4), "name": ""},
+            rng.standard_normal((4, 3)),
+        )
+        found = derivative(*together, together=True)
+        each = [
+            derivative({"w": together[0]["w"][k], "b": float(together[0]["b"][k]), "name": ""}, together[1][k])
+            for k in range(4)
+        ]
+        for key in ("y", "n", "x", "b", "ones"):
+            expected = np.stack([np.asarray(one[key]) for one in each])
+            assert found[key].shape == expected.shape and found[key].dtype == np.float64
+            np.testing.assert_allclose(found[key], expected, rtol=1e-14, atol=1e-14)
+
+    def test_tangents_that_are_pushed_together_are_checked(self) -> None:
+        _, derivative = ox.linearize(forward, model())
+        ones = {"w": np.ones((4, 2, 3)), "b": np.ones(4), "name": ""}
+        with pytest.raises(ox.ShapeError, match=r"b: the tangent: found shape \(5,\), expected \(4,\)"):
+            derivative({**ones, "b": np.ones(5)}, together=True)
+        with pytest.raises(ox.ShapeError, match=r"w: the tangent: found shape \(4, 3\), expected \(4, 2, 3\)"):
+            derivative({**ones, "w": np.ones((4, 3))}, together=True)
+        with pytest.raises(ox.ShapeError, match="expected an axis of tangents first"):
+            derivative({**ones, "w": 1.0, "b": 1.0}, together=True)
+
     def test_tangents_are_checked(self) -> None:
         _, derivative = ox.linearize(forward, model())
         with pytest.raises(ox.StructureError, match="found 2 tangents, expected 1"):

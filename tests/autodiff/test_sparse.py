@@ -313,6 +313,30 @@ def test_trees_are_flattened_in_the_order_of_their_leaves() -> None:
     np.testing.assert_allclose(hessian.toarray(), exact)
 
 
+def test_derivatives_print_their_sizes() -> None:
+    def f(x: Any) -> Any:
+        return x[1:] * x[0]
+
+    derivative = ox.sparse_jacobian(f)
+    assert repr(derivative) == "<sparse_jacobian of f, not called yet>"
+    derivative(Z)
+    assert repr(derivative) == "<sparse_jacobian of f, 29 x 30, 58 nonzeros, 2 products>"
+
+
+NESTS: dict[str, Callable[[Any], Any]] = {
+    "vmap": lambda x: ox.vmap(lambda a: xp.stack([xp.sin(a[0]) * a[1], a[1]]))(xp.reshape(x, (3, 2))),
+    "grad": lambda x: ox.grad(lambda y: xp.sum(y[1:] ** 2 * y[:-1]))(x),
+    "vmap of grad": lambda x: ox.vmap(ox.grad(lambda a: xp.sum(a**3) * a[0]))(xp.reshape(x, (3, 2))),
+    "jvp": lambda x: ox.jvp(lambda y: y[1:] ** 2 * y[:-1], (x,), (np.ones(6),))[1],
+}
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_other_transforms_inside_are_exact(name: str) -> None:
+    found = check_jacobian(NESTS[name], (Z[:6],))
+    assert found.nnz == np.count_nonzero(found.toarray())
+
+
 def test_an_auxiliary_result_is_passed_on() -> None:
     found, aux = ox.sparse_jacobian(lambda x: (x * x, {"sum": xp.sum(x)}), has_aux=True)(Z)
     np.testing.assert_allclose(found.diagonal(), 2.0 * Z)

@@ -28,6 +28,7 @@ def jacobian(
     *,
     argnames: str | Sequence[str] | None = None,
     holomorphic: bool = False,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of ``f``.
 
@@ -37,11 +38,14 @@ def jacobian(
     replay, which is faster where the result has far fewer elements than the argument; None chooses by these sizes. With
     ``has_aux``, ``f`` returns ``(value, aux)`` and the function returns ``(jacobian, aux)``.
 
+    ``chunk_size`` is the most columns that are pushed forward together: fewer take less memory. None chooses by the sizes of the
+    arguments and the results, which may be far smaller than what is between them.
+
     The Jacobian of integers and truth values is zero, in the dtype of the argument.
 
     Where argument and result are complex the function must be holomorphic; with ``holomorphic``, `DtypeError` is raised where one is real. A complex result of real arguments requires forward
     mode, a real result of complex arguments reverse mode, whose rows are gradients. Raises `DerivativeError` for any other
-    mode, and `ValueError` for an unknown one.
+    mode, and `ValueError` for an unknown one, or for a ``chunk_size`` below one.
 
     >>> import numpy as np
     >>> jacobian(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0]))
@@ -50,6 +54,8 @@ def jacobian(
     """
     if mode not in ("forward", "reverse", None):
         raise ValueError(f"mode is {mode!r}: expected 'forward', 'reverse' or None")
+    if chunk_size is not None and not (type(chunk_size) is int and chunk_size > 0):
+        raise ValueError(f"chunk_size is {chunk_size!r}: expected a positive int or None")
     check_callable(f, "jacobian")
     argnums = resolve(f, argnums, argnames)
 
@@ -60,7 +66,8 @@ def jacobian(
         outputs = [output for output in call.outputs if output is not None]
         if holomorphic:
             require_complex([*call.watched.variables, *tree.leaves(call.value)], "jacobian")
-        blocks = iter((_columns if _goes_forward(mode, call.watched.variables, outputs) else _rows)(call, outputs))
+        forward = _goes_forward(mode, call.watched.variables, outputs)
+        blocks = iter(_columns(call, outputs, chunk_size) if forward else _rows(call, outputs))
         trees = []
         for output, leaf in zip(call.outputs, tree.leaves(call.value), strict=True):
             if output is not None or is_numeric(leaf):
@@ -163,13 +170,13 @@ def _nothing(leaf: Array, variables: Sequence[Variable]) -> list[Array]:
     return [block(variable) for variable in variables]
 
 
-def _columns(call: Recording, outputs: Sequence[Variable]) -> list[list[Any]]:
+def _columns(call: Recording, outputs: Sequence[Variable], chunk_size: int | None) -> list[list[Any]]:
     """For each output, its derivatives with respect to each variable, by batches of columns in forward mode."""
     variables = call.watched.variables
     total, largest = _total(variables), max(_total([v]) for v in (*variables, *outputs, 1.0))
     if not total:
         return [_nothing(output, variables) for output in outputs]
-    together = max(1, min(COLUMNS, ELEMENTS // max(1, largest), total))
+    together = max(1, min(chunk_size or min(COLUMNS, ELEMENTS // max(1, largest)), total))
     pushed = [_push(call, outputs, start, min(together, total - start)) for start in range(0, total, together)]
     blocks = []
     for at, output in enumerate(outputs):

@@ -44,16 +44,23 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     """The value of ``f`` at the primals, and its derivative there as a linear function of the tangents.
 
     ``f`` is called once; each call of the linear function is one forward replay. It takes a tree for each primal, of its
-    structure, shapes and dtypes, and returns a tree of the structure of the value. Raises as `jvp`.
+    structure, shapes and dtypes, and returns a tree of the structure of the value. With ``together=True``, each tangent has a leading
+    axis, as has each array of the result: many directions in one replay, as the columns of `oxigrad.jacobian`. Raises as `jvp`.
 
     >>> value, derivative = linearize(lambda x: x * x, 3.0)
     >>> value, derivative(1.0), derivative(10.0)
     (9.0, 6.0, 60.0)
+    >>> import numpy as np
+    >>> _, derivative = linearize(lambda x: x[:2] * x[2], np.array([1.0, 2.0, 3.0]))
+    >>> derivative(np.eye(3), together=True)
+    array([[3., 0.],
+           [0., 3.],
+           [1., 2.]])
     """
     call = Recording.of(f, primals, tuple(range(len(primals))), forward=True)
 
-    def derivative(*tangents: Any) -> Any:
-        return call.pushed(tangents)
+    def derivative(*tangents: Any, together: bool = False) -> Any:
+        return call.pushed(tangents, together=together)
 
     return call.value, derivative
 

@@ -95,22 +95,32 @@ def _leaves_like(structure: tree.Structure, other: Any, what: str) -> list[Any]:
         raise StructureError(f"{what}: {error}") from None
 
 
-def _matched(given: Any, value: Any, what: str, like: str) -> Any:
-    """The tangent or cotangent ``given``, checked to have the shape and dtype of ``value``."""
+def _matched(given: Any, value: Any, what: str, like: str, batch: int | None = None) -> Any:
+    """The tangent or cotangent ``given``, checked to have the shape and dtype of ``value``, or so many of them."""
     shape, expected = tuple(getattr(given, "shape", ())), tuple(getattr(value, "shape", ()))
+    expected = expected if batch is None else (batch, *expected)
     if not is_smooth(given) and type(given) is not int:
         raise DtypeError(f"{what}: found {_describe(given)}, expected a float, or an array of floating-point dtype")
     if shape != expected:
-        raise ShapeError(f"{what}: found shape {shape}, expected {expected}, that of {like}")
+        of = like if batch is None else f"{like} after an axis of tangents"
+        raise ShapeError(f"{what}: found shape {shape}, expected {expected}, that of {of}")
     if is_complex(given) and not is_complex(value):
         raise DtypeError(f"{what}: found a complex value, expected a real one, as {like} is")
     if not is_array(plain(value)):
-        return given if isinstance(given, Variable) else float(given)
+        return given if isinstance(given, Variable) or batch is not None else float(given)
     if not is_array(plain(given)):
         return xp.ones_like(value) * given
     if dtype_of(given) != value.dtype:
         raise DtypeError(f"{what}: found dtype {dtype_of(given)}, expected {value.dtype}, that of {like}")
     return given
+
+
+def _leading(given: Any, what: str) -> int:
+    """The number of tangents that lie along the first axis of an array."""
+    shape = tuple(getattr(given, "shape", ()))
+    if not shape:
+        raise ShapeError(f"{what}: found no dimensions, expected an axis of tangents first")
+    return shape[0]
 
 
 class Recording:
@@ -160,28 +170,37 @@ class Recording:
         values = [leaf if variable is None else variable.value for leaf, variable in zip(leaves, own, strict=True)]
         return tree.unflatten(structure, values), own, structure
 
-    def matched(self, tangents: Sequence[Tree]) -> list[Array]:
-        """The tangents of the variables, given trees of the structures of the arguments; checks shapes and dtypes."""
+    def matched(self, tangents: Sequence[Tree], *, together: bool = False) -> tuple[list[Array], int | None]:
+        """The tangents of the variables, given trees of the structures of the arguments; checks shapes and dtypes.
+
+        With ``together``, each tangent has a leading axis, whose size is returned as well.
+        """
         structures = self.watched.structures
         if len(tangents) != len(structures):
             raise StructureError(f"found {len(tangents)} tangents, expected {len(structures)}, one for each primal")
-        matched, remaining = [], iter(self.watched.variables)
+        matched, remaining, batch = [], iter(self.watched.variables), None
         for position, (found, tangent) in enumerate(zip(structures, tangents, strict=True)):
             where = f"argument {position}"
             structure, chosen = found or (_LEAF, [0])
             given = _leaves_like(structure, tangent, f"the tangent of {where}")
             for i in chosen:
                 what = f"{_at(structure, i, where)}: the tangent"
-                matched.append(_matched(given[i], next(remaining).value, what, "the primal"))
-        return matched
+                if together and batch is None:
+                    batch = _leading(given[i], what)
+                matched.append(_matched(given[i], next(remaining).value, what, "the primal", batch))
+        return matched, batch
 
-    def pushed(self, tangents: Sequence[Tree]) -> Tree:
-        """The derivative of the value along tangents of the arguments, in the structure of the value."""
-        seeds = list(zip(self.watched.variables, self.matched(tangents), strict=True))
+    def pushed(self, tangents: Sequence[Tree], *, together: bool = False) -> Tree:
+        """The derivative of the value along tangents of the arguments, in the structure of the value.
+
+        With ``together``, each tangent, also of the value, has a leading axis of directions.
+        """
+        matched, batch = self.matched(tangents, together=together)
+        seeds = list(zip(self.watched.variables, matched, strict=True))
         outputs = [output for output in self.outputs if output is not None]
-        pushed = iter(self.tape.push(seeds, outputs))
+        pushed = iter(self.tape.push(seeds, outputs, batch))
         leaves = zip(self.outputs, tree.leaves(self.value), strict=True)
-        filled = [zero_or_same(leaf) if output is None else next(pushed) for output, leaf in leaves]
+        filled = [zero_or_same(leaf, batch) if output is None else next(pushed) for output, leaf in leaves]
         return tree.unflatten(self.structure, filled)
 
     def arguments(self, derivatives: Sequence[Any]) -> Any:

@@ -37,7 +37,7 @@ def zero_tangent(value: Any, batch: int | None = None) -> Any:
     if batch is None:
         return ops.zeros_like(value, dtype=tangent_dtype(value)) if is_array(plain(value)) else 0.0
     shape = (batch, *getattr(value, "shape", ()))
-    return namespace(value).zeros(shape, dtype=dtype_of(value), device=device_of(plain(value)))
+    return namespace(value).zeros(shape, dtype=tangent_dtype(value), device=device_of(plain(value)))
 
 
 def tangent_dtype(value: Any) -> Dtype:
@@ -46,9 +46,9 @@ def tangent_dtype(value: Any) -> Dtype:
     return library.zeros(()).dtype if is_of_kind(own, _DISCRETE, library) else own
 
 
-def zero_or_same(leaf: Any) -> Any:
+def zero_or_same(leaf: Any, batch: int | None = None) -> Any:
     """The derivative of a leaf that depends on no variable: zeros of a number or an array of numbers, else the leaf itself."""
-    return zero_tangent(leaf) if is_numeric(leaf) else leaf
+    return zero_tangent(leaf, batch) if is_numeric(leaf) else leaf
 
 
 def is_numeric(leaf: Any) -> bool:

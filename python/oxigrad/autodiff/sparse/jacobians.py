@@ -133,6 +133,14 @@ class SparseDerivative:
     def _compression(self) -> _Compression | None:
         return self._given if self._last is None else self._last.compression
 
+    def __repr__(self) -> str:
+        """The function, and the sizes of its last call."""
+        found, of = self._compression, getattr(self._f, "__name__", repr(self._f))
+        if found is None:
+            return f"<{self._name} of {of}, not called yet>"
+        rows, columns = found.pattern.shape
+        return f"<{self._name} of {of}, {rows} x {columns}, {found.pattern.nnz} nonzeros, {self.products} products>"
+
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The matrix at these arguments; with ``has_aux``, the matrix and the auxiliary result."""
         args, named = by_position(self._f, args, named, self._argnums)
