@@ -48,8 +48,8 @@ PYTHON = {
     "scipy": "_core _typing ops xp tree autodiff",
     "_callbacks": "_core ops xp autodiff stepping/deadlock",
     "doctor": "_core ops xp cuda cuda/__init__ stepping optim",
-    "__main__": "doctor",
     "__init__": "_core _callbacks _names autodiff optim schedules stepping testing tree xp",
+    "__main__": "__init__ doctor",
 }
 FAMILIES = "adagrad adam adam_variants factored layerwise low_rank orthogonal parameter_free preconditioned sgd".split()
 # The same for the files of a folder.
