@@ -14,6 +14,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphin
 root_doc = "index"
 exclude_patterns = ["**/pictures/*.md"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+highlight_language = "text"  # of blocks that name none
 default_role = "py:obj"  # a link where the name is known, and code where it is not
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
