@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from torch_problems import OURS, copies, equal, gradients, parameters, shapes_for, states, values  # noqa: E402
 
-REFUSED = {"Prodigy", "DoG", "DoWG", "DAdaptSGD", "DAdaptAdamW", "LBFGS", "SparseAdam"}
+REFUSED = {*"Prodigy DoG DoWG DAdaptSGD DAdaptAdamW MoMo MoMoAdam PolyakSGD LBFGS SparseAdam".split()}
 NAMES = sorted({*OURS.names} - REFUSED)
 WHOLE = {name for name in NAMES if not OURS.type(name).entry.rule.elementwise}  # pyright: ignore[reportAttributeAccessIssue]
 LARGE = ((70, 64), (3,), (2, 0), (5000,))
