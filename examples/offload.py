@@ -1,4 +1,4 @@
-"""Trains a small transformer of PyTorch with the optimizer's step after the backward, and inside of it.
+"""Trains a small transformer of PyTorch with the optimizer's step after the backward, and inside of it, without and with clipping.
 
     python examples/offload.py
 
@@ -70,6 +70,9 @@ def train(steps: int, dtype: Any, **options: Any) -> tuple[list[float], nn.Modul
         predicted = model(letters[:, :-1]).float()
         loss = nn.functional.cross_entropy(predicted.flatten(0, 1), letters[:, 1:].flatten())
         opt.zero_grad()
+        if options.get("in_backward") and "max_norm" in options:
+            with opt.norm_pass():
+                loss.backward(retain_graph=True)
         loss.backward()
         opt.step()
         losses.append(loss.item())
@@ -78,22 +81,23 @@ def train(steps: int, dtype: Any, **options: Any) -> tuple[list[float], nn.Modul
 
 def main(steps: int = 30) -> bool:
     """Trains in all modes, prints a table, and returns whether all is as it is promised."""
-    print(f"{'':30} {'mode':12} {'parameters':>11} {'state':>9} {'gradients':>10}  loss")
+    print(f"{'':30} {'mode':21} {'parameters':>11} {'state':>9} {'gradients':>10}  loss")
     holds = True
-    for name, (dtype, options) in PRECISIONS.items():
-        before = None
-        for mode in ("after", "in_backward"):
-            losses, model, opt, most = train(steps, dtype, **options, in_backward=mode == "in_backward")
-            params = [*model.parameters()]
-            state = sum(count(own) for own in opt.state.values())
-            row = f"{name:30} {mode:12} {sum(p.nbytes for p in params):11,} {state:9,} {most:10,}"
-            if before is None:
-                before = losses, params
-                print(f"{row}  {losses[0]:.4f} to {losses[-1]:.4f}")
-                continue
-            is_equal = losses == before[0] and all(map(torch.equal, params, before[1]))
-            print(f"{row}  {'equal to the bit' if is_equal else 'differs'}")
-            holds = holds and is_equal and most <= sum(sorted(p.nbytes for p in params)[-2:])
+    for name, (dtype, precision) in PRECISIONS.items():
+        for clipping in ({}, {"max_norm": 0.5}):
+            options, before = {**precision, **clipping}, None
+            for mode in ("after", "in_backward"):
+                losses, model, opt, most = train(steps, dtype, **options, in_backward=mode == "in_backward")
+                params = [*model.parameters()]
+                state = sum(count(own) for own in opt.state.values())
+                row = f"{name:30} {mode + ', clipped' * bool(clipping):21} {sum(p.nbytes for p in params):11,} {state:9,} {most:10,}"
+                if before is None:
+                    before = losses, params
+                    print(f"{row}  {losses[0]:.4f} to {losses[-1]:.4f}")
+                    continue
+                is_equal = losses == before[0] and all(map(torch.equal, params, before[1]))
+                print(f"{row}  {'equal to the bit' if is_equal else 'differs'}")
+                holds = holds and is_equal and most <= sum(sorted(p.nbytes for p in params)[-2:])
     return holds
 
 

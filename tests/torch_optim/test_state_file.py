@@ -23,7 +23,9 @@ from oxigrad.stepping.state import safetensors_io  # noqa: E402
 from torch_problems import OURS, copies, equal, parameters, shapes_for, states, train, values  # noqa: E402
 from torch_requirements import process_group  # noqa: E402
 
-NAMES = sorted({*OURS.names} - {"LBFGS", "SparseAdam"})
+# Their steps read the loss, or are other ones.
+OTHERS = {"MoMo", "MoMoAdam", "PolyakSGD", "LBFGS", "SparseAdam"}
+NAMES = sorted({*OURS.names} - OTHERS)
 LARGE = ((64, 65), (3,))  # the first has as many numbers as a state of 8 bits asks for
 HALF, FULL = torch.bfloat16, torch.float32
 OPTIONS: list[tuple[dict[str, Any], Any]] = [

@@ -25,7 +25,7 @@ Options of all classes, by keyword, which `oxigrad.optim.Optimizer` describes:
 * ``max_norm``: the limit of the norm of all gradients, to which a step scales them down, exactly (`oxigrad.optim.ClipByGlobalNorm`);
   None for no limit. A parameter group may have its own, by which its gradients are scaled.
 * ``in_backward``: whether each parameter is updated in the backward, as soon as its gradient is final, and the gradient dropped.
-  ``step()`` finishes the step; see `no_step` and `ahead`.
+  ``step()`` finishes the step; see `no_step`, `norm_pass` and `ahead`.
 * ``state_device``: the path of a safetensors file, for slots that lie in a file beside it rather than in memory; `flush` writes the state
   to the file, and `read_state` reads it.
 

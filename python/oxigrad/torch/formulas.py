@@ -17,6 +17,16 @@ def clip(xp, p, g, *, total, max_norm: Limit = 1.0):
     return gradient_transforms.clip_by_global_norm(xp, p, g, total=total, max_global_norm=max_norm)
 
 
+def clip_by_known_norm(xp, p, g, *, square=0.0, max_norm: Limit = 1.0):
+    """`clip`, where ``square`` is the known square of the norm."""
+    return gradient_transforms.clip_by_global_norm(xp, p, g, total=lambda _: square, max_global_norm=max_norm)
+
+
+def measure(xp, p, g, square=Slot.scalar(0.0), *, total):
+    """The parameter as it is, and the square of the norm of its gradient."""
+    return p, total(g * g)
+
+
 def asgd(
     xp,
     p,
@@ -104,6 +114,8 @@ def rprop(
 L2 = rule.read(l2, "gradient")
 MAXIMIZE = rule.read(gradient_transforms.maximize, "gradient")
 CLIP = rule.read(clip, "gradient")
+CLIP_BY_KNOWN_NORM = rule.read(clip_by_known_norm, "gradient")
+MEASURE = rule.read(measure)
 UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
 DECAY = rule.read(gradient_transforms.weight_decay, "after")
 ASGD = rule.read(asgd)

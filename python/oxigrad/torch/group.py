@@ -1,7 +1,8 @@
 """A parameter group of PyTorch as a group of a step: the rule of its parameters of one storage dtype, and their hyperparameters."""
 
 import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad.rules.core.composition import compose
@@ -17,13 +18,21 @@ class TensorGroup:
     """An `oxigrad.stepping.parameters.rule_group.RuleGroup` that reads the values of a parameter group of PyTorch.
 
     ``storage`` is the name of the dtype of the parameters, where that is half precision. With ``scaled``, gradients are divided by
-    the scale of the loss.
+    the scale of the loss. ``square`` gives the square of the norm of all gradients where they are not there together, for ``max_norm``.
     """
 
     catches_up = False
 
-    def __init__(self, entry: Entry, values: Mapping[str, Any], storage: str | None, *, scaled: bool) -> None:
-        self.entry, self._values, self._scaled = entry, values, scaled
+    def __init__(
+        self,
+        entry: Entry,
+        values: Mapping[str, Any],
+        storage: str | None,
+        *,
+        scaled: bool,
+        square: Callable[[Any], float] | None = None,
+    ) -> None:
+        self.entry, self._values, self._scaled, self._square = entry, values, scaled, square
         self.precision = Precision(
             values.get("state_dtype"), bool(values.get("master")), values.get("rounding") or "nearest"
         )
@@ -41,7 +50,7 @@ class TensorGroup:
         decoupled = decays and bool(entry.option("decoupled_weight_decay", values))
         parts = (
             *((formulas.UNSCALE,) if self._scaled else ()),
-            *((formulas.CLIP,) if values.get("max_norm") is not None else ()),
+            *((self._clip,) if values.get("max_norm") is not None else ()),
             *((formulas.MAXIMIZE,) if entry.option("maximize", values) else ()),
             *((formulas.L2,) if decays and not decoupled else ()),
             rule,
@@ -50,6 +59,10 @@ class TensorGroup:
         absent = tuple([slot for slot, asks in rule.optional if not entry.value(asks, values)])
         flags = [(name, entry.value(name, values)) for name, default in rule.defaults.items() if is_flag(default)]
         return parts, absent, tuple(flags)
+
+    @property
+    def _clip(self) -> Rule:
+        return formulas.CLIP if self._square is None else formulas.CLIP_BY_KNOWN_NORM
 
     def is_current(self) -> bool:
         """Whether the hyperparameters still select this rule."""
@@ -79,16 +92,16 @@ class TensorGroup:
         return "noise" in self._rule.supplied or self.precision.rounding == "stochastic"
 
     def value(self, name: str) -> Any:
-        """The value of a hyperparameter."""
-        return self.entry.value(name, self._values)
+        """The value of a hyperparameter; for the square of the norm, a function that is called in each step."""
+        return self._square if name == "square" and self._square else self.entry.value(name, self._values)
 
     def interior(self, name: str) -> tuple[float, float]:
-        """No interval: PyTorch's groups have no schedules."""
-        raise NotImplementedError(name)
+        """No limits, for the square of the norm: PyTorch's groups have no schedules."""
+        return -math.inf, math.inf
 
     def evaluate(self, name: str, schedule: Any, at: Any) -> Any:
-        """No value: PyTorch's groups have no schedules."""
-        raise NotImplementedError(name)
+        """The square of the norm, which may be infinite or NaN."""
+        return schedule(at)
 
     def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """No factors: no rows of slots are left out."""

@@ -157,6 +157,30 @@ class SteppingOptimizer(KeepingDtypes):
         """
         return nullcontext() if self._backward is None else self._backward.paused()
 
+    def norm_pass(self) -> AbstractContextManager[None]:
+        """A block with a backward that measures the norm of the gradients, for ``in_backward=True`` with ``max_norm``.
+
+        It drops each gradient once it is measured. The same backward after the block updates the parameters, each as soon as its gradient
+        is final, scaled down by that norm. So gradients are never all in memory, for the time of a second backward; the bits are those
+        of a step after the backward.
+
+        Raises `ValueError` without ``in_backward`` or ``max_norm``, and `RuntimeError` where gradients have been accumulated.
+
+        >>> import torch
+        >>> from oxigrad.torch import SGD
+        >>> weight = torch.nn.Parameter(torch.zeros(2))
+        >>> opt = SGD([weight], lr=1.0, in_backward=True, max_norm=1.0)
+        >>> loss = (weight * torch.tensor([30.0, 40.0])).sum()
+        >>> with opt.norm_pass():
+        ...     loss.backward(retain_graph=True)
+        >>> loss.backward()
+        >>> weight.detach(), opt.step()
+        (tensor([-0.6000, -0.8000]), None)
+        """
+        if self._backward is None:
+            raise ValueError(f"{type(self).__name__}: norm_pass() is for in_backward=True")
+        return self._backward.measuring(self)
+
     @property
     def ahead(self) -> list[str]:
         """The names of the parameters that a backward has updated since the last ``step()``.

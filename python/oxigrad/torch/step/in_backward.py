@@ -14,6 +14,7 @@ from oxigrad._core import StateError
 from oxigrad.ops.core.aliasing import refuse_shared
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
+from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.plan import Place, noise_step, places_of
 from oxigrad.torch.step.resolved import ParameterStep, all_parameters, are_same, is_recorded
 
@@ -23,13 +24,13 @@ _AHEAD = "was updated in the backward of a step that is not finished"
 class Hooked:
     """A parameter with a hook: its place among those of the optimizer, and its resolved step."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, place: Place, norm: MeasuredNorm) -> None:
+        self.place, self._norm = place, norm
         self._resolved: ParameterStep | None = None
 
     def resolve(self, opt: Any) -> ParameterStep:
         """The step of the parameter."""
-        return ParameterStep(opt, self.place)
+        return ParameterStep(opt, self.place, self._norm.square)
 
     @property
     def draws(self) -> bool:
@@ -67,6 +68,9 @@ class InBackward:
         self._ahead: dict[int, str] = {}
         self._has_begun = self._clips = False
         self._pauses = 0
+        # Whether a backward in which hooks did nothing has accumulated gradients since the last step.
+        self._has_accumulated = False
+        self._norm, self._is_measuring = MeasuredNorm(), False
         # Threads of several devices run hooks.
         self._lock = threading.RLock()
 
@@ -89,10 +93,30 @@ class InBackward:
         finally:
             self._pauses -= 1
 
+    @contextlib.contextmanager
+    def measuring(self, opt: Any) -> Iterator[None]:
+        """A block with a backward that measures gradients, and drops them."""
+        if any(group.get("max_norm") is None for group in opt.param_groups):
+            raise ValueError(f"{type(opt).__name__}: norm_pass() is for max_norm, which is None")
+        given = [hooked.place.path for hooked in self._hooked.values() if hooked.place.tensor.grad is not None]
+        if self._ahead or self._norm or self._has_accumulated or given:
+            raise RuntimeError(
+                "norm_pass() begins a step, and gradients are there already, accumulated, measured or used: expected step(), and "
+                "the gradient of the whole batch in one backward"
+            )
+        self._is_measuring = True
+        try:
+            yield
+        except BaseException:
+            self._norm.clear()
+            raise
+        finally:
+            self._is_measuring = False
+
     def reset(self, opt: Any) -> None:
         """Begins anew with another state."""
-        self._hooked, self._params, self._has_begun = {}, [], False
-        self._ahead.clear()
+        self._hooked, self._params = {}, []
+        self._end()
         self.attach(opt, all_parameters(opt))
 
     # --- hooks ---------------------------------------------------------------------------------------------------------
@@ -125,14 +149,19 @@ class InBackward:
         """Updates a parameter whose gradient is final."""
         opt = self._opt()
         if opt is None or self._pauses:
+            self._has_accumulated = True
             return
         with self._lock:
             if not self._has_begun:
                 self._begin(opt)
             hooked = self._hooked.get(id(p))
-            if hooked is None or self._clips:
+            if hooked is None or (self._clips and not (self._is_measuring or self._norm)):
                 return
             self._check_gradient(hooked.place.path, p)
+            if self._clips and self._is_measured(hooked.place.path, p):
+                self._norm.add(opt, hooked.place)
+                p.grad = None
+                return
             if p.grad.layout is not torch.strided or not self._is_last(p):
                 return  # step() takes it.
             self._ahead[id(p)] = hooked.place.path
@@ -143,6 +172,22 @@ class InBackward:
                 raise
             p.grad = None
 
+    def _is_measured(self, path: str, p: Any) -> bool:
+        """Whether the gradient is to be measured, rather than used with the norm that was measured; raises `RuntimeError` for neither."""
+        if p.grad.layout is not torch.strided or not self._is_last(p):
+            raise RuntimeError(
+                f"{path}: norm_pass() is not supported for sparse gradients, nor where another hook was registered after the "
+                "last step()"
+            )
+        if self._is_measuring is (p in self._norm):
+            where = (
+                "a second gradient in norm_pass()"
+                if self._is_measuring
+                else "a gradient that norm_pass() has not measured"
+            )
+            raise RuntimeError(f"{path}: {where}: expected the same backward once in norm_pass(), and once after it")
+        return self._is_measuring
+
     def _begin(self, opt: Any) -> None:
         """Begins a step: checks what concerns more than one parameter."""
         _check(opt)
@@ -150,7 +195,7 @@ class InBackward:
         if not are_same(params, self._params):
             places = [*places_of(opt)]
             _refuse_shared(places)
-            self._hooked = {id(place.tensor): Hooked(place) for place in places}
+            self._hooked = {id(place.tensor): Hooked(place, self._norm) for place in places}
             self._params, self._watched = params, conversion.Watched(params)
         elif self._watched.have_moved():
             _refuse_shared([hooked.place for hooked in self._hooked.values()])
@@ -191,15 +236,32 @@ class InBackward:
                 "step()"
             )
         count, params = noise_step(opt), all_parameters(opt)
+        if self._norm:
+            self._check_norm(params)
         if any(p.grad is not None for p in params):
             _take_untraced(opt, None)
             for p in params:
                 p.grad = None
         if any(self._hooked[key].draws for key in self._ahead):
             opt.param_groups[0]["noise_step"] = count + 1
-        self._ahead.clear()
-        self._has_begun = False
+        self._end()
         self.attach(opt, params)
+
+    def _end(self) -> None:
+        self._ahead.clear()
+        self._norm.clear()
+        self._has_begun = self._has_accumulated = False
+
+    def _check_norm(self, params: Sequence[Any]) -> None:
+        """Raises `RuntimeError` where the gradients that were measured are not those that were used."""
+        odd = [p for p in params if (p in self._norm) is not (id(p) in self._ahead) or p.grad is not None]
+        if odd:
+            paths = [self._hooked[id(p)].place.path for p in odd]
+            self._norm.clear()
+            raise RuntimeError(
+                f"{_named(paths)}: the gradient was measured in norm_pass() and not used, or was not measured; "
+                f"{_named(self.ahead) or 'no parameter'} was updated"
+            )
 
 
 @torch._disable_dynamo

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from oxigrad.stepping.arrays.precision import half
@@ -38,7 +38,7 @@ class TensorPlan(Assignment):
     """The parameters of ``opt`` that have gradients now, assigned to executors; makes their state.
 
     With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step. With ``places``, the
-    plan is of these parameters alone.
+    plan is of these parameters alone, and ``square`` gives the square of the norm of all gradients, for ``max_norm``.
     """
 
     uncaptured = (
@@ -46,8 +46,17 @@ class TensorPlan(Assignment):
         "capturable=True of a class that PyTorch has"
     )
 
-    def __init__(self, opt: Any, *, scaled: bool, recorded: bool, places: Sequence[Place] | None = None) -> None:
+    def __init__(
+        self,
+        opt: Any,
+        *,
+        scaled: bool,
+        recorded: bool,
+        places: Sequence[Place] | None = None,
+        square: Callable[[Any], float] | None = None,
+    ) -> None:
         super().__init__()
+        self._square = square
         self._recorded = recorded
         #: The real tensor in this process of a parameter or a gradient.
         self.read = conversion.real if recorded else conversion.local
@@ -84,7 +93,7 @@ class TensorPlan(Assignment):
             opt.check_gradient(path, p)
             key = number, half(conversion.local(p))
             if key not in made:
-                made[key] = TensorGroup(opt.entry, opt.param_groups[number], key[1], scaled=scaled)
+                made[key] = TensorGroup(opt.entry, opt.param_groups[number], key[1], scaled=scaled, square=self._square)
             if conversion.is_distributed(p):
                 _check_distributed(path, type(opt).__name__, p, made[key])
             conversion.check_readable(path, p, opt.state.get(p, {}))

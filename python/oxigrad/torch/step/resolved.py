@@ -7,7 +7,7 @@ read in each step, or checked by the core.
 
 import itertools
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from oxigrad import _core
@@ -64,15 +64,21 @@ class ResolvedStep:
     """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state.
 
     With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step. With ``places``, it is
-    a step of these parameters alone.
+    a step of these parameters alone; ``square`` is that of `TensorPlan`.
     """
 
     def __init__(
-        self, opt: Any, *, scaled: bool, recorded: bool = False, places: Sequence[Place] | None = None
+        self,
+        opt: Any,
+        *,
+        scaled: bool,
+        recorded: bool = False,
+        places: Sequence[Place] | None = None,
+        square: Callable[[Any], float] | None = None,
     ) -> None:
         self.scaled, self._recorded = scaled, recorded
         self._without = [p for p in all_parameters(opt) if p.grad is None] if places is None else []
-        self.plan = plan = TensorPlan(opt, scaled=scaled, recorded=recorded, places=places)
+        self.plan = plan = TensorPlan(opt, scaled=scaled, recorded=recorded, places=places, square=square)
         self._seat()
         self._program = StepProgram(plan, seed=0)
         self._devices = DeviceSteps(plan, {}) if plan.on_devices else None
@@ -192,9 +198,9 @@ class ResolvedStep:
 class ParameterStep(ResolvedStep):
     """The step of one parameter, that at ``place``; `oxigrad.torch.step.in_backward` counts it among those with random numbers."""
 
-    def __init__(self, opt: Any, place: Place) -> None:
+    def __init__(self, opt: Any, place: Place, square: Callable[[Any], float]) -> None:
         self._place = place
-        super().__init__(opt, scaled=False, places=[place])
+        super().__init__(opt, scaled=False, places=[place], square=square)
 
     def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[Any]]:
         place = self._place
