@@ -4,7 +4,7 @@ Arrays of different libraries have no common base class, and their stubs match n
 `Array`, `Dtype` and `Device` are `Any`. The names state which values a function takes and returns.
 """
 
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 Array: TypeAlias = Any
 """An array of any library that follows the Array API standard, a `Variable`, or a number where one can stand for an array."""
@@ -26,3 +26,9 @@ Shape: TypeAlias = tuple[int, ...]
 
 Config: TypeAlias = dict[str, Any]
 """A configuration: plain data, which JSON can represent."""
+
+P = ParamSpec("P")
+"""The parameters of a function that is transformed: those of its gradient."""
+
+R = TypeVar("R")
+"""What a function returns."""

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad._core import Tape
-from oxigrad._typing import Array
+from oxigrad._typing import Array, P, R
 from oxigrad.autodiff.function_calls import FunctionCall, Leaves, is_on
 from oxigrad.ops.core import primitives
 
 
-def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
+def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     """Gradient checkpointing: ``f`` is called again in the backward pass, instead of keeping its intermediate values.
 
     The tape keeps the arguments alone, so that a chain of n such functions keeps n arguments and, one function at a time,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, Variable, plain
-from oxigrad._typing import Array, Tree
+from oxigrad._typing import Array, P, Tree
 from oxigrad.autodiff.rules.cotangents import require_complex
 from oxigrad.autodiff.rules.tangents import is_numeric, tangent_dtype
 from oxigrad.autodiff.transforms import Argnums, Recording, by_position, check_callable, grad, jvp, resolve
@@ -21,7 +21,7 @@ COLUMNS, ELEMENTS = 256, 1 << 22
 
 
 def jacobian(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     argnums: Argnums | None = None,
     mode: Mode = None,
     has_aux: bool = False,
@@ -29,7 +29,7 @@ def jacobian(
     argnames: str | Sequence[str] | None = None,
     holomorphic: bool = False,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that returns the Jacobian of ``f``.
 
     The Jacobian is a tree of the structure of the result, whose leaves are trees of the structure of the argument (a tuple of
@@ -82,12 +82,12 @@ def jacobian(
 
 
 def hessian(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     argnums: Argnums | None = None,
     has_aux: bool = False,
     *,
     argnames: str | Sequence[str] | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that returns the Hessian of the scalar function ``f``: the forward-mode Jacobian of its gradient.
 
     For trees it is a tree of the structure of the argument whose leaves are such trees, as of `jacobian`.

@@ -5,23 +5,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad import tree, xp
-from oxigrad._typing import Tree
+from oxigrad._typing import P, Tree
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import Argnums, Recording, check_callable, grad, jvp, vjp
 from oxigrad.ops.backends import is_smooth
 
 
-def jacfwd(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def jacfwd(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]:
     """``jacobian(f, mode="forward")``, under JAX's name."""
     return jacobian(f, argnums, "forward", has_aux)
 
 
-def jacrev(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def jacrev(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]:
     """``jacobian(f, mode="reverse")``, under JAX's name."""
     return jacobian(f, argnums, "reverse", has_aux)
 
 
-def elementwise_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, Any]:
     """A function that returns the derivative of an elementwise function at each element, in the shape of the argument.
 
     It is the gradient of the sum of all elements of the result, as in HIPS autograd: for other functions, the sum of the rows of

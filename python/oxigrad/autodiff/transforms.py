@@ -8,7 +8,7 @@ from typing import Any
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, Watched, plain
-from oxigrad._typing import Array, Tree
+from oxigrad._typing import Array, P, Tree
 from oxigrad.autodiff.examples import detached
 from oxigrad.autodiff.rules.cotangents import require_complex, require_real
 from oxigrad.autodiff.rules.tangents import zero_or_same, zero_tangent
@@ -256,13 +256,13 @@ def jvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree]
 
 
 def value_and_grad(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     argnums: Argnums | None = None,
     has_aux: bool = False,
     *,
     argnames: str | Sequence[str] | None = None,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, tuple[Any, Any]]:
     """A function that returns the value of the scalar function ``f`` and its gradient.
 
     The gradient has the structure of the argument ``argnums``, the first one by default, or is a tuple of such trees where
@@ -337,13 +337,13 @@ _finish_first = functools.partial(_finish, 0, False)
 
 
 def grad(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     argnums: Argnums | None = None,
     has_aux: bool = False,
     *,
     argnames: str | Sequence[str] | None = None,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that returns the gradient of ``f``; with ``has_aux``, ``(gradient, aux)``. See `value_and_grad`.
 
     >>> grad(grad(lambda x: x**3))(2.0)
