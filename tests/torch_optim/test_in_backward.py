@@ -23,7 +23,7 @@ from torch_requirements import process_group  # noqa: E402
 
 Make = Callable[..., Any]
 # Their rules sum over all parameters, or they have other steps.
-REFUSED = {"Prodigy", "DoG", "DoWG", "DAdaptSGD", "DAdaptAdamW", "LBFGS", "SparseAdam"}
+REFUSED = {"Prodigy", "DoG", "DoWG", "DAdaptSGD", "DAdaptAdamW", "MoMo", "MoMoAdam", "PolyakSGD", "LBFGS", "SparseAdam"}
 NAMES = sorted({*OURS.names} - REFUSED)
 LARGE = ((64, 64), (3,))  # the first has as many numbers as a state of 8 bits asks for
 HALF, FULL = torch.bfloat16, torch.float32
