@@ -24,6 +24,10 @@ NAMES = [
 ]
 
 
+# Read by few rules.
+LOSS = 1.5
+
+
 def start() -> dict[str, np.ndarray]:
     return {"w": np.random.default_rng(0).standard_normal((4, 3))}
 
@@ -40,8 +44,8 @@ def test_decay_after_every_optimizer(name: str) -> None:
     state = make().init(start())
     w, plain = start(), start()
     for g in gradients():
-        opt.update(w, g)
-        stepped, state = by_rules(make(), plain, g, state)
+        opt.update(w, g, loss=LOSS)
+        stepped, state = by_rules(make(), plain, g, state, loss=LOSS)
         plain = {"w": stepped["w"] - rate * DECAY * plain["w"]}
         np.testing.assert_allclose(w["w"], plain["w"], rtol=1e-11, atol=1e-13)
 
@@ -53,8 +57,8 @@ def test_decay_of_some_parameters_and_after_a_partition(name: str) -> None:
     own = chain(make(), WeightDecay(DECAY)).parts[1]._names["weight_decay"]
     opt = chain(make(), WeightDecay(DECAY), groups={"bias": {own: 0.0}})
     model, other = ({each: start()["w"] for each in names} for _ in range(2))
-    opt.update(model, dict.fromkeys(names, g))
-    plain = make().update({each: start()["w"] for each in names}, dict.fromkeys(names, g))
+    opt.update(model, dict.fromkeys(names, g), loss=LOSS)
+    plain = make().update({each: start()["w"] for each in names}, dict.fromkeys(names, g), loss=LOSS)
     decayed = plain["weight"] - make().learning_rate * DECAY * start()["w"]
     np.testing.assert_allclose(model["weight"], decayed, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(model["bias"], plain["bias"], rtol=1e-12, atol=1e-14)

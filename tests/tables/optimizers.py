@@ -176,7 +176,7 @@ def run(name: str, model: Any, grads: Any, steps: int = 3) -> tuple[Any, Any]:
     return model, opt
 
 
-def by_rules(opt: Any, params: Any, grads: Any, state: Any) -> tuple[Any, Any]:
+def by_rules(opt: Any, params: Any, grads: Any, state: Any, **given: Any) -> tuple[Any, Any]:
     """`Optimizer.apply` by rules called on arrays: the formulas, which kernels are compared with."""
     with mock.patch.object(functional, "run_rules", lambda leaves, _, seed: fused._called(leaves, seed)):
-        return opt.apply(params, grads, state)
+        return opt.apply(params, grads, state, **given)

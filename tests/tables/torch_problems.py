@@ -125,7 +125,17 @@ def train(opt: Any, params: Sequence[torch.Tensor], steps: Iterable[int] = range
         else:
             for p, g in zip(params, gradients(params, step), strict=True):
                 p.grad = g.to_sparse() if type(opt).__name__ == "SparseAdam" else g
-            opt.step()
+            opt.step(**loss_for(opt))
+
+
+def reads_loss(opt: Any) -> bool:
+    """Whether the steps of an optimizer need the loss."""
+    return "loss" in opt.entry.rule.supplied if hasattr(opt, "entry") else False
+
+
+def loss_for(opt: Any, loss: Any = 1.5) -> dict[str, Any]:
+    """The argument of a step of an optimizer that reads the ``loss``."""
+    return {"loss": loss} if reads_loss(opt) else {}
 
 
 def bowl(opt: Any, params: Sequence[torch.Tensor]) -> Callable[[], torch.Tensor]:

@@ -27,6 +27,7 @@ from torch_problems import (
     equal,
     gradients,
     parameters,
+    reads_loss,
     shapes_for,
     states,
     tensors,
@@ -197,8 +198,8 @@ def distributed_checkpoints_initialize_state(library: Library) -> None:
         params = parameters(shapes, dtype)
         opt = make(params)
         name = type(opt).__name__
-        if name in ("LBFGS", "SparseAdam"):
-            continue  # LBFGS needs a closure, SparseAdam sparse gradients
+        if name in ("LBFGS", "SparseAdam") or reads_loss(opt):
+            continue  # LBFGS needs a closure, SparseAdam sparse gradients, and others the loss
         train(opt, params)
         saved = copy.deepcopy(distributed_state.get_optimizer_state_dict(Listed(params), opt))
         others = copies(params)

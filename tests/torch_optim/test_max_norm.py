@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
 from oxigrad import optim  # noqa: E402
-from torch_problems import OURS, copies, equal, gradients, parameters, shapes_for, train, values  # noqa: E402
+from torch_problems import OURS, copies, equal, gradients, loss_for, parameters, shapes_for, train, values  # noqa: E402
 from torch_requirements import process_group  # noqa: E402
 
 # Their steps read the loss, or are other ones.
@@ -62,7 +62,7 @@ def test_every_class_takes_a_step_with_clipped_gradients(name: str) -> None:
     for step in range(3):
         for p, g in zip(others, clipped(others, 0.7, step), strict=True):
             p.grad = g
-        plain.step()
+        plain.step(**loss_for(plain))
         train(opt, params, [step])
     torch.testing.assert_close(values(params), values(others), rtol=1e-9, atol=1e-12)
 

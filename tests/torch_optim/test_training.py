@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
-from torch_problems import OURS, bowl, copies, equal, gradients, parameters, shapes_for, states, train, values  # noqa: E402
+from torch_problems import OURS, bowl, copies, equal, gradients, loss_for, parameters, shapes_for, states, train, values  # noqa: E402
 
 NAMES = OURS.names
 LARGE = ((64, 64), (3,))
@@ -57,11 +57,11 @@ def test_every_optimizer_decreases_the_loss(name: str) -> None:
         if name == "LBFGS":
             opt.step(closure)
             continue
-        closure()
+        loss = closure()
         if name == "SparseAdam":
             for p in params:
                 p.grad = p.grad.to_sparse()  # type: ignore[union-attr]
-        opt.step()
+        opt.step(**loss_for(opt, loss))
     if hasattr(opt, "eval"):
         opt.eval()
     assert closure().item() < first
@@ -90,7 +90,7 @@ def test_backward_after_a_step_detects_changed_parameters(name: str) -> None:
     for step in range(2):  # the first step of SOAP changes no parameter
         for p, g in zip(params, gradients(params, step), strict=True):
             p.grad = g
-        opt.step()
+        opt.step(**loss_for(opt))
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.backward()
 

@@ -97,10 +97,12 @@ _EXAMPLE = """
     >>> for _ in range(2):
     ...     opt.zero_grad()
     ...     (weight**2).sum().backward()
-    ...     opt.step()
+    ...     {step}
     >>> bool((weight != 1).all())
     True
     """
+# The step of the example, and of one whose rule reads the loss.
+_STEP, _STEP_BY_LOSS = "opt.step()", "loss = opt.step(loss=(weight**2).sum())"
 
 
 def own(ours: Any, name: str = "", *, shape: str = "3", base: type = OwnOptimizer, **places: Any) -> Any:
@@ -113,8 +115,9 @@ def own(ours: Any, name: str = "", *, shape: str = "3", base: type = OwnOptimize
     ]
     flags = [kind(key, kind.KEYWORD_ONLY, default=value) for key, value in _FLAGS.items()]
     signature = [kind("params", kind.POSITIONAL_OR_KEYWORD), *hyperparameters, *flags, *options()]
+    step = _STEP_BY_LOSS if "loss" in ours._rule.supplied else _STEP
     body: dict[str, Any] = {
-        "__doc__": summary(ours._rule) + _EXAMPLE.format(name=name, optimizer=ours.__name__, shape=shape),
+        "__doc__": summary(ours._rule) + _EXAMPLE.format(name=name, optimizer=ours.__name__, shape=shape, step=step),
         "__module__": "oxigrad.torch",
         "__signature__": inspect.Signature(signature),
         "entry": entry,
