@@ -120,8 +120,12 @@ fn a_call_updates_the_parameter_in_place() {
 #[test]
 fn a_call_that_does_not_fit_changes_nothing() {
     let text = descent().print().unwrap();
-    let guarded = Stated { measures: true, ..descent() }.print().unwrap();
-    let cases = [("nothing", 4, "line 1 of the call"), (&text, 3, "length"), (&guarded, 4, "results")];
+    let measuring = Stated { measures: true, ..descent() }.print().unwrap();
+    let cases = [
+        ("nothing", 4, "line 1 of the call"),
+        (&text, 3, "a buffer of 3 elements in a leaf of 4"),
+        (&measuring, 4, "there is no result 1, only 1"),
+    ];
     for (text, length, expected) in cases {
         let (mut g, mut p) = (vec![1.0; 4], vec![2.0; length]);
         let (code, message) = call(text, &mut g, &mut p).unwrap();
