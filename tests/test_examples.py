@@ -196,6 +196,7 @@ def test_the_short_examples_reach_their_goals() -> None:
     np.testing.assert_allclose(found, [8.0, 0.2], rtol=0.05)
     before, after = main("fluid")
     assert after < 0.5 * before
+    assert main("recorded_training") > 0.95
     before, after = main("sparse_least_squares")
     assert after < 1e-3 < 0.1 * before
 

@@ -35,6 +35,8 @@ from oxigrad.autodiff.products import elementwise_grad, ggnvp, hessian_diag, jac
 from oxigrad.autodiff.sparse.jacobians import sparse_hessian, sparse_jacobian
 from oxigrad.autodiff.transforms import grad, jvp, stop_gradient, value_and_grad, vjp
 from oxigrad.autodiff.vmap import vmap
+from oxigrad.recording.files import load as load_recording
+from oxigrad.recording.function import record
 from oxigrad.tree import field
 
 if _TYPE_CHECKING:
@@ -79,7 +81,9 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "load_recording",
     "optim",
+    "record",
     "schedules",
     "set_num_threads",
     "sparse_hessian",

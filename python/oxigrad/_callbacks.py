@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 from oxigrad import _core, xp
-from oxigrad.autodiff import batching
 from oxigrad.autodiff.inspection import debug_nans, diagram
 from oxigrad.autodiff.rules import cotangents, jvp_rules, tangents, vjp_rules
 from oxigrad.ops import backends
@@ -39,6 +38,12 @@ def attribute(x: Any, name: str) -> Any:
     return array_methods.attribute(xp, x, name)
 
 
+def batched(name: str, args: tuple[Any, ...], named: dict[str, Any] | None) -> Any:
+    """An op on values with a level: that with the highest one among ``args`` computes it."""
+    top: Any = max((arg for arg in args if isinstance(arg, _core.BatchLevel)), key=lambda arg: arg.level)
+    return top.computed(name, args, named)
+
+
 def check_matmul(a: Any, b: Any) -> None:
     """Raises `ShapeError` for arrays whose shapes are not those of a matrix product."""
     if hasattr(a, "shape") and hasattr(b, "shape"):
@@ -65,7 +70,7 @@ def install() -> None:
         at=indexed_update.At,
         attribute=attribute,
         attribute_names=array_methods.names,
-        batched=batching.batched,
+        batched=batched,
         cast_in_place=indexed_update.cast_in_place,
         check_matmul=check_matmul,
         complex_number=variable_methods.complex_number,

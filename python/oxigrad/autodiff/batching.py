@@ -126,6 +126,10 @@ class Batched(BatchLevel):
         """Indexed updates, as of variables."""
         return xp.at(self)
 
+    def computed(self, name: str, args: Sequence[Any], named: dict[str, Any] | None) -> Any:
+        """An op, of which this is an argument with the highest level."""
+        return batched(name, args, named)
+
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return xp
 

@@ -196,9 +196,9 @@ class Wrapper(Optimizer):
         """See `Optimizer.scale_loss`."""
         return self.optimizer.scale_loss(loss)
 
-    def minimize(self, loss: Callable[[Tree], Array], model: Tree) -> Array:
+    def minimize(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool = False) -> Array:
         """See `Optimizer.minimize`. Raises an error of communication as well."""
-        value, grads = self.compute_gradients(loss, model)
+        value, grads = self.optimizer._gradients(loss, model, record=record)
         with self._lock.stepping():
             self._step(model, grads, keep_root=True)
         return value

@@ -8,6 +8,7 @@ from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim.losses import dependent, warn_of_floats
+from oxigrad.optim.recorded_losses import RecordedLosses
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.loss_scale import LossScale
 from oxigrad.optim.settings.options import checked_precision
@@ -182,6 +183,19 @@ class Optimizer(StatefulOptimizer):
         self._tell_of_floats(model, grads)
         return (value / factors[-1] if factors else value), grads
 
+    def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
+        """`compute_gradients`, replayed where that is asked."""
+        if not record or self.loss_scale is not None:
+            return self.compute_gradients(loss, model)
+        value, grads = self._recorded_losses.value_and_grad(loss, model)
+        self._tell_of_floats(model, grads)
+        return value, grads
+
+    @property
+    def _recorded_losses(self) -> RecordedLosses:
+        """The losses that `minimize` has recorded: an optimizer that was copied or restored has none."""
+        return RecordedLosses.of(self)
+
     def _tell_of_floats(self, model: Tree, grads: Tree) -> None:
         """Warns, the first time, of Python floats in the model that the loss depends on."""
         if not self._has_seen_floats:
@@ -205,13 +219,17 @@ class Optimizer(StatefulOptimizer):
         found = self._stepper.counts.scale_like(loss)
         return self.scale if found is None else found
 
-    def minimize(self, loss: Callable[[Tree], Array], model: Tree) -> Array:
+    def minimize(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool = False) -> Array:
         """`compute_gradients`, then `update` in place; returns the value of the loss before the step.
+
+        With ``record``, value and gradient of the loss are recorded (see `oxigrad.record`) at the first step and replayed at later
+        ones, with the same bits. The loss must be the same function in each step: it reads a batch from variables. With a
+        ``loss_scale`` it runs as it is.
 
         Raises `StructureError`, before anything is changed, where a parameter can neither be written nor replaced in
         ``model`` itself; use `update`, which returns the new tree.
         """
-        value, grads = self.compute_gradients(loss, model)
+        value, grads = self._gradients(loss, model, record=record)
         with self._lock.stepping():
             self._stepper.update(model, grads, loss=value, keep_root=True)
         return value

@@ -13,6 +13,7 @@ pub mod kernel;
 pub mod noise;
 pub mod op;
 mod parallel;
+pub mod recording;
 pub mod scalar;
 pub mod simd;
 mod special;

@@ -11,6 +11,7 @@ mod autodiff;
 mod callbacks;
 mod class_cache;
 mod error;
+mod recording;
 mod stepper;
 mod threads;
 mod tree;
@@ -43,11 +44,19 @@ mod _core {
     #[pymodule_export]
     use crate::autodiff::operations::function::{Function, elementwise_functions, ops, record_named};
     #[pymodule_export]
+    use crate::autodiff::replay::scatter::scatter_into;
+    #[pymodule_export]
     use crate::autodiff::transforms::{Watched, record_call, value_and_grad};
     #[pymodule_export]
     use crate::autodiff::vjp_rules::install;
     #[pymodule_export]
     use crate::callbacks::install_callbacks;
+    #[pymodule_export]
+    use crate::recording::replay::{Replay, is_computed_in_core};
+    #[pymodule_export]
+    use crate::recording::rule::compute_named_in_rule;
+    #[pymodule_export]
+    use crate::recording::template::EntryId;
     #[pymodule_export]
     use crate::stepper::cuda::{CudaEntry, CudaSource};
     #[pymodule_export]

@@ -70,6 +70,8 @@ def unbroadcast_to_number(g: Array) -> Array:
     """The cotangent ``g`` summed to one number."""
     total = primitives.sum(g) if len(getattr(g, "shape", ())) else g
     total = primitives.real(total) if is_complex(total) else total
+    if isinstance(total, _core.BatchLevel) and (number := getattr(total, "number", None)) is not None:
+        return number  # of a recording
     return total if isinstance(total, _core.Variable) else float(total)
 
 

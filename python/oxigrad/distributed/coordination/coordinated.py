@@ -296,11 +296,11 @@ class Coordinated(Wrapper):
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
-    def minimize(self, loss: Callable[[Tree], Array], model: Tree) -> Array:
+    def minimize(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool = False) -> Array:
         """See `Optimizer.minimize`. Joins before the first gradient is computed."""
         if self._link is None:
             self.build(model)
-        return super().minimize(loss, model)
+        return super().minimize(loss, model, record=record)
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         gradients = self._parameters.gradients(model, grads)

@@ -58,7 +58,7 @@ def _remembered(value: Any) -> _Entry:
 def _namespace_of(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return np
-    if isinstance(value, _NUMBERS):
+    if isinstance(value, _NUMBERS) or (isinstance(value, _core.BatchLevel) and not is_array(value)):
         return None
     from array_api_compat import array_namespace  # for libraries whose own namespace is not the standard's
 

@@ -250,8 +250,10 @@ class ClosureOptimizer(RuleOptimizer):
                 f"{self.name}: {', '.join(others)} cannot be set: the loss is evaluated several times a step"
             )
 
-    def minimize(self, loss: Callable[[Tree], Array], model: Tree) -> Array:
+    def minimize(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool = False) -> Array:
         """Takes one step, of up to ``max_iterations`` iterations, in place; returns the value of the loss before it.
+
+        With ``record``, value and gradient of the loss are recorded and replayed: see `Optimizer.minimize`.
 
         Raises `StructureError`, before anything is changed, where a parameter can neither be written nor replaced in
         ``model`` itself.
@@ -273,7 +275,7 @@ class ClosureOptimizer(RuleOptimizer):
             group = plan.groups[0]
             if group.value("line_search") not in ("strong_wolfe", None):
                 raise ValueError(f"line_search is {group.value('line_search')!r}: expected 'strong_wolfe' or None")
-            problem = _Problem(self._evaluation(loss), plan, leaves)
+            problem = _Problem(self._evaluation(loss, record=record), plan, leaves)
             slots = [self._stepper.slots[p.text] for p in plan.parameters]
             descent = _Descent(problem, slots, {**group.flags, **group.numbers(self.step)})
             first = descent.loss
@@ -285,12 +287,12 @@ class ClosureOptimizer(RuleOptimizer):
                 self._stepper.skip(plan, model, problem.filled(descent.suspects))
             return first
 
-    def _evaluation(self, loss: Callable[[Tree], Array]) -> Callable[[Tree], tuple[Any, Any]]:
+    def _evaluation(self, loss: Callable[[Tree], Array], *, record: bool = False) -> Callable[[Tree], tuple[Any, Any]]:
         """The function of a model that returns the loss and its gradient."""
-        compute = value_and_grad(lambda model: dependent(loss(model)))
+        eager, recorded = value_and_grad(lambda model: dependent(loss(model))), self._recorded_losses
 
         def evaluate(model: Tree) -> tuple[Any, Any]:
-            value, grads = compute(model)
+            value, grads = recorded.value_and_grad(loss, model) if record else eager(model)
             self._tell_of_floats(model, grads)
             return value, grads
 

@@ -12,6 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::arrays::memory::contiguous::{element_of, is_float_array};
 use crate::arrays::value::Value;
+use crate::autodiff::graph::batched::{is_float, is_number};
 use crate::autodiff::graph::gc::Visited;
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
@@ -243,7 +244,7 @@ pub fn value_and_grad<'py>(
 /// Whether a value is known to be real and without dimensions.
 fn is_real_scalar(value: &Value, py: Python<'_>) -> bool {
     match value {
-        Value::Object(object) => element_of(object.bind(py)).is_some(),
+        Value::Object(object) => element_of(object.bind(py)).is_some() || is_float(object.bind(py)),
         value => value.is_scalar(),
     }
 }
@@ -254,6 +255,7 @@ fn is_differentiable(value: &Bound<'_, PyAny>) -> PyResult<bool> {
         || value.is_instance_of::<PyFloat>()
         || value.is_instance_of::<PyComplex>()
         || value.is_instance_of::<Variable>()
+        || is_number(value)?
         || is_inexact(value)?)
 }
 

@@ -15,6 +15,7 @@ use crate::arrays::compute::numpy_functions::{extents, is_host, one_like, zeros_
 use crate::arrays::memory::contiguous::{is_float_array, scalar_of};
 use crate::arrays::memory::numpy::refuse_meaning;
 use crate::arrays::value::{Value, host_number};
+use crate::autodiff::graph::batched::is_number;
 use crate::autodiff::graph::describe::describe;
 use crate::autodiff::graph::program::program;
 use crate::autodiff::graph::tape::Tape;
@@ -292,6 +293,9 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(tape::Value::from_scalar(scalar));
     }
     if is_float_array(value) {
+        return Ok(Value::Object(value.clone().unbind()));
+    }
+    if is_number(value)? {
         return Ok(Value::Object(value.clone().unbind()));
     }
     if value.is_instance_of::<Variable>() || is_inexact(value)? {

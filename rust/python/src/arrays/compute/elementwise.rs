@@ -399,3 +399,12 @@ const fn is_computed_here(op: Elementwise) -> bool {
 pub fn op_named(name: &str) -> PyResult<Op> {
     Op::from_name(name).ok_or_else(|| PyValueError::new_err(format!("there is no op {name:?} in the table")))
 }
+
+/// An op on NumPy arrays and numbers by its kernel, in the shape and the dtype of `like`; see [`compute`].
+pub fn compute_in_core<'py>(
+    op: Elementwise,
+    values: &[Value],
+    like: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    compute(kernel(op), values.iter(), like)
+}

@@ -1,4 +1,4 @@
-//! Computation on host arrays by the core: `elementwise`, `reduce`, `products`; by NumPy: `numpy_functions`. Results are
+//! Computation on host arrays by the core: `elementwise`, `run` (several ops), `reduce`, `products`; by NumPy: `numpy_functions`. Results are
 //! written to memory of the `array_pool`.
 
 pub mod array_pool;
@@ -6,3 +6,4 @@ pub mod elementwise;
 pub mod numpy_functions;
 pub mod products;
 pub mod reduce;
+pub mod run;

@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use oxigrad_core::op::Op;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyTuple};
 
 use crate::autodiff::graph::tape::SERIAL;
 use crate::callbacks::callbacks;
@@ -54,4 +55,15 @@ pub fn batched<'py>(
 /// Whether a value is batched by a `vmap` inside of the transform with this serial number.
 pub fn is_above(value: &Object<'_>, serial: u64) -> bool {
     value.cast::<BatchLevel>().is_ok_and(|batched| batched.get().level > serial)
+}
+
+/// Whether a value is a number of Python in a recording: it has a level, and no dtype.
+pub fn is_number(value: &Object<'_>) -> PyResult<bool> {
+    Ok(value.cast::<BatchLevel>().is_ok() && !value.hasattr(intern!(value.py(), "dtype"))?)
+}
+
+/// Whether a value is a float of Python in a recording.
+pub fn is_float(value: &Object<'_>) -> bool {
+    let is = || Ok::<_, PyErr>(is_number(value)? && value.getattr("value")?.is_exact_instance_of::<PyFloat>());
+    is().unwrap_or(false)
 }

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::arrays::compute::elementwise::elementwise;
 use crate::arrays::memory::numpy::{are_alike, refuse_meaning};
 use crate::arrays::value::{Value, host_number};
-use crate::autodiff::graph::batched::batched;
+use crate::autodiff::graph::batched::{batched, is_number};
 use crate::autodiff::graph::describe::describe;
 use crate::autodiff::graph::tape::{Attributes, CotangentType, Tape};
 use crate::autodiff::graph::variable::{Variable, snapshot};
@@ -227,7 +227,8 @@ fn cotangent_types<'py>(
     are_alike: bool,
 ) -> PyResult<Vec<CotangentType>> {
     let alone = operands.len() == 1 && !is_variadic(op);
-    if needs.all_args || !needs.shape && (alone || result.is_exact_instance_of::<PyFloat>()) {
+    let is_scalar = || Ok::<_, PyErr>(result.is_exact_instance_of::<PyFloat>() || is_number(result)?);
+    if needs.all_args || !needs.shape && (alone || is_scalar()?) {
         return Ok(Vec::new());
     }
     let py = result.py();
@@ -240,6 +241,7 @@ fn cotangent_types<'py>(
         let fit = match value {
             _ if id.is_none() && !needs.shape => CotangentType::Same,
             Value::Number(_) | Value::Absent => CotangentType::Number,
+            Value::Object(object) if is_number(object.bind(py))? => CotangentType::Number,
             Value::Object(_) if are_alike || is_elementwise && is_alike(value, result) => CotangentType::Same,
             value => {
                 let (shape, dtype) = of(&value.object(py))?;

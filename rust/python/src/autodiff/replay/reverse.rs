@@ -16,7 +16,7 @@ use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::{add_to, compute};
 use crate::arrays::compute::reduce::sum_to;
 use crate::arrays::value::Value;
-use crate::autodiff::graph::batched::is_above;
+use crate::autodiff::graph::batched::{BatchLevel, is_above};
 use crate::autodiff::graph::tape::CotangentType;
 use crate::autodiff::graph::tape::{Attributes, CoreTape, Tape};
 use crate::autodiff::graph::variable::Variable;
@@ -102,7 +102,10 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         }
         let g = self.resolve(cotangent)?.into_object(self.py);
         let mut value = self.resolve_owned(std::mem::replace(sum, Cotangent::absent()))?;
-        let added = scatter::pull_into(entry, &g, &mut value);
+        let added = match scatter::record_into(entry, &g, &mut value) {
+            Ok(false) => scatter::pull_into(entry, &g, &mut value),
+            recorded => recorded,
+        };
         *sum = Cotangent::Known(value);
         added
     }
@@ -256,7 +259,10 @@ impl<'py> PythonHost<'py> {
         if innermost(&args).is_some() {
             return Some(record(self.py, *op, &args, None));
         }
-        by_operator(*op, &args)
+        if let Err(error) = of_rule(&mut args) {
+            return Some(Err(error));
+        }
+        by_operator(*op, &args).map(|result| result.and_then(out_of_rule))
     }
 
     /// Runs the rule of an elementwise op as a kernel, where its operands are numbers and NumPy arrays.
@@ -314,8 +320,32 @@ impl<'py> PythonHost<'py> {
         if !derivative.is_together() {
             lift(&mut args, &derivative.sources)?;
         }
-        derivative.call.bind(py).call1(PyTuple::new(py, args)?)
+        let is_elementwise = matches!(entry.origin, Origin::Op(Op::Elementwise(_)));
+        if is_elementwise && innermost(&args).is_none() {
+            of_rule(&mut args)?;
+        }
+        let result = derivative.call.bind(py).call1(PyTuple::new(py, args)?)?;
+        if is_elementwise { out_of_rule(result) } else { Ok(result) }
     }
+}
+
+/// Marks values of a recording as operands of the rule of an elementwise op: the core computes such a rule, and not the
+/// array library.
+fn of_rule(args: &mut [Bound<'_, PyAny>]) -> PyResult<()> {
+    for arg in args.iter_mut().filter(|arg| arg.is_instance_of::<BatchLevel>()) {
+        if let Some(marked) = arg.getattr_opt(intern!(arg.py(), "in_rule"))? {
+            *arg = marked;
+        }
+    }
+    Ok(())
+}
+
+/// The result of a rule, without the mark.
+fn out_of_rule(result: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    if !result.is_instance_of::<BatchLevel>() {
+        return Ok(result);
+    }
+    Ok(result.getattr_opt(intern!(result.py(), "out_of_rule"))?.unwrap_or(result))
 }
 
 /// Lifts plain arrays among the arguments of a Python rule to constants of the tape that its variables are on:

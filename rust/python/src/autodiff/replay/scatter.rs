@@ -1,16 +1,18 @@
 //! The derivative of `x[key]` on NumPy arrays: cotangents that are added to the elements of a key.
 
 use oxigrad_core::autodiff::tape::Origin;
-use oxigrad_core::op::{Op, Structured};
+use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyEllipsis, PyInt, PySlice, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::numpy_functions::{Functions, is_array, is_host};
 use crate::arrays::memory::contiguous::is_unshared;
 use crate::arrays::value::Value;
+use crate::autodiff::graph::batched::BatchLevel;
 use crate::autodiff::graph::entry::{Entry, named, shape_of};
+use crate::autodiff::operations::record::record;
 
 type Object<'py> = Bound<'py, PyAny>;
 
@@ -26,11 +28,47 @@ pub fn pull_into(entry: &Entry<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult
         return Ok(false);
     }
     let Some(key) = named(entry, intern!(py, "key"))? else { return Ok(false) };
-    let Some(key) = IndexKey::of(&key) else { return Ok(false) };
-    let shape = shape_of(entry, 0, py);
+    add_into(&key, &shape_of(entry, 0, py), g, sum)
+}
+
+/// The cotangent of `x` in a recording: as [`pull_into`], by the method of a traced cotangent.
+pub fn record_into(entry: &Entry<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult<bool> {
+    let py = g.py();
+    if !g.is_instance_of::<BatchLevel>() || entry.origin != Origin::Op(Op::Structured(Structured::Index)) {
+        return Ok(false);
+    }
+    let Some(method) = g.getattr_opt(intern!(py, "scattered_into"))? else { return Ok(false) };
+    let Some(key) = named(entry, intern!(py, "key"))? else { return Ok(false) };
+    *sum = Value::new(&method.call1((sum.object(py), key, shape_of(entry, 0, py)))?);
+    Ok(true)
+}
+
+/// A copy of `sum`, or zeros, with `g` added to the elements of a key: what `pull_into` computes.
+#[pyfunction]
+pub fn scatter_into<'py>(
+    sum: &Object<'py>,
+    g: &Object<'py>,
+    key: &Object<'py>,
+    shape: &Object<'py>,
+) -> PyResult<Object<'py>> {
+    let py = g.py();
+    let mut total = if sum.is_none() { Value::Absent } else { Value::new(sum) };
+    if is_host(g)? && add_into(key, shape, g, &mut total)? {
+        return Ok(total.into_object(py));
+    }
+    let named = PyDict::new(py);
+    named.set_item("key", key)?;
+    named.set_item("shape", shape)?;
+    let term = record(py, Op::Structured(Structured::ScatterAdd), std::slice::from_ref(g), Some(&named))?;
+    if sum.is_none() { Ok(term) } else { record(py, Op::Elementwise(Elementwise::Add), &[sum.clone(), term], None) }
+}
+
+fn add_into(key: &Object<'_>, shape: &Object<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult<bool> {
+    let py = g.py();
+    let Some(key) = IndexKey::of(key) else { return Ok(false) };
     let own = match sum {
         Value::Absent => {
-            *sum = Value::Object(scatter(&key, g, &shape)?.unbind());
+            *sum = Value::Object(scatter(&key, g, shape)?.unbind());
             return Ok(true);
         }
         Value::Number(_) | Value::Float64(_) | Value::Float32(_) => return Ok(false),
@@ -40,7 +78,7 @@ pub fn pull_into(entry: &Entry<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult
     let dtype = intern!(py, "dtype");
     if !is_array(array)
         || !array.getattr(dtype)?.is(&g.getattr(dtype)?)
-        || !array.getattr(intern!(py, "shape"))?.eq(&shape)?
+        || !array.getattr(intern!(py, "shape"))?.eq(shape)?
     {
         return Ok(false);
     }

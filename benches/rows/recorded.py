@@ -1,0 +1,84 @@
+"""Recorded functions, replayed: beside jax.jit, and beside the same functions as they run without a recording.
+
+Everybody evaluates the same formula; results are checked as in `rows.gradients`, whose problems two of these are.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import oxigrad as ox
+import sizes
+from measure import Contestant, Goal, Ready, Row
+from oxigrad import xp
+from rows import digits, gradients
+from rows.gradients import Arrays, Objective, Problem, checked
+
+
+def recorded(objective: Objective, args: Arrays, tolerance: float) -> Ready:
+    """`record` of `value_and_grad` of the objective over `xp`."""
+    both = ox.record(ox.value_and_grad(lambda *args: objective(xp, *args), argnums=tuple(range(len(args)))))
+    both(*args)
+    if not both.recordings:
+        raise RuntimeError(f"it was not recorded: {both.why}")
+    return checked(lambda: both(*args), objective, args, tolerance)
+
+
+def rosenbrock(_: Any, x: Any) -> Any:
+    """Rosenbrock's function of a vector."""
+    return (100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
+
+
+def at_random(length: int) -> Callable[[], Arrays]:
+    """A vector of float64."""
+    return lambda: [np.random.default_rng(3).normal(size=length)]
+
+
+def row(name: str, problem: Problem, tolerance: float, faster: float) -> Row:
+    """The recorded function beside jax.jit, and as it is; the goal is to be so many times ``faster`` than jax.jit."""
+    objective, make = problem
+
+    def build() -> list[Contestant]:
+        args = make()
+        return [
+            Contestant("oxigrad, recorded", "ours", lambda: recorded(objective, args, tolerance)),
+            Contestant("oxigrad", "peer", lambda: gradients.ours(objective, args, tolerance)),
+            Contestant("jax, jit", "peer", lambda: gradients.in_jax(objective, args, tolerance)),
+            Contestant("NumPy, forward only", "ceiling", lambda: gradients.forward_only(objective, args)),
+        ]
+
+    return Row(name, build, (Goal(faster, "jax, jit"),))
+
+
+def digits_step(problem: digits.Problem) -> Ready:
+    """The step of `rows.digits`, by `minimize` with a recording."""
+    model, optimizer = problem.model(), ox.optim.AdamW(learning_rate=digits.RATE, weight_decay=digits.DECAY)
+
+    def loss(model: Any) -> Any:
+        return problem.demo.cross_entropy(model, problem.images, problem.labels)
+
+    def call() -> Any:
+        return float(optimizer.minimize(loss, model, record=True))
+
+    return problem.ready(call, lambda: list(ox.tree.parameters(model).values()))
+
+
+def digits_contestants() -> list[Contestant]:
+    """Everybody at the step of `rows.digits`."""
+    problem = digits.Problem()
+    return [
+        Contestant("oxigrad, recorded", "ours", lambda: digits_step(problem)),
+        Contestant("oxigrad", "peer", lambda: digits.ours(problem)),
+        Contestant("jax and optax, jit", "peer", lambda: digits.jax_step(problem)),
+        Contestant("matrix products alone", "ceiling", lambda: digits.products(problem)),
+    ]
+
+
+MILLION = sizes.numbers(1_000_000)
+ROWS = [
+    row("recorded: Rosenbrock 1e6", (rosenbrock, at_random(MILLION)), 1e-3, 0.8),
+    row("recorded: mix of functions 1e6", (gradients.mix, at_random(MILLION)), 1e-3, 4.0),
+    row("recorded: network 2-16-1", gradients.network((2, 16, 1), 4, np.float64), 1e-6, 3.0),
+    Row("recorded: digits step, 1 thread", digits_contestants, (Goal(1.5, "jax and optax, jit"),), threads=1),
+]

@@ -1,0 +1,56 @@
+"""Losses that `minimize` has recorded."""
+
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad.autodiff.transforms import value_and_grad
+from oxigrad.optim.losses import dependent
+from oxigrad.recording.function import record
+
+# Recordings of losses that were replaced before they were replayed.
+_MOST = 4
+
+
+class RecordedLosses:
+    """The recorded loss of an optimizer: the last one that `minimize` was called with."""
+
+    def __init__(self) -> None:
+        self._loss: Callable[[Any], Any] | None = None
+        self._recorded = record(_nothing)
+        self._wasted = 0
+
+    @classmethod
+    def of(cls, optimizer: Any) -> "RecordedLosses":
+        """That of an optimizer, for as long as it lives."""
+        found = _known.get(optimizer)
+        if found is None:
+            found = _known[optimizer] = cls()
+        return found
+
+    def value_and_grad(self, loss: Callable[[Any], Any], model: Any) -> tuple[Any, Any]:
+        """The value of a loss and its gradient: replayed, where it is the loss of the last step."""
+        if self._loss != loss:
+            self._replace(loss)
+        function = self._recorded.__wrapped__ if self._wasted > _MOST else self._recorded
+        return function(model)
+
+    def _replace(self, loss: Callable[[Any], Any]) -> None:
+        if self._loss is not None and not self._recorded.replays:
+            self._wasted += 1
+            if self._wasted == _MOST + 1:
+                warnings.warn(
+                    "minimize(record=True): the loss is another function in each step, so that nothing is replayed: define it once, "
+                    "and let it read the batch from variables",
+                    stacklevel=4,
+                )
+        # Recorded with the check that it depends on the model.
+        self._loss, self._recorded = loss, record(value_and_grad(lambda model: dependent(loss(model))))
+
+
+def _nothing(model: Any) -> Any:
+    return model
+
+
+_known: weakref.WeakKeyDictionary[Any, RecordedLosses] = weakref.WeakKeyDictionary()

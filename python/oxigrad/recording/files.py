@@ -1,0 +1,190 @@
+"""Recordings as files: entries as JSON beside the arrays that they hold, which another process replays without the function."""
+
+import json
+from typing import Any
+
+import numpy as np
+
+from oxigrad import tree
+from oxigrad._core import EntryId, RuleError, StateError, plain
+from oxigrad.recording import targets
+from oxigrad.recording.encoding import Encoder, decoded, identifier
+from oxigrad.recording.program import replay_of
+from oxigrad.recording.targets import Target
+from oxigrad.recording.trace import Entry
+
+FORMAT = "oxigrad.recording"
+VERSION = 1
+
+
+class Saved:
+    """One recorded call as a file has it: the tree of the arguments, the kinds of their leaves, entries, and the tree of the result."""
+
+    def __init__(
+        self, arguments: Any, kinds: list[Any], entries: list[Entry], outputs: list[EntryId], result: Any
+    ) -> None:
+        self.arguments, self.kinds, self.entries, self.outputs, self.result = arguments, kinds, entries, outputs, result
+
+
+def save(file: Any, name: str, cases: list[Saved]) -> None:
+    """Writes recorded calls to a file; raises `StateError` where one has what no file holds."""
+    from oxigrad.stepping.state import safetensors_io
+
+    encoder = Encoder()
+    stated = {"format": FORMAT, "version": VERSION, "name": name, "cases": [_stated(case, encoder) for case in cases]}
+    safetensors_io.write(file, encoder.arrays, {"recording": json.dumps(stated)})
+
+
+def _stated(case: Saved, encoder: Encoder) -> Any:
+    return {
+        "arguments": encoder.encoded(case.arguments),
+        "kinds": encoder.encoded(case.kinds),
+        "entries": [_entry(entry, encoder) for entry in case.entries],
+        "outputs": [output.id for output in case.outputs],
+        "result": encoder.encoded(case.result),
+    }
+
+
+def _entry(entry: Entry, encoder: Encoder) -> Any:
+    if entry.kind == "input":
+        return ["input"]
+    if entry.kind == "constant":
+        return ["constant", encoder.encoded(entry.value)]
+    if entry.kind == "check":
+        return ["check", entry.args[0].id, encoder.encoded(entry.value)]
+    shape = None if entry.type is None else [list(entry.type[0]), entry.type[1]]
+    named = [[key, encoder.encoded(value)] for key, value in entry.named.items()]
+    return ["call", *entry.target, encoder.encoded(tuple(entry.args)), named, shape, entry.is_float]
+
+
+def load(file: Any) -> "LoadedRecording":
+    """A recorded function from a file that `Recorded.save` wrote.
+
+    It takes arguments of the structure, shapes and dtypes that were recorded, and needs neither the function nor its source. Arrays
+    that the function captured have the values that they had when it was saved. Its results are differentiable.
+
+    Raises `StateError` for a file of another format or a later version, and for a damaged one: each entry, function, id and attribute is
+    checked. Only functions that compute their result and nothing else are called.
+    """
+    from oxigrad.stepping.state import safetensors_io
+
+    arrays, text = safetensors_io.read(file)
+    try:
+        stated = json.loads(text["recording"])
+        if stated["format"] != FORMAT:
+            raise StateError(f"found the format {stated['format']!r}, expected {FORMAT!r}")
+        if stated["version"] != VERSION:
+            raise StateError(f"found version {stated['version']!r} of the format, expected {VERSION}")
+        if not isinstance(stated["name"], str):
+            raise StateError("the name is no text")
+        return LoadedRecording(stated["name"], [_case(case, arrays) for case in stated["cases"]])
+    except StateError as error:
+        raise StateError(f"{file}: {error}") from None
+    except (AssertionError, KeyError, IndexError, TypeError, ValueError, RecursionError, RuleError) as error:
+        raise StateError(f"{file}: it is no recording: {type(error).__name__}: {error}") from None
+
+
+def _case(stated: Any, arrays: dict[str, np.ndarray]) -> Saved:
+    entries = [_read_entry(entry, at, arrays) for at, entry in enumerate(stated["entries"])]
+    outputs = [identifier(output) for output in stated["outputs"]]
+    arguments, result = decoded(stated["arguments"], arrays), decoded(stated["result"], arrays)
+    kinds = decoded(stated["kinds"], arrays)
+    places, _ = tree.flatten(arguments)
+    if not isinstance(kinds, list) or places != [*range(len(kinds))] or not _is_call(arguments):
+        raise StateError("the arguments do not match their kinds")
+    if sum(map(_is_input, kinds)) != sum(entry.kind == "input" for entry in entries):
+        raise StateError("the inputs do not match the arguments")
+    if tree.flatten(result)[0] != [*range(len(outputs))]:
+        raise StateError("the result does not match the outputs")
+    return Saved(arguments, kinds, entries, outputs, result)
+
+
+def _is_call(arguments: Any) -> bool:
+    return (
+        isinstance(arguments, tuple)
+        and len(arguments) == 2
+        and isinstance(arguments[0], tuple)
+        and isinstance(arguments[1], dict)
+    )
+
+
+def _read_entry(stated: Any, at: int, arrays: dict[str, np.ndarray]) -> Entry:
+    kind = stated[0]
+    if kind == "input" and len(stated) == 1:
+        return Entry("input")
+    if kind == "constant":
+        return Entry("constant", value=decoded(stated[1], arrays))
+    if kind == "check":
+        return Entry("check", args=(identifier(stated[1]),), value=decoded(stated[2], arrays), line=f"entry {at}")
+    if kind != "call":
+        raise StateError(f"entry {at}: found the kind {kind!r}")
+    _, of, name, args, named, shape, is_float = stated
+    target = Target(str(of), str(name))
+    args, named = decoded(args, arrays), {str(key): decoded(value, arrays) for key, value in named}
+    if not isinstance(args, tuple) or {"out", "file", "like"} & named.keys():
+        raise StateError(f"entry {at}: the arguments are not those of a call")
+    entry = Entry("call", target=target, function=targets.function_of(target), args=args, named=named)
+    if shape is not None:
+        extents, dtype = shape
+        if not all(type(extent) is int and extent >= 0 for extent in extents) or np.dtype(dtype).kind not in "biufc":
+            raise StateError(f"entry {at}: found the type {shape!r}")
+        entry.type = tuple(extents), dtype
+    entry.is_float = is_float is True
+    return entry
+
+
+def kind_of(leaf: Any) -> Any:
+    """The kind of a leaf as data: the class of a number, the shape and dtype of an array, the value of anything else."""
+    leaf = plain(leaf)
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return {"shape": tuple(leaf.shape), "dtype": leaf.dtype.str, "scalar": isinstance(leaf, np.generic)}
+    if type(leaf) in (float, complex, int):
+        return {"class": type(leaf)}
+    return {"value": leaf}
+
+
+def _is_input(kind: Any) -> bool:
+    return isinstance(kind, dict) and "value" not in kind
+
+
+class LoadedRecording:
+    """A recorded function from a file: see `load_recording`."""
+
+    def __init__(self, name: str, cases: list[Saved]) -> None:
+        self.__name__ = name
+        self._cases = [(case, replay_of(case.entries, case.outputs)) for case in cases]
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """The result of the recorded function.
+
+        Raises `ShapeError`, `DtypeError` or `StructureError` for other arguments than those that were recorded, as one `RuleError`, and so
+        it does where the function would have taken a branch that was not recorded.
+        """
+        leaves, structure = tree.flatten((args, named))
+        kinds, failed = [kind_of(leaf) for leaf in leaves], None
+        for case, replay in self._cases:
+            if structure != tree.flatten(case.arguments)[1] or kinds != case.kinds:
+                continue
+            inputs = [leaf for leaf, kind in zip(leaves, kinds, strict=True) if _is_input(kind)]
+            found, failed = replay.run(inputs)
+            if failed is None:
+                copied = [
+                    np.array(each) if case.entries[at.id].kind == "constant" and isinstance(each, np.ndarray) else each
+                    for each, at in zip(found, case.outputs, strict=True)
+                ]
+                return tree.unflatten(tree.flatten(case.result)[1], copied)
+        if failed is not None:
+            raise RuleError(
+                f"{self.__name__}: a branch that was not recorded: {failed[0]}: {failed[1]!r} -> {failed[2]!r}"
+            )
+        raise RuleError(
+            f"{self.__name__}: found arguments of other structures, shapes or dtypes than those that were recorded: {self}"
+        )
+
+    @property
+    def recordings(self) -> list[Any]:
+        """The programs."""
+        return [replay for _, replay in self._cases]
+
+    def __repr__(self) -> str:
+        return f"load_recording({self.__name__}): {'; '.join(str(case.kinds) for case, _ in self._cases)}"

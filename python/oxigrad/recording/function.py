@@ -1,0 +1,357 @@
+"""The transform `record`: a function that is recorded once for each kind of arguments, and replayed after that."""
+
+import functools
+import inspect
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core, tree
+from oxigrad._core import BatchLevel, EntryId, Replay, StateError, Variable
+from oxigrad.recording import files
+from oxigrad.recording.captures import SIMPLE, Captures
+from oxigrad.recording.inputs import Inputs, Why, is_traced
+from oxigrad.recording.program import replay_of
+from oxigrad.recording.trace import Entry, Trace, is_same
+from oxigrad.recording.traced import UnrecordableError
+
+_tracing = threading.local()
+
+# Arguments that a function may call: what they read is watched.
+_CALLED = (type, types.FunctionType, types.BuiltinFunctionType)
+# More kinds of calls that were refused are not remembered.
+_MOST_REFUSED = 64
+
+
+class _Case:
+    """A recorded call: its program, and the structure of its result."""
+
+    def __init__(
+        self, inputs: "Inputs", replay: Replay, entries: list[Entry], outputs: list[EntryId], structure: tree.Structure
+    ) -> None:
+        self.inputs = inputs.described()
+        self.replay, self.entries, self.outputs, self.structure = replay, entries, outputs, structure
+        # Results that are constants: a call gives a copy of each.
+        self.copied = [at for at, output in enumerate(outputs) if isinstance(entries[output.id].value, np.ndarray)]
+
+    def result(self, leaves: list[Any]) -> Any:
+        """The result with these leaves."""
+        for at in self.copied:
+            leaves[at] = np.array(leaves[at], order="K")
+        return tree.unflatten(self.structure, leaves)
+
+
+class Recorded:
+    """A function that is replayed: see `record`."""
+
+    def __init__(self, f: Callable[..., Any], limit: int) -> None:
+        functools.update_wrapper(self, f)
+        self.__wrapped__ = f
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._captures: Captures | None = None
+        self._refusal: str | None = None
+        self._refused: dict[Any, str] = {}
+        self._cases: dict[Any, list[_Case]] = {}
+        self._last: Any = None
+        self._counts = {"recordings": 0, "replays": 0, "eager": 0}
+        self._has_warned = False
+        # Whether integers are inputs: they are until a function does not take traced ones.
+        self._with_ints = True
+        #: Why the last call was not a replay; None where it was one.
+        self.why: Why | None = None
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """The result of the function."""
+        given, structure = tree.flatten((args, named))
+        if getattr(_tracing, "depth", 0) or any(isinstance(leaf, (Variable, BatchLevel)) for leaf in given):
+            return self.__wrapped__(*args, **named)
+        if self._refusal is not None or _is_watched():
+            return self._eager(args, named)
+        captures = self._captures
+        changed = None if captures is None else captures.changed()
+        if captures is None or changed is not None:
+            if self._counts["recordings"] >= self._limit:
+                self.why = Why(*changed) if changed else self.why
+                self._warn()
+                return self._eager(args, named)
+            return self._begin(args, named, changed)
+        inputs = Inputs(given, structure, captures, with_ints=self._with_ints)
+        for case in self._cases.get(inputs.key, ()):
+            try:
+                leaves, failed = case.replay.run(inputs.values)
+            except Exception as error:  # noqa: BLE001 - the function itself raises it, or another one
+                self.why = Why("an exception", "", error)
+                return self._eager(args, named)
+            if failed is None:
+                self._counts["replays"] += 1
+                self.why = None
+                return case.result(leaves)
+            self.why = Why(*failed)
+        if inputs.key not in self._cases and self._last is not None:
+            self.why = inputs.difference(self._last)
+        return self._record(args, named, inputs, captures)
+
+    def _eager(self, args: Any, named: Any) -> Any:
+        self._counts["eager"] += 1
+        return self.__wrapped__(*args, **named)
+
+    # --- recording -----------------------------------------------------------------------------------------------------
+
+    def _begin(self, args: Any, named: Any, changed: Any) -> Any:
+        """Finds what the function captures, at the first call or after it has changed, and records."""
+        with self._lock:
+            if changed is not None:
+                self.why = Why(*changed)
+                self._cases = {}
+            try:
+                captures = Captures(self.__wrapped__, (args, named))
+                for path, read in captures.inputs:
+                    if any(isinstance(leaf, (Variable, BatchLevel)) for leaf in tree.leaves(read())):
+                        raise UnrecordableError(f"{path} has variables")
+            except UnrecordableError as error:
+                self._refuse(str(error))
+                return self._eager(args, named)
+            self._captures = captures
+        inputs = Inputs(*tree.flatten((args, named)), captures, with_ints=self._with_ints)
+        return self._record(args, named, inputs, captures)
+
+    def _refuse_kind(self, inputs: Inputs, reason: str) -> None:
+        """Runs the function as it is for arguments of this kind."""
+        if len(self._refused) < _MOST_REFUSED:
+            self._refused[inputs.key] = reason
+        self.why = Why("not recorded", "", reason)
+
+    def _refuse(self, reason: str) -> None:
+        """Runs the function as it is from now on."""
+        self._refusal = reason
+        self.why = Why("not recorded", "", reason)
+
+    def _record(self, args: Any, named: Any, inputs: "Inputs", captures: Captures) -> Any:
+        refusal = self._refused.get(inputs.key)
+        if refusal is not None or self._counts["recordings"] >= self._limit:
+            if refusal is None:
+                self._warn()
+            else:
+                self.why = Why("not recorded", "", refusal)
+            return self._eager(args, named)
+        try:
+            _require_watchable(inputs)
+            captures.add_classes((args, named))
+        except UnrecordableError as error:
+            self._refuse_kind(inputs, str(error))
+            return self._eager(args, named)
+        before = [np.array(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in inputs.values]
+        result = self.__wrapped__(*args, **named)
+        self._counts["recordings"] += 1
+        try:
+            _require_unchanged(before, inputs, captures)
+            case, inputs = self._traced(inputs, captures)
+            _require_reproduced(case, inputs, result)
+        except UnrecordableError as error:
+            self._refuse_kind(inputs, str(error))
+        except Exception as error:  # noqa: BLE001 - the function took the arguments, and need not take traced ones
+            self._refuse_kind(inputs, f"{type(error).__name__}: {error}")
+        else:
+            with self._lock:
+                self._cases.setdefault(inputs.key, []).append(case)
+                self._last = case.inputs
+        return result
+
+    def _traced(self, inputs: "Inputs", captures: Captures) -> tuple[_Case, "Inputs"]:
+        """The recorded call, in which integers are constants where the function does not take traced ones."""
+        try:
+            return _recorded(inputs, captures), inputs
+        except Exception:
+            if not (self._with_ints and any(type(value) is int for value in inputs.values)):
+                raise
+        self._with_ints = False
+        given = inputs.leaves[: inputs.places[0][1]]
+        inputs = Inputs(given, inputs.key.structures[0], captures, with_ints=False)
+        return _recorded(inputs, captures), inputs
+
+    def _warn(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"{_name(self.__wrapped__)} was recorded {self._limit} times and runs as it is where no recording fits: {self.why}",
+                stacklevel=4,
+            )
+
+    def save(self, file: Any) -> None:
+        """Writes the recordings to a file, which `ox.load_recording` reads in another process.
+
+        Arrays that the function captures are saved with their present values. Raises `StateError` where nothing is recorded, and for
+        arguments or results in other containers than lists, tuples and dicts.
+        """
+        cases = [_saved(case) for cases in self._cases.values() for case in cases]
+        if not cases:
+            raise StateError(
+                f"{_name(self.__wrapped__)} has no recording: call it once" + (f" ({self.why})" if self.why else "")
+            )
+        files.save(file, _name(self.__wrapped__), cases)
+
+    # --- what it shows ---------------------------------------------------------------------------------------------------
+
+    @property
+    def replays(self) -> int:
+        """The number of calls that were replays."""
+        return self._counts["replays"]
+
+    @property
+    def recordings(self) -> list[Replay]:
+        """The programs, in the order of recording."""
+        return [case.replay for cases in self._cases.values() for case in cases]
+
+    def __repr__(self) -> str:
+        counts = [_plural(len(self.recordings), "recording"), _plural(self._counts["replays"], "replay")]
+        lines = [f"record({_name(self.__wrapped__)}): {', '.join(counts)}"]
+        if self._counts["eager"]:
+            lines[0] += f", {_plural(self._counts['eager'], 'call')} without"
+        for key, cases in self._cases.items():
+            for case in cases:
+                recorded, replayed, runs, fused, constants = case.replay.sizes()
+                lines.append(
+                    f"  {key}: {recorded} entries, {replayed} replayed, {fused} of them in {_plural(runs, 'run')}, "
+                    f"{_plural(constants, 'constant')}, {_plural(_checks(case), 'check')}"
+                )
+        lines.extend(f"  {key}: not recorded: {reason}" for key, reason in self._refused.items())
+        if self._refusal is not None:
+            lines.append(f"  not recorded: {self._refusal}")
+        return "\n".join(lines)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+
+def _saved(case: _Case) -> files.Saved:
+    """A recorded call as a file has it: captured inputs are constants."""
+    inputs = case.inputs
+    captured, entries = iter(inputs.captured()), []
+    count = sum("value" not in kind for kind in inputs.leaves)
+    for entry in case.entries:
+        is_captured = entry.kind == "input" and count <= 0
+        count -= entry.kind == "input"
+        entries.append(Entry("constant", value=next(captured)) if is_captured else entry)
+    arguments, result = (tree.unflatten(each, range(len(each))) for each in (inputs.key.structures[0], case.structure))
+    return files.Saved(arguments, inputs.leaves, entries, case.outputs, result)
+
+
+def _is_watched() -> bool:
+    """Whether floating-point errors raise, or NaN is searched for: a replay does neither."""
+    if searches := _core.set_debug_nans(False):
+        _core.set_debug_nans(True)
+    return searches or "raise" in np.geterr().values()
+
+
+def _checks(case: _Case) -> int:
+    return sum(entry.kind == "check" for entry in case.entries)
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _name(f: Any) -> str:
+    return getattr(f, "__qualname__", None) or repr(f)
+
+
+def _require_watchable(inputs: Inputs) -> None:
+    """Raises `UnrecordableError` for an argument that is no tree of arrays and plain values."""
+    for at, leaf in enumerate(inputs.leaves[: inputs.places[0][1]]):
+        if not (is_traced(leaf, with_ints=True) or isinstance(leaf, (bool, *SIMPLE, *_CALLED))):
+            raise UnrecordableError(f"{inputs.path(at)} is a {type(leaf).__name__}, whose state is not watched")
+
+
+def _require_unchanged(before: list[Any], inputs: Inputs, captures: Captures) -> None:
+    """Raises `UnrecordableError` where the function has changed its arguments, or what it captures."""
+    changed = captures.changed()
+    now = Inputs(inputs.leaves[: inputs.places[0][1]], inputs.key.structures[0], captures, with_ints=inputs.with_ints)
+    if changed is not None or now.key != inputs.key:
+        raise UnrecordableError(f"the function changes {changed[0] if changed else now.difference(inputs).path}")
+    for at, (old, new) in enumerate(zip(before, now.values, strict=True)):
+        if not is_same(old, new):
+            raise UnrecordableError(f"the function changes an array that it reads, number {at}")
+
+
+def _line() -> str:
+    """The line of the first frame outside of this package and NumPy."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("oxigrad", "numpy"):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _recorded(inputs: Inputs, captures: Captures) -> _Case:
+    """Calls a copy of the function with traced values, and returns what it did."""
+    trace = Trace(_line)
+    traced = [trace.input(leaf) if is_traced(leaf, with_ints=inputs.with_ints) else leaf for leaf in inputs.leaves]
+    trees, at = [], 0
+    for (_, count), structure in zip(inputs.places, inputs.key.structures, strict=True):
+        trees.append(tree.unflatten(structure, traced[at : at + count]))
+        at += count
+    (args, named), *captured = trees
+    _tracing.depth = getattr(_tracing, "depth", 0) + 1
+    try:
+        result = captures.copied(captured)(*args, **named)
+    finally:
+        _tracing.depth -= 1
+    leaves, structure = tree.flatten(result)
+    outputs = trace.outputs(leaves)
+    return _Case(inputs, replay_of(trace.entries, outputs), trace.entries, outputs, structure)
+
+
+def _require_reproduced(case: _Case, inputs: Inputs, result: Any) -> None:
+    """Raises `UnrecordableError` where the replay gives other bits than the function did."""
+    leaves, structure = tree.flatten(result)
+    found, failed = case.replay.run(inputs.values)
+    if failed is not None:
+        raise UnrecordableError(f"the function is not the same in two calls: {Why(*failed)}")
+    if structure != case.structure or len(found) != len(leaves):
+        raise UnrecordableError("the function returns another structure where it is recorded")
+    for at, (one, other) in enumerate(zip(leaves, found, strict=True)):
+        if not is_same(one, other):
+            where = str(structure.path(at))
+            raise UnrecordableError(
+                f"the function does not give the same bits in two calls{f', at {where}' if where else ''}: {_briefly(one)} and "
+                f"{_briefly(other)}"
+            )
+
+
+def _briefly(value: Any) -> str:
+    return repr(value) if getattr(value, "size", 1) == 1 else f"arrays of {type(value).__name__}"
+
+
+def record(f: Callable[..., Any], *, limit: int = 8) -> Recorded:
+    """A function that gives the results of ``f``, recorded at the first call and replayed, without its Python code, at later ones.
+
+    A replay has the bits of the function. Arrays and numbers in its arguments, globals, closures and defaults are inputs: they are
+    read at each call. Branches on data are checked, and what else the function reads is guarded; where anything differs, the function
+    runs as it is and is recorded again, up to ``limit`` times, after which a warning names what differs. Functions with effects,
+    random numbers or the clock run as they are, and so does a function inside of a derivative or of another recording. The result has
+    `why` (path, old, new: why the last call was no replay, or None), `recordings` (the programs) and `save`; its ``repr`` says what was
+    recorded. Arrays are those of NumPy: over other libraries the function runs as it is. See docs/recording.md.
+
+    Raises `TypeError` for what is not callable, and for generators and coroutines; `ValueError` for a ``limit`` below 1.
+
+    >>> import numpy as np
+    >>> from oxigrad import xp
+    >>> g = record(lambda x, c: xp.sum(xp.exp(x) * c))
+    >>> x = np.zeros(3)
+    >>> float(g(x, 2.0)), float(g(x, 3.0))
+    (6.0, 9.0)
+    """
+    if not callable(f):
+        raise TypeError(f"record: found {f!r}, expected a function")
+    if isinstance(f, Recorded):
+        return f
+    if limit < 1:
+        raise ValueError(f"record: limit is {limit}, expected at least 1")
+    if inspect.iscoroutinefunction(f) or inspect.isgeneratorfunction(f):
+        raise TypeError("record: found a generator or a coroutine, expected a function that returns its result")
+    return Recorded(f, limit)

@@ -1,0 +1,75 @@
+"""A recorded call as a program that is replayed in the core: which entries may be part of a run, and how it is printed."""
+
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import EntryId, Replay, is_computed_in_core
+from oxigrad.recording.trace import Entry, is_same
+
+# The ops whose bits are those of Python's operators and of NumPy's ufuncs on arrays of one dtype.
+_OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "neg": "negative"}
+_UFUNCS = {name: name for name in "add subtract multiply divide negative sqrt square reciprocal".split()}
+_UFUNCS["true_divide"] = "divide"
+_FLOATS = ("<f4", "<f8")
+
+
+def replay_of(entries: list[Entry], outputs: list[EntryId]) -> Replay:
+    """The program of the entries; raises `RuleError` where they are not those of one."""
+    return Replay([_stated(entry, entries) for entry in entries], [output.id for output in outputs], is_same)
+
+
+def _stated(entry: Entry, entries: list[Entry]) -> tuple[Any, ...]:
+    """An entry as the core takes it."""
+    if entry.kind == "input":
+        return ("input",)
+    if entry.kind == "constant":
+        return ("constant", entry.value)
+    if entry.kind == "check":
+        return ("check", entry.args[0].id, entry.value, entry.line)
+    shape = None if entry.type is None else list(entry.type[0])
+    target = tuple(entry.target)
+    key = (target, _without_ids(entry.args), _without_ids(entry.named), None if shape is None else tuple(shape))
+    return ("call", target, entry.function, entry.args, entry.named, shape, key, _elementwise(entry, entries))
+
+
+def _elementwise(entry: Entry, entries: list[Entry]) -> tuple[str, list[int], str] | None:
+    """The op, the shape and the dtype of a call that the core may compute in a run; None for any other."""
+    kind, name = entry.target
+    known = {"op": name, "rule": name, "operator": _OPERATORS.get(name), "numpy": _UFUNCS.get(name)}
+    op = known.get(kind)
+    if op is None or entry.named or entry.type is None or entry.type[1] not in _FLOATS or not entry.type[0]:
+        return None
+    if (kind == "op" and not is_computed_in_core(op)) or not all(type(arg) is EntryId for arg in entry.args):
+        return None
+    fits = all(_fits(entries[arg.id], entry.type[1]) for arg in entry.args)
+    return (op, list(entry.type[0]), entry.type[1]) if fits else None
+
+
+def _fits(argument: Entry, dtype: str) -> bool:
+    """Whether an argument is an array of this dtype, or a number of Python."""
+    if argument.kind == "constant":
+        value = argument.value
+        return type(value) in (float, int) or (
+            isinstance(value, np.ndarray) and value.ndim > 0 and value.dtype.str == dtype
+        )
+    return argument.is_float if argument.type is None else argument.type[1] == dtype and len(argument.type[0]) > 0
+
+
+def _without_ids(value: Any) -> Any:
+    """A hashable value that is equal for arguments that differ in entries alone."""
+    if isinstance(value, EntryId):
+        return EntryId
+    if isinstance(value, (tuple, list)):
+        return (type(value), *map(_without_ids, value))
+    if isinstance(value, dict):
+        return (dict, *((key, _without_ids(part)) for key, part in value.items()))
+    if isinstance(value, slice):
+        return (slice, *map(_without_ids, (value.start, value.stop, value.step)))
+    if isinstance(value, (float, complex)):
+        return (type(value), repr(value))  # which tells -0.0 from 0.0
+    try:
+        hash(value)
+    except TypeError:
+        return (type(value), id(value))
+    return (type(value), value)

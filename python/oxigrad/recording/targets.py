@@ -1,0 +1,139 @@
+"""The functions that the entries of a recording call, as data: a kind and a name each."""
+
+import builtins
+import functools
+import importlib
+import operator
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oxigrad import _core
+
+
+class Target(NamedTuple):
+    """A function of an entry: its kind, one of `KINDS`, and its name within the kind."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.name if self.kind == "op" else f"{self.kind}.{self.name}"
+
+
+# Operators of Python that give a new value.
+OPERATORS = set(
+    """abs add and_ eq floordiv ge getitem gt invert le lshift lt matmul mod mul ne neg or_ pos pow rshift sub truediv
+    xor""".split()
+)
+METHODS = set(
+    """all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum diagonal dot
+    flatten max mean min nonzero prod ravel repeat reshape round searchsorted squeeze std sum swapaxes take trace transpose
+    var item view""".split()
+)
+ATTRIBUTES = {"T", "mT", "real", "imag"}
+BUILTINS = {"float", "int", "bool", "complex", "divmod", "round"}
+# Modules whose functions have no effect but their result, apart from those of `_IMPURE`.
+_STANDARD = "array_api_compat.numpy"
+MODULES = {"numpy", "numpy.linalg", "numpy.fft", "scipy.special", _STANDARD, f"{_STANDARD}.linalg", f"{_STANDARD}.fft"}
+_IMPURE = set(
+    """copyto fromregex fromstring frombuffer test info fill_diagonal fromfile fromfunction frompyfunc genfromtxt load loadtxt memmap nditer piecewise place put
+    put_along_axis putmask random save savetxt savez savez_compressed seterr seterrcall setbufsize set_printoptions
+    shuffle apply_along_axis apply_over_axes vectorize""".split()
+)
+
+# Functions of arrays that NumPy's protocol does not know, or of the standard's namespace.
+_CREATION = set(
+    """arange array asarray astype eye full linspace ones zeros matrix_transpose permute_dims concat vecdot unstack isdtype
+    cumulative_sum cumulative_prod svdvals vector_norm matrix_norm""".split()
+)
+
+
+def _from_operators(name: str) -> Callable[..., Any]:
+    return getattr(operator, name)
+
+
+def _from_methods(name: str) -> Callable[..., Any]:
+    def method(x: Any, *args: Any, **named: Any) -> Any:
+        return getattr(x, name)(*args, **named)
+
+    return method
+
+
+def _from_ops(name: str) -> Callable[..., Any]:
+    def op(*args: Any, **named: Any) -> Any:
+        return _core.record(name, list(args), named or None)
+
+    return op
+
+
+def _from_rules(name: str) -> Callable[..., Any]:
+    return lambda *args: _core.compute_in_rule(name, list(args))
+
+
+def function_of(target: Target) -> Callable[..., Any]:
+    """The function of a target; raises `ValueError` for one that no recording has."""
+    kind, name = target
+    ops = {op for op, _ in _core.ops()}
+    known = {
+        "op": (ops - {"call"}, _from_ops),
+        "rule": (ops, _from_rules),
+        "operator": (OPERATORS, _from_operators),
+        "method": (METHODS, _from_methods),
+        "attribute": (ATTRIBUTES, operator.attrgetter),
+        "core": ({"scatter_into"}, lambda _: _core.scatter_into),
+        "python": (BUILTINS, lambda each: getattr(builtins, each)),
+    }
+    if kind in known and name in known[kind][0]:
+        return known[kind][1](name)
+    if kind in MODULES:
+        found = in_module(kind, name)
+        if found is not None:
+            return found
+    raise ValueError(f"found the function {name!r} of {kind!r}, expected one that a recording may call")
+
+
+def in_module(module: str, name: str) -> Callable[..., Any] | None:
+    """The function of an array library's module; None where there is none, or it does more than to return a result."""
+    first, _, method = name.partition(".")
+    if (
+        first in _IMPURE
+        or first.startswith("_")
+        or (method and method not in ("reduce", "accumulate", "outer", "reduceat"))
+    ):
+        return None
+    found = getattr(_module(module), first, None)
+    if method:
+        found = getattr(found, method, None) if isinstance(found, np.ufunc) else None
+    is_known = isinstance(found, np.ufunc) or method or hasattr(found, "_implementation") or first in _CREATION
+    is_known = is_known or (
+        isinstance(found, types.FunctionType)
+        and found.__module__.startswith("array_api_compat")
+        and module.startswith(_STANDARD)
+    )
+    return found if is_known and callable(found) else None
+
+
+@functools.lru_cache(maxsize=16)
+def _module(name: str) -> Any:
+    """One of `MODULES`; None where its library is missing."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+@functools.lru_cache(maxsize=1024)
+def target_of(function: Any, method: str = "__call__") -> Target | None:
+    """The target of a function of NumPy or SciPy; None for one that no file can name."""
+    name = getattr(function, "__name__", "")
+    name = name if method == "__call__" else f"{name}.{method}"
+    for module in sorted(MODULES, key=lambda each: each != getattr(function, "__module__", None)):
+        found = in_module(module, name)
+        if found is not None and (
+            found is function or (method != "__call__" and found == getattr(function, method, None))
+        ):
+            return Target(module, name)
+    return None

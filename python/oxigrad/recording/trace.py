@@ -1,0 +1,194 @@
+"""The recording of one call: entries, checks and constants, as data."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import BatchLevel, EntryId, Variable, new_batch_level
+from oxigrad.recording.library import traced_array, traced_in
+from oxigrad.recording.targets import Target
+from oxigrad.recording.traced import Traced, TracedNumber, UnrecordableError
+
+# More entries, and larger arrays that Python sees, are not worth a recording.
+MOST_ENTRIES = 1 << 20
+MOST_CHECKED = 1 << 12
+
+
+class Entry:
+    """A step of a recording: ``kind`` is "input", "constant", "call" or "check"; ids in ``args`` and ``named`` are `EntryId`."""
+
+    __slots__ = ("args", "function", "is_float", "kind", "line", "named", "target", "type", "value")
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        target: Target = Target("", ""),  # noqa: B008 - immutable
+        function: Callable[..., Any] | None = None,
+        args: Any = (),
+        named: Any = None,
+        value: Any = None,
+        line: str = "",
+    ) -> None:
+        self.kind, self.target, self.function, self.args, self.named = kind, target, function, args, named or {}
+        self.value, self.line = value, line
+        # The shape and dtype that a replay must find.
+        self.type: tuple[tuple[int, ...], str] | None = None
+        # Whether the value is a float of Python.
+        self.is_float = False
+
+
+class Trace:
+    """A record of the calls of one call of a function, from its inputs on."""
+
+    def __init__(self, line: Callable[[], str] = str) -> None:
+        self.level = new_batch_level()
+        self.entries: list[Entry] = []
+        self._constants: dict[int, tuple[Any, EntryId, Any]] = {}
+        self._checked: dict[int, EntryId] = {}
+        self._line = line
+
+    def input(self, value: Any) -> Any:
+        """An input with its value in this call."""
+        return self._traced(self._append(Entry("input")), value)
+
+    def apply(self, target: Target, function: Callable[..., Any], args: Any, named: Any) -> Any:
+        """The result of a function, as a traced value; NotImplemented where another transform's values are among the arguments."""
+        if _is_of_others(args, self) or _is_of_others(named, self):
+            if target.kind in ("operator", *_DISPATCHED):
+                return NotImplemented
+            raise UnrecordableError(f"{target} was called with values of an inner derivative or vmap")
+        is_in_rule = any(isinstance(arg, Traced) and arg.is_in_rule for arg in args)
+        result = function(*_plain(args), **_plain(named))
+        if result is NotImplemented or (target.name in _OF_SHAPES and not traced_in((args[1:], named))):
+            return result
+        ids, by_name = self._ids(args, is_argument=target.kind in _OF_ARRAYS), self._ids(named)
+        entry = Entry("call", target=target, function=function, args=tuple(ids), named=by_name)
+        return self._traced(self._append(entry), result, is_in_rule=is_in_rule)
+
+    def check(self, traced: Traced) -> Any:
+        """The value, which Python sees from now on."""
+        value = traced.value
+        if getattr(value, "size", 1) > MOST_CHECKED:
+            raise UnrecordableError(f"the function turns an array of shape {value.shape} into plain values")
+        if traced.id not in self._checked:
+            kept = np.array(value) if isinstance(value, np.ndarray) else value
+            entry = Entry("check", args=(EntryId(traced.id),), value=kept, line=self._line())
+            self._checked[traced.id] = self._append(entry)
+        return value
+
+    def outputs(self, leaves: list[Any]) -> list[EntryId]:
+        """The ids of the leaves of a result."""
+        return [self._ids(leaf, is_argument=True) for leaf in leaves]
+
+    def _append(self, entry: Entry) -> EntryId:
+        if len(self.entries) >= MOST_ENTRIES:
+            raise UnrecordableError(f"the function has more than {MOST_ENTRIES} entries")
+        self.entries.append(entry)
+        return EntryId(len(self.entries) - 1)
+
+    def _traced(self, identifier: EntryId, value: Any, *, is_in_rule: bool = False) -> Any:
+        if isinstance(value, (np.ndarray, np.generic)):
+            if value.dtype == object:
+                raise UnrecordableError("found an array of objects")
+            self.entries[identifier.id].type = (value.shape, value.dtype.str)
+            traced = traced_array(self, identifier.id, value)
+            return traced.in_rule if is_in_rule else traced
+        if isinstance(value, (bool, int, float, complex)):
+            self.entries[identifier.id].is_float = type(value) is float
+            return TracedNumber(self, identifier.id, value, is_in_rule=is_in_rule)
+        if isinstance(value, (tuple, list)):
+            parts = [self._item(identifier, at, part) for at, part in enumerate(value)]
+            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+        raise UnrecordableError(f"a function returned {type(value).__name__}: expected arrays and numbers")
+
+    def _item(self, of: EntryId, at: int, value: Any) -> Any:
+        target = Target("operator", "getitem")
+        item = Entry("call", target=target, function=operator.getitem, args=(of, self._ids(at, is_argument=True)))
+        return self._traced(self._append(item), value)
+
+    def _ids(self, value: Any, *, is_argument: bool = False) -> Any:
+        """The value with the ids of traced ones in their place; an argument of an op that is plain is a constant."""
+        if isinstance(value, Traced):
+            return EntryId(value.id)
+        if isinstance(value, np.ndarray):
+            return self._constant(value)
+        if isinstance(value, tuple) and is_argument:
+            return [self._ids(part, is_argument=not isinstance(part, (tuple, list, dict, slice))) for part in value]
+        if isinstance(value, (tuple, list)):
+            parts = [self._ids(part) for part in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+        if isinstance(value, dict):
+            return {key: self._ids(part) for key, part in value.items()}
+        if isinstance(value, slice):
+            return slice(*map(self._ids, (value.start, value.stop, value.step)))
+        return self._constant(value) if is_argument else value
+
+    def _constant(self, value: Any) -> EntryId:
+        known = self._constants.get(id(value))
+        if known is not None and (not isinstance(value, np.ndarray) or is_same(known[0], value)):
+            return known[1]
+        kept = _kept(value) if isinstance(value, np.ndarray) else value
+        if isinstance(kept, np.ndarray):
+            kept.flags.writeable = False  # since a result may be a view of it
+        identifier = self._append(Entry("constant", value=kept))
+        # The object is kept alive, so that no other has its id.
+        self._constants[id(value)] = (kept, identifier, value)
+        return identifier
+
+
+_DISPATCHED = ("numpy", "numpy.linalg", "numpy.fft", "scipy.special")
+_OF_ARRAYS = ("op", "rule", "operator", "numpy")
+
+
+# Functions whose result depends on the shape and dtype of their argument alone, which are those of the recording: it is a constant.
+_OF_SHAPES = ("ones_like", "zeros_like", "full_like")
+
+
+def _kept(array: np.ndarray) -> np.ndarray:
+    """A copy of an array; one element that is repeated to a larger shape stays so."""
+    if array.ndim and array.size and not any(array.strides):
+        return np.broadcast_to(array[(0,) * array.ndim].copy(), array.shape)
+    return np.array(array, order="K")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Traced):
+        return value.value
+    if isinstance(value, (tuple, list)):
+        parts = [_plain(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, slice):
+        return slice(*map(_plain, (value.start, value.stop, value.step)))
+    return value
+
+
+def _is_of_others(value: Any, trace: Trace) -> bool:
+    """Whether a variable, or a value of another recording or of a `vmap`, is among arguments."""
+    if isinstance(value, (Variable, BatchLevel)):
+        return not (isinstance(value, Traced) and value.trace is trace)
+    if isinstance(value, (tuple, list)):
+        return any(_is_of_others(part, trace) for part in value)
+    if isinstance(value, dict):
+        return any(_is_of_others(part, trace) for part in value.values())
+    return False
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """Whether two values have the same type and the same bits."""
+    if isinstance(a, (np.ndarray, np.generic)):
+        return (
+            type(a) is type(b)
+            and a.dtype == b.dtype
+            and a.shape == b.shape
+            and np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+        )
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (float, complex)):
+        return np.asarray(a).tobytes() == np.asarray(b).tobytes()
+    return bool(a is b or a == b)

@@ -1,0 +1,287 @@
+"""The values that a function is recorded with: each knows its value in this call, and the entry that it came from.
+
+A function that is called with one computes its result at once, on plain values, exactly as without recording, and appends an entry. What
+turns a value into something that Python sees (a truth value, a number, an index, a plain array) appends a check instead: a replay in which it
+would be another one does not count.
+"""
+
+import builtins
+import operator
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from oxigrad._core import BatchLevel, compute_in_rule, record, scatter_into
+from oxigrad.recording import targets
+from oxigrad.recording.targets import Target
+
+
+class UnrecordableError(TypeError):
+    """Raised where a function cannot be recorded; the reason is the text."""
+
+
+class Recorder(Protocol):
+    """The recording that a value belongs to: see `oxigrad.recording.trace.Trace`."""
+
+    level: int
+
+    def apply(self, target: Target, function: Callable[..., Any], args: Any, named: Any) -> Any:
+        """The result of a function, as a traced value."""
+
+    def check(self, traced: "Traced") -> Any:
+        """The value, which Python sees from now on."""
+
+
+class Traced(BatchLevel):
+    """A value of a recording. Immutable."""
+
+    __slots__ = ("id", "is_in_rule", "trace", "value")
+
+    trace: Recorder
+    id: int
+    value: Any
+    is_in_rule: bool
+
+    def __new__(cls, trace: Recorder, identifier: int, value: Any, *, is_in_rule: bool = False) -> Any:
+        """The value of the entry of this number."""
+        self = super().__new__(cls, trace.level)
+        self.trace, self.id, self.value, self.is_in_rule = trace, identifier, value, is_in_rule
+        return self
+
+    @property
+    def in_rule(self) -> "Traced":
+        """The same value as an operand of a derivative rule, whose ops are those of the core."""
+        return type(self)(self.trace, self.id, self.value, is_in_rule=True)
+
+    @property
+    def out_of_rule(self) -> "Traced":
+        """The same value outside of a derivative rule."""
+        return type(self)(self.trace, self.id, self.value)
+
+    @property
+    def number(self) -> Any:
+        """The value as a float of Python, which is traced too."""
+        return self if type(self.value) is float else self.trace.apply(Target("python", "float"), float, (self,), {})
+
+    def scattered_into(self, total: Any, key: Any, shape: tuple[int, ...]) -> Any:
+        """The cotangent of ``x`` with this, that of ``x[key]``, added to ``total``, its sum so far or None."""
+        return self.trace.apply(Target("core", "scatter_into"), scatter_into, (total, self, key, shape), {})
+
+    def computed(self, name: str, args: Any, named: dict[str, Any] | None) -> Any:
+        """An op, of which this is the argument with the highest level."""
+        if name == "call":
+            return (named or {})["function"](*args)
+        if self.is_in_rule and not named and name not in _VECTORIZED:
+            target = Target("rule", name)
+            return self.trace.apply(target, lambda *given: compute_in_rule(name, list(given)), tuple(args), {})
+        return self.trace.apply(
+            Target("op", name),
+            lambda *given, **by_name: record(name, list(given), by_name or None),
+            tuple(args),
+            named or {},
+        )
+
+    def _operator(self, name: str, *args: Any) -> Any:
+        if self.is_in_rule and name in _OPS:
+            return self.computed(_OPS[name], args, None)
+        return self.trace.apply(Target("operator", name), getattr(operator, name), args, {})
+
+    def __bool__(self) -> bool:
+        return bool(self.trace.check(self.trace.apply(Target("python", "bool"), bool, (self,), {})))
+
+    def __float__(self) -> float:
+        return float(self.trace.check(self))
+
+    def __int__(self) -> int:
+        return int(self.trace.check(self.trace.apply(Target("python", "int"), int, (self,), {})))
+
+    def __complex__(self) -> complex:
+        return complex(self.trace.check(self))
+
+    def __index__(self) -> int:
+        return operator.index(self.trace.check(self))
+
+    def __repr__(self) -> str:
+        return repr(self.trace.check(self))
+
+    def __str__(self) -> str:
+        return str(self.trace.check(self))
+
+    def __format__(self, specification: str) -> str:
+        return format(self.trace.check(self), specification)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return self.trace.apply(Target("python", "round"), round, (self, digits), {})
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        if "out" in named or method == "at":
+            raise UnrecordableError(f"np.{ufunc.__name__} writes to an array")
+        target = targets.target_of(ufunc, method)
+        if target is None:
+            raise UnrecordableError(f"{ufunc.__name__} is a ufunc of neither NumPy nor SciPy")
+        return self.trace.apply(target, getattr(ufunc, method), inputs, named)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
+        target = targets.target_of(function)
+        if target is None or named.get("out") is not None:
+            raise UnrecordableError(f"np.{getattr(function, '__name__', function)} is not a function without effects")
+        return self.trace.apply(target, function, args, named)
+
+    __hash__ = object.__hash__
+
+
+# Ops that the core computes everywhere: in a rule they are the same entries.
+_VECTORIZED = ("exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "expit")
+# The ops of the core that have an operator of Python.
+_OPS = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "pow": "pow",
+    "mod": "remainder",
+    "floordiv": "floor_divide",
+    "neg": "negative",
+    "pos": "positive",
+    "abs": "abs",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+
+
+def _binary(name: str) -> Callable[..., Any]:
+    return lambda self, other: self._operator(name, self, other)
+
+
+def _reflected(name: str) -> Callable[..., Any]:
+    return lambda self, other: self._operator(name, other, self)
+
+
+def _unary(name: str) -> Callable[..., Any]:
+    return lambda self: self._operator(name, self)
+
+
+for _name in "add sub mul truediv pow mod floordiv matmul and_ or_ xor lshift rshift".split():
+    setattr(Traced, f"__{_name.rstrip('_')}__", _binary(_name))
+    setattr(Traced, f"__r{_name.rstrip('_')}__", _reflected(_name))
+for _name in "lt le gt ge eq ne".split():
+    setattr(Traced, f"__{_name}__", _binary(_name))
+for _name in "neg pos abs invert".split():
+    setattr(Traced, f"__{_name}__", _unary(_name))
+
+
+class TracedNumber(Traced):
+    """A number of Python."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(self.trace.check(self))
+
+    def __trunc__(self) -> int:
+        return int(self)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.value, name)  # which raises the error of numbers
+        if name in ("real", "imag"):
+            return self.trace.apply(Target("attribute", name), operator.attrgetter(name), (self,), {})
+        if name == "conjugate":
+            return lambda: self.trace.apply(Target("method", name), builtins.type(self.value).conjugate, (self,), {})
+        del found
+        return getattr(self.trace.check(self), name)
+
+
+class TracedArray(Traced):
+    """An array: `oxigrad.recording.library` has a class for each array library."""
+
+    __slots__ = ()
+
+    def _refuse_write(self, *_: Any) -> Any:
+        raise UnrecordableError("the function writes to an array that it was given or has computed from one")
+
+    __setitem__ = __delitem__ = _refuse_write
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = __imod__ = __ifloordiv__ = __imatmul__ = _refuse_write
+    __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = _refuse_write
+    __hash__: Any = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape, which a replay checks."""
+        return self.value.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype, which a replay checks."""
+        return self.value.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self.value.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.value.size
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self.value.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self.value.nbytes
+
+    @property
+    def device(self) -> Any:
+        """The device."""
+        return self.value.device
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self.trace.check(self), dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Any:
+        return (self[at] for at in range(len(self)))
+
+    def __contains__(self, item: Any) -> bool:
+        return item in self.trace.check(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.trace.apply(Target("operator", "getitem"), operator.getitem, (self, key), {})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # protocols that share memory
+            raise AttributeError(f"a value of a recording has no attribute {name!r}", name=name, obj=self)
+        own = getattr(self.value, name)  # which raises the error of arrays
+        if name in targets.ATTRIBUTES:
+            return self.trace.apply(Target("attribute", name), operator.attrgetter(name), (self,), {})
+        if name in targets.METHODS and callable(own):
+
+            def method(*args: Any, **named: Any) -> Any:
+                if named.get("out") is not None:
+                    raise UnrecordableError(f"the method {name} writes to an array")
+                target = Target("method", name)
+                return self.trace.apply(
+                    target, lambda x, *rest, **by: getattr(x, name)(*rest, **by), (self, *args), named
+                )
+
+            return method
+        if name == "tolist":
+            return lambda: np.asarray(self.trace.check(self)).tolist()
+        raise UnrecordableError(f"arrays of the function are read by {name!r}, which has no entry")

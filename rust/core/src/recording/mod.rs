@@ -1,0 +1,8 @@
+//! Recorded functions as programs: entries that a host computes, and the passes over them.
+
+mod passes;
+mod program;
+mod schedule;
+
+pub use program::{Entry, Id, Origin, Program};
+pub use schedule::{Schedule, Step};

@@ -1,0 +1,143 @@
+//! Passes that give a shorter program of the same results: each is a function from a program to a program.
+
+use std::collections::HashMap;
+
+use super::program::{Entry, Id, Origin, Program};
+
+impl Program {
+    /// The program without calls and constants whose values nothing needs. Inputs and checks stay.
+    #[must_use]
+    pub fn without_dead_entries(&self) -> Self {
+        let mut is_needed = vec![false; self.entries.len()];
+        for output in &self.outputs {
+            is_needed[*output as usize] = true;
+        }
+        for (id, entry) in self.entries.iter().enumerate().rev() {
+            is_needed[id] |= matches!(entry.origin, Origin::Input | Origin::Check);
+            if is_needed[id] {
+                entry.args.iter().for_each(|arg| is_needed[*arg as usize] = true);
+            }
+        }
+        self.rebuilt(|id, _, _| if is_needed[id] { Fate::Kept } else { Fate::Dropped })
+    }
+
+    /// The program in which calls of one function with the same arguments, and equal checks, are computed once.
+    ///
+    /// Results of the program stay apart: a caller may write to an array that it was given, and not see the change in another.
+    /// So do the arguments of calls of which a result may be a view: those of a call that is not elementwise.
+    #[must_use]
+    pub fn without_common_entries(&self) -> Self {
+        let mut is_apart = vec![false; self.entries.len()];
+        for output in &self.outputs {
+            is_apart[*output as usize] = true;
+        }
+        for (id, entry) in self.entries.iter().enumerate().rev() {
+            if is_apart[id] && entry.origin == (Origin::Call { group: None }) {
+                entry.args.iter().for_each(|arg| is_apart[*arg as usize] = true);
+            }
+        }
+        let mut known: HashMap<(Origin, u32, Vec<Id>), Id> = HashMap::new();
+        self.rebuilt(|id, entry, new| {
+            let merges = matches!(entry.origin, Origin::Call { .. } | Origin::Check) && !is_apart[id];
+            if !merges {
+                return Fate::Kept;
+            }
+            let key = (entry.origin, entry.number, entry.args.clone());
+            if let Some(same) = known.get(&key) {
+                return Fate::Merged(*same);
+            }
+            known.insert(key, new);
+            Fate::Kept
+        })
+    }
+
+    /// The program in which the outcome for an entry is decided by `fate`, a function of its id, of the entry with its new
+    /// arguments, and of its new id.
+    fn rebuilt(&self, mut fate: impl FnMut(usize, &Entry, Id) -> Fate) -> Self {
+        let (mut entries, mut renamed): (Vec<Entry>, Vec<Id>) = (Vec::new(), Vec::new());
+        for (id, entry) in self.entries.iter().enumerate() {
+            let args = entry.args.iter().map(|arg| renamed[*arg as usize]).collect();
+            let entry = Entry { args, ..*entry };
+            let new = Id::try_from(entries.len()).expect("ids are of 32 bits");
+            renamed.push(match fate(id, &entry, new) {
+                Fate::Kept => {
+                    entries.push(entry);
+                    new
+                }
+                Fate::Merged(same) => same,
+                Fate::Dropped => Id::MAX, // which nothing reads
+            });
+        }
+        let outputs = self.outputs.iter().map(|output| renamed[*output as usize]).collect();
+        Self { entries, outputs }
+    }
+}
+
+/// The outcome of a pass for an entry.
+enum Fate {
+    Kept,
+    Merged(Id),
+    Dropped,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::program::tests::{CALL, entry};
+    use super::*;
+
+    const ELEMENTWISE: Origin = Origin::Call { group: Some(0) };
+
+    #[test]
+    fn dead_entries_are_dropped_and_checks_keep_what_they_read() {
+        let entries = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(Origin::Constant, 0, &[]),
+            entry(CALL, 0, &[0, 1]), // dead
+            entry(CALL, 1, &[0]),
+            entry(Origin::Check, 0, &[3]),
+            entry(CALL, 2, &[0]),
+        ];
+        let program = Program::new(entries, vec![5]).unwrap().without_dead_entries();
+        let expected = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(CALL, 1, &[0]),
+            entry(Origin::Check, 0, &[1]),
+            entry(CALL, 2, &[0]),
+        ];
+        assert_eq!(program, Program { entries: expected, outputs: vec![3] });
+    }
+
+    #[test]
+    fn common_entries_are_computed_once_but_for_results() {
+        let entries = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(ELEMENTWISE, 0, &[0]),
+            entry(ELEMENTWISE, 0, &[0]),
+            entry(ELEMENTWISE, 1, &[1, 2]),
+            entry(ELEMENTWISE, 1, &[1, 1]),
+            entry(ELEMENTWISE, 0, &[0]),
+        ];
+        let program = Program::new(entries, vec![3, 4, 5]).unwrap().without_common_entries();
+        let expected = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(ELEMENTWISE, 0, &[0]),
+            entry(ELEMENTWISE, 1, &[1, 1]),
+            entry(ELEMENTWISE, 1, &[1, 1]),
+            entry(ELEMENTWISE, 0, &[0]),
+        ];
+        assert_eq!(program, Program { entries: expected, outputs: vec![2, 3, 4] });
+    }
+
+    #[test]
+    fn arguments_of_views_stay_apart() {
+        let entries = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(ELEMENTWISE, 0, &[0]),
+            entry(ELEMENTWISE, 0, &[0]),
+            entry(CALL, 1, &[1]),
+            entry(CALL, 1, &[2]),
+        ];
+        let program = Program::new(entries, vec![3, 4]).unwrap();
+        assert_eq!(program.without_common_entries(), program);
+    }
+}

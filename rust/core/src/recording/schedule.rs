@@ -1,0 +1,194 @@
+//! The order of computation: elementwise calls of one group in runs, and when a value is no longer needed.
+
+use std::collections::BTreeMap;
+
+use super::program::{Id, Origin, Program};
+
+/// A part of the computation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// One entry.
+    Entry(Id),
+    /// Elementwise calls of one group, arguments first, in one pass over memory.
+    Run {
+        /// The calls.
+        calls: Vec<Id>,
+        /// The entries that they read and that are not among them, each once.
+        reads: Vec<Id>,
+        /// The calls whose values are needed later.
+        writes: Vec<Id>,
+    },
+}
+
+/// Steps in order, and the values that nothing needs after each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// For each step, the entries whose values are not read after it.
+    pub last: Vec<Vec<Id>>,
+}
+
+/// The key of a step in the order of computation: its level, whether it is a run, and its first entry or its group.
+type Place = (u32, bool, u32, u32);
+
+impl Schedule {
+    /// The schedule of a program, with runs of at most `most` calls.
+    ///
+    /// The level of an entry is above those of its arguments, except that calls of one group may be of one level: those
+    /// of a level and a group are one run, which is cut where it is too long.
+    #[must_use]
+    pub fn new(program: &Program, most: usize) -> Self {
+        let mut levels: Vec<u32> = Vec::with_capacity(program.entries.len());
+        let group = |id: Id| match program.entries[id as usize].origin {
+            Origin::Call { group } => group,
+            Origin::Input | Origin::Constant | Origin::Check => None,
+        };
+        let mut places: BTreeMap<Place, Vec<Id>> = BTreeMap::new();
+        for (id, entry) in (0..).zip(&program.entries) {
+            let own = group(id);
+            let above = |arg: &Id| levels[*arg as usize] + u32::from(own.is_none() || group(*arg) != own);
+            let level = entry.args.iter().map(above).max().unwrap_or(0);
+            levels.push(level);
+            if matches!(entry.origin, Origin::Call { .. } | Origin::Check) {
+                places.entry(own.map_or((level, false, id, 0), |group| (level, true, group, 0))).or_default().push(id);
+            }
+        }
+        let mut steps = Vec::new();
+        for calls in places.into_values() {
+            steps.extend(calls.chunks(most.max(1)).map(|calls| match calls {
+                [only] => Step::Entry(*only),
+                calls => Step::Run { calls: calls.to_vec(), reads: Vec::new(), writes: Vec::new() },
+            }));
+        }
+        let mut schedule = Self { steps, last: Vec::new() };
+        schedule.connect(program);
+        schedule
+    }
+
+    /// Finds what each run reads and writes, and after which step each value is needed no more.
+    fn connect(&mut self, program: &Program) {
+        let mut step_of = vec![usize::MAX; program.entries.len()];
+        for (at, step) in self.steps.iter().enumerate() {
+            step.calls().for_each(|id| step_of[id as usize] = at);
+        }
+        let mut last = step_of.clone();
+        for (at, step) in self.steps.iter().enumerate() {
+            for arg in step.calls().flat_map(|id| &program.entries[id as usize].args) {
+                let own = &mut last[*arg as usize];
+                *own = if *own == usize::MAX { at } else { at.max(*own) };
+            }
+        }
+        let mut is_output = vec![false; program.entries.len()];
+        program.outputs.iter().for_each(|output| is_output[*output as usize] = true);
+        for (at, step) in self.steps.iter_mut().enumerate() {
+            let Step::Run { calls, reads, writes } = step else { continue };
+            for arg in calls.iter().flat_map(|id| &program.entries[*id as usize].args) {
+                if step_of[*arg as usize] != at && !reads.contains(arg) {
+                    reads.push(*arg);
+                }
+            }
+            writes.extend(calls.iter().filter(|id| last[**id as usize] != at || is_output[**id as usize]));
+        }
+        self.last = vec![Vec::new(); self.steps.len()];
+        for (id, entry) in (0..).zip(&program.entries) {
+            let at = last[id as usize];
+            if at != usize::MAX && !is_output[id as usize] && !matches!(entry.origin, Origin::Input | Origin::Constant)
+            {
+                self.last[at].push(id);
+            }
+        }
+    }
+
+    /// The number of runs, and of the calls in them.
+    #[must_use]
+    pub fn runs(&self) -> (usize, usize) {
+        let lengths = self.steps.iter().filter_map(|step| match step {
+            Step::Run { calls, .. } => Some(calls.len()),
+            Step::Entry(_) => None,
+        });
+        lengths.fold((0, 0), |(runs, calls), length| (runs + 1, calls + length))
+    }
+}
+
+impl Step {
+    /// The entries that are computed.
+    pub fn calls(&self) -> impl Iterator<Item = Id> {
+        let (one, many) = match self {
+            Self::Entry(id) => (Some(*id), &[][..]),
+            Self::Run { calls, .. } => (None, &calls[..]),
+        };
+        one.into_iter().chain(many.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::program::tests::{CALL, entry};
+    use super::*;
+
+    const A: Origin = Origin::Call { group: Some(0) };
+
+    fn run(calls: &[Id], reads: &[Id], writes: &[Id]) -> Step {
+        Step::Run { calls: calls.to_vec(), reads: reads.to_vec(), writes: writes.to_vec() }
+    }
+
+    #[test]
+    fn elementwise_calls_are_one_run_around_another_call() {
+        let entries = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(A, 0, &[0]),
+            entry(CALL, 1, &[0]),
+            entry(A, 2, &[1, 0]),
+            entry(A, 3, &[3, 2]),
+            entry(A, 4, &[4, 1]),
+        ];
+        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), 64);
+        let expected = vec![Step::Entry(2), run(&[1, 3], &[0], &[1, 3]), run(&[4, 5], &[3, 2, 1], &[5])];
+        assert_eq!(schedule.steps, expected);
+        assert_eq!(schedule.last, vec![vec![], vec![], vec![1, 2, 3, 4]]);
+        assert_eq!(schedule.runs(), (2, 4));
+    }
+
+    #[test]
+    fn a_run_is_cut_where_it_is_too_long() {
+        let mut entries = vec![entry(Origin::Input, 0, &[])];
+        entries.extend((0..5).map(|id| entry(A, 0, &[id])));
+        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), 2);
+        assert_eq!(schedule.steps, vec![run(&[1, 2], &[0], &[2]), run(&[3, 4], &[2], &[4]), Step::Entry(5)]);
+        assert_eq!(schedule.last, vec![vec![1], vec![2, 3], vec![4]]);
+    }
+
+    #[test]
+    fn every_entry_is_computed_once_and_after_its_arguments() {
+        let mut random = 1u32;
+        let mut next = |most: u32| {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (random >> 8) % most
+        };
+        for _ in 0..200 {
+            let mut entries = vec![entry(Origin::Input, 0, &[]), entry(Origin::Input, 0, &[])];
+            for id in 2..40 {
+                let origin = Origin::Call { group: [None, Some(0), Some(1)][next(3) as usize] };
+                entries.push(entry(origin, next(5), &[next(id), next(id)]));
+            }
+            let program = Program::new(entries, vec![39, next(39)]).unwrap();
+            let schedule = Schedule::new(&program, 3);
+            let (mut is_known, mut is_gone) = (vec![false; 40], vec![false; 40]);
+            is_known[..2].fill(true);
+            for (step, last) in schedule.steps.iter().zip(&schedule.last) {
+                for id in step.calls() {
+                    for arg in &program.entries[id as usize].args {
+                        assert!(is_known[*arg as usize] && !is_gone[*arg as usize]);
+                    }
+                    assert!(!std::mem::replace(&mut is_known[id as usize], true));
+                }
+                for id in last {
+                    is_gone[*id as usize] = true;
+                }
+            }
+            assert!(is_known.iter().all(|known| *known));
+            assert!(program.outputs.iter().all(|output| !is_gone[*output as usize]));
+        }
+    }
+}

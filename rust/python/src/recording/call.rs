@@ -1,0 +1,159 @@
+//! The functions that the entries of a recording call.
+
+use oxigrad_core::op::{Elementwise, Op, Operator};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
+use smallvec::SmallVec;
+
+use crate::arrays::compute::elementwise::op_named;
+use crate::arrays::value::Value;
+use crate::autodiff::operations::evaluate::by_operator;
+use crate::autodiff::operations::record::record;
+use crate::error::items;
+use crate::recording::rule::compute_in_rule;
+use crate::recording::template::Template;
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// The function of a call.
+pub enum Function {
+    /// An op, recorded where its arguments are variables.
+    Op(Op),
+    /// An op of a derivative rule.
+    Rule(Op),
+    /// An operator of Python.
+    Operator(Op),
+    /// A method of the first argument.
+    Method(Py<PyString>),
+    /// An attribute of the first argument.
+    Attribute(Py<PyString>),
+    /// Any other function.
+    Object(Py<PyAny>),
+}
+
+/// A call: its function, and its arguments.
+pub struct Call {
+    pub function: Function,
+    pub args: Vec<Template>,
+    /// `None` if there are no arguments by name.
+    pub named: Option<Template>,
+    /// Whether the arguments are entries, in order.
+    is_plain: bool,
+    pub name: String,
+    /// The shape that the result must have, if it is an array.
+    pub shape: Option<SmallVec<[usize; 4]>>,
+}
+
+impl Call {
+    /// The call of a target, a kind and a name, or `function` where the core has no call of that kind.
+    pub fn new(
+        target: (String, String),
+        function: &Object<'_>,
+        args: &Object<'_>,
+        named: &Bound<'_, PyDict>,
+        reads: &mut Vec<u32>,
+        shape: Option<SmallVec<[usize; 4]>>,
+    ) -> PyResult<Self> {
+        let py = function.py();
+        let (kind, name) = target;
+        let args = items(args)?.iter().map(|arg| Template::of(arg, reads)).collect::<PyResult<Vec<_>>>()?;
+        let named = if named.is_empty() { None } else { Some(Template::of(named.as_any(), reads)?) };
+        let as_text = || PyString::new(py, &name).unbind();
+        let function = match (kind.as_str(), operator_named(&name)) {
+            ("op", _) => Function::Op(op_named(&name)?),
+            ("rule", _) => Function::Rule(op_named(&name)?),
+            ("operator", Some(op)) => Function::Operator(op),
+            ("method", _) => Function::Method(as_text()),
+            ("attribute", _) => Function::Attribute(as_text()),
+            _ => Function::Object(function.clone().unbind()),
+        };
+        let is_plain = args.iter().enumerate().all(|(at, arg)| matches!(arg, Template::Entry(entry) if *entry == at));
+        let name = if kind == "op" { name } else { format!("{kind}.{name}") };
+        Ok(Self { function, args, named, is_plain, name, shape })
+    }
+
+    /// The result, given the values that the call reads.
+    pub fn call(&self, py: Python<'_>, read: &[&Value]) -> PyResult<Value> {
+        if self.is_plain
+            && let Some(result) = self.on_numbers(py, read)
+        {
+            return Ok(result);
+        }
+        let args: SmallVec<[Object<'_>; 3]> =
+            self.args.iter().map(|arg| arg.fill(py, read)).collect::<PyResult<_>>()?;
+        let named = self.named.as_ref().map(|named| named.fill(py, read)).transpose()?;
+        let named = named.map(Bound::cast_into::<PyDict>).transpose()?;
+        let result = match &self.function {
+            Function::Op(op) => record(py, *op, &args, named.as_ref())?,
+            Function::Rule(op) => compute_in_rule(py, *op, &args)?,
+            Function::Operator(op) => by_operator(*op, &args).expect("the op has an operator")?,
+            Function::Method(name) => {
+                args[0].getattr(name.bind(py))?.call(PyTuple::new(py, &args[1..])?, named.as_ref())?
+            }
+            Function::Attribute(name) => args[0].getattr(name.bind(py))?,
+            Function::Object(function) => function.bind(py).call(PyTuple::new(py, args)?, named.as_ref())?,
+        };
+        Ok(Value::from(result))
+    }
+
+    /// The result on Python's floats, where it needs no Python object; `None` where Python may raise an error, or has
+    /// other bits than the core.
+    fn on_numbers(&self, py: Python<'_>, read: &[&Value]) -> Option<Value> {
+        let mut numbers = [0.0; 3];
+        if read.len() > 3 || self.named.is_some() {
+            return None;
+        }
+        for (number, value) in numbers.iter_mut().zip(read) {
+            let Value::Number(given) = value else { return None };
+            *number = *given;
+        }
+        let op = match (&self.function, self.named.is_none()) {
+            (Function::Op(Op::Elementwise(op)) | Function::Rule(Op::Elementwise(op)), true) => *op,
+            (Function::Operator(Op::Elementwise(op)), true) if is_alike_in_python(*op, numbers) => *op,
+            _ => return None,
+        };
+        if op.arity() != read.len() {
+            return None;
+        }
+        let result = op.on_numbers(numbers);
+        let is_truth = op.kind() == oxigrad_core::op::ResultKind::Truth && !matches!(self.function, Function::Rule(_));
+        Some(if is_truth {
+            Value::Object(PyBool::new(py, result != 0.0).to_owned().into_any().unbind())
+        } else {
+            Value::Number(result)
+        })
+    }
+}
+
+/// Whether Python's operator gives the bits of the op on floats.
+fn is_alike_in_python(op: Elementwise, numbers: [f64; 3]) -> bool {
+    match op.operator() {
+        Some(Operator::Divide) => numbers[1] != 0.0,
+        Some(Operator::Power | Operator::FloorDivide | Operator::Remainder | Operator::MatrixMultiply) | None => false,
+        Some(_) => true,
+    }
+}
+
+/// The op of an operator, by its name in Python's module.
+fn operator_named(name: &str) -> Option<Op> {
+    let named = |operator: Operator| match operator {
+        Operator::Add => "add",
+        Operator::Subtract => "sub",
+        Operator::Multiply => "mul",
+        Operator::Divide => "truediv",
+        Operator::FloorDivide => "floordiv",
+        Operator::Remainder => "mod",
+        Operator::Power => "pow",
+        Operator::MatrixMultiply => "matmul",
+        Operator::Negative => "neg",
+        Operator::Positive => "pos",
+        Operator::Abs => "abs",
+        Operator::Less => "lt",
+        Operator::LessEqual => "le",
+        Operator::Greater => "gt",
+        Operator::GreaterEqual => "ge",
+        Operator::Equal => "eq",
+        Operator::NotEqual => "ne",
+    };
+    Op::all().find(|op| op.operator().is_some_and(|operator| named(operator) == name))
+}

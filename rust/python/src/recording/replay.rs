@@ -1,0 +1,333 @@
+//! The program of a recording, and its replay.
+
+use std::collections::HashMap;
+
+use oxigrad_core::array::buffer::Dtype;
+use oxigrad_core::op::{Attribute, Elementwise};
+use oxigrad_core::recording::{Entry, Id, Origin, Program, Schedule, Step};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyTuple};
+use smallvec::SmallVec;
+
+use crate::arrays::compute::array_pool;
+use crate::arrays::compute::elementwise::op_named;
+use crate::arrays::compute::run::{Group, Run};
+use crate::arrays::memory::numpy::Numpy;
+use crate::arrays::value::Value;
+use crate::error::{IntoPython, Items};
+use crate::recording::call::Call;
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// Runs are not longer, so that their values stay in registers and the cache.
+const MOST: usize = 32;
+
+/// A value that Python saw, and where.
+struct Check {
+    expected: Py<PyAny>,
+    line: String,
+}
+
+/// The outcome of a replay: the results, or the check that failed, its line, the value that was recorded and the present one.
+type Found<'py> = (Option<Vec<Object<'py>>>, Option<(String, Object<'py>, Object<'py>)>);
+
+/// The program of a recording, which `run` replays without a function of Python's for each entry.
+///
+/// `entries` has a tuple for each: ``("input",)``, ``("constant", value)``, ``("check", id, expected, line)`` or ``("call", target, function,
+/// args, named, shape, key, elementwise)``, where `shape` is that of the result, which a replay checks, `key` is equal for calls of one
+/// function with the same arguments apart from entries, and `elementwise` is the op, shape and dtype of a call that may be part of a run.
+#[pyclass(frozen, module = "oxigrad._core")]
+pub struct Replay {
+    recorded: Program,
+    program: Program,
+    schedule: Schedule,
+    /// The kernel of each step; `None` for steps that are no runs.
+    runs: Vec<Option<Run>>,
+    calls: Vec<Call>,
+    constants: Vec<Value>,
+    checks: Vec<Check>,
+    same: Py<PyAny>,
+}
+
+#[pymethods]
+impl Replay {
+    #[new]
+    fn new(py: Python<'_>, entries: Items<'_>, outputs: Vec<Id>, same: Py<PyAny>) -> PyResult<Self> {
+        let mut parts = Parts::new(py);
+        let mut made = Vec::with_capacity(entries.0.len());
+        for entry in &entries.0 {
+            made.push(parts.entry(entry.cast::<PyTuple>()?)?);
+        }
+        let recorded = Program::new(made, outputs).python()?;
+        let program = recorded.without_common_entries().without_dead_entries();
+        let schedule = Schedule::new(&program, MOST);
+        let runs = schedule.steps.iter().map(|step| parts.run(&program, step)).collect();
+        let Parts { calls, constants, checks, .. } = parts;
+        Ok(Self { recorded, program, schedule, runs, calls, constants, checks, same })
+    }
+
+    /// The results on these inputs; or, where a check failed, its line, the value that was recorded and the present one.
+    fn run<'py>(&self, py: Python<'py>, inputs: Items<'py>) -> PyResult<Found<'py>> {
+        let mut values: Vec<Value> = Vec::with_capacity(self.program.entries().len());
+        let mut given = inputs.0.iter();
+        for entry in self.program.entries() {
+            values.push(match entry.origin {
+                Origin::Input => Value::new(
+                    given.next().ok_or_else(|| PyTypeError::new_err("a replay has an input for each entry"))?,
+                ),
+                Origin::Constant => self.constants[entry.number as usize].share(py),
+                Origin::Call { .. } | Origin::Check => Value::Absent,
+            });
+        }
+        for (at, step) in self.schedule.steps.iter().enumerate() {
+            if let Some(failed) = self.step(py, at, step, &mut values)? {
+                return Ok((None, Some(failed)));
+            }
+            for id in &self.schedule.last[at] {
+                array_pool::keep(py, std::mem::replace(&mut values[*id as usize], Value::Absent));
+            }
+            if at % 1024 == 1023 {
+                py.check_signals()?;
+            }
+        }
+        Ok((Some(self.program.outputs().iter().map(|id| values[*id as usize].object(py)).collect()), None))
+    }
+
+    /// The numbers of entries that are calls, as recorded and as replayed, of runs, of calls in runs, and of constants.
+    fn sizes(&self) -> (usize, usize, usize, usize, usize) {
+        let (runs, fused) = self.schedule.runs();
+        let is_constant = |entry: &&Entry| entry.origin == Origin::Constant;
+        let constants = self.program.entries().iter().filter(is_constant).count();
+        (self.recorded.calls(), self.program.calls(), runs, fused, constants)
+    }
+
+    /// A line for each entry; with `after`, as it is replayed.
+    fn printed(&self, after: bool) -> String {
+        let name = |entry: &Entry| match entry.origin {
+            Origin::Call { .. } => self.calls[entry.number as usize].name.clone(),
+            Origin::Constant => Python::attach(|py| described(&self.constants[entry.number as usize].object(py))),
+            Origin::Check => Python::attach(|py| described(self.checks[entry.number as usize].expected.bind(py))),
+            Origin::Input => String::new(),
+        };
+        if after { self.program.printed(name) } else { self.recorded.printed(name) }
+    }
+
+    /// The calls of each run, by their numbers in what `printed` shows.
+    fn runs(&self) -> Vec<Vec<Id>> {
+        let run = |step: &Step| matches!(step, Step::Run { .. }).then(|| step.calls().collect());
+        self.schedule.steps.iter().filter_map(run).collect()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let mut failed = Ok(());
+        let mut call = |object: &Py<PyAny>| {
+            if failed.is_ok() {
+                failed = visit.call(object);
+            }
+        };
+        for made in &self.calls {
+            made.args.iter().chain(&made.named).for_each(|part| part.held(&mut call));
+        }
+        self.checks.iter().for_each(|check| call(&check.expected));
+        call(&self.same);
+        failed
+    }
+}
+
+/// A short description: an array by its shape.
+fn described(object: &Object<'_>) -> String {
+    let text = || match object.getattr_opt("shape")? {
+        Some(shape) if shape.len()? > 0 => {
+            Ok::<_, PyErr>(format!("{} of {}", object.getattr("dtype")?.str()?.to_cow()?, shape.repr()?.to_cow()?))
+        }
+        _ => Ok(object.repr()?.to_cow()?.into_owned()),
+    };
+    text().unwrap_or_else(|_| "constant".into())
+}
+
+impl Replay {
+    /// Computes a step; returns the check that failed, if one did.
+    #[allow(clippy::type_complexity, reason = "a part of the result of `run`")]
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        at: usize,
+        step: &Step,
+        values: &mut [Value],
+    ) -> PyResult<Option<(String, Object<'py>, Object<'py>)>> {
+        if let (Some(run), Step::Run { reads, writes, .. }) = (&self.runs[at], step) {
+            let results = {
+                let read: SmallVec<[&Value; 8]> = reads.iter().map(|id| &values[*id as usize]).collect();
+                run.run(py, &read)?
+            };
+            if let Some(results) = results {
+                for (id, result) in writes.iter().zip(results) {
+                    values[*id as usize] = result;
+                }
+                return Ok(None);
+            }
+        }
+        for id in step.calls() {
+            let entry = &self.program.entries()[id as usize];
+            match entry.origin {
+                Origin::Call { .. } => {
+                    let call = &self.calls[entry.number as usize];
+                    let result = {
+                        let read: SmallVec<[&Value; 4]> = entry.args.iter().map(|arg| &values[*arg as usize]).collect();
+                        call.call(py, &read)?
+                    };
+                    if let Some(shape) = &call.shape
+                        && let Some(found) = shape_of(py, &result)
+                        && found != *shape
+                    {
+                        let [expected, found] = [shape, &found].map(|shape| PyTuple::new(py, shape));
+                        let what = format!("the shape of {}", call.name);
+                        return Ok(Some((what, expected?.into_any(), found?.into_any())));
+                    }
+                    values[id as usize] = result;
+                }
+                Origin::Check => {
+                    let check = &self.checks[entry.number as usize];
+                    let value = &values[entry.args[0] as usize];
+                    if !self.holds(py, check, value)? {
+                        let expected = check.expected.bind(py).clone();
+                        return Ok(Some((check.line.clone(), expected, value.object(py))));
+                    }
+                }
+                Origin::Input | Origin::Constant => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn holds(&self, py: Python<'_>, check: &Check, value: &Value) -> PyResult<bool> {
+        if let Value::Object(object) = value
+            && object.bind(py).is_exact_instance_of::<PyBool>()
+        {
+            return Ok(object.is(&check.expected));
+        }
+        self.same.bind(py).call1((&check.expected, value.object(py)))?.is_truthy()
+    }
+}
+
+/// The shape of a NumPy array.
+fn shape_of(py: Python<'_>, value: &Value) -> Option<SmallVec<[usize; 4]>> {
+    let Value::Object(object) = value else { return None };
+    Some(Numpy::get(py)?.fields(object.bind(py))?.extents().collect())
+}
+
+/// The functions and values that entries refer to, while a program is made.
+struct Parts {
+    calls: Vec<Call>,
+    constants: Vec<Value>,
+    checks: Vec<Check>,
+    groups: Vec<Group>,
+    /// The op of each call that may be part of a run, and its group.
+    elementwise: Vec<Option<(Elementwise, u32)>>,
+    /// The number of the call of each key.
+    keys: Py<PyDict>,
+    inputs: u32,
+}
+
+impl Parts {
+    fn new(py: Python<'_>) -> Self {
+        Self {
+            calls: Vec::new(),
+            constants: Vec::new(),
+            checks: Vec::new(),
+            groups: Vec::new(),
+            elementwise: Vec::new(),
+            keys: PyDict::new(py).unbind(),
+            inputs: 0,
+        }
+    }
+
+    fn entry(&mut self, given: &Bound<'_, PyTuple>) -> PyResult<Entry> {
+        let kind: String = given.get_item(0)?.extract()?;
+        let position = |length: usize| u32::try_from(length - 1).expect("ids are of 32 bits");
+        Ok(match kind.as_str() {
+            "input" => {
+                self.inputs += 1;
+                Entry { origin: Origin::Input, number: self.inputs - 1, args: Vec::new() }
+            }
+            "constant" => {
+                self.constants.push(Value::new(&given.get_item(1)?));
+                Entry { origin: Origin::Constant, number: position(self.constants.len()), args: Vec::new() }
+            }
+            "check" => {
+                let (id, expected, line) =
+                    (given.get_item(1)?.extract()?, given.get_item(2)?.unbind(), given.get_item(3)?);
+                self.checks.push(Check { expected, line: line.extract()? });
+                Entry { origin: Origin::Check, number: position(self.checks.len()), args: vec![id] }
+            }
+            "call" => self.call(given)?,
+            _ => return Err(PyValueError::new_err(format!("an entry is of kind {kind:?}"))),
+        })
+    }
+
+    fn call(&mut self, given: &Bound<'_, PyTuple>) -> PyResult<Entry> {
+        let py = given.py();
+        let (mut args, named) = (Vec::new(), given.get_item(4)?.cast_into::<PyDict>()?);
+        let shape: Option<Vec<usize>> = given.get_item(5)?.extract()?;
+        let (function, arguments) = (given.get_item(2)?, given.get_item(3)?);
+        let target = given.get_item(1)?.extract()?;
+        let call = Call::new(target, &function, &arguments, &named, &mut args, shape.map(SmallVec::from_vec))?;
+        let stated: Option<(String, Vec<usize>, String)> = given.get_item(7)?.extract()?;
+        let elementwise = stated.map(|stated| self.group(stated)).transpose()?.flatten();
+        let (key, fresh) = (given.get_item(6)?, self.calls.len());
+        let known: Option<usize> = self.keys.bind(py).get_item(&key)?.map(|known| known.extract()).transpose()?;
+        let number = if let Some(known) = known {
+            known
+        } else {
+            self.keys.bind(py).set_item(&key, fresh)?;
+            self.calls.push(call);
+            self.elementwise.push(elementwise);
+            fresh
+        };
+        let group = self.elementwise[number].map(|(_, group)| group);
+        let number = u32::try_from(number).expect("ids are of 32 bits");
+        Ok(Entry { origin: Origin::Call { group }, number, args })
+    }
+
+    /// The op and the group of an elementwise call; `None` where its eager result is not that of the core.
+    fn group(&mut self, stated: (String, Vec<usize>, String)) -> PyResult<Option<(Elementwise, u32)>> {
+        let (name, shape, dtype) = stated;
+        let oxigrad_core::op::Op::Elementwise(op) = op_named(&name)? else { return Ok(None) };
+        let dtype = match dtype.as_str() {
+            "<f4" => Dtype::F32,
+            "<f8" => Dtype::F64,
+            _ => return Ok(None),
+        };
+        let group = Group { shape: SmallVec::from_vec(shape), dtype };
+        let at = self.groups.iter().position(|known| *known == group).unwrap_or_else(|| {
+            self.groups.push(group);
+            self.groups.len() - 1
+        });
+        Ok(Some((op, u32::try_from(at).expect("ids are of 32 bits"))))
+    }
+
+    /// The kernel of a step that is a run.
+    fn run(&self, program: &Program, step: &Step) -> Option<Run> {
+        let Step::Run { calls, reads, writes } = step else { return None };
+        let mut operations = Vec::with_capacity(calls.len());
+        let at: HashMap<Id, usize> = reads.iter().chain(calls).enumerate().map(|(at, id)| (*id, at)).collect();
+        let mut group = 0;
+        for id in calls {
+            let entry = &program.entries()[*id as usize];
+            let (op, own) = self.elementwise[entry.number as usize]?;
+            group = own;
+            operations.push((op, entry.args.iter().map(|arg| at[arg]).collect()));
+        }
+        let writes: Vec<usize> = writes.iter().map(|id| at[id] - reads.len()).collect();
+        Run::new(&operations, reads.len(), &writes, &self.groups[group as usize])
+    }
+}
+
+/// Whether the eager result of an op on NumPy arrays is that of the core, for each elementwise op by name.
+#[pyfunction]
+pub fn is_computed_in_core(name: &str) -> PyResult<bool> {
+    let oxigrad_core::op::Op::Elementwise(op) = op_named(name)? else { return Ok(false) };
+    Ok([Attribute::Exact, Attribute::Vectorized, Attribute::Precise].iter().any(|attribute| op.has(*attribute)))
+}

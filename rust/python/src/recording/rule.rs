@@ -1,0 +1,49 @@
+//! Ops of derivative rules, one at a time, with the bits of the kernel of the whole rule.
+
+use oxigrad_core::autodiff::tape::Value as _;
+use oxigrad_core::op::{Op, ResultKind};
+use oxigrad_core::scalar::{Precision, Scalar, promoted};
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+use crate::arrays::compute::elementwise::{compute_in_core, op_named};
+use crate::arrays::value::Value;
+use crate::autodiff::operations::record::record;
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// An op of the rule of an elementwise op. On numbers and NumPy arrays the core computes it, as it does the rule.
+#[pyfunction]
+#[pyo3(name = "compute_in_rule")]
+pub fn compute_named_in_rule<'py>(py: Python<'py>, name: &str, args: Vec<Object<'py>>) -> PyResult<Object<'py>> {
+    compute_in_rule(py, op_named(name)?, &args)
+}
+
+/// The same, of an op that is known.
+pub fn compute_in_rule<'py>(py: Python<'py>, op: Op, args: &[Object<'py>]) -> PyResult<Object<'py>> {
+    if let Op::Elementwise(op) = op
+        && args.len() == op.arity()
+    {
+        let values: SmallVec<[Value; 3]> = args.iter().map(Value::of_argument).collect();
+        let scalars: Option<SmallVec<[Scalar; 3]>> = values.iter().map(Value::scalar).collect();
+        if let Some(scalars) = scalars {
+            let mut result = op.on_scalars(&scalars);
+            if op.kind() == ResultKind::Truth && promoted(&scalars) == Precision::Weak {
+                result = Scalar::weak(result.number);
+            }
+            return Ok(Value::from_scalar(result).into_object(py));
+        }
+        let largest = args.iter().filter(|arg| !Value::of_argument(arg).is_scalar()).max_by_key(|arg| size(arg));
+        if let Some(like) = largest
+            && let Some(result) = compute_in_core(op, &values, like)?
+        {
+            return Ok(result);
+        }
+    }
+    record(py, op, args, None)
+}
+
+/// The number of elements; one for what has no shape.
+fn size(arg: &Object<'_>) -> usize {
+    crate::arrays::memory::contiguous::length(arg).unwrap_or(1)
+}

@@ -1,0 +1,237 @@
+"""Recorded functions that raise, are interrupted, called by threads, differentiated, nested, and shown."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from test_record import WEIGHT, X, agrees, equal
+
+import oxigrad as ox
+from oxigrad import xp
+
+# --- calls that do not return -------------------------------------------------------------------------------------------
+
+
+def test_an_exception_midway_is_the_functions():
+    def f(x: Any) -> Any:
+        y = xp.exp(x)
+        if float(x[0]) > 1:
+            raise KeyError("midway")
+        return xp.linalg.inv(xp.reshape(y, (2, 2)))
+
+    g, a = ox.record(f), np.array([0.0, 1.0, 2.0, 0.5])
+    assert agrees(g, f, a)
+    with pytest.raises(KeyError, match="midway"):
+        g(a + 2)
+    with pytest.raises(np.linalg.LinAlgError):
+        g(np.zeros(4))
+    assert agrees(g, f, a)
+
+
+def test_an_interrupt_leaves_the_recording_whole():
+    calls = []
+
+    def f(x: Any) -> Any:
+        return xp.exp(x) * 2
+
+    def interrupted(x: Any) -> Any:
+        if not calls:
+            calls.append(1)
+            signal.raise_signal(signal.SIGINT)
+        return f(x)
+
+    g = ox.record(interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        g(X)
+    assert agrees(g, f, X)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_fork_replays():
+    g = ox.record(lambda x: xp.exp(x) * WEIGHT)
+    expected = g(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork while threads run
+        child = os.fork()
+    if child == 0:
+        os._exit(0 if equal(g(X), expected) and g.why is None else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_two_threads_replay_and_record_at_once():
+    f = ox.value_and_grad(lambda x, c: xp.sum(xp.exp(x) * c))
+    g, failed = ox.record(f), []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for at in range(100):
+            x = rng.normal(size=2 + at % 3)
+            if not agrees(g, f, x, float(at)):
+                failed.append((seed, at))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
+# --- composition ---------------------------------------------------------------------------------------------------------
+
+
+def loss(x: Any, c: Any = 2.0) -> Any:
+    return xp.sum(xp.tanh(x * c) ** 2) + xp.max(x) * c
+
+
+TRANSFORMS: dict[str, Callable[[Any], Callable[..., Any]]] = {
+    "grad": ox.grad,
+    "value_and_grad": ox.value_and_grad,
+    "both arguments": lambda f: ox.value_and_grad(f, argnums=(0, 1)),
+    "hessian": ox.hessian,
+    "jvp": lambda f: lambda x, c: ox.jvp(f, (x, c), (xp.ones_like(x), 1.0)),
+    "vjp": lambda f: lambda x, c: ox.vjp(f, x, c)[1](1.5),
+    "vmap": lambda f: lambda x, c: ox.vmap(f, in_axes=(0, None))(xp.stack([x, x * 2]), c),
+    "vmap grad": lambda f: lambda x, c: ox.vmap(ox.grad(f), in_axes=(0, None))(xp.stack([x, x * 2]), c),
+    "jacobian": lambda f: ox.jacobian(lambda x, c: xp.exp(x) * f(x, c)),
+    "checkpoint": lambda f: ox.grad(ox.checkpoint(f)),
+    "hvp": lambda f: lambda x, c: ox.hvp(lambda x: f(x, c), (x,), (x,)),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_recordings_of_transforms_give_their_bits(name):
+    f = TRANSFORMS[name](loss)
+    g = ox.record(f)
+    for at in range(3):
+        assert agrees(g, f, X + at, 2.0 + at)
+    assert g.why is None, g.why
+    assert len(g.recordings) == 1
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_of_recordings_give_their_bits(name):
+    g = ox.record(loss)
+    g(X, 2.0)
+    f, h = TRANSFORMS[name](loss), TRANSFORMS[name](g)
+    for at in range(2):
+        assert agrees(h, f, X + at, 2.0 + at)
+    assert g(X, 2.0) == loss(X, 2.0)
+
+
+def test_a_recording_inside_of_a_recording_is_part_of_it():
+    inner = ox.record(loss)
+    f, g = (lambda x: loss(x) * 2), ox.record(lambda x: inner(x) * 2)
+    for at in range(3):
+        assert agrees(g, f, X + at)
+    assert g.why is None, g.why
+
+
+def test_recursion():
+    def power(x: Any, n: int) -> Any:
+        return x if n == 0 else power(x, n - 1) * x
+
+    g = ox.record(power)
+    for n in (3, 3, 4, 3):
+        assert agrees(g, power, X, n)
+
+
+def test_recursion_by_its_own_recorded_name():
+    namespace: dict[str, Any] = {}
+
+    def factorial(x: Any, n: int) -> Any:
+        return x if n == 0 else namespace["g"](x, n - 1) * n
+
+    namespace["g"] = ox.record(factorial)
+    for _ in range(3):
+        assert np.array_equal(namespace["g"](X, 4), X * 24)
+
+
+def test_scalars():
+    def f(x: float, y: float) -> float:
+        return xp.sin(x) * y + x**3 / y - xp.exp(-x)
+
+    h = ox.value_and_grad(f, argnums=(0, 1))
+    g = ox.record(h)
+    for at in range(4):
+        assert agrees(g, h, 0.3 + at, 1.5 - at)
+    assert g.why is None, g.why
+
+
+def test_a_division_by_zero_raises_as_pythons_does():
+    g = ox.record(lambda x, y: x / y)
+    assert g(1.0, 2.0) == 0.5
+    assert g(3.0, 2.0) == 1.5
+    with pytest.raises(ZeroDivisionError):
+        g(1.0, 0.0)
+
+
+# --- what it shows -------------------------------------------------------------------------------------------------------
+
+
+def test_repr_and_the_printed_program():
+    g = ox.record(lambda x: xp.exp(x) * xp.exp(x) + xp.sin(x) * 0.0 * 2)
+    g(X)
+    g(X)
+    text = repr(g)
+    assert "1 recording, 1 replay" in text
+    assert "float64[5]" in text
+    (program,) = g.recordings
+    assert program.printed(False).count("exp(") == 2
+    assert program.printed(True).count("exp(") == 1
+    assert program.printed(True).endswith(f"return v{program.printed(True).count(chr(10)) - 1}")
+
+
+def test_a_recorded_function_looks_like_the_function():
+    def f(x: Any) -> Any:
+        """Doubles."""
+        return x * 2
+
+    g = ox.record(f)
+    named: Any = g
+    assert (named.__name__, g.__doc__, g.__wrapped__) == ("f", "Doubles.", f)
+    assert ox.record(g) is g
+
+    class Layer:
+        call = g
+
+    assert isinstance(Layer().call, types.MethodType)
+
+
+@pytest.mark.parametrize(("given", "error"), [((3,), TypeError), ((abs, -1), ValueError)])
+def test_bad_arguments_are_refused(given, error):
+    with pytest.raises(error, match="record: "):
+        ox.record(given[0], limit=given[1] if len(given) > 1 else 8)
+
+
+@pytest.mark.parametrize("f", [(_ for _ in ()).__class__], ids=["generator"])
+def test_generators_are_refused(f):
+    def generator(x: Any) -> Any:
+        yield x
+
+    with pytest.raises(TypeError, match="generator"):
+        ox.record(generator)
+
+
+def test_floating_point_errors_that_raise_do():
+    g = ox.record(lambda x: x / (x - 1))
+    assert np.isfinite(g(X)).all()
+    g(X)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        g(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+
+
+def test_nan_is_searched_for_where_that_is_asked():
+    g = ox.record(ox.grad(lambda x: xp.sum(xp.sqrt(x))))
+    g(X)
+    with ox.debug_nans(), np.errstate(all="ignore"), pytest.raises(ox.NonFiniteError):
+        g(-X)
+    assert np.isfinite(g(X)).all()
