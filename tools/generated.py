@@ -10,9 +10,21 @@ from oxigrad.optim.table.row import TABLE, Row
 
 PATH = Path(__file__).parent.parent / "rust" / "core" / "src" / "kernel" / "native" / "generated.rs"
 
-# The chain that has a kernel too, by the name of the optimizer whose kernels it follows.
+
+def _tail() -> Any:
+    """A step of mixed-precision training from the unscaling of gradients to their zeros."""
+    parts = [optim.ClipByGlobalNorm(1.0), optim.AdamW(), optim.EMA(), optim.Copy()]
+    return optim.chain(*parts, loss_scale=optim.LossScale(1024.0), zero_gradients=True)
+
+
+# The chains that have a kernel too, by the name of the optimizer whose kernels they follow.
 CHAINS: dict[str, dict[str, Callable[[], Any]]] = {
-    "AdamW": {"AdamWAverage": lambda: optim.chain(optim.AdamW(), optim.EMA())}
+    "AdamW": {
+        "AdamWAverage": lambda: optim.chain(optim.AdamW(), optim.EMA()),
+        "ClippedAdamW": lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.AdamW()),
+        "ClippedAdamWAverage": lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.AdamW(), optim.EMA()),
+        "ClippedAdamWTail": _tail,
+    },
 }
 
 

@@ -1,6 +1,7 @@
 //! Native kernels match the update rules and agree with their reference semantics.
 
 use meaning::{LeafCase, Shape, check, leaf_case};
+use oxigrad_core::array::buffer::{Dtype, Rounding};
 use oxigrad_core::kernel::codegen::print_generated;
 use oxigrad_core::kernel::native::PROGRAMS;
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
@@ -30,7 +31,7 @@ const SCALARS: [f64; 32] = [
 
 /// A leaf, most often with all arrays of one dtype and contiguous: several in a row of those are laid out together.
 fn often_plain() -> impl Strategy<Value = LeafCase> {
-    (leaf_case(6, 5), prop::bool::weighted(0.8)).prop_map(|(leaf, is_plain)| {
+    (leaf_case(6, 6), prop::bool::weighted(0.8)).prop_map(|(leaf, is_plain)| {
         if !is_plain {
             return leaf;
         }
@@ -62,6 +63,13 @@ fn recording(program: &[Node], wanted: &Wanted, kinds: [bool; 3]) -> (Vec<Node>,
     (nodes, norms)
 }
 
+/// The shipped programs of one phase, which may record norms.
+fn whole() -> Vec<&'static (&'static str, &'static [Node], Wanted<'static>)> {
+    let is_whole =
+        |(_, nodes, wanted): &&(&str, &[Node], Wanted)| Kernel::compile_wanted(nodes, wanted).unwrap().phases() == 1;
+    PROGRAMS.iter().filter(is_whole).collect()
+}
+
 const KINDS: [[bool; 3]; 7] = [
     [true, true, true],
     [true, false, false],
@@ -74,7 +82,7 @@ const KINDS: [[bool; 3]; 7] = [
 
 #[test]
 fn programs_that_record_norms_keep_their_native_code() {
-    for (name, nodes, wanted) in PROGRAMS {
+    for (name, nodes, wanted) in whole() {
         for kinds in KINDS {
             let (nodes, results) = recording(nodes, wanted, kinds);
             let kernel = Kernel::compile_wanted(&nodes, &Wanted { results: &results, ..*wanted }).unwrap();
@@ -107,7 +115,8 @@ proptest! {
         kinds in prop::sample::select(KINDS.to_vec()),
         leaves in prop::collection::vec(often_plain(), 1..7),
     ) {
-        let (_, nodes, wanted) = &PROGRAMS[which.index(PROGRAMS.len())];
+        let whole = whole();
+        let (_, nodes, wanted) = whole[which.index(whole.len())];
         let (nodes, results) = recording(nodes, wanted, kinds);
         for isa in Isa::available() {
             for threads in [1, 2] {
@@ -129,6 +138,59 @@ proptest! {
             for threads in [0, 2] {
                 check(nodes, wanted, &leaves, &SCALARS, isa, threads);
             }
+        }
+    }
+}
+
+/// A leaf with all arrays of one dtype and contiguous, the outputs in place of the inputs after the first.
+fn plain(length: usize, dtype: Dtype, stored: Dtype, seed: u64) -> LeafCase {
+    LeafCase {
+        length,
+        dtype,
+        inputs: vec![(stored, Shape::Plain); 6],
+        outputs: vec![(Some(1), stored, Shape::Plain); 6],
+        rounding: Rounding::Nearest,
+        seed,
+        set: usize::try_from(seed % 2).unwrap(),
+    }
+}
+
+/// Programs with sums, totals or random numbers, which are added up and drawn in blocks.
+fn with_sums_or_noise() -> impl Iterator<Item = &'static (&'static str, &'static [Node], Wanted<'static>)> {
+    let is_blockwise = |node: &Node| matches!(node, Node::Sum(_) | Node::Noise(_));
+    PROGRAMS.iter().filter(move |(_, nodes, _)| nodes.iter().any(is_blockwise))
+}
+
+/// Lengths around lanes, blocks and chunks, of every dtype.
+#[test]
+fn sums_and_noise_in_native_code_give_the_bits_of_the_meaning_at_the_ends_of_blocks() {
+    let dtypes =
+        [(Dtype::F32, Dtype::F32), (Dtype::F64, Dtype::F64), (Dtype::F32, Dtype::BF16), (Dtype::F32, Dtype::F16)];
+    let lengths = [0, 1, 7, 8, 9, 15, 16, 17, 63, 65, 255, 257, 511, 512, 513, 1025, 4095, 4096, 4097, 8197];
+    let mut programs = 0;
+    for (_, nodes, wanted) in with_sums_or_noise() {
+        programs += 1;
+        for (dtype, stored) in dtypes {
+            let leaves: Vec<LeafCase> =
+                lengths.iter().zip(0..).map(|(length, seed)| plain(*length, dtype, stored, seed)).collect();
+            for isa in Isa::available() {
+                check(nodes, wanted, &leaves, &SCALARS, isa, 2);
+            }
+        }
+    }
+    assert!(programs >= 8);
+}
+
+/// Leaves of several tasks, on several threads.
+#[test]
+fn sums_and_noise_in_native_code_are_the_same_on_any_number_of_threads() {
+    let leaves: Vec<LeafCase> = [(66_001, 0), (3, 1), (70_000, 2)]
+        .into_iter()
+        .map(|(length, seed)| plain(length, Dtype::F32, Dtype::F32, seed))
+        .collect();
+    for (_, nodes, wanted) in with_sums_or_noise() {
+        for threads in 1..=4 {
+            check(nodes, wanted, &leaves, &SCALARS, Isa::detect(), threads);
         }
     }
 }

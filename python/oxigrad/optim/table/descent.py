@@ -99,6 +99,7 @@ LARS = entry(
         "lars": {"weight_decay": 0.1, "trust_coefficient": 0.1, "nesterov": True},
         "lars-separate": {"weight_decay": 0.1, "trust_coefficient": 0.1, "norms": "separate"},
     },
+    native={"Lars": {}},
     valleys=(5.0, 3.0),
 )
 Fromage = entry(

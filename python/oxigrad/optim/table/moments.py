@@ -50,6 +50,7 @@ AdamLRD = entry(
         "adam-lrd": {"dropout_rate": 0.5, "seed": 3},
         "adam-lrd-amsgrad": {"dropout_rate": 0.5, "amsgrad": "raw"},
     },
+    native={"AdamLrd": {}},
     valleys=(0.5, 0.5),
 )
 Adamax = entry(
@@ -164,6 +165,7 @@ LAMB = entry(
         "lamb": {"weight_decay": 0.1},
         "lamb-clamped": {"weight_decay": 0.1, "clamp": True, "max_trust": 2.0, "decoupled": True},
     },
+    native={"Lamb": {}},
     valleys=(0.1, 0.005),
 )
 NovoGrad = entry(
@@ -172,6 +174,7 @@ NovoGrad = entry(
     presets={"optax": {}},
     optax={"novograd": "learning_rate b1 b2 eps eps_root weight_decay"},
     variants={"novograd": {"weight_decay": 0.1}},
+    native={"NovoGrad": {}},
     valleys=(0.002, 0.001),
 )
 Sophia = entry(
@@ -199,6 +202,7 @@ Prodigy = entry(
         "prodigy": {"learning_rate": 1.0, "weight_decay": 0.1, "d0": 0.01},
         "prodigy-warmup": {"learning_rate": 1.0, "d0": 0.01, "safeguard_warmup": True},
     },
+    native={"Prodigy": {}},
     valleys=(50.0, 0.1),
 )
 DoG = entry(

@@ -2,8 +2,8 @@
 //! code. It names no op and no instruction set. One of the files that touch foreign memory.
 
 use super::batch::{CHUNK, Leaf, Part};
-use super::loops::{Block, Find, Loop, accumulate, draws, fill, fold};
-use super::native::{NativeRun, SumsOfSquares, has_sums, reads_halves};
+use super::loops::{Block, Drawn, Find, Loop, accumulate, draws, fill, fold};
+use super::native::{NativeRun, Sums, SumsOfSquares, has_code, reads_halves};
 use super::prefetch::{self, Prefetch, Stored};
 use super::register::{Register, SUMMANDS, Totals};
 use super::transfer::{Compute, Transfer};
@@ -24,6 +24,8 @@ const LANE: usize = 64;
 /// Elements of a block of native code with staged arrays: few, so that out-of-order execution overlaps consecutive
 /// blocks. Codes have a block size of their own.
 const NATIVE_BLOCK: usize = 64;
+/// Elements of a block of native code with random numbers, which are drawn by a function of their own.
+const DRAWN_BLOCK: usize = 512;
 
 const _: () = assert!(
     CHUNK.is_multiple_of(quantized::BLOCK) && (BLOCK / size_of::<f64>()).is_multiple_of(quantized::BLOCK),
@@ -124,10 +126,10 @@ struct Interpreter<'a, 'b> {
     scratch: &'a mut Scratch,
 }
 
-/// The native code of a kernel for such lanes.
+/// The native code of a phase for such lanes.
 #[inline(always)]
-fn native<L: Lane>(kernel: &Kernel) -> Option<&Native> {
-    kernel.native.as_ref().filter(|native| has_sums::<L>() || native.squares.is_none())
+fn native<L: Lane>(phase: &Phase) -> Option<&Native> {
+    phase.native.as_ref().filter(|native| has_code::<L>(native))
 }
 
 /// Whether the numbers can be read and written where they lie, by native code or by the interpreter.
@@ -141,7 +143,7 @@ fn lies_ready<L: Lane<Element: Compute>>(buffer: &Buffer, native: bool) -> bool 
 /// and stochastically, by draws that change only where the upper half of the index does.
 fn is_rounded_apart<L: Lane>(buffer: &Buffer, part: &Part) -> bool {
     let is_drawn = buffer.rounding != Rounding::Nearest && buffer.dtype.is_half();
-    let is_by_lane = native::<L>(part.kernel).is_some() && buffer.dtype == Dtype::BF16;
+    let is_by_lane = native::<L>(part.phase).is_some() && buffer.dtype == Dtype::BF16;
     is_drawn && !(is_by_lane && part.start | u32::MAX as usize >= part.end - 1)
 }
 
@@ -160,8 +162,10 @@ impl Interpreter<'_, '_> {
         }
         let staging = if self.is_laid_out::<L>() { self.place() } else { self.lay_out::<L>() };
         let leaf = self.part.leaf;
-        let block = match native::<L>(self.part.kernel) {
-            Some(Native { squares: Some(_), .. }) if staging == 0 => CHUNK,
+        let phase = self.part.phase;
+        let block = match native::<L>(phase) {
+            Some(_) if staging == 0 && !phase.draws.is_empty() => DRAWN_BLOCK,
+            Some(_) if staging == 0 && !phase.sums.is_empty() => CHUNK,
             Some(_) if staging == 0 => self.part.end - self.part.start,
             Some(_) if leaf.inputs.iter().chain(leaf.outputs).any(Buffer::is_quantized) => quantized::BLOCK,
             Some(_) => NATIVE_BLOCK,
@@ -188,36 +192,61 @@ impl Interpreter<'_, '_> {
 
     /// Computes a block by native code.
     #[inline(always)]
-    fn compute_native<L: Lane<Element: Compute>>(&mut self, native: &Native, length: usize) {
-        if has_sums::<L>() && native.squares.is_some() {
-            return self.compute_with_sums::<L>(native, length);
+    fn compute_native<L: Lane<Element: Compute>>(&mut self, native: &Native, start: usize, length: usize) {
+        let Part { kernel, phase, .. } = *self.part;
+        for (number, draw) in phase.draws.iter().enumerate() {
+            self.draw::<L>(kernel.first_temporary() + number, *draw, start, length);
         }
+        if L::WIDTH > 1 && native.squares.is_some() {
+            return self.compute_with_squares::<L>(native, length);
+        }
+        let Scratch { registers, totals, .. } = &mut *self.scratch;
+        let sums = Sums { numbers: &phase.sums, totals };
         // SAFETY: `lay_out` gave the registers their places, of which foreign ones are checked memory of `end` elements
-        // and others have room for a block; outputs were checked to be apart from inputs or the same.
-        native.code.visit(unsafe { NativeRun::<L, false>::new(self.part.kernel, &self.scratch.registers, length) });
+        // and others have room for a block; outputs were checked to be apart from inputs or the same. A block starts at
+        // a multiple of `SUMMANDS`.
+        native.code.visit(unsafe { NativeRun::<L, false>::new(kernel, native, registers, length, sums) });
     }
 
-    /// Computes a block and its sums by native code. It is apart, since it would take registers from other rules.
+    /// Computes a block by native code, and the sums that it has besides. It is apart, since it would take registers from
+    /// other rules.
     #[cold]
     #[inline(never)]
-    fn compute_with_sums<L: Lane<Element: Compute>>(&mut self, native: &Native, length: usize) {
+    fn compute_with_squares<L: Lane<Element: Compute>>(&mut self, native: &Native, length: usize) {
         let Scratch { registers, totals, .. } = &mut *self.scratch;
         if let Some(squares) = &native.squares {
-            let mut sums = SumsOfSquares::of(squares, totals);
-            // SAFETY: as for a block without sums; a block starts at a multiple of `SUMMANDS`.
-            native
-                .code
-                .visit(unsafe { NativeRun::<L, false>::new(self.part.kernel, registers, length) }.with(&mut sums));
-            sums.store(squares, totals);
+            let mut further = SumsOfSquares::of(squares, totals);
+            let sums = Sums { numbers: &[], totals };
+            // SAFETY: as in `compute_native`.
+            let run = unsafe { NativeRun::<L, false>::new(self.part.kernel, native, registers, length, sums) };
+            native.code.visit(run.with(&mut further));
+            further.store(squares, totals);
+        }
+    }
+
+    /// Draws the random numbers of a block.
+    #[inline(always)]
+    fn draw<L: Lane<Element: Compute>>(&self, register: usize, draw: u32, start: usize, length: usize) {
+        let (to, key) = (self.scratch.registers[register].pointer, self.part.leaf.noise_key);
+        let function = draws::<L>();
+        match self.part.leaf.rows() {
+            // SAFETY: a register that is written has room for a block, and the instruction set is the one that this
+            // runs on.
+            None => unsafe { function(Drawn { to, key, draw, start, length }) },
+            Some(rows) => rows.runs(start, length, |start, place, length| {
+                let to = to.wrapping_add(place * size_of::<L::Element>());
+                // SAFETY: as above, and the places of all runs lie in it.
+                unsafe { function(Drawn { to, key, draw, start, length }) };
+            }),
         }
     }
 
     /// Computes a block, while the memory of the `next` elements after it is prefetched.
     #[inline(always)]
     fn compute<L: Lane<Element: Compute>>(&mut self, start: usize, length: usize, next: usize) {
-        let Part { kernel, phase, .. } = *self.part;
-        if let Some(native) = native::<L>(kernel) {
-            self.compute_native::<L>(native, length);
+        let Part { phase, .. } = *self.part;
+        if let Some(native) = native::<L>(phase) {
+            self.compute_native::<L>(native, start, length);
         } else {
             let mut prefetch = Prefetch::new(&self.scratch.prefetched, start + length..start + length + next);
             for (number, fused) in phase.loops.iter().enumerate() {
@@ -308,11 +337,11 @@ impl Interpreter<'_, '_> {
             scratch.registers.push(register);
         }
         scratch.registers.extend((0..phase.temporaries).map(place));
-        if native::<L>(kernel).is_none() {
+        if native::<L>(phase).is_none() {
             scratch.loops.clear();
             scratch.loops.extend(phase.loops.iter().map(|fused| BoundLoop::of::<L>(fused, &scratch.registers)));
         }
-        let is_plain = native::<L>(kernel).is_some() && staging == 0;
+        let is_plain = native::<L>(phase).is_some() && staging == 0;
         let is_own = |register: &u16| foreign(kernel, leaf, usize::from(*register)).dtype == dtype;
         let is_plain = is_plain && scratch.direct.iter().all(is_own);
         self.scratch.laid_out = is_plain.then(|| self.layout::<L>());
@@ -323,7 +352,7 @@ impl Interpreter<'_, '_> {
     #[inline(always)]
     fn classify<L: Lane<Element: Compute>>(&mut self) -> usize {
         let Part { kernel, phase, leaf, .. } = *self.part;
-        let native = native::<L>(kernel).is_some();
+        let native = native::<L>(phase).is_some();
         let scratch = &mut *self.scratch;
         scratch.staged_inputs.clear();
         scratch.staged_outputs.clear();
@@ -409,19 +438,7 @@ impl Interpreter<'_, '_> {
                     fill(to.cast(), L::load(block.cast()), length);
                 }
             }
-            LoopWork::Noise(draw) => {
-                let to = registers[usize::from(fused.to)].pointer.cast::<L::Element>();
-                let key = self.part.leaf.noise_key;
-                match self.part.leaf.rows() {
-                    // Not by a closure, which would be compiled without the instruction set.
-                    // SAFETY: a register that is written has room for a block.
-                    None => unsafe { draws(to, key, draw, start, length) },
-                    Some(rows) => rows.runs(start, length, |start, place, count| {
-                        // SAFETY: as above, and the places of all runs lie in it.
-                        unsafe { draws(to.wrapping_add(place), key, draw, start, count) };
-                    }),
-                }
-            }
+            LoopWork::Noise(draw) => self.draw::<L>(usize::from(fused.to), draw, start, length),
             LoopWork::Sum(arg) => {
                 let from = registers[usize::from(arg)];
                 let totals = &mut self.scratch.totals[usize::from(fused.to)];

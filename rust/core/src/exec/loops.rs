@@ -12,20 +12,41 @@ use crate::simd::{Binary, Body, Element, Lane, Simd, Ternary, Unary};
 /// Random numbers that are drawn together.
 const DRAWN: usize = 256;
 
-/// # Safety
-/// There is room for `length` numbers at `to`.
-#[inline(always)]
-pub(super) unsafe fn draws<E: Compute>(to: *mut E, key: u64, draw: u32, start: usize, length: usize) {
-    let (mut drawn, mut numbers) = ([0; DRAWN], [E::from_f64(0.0); DRAWN]);
-    for from in (0..length).step_by(DRAWN) {
-        let count = DRAWN.min(length - from);
-        noise::fill::<{ noise::NUMBER }>(&mut drawn[..count], key, draw, (start + from) as u64);
-        for (number, bits) in numbers.iter_mut().zip(drawn) {
-            *number = E::from_f64(f64::from(noise::number(bits)));
+/// The arguments of a draw: random numbers of consecutive elements, those from `start` on.
+#[derive(Clone, Copy)]
+pub(super) struct Drawn {
+    /// Room for numbers of the lane's type.
+    pub to: *mut u8,
+    pub key: u64,
+    pub draw: u32,
+    pub start: usize,
+    pub length: usize,
+}
+
+/// The loop that draws random numbers.
+struct Draw<L>(PhantomData<L>);
+
+impl<L: Lane<Element: Compute>> Body<Drawn> for Draw<L> {
+    #[inline(always)]
+    fn call<S: Simd>(Drawn { to, key, draw, start, length }: Drawn) {
+        let (mut drawn, mut numbers) = ([0; DRAWN], [L::Element::from_f64(0.0); DRAWN]);
+        let to = to.cast::<L::Element>();
+        for from in (0..length).step_by(DRAWN) {
+            let count = DRAWN.min(length - from);
+            noise::fill::<{ noise::NUMBER }>(&mut drawn[..count], key, draw, (start + from) as u64);
+            for (number, bits) in numbers.iter_mut().zip(drawn) {
+                *number = L::Element::from_f64(f64::from(noise::number(bits)));
+            }
+            let (to, bytes) = (to.wrapping_add(from).cast::<u8>(), count * size_of::<L::Element>());
+            // SAFETY: there is room for `length` numbers, and `from + count <= length`.
+            unsafe { to.copy_from_nonoverlapping(numbers.as_ptr().cast(), bytes) };
         }
-        // SAFETY: `from + count <= length`.
-        unsafe { to.add(from).cast::<u8>().copy_from_nonoverlapping(numbers.as_ptr().cast(), count * size_of::<E>()) };
     }
+}
+
+/// The address of the loop that draws random numbers.
+pub(super) fn draws<L: Lane<Element: Compute>>() -> unsafe fn(Drawn) {
+    L::Set::address::<Draw<L>, _>()
 }
 
 /// Adds each number of the first register, or with `PRODUCTS` its product with that of the second, to one of the totals,

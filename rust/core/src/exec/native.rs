@@ -11,50 +11,69 @@ use super::transfer::Compute;
 use crate::array::buffer::Dtype;
 use crate::array::half::{Bfloat16, Float16, Half};
 use crate::kernel::Kernel;
-use crate::kernel::compiled::Squares;
+use crate::kernel::compiled::{Native, Squares};
 use crate::kernel::native::code::{NativeCode, NativeVisitor};
 use crate::simd::{Body, Element, Lane, Simd};
 
-/// A run of native code: the registers of the kernel, the number of elements, and with `SUMS` the sums to add to.
-pub(super) struct NativeRun<'a, L, const SUMS: bool> {
+/// A run of native code: the registers of the kernel, the number of elements, and the sums to add to: those of the
+/// code, and with `SQUARES` further ones.
+pub(super) struct NativeRun<'a, L, const SQUARES: bool> {
     kernel: &'a Kernel,
+    native: &'a Native,
     registers: &'a [Register],
     length: usize,
+    sums: Sums<'a>,
     squares: Option<&'a mut SumsOfSquares>,
     lane: PhantomData<L>,
 }
 
+/// The sums of a phase: their numbers, and the totals of all sums of the kernel.
+pub(super) struct Sums<'a> {
+    pub numbers: &'a [u16],
+    pub totals: &'a mut [Totals],
+}
+
 impl<'a, L> NativeRun<'a, L, false> {
     /// # Safety
-    /// The registers are those of a native kernel: its inputs, its outputs, and its scalars as lanes. Inputs and outputs
-    /// hold `length` elements of their dtype, a half or the lane's type; scalars are a lane. An output is apart from an
-    /// input, or the same memory.
+    /// The registers are those of a phase with this native code: its inputs, its outputs, and its scalars as lanes.
+    /// Inputs and outputs hold `length` elements of their dtype, a half or the lane's type; scalars are a lane. An output
+    /// is apart from an input, or the same memory. With sums, the elements start at a multiple of `SUMMANDS`.
     #[inline(always)]
-    pub unsafe fn new(kernel: &'a Kernel, registers: &'a [Register], length: usize) -> Self {
-        Self { kernel, registers, length, squares: None, lane: PhantomData }
+    pub unsafe fn new(
+        kernel: &'a Kernel,
+        native: &'a Native,
+        registers: &'a [Register],
+        length: usize,
+        sums: Sums<'a>,
+    ) -> Self {
+        Self { kernel, native, registers, length, sums, squares: None, lane: PhantomData }
     }
 
-    /// The run of a block that starts at a multiple of `SUMMANDS`, with sums.
+    /// The run with further sums.
     #[inline(always)]
     pub fn with(self, squares: &'a mut SumsOfSquares) -> NativeRun<'a, L, true> {
-        let Self { kernel, registers, length, lane, .. } = self;
-        NativeRun { kernel, registers, length, squares: Some(squares), lane }
+        let Self { kernel, native, registers, length, sums, lane, .. } = self;
+        NativeRun { kernel, native, registers, length, sums, squares: Some(squares), lane }
     }
 }
 
-impl<L: Lane<Element: Compute>, const SUMS: bool> NativeVisitor for NativeRun<'_, L, SUMS> {
+impl<L: Lane<Element: Compute>, const SQUARES: bool> NativeVisitor for NativeRun<'_, L, SQUARES> {
     #[inline(always)]
-    fn visit<N: NativeCode<I, S, O>, const I: usize, const S: usize, const O: usize>(self) {
-        // Too expensive to decide for each lane, but with sums, whose second variant would be too much code.
-        if reads_halves::<L>() && (SUMS || self.has_halves()) {
-            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, true, SUMS>, _>());
+    fn visit<N: NativeCode<I, S, O, Q>, const I: usize, const S: usize, const O: usize, const Q: usize>(self) {
+        // Known to the compiler: it makes no code for what `has_code` excludes.
+        if !N::IS_WHOLE && (SQUARES || L::WIDTH == 1) {
+            return;
+        }
+        // Too expensive to decide for each lane, but with squares, whose second variant would be too much code.
+        if reads_halves::<L>() && (SQUARES || self.has_halves()) {
+            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, Q, true, SQUARES>, _>());
         } else {
-            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, false, SUMS>, _>());
+            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, Q, false, SQUARES>, _>());
         }
     }
 }
 
-impl<L, const SUMS: bool> NativeRun<'_, L, SUMS> {
+impl<L, const SQUARES: bool> NativeRun<'_, L, SQUARES> {
     fn has_halves(&self) -> bool {
         self.registers[..self.kernel.first_scalar()].iter().any(|register| register.dtype.is_half())
     }
@@ -66,31 +85,37 @@ impl<L, const SUMS: bool> NativeRun<'_, L, SUMS> {
     }
 }
 
-/// The loop of one kernel; with `SUMS`, it adds up squares.
-struct NativeLoop<L, N, const I: usize, const S: usize, const O: usize, const HALVES: bool, const SUMS: bool>(
-    PhantomData<(L, N)>,
-);
+/// The loop of one phase; with `SQUARES`, it adds up squares.
+struct NativeLoop<
+    L,
+    N,
+    const I: usize,
+    const S: usize,
+    const O: usize,
+    const Q: usize,
+    const HALVES: bool,
+    const SQUARES: bool,
+>(PhantomData<(L, N)>);
 
-impl<'a, L, N, const I: usize, const S: usize, const O: usize, const HALVES: bool, const SUMS: bool>
-    Body<NativeRun<'a, L, SUMS>> for NativeLoop<L, N, I, S, O, HALVES, SUMS>
+impl<'a, L, N, const I: usize, const S: usize, const O: usize, const Q: usize, const HALVES: bool, const SQUARES: bool>
+    Body<NativeRun<'a, L, SQUARES>> for NativeLoop<L, N, I, S, O, Q, HALVES, SQUARES>
 where
     L: Lane<Element: Compute>,
-    N: NativeCode<I, S, O>,
+    N: NativeCode<I, S, O, Q>,
 {
     #[inline(always)]
-    fn call<T: Simd>(NativeRun { kernel, registers, length, squares, .. }: NativeRun<'a, L, SUMS>) {
+    fn call<T: Simd>(NativeRun { kernel, native, registers, length, sums, squares, .. }: NativeRun<'a, L, SQUARES>) {
         let (outputs, scalars) = (kernel.first_output(), kernel.first_scalar());
-        // Testing for each lane whether a register moves is too expensive. An input that is not read may have any
-        // memory.
-        let inputs: [Register; I] = std::array::from_fn(|k| registers[if registers[k].moves { k } else { outputs }]);
+        let inputs: [Register; I] = std::array::from_fn(|k| registers[usize::from(native.inputs[k])]);
         let outputs: [Register; O] = std::array::from_fn(|k| registers[outputs + k]);
         let (left, mut i) = (length % L::WIDTH, 0);
         let mut values = [L::zero(); I];
         let mut splats = [L::zero(); S];
-        let mut sums = squares.as_deref().copied().filter(|_| SUMS).unwrap_or_default();
-        let parameter = if SUMS { registers[sums.parameter] } else { inputs[0] };
-        // SAFETY: the promise of `new`: `i + WIDTH` and `i + left` are at most `length`. All inputs of a lane are read
-        // before an output is written, so that either may be the other.
+        let mut totals: [Totals; Q] = std::array::from_fn(|k| sums.totals[usize::from(sums.numbers[k])]);
+        let mut further = squares.as_deref().copied().filter(|_| SQUARES).unwrap_or_default();
+        let parameter = if SQUARES { registers[further.parameter] } else { inputs[0] };
+        // SAFETY: the promise of `new`: `i + WIDTH` and `i + left` are at most `length`, and there are totals for each
+        // lane. All inputs of a lane are read before an output is written, so that either may be the other.
         unsafe {
             for (splat, register) in splats.iter_mut().zip(&registers[scalars..]) {
                 *splat = L::load(register.pointer.cast());
@@ -99,9 +124,12 @@ where
                 for k in 0..I {
                     values[k] = inputs[k].load::<L, HALVES>(i);
                 }
-                let results = N::call(values, splats);
-                if SUMS {
-                    sums.add(i, values[0], results[0], parameter.load::<L, HALVES>(i));
+                let (results, terms) = N::call(values, splats);
+                if SQUARES {
+                    further.add(i, values[0], results[0], parameter.load::<L, HALVES>(i));
+                }
+                for k in 0..Q {
+                    add(&mut totals[k], summand::<L>(i), terms[k]);
                 }
                 for k in 0..O {
                     outputs[k].store::<L, HALVES>(i, results[k]);
@@ -112,18 +140,24 @@ where
                 for k in 0..I {
                     values[k] = inputs[k].load_part::<L, HALVES>(i, left);
                 }
-                let results = N::call(values, splats);
-                if SUMS {
+                let (results, terms) = N::call(values, splats);
+                if SQUARES {
                     let [g, new] = [values[0], results[0]].map(|lane| part_of(lane, left));
-                    sums.add(i, g, new, parameter.load_part::<L, HALVES>(i, left));
+                    further.add(i, g, new, parameter.load_part::<L, HALVES>(i, left));
+                }
+                for k in 0..Q {
+                    add(&mut totals[k], summand::<L>(i), part_of(terms[k], left));
                 }
                 for k in 0..O {
                     outputs[k].store_part::<L, HALVES>(i, left, results[k]);
                 }
             }
         }
-        if let Some(squares) = squares.filter(|_| SUMS) {
-            *squares = sums;
+        for (total, number) in totals.into_iter().zip(sums.numbers) {
+            sums.totals[usize::from(*number)] = total;
+        }
+        if let Some(squares) = squares.filter(|_| SQUARES) {
+            *squares = further;
         }
     }
 }
@@ -154,13 +188,19 @@ impl SumsOfSquares {
     /// Adds the squares of the lanes of elements from `i` on, a multiple of their width.
     #[inline(always)]
     fn add<L: Lane>(&mut self, i: usize, g: L, new: L, old: L) {
-        // The widest lane has a register for each total.
-        let at = if L::WIDTH == SUMMANDS { 0 } else { i % SUMMANDS };
         for (totals, term) in self.totals.iter_mut().zip([g, new.sub(old), new]) {
-            // SAFETY: `at` is a multiple of the width, which divides `SUMMANDS`.
-            unsafe { add(totals, at, term.mul(term)) };
+            // SAFETY: there are totals for a lane from there on.
+            unsafe { add(totals, summand::<L>(i), term.mul(term)) };
         }
     }
+}
+
+/// The number of the total to which the first of the elements from `i` on, a multiple of the width, belongs: there are
+/// totals for a lane, since the width divides `SUMMANDS`.
+#[inline(always)]
+fn summand<L: Lane>(i: usize) -> usize {
+    // The widest lane has a register for each total.
+    if L::WIDTH == SUMMANDS { 0 } else { i % SUMMANDS }
 }
 
 /// The first `count` numbers of a lane, less than all of them; the others are zero.
@@ -279,8 +319,9 @@ pub(super) fn reads_halves<L: Lane<Element: Compute>>() -> bool {
     L::Element::DTYPE == Dtype::F32 && L::WIDTH > 1
 }
 
-/// Whether native code for such lanes computes sums. One number at a time, the interpreter does: it needs no further code.
+/// Whether there is code for such lanes. One number at a time, the interpreter runs what has sums or several phases: it
+/// needs no further code.
 #[inline(always)]
-pub(super) fn has_sums<L: Lane>() -> bool {
-    L::WIDTH > 1
+pub(super) fn has_code<L: Lane>(native: &Native) -> bool {
+    L::WIDTH > 1 || (native.is_whole && native.squares.is_none())
 }

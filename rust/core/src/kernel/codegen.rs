@@ -1,11 +1,11 @@
 //! Code generation: a kernel as source text, in the syntax of a [`Dialect`].
 
-use super::compiled::Kernel;
+use super::compiled::{Kernel, Phase};
 use super::graph::Graph;
 use super::instruction::Work;
 use super::lower::kernel;
 use super::program::{Node, Wanted};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::op::Elementwise;
 
 /// The syntax of a language; `{0}`, `{1}` and so on are placeholders.
@@ -15,22 +15,19 @@ pub struct Dialect {
     pub declare: &'static str,
     /// The call of an op, with a placeholder for each argument.
     pub call: fn(Elementwise) -> String,
-    /// The draw `{0}` of random numbers, if the language has it.
-    pub noise: Option<&'static str>,
 }
 
 /// Rust over [`crate::simd::Lane`].
 pub const RUST: Dialect = Dialect {
     declare: "        let {0} = {1};",
     call: |op| format!("meaning::{op:?}.call({})", ["{0}", "{1}", "{2}"][..op.arity()].join(", ")),
-    noise: None,
 };
 
 const HEAD: &str = "\
 //! Printed by `kernel/codegen.rs` from the rules of the Python layer (`make generated`); do not edit.
 
 use super::code::{NativeCode, NativeVisitor, native_kernels};
-use crate::kernel::program::Node::{self, Apply, Constant, Leaf, Scalar};
+use crate::kernel::program::Node::{self, Apply, Constant, Leaf, Noise, Scalar, Sum, Total};
 use crate::kernel::program::Wanted;
 #[allow(clippy::enum_glob_use, reason = \"programs name whatever ops they have\")]
 use crate::op::Elementwise::*;
@@ -39,64 +36,86 @@ use crate::op::meaning;
 use crate::simd::{Binary, Lane, Ternary, Unary};
 ";
 
+/// A phase as source text: a line an instruction, and the names of the terms of its sums.
+struct Printed {
+    lines: Vec<String>,
+    terms: Vec<String>,
+}
+
+/// A phase as an item of `generated.rs`: its row in the table of kernels, and its type with the function over lanes.
+struct NativeItem {
+    row: String,
+    text: String,
+}
+
 impl Kernel {
-    /// The only phase of the kernel, a line an instruction: inputs are called `in0`, scalars `s0` (as in the kernel's
-    /// listing), outputs `out0`. `None` if there are several phases, or noise in a language that has none.
-    #[must_use]
-    pub fn print(&self, dialect: &Dialect) -> Option<Vec<String>> {
-        let [phase] = &self.phases[..] else { return None };
+    /// A phase, in which inputs are called `in0`, scalars `s0` (as in the kernel's listing), outputs `out0`, and draws
+    /// `noise0`.
+    fn print(&self, phase: &Phase, dialect: &Dialect) -> Printed {
         let mut names: Vec<String> = (0..self.first_temporary()).map(|register| self.register_name(register)).collect();
         names.resize(self.first_temporary() + phase.temporaries, String::new());
-        let mut lines = Vec::new();
+        let mut printed = Printed { lines: Vec::new(), terms: Vec::new() };
         for (number, code) in phase.code.iter().enumerate() {
-            let value = match code.work {
+            let to = usize::from(code.to);
+            match code.work {
                 Work::Apply(op, args) => {
                     let args: Vec<&str> = args.iter().map(|arg| names[usize::from(*arg)].as_str()).collect();
-                    filled(&(dialect.call)(op), &args)
+                    let value = filled(&(dialect.call)(op), &args);
+                    if to >= self.first_temporary() {
+                        names[to] = format!("t{number}");
+                    }
+                    printed.lines.push(filled(dialect.declare, &[&names[to], &value]));
                 }
-                Work::Noise(draw) => filled(dialect.noise?, &[&draw.to_string()]),
-                Work::Sum(_) => return None,
-            };
-            let to = usize::from(code.to);
-            if to >= self.first_temporary() {
-                names[to] = format!("t{number}");
+                Work::Noise(draw) => names[to] = format!("noise{draw}"),
+                Work::Sum(arg) => printed.terms.push(names[usize::from(arg)].clone()),
             }
-            lines.push(filled(dialect.declare, &[&names[to], &value]));
         }
-        Some(lines)
+        printed
     }
 
-    /// The kernel as an item of `generated.rs`: its type, and the function over lanes.
-    fn print_native(&self, name: &str) -> Option<String> {
-        let lines = self.print(&RUST)?.join("\n");
-        let list = |from: usize, to: usize| {
-            (from..to).map(|register| self.register_name(register)).collect::<Vec<_>>().join(", ")
-        };
-        let (i, s, o) = (self.first_output(), self.splats.len(), self.outputs());
-        // An input may be there for its number only, as the parameter beside its master weights.
-        let input = |register: usize| if self.reads_leaf(register) { self.register_name(register) } else { "_".into() };
-        let (inputs, outputs) = ((0..i).map(input).collect::<Vec<String>>().join(", "), list(i, i + o));
-        let scalars = list(self.first_scalar(), self.first_temporary());
-        Some(format!(
-            "pub(crate) struct {name};\n\nimpl NativeCode<{i}, {s}, {o}> for {name} {{\n    #[inline(always)]\n    fn call<L: \
-             Lane>([{inputs}]: [L; {i}], [{scalars}]: [L; {s}]) -> [L; {o}] {{\n{lines}\n        [{outputs}]\n    }}\n}}\n"
-        ))
+    /// The phases that have work for each element, as items of `generated.rs`.
+    fn print_native(&self, kernel: &str) -> Vec<NativeItem> {
+        let working = self.phases.iter().rposition(|phase| !phase.code.is_empty()).map_or(0, |last| last + 1);
+        let name = |number| if working == 1 { kernel.to_owned() } else { format!("{kernel}Phase{number}") };
+        let phases = self.phases[..working].iter().enumerate();
+        phases.map(|(number, phase)| self.print_phase(phase, &name(number), working == 1)).collect()
+    }
+
+    fn print_phase(&self, phase: &Phase, name: &str, is_whole: bool) -> NativeItem {
+        let Printed { lines, terms } = self.print(phase, &RUST);
+        let mut inputs: Vec<String> = phase.reads.iter().map(|input| self.register_name((*input).into())).collect();
+        inputs.extend(phase.draws.iter().map(|draw| format!("noise{draw}")));
+        let is_read = |register: usize| phase.code.iter().any(|code| code.work.reads(register));
+        // All phases share the scalars, of which each knows and needs some.
+        let scalar = |register| if is_read(register) { self.register_name(register) } else { "_".into() };
+        let scalars: Vec<String> = (self.first_scalar()..self.first_temporary()).map(scalar).collect();
+        let output = |number: u16| self.register_name(self.first_output() + usize::from(number));
+        let outputs: Vec<String> = phase.writes.iter().map(|write| output(write.output)).collect();
+        let (i, s, o, q) = (inputs.len(), scalars.len(), outputs.len(), terms.len());
+        let [inputs, scalars, outputs, terms] = [inputs, scalars, outputs, terms].map(|names| names.join(", "));
+        let lines = lines.join("\n");
+        let text = format!(
+            "pub(crate) struct {name};\n\nimpl NativeCode<{i}, {s}, {o}, {q}> for {name} {{\n    const IS_WHOLE: bool = \
+             {is_whole};\n    #[inline(always)]\n    fn call<L: Lane>([{inputs}]: [L; {i}], [{scalars}]: [L; {s}]) -> \
+             ([L; {o}], [L; {q}]) {{\n{lines}\n        ([{outputs}], [{terms}])\n    }}\n}}\n"
+        );
+        NativeItem { row: format!("{name} {i} {s} {o} {q}"), text }
     }
 }
 
 /// The text of `generated.rs`: native code for programs, given as nodes and outputs under a name.
 ///
 /// # Errors
-/// `Rule` if no kernel can run a program, or it has no native form: several phases, or noise.
+/// `Rule` if no kernel can run a program.
 pub fn print_generated(programs: &[(String, &[Node], Wanted)]) -> Result<String> {
     let (mut rows, mut items, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     for (name, nodes, wanted) in programs {
         let graph = Graph::new(nodes, wanted)?;
         let kernel = kernel(&graph)?;
-        let item = kernel.print_native(name).ok_or_else(|| Error::Rule(format!("{name} has no native form")))?;
-        let (i, s, o) = (kernel.first_output(), kernel.splats.len(), kernel.outputs());
-        rows.push(format!("    {:#018x} {name} {i} {s} {o}", graph.fingerprint()));
-        items.push(item);
+        let phases = kernel.print_native(name);
+        let of_phases: Vec<&str> = phases.iter().map(|phase| phase.row.as_str()).collect();
+        rows.push(format!("    {:#018x} {name}: {};", graph.fingerprint(), of_phases.join(", ")));
+        items.extend(phases.into_iter().map(|phase| phase.text));
         let Graph { nodes, outputs, results, guard, .. } = graph;
         let wanted = format!("Wanted {{ outputs: &{outputs:?}, results: &{results:?}, guard: {guard:?} }}");
         sources.push(format!("    ({name:?}, &{nodes:?}, {wanted}),"));

@@ -2,7 +2,7 @@
 
 use super::fuse::FusedLoop;
 use super::instruction::Instruction;
-use super::native::generated::NativeKernel;
+use super::native::generated::NativePhase;
 use crate::op::Elementwise;
 
 /// A program ready to run over any number of leaves: see [`crate::exec`].
@@ -27,18 +27,21 @@ pub struct Kernel {
     /// The phase and the number of each total, in order: kernels that run together must agree.
     pub(crate) totals: Vec<(usize, u32)>,
     pub(super) reads: Vec<bool>,
-    /// The native code of the kernel, if there is some.
-    pub(crate) native: Option<Native>,
 }
 
-/// Native code of a kernel: it computes the outputs and the sums, all in the first phase.
-#[derive(Clone, Copy, Debug)]
+/// Native code of a phase: it computes its outputs and sums.
+#[derive(Clone, Debug)]
 pub(crate) struct Native {
-    pub code: NativeKernel,
+    pub code: NativePhase,
+    /// Whether it is a kernel by itself.
+    pub is_whole: bool,
+    /// The registers of its inputs, in the order of their numbers, and then of its draws.
+    pub inputs: Vec<u16>,
+    /// The sums that its own program does not have.
     pub squares: Option<Squares>,
 }
 
-/// The sums that native code can compute beside the outputs.
+/// The sums that native code of a whole kernel can compute beside the outputs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Squares {
     /// The sum of the squares of the first input, of the first output less an input, and of the first output.
@@ -90,6 +93,10 @@ pub(crate) struct Phase {
     pub writes: Vec<Write>,
     /// The sums that this phase computes.
     pub sums: Vec<u16>,
+    /// The random numbers that this phase draws. Native code reads them from the first temporaries.
+    pub draws: Vec<u32>,
+    /// The native code of the phase, if there is some.
+    pub native: Option<Native>,
 }
 
 #[derive(Clone, Debug)]
@@ -144,7 +151,7 @@ impl Kernel {
     /// Whether it runs as native code where the arrays are contiguous, instead of block by block, with the same bits.
     #[must_use]
     pub fn is_native(&self) -> bool {
-        self.native.is_some()
+        self.phases.iter().all(|phase| phase.code.is_empty() || phase.native.is_some())
     }
 
     /// The largest number of temporaries in any phase.

@@ -18,3 +18,14 @@ pub(crate) enum Work {
     /// Adds up a register; `to` is the number of the sum.
     Sum(u16),
 }
+
+impl Work {
+    /// Whether the register is an argument.
+    pub fn reads(self, register: usize) -> bool {
+        match self {
+            Self::Apply(op, args) => args[..op.arity()].iter().any(|arg| usize::from(*arg) == register),
+            Self::Noise(_) => false,
+            Self::Sum(arg) => usize::from(arg) == register,
+        }
+    }
+}

@@ -8,6 +8,7 @@ use super::fingerprint::native_kernel;
 use super::fuse::{FusedLoop, fused};
 use super::graph::{Graph, reachable};
 use super::instruction::{Instruction, Work};
+use super::native::generated::NativeKernel;
 use super::program::{Node, Wanted};
 use crate::error::{Error, Result};
 use crate::op::Elementwise;
@@ -46,7 +47,8 @@ pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {
     let mut totals: Vec<(usize, u32)> = graph.nodes.iter().zip(&graph.phase).filter_map(total).collect();
     totals.sort_by_key(|(phase, _)| *phase);
     builder.number_scalars();
-    let phases: Vec<Phase> = (0..=builder.last).map(|phase| builder.phase(phase)).collect();
+    let mut phases: Vec<Phase> = (0..=builder.last).map(|phase| builder.phase(phase)).collect();
+    builder.find_native(&mut phases);
     let mut reads = vec![false; inputs];
     phases.iter().flat_map(|phase| &phase.reads).for_each(|input| reads[usize::from(*input)] = true);
     let (outputs, sums) = (graph.outputs.len(), builder.sums.len());
@@ -57,7 +59,6 @@ pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {
         scalars,
         outputs,
         is_of_leaf: ScalarStep::are_of_leaf(&builder.steps),
-        native: builder.native(),
         scalar_steps: builder.steps,
         splats: builder.splats,
         phases,
@@ -167,14 +168,27 @@ impl<'a> Builder<'a> {
         writer.finish(self.known[phase])
     }
 
-    /// The native code of the program, if there is some for all but sums, and it computes these too.
-    fn native(&self) -> Option<Native> {
+    /// Gives the phases their native code: that of the program, or of all of it but sums that native code can compute.
+    fn find_native(&self, phases: &mut [Phase]) {
+        let whole = native_kernel(self.graph).map(|kernel| (kernel, None));
+        let Some((kernel, squares)) = whole.or_else(|| self.native_with_squares()) else { return };
+        let is_whole = kernel.phases().len() == 1;
+        for (phase, code) in phases.iter_mut().zip(kernel.phases()) {
+            let draws = self.first_temporary()..;
+            let inputs = phase.reads.iter().copied().chain(draws.take(phase.draws.len())).collect();
+            phase.native = Some(Native { code: *code, is_whole, inputs, squares });
+        }
+    }
+
+    /// The native code of the program without its sums, and these, if it computes them too.
+    fn native_with_squares(&self) -> Option<(NativeKernel, Option<Squares>)> {
         if self.sums.is_empty() {
-            return Some(Native { code: native_kernel(self.graph)?, squares: None });
+            return None;
         }
         let (squares, outputs) = (self.squares()?, self.graph.without_sums()?);
-        let is_read = outputs.nodes.contains(&Node::Leaf(squares.parameter.into()));
-        Some(Native { code: native_kernel(&outputs).filter(|_| is_read)?, squares: Some(squares) })
+        let is_read = |input: u16| outputs.nodes.contains(&Node::Leaf(input.into()));
+        // The sums read no further inputs, and the gradient is the first.
+        Some((native_kernel(&outputs).filter(|_| is_read(0) && is_read(squares.parameter))?, Some(squares)))
     }
 
     /// The sums of the program, if native code can compute all of them.
@@ -203,6 +217,10 @@ impl<'a> Builder<'a> {
 
     fn first_scalar(&self) -> usize {
         self.inputs + self.graph.outputs.len()
+    }
+
+    fn first_temporary(&self) -> u16 {
+        small(self.first_scalar() + self.splats.len())
     }
 }
 
@@ -249,7 +267,10 @@ impl<'a> Writer<'a> {
                 self.place.insert(id, small(k as usize));
                 return;
             }
-            Node::Noise(draw) => Work::Noise(draw),
+            Node::Noise(draw) => {
+                self.phase.draws.push(draw);
+                Work::Noise(draw)
+            }
             Node::Apply(op, _) => {
                 let mut args = [0; 3];
                 for (to, arg) in args.iter_mut().zip(self.builder.graph.nodes[id].arguments()) {
@@ -287,12 +308,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn first_temporary(&self) -> u16 {
-        small(self.builder.first_scalar() + self.builder.splats.len())
-    }
-
     fn is_temporary(&self, register: u16) -> bool {
-        register >= self.first_temporary()
+        register >= self.builder.first_temporary()
     }
 
     /// An output's own memory if the value is one, else a register.
@@ -303,7 +320,7 @@ impl<'a> Writer<'a> {
         }
         self.free.pop().unwrap_or_else(|| {
             self.phase.temporaries += 1;
-            self.first_temporary() + small(self.phase.temporaries - 1)
+            self.builder.first_temporary() + small(self.phase.temporaries - 1)
         })
     }
 
@@ -328,7 +345,10 @@ impl<'a> Writer<'a> {
     fn finish(mut self, known_scalars: usize) -> Phase {
         self.phase.known_scalars = known_scalars;
         let inputs = small(self.builder.inputs);
-        self.phase.loops = fused(&self.phase.code, inputs, self.first_temporary());
+        self.phase.loops = fused(&self.phase.code, inputs, self.builder.first_temporary());
+        self.phase.reads.sort_unstable();
+        // Native code has all draws at once.
+        self.phase.temporaries = self.phase.temporaries.max(self.phase.draws.len());
         for output in 0..small(self.outputs.len()) {
             let read_later = self.read_after_writing(inputs + output).filter(|register| *register < inputs).collect();
             self.phase.writes.push(Write { output, read_later });

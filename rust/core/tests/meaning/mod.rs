@@ -114,33 +114,42 @@ struct Case {
     key: u64,
 }
 
-/// The program as it is written, one element after the other.
-fn evaluate(nodes: &[Node], scalars: &[f64], case: &Case) -> Vec<Value> {
-    let mut values: Vec<Value> = Vec::new();
+/// The program as it is written, one element after the other, over leaves that are together: each has its scalars.
+fn evaluate(nodes: &[Node], leaves: &[(Vec<f64>, &Case)]) -> Vec<Vec<Value>> {
+    let mut values: Vec<Vec<Value>> = vec![Vec::new(); leaves.len()];
     for node in nodes {
-        let value = match *node {
-            Node::Leaf(k) => Value::Array(case.inputs[k as usize].iter().map(|x| rounded(case.dtype, *x)).collect()),
-            Node::Scalar(k) => Value::Scalar(scalars[k as usize]),
-            Node::Constant(value) => Value::Scalar(value),
-            Node::Noise(draw) => {
-                Value::Array((0..case.length as u64).map(|i| f64::from(uniform(case.key, draw, i))).collect())
-            }
-            Node::Sum(arg) => Value::Scalar(sum(case.dtype, case.length, &values[arg as usize])),
-            Node::Total(..) => unreachable!("totals.rs tests them"),
-            Node::Apply(op, args) => {
-                let args: Vec<&Value> = args[..op.arity()].iter().map(|arg| &values[*arg as usize]).collect();
-                if args.iter().all(|arg| matches!(arg, Value::Scalar(_))) {
-                    Value::Scalar(op.on_numbers(std::array::from_fn(|k| args.get(k).map_or(0.0, |arg| arg.at(0)))))
-                } else {
-                    let element =
-                        |i| std::array::from_fn(|k| args.get(k).map_or(0.0, |arg| rounded(case.dtype, arg.at(i))));
-                    Value::Array((0..case.length).map(|i| meaning(op, case.dtype, element(i))).collect())
-                }
-            }
-        };
-        values.push(value);
+        let sum = |arg: u32| values.iter().map(|values| values[arg as usize].at(0)).fold(0.0, |sum, x| sum + x);
+        let total = if let Node::Total(arg, _) = node { sum(*arg) } else { 0.0 };
+        for ((scalars, case), values) in leaves.iter().zip(&mut values) {
+            let value = value(node, values, total, scalars, case);
+            values.push(value);
+        }
     }
     values
+}
+
+/// The value of one node of a leaf, after those before it.
+fn value(node: &Node, values: &[Value], total: f64, scalars: &[f64], case: &Case) -> Value {
+    match *node {
+        Node::Leaf(k) => Value::Array(case.inputs[k as usize].iter().map(|x| rounded(case.dtype, *x)).collect()),
+        Node::Scalar(k) => Value::Scalar(scalars[k as usize]),
+        Node::Constant(value) => Value::Scalar(value),
+        Node::Noise(draw) => {
+            Value::Array((0..case.length as u64).map(|i| f64::from(uniform(case.key, draw, i))).collect())
+        }
+        Node::Sum(arg) => Value::Scalar(sum(case.dtype, case.length, &values[arg as usize])),
+        Node::Total(..) => Value::Scalar(total),
+        Node::Apply(op, args) => {
+            let args: Vec<&Value> = args[..op.arity()].iter().map(|arg| &values[*arg as usize]).collect();
+            if args.iter().all(|arg| matches!(arg, Value::Scalar(_))) {
+                Value::Scalar(op.on_numbers(std::array::from_fn(|k| args.get(k).map_or(0.0, |arg| arg.at(0)))))
+            } else {
+                let element =
+                    |i| std::array::from_fn(|k| args.get(k).map_or(0.0, |arg| rounded(case.dtype, arg.at(i))));
+                Value::Array((0..case.length).map(|i| meaning(op, case.dtype, element(i))).collect())
+            }
+        }
+    }
 }
 
 fn same(a: f64, b: f64) -> bool {
@@ -358,8 +367,8 @@ fn of_output(rounding: Rounding, output: usize) -> Rounding {
     }
 }
 
-/// Runs the program on the leaves and compares every output and result with what it means; with no threads, leaf by leaf where
-/// that can be. `scalars` are two sets.
+/// Runs the program on the leaves and compares every output and result with what it means, or that nothing is written where its
+/// guard is zero; with no threads, leaf by leaf where that can be. `scalars` are two sets.
 pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f64], isa: Isa, threads: usize) {
     let (kernel, outputs) = (Kernel::compile_wanted(nodes, wanted).unwrap(), wanted.outputs);
     let prepared: Vec<Prepared> = leaves.iter().map(prepare).collect();
@@ -383,24 +392,37 @@ pub fn check(nodes: &[Node], wanted: &Wanted, leaves: &[LeafCase], scalars: &[f6
             noise_key: leaf.seed,
         })
         .collect();
-    let results = if threads == 0 && kernel.results() == 0 {
+    let is_by_leaf = kernel.results() == 0 && !nodes.iter().any(|node| matches!(node, Node::Total(..)));
+    let before: Vec<Vec<Vec<f64>>> =
+        prepared.iter().map(|leaf| (0..outputs.len()).map(|k| leaf.output(k).all()).collect()).collect();
+    let results = if threads == 0 && is_by_leaf {
         let mut scratch = Scratch::default();
         for leaf in &run {
             // SAFETY: the arrays are alive and apart.
             unsafe { exec::run_one(&kernel, &scalars[..kernel.scalar_inputs() * 2], leaf, isa, &mut scratch) }.unwrap();
         }
-        Vec::new()
+        Some(Vec::new())
     } else {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build().unwrap();
         let batch = Batch { kernel: &kernel, scalars: &scalars[..kernel.scalar_inputs() * 2], leaves: &run };
         // SAFETY: the arrays are alive and apart.
-        unsafe { exec::run(&[batch], isa, Some(&pool)) }.unwrap().unwrap().remove(0)
+        unsafe { exec::run(&[batch], isa, Some(&pool)) }.unwrap().map(|mut results| results.remove(0))
     };
-    let mut results = results.into_iter();
-    for (number, (leaf, prepared)) in leaves.iter().zip(&prepared).enumerate() {
+    let set_of = |leaf: &LeafCase| {
         let set = &scalars[leaf.set * kernel.scalar_inputs()..];
-        let padded: Vec<f64> = (0..scalars.len() / 2).map(|k| set.get(k).copied().unwrap_or(0.0)).collect();
-        let values = evaluate(nodes, &padded, &prepared.case);
+        (0..scalars.len() / 2).map(|k| set.get(k).copied().unwrap_or(0.0)).collect()
+    };
+    let all =
+        evaluate(nodes, &leaves.iter().map(set_of).zip(prepared.iter().map(|leaf| &leaf.case)).collect::<Vec<_>>());
+    let is_stopped = wanted.guard.is_some_and(|guard| all[0][guard as usize].at(0) == 0.0);
+    assert_eq!(results.is_none(), is_stopped, "{isa:?}, {threads} threads: stopped or not\n{kernel}");
+    let mut results = results.into_iter().flatten();
+    for (number, ((leaf, prepared), values)) in leaves.iter().zip(&prepared).zip(&all).enumerate() {
+        if is_stopped {
+            let is_kept = |k: usize| prepared.output(k).all().iter().zip(&before[number][k]).all(|(a, b)| same(*a, *b));
+            assert!((0..outputs.len()).all(is_kept), "{isa:?}, {threads} threads, leaf {number}: written\n{kernel}");
+            continue;
+        }
         for (k, result) in wanted.results.iter().enumerate() {
             let (found, expected) = (results.next().unwrap(), values[*result as usize].at(0));
             assert!(

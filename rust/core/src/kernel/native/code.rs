@@ -1,24 +1,32 @@
-//! The interface of native code, and the enum of the kernels that have it.
+//! The interface of native code, and the enums of the kernels and phases that have it.
 
 use crate::simd::Lane;
 
-/// Native code of a kernel: its function over lanes of `I` inputs, `S` scalars and `O` outputs.
-pub(crate) trait NativeCode<const I: usize, const S: usize, const O: usize> {
-    /// Computes the outputs.
-    fn call<L: Lane>(inputs: [L; I], scalars: [L; S]) -> [L; O];
+/// Native code of a phase: its function over lanes of `I` inputs, the last of which are draws of random numbers, of `S`
+/// scalars, of `O` outputs and of the terms of `Q` sums.
+pub(crate) trait NativeCode<const I: usize, const S: usize, const O: usize, const Q: usize> {
+    /// Whether it is a kernel by itself. A phase of several has no code for lanes of one number, nor with further sums.
+    const IS_WHOLE: bool;
+
+    /// Computes the outputs and the terms.
+    fn call<L: Lane>(inputs: [L; I], scalars: [L; S]) -> ([L; O], [L; Q]);
 }
 
-/// A function generic over native code: see `NativeKernel::visit`.
+/// A function generic over native code: see `NativePhase::visit`.
 pub(crate) trait NativeVisitor {
-    /// Calls the function with the type of a kernel.
-    fn visit<N: NativeCode<I, S, O>, const I: usize, const S: usize, const O: usize>(self);
+    /// Calls the function with the type of a phase.
+    fn visit<N: NativeCode<I, S, O, Q>, const I: usize, const S: usize, const O: usize, const Q: usize>(self);
 }
 
 macro_rules! native_kernels {
-    ($($fingerprint:literal $name:ident $i:literal $s:literal $o:literal)*) => {
+    ($($fingerprint:literal $name:ident: $($phase:ident $i:literal $s:literal $o:literal $q:literal),+;)*) => {
         /// A kernel that has native code, in the order of `PROGRAMS`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum NativeKernel { $($name),* }
+
+        /// A phase of such a kernel.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum NativePhase { $($($phase),+),* }
 
         impl NativeKernel {
             /// The kernel whose program has this fingerprint. Other programs may have it too.
@@ -29,10 +37,17 @@ macro_rules! native_kernels {
                 }
             }
 
-            /// Calls `visitor` with the kernel's type.
+            /// The phases that have work for each element.
+            pub fn phases(self) -> &'static [NativePhase] {
+                match self { $(Self::$name => &[$(NativePhase::$phase),+]),* }
+            }
+        }
+
+        impl NativePhase {
+            /// Calls `visitor` with the phase's type.
             #[inline(always)]
             pub fn visit(self, visitor: impl NativeVisitor) {
-                match self { $(Self::$name => visitor.visit::<$name, $i, $s, $o>()),* }
+                match self { $($(Self::$phase => visitor.visit::<$phase, $i, $s, $o, $q>()),+),* }
             }
         }
     };
