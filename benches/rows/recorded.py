@@ -19,6 +19,7 @@ from rows.gradients import Arrays, Objective, Problem, checked
 def recorded(objective: Objective, args: Arrays, tolerance: float) -> Ready:
     """`record` of `value_and_grad` of the objective over `xp`."""
     both = ox.record(ox.value_and_grad(lambda *args: objective(xp, *args), argnums=tuple(range(len(args)))))
+    both(*args)  # which may fill caches of the objective
     both(*args)
     if not both.recordings:
         raise RuntimeError(f"it was not recorded: {both.why}")

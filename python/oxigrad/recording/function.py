@@ -28,6 +28,10 @@ _CALLED = (type, types.FunctionType, types.BuiltinFunctionType)
 _MOST_REFUSED = 64
 
 
+class _ChangedError(UnrecordableError):
+    """Raised where a call changes what the function reads."""
+
+
 class _Case:
     """A recorded call: its program, and the structure of its result."""
 
@@ -61,6 +65,8 @@ class Recorded:
         self._last: Any = None
         self._counts = {"recordings": 0, "replays": 0, "eager": 0}
         self._has_warned = False
+        # Whether a call has changed what the function reads: the first one may fill a cache.
+        self._has_changed = False
         # Whether integers are inputs: they are until a function does not take traced ones.
         self._with_ints = True
         #: Why the last call was not a replay; None where it was one.
@@ -153,6 +159,10 @@ class Recorded:
             _require_unchanged(before, inputs, captures)
             case, inputs = self._traced(inputs, captures)
             _require_reproduced(case, inputs, result)
+        except _ChangedError as error:
+            if self._has_changed:
+                self._refuse_kind(inputs, str(error))
+            self._has_changed, self.why = True, Why("not recorded", "", str(error))
         except UnrecordableError as error:
             self._refuse_kind(inputs, str(error))
         except Exception as error:  # noqa: BLE001 - the function took the arguments, and need not take traced ones
@@ -273,10 +283,10 @@ def _require_unchanged(before: list[Any], inputs: Inputs, captures: Captures) ->
     changed = captures.changed()
     now = Inputs(inputs.leaves[: inputs.places[0][1]], inputs.key.structures[0], captures, with_ints=inputs.with_ints)
     if changed is not None or now.key != inputs.key:
-        raise UnrecordableError(f"the function changes {changed[0] if changed else now.difference(inputs).path}")
+        raise _ChangedError(f"the function changes {changed[0] if changed else now.difference(inputs).path}")
     for at, (old, new) in enumerate(zip(before, now.values, strict=True)):
         if not is_same(old, new):
-            raise UnrecordableError(f"the function changes an array that it reads, number {at}")
+            raise _ChangedError(f"the function changes an array that it reads, number {at}")
 
 
 def _line() -> str:
