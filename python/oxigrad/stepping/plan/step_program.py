@@ -154,7 +154,8 @@ class StepProgram:
         for group in self.groups:
             number = step + 1
             now = {"step": number - group.missed, "drawn_at": number, "micro": micro, "inverse_scale": inverse_scale}
-            now["loss"] = self.loss
+            if group.reads_loss:
+                now["loss"] = self.loss
             for name, schedule, low, high in group.schedules:
                 value = schedule(step)
                 is_inside = type(value) is float and low < value < high
