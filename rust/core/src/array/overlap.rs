@@ -48,6 +48,19 @@ impl Sweep {
     }
 }
 
+/// All pairs of overlapping ranges of which at least one is marked (`true`), in address order. Empty ranges overlap
+/// nothing.
+pub fn clashes(ranges: &[(Span, bool)]) -> Vec<(usize, usize)> {
+    let mut order: Vec<usize> = (0..ranges.len()).filter(|at| ranges[*at].0.start < ranges[*at].0.end).collect();
+    order.sort_by_key(|at| ranges[*at].0.start);
+    let mut found = Vec::new();
+    for (place, &a) in order.iter().enumerate() {
+        let met = order[place + 1..].iter().take_while(|b| ranges[**b].0.start < ranges[a].0.end);
+        found.extend(met.filter(|b| ranges[a].1 || ranges[**b].1).map(|b| (a, *b)));
+    }
+    found
+}
+
 #[derive(Clone, Copy, Default)]
 struct Reach {
     end: usize,
@@ -83,6 +96,10 @@ mod tests {
                 let found = sweep.first_clash(&ranges);
                 prop_assert_eq!(found.is_some(), exists);
                 prop_assert!(found.is_none_or(|(i, j)| i < j && clash(i, j)));
+                let mut all: Vec<_> = clashes(&ranges).into_iter().map(|(i, j)| (i.min(j), i.max(j))).collect();
+                all.sort_unstable();
+                let pairs = (0..ranges.len()).flat_map(|i| (i + 1..ranges.len()).map(move |j| (i, j)));
+                prop_assert_eq!(all, pairs.filter(|(i, j)| clash(*i, *j)).collect::<Vec<_>>());
             }
         }
     }

@@ -37,6 +37,40 @@ pub struct Rule {
     pub nodes: Vec<Node>,
 }
 
+/// The values that a tape must keep for the rules of an op.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Needs {
+    /// The result.
+    pub result: bool,
+    /// The values of the arguments whose bits are set.
+    args: u32,
+    /// The values of all arguments, for a rule that computes all their cotangents, of their shapes and dtypes.
+    pub all_args: bool,
+    /// Shapes and dtypes of the arguments.
+    pub shape: bool,
+}
+
+impl Needs {
+    /// Adds the value of the `which`-th argument.
+    pub fn read(&mut self, which: u8) {
+        self.args |= 1 << which;
+    }
+
+    /// Adds the needs of another rule.
+    pub fn extend(&mut self, other: Self) {
+        self.result |= other.result;
+        self.args |= other.args;
+        self.all_args |= other.all_args;
+        self.shape |= other.shape;
+    }
+
+    /// Whether the value of the `which`-th argument is needed.
+    pub fn reads(self, which: usize) -> bool {
+        let bit = || u32::try_from(which).ok().and_then(|which| self.args.checked_shr(which));
+        self.all_args || bit().is_some_and(|bits| bits & 1 == 1)
+    }
+}
+
 /// The longest program of a rule, in nodes.
 pub const RULE_NODES: usize = 32;
 
@@ -134,5 +168,25 @@ impl Rules {
         }
         let precision = entry.arg(which).scalar()?.precision;
         Some(self.on_scalars(op, which, g, entry)?.cast(precision))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Needs;
+
+    #[test]
+    fn needs_are_those_of_all_rules() {
+        let (mut first, mut second) = (Needs { result: true, ..Needs::default() }, Needs::default());
+        first.read(0);
+        second.read(2);
+        let mut both = second;
+        both.extend(first);
+        for (needs, read) in [(first, [0].as_slice()), (second, &[2]), (both, &[0, 2])] {
+            assert!((0..64).all(|which| needs.reads(which) == read.contains(&which)));
+        }
+        assert!(both.result && !second.result && !both.shape);
+        let all = Needs { all_args: true, ..second };
+        assert!((0..64).all(|which| all.reads(which)));
     }
 }

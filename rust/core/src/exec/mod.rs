@@ -1,6 +1,7 @@
 //! Execution of kernels over the leaves of a tree: the entry points (`run`), the work and its checks (`batch`, `check`)
 //! and division (`plan`), the interpreter (`interpreter`, `loops`, `register`) and native code (`native`), and the
-//! conversion and prefetch of memory (`transfer`, `prefetch`). [`xla`] runs them for JAX.
+//! conversion and prefetch of memory (`transfer`, `prefetch`). `step_count` has the count and the progress of
+//! an optimizer's steps, [`xla`] runs kernels for JAX.
 //!
 //! The result is the same, to the bit, for any instruction set, any number of threads and any layout of the memory.
 
@@ -13,6 +14,7 @@ mod plan;
 mod prefetch;
 mod register;
 mod run;
+mod step_count;
 mod transfer;
 pub mod xla;
 
@@ -20,3 +22,4 @@ pub use batch::{Batch, Leaf};
 pub use check::check;
 pub use interpreter::Scratch;
 pub use run::{run, run_checked, run_one};
+pub use step_count::{MOST_STEPS, StepCount};

@@ -1,6 +1,6 @@
 //! The table of derivative rules, registered by the Python layer, and the values that enter and leave a replay.
 
-use oxigrad_core::autodiff::rule::{self, Rules};
+use oxigrad_core::autodiff::rule::{self, Needs, Rules};
 use oxigrad_core::autodiff::tape;
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::{Kernel, Node};
@@ -75,39 +75,19 @@ impl Derivative {
     }
 }
 
-/// The values that a tape must keep for the rules of an op.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Needs {
-    /// The result.
-    pub result: bool,
-    /// The values of the arguments whose bits are set.
-    args: u32,
-    /// The values of all arguments, for a rule that computes all their cotangents, of their shapes and dtypes.
-    pub all_args: bool,
-    /// Shapes and dtypes of the arguments.
-    pub shape: bool,
-}
-
-impl Needs {
-    fn of(sources: &[Source]) -> Self {
-        let mut needs = Self::default();
-        for source in sources {
-            match source {
-                Source::Result => needs.result = true,
-                Source::Arg(which) => needs.args |= 1 << which,
-                Source::Args => needs.all_args = true,
-                Source::Shape(_) | Source::Dtype(_) => needs.shape = true,
-                Source::Cotangent | Source::Which | Source::Attribute(_) => {}
-            }
+/// The values that a rule reads.
+fn needs_of(sources: &[Source]) -> Needs {
+    let mut needs = Needs::default();
+    for source in sources {
+        match source {
+            Source::Result => needs.result = true,
+            Source::Arg(which) => needs.read(*which),
+            Source::Args => needs.all_args = true,
+            Source::Shape(_) | Source::Dtype(_) => needs.shape = true,
+            Source::Cotangent | Source::Which | Source::Attribute(_) => {}
         }
-        needs
     }
-
-    /// Whether the value of the `which`-th argument is needed.
-    pub fn reads(self, which: usize) -> bool {
-        let bit = || u32::try_from(which).ok().and_then(|which| self.args.checked_shr(which));
-        self.all_args || bit().is_some_and(|bits| bits & 1 == 1)
-    }
+    needs
 }
 
 /// A row of the table: the derivative with respect to one argument.
@@ -152,11 +132,7 @@ impl Registry {
         let mut all = Needs::default();
         for (which, _) in are_active.enumerate().filter(|(_, is_active)| *is_active) {
             if let Row::Rule(derivative) = self.row(op, which) {
-                let needs = derivative.needs;
-                all.result |= needs.result;
-                all.args |= needs.args;
-                all.all_args |= needs.all_args;
-                all.shape |= needs.shape;
+                all.extend(derivative.needs);
             }
         }
         all
@@ -223,7 +199,7 @@ pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResu
             Statement::Rule(None) => Row::Zero,
             Statement::Rule(Some((call, parameters))) => {
                 let sources: Vec<Source> = parameters.iter().map(|name| source(py, op, name)).collect();
-                let (call, needs) = (call.unbind(), Needs::of(&sources));
+                let (call, needs) = (call.unbind(), needs_of(&sources));
                 let mut derivative = Derivative { call, sources, kernel: None, is_identity: false, only: None, needs };
                 if let Op::Elementwise(elementwise) = op {
                     let rule = trace(py, &derivative)?;

@@ -1,12 +1,11 @@
 //! Steps of optimizers: tracing of rules into kernels (`symbols`) and their text for devices (`cuda`), the step (`step`,
-//! its arguments `stated`, its `phase`), its `parameters`, its update and other writes (`update`, `launches`, `write`),
+//! its arguments `stated`), its `parameters`, its update and other writes (`update`, `launches`, `write`),
 //! and the lock of an optimizer (`lock`).
 
 pub mod cuda;
 mod launches;
 pub mod lock;
 mod parameters;
-mod phase;
 pub mod stated;
 pub mod step;
 pub mod symbols;

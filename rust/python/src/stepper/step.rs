@@ -1,20 +1,20 @@
 //! A step over host memory: the checks, one dispatch, the replacements and the count, in this order.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use oxigrad_core::error::Error;
+use oxigrad_core::exec::StepCount;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::parameters::parameter::{Parameter, prepare};
 use super::parameters::prepared::{Given, Prepared, Touched};
-use super::phase::{BROKEN, CHECKING, IDLE, Progress, WRITING};
 use super::stated::{HostParameter, Writes};
 use super::symbols::Program;
+use super::update::Progress;
 use super::write::write;
 use crate::arrays::memory::changes::Changed;
-use crate::error::to_python;
+use crate::error::IntoPython;
 use crate::threads;
 use crate::tree::Replacements;
 
@@ -22,21 +22,13 @@ use crate::tree::Replacements;
 #[pyclass(frozen, module = "oxigrad._core")]
 #[derive(Default)]
 pub struct Stepper {
-    count: AtomicU64,
-    /// The number of gradients accumulated since the last step.
-    micro: AtomicU64,
+    count: StepCount,
     prepared: Mutex<Prepared>,
-    /// The phase of the step that is under way, and the process in which it began.
-    phase: AtomicU8,
-    process: AtomicU32,
     /// Whether the optimizer has not yet observed a step that was counted.
     owed: AtomicBool,
     /// Whether a slot was exposed, so that other code than steps may change it.
     exposed: AtomicBool,
 }
-
-/// The largest step count, also of a state.
-pub const MOST: u64 = i64::MAX.cast_unsigned();
 
 #[pymethods]
 impl Stepper {
@@ -50,25 +42,23 @@ impl Stepper {
     /// The number of steps taken.
     #[getter]
     fn count(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
+        self.count.steps()
     }
 
     #[setter]
     fn set_count(&self, count: u64) -> PyResult<()> {
-        self.count.store(countable(count)?, Ordering::Relaxed);
-        Ok(())
+        self.count.set_steps(count).python()
     }
 
     /// The number of gradients accumulated since the last step.
     #[getter]
     fn micro(&self) -> u64 {
-        self.micro.load(Ordering::Relaxed)
+        self.count.micro()
     }
 
     #[setter]
     fn set_micro(&self, micro: u64) -> PyResult<()> {
-        self.micro.store(countable(micro)?, Ordering::Relaxed);
-        Ok(())
+        self.count.set_micro(micro).python()
     }
 
     /// Puts `values` into `attributes`, if a step was counted since the last call.
@@ -91,15 +81,12 @@ impl Stepper {
     /// Raises `StateError` if slots and counts are not those of a whole number of steps: while a step writes, or
     /// after one that was stopped while writing.
     fn check_whole(&self) -> PyResult<()> {
-        match self.phase.load(Ordering::Relaxed) {
-            WRITING | BROKEN => Err(to_python(&self.halted())),
-            _ => Ok(()),
-        }
+        self.count.check_whole(threads::process()).python()
     }
 
     /// Sets the parameters in host memory; keeps the memory of the slots from now on.
     fn prepare(&self, py: Python<'_>, parameters: Vec<Bound<'_, HostParameter>>) -> PyResult<()> {
-        self.check_idle()?;
+        self.count.check_idle(threads::process()).python()?;
         let parameters: Vec<Parameter> =
             parameters.iter().map(|stated| prepare(py, stated.get())).collect::<PyResult<_>>()?;
         let mut starts = vec![0];
@@ -140,7 +127,7 @@ impl Stepper {
         let copies = writes.map(|writes| writes.copies(py)).unwrap_or_default();
         let mut turn = self.begin()?;
         if !replacements.is_empty() {
-            self.phase.store(WRITING, Ordering::Relaxed);
+            self.count.begin_writing();
         }
         // Only assignments to containers may run the user's code and raise, and they can be undone.
         let replaced = Replacements::new(&model, &replacements)?;
@@ -149,11 +136,11 @@ impl Stepper {
         let given = Given { written, gradients };
         let update = |changed: &mut Changed<'py>| {
             let step = self.count() + 1;
-            let progress = Progress { phase: &self.phase, exposed: &self.exposed };
+            let progress = Progress { count: &self.count, exposed: &self.exposed };
             let prepared = &mut turn.prepared;
             let mut launch = |changed: &mut Changed<'py>| {
                 let Some(launches) = writes.and_then(|writes| writes.launches.as_ref()) else { return Ok(()) };
-                self.phase.store(WRITING, Ordering::Relaxed);
+                self.count.begin_writing();
                 launches.run(py, changed).map_err(|failure| {
                     is_broken = failure.has_written;
                     failure.error
@@ -165,18 +152,13 @@ impl Stepper {
                 prepared.update(py, &programs, seed, step, given, &touched, progress, changed, launch)?
             };
             if done {
-                self.phase.store(WRITING, Ordering::Relaxed);
+                self.count.begin_writing();
             }
             Ok(done)
         };
         let done = match write(py, update, &assignments, &copies, &mut changed) {
             Ok(true) => {
-                if holds {
-                    self.micro.fetch_add(1, Ordering::Relaxed);
-                } else {
-                    self.micro.store(0, Ordering::Relaxed);
-                    self.count.fetch_add(1, Ordering::Relaxed);
-                }
+                self.count.advance(holds);
                 self.owed.store(observes, Ordering::Relaxed);
                 Ok(Some(replaced.tree))
             }
@@ -211,14 +193,6 @@ impl Stepper {
     }
 }
 
-/// A count, or or `StateError` if it is too large.
-fn countable(count: u64) -> PyResult<u64> {
-    if count <= MOST {
-        return Ok(count);
-    }
-    Err(to_python(&Error::State(format!("a count of steps is {count}: expected at most {MOST}"))))
-}
-
 /// A step under way. It takes the prepared parameters out, so that no lock is held while Python may run.
 struct Turn<'a> {
     stepper: &'a Stepper,
@@ -229,11 +203,9 @@ struct Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let is_writing = self.stepper.phase.load(Ordering::Relaxed) == WRITING;
-        let is_broken = self.is_broken || (std::thread::panicking() && is_writing);
         let prepared = std::mem::take(&mut self.prepared);
         let before = std::mem::replace(&mut *self.stepper.lock(), prepared);
-        self.stepper.phase.store(if is_broken { BROKEN } else { IDLE }, Ordering::Relaxed);
+        self.stepper.count.end(self.is_broken, std::thread::panicking());
         drop(before); // after the lock
     }
 }
@@ -245,43 +217,7 @@ impl Stepper {
 
     /// Begins a step; `StateError` if one is under way, or no further one can be counted.
     fn begin(&self) -> PyResult<Turn<'_>> {
-        self.check_idle()?;
-        if self.count() >= MOST || self.micro() >= MOST {
-            return Err(to_python(&Error::State(format!(
-                "{MOST} steps have been taken: the step count cannot exceed this"
-            ))));
-        }
-        self.phase.store(CHECKING, Ordering::Relaxed);
-        self.process.store(threads::process(), Ordering::Relaxed);
+        self.count.begin(threads::process()).python()?;
         Ok(Turn { stepper: self, prepared: std::mem::take(&mut *self.lock()), is_broken: false })
-    }
-
-    fn check_idle(&self) -> PyResult<()> {
-        match self.phase.load(Ordering::Relaxed) {
-            IDLE => Ok(()),
-            // A step was under way in another thread of the parent process, and had written nothing.
-            CHECKING if self.is_forked() => {
-                self.phase.store(IDLE, Ordering::Relaxed);
-                Ok(())
-            }
-            _ => Err(to_python(&self.halted())),
-        }
-    }
-
-    /// Whether the step under way belongs to the parent of this process.
-    fn is_forked(&self) -> bool {
-        self.process.load(Ordering::Relaxed) != threads::process()
-    }
-
-    /// The error for a step that cannot begin.
-    fn halted(&self) -> Error {
-        let half = "parameters and slots may be those of half a step: load a state, and the parameters with it";
-        Error::State(match self.phase.load(Ordering::Relaxed) {
-            BROKEN => format!("a step of this optimizer ended in an internal error; {half}"),
-            WRITING if self.is_forked() => {
-                format!("this process was forked while another thread took a step of this optimizer; {half}")
-            }
-            _ => "another step of this optimizer is under way".into(),
-        })
     }
 }

@@ -1,8 +1,8 @@
 //! The update of all parameters: every check, then one dispatch of the kernels.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use oxigrad_core::exec::{self, Batch, Leaf};
+use oxigrad_core::exec::{self, Batch, Leaf, StepCount};
 use oxigrad_core::kernel::Kernel;
 use oxigrad_core::noise::noise_key;
 use pyo3::prelude::*;
@@ -12,7 +12,6 @@ use super::parameters::parameter::Moves;
 use super::parameters::prepared::{Given, Prepared, Programs, Seen, Touched, is_gradient, known_numpy};
 use super::parameters::requirements::moved;
 use super::parameters::slot::Slot;
-use super::phase::{Progress, WRITING};
 use super::symbols::Program;
 use crate::arrays::memory::changes::Changed;
 use crate::arrays::memory::dlpack::Export;
@@ -22,6 +21,13 @@ use crate::threads;
 
 /// Below this many elements a step keeps the interpreter lock, whose release would take longer than the step.
 const DETACH: usize = 1 << 15;
+
+/// The shared state of a step, which other threads may read and change: its count, and whether slots were exposed.
+#[derive(Clone, Copy)]
+pub(super) struct Progress<'a> {
+    pub(super) count: &'a StepCount,
+    pub(super) exposed: &'a AtomicBool,
+}
 
 /// The leaves that one program updates in a step.
 struct ProgramLeaves<'a> {
@@ -177,7 +183,7 @@ impl Prepared {
         // buffers.
         let run = || unsafe { exec::run_checked(&batches, isa, pool.as_deref()) };
         launch(changed)?;
-        progress.phase.store(WRITING, Ordering::Relaxed);
+        progress.count.begin_writing();
         let elements: usize = batches.iter().flat_map(|batch| batch.leaves).map(|leaf| leaf.length).sum();
         let has_tensors = seen.places.iter().any(Place::is_of_tensor);
         let is_locked = elements < DETACH || (has_tensors && !self.keeps_memory());

@@ -82,27 +82,8 @@ fn compute_alike<'py, 'v>(
     values: impl Iterator<Item = &'v Value>,
     like: &Contiguous<'_>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let (dtype, length) = (like.dtype, like.length);
-    let mut inputs = Buffers::new();
-    for value in values {
-        let buffer = match value {
-            Value::Number(number) => repeated(number, length),
-            Value::Float64(number) if like.dtype == Dtype::F64 => repeated(number, length),
-            Value::Float32(number) => repeated(number, length),
-            Value::Object(object) => match Contiguous::of(object.bind(py)) {
-                Some(other) if other.is_like(like) => other.buffer(),
-                _ => None,
-            },
-            Value::Float64(_) | Value::Absent => None,
-        };
-        let Some(buffer) = buffer else { return Ok(None) };
-        inputs.push(buffer);
-    }
-    let (result, output) = array_pool::take(py, like.shape.extents(), dtype)?;
-    // SAFETY: the values and `result` keep the memory; the output is new or has no other reference, so it overlaps
-    // nothing.
-    unsafe { run(py, kernel, &inputs, output) }?;
-    Ok(Some(result))
+    let array = |object: &Py<PyAny>| Contiguous::of(object.bind(py)).filter(|other| other.is_like(like))?.buffer();
+    compute_with(py, kernel, values, array, like.shape.extents(), like.length, like.dtype)
 }
 
 /// The same for contiguous arrays of one dtype that are broadcast against each other.
@@ -123,19 +104,36 @@ fn compute_broadcast<'py, 'v>(
         shape = both;
     }
     let Some(length) = elements(shape.extents()) else { return Ok(None) };
-    let (mut inputs, mut arrays) = (Buffers::new(), arrays.iter());
+    let mut arrays = arrays.iter();
+    let array = |_: &Py<PyAny>| arrays.next()?.broadcast(shape.extents());
+    compute_with(py, kernel, values, array, shape.extents(), length, dtype)
+}
+
+/// Runs a kernel on numbers and on buffers of arrays, into a new array; `None` if some value is neither a number nor an
+/// `array`, or a number is of a wider dtype.
+#[inline]
+fn compute_with<'py, 'v>(
+    py: Python<'py>,
+    kernel: &Kernel,
+    values: impl Iterator<Item = &'v Value>,
+    mut array: impl FnMut(&Py<PyAny>) -> Option<Buffer>,
+    shape: &[usize],
+    length: usize,
+    dtype: Dtype,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let mut inputs = Buffers::new();
     for value in values {
         let buffer = match value {
             Value::Number(number) => repeated(number, length),
             Value::Float64(number) if dtype == Dtype::F64 => repeated(number, length),
             Value::Float32(number) => repeated(number, length),
-            Value::Object(_) => arrays.next().and_then(|array| array.broadcast(shape.extents())),
-            Value::Absent | Value::Float64(_) => None,
+            Value::Object(object) => array(object),
+            Value::Float64(_) | Value::Absent => None,
         };
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
     }
-    let (result, output) = array_pool::take(py, shape.extents(), dtype)?;
+    let (result, output) = array_pool::take(py, shape, dtype)?;
     // SAFETY: the values and `result` keep the memory; the output is new or has no other reference, so it overlaps
     // nothing.
     unsafe { run(py, kernel, &inputs, output) }?;

@@ -2,7 +2,7 @@
 //! exactly.
 
 use oxigrad_core::array::buffer::Span;
-use oxigrad_core::array::overlap::Sweep;
+use oxigrad_core::array::overlap::{Sweep, clashes};
 use pyo3::prelude::*;
 
 use crate::arrays::memory::host_array::HostArray;
@@ -16,24 +16,12 @@ pub fn shared_among<'py>(
 ) -> PyResult<Option<(usize, usize)>> {
     // Ranges may overlap without shared elements (the columns of a matrix): NumPy decides, exactly.
     let shares_memory = py.import("numpy")?.getattr("shares_memory")?;
-    for (a, b) in meeting(ranges, |a, b| ranges[a].1 || ranges[b].1) {
+    for (a, b) in clashes(ranges) {
         if shares_memory.call1((view(a)?, view(b)?))?.is_truthy()? {
             return Ok(Some((a.min(b), a.max(b))));
         }
     }
     Ok(None)
-}
-
-/// The kind of pairs of overlapping ranges to find.
-fn meeting(ranges: &[(Span, bool)], wanted: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
-    let mut order: Vec<usize> = (0..ranges.len()).filter(|at| ranges[*at].0.start < ranges[*at].0.end).collect();
-    order.sort_by_key(|at| ranges[*at].0.start);
-    let mut found = Vec::new();
-    for (place, &a) in order.iter().enumerate() {
-        let met = order[place + 1..].iter().take_while(|b| ranges[**b].0.start < ranges[a].0.end);
-        found.extend(met.filter(|b| wanted(a, **b)).map(|b| (a, *b)));
-    }
-    found
 }
 
 /// Memory, each with the number of its array.
@@ -72,13 +60,12 @@ pub fn first_shared_of(py: Python<'_>, arrays: Vec<(Bound<'_, PyAny>, bool)>) ->
 #[pyfunction]
 pub fn aliases(arrays: Vec<(Bound<'_, PyAny>, bool)>) -> PyResult<Vec<usize>> {
     let (memory, ranges) = ranged(&arrays)?;
-    let pairs = meeting(&ranges, |a, b| ranges[a].1 || ranges[b].1);
     let later = |(a, b): (usize, usize)| match (ranges[a].1, ranges[b].1) {
         (true, true) => a.max(b),
         (true, false) => a,
         _ => b,
     };
-    let mut found: Vec<usize> = pairs.into_iter().map(|pair| memory[later(pair)].0).collect();
+    let mut found: Vec<usize> = clashes(&ranges).into_iter().map(|pair| memory[later(pair)].0).collect();
     found.sort_unstable();
     found.dedup();
     Ok(found)

@@ -1,5 +1,6 @@
 //! Recording: computes an op on the values of its variables, and appends it to the innermost tape.
 
+use oxigrad_core::autodiff::rule::Needs;
 use oxigrad_core::autodiff::tape::Id;
 use oxigrad_core::error::Error;
 use oxigrad_core::op::{Attribute, Elementwise, Op};
@@ -18,7 +19,7 @@ use crate::autodiff::graph::variable::{Variable, snapshot};
 use crate::autodiff::operations::evaluate::evaluate;
 use crate::autodiff::operations::indexed_assignment::{gives_view, share};
 use crate::autodiff::operations::scalars::{record_if_scalars, recorded};
-use crate::autodiff::vjp_rules::{Needs, is_smooth, is_variadic, is_whole_sum, registry};
+use crate::autodiff::vjp_rules::{is_smooth, is_variadic, is_whole_sum, registry};
 use crate::callbacks::callbacks;
 use crate::error::to_python;
 use crate::tree::is_inexact;
