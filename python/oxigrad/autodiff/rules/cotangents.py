@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -70,9 +70,10 @@ def unbroadcast_to_number(g: Array) -> Array:
     """The cotangent ``g`` summed to one number."""
     total = primitives.sum(g) if len(getattr(g, "shape", ())) else g
     total = primitives.real(total) if is_complex(total) else total
-    if isinstance(total, _core.BatchLevel) and (number := getattr(total, "number", None)) is not None:
-        return number  # of a recording
-    return total if isinstance(total, _core.Variable) else float(total)
+    if isinstance(total, _core.Variable):
+        return total
+    number = getattr(total, "number", None) if isinstance(total, _core.BatchLevel) else None  # of a recording
+    return float(cast("Any", total)) if number is None else number
 
 
 def copy_duplicates(primals: Sequence[Array], gradients: Sequence[Array]) -> list[Array]:

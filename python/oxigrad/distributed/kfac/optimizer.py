@@ -219,23 +219,25 @@ class KFAC(CollectiveWrapper):
         loss: Callable[[Tree], Array],
         model: Tree,
         *,
+        record: bool = False,
         sampled: Callable[[Tree], Array] | None = None,
         examples: int | None = None,
     ) -> Array:
         """`compute_statistics`, where the factors are due, and `update` in place; returns the value of the loss before the step.
 
-        ``sampled`` is a loss whose labels are drawn from the model's distribution: the factors are then those of its derivatives.
+        ``sampled`` is a loss whose labels are drawn from the model's distribution: the factors are then those of its derivatives. With
+        ``record``, gradients are those of a recorded loss (see `Optimizer.minimize`) wherever no statistics are computed with them.
         """
         statistics = None
         if self._done < 0:
             self._parameters.check_replaceable(model)
             self.start(model)
         if self._preconditioner.count % self.factor_update_steps:
-            value, grads = self.compute_gradients(loss, model)
+            value, grads = self.optimizer._gradients(loss, model, record=record)
         elif sampled is None:
             value, grads, statistics = self.compute_statistics(loss, model, examples=examples)
         else:
-            value, grads = self.compute_gradients(loss, model)
+            value, grads = self.optimizer._gradients(loss, model, record=record)
             statistics = self.compute_statistics(sampled, model, examples=examples)[2]
         with self._lock.stepping():
             self._step(model, grads, statistics, keep_root=True)
