@@ -31,4 +31,4 @@ P = ParamSpec("P")
 """The parameters of a function that is transformed: those of its gradient."""
 
 R = TypeVar("R")
-"""What a function returns."""
+"""The result of a function."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from oxigrad import optim, xp
+from oxigrad import distributed, optim, xp
 
 RNG = np.random.default_rng(0)
 INPUTS, TARGETS = RNG.normal(size=(3, 16, 4)), RNG.normal(size=(3, 16))
@@ -37,6 +37,10 @@ OPTIMIZERS = {
     "chain": lambda: optim.chain(optim.ClipByGlobalNorm(0.1), optim.AdamW(0.1)),
     "LBFGS": lambda: optim.LBFGS(max_iterations=3),
     "scaled": lambda: optim.Adam(0.1, loss_scale=optim.LossScale(8.0)),
+    "SAM": lambda: optim.SAM(optim.SGD(0.1, 0.9), rho=0.1),
+    "elastic": lambda: distributed.ElasticAverage(optim.SGD(0.1, 0.5), nesterov=True),
+    "around-sam": lambda: distributed.LargeBatch(optim.SAM(optim.SGD(0.1))),
+    "kfac": lambda: distributed.KFAC(optim.SGD(0.1), factor_update_steps=2, inverse_update_steps=2),
 }
 
 
@@ -46,6 +50,18 @@ def test_steps_have_the_bits_of_steps_without_a_recording(name):
     assert losses.tobytes() == expected.tobytes()
     for one, its in zip(ox.tree.leaves(model), ox.tree.leaves(other), strict=True):
         assert one.tobytes() == its.tobytes()
+
+
+def test_gradients_of_a_subclass_are_those_of_the_step():
+    class Halved(optim.SGD):
+        def compute_gradients(self, loss, model):
+            value, grads = super().compute_gradients(loss, model)
+            return value, ox.tree.map(lambda g: g / 2, grads)
+
+    for record in (False, True):
+        model = {"w": np.ones(2)}
+        Halved(1.0).minimize(lambda m: xp.sum(m["w"]), model, record=record)
+        assert model["w"].tolist() == [0.5, 0.5]
 
 
 def test_a_copied_optimizer_records_anew():

@@ -37,6 +37,9 @@ def test_an_exception_midway_is_the_functions():
 
 
 def test_an_interrupt_leaves_the_recording_whole():
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # which a process started in the background ignores
     calls = []
 
     def f(x: Any) -> Any:
@@ -49,8 +52,11 @@ def test_an_interrupt_leaves_the_recording_whole():
         return f(x)
 
     g = ox.record(interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        g(X)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            g(X)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert agrees(g, f, X)
 
 

@@ -188,9 +188,9 @@ class Wrapper(Optimizer):
         with self._lock.stepping():
             return self._step(model, grads)
 
-    def compute_gradients(self, loss: Callable[[Tree], Array], model: Tree) -> tuple[Any, Any]:
-        """See `Optimizer.compute_gradients`."""
-        return self.optimizer.compute_gradients(loss, model)
+    def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
+        """See `Optimizer._gradients`."""
+        return self.optimizer._gradients(loss, model, record=record)
 
     def scale_loss(self, loss: Array) -> Array:
         """See `Optimizer.scale_loss`."""
@@ -198,7 +198,7 @@ class Wrapper(Optimizer):
 
     def minimize(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool = False) -> Array:
         """See `Optimizer.minimize`. Raises an error of communication as well."""
-        value, grads = self.optimizer._gradients(loss, model, record=record)
+        value, grads = self._gradients_of_step(loss, model, record=record)
         with self._lock.stepping():
             self._step(model, grads, keep_root=True)
         return value

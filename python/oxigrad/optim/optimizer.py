@@ -170,6 +170,14 @@ class Optimizer(StatefulOptimizer):
         that is a constant, as one that is computed from values of the parameters. Python floats are no parameters: the first call warns
         of those that the loss depends on, with their key paths.
         """
+        return self._gradients(loss, model, record=False)
+
+    def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
+        """`compute_gradients`, of a recorded loss where that is asked: a subclass with other gradients overrides this method."""
+        if record and self.loss_scale is None:
+            value, grads = self._recorded_losses.value_and_grad(loss, model)
+            self._tell_of_floats(model, grads)
+            return value, grads
         factors: list[Any] = []
 
         def scaled(model: Tree) -> Array:
@@ -183,13 +191,11 @@ class Optimizer(StatefulOptimizer):
         self._tell_of_floats(model, grads)
         return (value / factors[-1] if factors else value), grads
 
-    def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
-        """`compute_gradients`, replayed where that is asked."""
-        if not record or self.loss_scale is not None:
-            return self.compute_gradients(loss, model)
-        value, grads = self._recorded_losses.value_and_grad(loss, model)
-        self._tell_of_floats(model, grads)
-        return value, grads
+    def _gradients_of_step(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
+        """The value and the gradient for `minimize`: a subclass that overrides `compute_gradients` has nothing recorded."""
+        if record and type(self).compute_gradients is Optimizer.compute_gradients:
+            return self._gradients(loss, model, record=True)
+        return self.compute_gradients(loss, model)
 
     @property
     def _recorded_losses(self) -> RecordedLosses:
@@ -229,7 +235,7 @@ class Optimizer(StatefulOptimizer):
         Raises `StructureError`, before anything is changed, where a parameter can neither be written nor replaced in
         ``model`` itself; use `update`, which returns the new tree.
         """
-        value, grads = self._gradients(loss, model, record=record)
+        value, grads = self._gradients_of_step(loss, model, record=record)
         with self._lock.stepping():
             self._stepper.update(model, grads, loss=value, keep_root=True)
         return value

@@ -233,11 +233,11 @@ class KFAC(CollectiveWrapper):
             self._parameters.check_replaceable(model)
             self.start(model)
         if self._preconditioner.count % self.factor_update_steps:
-            value, grads = self.optimizer._gradients(loss, model, record=record)
+            value, grads = self._gradients_of_step(loss, model, record=record)
         elif sampled is None:
             value, grads, statistics = self.compute_statistics(loss, model, examples=examples)
         else:
-            value, grads = self.optimizer._gradients(loss, model, record=record)
+            value, grads = self._gradients_of_step(loss, model, record=record)
             statistics = self.compute_statistics(sampled, model, examples=examples)[2]
         with self._lock.stepping():
             self._step(model, grads, statistics, keep_root=True)

@@ -386,9 +386,9 @@ class ElasticAverage(CollectiveWrapper):
     def _is_code(slot: Any) -> bool:
         return slot.dtype == "8bit"
 
-    def compute_gradients(self, loss: Callable[[Tree], Array], model: Tree) -> tuple[Any, Any]:
-        """See `Optimizer.compute_gradients`; with ``nesterov``, value and gradient are those at `lookahead`."""
-        return super().compute_gradients(loss, self.lookahead(model) if self.nesterov else model)
+    def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
+        """See `Optimizer._gradients`; with ``nesterov``, value and gradient are those at `lookahead`."""
+        return super()._gradients(loss, self.lookahead(model) if self.nesterov else model, record=record)
 
     # --- state ---------------------------------------------------------------------------------------------------------
 

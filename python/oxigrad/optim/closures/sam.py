@@ -93,10 +93,10 @@ class SAM(Optimizer):
                 filled[i] = there
         return tree.unflatten(structure, filled)
 
-    def compute_gradients(self, loss: Callable[[Tree], Array], model: Tree) -> tuple[Any, Any]:
+    def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
         """The value of ``loss(model)``, and the gradient at the perturbed parameters."""
-        value, grads = super().compute_gradients(loss, model)
-        return value, super().compute_gradients(loss, self.perturbed(model, grads))[1]
+        value, grads = super()._gradients(loss, model, record=record)
+        return value, super()._gradients(loss, self.perturbed(model, grads), record=record)[1]
 
     @property
     def name(self) -> str:
