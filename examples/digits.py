@@ -90,7 +90,7 @@ def cross_entropy(model: Classifier, images: np.ndarray, digits: np.ndarray) -> 
 
 
 def accuracy(model: Classifier, data: "Data") -> float:
-    """The share of the images that are read right."""
+    """The accuracy: the share of the images that are classified correctly."""
     return float(np.mean(np.argmax(model(data.images), axis=1) == data.digits))
 
 
@@ -105,7 +105,7 @@ class Data(NamedTuple):
 
 
 def load() -> tuple[Data, Data]:
-    """The digits, four of five to train on and one of five to test on, each digit equally often in both."""
+    """The digits, four fifths for training and one fifth for testing, stratified by digit."""
     pixels, digits = load_digits(return_X_y=True)
     images = np.asarray(pixels, np.float32) / 16
     train, test = train_test_split(np.arange(len(images)), test_size=0.2, stratify=digits, random_state=0)
@@ -197,10 +197,10 @@ def draw(history: History, path: Path) -> None:
     epochs = np.arange(1, len(history.test) + 1)
     left.semilogy(np.linspace(0, len(epochs), len(history.losses)), history.losses, color="tab:gray", linewidth=0.7)
     left.set(title="Loss of each batch", xlabel="epoch", ylabel="cross-entropy")
-    right.plot(epochs, history.train, color="tab:blue", label="to train on, not moved")
-    right.plot(epochs, history.test, color="tab:orange", label=f"to test on: {history.test[-1]:.1%}")
+    right.plot(epochs, history.train, color="tab:blue", label="training images, not shifted")
+    right.plot(epochs, history.test, color="tab:orange", label=f"test images: {history.test[-1]:.1%}")
     right.axhline(GOAL, color="tab:gray", linestyle=":", label=f"goal: {GOAL:.0%}")
-    right.set(title="Digits read right", xlabel="epoch", ylabel="share", ylim=(0.9, 1.003))
+    right.set(title="Accuracy", xlabel="epoch", ylabel="accuracy", ylim=(0.9, 1.003))
     right.legend(loc="lower right")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
@@ -214,7 +214,7 @@ def main(epochs: int = EPOCHS, seed: int = 0, output: Path = Path("output")) -> 
     model = new_model(generator)
     parameters = ox.tree.parameters(model)
     size = sum(p.size for p in parameters.values())
-    print(f"{len(data.digits)} images to train on, {len(test.digits)} to test on")
+    print(f"{len(data.digits)} training images, {len(test.digits)} test images")
     print(f"{size:,} parameters: {', '.join(map(str, parameters))}")
     with threadpool_limits(1, user_api="blas"):  # one thread multiplies matrices this small faster than two
         history = train(model, data, test, epochs, generator)

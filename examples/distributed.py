@@ -82,7 +82,7 @@ class Data(NamedTuple):
 
 
 def load() -> tuple[Data, Data]:
-    """The digits, four of five to train on and one of five to test on."""
+    """The digits, four fifths for training and one fifth for testing."""
     pixels, digits = load_digits(return_X_y=True)
     images = np.asarray(pixels, np.float32) / 16
     train, test = train_test_split(np.arange(len(images)), test_size=0.2, stratify=digits, random_state=0)

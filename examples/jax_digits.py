@@ -53,7 +53,7 @@ def loss(params: Params, images: Any, digits: Any) -> Any:
 
 
 def accuracy(params: Params, images: Any, digits: Any) -> float:
-    """The share of the images that are read right."""
+    """The accuracy: the share of the images that are classified correctly."""
     return float(jnp.mean(jnp.argmax(scores(params, images), axis=1) == digits))
 
 

@@ -98,7 +98,7 @@ def cross_entropy(model: dict[str, Any], images: np.ndarray, labels: np.ndarray)
 
 
 def accuracy(model: dict[str, Any]) -> float:
-    """The share of the test images that are read right."""
+    """The test accuracy."""
     _, _, images, labels = digits()
     return float(np.mean(np.argmax(scores(model, images), axis=1) == labels))
 
