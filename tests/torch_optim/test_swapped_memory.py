@@ -118,6 +118,25 @@ def test_swapped_memory_is_that_of_the_step_of_optim(
 # --- storages that were shrunk ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["SGD", "AdamW", "Adafactor"])
+def test_a_shrunk_storage_is_named_where_others_lie_behind_it(name: str) -> None:
+    """The tensor reaches into the memory of another one: that is no overlap of parameters."""
+    _, options = OPTIMIZERS[name]
+    p, q = torch.nn.Parameter(torch.ones(2000, 2000)), torch.nn.Parameter(torch.ones(4))
+    p.grad, q.grad = torch.ones(2000, 2000), torch.ones(4)
+    opt = getattr(ours, name)([q, p], **options)
+    opt.step()
+    p.data.untyped_storage().resize_(16)
+    end = p.data_ptr() + 4 * p.numel()
+    behind = next((t for t in [torch.ones(4) for _ in range(5000)] if p.data_ptr() < t.data_ptr() < end), None)
+    if behind is None:
+        pytest.skip("the allocator gave no memory behind the storage")
+    q.data = behind
+    with pytest.raises(ox.ArrayMemoryError, match=r"\['params'\]\[1\]: the parameter.* storage was shrunk"):
+        opt.step()
+    assert torch.equal(behind, torch.ones(4))
+
+
 @pytest.mark.parametrize("left", [0, 16])
 @pytest.mark.parametrize("which", ["parameter", "gradient", "state"])
 @pytest.mark.parametrize("steps_before", [0, 1, 2])

@@ -7,13 +7,13 @@ parameter's shape.
 
 import contextlib
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from oxigrad import _core
-from oxigrad._core import ArrayMemoryError, ShapeError
+from oxigrad._core import AliasError, ArrayMemoryError, ShapeError
 from oxigrad.ops.backends import adapter_of
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.parameters.executor import DEVICE, HOST, Executor
@@ -78,12 +78,26 @@ def kept_on_error(state: dict[Any, dict[str, Any]], of: Any = None) -> Iterator[
 
 def check_readable(path: str, p: Any, own: Mapping[str, Any]) -> None:
     """Raises `ArrayMemoryError` for a parameter, its gradient or its state ``own`` whose storage was freed or shrunk."""
-    gradient = None if p.grad.is_sparse else p.grad
+    gradient = None if p.grad is None or p.grad.is_sparse else p.grad
     named = {"parameter": p, "gradient": gradient, **{f"state {key!r}": value for key, value in own.items()}}
     for what, value in named.items():
         for tensor in parts_of(value):
             if isinstance(tensor, torch.Tensor) and (why := adapter_of(tensor).unreadable(real(tensor.detach()))):
                 raise ArrayMemoryError(f"{path}: the {what} is {why}")
+
+
+@contextlib.contextmanager
+def checking_overlap(tensors: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> Iterator[None]:
+    """A block that raises `AliasError` for shared memory: `ArrayMemoryError` where a storage was shrunk, whose tensor reaches outside of it.
+
+    ``tensors`` are the parameters with their names and states.
+    """
+    try:
+        yield
+    except AliasError:
+        for path, p, own in tensors:
+            check_readable(path, p, own)
+        raise
 
 
 def begin(group: TensorGroup, path: str, p: Any, own: dict[str, Any], executor: Executor) -> bool:

@@ -287,7 +287,8 @@ def _check(opt: Any) -> None:
 
 def _refuse_shared(places: Sequence[Place]) -> None:
     """Raises `AliasError` for parameters that share memory, which steps of one parameter cannot see."""
-    refuse_shared([(place.path, conversion.local(place.tensor), True) for place in places])
+    with conversion.checking_overlap((place.path, place.tensor, {}) for place in places):
+        refuse_shared([(place.path, conversion.local(place.tensor), True) for place in places])
 
 
 def _remove(handles: dict[int, tuple[Any, Any]]) -> None:

@@ -171,7 +171,8 @@ class ResolvedStep:
         """The writes of the step besides the update by the core."""
         plan, program, writes = self.plan, self._program, StepWrites()
         if plan.ruled and not self._recorded:
-            plan.refuse_shared(leaves, gradients, plan.slots)
+            with conversion.checking_overlap((p.text, p.tensor, p.own) for p in plan.parameters):
+                plan.refuse_shared(leaves, gradients, plan.slots)
         if self._devices is not None:
             writes.launches, others = self._devices.prepare(
                 program, leaves, gradients, plan.slots, count=self.core.count, exposed=True
