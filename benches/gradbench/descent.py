@@ -41,7 +41,7 @@ def length(x: Point) -> Any:
 
 
 def argmin(f: Function, start: Point, gradient: Gradient, eta: float = 1e-5) -> list[Any]:
-    """Where the descent from ``start`` ends. Its numbers may be variables of a derivative outside of it."""
+    """The end of the descent from ``start``. Its numbers may be variables of a derivative outside of it."""
     slope = gradient(f)
     x, value, downhill, successes = list(start), f(start), slope(start), 0
     while length(downhill) > TOLERANCE:
@@ -60,5 +60,5 @@ def argmin(f: Function, start: Point, gradient: Gradient, eta: float = 1e-5) -> 
 
 
 def argmax(f: Function, start: Point, gradient: Gradient, eta: float = 1e-5) -> list[Any]:
-    """Where the ascent ends."""
+    """The end of the ascent."""
     return argmin(lambda x: -f(x), start, gradient, eta)

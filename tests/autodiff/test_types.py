@@ -1,4 +1,4 @@
-"""What a type checker knows of transformed functions: the parameters are those of the function."""
+"""Types of transformed functions: their parameters are those of the function."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What a recording promises: the bits of the function, whatever it reads. Each row of the tables is a way to go stale."""
+"""The promise of a recording: the bits of the function, whatever it reads. Each row of the tables is a way to go stale."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def test_optimizers_that_do_not_read_it_do_not_look_at_it() -> None:
 
 @pytest.mark.parametrize("name", READERS)
 def test_derivatives_by_it(name: str) -> None:
-    """Where the step size is less than its bound, it is proportional to the loss."""
+    """A step size below its bound is proportional to the loss."""
     opt, (model, gradients) = getattr(optim, name)(50.0), drawn()
     if name == "PolyakSGD":
         opt.learning_rate = 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -150,6 +151,26 @@ def bowl(opt: Any, params: Sequence[torch.Tensor]) -> Callable[[], torch.Tensor]
         return loss
 
     return closure
+
+
+def layers(count: int = 6) -> Any:
+    """A chain of linear layers, the same in each call."""
+    torch.manual_seed(0)
+    return torch.nn.Sequential(*[torch.nn.Linear(8, 8, bias=False) for _ in range(count)])
+
+
+class AliveGradients:
+    """A count of the gradients of parameters: all that were final, and the most that were alive at once."""
+
+    def __init__(self, params: Iterable[torch.Tensor]) -> None:
+        self.all: list[weakref.ref[Any]] = []
+        self.most = 0
+        for p in params:
+            p.register_post_accumulate_grad_hook(self._count)
+
+    def _count(self, p: Any) -> None:
+        self.all.append(weakref.ref(p.grad))
+        self.most = max(self.most, sum(ref() is not None for ref in self.all))
 
 
 def shapes_for(name: str) -> tuple[tuple[int, ...], ...]:

@@ -18,7 +18,7 @@ ours = pytest.importorskip("oxigrad.torch")
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from oxigrad import AliasError, StateError  # noqa: E402
-from torch_problems import OURS, equal, gradients, parameters, shapes_for, states, values  # noqa: E402
+from torch_problems import OURS, AliveGradients, equal, gradients, layers, parameters, shapes_for, states, values  # noqa: E402
 from torch_requirements import process_group  # noqa: E402
 
 Make = Callable[..., Any]
@@ -98,29 +98,17 @@ def test_recorded_steps_are_refused(options: dict[str, Any]) -> None:
 # --- memory --------------------------------------------------------------------------------------------------------------
 
 
-def layers(count: int = 6) -> Any:
-    torch.manual_seed(0)
-    return torch.nn.Sequential(*[torch.nn.Linear(8, 8, bias=False) for _ in range(count)])
-
-
 def test_gradients_are_given_back_one_by_one() -> None:
     """At most two gradients are alive: the one that is used, and the next."""
-    model, alive, most = layers(), [], 0
-
-    def count(p: Any) -> None:
-        nonlocal most
-        alive.append(weakref.ref(p.grad))
-        most = max(most, sum(ref() is not None for ref in alive))
-
-    for p in model.parameters():
-        p.register_post_accumulate_grad_hook(count)
+    model = layers()
+    gradients_alive = AliveGradients(model.parameters())
     opt = ours.AdamW(model.parameters(), in_backward=True)
     for _ in range(3):
         model(torch.ones(2, 8)).square().sum().backward()
         assert all(p.grad is None for p in model.parameters())
         opt.step()
-    assert len(alive) == 18
-    assert most <= 2
+    assert len(gradients_alive.all) == 18
+    assert gradients_alive.most <= 2
 
 
 def test_an_optimizer_that_is_dropped_leaves_nothing() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,18 @@ ours = pytest.importorskip("oxigrad.torch")
 
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from torch_problems import OURS, copies, equal, gradients, parameters, shapes_for, states, values  # noqa: E402
+from torch_problems import (  # noqa: E402
+    OURS,
+    AliveGradients,
+    copies,
+    equal,
+    gradients,
+    layers,
+    parameters,
+    shapes_for,
+    states,
+    values,
+)
 
 REFUSED = {*"Prodigy DoG DoWG DAdaptSGD DAdaptAdamW MoMo MoMoAdam PolyakSGD LBFGS SparseAdam".split()}
 NAMES = sorted({*OURS.names} - REFUSED)
@@ -107,27 +117,15 @@ def test_norms_that_are_not_finite(bad: float) -> None:
     assert equal(*found)
 
 
-def layers(count: int = 6) -> Any:
-    torch.manual_seed(0)
-    return torch.nn.Sequential(*[torch.nn.Linear(8, 8, bias=False) for _ in range(count)])
-
-
 def test_gradients_are_given_back_one_by_one() -> None:
     """In both backwards at most two gradients are alive: the one that is used, and the next."""
-    model, alive, most = layers(), [], 0
-
-    def count(p: Any) -> None:
-        nonlocal most
-        alive.append(weakref.ref(p.grad))
-        most = max(most, sum(ref() is not None for ref in alive))
-
-    for p in model.parameters():
-        p.register_post_accumulate_grad_hook(count)
+    model = layers()
+    gradients_alive = AliveGradients(model.parameters())
     opt = ours.AdamW(model.parameters(), in_backward=True, max_norm=0.1)
     for _ in range(2):
         both(opt, model(torch.ones(2, 8)).square().sum())
-    assert len(alive) == 24
-    assert most <= 2
+    assert len(gradients_alive.all) == 24
+    assert gradients_alive.most <= 2
 
 
 def tied(model: Any, x: Any) -> Any:

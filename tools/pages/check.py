@@ -92,7 +92,7 @@ class Browser:
         return done.stdout, [line for line in logged if not line.startswith(("[PST]", "Got invalid theme mode"))]
 
     def opened(self, page: str) -> Iterator[str]:
-        """What is wrong with a page: errors, and pictures that are not seen."""
+        """The faults of a page: errors, and pictures that are not seen."""
         # The page tells of its pictures itself: of those that it has read, the width.
         text = (SITE / page).read_text()
         probe = SITE / page.replace("/", "-").join(("probe-", ""))
@@ -111,7 +111,7 @@ class Browser:
             yield f"{page}: pictures that are not seen: {seen[1] if seen else 'the page did not load'}"
 
     def searched(self, words: str, expected: str) -> Iterator[str]:
-        """What is wrong with a search."""
+        """The faults of a search."""
         found, errors = self.run(
             f"{(SITE / 'search.html').as_uri()}?q={words}", "--virtual-time-budget=15000", "--dump-dom"
         )

@@ -84,7 +84,7 @@ def mathml(node: Any, *, block: bool) -> str:
 
 
 def translator_skip() -> Exception:
-    """What tells docutils that a node is done."""
+    """The exception by which docutils skips the children of a node."""
     from docutils.nodes import SkipNode
 
     return SkipNode()

@@ -34,7 +34,7 @@ def rows(page: Path) -> Iterator[dict[str, str]]:
 
 
 def code(text: str) -> list[str]:
-    """What stands in backticks."""
+    """The texts in backticks."""
     return re.findall(r"`([^`]+)`", text)
 
 
