@@ -38,7 +38,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 def assert_ended(pids: set[int]) -> None:
     deadline = time.monotonic() + jobs.DEADLINE
-    while any(launch._stat(pid)[0] not in ("", "Z") for pid in pids):
+    while any(launch.stat(pid)[0] not in ("", "Z") for pid in pids):
         assert time.monotonic() < deadline, pids
         time.sleep(0.02)
 

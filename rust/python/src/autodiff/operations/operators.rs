@@ -6,7 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyFloat, PyInt, PyString};
 
 use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::{Value, host_number};
@@ -51,7 +51,10 @@ pub fn binary<'py>(
 
 /// Whether a class asks arithmetic to leave its objects to their own operators, by NumPy's `__array_ufunc__ = None`.
 fn defers(operand: &Bound<'_, PyAny>) -> PyResult<bool> {
+    // A missing attribute is looked up by raising and dropping an error: numbers are spared it.
     let is_plain = operand.is_exact_instance_of::<Variable>()
+        || operand.is_exact_instance_of::<PyFloat>()
+        || operand.is_exact_instance_of::<PyInt>()
         || Numpy::get(operand.py()).is_some_and(|numpy| numpy.is_plain_array(operand));
     Ok(!is_plain
         && operand

@@ -1,22 +1,26 @@
 """Starts a program as the workers of an MPI job: ``python -m oxigrad.launch -n 4 program.py``.
 
-On one host, the processes exchange messages through shared memory. ``--hostfile`` names further hosts.
+On one host, the processes exchange messages through shared memory. ``--hostfile`` names further hosts; within a job of Slurm, or of the
+MPI operator of Kubernetes, hosts and workers are those of the job.
 """
 
 import argparse
 import contextlib
-import ipaddress
 import os
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+
+from oxigrad.launch.hosts import Hosts, hosts_of
+from oxigrad.launch.processes import descendants, listening, stat
 
 __all__ = ["command", "listening", "main"]
 
@@ -27,13 +31,18 @@ ENDING = 10.0
 IDLE = 60.0
 """Seconds in which a launcher on one host has no process that runs, until it is killed."""
 
+EXPORTED = ("OXIGRAD_SPARES", "MPI4PY_LIBMPI", "PYTHONPATH", "OMP_NUM_THREADS")
+"""Variables that Open MPI passes to other hosts; MPICH passes all."""
+
 __dir__ = __all__.copy
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the job and returns its exit status."""
     parser = argparse.ArgumentParser(prog="python -m oxigrad.launch", description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("-n", type=int, default=os.cpu_count() or 1, metavar="N", help="number of workers")
+    parser.add_argument(
+        "-n", type=int, metavar="N", help="number of workers (default: those of the job, or the processors)"
+    )
     parser.add_argument(
         "--spares", type=int, default=0, metavar="N", help="further processes, which replace lost workers"
     )
@@ -46,20 +55,38 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("program", help="a Python program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     options = parser.parse_args(arguments)
-    if options.n < 1 or options.spares < 0:
+    if options.spares < 0 or (options.n is not None and options.n < 1):
         parser.error(f"-n {options.n} --spares {options.spares}: expected at least one worker, and no negative number")
     try:
+        hosts = None if options.hostfile else hosts_of(os.environ)
         launcher = options.mpiexec or find_launcher()
-    except FileNotFoundError as error:
+    except (ValueError, FileNotFoundError) as error:
         parser.error(str(error))
-    line = command(
-        launcher,
-        options.n + options.spares,
-        [sys.executable, options.program, *options.arguments],
-        hostfile=options.hostfile,
-        fault_tolerant=not options.no_fault_tolerance,
-    )
-    return _run(line, _environment(launcher, options.spares), quiet=options.quiet, local=options.hostfile is None)
+    workers = options.n or (hosts.workers if hosts else os.cpu_count() or 1)
+    if hosts and not options.quiet:
+        names = ", ".join(hosts.slots)
+        sys.stderr.write(f"oxigrad.launch: {workers} workers on {names}, by {hosts.source}\n")
+    with _hostfile(options.hostfile, hosts, launcher) as hostfile:
+        line = command(
+            launcher,
+            workers + options.spares,
+            [sys.executable, options.program, *options.arguments],
+            hostfile=hostfile,
+            fault_tolerant=not options.no_fault_tolerance,
+        )
+        return _run(line, _environment(launcher, options.spares), quiet=options.quiet, local=hostfile is None)
+
+
+@contextlib.contextmanager
+def _hostfile(path: str | None, hosts: Hosts | None, launcher: str) -> Iterator[str | None]:
+    """The path of a host file: that of the user, or one with the hosts of the job; None for this host alone."""
+    if path or hosts is None or hosts.are_this_host():
+        yield path
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="oxigrad-hosts-") as file:
+        file.write(hosts.lines(colons=not _is_open_mpi(_version(launcher))))
+        file.flush()
+        yield file.name
 
 
 def find_launcher() -> str:
@@ -92,9 +119,9 @@ def command(
     launcher: str, processes: int, program: list[str], *, hostfile: str | None = None, fault_tolerant: bool = True
 ) -> list[str]:
     """The command line that starts the processes with this launcher, whose MPI is asked for its name."""
-    version = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603
+    version = _version(launcher)
     line = [launcher, "-n", str(processes)]
-    if "Open MPI" in version or "OpenRTE" in version or "PRRTE" in version:
+    if _is_open_mpi(version):
         line += ["--oversubscribe", "--bind-to", "none"]
         if hostfile is None:
             line += ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"]
@@ -102,9 +129,20 @@ def command(
             line += ["--with-ft", "ulfm"]
         if hasattr(os, "geteuid") and os.geteuid() == 0 and hostfile is None:
             line += ["--allow-run-as-root"]
+        if hostfile is not None:
+            environment = _environment(launcher, 0)
+            line += [word for name in EXPORTED if name in environment for word in ("-x", name)]
     if hostfile is not None:
         line += ["--hostfile", hostfile]
     return [*line, *program]
+
+
+def _version(launcher: str) -> str:
+    return subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603
+
+
+def _is_open_mpi(version: str) -> bool:
+    return any(name in version for name in ("Open MPI", "OpenRTE", "PRRTE"))
 
 
 def _run(line: list[str], environment: dict[str, str], *, quiet: bool, local: bool) -> int:
@@ -145,7 +183,7 @@ def _has_processes(root: int) -> bool:
     """Whether a process that `root` has started runs; True where there is no ``/proc`` to tell."""
     if not Path("/proc/self/stat").exists():
         return True
-    return any(_stat(process)[0] not in ("Z", "") for process in descendants(root) - {root})
+    return any(stat(process)[0] not in ("Z", "") for process in descendants(root) - {root})
 
 
 def _kill(job: "subprocess.Popen[bytes]", told: list[int]) -> int:
@@ -174,74 +212,3 @@ def _print_listening(job: "subprocess.Popen[bytes]") -> None:
                 known.add((address, port))
                 sys.stderr.write(f"oxigrad.launch: {name} listens on {address} port {port}\n")
         sys.stderr.flush()
-
-
-def listening(root: int) -> list[tuple[str, str, int]]:
-    """Name, address and port of the listening TCP sockets of a process and its descendants; empty where there is no ``/proc``."""
-    sockets = _sockets()
-    found = []
-    for process in sorted(descendants(root)):
-        inodes = [link[8:-1] for link in _links(Path(f"/proc/{process}/fd")) if link.startswith("socket:[")]
-        with contextlib.suppress(OSError):  # the process has ended
-            name = Path(f"/proc/{process}/comm").read_text().strip()
-            found += [(f"{name} ({process})", *sockets[inode]) for inode in inodes if inode in sockets]
-    return found
-
-
-def _links(folder: Path) -> list[str]:
-    """The targets of the links in a folder; entries that vanish meanwhile are left out."""
-    found = []
-    with contextlib.suppress(OSError):
-        for entry in folder.iterdir():
-            with contextlib.suppress(OSError):
-                found.append(os.readlink(entry))
-    return found
-
-
-def _sockets() -> dict[str, tuple[str, int]]:
-    """Address and port of each listening TCP socket of this host, by inode."""
-    found = {}
-    for table in ("tcp", "tcp6"):
-        try:
-            lines = Path("/proc/net", table).read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            fields = line.split()
-            address, port = fields[1].split(":")
-            if fields[3] == "0A":
-                found[fields[9]] = _address(address), int(port, 16)
-    return found
-
-
-def _address(text: str) -> str:
-    words = [int(text[start : start + 8], 16) for start in range(0, len(text), 8)]
-    found = ipaddress.ip_address(struct.pack(f"={len(words)}I", *words))
-    return str(getattr(found, "ipv4_mapped", None) or found)
-
-
-def descendants(root: int) -> set[int]:
-    """A process and all that it has started, directly or not."""
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        if parent := _stat(int(entry.name))[1]:
-            parents.setdefault(int(parent), []).append(int(entry.name))
-    found, rest = set(), [root]
-    while rest:
-        process = rest.pop()
-        found.add(process)
-        rest += parents.get(process, [])
-    return found
-
-
-def _stat(process: int) -> tuple[str, str]:
-    """State and parent of a process; empty where it has ended."""
-    try:
-        state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
-    except (OSError, ValueError):
-        return "", ""
-    return state, parent
-
-
-if __name__ == "__main__":
-    sys.exit(main())
