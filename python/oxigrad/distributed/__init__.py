@@ -14,7 +14,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from oxigrad.distributed.communicator import Communicator, current
+from oxigrad.distributed.communicator import Communicator, adopt, current
 from oxigrad.distributed.data import Shard, shard
 from oxigrad.distributed.errors import (
     Aborted,
@@ -94,9 +94,9 @@ def run(worker: Callable[[Communicator], Any], engine: str = "threads", workers:
 def communicator(engine: str, **options: Any) -> Communicator:
     """The communicator of this process, in a program of which each worker is a process already.
 
-    Raises `NotSupported` for an engine that starts its workers itself.
+    It becomes the `current` one of this thread, which wrappers take that are given none. Raises `NotSupported` for an engine that starts its workers itself.
     """
     make = getattr(_engine(engine), "communicator", None)
     if make is None:
         raise NotSupported(f"the engine {engine!r} starts its workers: use oxigrad.distributed.run")
-    return make(**options)
+    return adopt(make(**options))

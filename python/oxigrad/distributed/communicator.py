@@ -187,12 +187,20 @@ _current = _Current()
 
 
 def current() -> Communicator:
-    """The communicator of the worker that runs in this thread; one of a single worker outside of `oxigrad.distributed.run`.
+    """The communicator of the worker that runs in this thread, made by `oxigrad.distributed.run` or `oxigrad.distributed.communicator`.
+
+    One of a single worker where there is none.
 
     >>> current().size
     1
     """
     return _current.communicator or SingleWorker()
+
+
+def adopt(communicator: Communicator) -> Communicator:
+    """Makes the communicator the `current` one of this thread, and returns it."""
+    _current.communicator = communicator
+    return communicator
 
 
 @contextmanager
