@@ -215,13 +215,13 @@ BINDING_ROOMS = {
         "mod": "graph operations replay tape_methods transforms vjp_rules",
     },
     "stepper": {
-        **dict.fromkeys("cuda launches lock write".split(), ""),
+        **dict.fromkeys("cuda held launches lock write".split(), ""),
         "stated": "launches write",
         "symbols": "cuda",
         "parameters": "stated symbols",
         "update": "parameters symbols",
         "step": "parameters stated symbols update write",
-        "mod": "cuda launches lock parameters stated step symbols update write",
+        "mod": "cuda held launches lock parameters stated step symbols update write",
     },
 }
 

@@ -60,6 +60,8 @@ mod _core {
     #[pymodule_export]
     use crate::stepper::cuda::{CudaEntry, CudaSource};
     #[pymodule_export]
+    use crate::stepper::held::are_held;
+    #[pymodule_export]
     use crate::stepper::lock::Lock;
     #[pymodule_export]
     use crate::stepper::stated::{HostParameter, Writes};

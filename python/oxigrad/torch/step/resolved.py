@@ -88,7 +88,8 @@ class ResolvedStep:
         self.core = _core.Stepper()
         self.core.count = plan.count
         self.core.prepare(self._program.host_parameters([*map(plan.read, plan.tensors)], plan.slots))
-        groups, self.held = self._read(opt)
+        groups, lists, states = self._read(opt)
+        self.held = [*_CHAIN(lists), *_CHAIN(map(dict.values, states.values()))]
         self._seen = SeenGroups(groups)
         self._codes = [value for value in self.held if type(value) is dict]
         self._parts = [*_CHAIN(map(dict.values, self._codes))]
@@ -114,8 +115,8 @@ class ResolvedStep:
 
     def is_current(self, opt: Any, *, scaled: bool) -> bool:
         """Whether the resolved step is valid, provided that the same parameters have gradients, which `take` checks."""
-        groups, held = self._read(opt)
-        if scaled is not self.scaled or not are_same(held, self.held):
+        groups, lists, states = self._read(opt)
+        if scaled is not self.scaled or not _core.are_held(self.held, lists, states):
             return False
         if self._without and any(p.grad is not None for p in self._without):
             return False
@@ -127,10 +128,10 @@ class ResolvedStep:
             return False
         return self._seen.are_unchanged(groups) or self._has_rules_of(groups)
 
-    def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[Any]]:
-        """The groups that the step is of; the parameters of these, and all that is in the state of the parameters."""
+    def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[list[Any]], dict[Any, dict[str, Any]]]:
+        """The groups that the step is of, their lists of parameters, and the states of the parameters."""
         groups = opt.param_groups
-        return groups, [*_CHAIN(map(_PARAMS, groups)), *_CHAIN(map(dict.values, opt.state.values()))]
+        return groups, [*map(_PARAMS, groups)], opt.state
 
     def _has_rules_of(self, groups: list[dict[str, Any]]) -> bool:
         """Whether groups that have changed still select the rules; their numbers are read anew."""
@@ -203,9 +204,9 @@ class ParameterStep(ResolvedStep):
         self._place = place
         super().__init__(opt, scaled=False, places=[place], square=square)
 
-    def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[Any]]:
+    def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[list[Any]], dict[Any, dict[str, Any]]]:
         place = self._place
-        return [opt.param_groups[place.group]], [place.tensor, *opt.state.get(place.tensor, {}).values()]
+        return [opt.param_groups[place.group]], [[place.tensor]], {place.tensor: opt.state.get(place.tensor, {})}
 
     def _count_noise(self, opt: Any) -> None:
         pass

@@ -3,6 +3,7 @@
 //! and the lock of an optimizer (`lock`).
 
 pub mod cuda;
+pub mod held;
 mod launches;
 pub mod lock;
 mod parameters;
