@@ -93,28 +93,6 @@ def test_swapped_memory_is_that_of_the_step(
                 torch.testing.assert_close(mine[state], value, rtol=1e-6, atol=1e-12, check_dtype=False)
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-@pytest.mark.parametrize("make", [lambda: ox.optim.AdamW(0.1), lambda: ox.optim.Muon(0.1)], ids=["fused", "rule"])
-def test_swapped_memory_is_that_of_the_step_of_optim(
-    make: Callable[[], Any], change: Callable[[Any, Any], None]
-) -> None:
-    results = []
-    for is_swapped in (True, False):
-        model, opt = {"w": torch.arange(12.0, dtype=torch.float64).reshape(3, 4) / 7}, make()
-        for size in (1.0, 0.5, 0.25):
-            if size == 0.25:
-                slot = opt.slots["w"]["m"]
-                other = model["w"].clone(), slot.clone()
-                change(*((model["w"], slot) if is_swapped else other))
-                if not is_swapped:
-                    model["w"].copy_(other[0])
-                    slot.copy_(other[1])
-            opt.update(model, {"w": torch.cos(model["w"]) * size})
-        results.append((model["w"], opt.slots["w"]["m"].clone()))
-    assert torch.equal(results[0][0], results[1][0])
-    assert torch.equal(results[0][1], results[1][1])
-
-
 # --- storages that were shrunk ----------------------------------------------------------------------------------------------
 
 
@@ -158,25 +136,7 @@ def test_a_shrunk_storage_is_refused(name: str, steps_before: int, which: str, l
     assert torch.equal(q.detach(), before)
 
 
-@pytest.mark.parametrize("left", [0, 16])
-@pytest.mark.parametrize("which", ["parameter", "gradient"])
-@pytest.mark.parametrize("steps_before", [0, 2])
-@pytest.mark.parametrize("make", [lambda: ox.optim.AdamW(), lambda: ox.optim.Muon()], ids=["fused", "rule"])
-def test_a_shrunk_storage_is_refused_by_optim(
-    make: Callable[[], Any], steps_before: int, which: str, left: int
-) -> None:
-    opt, other = make(), torch.ones(30, 40)
-    model, grads = {"a": other, "b": torch.ones(30, 40)}, {"a": torch.ones(30, 40), "b": torch.ones(30, 40)}
-    for _ in range(steps_before):
-        opt.update(model, grads)
-    before = other.clone()
-    (model if which == "parameter" else grads)["b"].untyped_storage().resize_(left)
-    with pytest.raises(ox.ArrayMemoryError, match=f"b: the {which}"):
-        opt.update(model, grads)
-    assert torch.equal(other, before)
-
-
-# --- shared, lazy and sparse ------------------------------------------------------------------------------------------------
+# --- shared and sparse --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -189,25 +149,6 @@ def test_a_gradient_that_is_another_parameter_is_refused(name: str) -> None:
             opt.step()
     assert torch.equal(p.detach(), torch.ones(3, 4))
     assert torch.equal(q.detach(), torch.ones(3, 4))
-
-
-@pytest.mark.parametrize("steps_before", [0, 2])
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_lazy_gradients_are_read(name: str, steps_before: int) -> None:
-    numbers = torch.arange(12.0, dtype=torch.float64).reshape(3, 4) - 5.0
-    lazy = torch.complex(numbers, numbers).conj().imag
-    assert lazy.is_neg()
-    results = []
-    for gradient in (lazy, lazy.resolve_neg()):
-        p = torch.nn.Parameter(torch.ones(3, 4, dtype=torch.float64))
-        opt = getattr(ours, name)([p], **OPTIMIZERS[name][1])
-        p.grad = torch.ones(3, 4, dtype=torch.float64)
-        for _ in range(steps_before):
-            opt.step()
-        p.grad = gradient
-        opt.step()
-        results.append(p.detach())
-    assert torch.equal(*results)
 
 
 def test_sparse_adam_takes_a_whole_step_or_none() -> None:

@@ -83,17 +83,18 @@ class EagerStep:
                 return None
             if {*map(_IS_COMMITTED, [*leaves, *gradients])} != {self._are_committed}:
                 return None
-        except (AttributeError, KeyError, TypeError, ValueError):
+            if state.count.shape or [state.count.dtype, *map(_DTYPE, slots)] != [self._count, *self._dtypes]:
+                return None
+            values, given = [*map(np.asarray, leaves)], [*map(np.asarray, gradients)]
+            read = [*map(np.asarray, slots, self._read)]
+            step = int(state.count)
+        except (KeyError, *REFUSALS):  # arrays that were deleted, too
             return None
         if [*zip(map(_DTYPE, gradients), map(_SHAPE, gradients), strict=True)] != self._like:
             return None
-        if state.count.shape or [state.count.dtype, *map(_DTYPE, slots)] != [self._count, *self._dtypes]:
-            return None
-        step = int(state.count)
         if not 0 <= step < self._most:
             return None
-        read = [*map(np.asarray, slots, self._read)]
-        found = self._pure.run([*map(np.asarray, leaves)], [*map(np.asarray, gradients)], read, step, _read(loss))
+        found = self._pure.run(values, given, read, step, _read(loss))
         return None if found is None else self._in_jax(*found, step, state)
 
     def _slots_of(self, state: State) -> list[Any]:

@@ -108,7 +108,13 @@ class Leaf:
     @property
     def drawn_at(self) -> int:
         """The number of the optimizer's step, from which random numbers are drawn: ``step`` lacks steps that missed the parameter."""
-        return int(self.values.get("drawn_at", self.values["step"]))
+        step = self.values.get("drawn_at", self.values["step"])
+        if is_array(step) and adapter_of(step).is_traced(step):
+            raise RuleError(
+                f"{self.path}: the rule {self.rule.name} is called on arrays, and its random numbers are drawn on the host by the number of "
+                "the step, which is traced: expected a step outside of the compiled function"
+            )
+        return int(step)
 
     def touched(self) -> "Leaf":
         """The rows with gradients, with slots caught up; the whole leaf if the gradient is an array."""

@@ -1,0 +1,291 @@
+"""Memory of parameters, gradients and state through every way to a step: shared, moved, shrunk, lazy, read-only and of another byte order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from doors import CALLED, DOORS, KERNEL, LAZY, OPTIMIZERS, SWAPS, Apply, CompiledPytrees, Door, Tensors, Update, drawn
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_parameter_that_moves_is_updated_where_it_lies(name: str, door: Any) -> None:
+    one, reference = door(name), Update(name, OPTIMIZERS[name], drawn(0))
+    for seed in (1, 2, 3):
+        one.step(drawn(seed))
+        reference.step(drawn(seed))
+        one.move()
+    for path, expected in reference.parameters().items():
+        np.testing.assert_allclose(one.parameters()[path], expected, rtol=1e-4, atol=1e-5, err_msg=path)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("steps", [0, 2])
+def test_parameters_that_overlap_are_refused_and_nothing_changes(name: str, steps: int, door: Any) -> None:
+    one = door(name)
+    for seed in range(steps):
+        one.step(drawn(seed + 1))
+    one.overlap()
+    before = {path: np.array(value) for path, value in one.parameters().items()}
+    with pytest.raises((ox.AliasError, ox.ArrayMemoryError)):
+        one.step(drawn(5))
+    for path, value in before.items():
+        np.testing.assert_array_equal(one.parameters()[path], value)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("steps", [0, 2])
+def test_a_gradient_in_the_memory_of_its_parameter_is_refused(name: str, steps: int, door: Any) -> None:
+    one = door(name)
+    for seed in range(steps):
+        one.step(drawn(seed + 1))
+    before = {path: np.array(value) for path, value in one.parameters().items()}
+    with pytest.raises(ox.AliasError):
+        one.step({**drawn(5), "b": one.of_own_memory()})
+    for path, value in before.items():
+        np.testing.assert_array_equal(one.parameters()[path], value)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_gradients_of_every_layout_are_read(name: str, door: Any) -> None:
+    """Every second element of an array, transposed and broadcast ones."""
+    one, reference = door(name), Update(name, OPTIMIZERS[name], drawn(0))
+    layouts = [
+        lambda g: {**g, "b": np.repeat(g["b"], 2, axis=1)[:, ::2]},
+        lambda g: {**g, "b": np.ascontiguousarray(g["b"].T).T},
+        lambda g: {**g, "b": np.broadcast_to(np.float32(0.5), (2, 4))},
+    ]
+    for seed, layout in enumerate(layouts, 1):
+        given = layout(drawn(seed))
+        one.step(given)
+        reference.step({path: np.array(g) for path, g in given.items()})
+    for path, expected in reference.parameters().items():
+        np.testing.assert_allclose(one.parameters()[path], expected, rtol=1e-4, atol=1e-5, err_msg=path)
+
+
+# --- other memory, or less of it ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("left", [0, 4])
+@pytest.mark.parametrize("which", ["parameter", "gradient", "slot"])
+@pytest.mark.parametrize("steps", [0, 1, 2])
+@pytest.mark.parametrize("name", [KERNEL, CALLED])
+def test_memory_that_was_shrunk_is_refused_and_nothing_changes(
+    name: str, steps: int, which: str, left: int, door: Any
+) -> None:
+    """A gradient is the array of the steps before: a new tensor is not looked at, which would take as long as a small update."""
+    one: Door = door(name)
+    grads: dict[str, Any] = drawn(5)
+    grads["b"] = one.array(grads["b"])
+    for _ in range(steps):
+        one.step(grads)
+    if which == "slot" and not one.raw_slots("b"):
+        pytest.skip("there are no slots before the first step")
+    shrunk = {"parameter": lambda: one.raw("b"), "gradient": lambda: grads["b"]}
+    one.shrink(shrunk[which]() if which in shrunk else one.raw_slots("b")[one.array_slot()], left)
+    before = one.held(without="b")
+    # Under jit, JAX refuses deleted arrays by a message of its own.
+    error, message = (
+        (RuntimeError, "deleted") if isinstance(one, CompiledPytrees) else ((ox.ArrayMemoryError, ox.ShapeError), one.b)
+    )
+    with pytest.raises(error, match=message):
+        one.step(grads)
+    assert one.held(without="b") == before
+
+
+@pytest.mark.parametrize("how", SWAPS)
+@pytest.mark.parametrize("which", ["parameter", "slot", "both"])
+@pytest.mark.parametrize("name", ["SGD", KERNEL, CALLED])
+def test_memory_that_was_swapped_is_taken_where_it_lies(name: str, which: str, how: str, door: Any) -> None:
+    one: Door = door(name)
+    reference: Door = door(name)
+    for seed in range(1, 5):
+        if seed in (2, 4):
+            slot, wanted = one.array_slot(), np.array(reference.slots_of("b")[one.array_slot()]) * 3
+            if which != "parameter":
+                one.swap(one.raw_slots("b")[slot], how)
+                reference.set_slot("b", slot, wanted)
+            if which != "slot":
+                one.swap(one.raw("b"), how)
+                reference.parameter("b")[...] *= 3
+        one.step(drawn(seed))
+        reference.step(drawn(seed))
+    assert one.held() == reference.held()
+
+
+@pytest.mark.parametrize("how", SWAPS)
+def test_a_number_of_steps_whose_memory_was_swapped_is_read(how: str) -> None:
+    torch = pytest.importorskip("torch")
+    one, reference = (Tensors(KERNEL, OPTIMIZERS[KERNEL], drawn(0)) for _ in range(2))
+    for seed in (1, 2, 3):
+        for path in one.parameters() if seed == 3 else ():
+            step, other = (each._opt.state[each._params[path]]["step"] for each in (one, reference))
+            if how == "resize":
+                pytest.skip("numbers of steps are views of NumPy's memory, which PyTorch does not resize")
+            one.swap(step, how)
+            other.fill_(6.0)
+            assert torch.equal(step, other)
+        one.step(drawn(seed))
+        reference.step(drawn(seed))
+    assert one.held() == reference.held()
+
+
+# --- gradients, parameters and slots as they are given -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", LAZY)
+@pytest.mark.parametrize("steps", [0, 2])
+@pytest.mark.parametrize("name", [*OPTIMIZERS])
+def test_lazy_gradients_are_read(name: str, steps: int, kind: str, door: Any) -> None:
+    one: Door = door(name)
+    reference: Door = door(name)
+    for seed in range(steps):
+        one.step(drawn(seed + 1))
+        reference.step(drawn(seed + 1))
+    values = {path: g * (kind != "zero") for path, g in drawn(5).items()}
+    one.step({**values, "b": one.lazy(kind, values["b"])})
+    reference.step(values)
+    assert one.held() == reference.held()
+
+
+@pytest.mark.parametrize("name", ["SGD", "AdamW"])
+def test_conjugate_gradients_are_read(name: str) -> None:
+    """Those of complex parameters, which the classes of PyTorch have: `oxigrad.optim` and `oxigrad.optax` refuse these."""
+    torch = pytest.importorskip("torch")
+    values = {
+        path: (value + 1j * value[::-1] if value.ndim else value + 1j).astype(np.complex64)
+        for path, value in drawn(0).items()
+    }
+    one, reference = (Tensors(name, OPTIMIZERS[name], values) for _ in range(2))
+    for _ in range(3):
+        conjugate = {path: torch.tensor(value).conj() for path, value in values.items()}
+        assert conjugate["b"].is_conj()
+        one.step(conjugate)
+        reference.step({path: np.conj(value) for path, value in values.items()})
+    assert one.held() == reference.held()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DOORS if kind != "torch"])
+@pytest.mark.parametrize("name", [KERNEL, CALLED])
+def test_complex_parameters_are_refused(name: str, kind: str) -> None:
+    made, module = DOORS[kind]
+    pytest.importorskip(module)
+    values = {path: value + np.complex64(1j) for path, value in drawn(0).items()}
+    with pytest.raises(ox.DtypeError, match="^a: the parameter has dtype .*complex64"):
+        made(name, OPTIMIZERS[name], values).step(values)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_read_only_gradients_are_read(name: str, door: Any) -> None:
+    one, reference = door(name), Update(name, OPTIMIZERS[name], drawn(0))
+    for seed in (1, 2, 3):
+        one.step({path: one.read_only(g) for path, g in drawn(seed).items()})
+        reference.step(drawn(seed))
+    for path, expected in reference.parameters().items():
+        np.testing.assert_allclose(one.parameter(path), expected, rtol=1e-4, atol=1e-5, err_msg=path)
+
+
+@pytest.mark.parametrize("name", [KERNEL, CALLED])
+def test_a_read_only_array_that_is_assigned_to_a_slot_is_read_and_not_written(name: str, door: Any) -> None:
+    one: Door = door(name)
+    reference: Door = door(name)
+    locked = one.read_only(np.full((2, 4), 0.25, np.float32))
+    for each, value in ((one, locked), (reference, np.array(locked))):
+        each.step(drawn(1))
+        each.set_slot("b", each.array_slot(), value)
+        each.step(drawn(2))
+    np.testing.assert_array_equal(locked, 0.25)
+    assert one.held() == reference.held()
+
+
+@pytest.mark.parametrize("name", [KERNEL, CALLED])
+def test_a_slot_that_becomes_read_only_is_refused_or_replaced(name: str, door: Any) -> None:
+    one: Door = door(name)
+    reference: Door = door(name)
+    for each in (one, reference):
+        each.step(drawn(1))
+    one.lock(one.raw_slots("b")[one.array_slot()])
+    before = one.held()
+    if isinstance(one, Update):
+        with pytest.raises(ox.ArrayMemoryError, match=rf"^b: .*slot {one.array_slot()}.*read-only"):
+            one.step(drawn(2))
+        assert one.held() == before
+        return
+    one.step(drawn(2))
+    reference.step(drawn(2))
+    assert one.held() == reference.held()
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_arrays_of_the_other_byte_order_are_updated(name: str, door: Any) -> None:
+    one: Door = door(name, {path: door(name).foreign(value) for path, value in drawn(0).items()})
+    reference = Update(name, OPTIMIZERS[name], drawn(0))
+    for seed in (1, 2, 3):
+        one.step({path: one.foreign(g) for path, g in drawn(seed).items()})
+        reference.step(drawn(seed))
+    for path, expected in reference.parameters().items():
+        assert not one.parameter(path).dtype.isnative
+        np.testing.assert_allclose(one.parameter(path), expected, rtol=1e-4, atol=1e-5, err_msg=path)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+@pytest.mark.parametrize("name", [KERNEL, CALLED])
+def test_one_gradient_of_the_other_byte_order_is_refused_and_nothing_changes(name: str, steps: int, door: Any) -> None:
+    one: Door = door(name)
+    for seed in range(steps):
+        one.step(drawn(seed + 1))
+    before, grads = one.held(), drawn(5)
+    with pytest.raises(ox.DtypeError, match="^b: gradient has dtype >f4, the parameter float32"):
+        one.step({**grads, "b": one.foreign(grads["b"])})
+    assert not steps or one.held() == before
+
+
+@pytest.mark.parametrize("name", [KERNEL, CALLED])
+def test_a_slot_of_the_other_byte_order_is_read_or_refused(name: str, door: Any) -> None:
+    """Assigned to an optimizer it is copied; a state is taken as it is."""
+    one: Door = door(name)
+    reference: Door = door(name)
+    if isinstance(one, Apply):
+        one.set_slot("b", one.array_slot(), one.foreign(np.full((2, 4), 0.25, np.float32)))
+        with pytest.raises(ox.DtypeError, match="^b: slot m: .* native byte order"):
+            one.step(drawn(2))
+        return
+    value = np.full((2, 4), 0.25, np.float32)
+    for each, given in ((one, one.foreign(value)), (reference, value)):
+        each.step(drawn(1))
+        each.set_slot("b", each.array_slot(), given)
+        each.step(drawn(2))
+    for path, expected in reference.parameters().items():
+        np.testing.assert_allclose(one.parameter(path), expected, rtol=1e-6)
+
+
+# --- half precision ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", DOORS)
+def test_a_rule_on_whole_arrays_rounds_stochastically(kind: str) -> None:
+    """Slots of other shapes than the parameter's, too: equal numbers are rounded to different sides, by the seed."""
+    made, module = DOORS[kind]
+    pytest.importorskip(module)
+    values = {"a": np.ones(64), "b": np.ones((64, 64))}
+
+    def after(dtype: Any, **options: Any) -> Door:
+        one = made("Adafactor", {"learning_rate": 0.003, **options}, {p: v.astype(dtype) for p, v in values.items()})
+        for _ in range(4):
+            one.step({path: np.full_like(v, 0.1, dtype) for path, v in values.items()})
+        return one
+
+    if kind == "optax-jit":
+        with pytest.raises(ox.RuleError, match="^a: the rule adafactor .* random numbers .* traced"):
+            after(np.float16, rounding="stochastic", seed=1)
+        return
+    exact, first = after(np.float32), after(np.float16, rounding="stochastic", seed=1)
+    assert len(np.unique(first.parameter("b"))) > 1
+    np.testing.assert_allclose(
+        np.mean(first.parameter("b"), dtype=np.float64), np.mean(exact.parameter("b"), dtype=np.float64), atol=1e-4
+    )
+    assert first.held() == after(np.float16, rounding="stochastic", seed=1).held()
+    assert first.held() != after(np.float16, rounding="stochastic", seed=2).held()
