@@ -49,7 +49,7 @@ PYTHON = {
     "scipy": "_core _typing ops xp tree autodiff",
     "_callbacks": "_core ops xp autodiff stepping/deadlock",
     "doctor": "_core ops xp cuda cuda/__init__ stepping optim",
-    "__init__": "_core _callbacks _names autodiff optim recording schedules stepping testing tree xp",
+    "__init__": "_core _callbacks _names autodiff cuda cuda/__init__ optim recording rules schedules scipy stepping testing tree xp",
     "__main__": "__init__ doctor",
 }
 FAMILIES = "adagrad adam adam_variants factored layerwise low_rank orthogonal parameter_free preconditioned sgd".split()

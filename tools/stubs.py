@@ -1,17 +1,45 @@
-"""Prints the type stubs of `oxigrad.torch` and `oxigrad.optax`, whose names come from the table of optimizers: ``python tools/stubs.py``.
+"""Prints the type stubs of the modules whose names are made when they are imported: ``python tools/stubs.py``.
 
-Editors and type checkers read them; nothing else does.
+These are the optimizers, which come from the table, and functions under the names of the standard, of NumPy and of SciPy. Names that a
+module defines in its source are imported from there; the others have the signatures that `inspect.signature` shows. Editors and type checkers
+read the stubs; nothing else does.
 """
 
+import ast
+import functools
 import importlib
 import inspect
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
+from oxigrad.optim.settings.hyperparameters import Part
+
 PACKAGE = Path(__file__).parent.parent / "python" / "oxigrad"
+_TYPES = (
+    "from builtins import bool as _bool\nfrom typing import Any\n\nfrom oxigrad._typing import Array, Device, Dtype\n"
+)
+_OPTIMIZERS = """from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeAlias
+
+from oxigrad._typing import Dtype, Number
+from oxigrad.optim.chain import Transform
+from oxigrad.optim.closures.lbfgs import ClosureOptimizer
+from oxigrad.optim.rule_optimizer import RuleOptimizer
+from oxigrad.optim.settings.hyperparameters import Hyperparameter
+from oxigrad.optim.settings.loss_scale import LossScale
+from oxigrad.schedules.base import Schedule
+
+_Number: TypeAlias = Hyperparameter[float | Schedule, Number]
+_Optional: TypeAlias = Hyperparameter[float | Schedule | None, Number | None]
+_Groups: TypeAlias = Mapping[Any, Mapping[str, Any] | None]
+_Library: TypeAlias = Literal["torch", "optax", "keras"] | None
+"""
 HEADS = {
     "torch": """from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -42,21 +70,91 @@ from oxigrad.optax.pytrees import State as State
 from oxigrad.optax.transformation import Transformation as Transformation
 from oxigrad.optax.transformation import transformation as transformation
 """,
+    "optim.table.descent": _OPTIMIZERS,
+    "optim.table.moments": _OPTIMIZERS,
+    "optim.table.transforms": _OPTIMIZERS,
+    "xp": f"""from typing import Protocol
+{_TYPES}
+class _Ufunc(Protocol):
+    def accumulate(self, array: Array, axis: int = 0, dtype: Dtype = None, out: Array = None) -> Array: ...
+    def at(self, a: Array, indices: Any, b: Array = None) -> None: ...
+    def outer(self, A: Array, B: Array, **named: Any) -> Array: ...
+    def reduce(self, array: Array, axis: int | tuple[int, ...] | None = 0, dtype: Dtype = None, **named: Any) -> Array: ...
+    def reduceat(self, array: Array, indices: Any, axis: int = 0, dtype: Dtype = None, out: Array = None) -> Array: ...
+
+class _Of1(_Ufunc, Protocol):
+    def __call__(self, x: Array, /, **named: Any) -> Array: ...
+
+class _Of2(_Ufunc, Protocol):
+    def __call__(self, x1: Array, x2: Array, /, **named: Any) -> Array: ...
+""",
+    "ops.integrate": _TYPES,
+    "ops.linalg": _TYPES,
+    "ops.ndimage": _TYPES,
+    "ops.signal": _TYPES,
+    "ops.special": _TYPES,
 }
 _PARAMS = "Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]"
+# The release whose signatures `oxigrad.xp` shows.
+NUMPY = np.__version__.rpartition(".")[0]
+_LITERAL = (bool, str, float, int, type(None))
+# The types of hyperparameters as arguments, by those of the attributes.
+_GIVEN = {"_Number": "Number", "_Optional": "Number | None"}
+# The types of the options of optimizers.
+_OPTION_TYPES = {
+    "seed": "int",
+    "accumulate": "int",
+    "nonfinite": 'Literal["propagate", "skip", "raise"]',
+    "loss_scale": "LossScale | None",
+    "zero_gradients": "bool",
+    "sparse": 'Literal["dense", "lazy", "catch_up"]',
+    "slot_dtype": 'Literal["float32", "bfloat16", "float16", "8bit"] | None',
+    "master": "bool",
+    "rounding": 'Literal["nearest", "stochastic", "kahan"]',
+    "record_norms": "str | Iterable[str]",
+    "groups": "_Groups | None",
+    "dtype": "Dtype",
+    "compat": "_Library",
+}
 
 
 def path(name: str) -> Path:
-    """The file of the stub of a package."""
-    return PACKAGE / name / "__init__.pyi"
+    """The file of the stub of a module."""
+    place = PACKAGE / name.replace(".", "/")
+    return place / "__init__.pyi" if place.is_dir() else place.with_suffix(".pyi")
 
 
 def stub(name: str) -> str:
-    """The text of the stub of a package, which must be importable."""
+    """The text of the stub of a module, which must be importable."""
     module = importlib.import_module(f"oxigrad.{name}")
-    made = [key for key in module.__all__ if f" as {key}\n" not in HEADS[name]]
-    parts = _classes(module, made) if name == "torch" else _functions(module, made)
-    return "\n".join(["# Printed by tools/stubs.py.", HEADS[name], *parts])
+    if name in ("torch", "optax"):
+        made = [key for key in module.__all__ if f" as {key}\n" not in HEADS[name]]
+        parts = _classes(module, made) if name == "torch" else _functions(module, made)
+    elif name.startswith("optim."):
+        parts = _optimizers(module)
+    else:
+        parts = _names(module)
+    body = [*parts]
+    return "\n".join(
+        [
+            f"# Printed by tools/stubs.py{f', of NumPy {NUMPY}' * (name == 'xp')}.",
+            _pruned(HEADS[name], "\n".join(body)),
+            *body,
+        ]
+    )
+
+
+def _pruned(head: str, body: str) -> str:
+    """The head without the names that it imports and nothing reads."""
+    lines = []
+    for line in head.splitlines(keepends=True):
+        start, found, names = line.rstrip().partition(" import ")
+        if start.startswith("from ") and found:
+            used = [each for each in names.split(", ") if len(re.findall(rf"\b{each.split()[-1]}\b", head + body)) > 1]
+            lines.append(f"{start} import {', '.join(used)}\n" if used else "")
+        else:
+            lines.append(line)
+    return "".join(lines)
 
 
 def _classes(module: ModuleType, names: list[str]) -> Iterator[str]:
@@ -66,15 +164,119 @@ def _classes(module: ModuleType, names: list[str]) -> Iterator[str]:
         base = f"torch.optim.{theirs.__name__}" if theirs else "torch.optim.Optimizer"
         yield f"class {name}(_Stepping, {base}):"
         yield _documented(kind)
-        arguments = _arguments(kind, number="float | Tensor", params=_PARAMS, seed="int")
-        yield f"    def __init__(self, {arguments}) -> None: ...\n"
+        annotations = {"params": _PARAMS, "seed": "int"}
+        yield f"    def __init__(self, {_arguments(kind, _by_default('float | Tensor', annotations))}) -> None: ...\n"
 
 
 def _functions(module: ModuleType, names: list[str]) -> Iterator[str]:
     for name in sorted(names):
         function = getattr(module, name)
-        yield f"def {name}({_arguments(function)}) -> Transformation:"
+        yield f"def {name}({_arguments(function, _by_default('Any', {}))}) -> Transformation:"
         yield f"{_documented(function)}\n"
+
+
+def _optimizers(module: ModuleType) -> Iterator[str]:
+    """The classes of a table of optimizers or transforms, with their hyperparameters as attributes."""
+    if hasattr(module, "TRANSFORMS"):
+        yield "TRANSFORMS: dict[str, type[Transform]]\n"
+    for name, kind in vars(module).items():
+        if not (isinstance(kind, type) and issubclass(kind, Part) and kind.__name__ == name and hasattr(kind, "_rule")):
+            continue
+        types = {each: _domain(declared) for each, declared in kind._declared.items()}
+        yield f"class {name}({kind.__bases__[0].__name__}):"
+        yield _documented(kind)
+        yield from (f"    {each}: {text}" for each, text in types.items())
+        given = {each: _GIVEN.get(text, text) for each, text in types.items()}
+        yield f"    def __init__(self, {_arguments(kind, functools.partial(_argument, given))}) -> None: ...\n"
+
+
+def _argument(types: dict[str, str], parameter: inspect.Parameter) -> str:
+    """The type of an argument of an optimizer: a hyperparameter of these types, or an option."""
+    return types.get(parameter.name) or _OPTION_TYPES[parameter.name]
+
+
+def _domain(declared: Any) -> str:
+    """The type of a hyperparameter, by its domain."""
+    domain = declared.domain
+    if domain is None:
+        return "Any"
+    names = [repr(each) for each in domain.choices or () if each is not None and not isinstance(each, bool)]
+    found = [f"Literal[{', '.join(names)}]"] if names else []
+    if any(isinstance(each, bool) for each in domain.choices or ()):
+        found.append("bool")
+    is_optional = domain.choices is not None and None in domain.choices
+    if domain.interval is not None:
+        if not found:
+            return "_Optional" if is_optional else "_Number"
+        found.append("_Number")
+    return " | ".join([*found, *["None"] * is_optional])
+
+
+def _names(module: ModuleType) -> Iterator[str]:
+    """The names of a module: imported from where they are defined, or with their signatures."""
+    imported: dict[str, list[str]] = {}
+    written = []
+    own = {name for name in _defined(module.__name__) if name[0] != "_"}
+    unlisted = getattr(module, "_unlisted", {})
+    for name in sorted({*module.__all__, *own, *unlisted}):
+        value = getattr(module, name)
+        if isinstance(value, ModuleType):
+            imported.setdefault(value.__name__.rpartition(".")[0], []).append(
+                f"{value.__name__.rpartition('.')[2]} as {name}"
+            )
+        elif _is_defined(value) and value.__module__ != module.__name__:
+            renamed = name if value.__qualname__ == name else f"_{name}"
+            imported.setdefault(value.__module__, []).append(f"{value.__qualname__} as {renamed}")
+            if renamed != name:
+                written.append(f"{name} = {renamed}")
+        elif (isinstance(value, type) and value.__module__.partition(".")[0] == "numpy") or not callable(value):
+            written.append(_constant(name, value))
+        else:
+            written.append(_function(name, value, is_xp=module.__name__ == "oxigrad.xp"))
+    yield from (f"from {source} import {', '.join(names)}" for source, names in sorted(imported.items()))
+    yield from ["", *written]
+    if module.__name__ == "oxigrad.xp":
+        yield "\n__array_api_version__: str\ndef __array_namespace_info__() -> Any: ..."
+    yield f"\n__all__ = {sorted(module.__all__)!r}\n"
+
+
+def _constant(name: str, value: Any) -> str:
+    if isinstance(value, (float, str)):
+        return f"{name}: {type(value).__name__}"
+    if isinstance(value, type) and issubclass(value, (np.generic, np.bool)) and value.__name__ == name:
+        return f"{name}: Dtype"
+    if getattr(np, name, None) is value and value is not None:
+        return f"from numpy import {name} as {name}"
+    return f"{name}: Any"
+
+
+def _function(name: str, value: Any, *, is_xp: bool) -> str:
+    """A function with the signature that it shows; one that is a ufunc of NumPy has the methods of ufuncs."""
+    ufunc = getattr(np, name, None) if is_xp else None
+    if isinstance(ufunc, np.ufunc) and ufunc.nin < 3 and ufunc.nout == 1:
+        return f"{name}: _Of{ufunc.nin}"
+    return f"def {name}({_arguments(value, _annotation)}) -> Array: ..."
+
+
+@functools.cache
+def _defined(module: str) -> frozenset[str]:
+    """The names of the functions and classes that the source of a module defines, with their own signatures."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None or not module.startswith("oxigrad"):
+        return frozenset()
+    definitions = [
+        node for node in ast.parse(Path(file).read_text()).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    ]
+    return frozenset(node.name for node in definitions if not any(map(_replaces, node.decorator_list)))
+
+
+def _replaces(decorator: ast.expr) -> bool:
+    """Whether a decorator gives a function another signature than its definition."""
+    return isinstance(decorator, ast.Call) and ast.unparse(decorator.func).endswith("_signature")
+
+
+def _is_defined(value: Any) -> bool:
+    return getattr(value, "__qualname__", "") in _defined(getattr(value, "__module__", ""))
 
 
 def _documented(value: Any) -> str:
@@ -82,28 +284,51 @@ def _documented(value: Any) -> str:
     return f'    """{text}"""' if "\n" not in text else '    """' + text.replace("\n", "\n    ") + '\n    """'
 
 
-def _arguments(value: Any, number: str = "Any", **annotations: str) -> str:
-    """The parameters of a function, annotated by their defaults."""
-    found, is_keyword = [], False
-    for parameter in inspect.signature(value).parameters.values():
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not is_keyword:
+def _arguments(value: Any, annotate: Callable[[inspect.Parameter], str]) -> str:
+    """The parameters of a function with annotations."""
+    found: list[str] = []
+    before = None
+    for each in inspect.signature(value).parameters.values():
+        if before is each.POSITIONAL_ONLY and each.kind is not before:
+            found.append("/")
+        if each.kind is each.KEYWORD_ONLY and before not in (each.KEYWORD_ONLY, each.VAR_POSITIONAL):
             found.append("*")
-            is_keyword = True
-        annotation = annotations.get(parameter.name) or _annotation(parameter.default, number)
-        default = "" if parameter.default is inspect.Parameter.empty else f" = {parameter.default!r}"
-        found.append(f"{parameter.name}: {annotation}{default}".replace("= inf", '= float("inf")'))
-    return ", ".join(found)
+        stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
+        found.append(f"{stars}{each.name}: {annotate(each)}{_default(each.default)}")
+        before = each.kind
+    return ", ".join([*found, *["/"] * (before is inspect.Parameter.POSITIONAL_ONLY)])
 
 
-def _annotation(default: Any, number: str) -> str:
-    """The type of an argument with this default, where numbers are of the type ``number``."""
-    if isinstance(default, tuple):
-        return f"tuple[{', '.join(_annotation(item, number) for item in default)}]"
-    return {bool: "bool", str: "str", float: number, int: number}.get(type(default), "Any")
+def _default(value: Any) -> str:
+    if value is inspect.Parameter.empty:
+        return ""
+    plain = isinstance(value, _LITERAL) or (
+        isinstance(value, tuple) and all(isinstance(each, _LITERAL) for each in value)
+    )
+    return f" = {value!r}".replace("= inf", '= float("inf")') if plain else " = ..."
+
+
+def _annotation(parameter: inspect.Parameter) -> str:
+    """The type of a parameter of a function of arrays, by its name and its default."""
+    if parameter.name in ("dtype", "device"):
+        return parameter.name.capitalize()
+    default = parameter.default
+    return {bool: "_bool", str: "str"}.get(type(default), "Any")
+
+
+def _by_default(number: str, annotations: dict[str, str]) -> Callable[[inspect.Parameter], str]:
+    """The types of parameters by their defaults, where numbers are of the type ``number``."""
+
+    def annotation(default: Any) -> str:
+        if isinstance(default, tuple):
+            return f"tuple[{', '.join(map(annotation, default))}]"
+        return {bool: "bool", str: "str", float: number, int: number}.get(type(default), "Any")
+
+    return lambda parameter: annotations.get(parameter.name) or annotation(parameter.default)
 
 
 def main() -> int:
-    """Writes the stubs of the packages whose libraries are installed; returns the exit status."""
+    """Writes the stubs of the modules whose libraries are installed; returns the exit status."""
     for name in HEADS:
         try:
             text = stub(name)

@@ -40,7 +40,10 @@ from oxigrad.recording.function import record
 from oxigrad.tree import field
 
 if _TYPE_CHECKING:
+    from oxigrad import cuda as cuda
     from oxigrad import optim, schedules, testing
+    from oxigrad import rules as rules
+    from oxigrad import scipy as scipy
     from oxigrad.stepping.arrays.sparse_rows import SparseRows
     from oxigrad.stepping.state import state_dict as state
 
@@ -126,11 +129,13 @@ _ELSEWHERE = {
 }
 
 
-def __getattr__(name: str) -> _Any:
-    if name in _ELSEWHERE:
-        raise AttributeError(f"module 'oxigrad' has no attribute {name!r}: {_ELSEWHERE[name]}", name=name)
-    if name not in _LAZY:
-        raise _unknown_name("oxigrad", name, [*__all__, *_LAZY])
-    module = _importlib.import_module(_LAZY[name])
-    found = globals()[name] = getattr(module, name, module)
-    return found
+if not _TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+
+    def __getattr__(name: str) -> _Any:
+        if name in _ELSEWHERE:
+            raise AttributeError(f"module 'oxigrad' has no attribute {name!r}: {_ELSEWHERE[name]}", name=name)
+        if name not in _LAZY:
+            raise _unknown_name("oxigrad", name, [*__all__, *_LAZY])
+        module = _importlib.import_module(_LAZY[name])
+        found = globals()[name] = getattr(module, name, module)
+        return found

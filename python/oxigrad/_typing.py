@@ -4,7 +4,8 @@ Arrays of different libraries have no common base class, and their stubs match n
 `Array`, `Dtype` and `Device` are `Any`. The names state which values a function takes and returns.
 """
 
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import Any, ParamSpec, SupportsFloat, TypeAlias, TypeVar
 
 Array: TypeAlias = Any
 """An array of any library that follows the Array API standard, a `Variable`, or a number where one can stand for an array."""
@@ -27,8 +28,17 @@ Shape: TypeAlias = tuple[int, ...]
 Config: TypeAlias = dict[str, Any]
 """A configuration: plain data, which JSON can represent."""
 
+Number: TypeAlias = SupportsFloat | Callable[[Any], Any]
+"""A numeric hyperparameter, as it is set: a number, an array without axes, or a schedule, any function of the step."""
+
 P = ParamSpec("P")
 """The parameters of a function that is transformed: those of its gradient."""
 
 R = TypeVar("R")
 """The result of a function."""
+
+T = TypeVar("T")
+"""The type of a tree, where a function returns a tree of the type of its argument."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+"""The type of a function that a decorator leaves as it is to its callers."""

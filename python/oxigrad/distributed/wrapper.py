@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, cast
 
 from oxigrad import _core
 from oxigrad._core import RuleError, StateError
-from oxigrad._typing import Array, Config, Tree
+from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.distributed.communicator import Communicator, current
 from oxigrad.distributed.fields import Field, restored, written
 from oxigrad.distributed.parameters import Parameters
@@ -152,11 +152,11 @@ class Wrapper(Optimizer):
 
     # --- membership ----------------------------------------------------------------------------------------------------
 
-    def start(self, model: Tree) -> Tree:
+    def start(self, model: T) -> T:
         """Takes part in the training: returns the model with the parameters that all workers start from, in place as `update` does."""
         raise NotImplementedError
 
-    def reform(self, model: Tree) -> Tree:
+    def reform(self, model: T) -> T:
         """Continues with the survivors of a loss, and the workers that wait to join: all of them call it, those that join `start`."""
         raise NotImplementedError
 
@@ -183,7 +183,7 @@ class Wrapper(Optimizer):
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
-    def update(self, model: Tree, grads: Tree | None = None, *, loss: Array | None = None) -> Tree:
+    def update(self, model: T, grads: Tree | None = None, *, loss: Array | None = None) -> T:
         """See `Optimizer.update`. Raises an error of communication as well. No rule in a wrapper reads the ``loss``."""
         with self._lock.stepping():
             return self._step(model, grads)
@@ -196,7 +196,7 @@ class Wrapper(Optimizer):
         """See `Optimizer.scale_loss`."""
         return self.optimizer.scale_loss(loss)
 
-    def minimize(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool = False) -> Array:
+    def minimize(self, loss: Callable[[T], Array], model: T, *, record: bool = False) -> Array:
         """See `Optimizer.minimize`. Raises an error of communication as well."""
         value, grads = self._gradients_of_step(loss, model, record=record)
         with self._lock.stepping():

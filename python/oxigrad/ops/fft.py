@@ -4,15 +4,14 @@
 defines the derivatives with respect to complex numbers.
 """
 
-import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oxigrad._core import DtypeError, record
 from oxigrad._names import without
-from oxigrad._typing import Array, Axis, Device, Dtype
+from oxigrad._typing import Array, Axis, Device, Dtype, F
 from oxigrad.ops.backends import zeros_of
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import composite
@@ -21,7 +20,10 @@ from oxigrad.ops.core.primitives import along
 from oxigrad.ops.core.shapes import position
 from oxigrad.ops.core.standard import roll
 
-_composite = functools.partial(composite, extension="fft")
+
+def _composite(function: F) -> F:
+    return composite(function, "fft")
+
 
 __all__ = [
     "fft",
@@ -45,7 +47,8 @@ __all__ = [
 ]
 
 __dir__ = __all__.copy
-__getattr__ = without("oxigrad.xp.fft", __all__)
+if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+    __getattr__ = without("oxigrad.xp.fft", __all__)
 
 
 Norm = str | None

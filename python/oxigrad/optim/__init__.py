@@ -19,9 +19,9 @@ The steps themselves are in `oxigrad.stepping`.
 array([0., 0.])
 """
 
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
-from oxigrad._names import unknown_name
+from oxigrad._names import without
 from oxigrad.optim.chain import Chain, ChainPart, Transform, transform
 from oxigrad.optim.closures.rate_range import RateRange, range_test
 from oxigrad.optim.closures.sam import SAM
@@ -69,7 +69,5 @@ __all__ = [
 __all__ += list(TABLE | TRANSFORMS)  # pyright: ignore[reportUnsupportedDunderAll]
 
 __dir__ = __all__.copy
-
-
-def __getattr__(name: str) -> NoReturn:
-    raise unknown_name(__name__, name, __all__)
+if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+    __getattr__ = without(__name__, __all__)

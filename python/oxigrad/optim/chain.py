@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from oxigrad._typing import Config
 from oxigrad.optim.optimizer import Optimizer
@@ -22,6 +22,18 @@ class Transform(Part):
 
     def __init__(self, *args: Any, compat: str | None = None, **keywords: Any) -> None:
         super().__init__(*args, **self._filled_in(compat, args, keywords))
+
+
+if TYPE_CHECKING:
+
+    class DefinedTransform(Transform):
+        """To type checkers, a transform by `transform`: its hyperparameters are attributes, which they cannot know."""
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+else:
+    DefinedTransform = Transform
 
 
 class ChainPart:
@@ -145,7 +157,7 @@ class Chain(RuleOptimizer):
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and name in self._hyperparameters:
             return self._hyperparameters[name]
-        return super().__getattr__(name)
+        raise self._unknown(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in vars(self).get("_declared", ()):
@@ -188,7 +200,7 @@ def transform(
     *,
     changes: Literal["gradient", "parameters"] | None = None,
     elementwise: bool = True,
-) -> type[Transform]:
+) -> type[DefinedTransform]:
     """Defines a transform for a `chain` by a rule that changes gradients or new parameters.
 
     With ``changes="gradient"`` the rule is ``(xp, p, g, *slots, ...)`` and returns a new gradient; after an optimizer of the
@@ -215,7 +227,7 @@ def transformed(
     *,
     elementwise: bool,
     average: Callable[..., Any] | None = None,
-) -> type[Transform]:
+) -> type[DefinedTransform]:
     """The class of a transform by a rule of this kind, in the module of this name; ``average`` is that of `define`."""
     read = rule.read(function, kind, elementwise=elementwise, average=average)
     return register(read, name, Transform, module=module)

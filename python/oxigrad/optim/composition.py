@@ -156,7 +156,9 @@ class ChainedPartition(Partition):
             if isinstance(part, CommonPart):
                 yield part._copy()
             else:
-                copies = {key: own and [each._copy() for each in own] for key, own in part.optimizers.items()}
+                copies: dict[Any, Any] = {
+                    key: own and [each._copy() for each in own] for key, own in part.optimizers.items()
+                }
                 yield Partition(
                     {key: own and (own[0] if len(own) == 1 else Chain(*own)) for key, own in copies.items()}
                 )
@@ -173,7 +175,7 @@ class ChainedPartition(Partition):
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and len(owners := self._owners(name)) == 1:
             return getattr(owners[0], name)
-        return super().__getattr__(name)
+        raise self._unknown(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         owners = self._owners(name) if not name.startswith("_") and "_sealed" in vars(self) else []
@@ -225,7 +227,7 @@ def chain(*parts: Part | Partition, **options: Any) -> Chain | ChainedPartition:
     """
     if any(isinstance(part, Partition) for part in parts):
         return ChainedPartition(*parts, **options)
-    return Chain(*parts, **options)
+    return Chain(*cast(tuple[Part, ...], parts), **options)
 
 
 REGISTRY["chain"] = chain

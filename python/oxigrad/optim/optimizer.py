@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from oxigrad import _core, tree
-from oxigrad._typing import Array, Tree
+from oxigrad._typing import Array, T, Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim.losses import dependent, warn_of_floats
@@ -129,7 +129,7 @@ class Optimizer(StatefulOptimizer):
         with self._lock:
             return self._stepper.rebuild(model, remove=remove)
 
-    def flush(self, model: Tree) -> Tree:
+    def flush(self, model: T) -> T:
         """Takes a step with the mean of the gradients accumulated so far, as at the end of an epoch; returns the model.
 
         Without accumulated gradients it does nothing. Errors are those of `update`.
@@ -145,7 +145,7 @@ class Optimizer(StatefulOptimizer):
         with self._lock.stepping():
             return self._stepper.flush(model)
 
-    def update(self, model: Tree, grads: Tree | None = None, *, loss: Array | None = None) -> Tree:
+    def update(self, model: T, grads: Tree | None = None, *, loss: Array | None = None) -> T:
         """Takes one step: updates the parameters of ``model``, in place where its arrays are writable.
 
         ``grads`` has the structure of ``model``; leaves that are not parameters are ignored. Without ``grads``, the parameters
@@ -163,7 +163,7 @@ class Optimizer(StatefulOptimizer):
         with self._lock.stepping():
             return self._stepper.update(model, grads, loss=loss)
 
-    def compute_gradients(self, loss: Callable[[Tree], Array], model: Tree) -> tuple[Any, Any]:
+    def compute_gradients(self, loss: Callable[[T], Array], model: T) -> tuple[Array, T]:
         """The value of ``loss(model)`` and its gradient, with the structure of ``model``.
 
         With a ``loss_scale``, the gradient is that of the scaled loss, as `update` expects it. Raises `DerivativeError` for a loss
@@ -225,7 +225,7 @@ class Optimizer(StatefulOptimizer):
         found = self._stepper.counts.scale_like(loss)
         return self.scale if found is None else found
 
-    def minimize(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool = False) -> Array:
+    def minimize(self, loss: Callable[[T], Array], model: T, *, record: bool = False) -> Array:
         """`compute_gradients`, then `update` in place; returns the value of the loss before the step.
 
         With ``record``, value and gradient of the loss are recorded (see `oxigrad.record`) at the first step and replayed at later
@@ -254,14 +254,14 @@ class Optimizer(StatefulOptimizer):
 
     def apply(
         self,
-        params: Tree,
+        params: T,
         grads: Tree,
         state: dict[str, Any],
         *,
         groups: Mapping[Any, Mapping[str, Any]] | None = None,
         loss: Array | None = None,
         **hyperparameters: Any,
-    ) -> tuple[Any, dict[str, Any]]:
+    ) -> tuple[T, dict[str, Any]]:
         """The step of `update` as a pure function: returns the new parameters and the new state.
 
         It can be traced (``jax.jit``), and differentiated with respect to parameters, gradients, state and hyperparameters. On arrays in

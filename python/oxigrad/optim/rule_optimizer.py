@@ -4,7 +4,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oxigrad._typing import Array, Config
 from oxigrad.ops.backends import dtype_name
@@ -149,13 +149,25 @@ class RuleOptimizer(Part, Optimizer):
         return (super()._shown() + self._shown_options()).removeprefix(", ")
 
 
+if TYPE_CHECKING:
+
+    class DefinedOptimizer(RuleOptimizer):
+        """To type checkers, an optimizer by `define`: its hyperparameters are attributes, which they cannot know."""
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+else:
+    DefinedOptimizer = RuleOptimizer
+
+
 def define(
     function: Callable[..., Any],
     name: str | None = None,
     *,
     elementwise: bool = True,
     average: Callable[..., Any] | None = None,
-) -> type[RuleOptimizer]:
+) -> type[DefinedOptimizer]:
     """Defines an optimizer by its rule: a subclass of `RuleOptimizer`, with the constructor's signature from the rule.
 
     The rule is traced into a kernel; with ``elementwise=False`` it is called on arrays instead, leaf by leaf, and may use any
@@ -203,7 +215,7 @@ def defined(
     *,
     elementwise: bool,
     average: Callable[..., Any] | None,
-) -> type[RuleOptimizer]:
+) -> type[DefinedOptimizer]:
     """The class of `define`, in the module of this name."""
     read = rule.read(function, "update", elementwise=elementwise, average=average)
     made = register(read, name, RuleOptimizer, OPTIONS, module=module)
@@ -224,7 +236,7 @@ def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any
             "front that no attribute or option of optimizers has"
         )
     title = name or "".join(part.capitalize() for part in read.name.split("_"))
-    made = declare(read, title, base, options, module)
+    made = declare(read, title, base, {**options, "compat": None}, module)
     REGISTRY[title] = made
     return made
 

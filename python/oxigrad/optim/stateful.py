@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 from oxigrad import _core
-from oxigrad._typing import Array, Config, Tree
+from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.ops.backends import fetched
 from oxigrad.optim import summary
 from oxigrad.optim.settings import param_groups
@@ -215,7 +215,7 @@ class StatefulOptimizer(Options):
         with self._lock.reading():
             return averages.copies(self._stepper)
 
-    def swap_in(self, model: Tree) -> Tree:
+    def swap_in(self, model: T) -> T:
         """Replaces the parameters by their averages, in place as `update` does; `swap_out` restores the parameters.
 
         Returns the model. Steps raise `StateError` until `swap_out`. Raises `StateError` where there are no averages.
@@ -223,7 +223,7 @@ class StatefulOptimizer(Options):
         with self._lock:
             return averages.swap_in(self._stepper, model)
 
-    def swap_out(self, model: Tree) -> Tree:
+    def swap_out(self, model: T) -> T:
         """Restores the parameters that `swap_in` replaced, to the bit, and returns the model.
 
         >>> import numpy as np

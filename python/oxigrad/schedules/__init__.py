@@ -13,9 +13,9 @@ multiplied, and accept arrays and traced values as steps.
 (0.0, 0.1, 0.05, 0.0)
 """
 
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
-from oxigrad._names import unknown_name
+from oxigrad._names import without
 from oxigrad.schedules import combined, curves
 from oxigrad.schedules.base import Schedule, add, follow, from_config, multiply
 from oxigrad.schedules.combined import *  # noqa: F403 - a schedule is named in its file alone
@@ -34,7 +34,5 @@ __all__ += combined.__all__
 __all__ += curves.__all__
 
 __dir__ = __all__.copy
-
-
-def __getattr__(name: str) -> NoReturn:
-    raise unknown_name(__name__, name, __all__)
+if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+    __getattr__ = without(__name__, __all__)

@@ -166,7 +166,7 @@ class KFAC(CollectiveWrapper):
         if self.kl_learning_rate is not None:
             return self.kl_learning_rate
         try:
-            rate: Any = self.optimizer.learning_rate
+            rate: Any = cast(Any, self.optimizer).learning_rate
             return float(cast(Any, rate(self.step) if callable(rate) else rate))
         except (AttributeError, TypeError):
             raise TypeError(

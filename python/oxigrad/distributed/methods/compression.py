@@ -3,7 +3,7 @@
 import copy
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -169,7 +169,7 @@ class DeepGradientCompression(CollectiveWrapper):
         for name in ("momentum", "weight_decay"):
             if callable(getattr(base, name)):
                 raise TypeError(f"{name} is {getattr(base, name)!r}: momentum correction is defined for a constant")
-        self.momentum, self.nesterov, self.weight_decay = base.momentum, base.nesterov, base.weight_decay
+        self.momentum, self.nesterov, self.weight_decay = (cast(Any, getattr(base, name)) for name in _MOVED)
         self.optimizer = made = copy.deepcopy(base)
         made.momentum, made.nesterov, made.weight_decay = 0.0, False, 0.0
 

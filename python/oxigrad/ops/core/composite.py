@@ -4,10 +4,11 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from oxigrad import _core
 from oxigrad._core import DtypeError, plain
+from oxigrad._typing import F
 from oxigrad.ops.backends import array_of, has_variable, is_array, standard_namespace
 from oxigrad.ops.core.shapes import RAW_ERRORS, explain
 
@@ -39,7 +40,7 @@ _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _CONVERTED = {list, tuple, str, type(None)}
 
 
-def composite(function: Callable[..., Any], extension: str | None = None) -> Callable[..., Any]:
+def composite(function: F, extension: str | None = None) -> F:
     """Decorates a function of ops: on plain values the array library's own function is called instead, if it has one.
 
     ``extension`` names the standard's extension that has the library's function: "linalg" or "fft".
@@ -90,10 +91,10 @@ def composite(function: Callable[..., Any], extension: str | None = None) -> Cal
             _require_arrays(function, args, where or slice(0, 0))
             raise
 
-    return called
+    return cast(F, called)
 
 
-def accepts_array_likes(function: Callable[..., Any]) -> Callable[..., Any]:
+def accepts_array_likes(function: F) -> F:
     """Decorates a function of arrays to accept lists and tuples (array_like) in their place.
 
     Raises `DtypeError`, which names the argument, where an argument is not an array and lacks an attribute of arrays.
@@ -121,7 +122,7 @@ def accepts_array_likes(function: Callable[..., Any]) -> Callable[..., Any]:
                 explain(function.__name__, function, args, named, error)
             raise
 
-    return called
+    return cast(F, called)
 
 
 def _array_positions(function: Callable[..., Any]) -> slice | None:

@@ -8,11 +8,12 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from oxigrad._core import ShapeError
+from oxigrad._typing import F
 
 
 class AxisError(ShapeError, np.exceptions.AxisError):
@@ -185,7 +186,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def shaped(function: Callable[..., Any]) -> Callable[..., Any]:
+def shaped(function: F) -> F:
     """Decorates a function: what a library raises for an axis or a shape is raised as our error."""
 
     @functools.wraps(function)
@@ -196,4 +197,4 @@ def shaped(function: Callable[..., Any]) -> Callable[..., Any]:
             explain(function.__name__, function, args, named, error)
             raise
 
-    return called
+    return cast(F, called)

@@ -7,13 +7,12 @@ import builtins
 import functools
 import math
 import operator
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from oxigrad._core import BatchLevel, ShapeError, Variable, plain
-from oxigrad._typing import Array, Device, Dtype
+from oxigrad._typing import Array, Device, Dtype, F
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_of_kind, namespace, standard_namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import composite
@@ -80,7 +79,7 @@ def as_floats(value: Any) -> Any:
     return astype(value, namespace(value).zeros(()).dtype)
 
 
-def _in_native_order(function: Callable[..., Any]) -> Callable[..., Any]:
+def _in_native_order(function: F) -> F:
     """Decorates a function whose version in array_api_compat fails of NumPy arrays in the other byte order."""
 
     @functools.wraps(function)
@@ -89,7 +88,7 @@ def _in_native_order(function: Callable[..., Any]) -> Callable[..., Any]:
             x = x.astype(x.dtype.newbyteorder("="))
         return function(x, *args, **named)
 
-    return called
+    return cast(F, called)
 
 
 @_in_native_order

@@ -5,12 +5,11 @@ were read. The vectors of equal eigenvalues or singular values have no derivativ
 are unique only up to a sign, or a phase if complex: differentiate functions that do not depend on it.
 """
 
-import functools
 import math
 from typing import Any, NamedTuple
 
 from oxigrad._core import DerivativeError, ShapeError, plain, record
-from oxigrad._typing import Array, Axis, Dtype
+from oxigrad._typing import Array, Axis, Dtype, F
 from oxigrad.ops.backends import device_of, has_variable, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import accepts_array_likes, composite
@@ -22,7 +21,10 @@ from oxigrad.ops.core.shapes import check_shapes, shaped
 from oxigrad.ops.core.standard import moveaxis
 from oxigrad.ops.scipy_signatures import scipy_signature
 
-_composite = functools.partial(composite, extension="linalg")
+
+def _composite(function: F) -> F:
+    return composite(function, "linalg")
+
 
 __all__ = [
     "EigResult",

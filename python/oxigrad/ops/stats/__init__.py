@@ -13,6 +13,8 @@ and raises `DerivativeError`.
 -0.5
 """
 
+from typing import TYPE_CHECKING
+
 from oxigrad._names import without
 from oxigrad.ops.stats.continuous import (
     cauchy,
@@ -83,4 +85,5 @@ __all__ = [
 ]
 
 __dir__ = __all__.copy
-__getattr__ = without("oxigrad.xp.stats", __all__)
+if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+    __getattr__ = without("oxigrad.xp.stats", __all__)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from oxigrad import tree, xp
 from oxigrad._core import RuleError
-from oxigrad._typing import Array, Tree
+from oxigrad._typing import Array, T, Tree
 from oxigrad.autodiff.transforms import value_and_grad
 from oxigrad.ops.backends import device_of, fetched, namespace
 from oxigrad.optim.closures.line_search import Point, strong_wolfe
@@ -250,7 +250,7 @@ class ClosureOptimizer(RuleOptimizer):
                 f"{self.name}: {', '.join(others)} cannot be set: the loss is evaluated several times a step"
             )
 
-    def minimize(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool = False) -> Array:
+    def minimize(self, loss: Callable[[T], Array], model: T, *, record: bool = False) -> Array:
         """Takes one step, of up to ``max_iterations`` iterations, in place; returns the value of the loss before it.
 
         With ``record``, value and gradient of the loss are recorded and replayed: see `Optimizer.minimize`.

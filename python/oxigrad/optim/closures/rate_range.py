@@ -72,7 +72,8 @@ def range_test(
         raise ValueError(f"the rates go from {initial!r} to {final!r}: expected positive numbers, the first smaller")
     if steps < 2:
         raise ValueError(f"steps is {steps!r}: expected 2 or more")
-    opt, copied = copy.deepcopy(optimizer), copy.deepcopy(model)
+    opt: Any = copy.deepcopy(optimizer)
+    copied = copy.deepcopy(model)
     rates: list[float] = []
     losses: list[float] = []
     for step in range(steps):

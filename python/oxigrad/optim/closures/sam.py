@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from oxigrad import tree, xp
 from oxigrad._core import RuleError
-from oxigrad._typing import Array, Config, Tree
+from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.ops.backends import detached
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.settings.config import REGISTRY
@@ -108,7 +108,7 @@ class SAM(Optimizer):
         own = {"rho": self.rho, "adaptive": self.adaptive, "eta": self.eta}
         return {"optimizer": self.name, "parts": [self.optimizer.get_config()], **own, **self._options()}
 
-    def update(self, model: Tree, grads: Tree | None = None, *, loss: Array | None = None) -> Tree:
+    def update(self, model: T, grads: Tree | None = None, *, loss: Array | None = None) -> T:
         """Raises `RuleError`: a step needs the gradient at the perturbed parameters."""
         raise RuleError(
             "SAM takes the gradient at perturbed parameters: call minimize(loss, model); with gradients of your own, take "

@@ -4,7 +4,7 @@ import abc
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from oxigrad.optim.settings.spellings import counterpart
 
@@ -25,11 +25,13 @@ def hint(name: str, known: Iterable[str]) -> str:
 class Sealing(abc.ABCMeta):
     """Metaclass that seals instances after ``__init__``."""
 
-    def __call__(cls, *args: Any, **named: Any) -> Any:
-        """A new instance."""
-        made = super().__call__(*args, **named)
-        vars(made)["_sealed"] = True
-        return made
+    if not TYPE_CHECKING:  # to type checkers, the instance is one of the class
+
+        def __call__(cls, *args: Any, **named: Any) -> Any:
+            """A new instance."""
+            made = super().__call__(*args, **named)
+            vars(made)["_sealed"] = True
+            return made
 
     @property
     def __signature__(cls) -> inspect.Signature:
@@ -53,27 +55,33 @@ class Sealed(metaclass=Sealing):
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {}
     _fixed: ClassVar[frozenset[str]] = frozenset()
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        label = type(self).__name__
-        if not name.startswith("_") and "_sealed" in vars(self):
-            if name in self._fixed:
-                raise AttributeError(
-                    f"{label}: {name} is fixed at construction: make a new object with {name}={value!r}"
-                )
-            if name not in vars(self) and not hasattr(type(self), name):
-                raise AttributeError(f"{label} has no attribute {name}{self._hint(name)}")
-        check = self._checks.get(name)
-        super().__setattr__(name, check(self, value) if check else value)
+    if not TYPE_CHECKING:  # to type checkers, attributes are those that a class declares
 
-    def __delattr__(self, name: str) -> None:
-        if not name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__}: {name} cannot be deleted")
-        super().__delattr__(name)
+        def __setattr__(self, name: str, value: Any) -> None:
+            label = type(self).__name__
+            if not name.startswith("_") and "_sealed" in vars(self):
+                if name in self._fixed:
+                    raise AttributeError(
+                        f"{label}: {name} is fixed at construction: make a new object with {name}={value!r}"
+                    )
+                if name not in vars(self) and not hasattr(type(self), name):
+                    raise AttributeError(f"{label} has no attribute {name}{self._hint(name)}")
+            check = self._checks.get(name)
+            super().__setattr__(name, check(self, value) if check else value)
 
-    def __getattr__(self, name: str) -> Any:
+        def __delattr__(self, name: str) -> None:
+            if not name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__}: {name} cannot be deleted")
+            super().__delattr__(name)
+
+        def __getattr__(self, name: str) -> Any:
+            raise self._unknown(name)
+
+    def _unknown(self, name: str) -> AttributeError:
+        """The error for an attribute that there is not."""
         if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        raise AttributeError(f"{type(self).__name__} has no attribute {name}{self._hint(name)}")
+            return AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return AttributeError(f"{type(self).__name__} has no attribute {name}{self._hint(name)}")
 
     def _hint(self, name: str) -> str:
         """The end of the error message for an unknown attribute."""

@@ -4,7 +4,7 @@ import inspect
 import math
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 
@@ -18,8 +18,11 @@ from oxigrad.rules.core.rule import Rule, is_flag
 from oxigrad.schedules.base import is_traced, number_at, term
 from oxigrad.stepping.version import Version
 
+_Read = TypeVar("_Read")
+_Set = TypeVar("_Set")
 
-class Hyperparameter:
+
+class Hyperparameter(Generic[_Read, _Set]):
     """Descriptor of a hyperparameter. It is validated when it is set, and takes effect on the next step.
 
     ``domain`` is the set of its values (see `oxigrad.rules.core.ranges`). None admits any flag, and any number where the default is
@@ -32,13 +35,17 @@ class Hyperparameter:
         self.is_flag = is_flag(default)
         self.domain = domain
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Hyperparameter":
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # immutable
 
+    @overload
+    def __get__(self, part: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(self, part: Any, owner: type | None = None) -> _Read: ...
     def __get__(self, part: Any, owner: type | None = None) -> Any:
         return self if part is None else part._hyperparameters[self.name]
 
-    def __set__(self, part: Any, value: Any) -> None:
+    def __set__(self, part: Any, value: _Set) -> None:
         part._hyperparameters[self.name] = self.check(value)
         part._version.raise_number()
 
@@ -121,7 +128,7 @@ class Part(Sealed):
     """Base class of objects of one rule, whose hyperparameters are attributes."""
 
     _rule: Rule
-    _declared: Mapping[str, Hyperparameter] = {}
+    _declared: Mapping[str, Hyperparameter[Any, Any]] = {}
     # The names of the arguments of the constructor that are not hyperparameters.
     _options_of_class: tuple[str, ...] = ()
     # By library, the hyperparameters that reproduce its results, as far as they differ from the defaults. An empty dict means that
@@ -177,7 +184,7 @@ class Part(Sealed):
         return ", ".join(f"{name}={value!r}" for name, value in self._hyperparameters.items())
 
 
-def declarations(rule: Rule) -> dict[str, Hyperparameter]:
+def declarations(rule: Rule) -> dict[str, Hyperparameter[Any, Any]]:
     """The hyperparameters of a rule, by name."""
     return {name: Hyperparameter(name, value, rule.domains.get(name)) for name, value in rule.defaults.items()}
 

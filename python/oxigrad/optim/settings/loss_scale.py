@@ -3,7 +3,7 @@
 import dataclasses
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from oxigrad._typing import Config
 from oxigrad.optim.settings.attributes import Sealed
@@ -65,9 +65,11 @@ class LossScale(Sealed):
     def good(self, good: int) -> None:
         vars(self)["good"] = good
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._sync_counts()
-        super().__setattr__(name, value)
+    if not TYPE_CHECKING:  # to type checkers, attributes are those that a class declares
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            self._sync_counts()
+            super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         self._sync_counts()

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -130,13 +130,15 @@ class Options(Sealed):
     _version: Version
     _nonfinite: str
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        for owner in vars(self).get("_parameter_groups", ()) if name in self._checks else ():
-            if owner is not self and value != OPTIONS[name]:
-                raise AttributeError(f"{name} must be set on the optimizer that takes the steps, {owner!r}")
-        super().__setattr__(name, value)
-        if name in self._checks and "_stepper" in vars(self):
-            self._version.raise_structure()
+    if not TYPE_CHECKING:  # to type checkers, attributes are those that a class declares
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            for owner in vars(self).get("_parameter_groups", ()) if name in self._checks else ():
+                if owner is not self and value != OPTIONS[name]:
+                    raise AttributeError(f"{name} must be set on the optimizer that takes the steps, {owner!r}")
+            super().__setattr__(name, value)
+            if name in self._checks and "_stepper" in vars(self):
+                self._version.raise_structure()
 
     @property
     def slot_dtype(self) -> str | None:
