@@ -130,6 +130,8 @@ def lars(steps: int) -> Any:
 
 # Each method makes a wrapper optimizer, given the updates of each worker and the number of workers.
 METHODS: dict[str, Callable[[int, int], Any]] = {
+    # The mean gradient of all workers, in buckets.
+    "data_parallel": lambda steps, size: distributed.DataParallel(adam(0.02, steps)),
     # The first three gradients of each step; the fourth worker is a backup.
     "sync_replicas": lambda steps, size: distributed.SyncReplicas(adam(0.02, steps), max(1, size - 1), size),
     # A step after every second gradient, with a learning rate that falls with staleness.
@@ -331,7 +333,7 @@ def draw(rows: Sequence[tuple[str, list[Result]]], path: Path) -> None:
         )
         right.barh(places, list(map(megabytes, of_engine.values())), height)
     left.axvline(100 * (1 - GOAL), color="black", linestyle=":", label=f"goal: fewer than {100 * (1 - GOAL):.0f} %")
-    left.set(title="Digits read wrong, of 360", xlabel="%", yticks=range(len(methods)), yticklabels=methods)
+    left.set(title="Error on 360 test images", xlabel="%", yticks=range(len(methods)), yticklabels=methods)
     left.invert_yaxis()
     right.set(title="Sent by all workers", xlabel="MB")
     most = {method: max(megabytes(r) for _, r in rows if r[0].method == method) for method in methods}

@@ -34,8 +34,8 @@ API: dict[types.ModuleType, str] = {
     ox.tree: """Key KeyPath Structure field flatten key_paths leaves map parameters path ravel register unflatten
         zeros_like""",
     ox.testing: """check_grads check_rule""",
-    distributed: """Aborted CommunicationError Communicator DeepGradientCompression DropStale ElasticAverage Excluded Header KFAC
-        LargeBatch Layout ModelAverage NotSupported Refused Shard Softsync SyncReplicas TimedOut WorkerLost WorkerReport
+    distributed: """Aborted CommunicationError Communicator DataParallel DeepGradientCompression DropStale ElasticAverage Excluded
+        Header KFAC LargeBatch Layout ModelAverage NotSupported Refused Shard Softsync SyncReplicas TimedOut WorkerLost WorkerReport
         Wrapper communicator current run shard""",
     ox.cuda: """CaptureError CompileError CompilerUnavailableError DeviceError DeviceLostError DeviceMemoryError
         DriverUnavailableError UnavailableWarning source why""",

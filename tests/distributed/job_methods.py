@@ -170,6 +170,7 @@ METHODS: dict[str, Any] = {
     ),
     "kfac": lambda size: distributed.KFAC(ox.optim.SGD(0.1), memory="hybrid_opt", inverse_update_steps=2),
     "large_batch": lambda size: distributed.LargeBatch(ox.optim.LARS(0.1), local_batches=2),
+    "data_parallel": lambda size: distributed.DataParallel(ox.optim.Adam(0.1), bucket_bytes=16),
 }
 
 
@@ -203,3 +204,25 @@ def _trained(comm: Any, opt: Any) -> str:
                 if in_turns:
                     comm.all_reduce([np.zeros(1)])
         return hashlib.sha256(model["w"].tobytes() + model["b"].tobytes()).hexdigest()[:16]
+
+
+def module_in_buckets(comm: Any) -> list[Any]:
+    """A digest of a module of PyTorch after four steps, and whether buckets left during its last backward."""
+    import torch
+
+    draws = torch.Generator().manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(50, 40), torch.nn.Tanh(), torch.nn.Linear(40, 3))
+    with torch.no_grad():
+        for p in module.parameters():
+            p.copy_(torch.randn(p.shape, generator=draws) / 10)
+    with distributed.DataParallel(ox.optim.Adam(0.1), bucket_bytes=400, communicator=comm) as opt:
+        opt.start(module)
+        begun = 0
+        for step in range(4):
+            x = torch.randn(8, 50, generator=torch.Generator().manual_seed(10 * comm.rank + step))
+            module.zero_grad()
+            module(x).square().mean().backward()
+            begun = opt._buckets.begun if opt._buckets else 0
+            opt.update(module)
+    found = b"".join(p.detach().numpy().tobytes() for p in module.parameters())
+    return [begun > 1, hashlib.sha256(found).hexdigest()[:16]]

@@ -40,6 +40,7 @@ from job_methods import (
     ask_with_another_tree,
     check_overtaken,
     every_method,
+    module_in_buckets,
     overtaken_and_folds,
 )
 from job_trainings import (
@@ -99,6 +100,7 @@ __all__ = [
     "launched",
     "listening_names",
     "main",
+    "module_in_buckets",
     "other_version",
     "overtaken_and_folds",
     "pulled",

@@ -28,6 +28,7 @@ WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "compression-off": lambda comm: distributed.DeepGradientCompression(optim.SGD(0.1), 1.0, communicator=comm),
     "large-batch": lambda comm: distributed.LargeBatch(optim.Adam(0.1), communicator=comm),
     "large-batch-of-2": lambda comm: distributed.LargeBatch(optim.SGD(0.1), local_batches=2, communicator=comm),
+    "data-parallel": lambda comm: distributed.DataParallel(optim.Adam(0.1), bucket_bytes=1, communicator=comm),
     "elastic": lambda comm: distributed.ElasticAverage(optim.SGD(0.1), period=2, synchronous=True, communicator=comm),
     "elastic-1": lambda comm: distributed.ElasticAverage(optim.SGD(0.1), period=1, synchronous=True, communicator=comm),
     "average": lambda comm: distributed.ModelAverage(optim.SGD(0.1), 2, communicator=comm),

@@ -155,3 +155,10 @@ def test_every_method_gives_the_bits_that_it_gives_on_threads() -> None:
     run = jobs.launched(3, "every_method")
     assert run.returncode == 0, run.stderr
     assert jobs.results(run.stdout) == sorted(distributed.run(jobs.every_method, workers=3), key=str)
+
+
+def test_gradients_of_a_module_leave_during_the_backward() -> None:
+    pytest.importorskip("torch")
+    run = jobs.launched(2, "module_in_buckets")
+    assert run.returncode == 0, run.stderr
+    assert jobs.results(run.stdout) == distributed.run(jobs.module_in_buckets, workers=2)

@@ -121,3 +121,9 @@ def test_every_method_gives_the_bits_that_it_gives_on_threads() -> None:
     assert [status for status, _, _ in runs] == [0, 0], runs
     found = [result for _, output, _ in runs for result in jobs.results(output)]
     assert found == distributed.run(jobs.every_method, workers=2)
+
+
+def test_gradients_of_a_module_leave_during_the_backward() -> None:
+    runs = found(2, "module_in_buckets")
+    assert runs == distributed.run(jobs.module_in_buckets, workers=2)
+    assert runs[0] == runs[1] and runs[0][0]

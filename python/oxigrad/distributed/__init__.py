@@ -16,6 +16,7 @@ from typing import Any
 
 from oxigrad.distributed.communicator import Communicator, adopt, current
 from oxigrad.distributed.data import Shard, shard
+from oxigrad.distributed.data_parallel.optimizer import DataParallel
 from oxigrad.distributed.errors import (
     Aborted,
     CommunicationError,
@@ -40,6 +41,7 @@ __all__ = [
     "Aborted",
     "CommunicationError",
     "Communicator",
+    "DataParallel",
     "DeepGradientCompression",
     "DropStale",
     "ElasticAverage",

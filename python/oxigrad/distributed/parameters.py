@@ -8,6 +8,7 @@ import numpy as np
 from oxigrad import _core, tree
 from oxigrad._core import KeyPath, StructureError
 from oxigrad._typing import Tree
+from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.ops.backends import copied_like, dtype_name, resolved, to_host
 from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
@@ -29,17 +30,34 @@ class Parameters:
     def __init__(self, optimizer: SteppingOptimizer) -> None:
         self._optimizer = optimizer
         self._plan: Plan | None = None
+        self._specs: tuple[Plan, dict[str, GradientSpec]] | None = None
 
     def read(self, model: Tree) -> dict[str, np.ndarray]:
         """The parameters by key path: views where they are in host memory, which are not to be written to."""
         plan, leaves = self._planned(model)
         return {p.text: _host(leaves[p.index]) for p in plan.parameters}
 
-    def gradients(self, model: Tree, grads: Tree | None) -> dict[str, np.ndarray | SparseRows]:
+    def specs(self, model: Tree) -> Mapping[str, GradientSpec]:
+        """Shape and dtype of the gradient of each parameter, by key path."""
+        plan, leaves = self._planned(model)
+        if self._specs is None or self._specs[0] is not plan:
+            self._specs = plan, {p.text: GradientSpec(_host(leaves[p.index])) for p in plan.parameters}
+        return self._specs[1]
+
+    def leaves(self, model: Tree) -> dict[str, Any]:
+        """The arrays of the model itself that are its parameters, by key path."""
+        plan = self._planned(model)[0]
+        leaves = tree.flatten(model)[0] if (found := plan.leaves(model)) is None else found
+        return {p.text: leaves[p.index] for p in plan.parameters}
+
+    def gradients(
+        self, model: Tree, grads: Tree | None, *, optional: bool = False
+    ) -> dict[str, np.ndarray | SparseRows]:
         """The gradients by key path, those of tied parameters added up; without ``grads``, those that the model holds itself.
 
         Each parameter needs a gradient: unlike `Optimizer.update`, which does not update the others, workers must have those of
-        the same parameters. Raises `StructureError`, `ShapeError` or `DtypeError` with the key path.
+        the same parameters. Where they are ``optional``, the result lacks the parameters whose gradient is None. Raises `StructureError`,
+        `ShapeError` or `DtypeError` with the key path.
         """
         if grads is None:
             leaves, structure = tree.flatten(model)
@@ -47,27 +65,29 @@ class Parameters:
             if held is None:
                 raise StructureError("the model does not hold its gradients: expected grads")
             plan = self._planned(model)[0]
-            for p in plan.parameters:
+            for p in plan.parameters if not optional else ():
                 if all(held[index] is None for index in p.indices):
                     raise StructureError(
                         f"{p.text}: the gradient is missing: expected one of each parameter on every worker, as after "
                         "loss.backward(); a parameter that is frozen, by its own flag or by groups, needs none"
                     )
-            aligned = plan.gradients.checked(held, called=True, keep_rows=True)
+            aligned = plan.gradients.checked(held, called=True, keep_rows=True, optional=optional)
         else:
             plan, leaves = self._planned(model)
-            aligned = plan.gradients.read(grads, called=True, keep_rows=True)
-        return {p.text: _checked(p, aligned[p.index]) for p in plan.parameters}
+            aligned = plan.gradients.read(grads, called=True, keep_rows=True, optional=optional)
+        given = [(p, aligned[p.index]) for p in plan.parameters]
+        return {p.text: _checked(p, gradient) for p, gradient in given if gradient is not None}
 
     def tree(self, model: Tree, gradients: Mapping[str, Any]) -> Tree:
         """Gradients by key path as a tree of dicts that `Optimizer.update` matches with the model by key path.
 
-        An array becomes one of the library of its parameter where the rule is called on that.
+        An array becomes one of the library of its parameter where the rule is called on that. Parameters that ``gradients`` lack are
+        not updated.
         """
         plan, leaves = self._planned(model)
         made: dict[KeyPath, Any] = {}
         for p in plan.parameters:
-            g, array = gradients[p.text], leaves[p.index]
+            g, array = gradients.get(p.text), leaves[p.index]
             if p.executor.calls_rule and isinstance(g, np.ndarray) and not isinstance(array, np.ndarray):
                 g = copied_like(g, array)
             made |= dict.fromkeys(p.paths, g)
@@ -132,6 +152,11 @@ def _name(key: Any) -> Any:
     return next(getattr(key, name) for name in type(key).__match_args__)
 
 
+def host_gradient(gradient: Any) -> np.ndarray:
+    """A dense gradient of any library in host memory, a view where that is possible."""
+    return _host(resolved(gradient))
+
+
 def _host(array: Any) -> np.ndarray:
     return np.asarray(to_host(array))
 
@@ -139,6 +164,6 @@ def _host(array: Any) -> np.ndarray:
 def _checked(parameter: Any, gradient: Any) -> Any:
     """A gradient in host memory, of the parameter's shape, and its dtype, or float32 for one of half precision."""
     is_sparse = isinstance(gradient, SparseRows)
-    array = gradient.coalesce().map(_host) if is_sparse else _host(resolved(gradient))
+    array = gradient.coalesce().map(_host) if is_sparse else host_gradient(gradient)
     check_gradient(parameter.text, array, parameter.shape, parameter.dtype)
     return array

@@ -38,7 +38,7 @@ class GradientCodec:
     """
 
     def __init__(self, parameters: Mapping[str, np.ndarray], extra: str = "") -> None:
-        self._arrays = {path: _Spec(array) for path, array in parameters.items()}
+        self._arrays = {path: GradientSpec(array) for path, array in parameters.items()}
         self._layouts: dict[tuple[str, ...], Layout] = {}
         whole = Layout(self._arrays, extra)
         self.digest = whole.digest
@@ -84,12 +84,23 @@ class GradientCodec:
         return gradients
 
 
-class _Spec:
-    """Shape and dtype of the gradient of a parameter."""
+class GradientSpec:
+    """Shape and dtype of the gradient of a parameter: float32 for one of half precision."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.shape = tuple(array.shape)
         self.dtype = np.dtype(np.float32) if dtype_name(array.dtype) in HALVES else np.dtype(array.dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GradientSpec) and (self.shape, self.dtype) == (other.shape, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of a dense gradient."""
+        return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
 
 
 class Reader:
@@ -121,7 +132,7 @@ class Reader:
         return self._data[self._at - size : self._at]
 
 
-def _rows(reader: Reader, path: str, spec: _Spec, count: int) -> SparseRows:
+def _rows(reader: Reader, path: str, spec: GradientSpec, count: int) -> SparseRows:
     if not spec.shape or not 0 <= count <= spec.shape[0]:
         raise Refused("rows", f"{path}: a gradient has {count} rows: expected at most {spec.shape[:1]}")
     indices = reader.take(np.dtype(np.int64), count)

@@ -53,6 +53,10 @@ class CollectiveWrapper(Wrapper):
 
     # --- for subclasses ------------------------------------------------------------------------------------------------
 
+    def _agreed_config(self) -> Any:
+        """The plain data that all workers must have alike, beside their models."""
+        return self.name
+
     def _begin(self, model: Tree) -> None:
         """Makes the worker's own state for the parameters of the start, where none was loaded."""
 
@@ -88,7 +92,7 @@ class CollectiveWrapper(Wrapper):
 
     def _completed(self, model: Tree) -> list[int]:
         """The number of operations that each worker has completed. Raises `Refused` on all of them where their models differ."""
-        description = agreement.described(self._parameters.read(model), self.name)
+        description = agreement.described(self._parameters.read(model), self._agreed_config())
         digest = int.from_bytes(hashlib.sha256(description.tobytes()).digest()[:8], "little", signed=True)
         rows = self.communicator.all_gather_v(np.array([self._done, digest], np.int64), timeout=self._seconds)
         if any(each[1] != rows[0][1] for each in rows):

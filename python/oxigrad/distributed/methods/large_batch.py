@@ -124,7 +124,7 @@ class LargeBatch(CollectiveWrapper):
         return self._pending
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
-        gradients = self._parameters.gradients(model, grads)
+        gradients = self._read(model, grads)
         late = False
         if self._done < 0:
             model, late = self._agree(model)
@@ -140,11 +140,15 @@ class LargeBatch(CollectiveWrapper):
         self._sums, self._count, self._pending = {}, 0, 0
         return model
 
+    def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
+        """The gradients of a batch, by key path."""
+        return self._parameters.gradients(model, grads)
+
     def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
         """The sums of this worker with further gradients."""
         is_whole = self.local_batches == 1
         return {
-            path: gradient if is_whole and not _is_half(gradient) else _added(self._sums.get(path), gradient)
+            path: gradient if is_whole and not _is_half(gradient) else added(self._sums.get(path), gradient)
             for path, gradient in gradients.items()
         }
 
@@ -152,7 +156,7 @@ class LargeBatch(CollectiveWrapper):
         return mean_over_workers(sums, self.communicator, count=count, timeout=self._seconds, buffers=self._buffers)
 
 
-def _added(total: Any, gradient: Any) -> Any:
+def added(total: Any, gradient: Any) -> Any:
     """A sum of gradients, of float32 for those of half precision, which is no array of the user's."""
     if isinstance(gradient, SparseRows):
         rows = SparseRows(gradient.indices.copy(), _copied(gradient.values), gradient.shape)

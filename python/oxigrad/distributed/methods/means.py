@@ -28,7 +28,7 @@ def mean_over_workers(
     if given, until the next call.
     """
     if communicator.size == 1:
-        return {path: _divided(total, count) for path, total in sums.items()}
+        return {path: divided(total, count) for path, total in sums.items()}
     dense = {path: total for path, total in sums.items() if not isinstance(total, SparseRows)}
     dtype = next((total.dtype for total in dense.values()), np.dtype(np.float64))
     contributed = dense if count else {path: np.zeros_like(total) for path, total in dense.items()}
@@ -46,7 +46,7 @@ def mean_over_workers(
             np.divide(buffer, buffer.dtype.type(gradients), out=buffer)
     for path, total in sums.items():
         if isinstance(total, SparseRows):
-            means[path] = _divided(_sum_of_rows(total if count else _no_rows(total), communicator, timeout), gradients)
+            means[path] = divided(sum_of_rows(total if count else no_rows(total), communicator, timeout), gradients)
     return means
 
 
@@ -65,7 +65,8 @@ class BufferCache:
         return self._latest[1:]
 
 
-def _sum_of_rows(gradient: SparseRows, communicator: Communicator, timeout: float | None) -> SparseRows:
+def sum_of_rows(gradient: SparseRows, communicator: Communicator, timeout: float | None) -> SparseRows:
+    """The sum over all workers of their rows, which may repeat indices: those of each worker in the order of ranks."""
     values = np.ascontiguousarray(gradient.values)
     indices = communicator.all_gather_v(np.ascontiguousarray(gradient.indices, np.int64), timeout=timeout)
     parts = communicator.all_gather_v(values.reshape(-1), timeout=timeout)
@@ -73,11 +74,13 @@ def _sum_of_rows(gradient: SparseRows, communicator: Communicator, timeout: floa
     return SparseRows(np.concatenate(indices), stacked, gradient.shape)
 
 
-def _no_rows(gradient: SparseRows) -> SparseRows:
+def no_rows(gradient: SparseRows) -> SparseRows:
+    """A gradient without rows, of the shape and dtype of another one."""
     return SparseRows(gradient.indices[:0], gradient.values[:0], gradient.shape)
 
 
-def _divided(total: Any, count: int) -> Any:
+def divided(total: Any, count: int) -> Any:
+    """The mean of ``count`` gradients with this sum: an array, or unique rows in order."""
     if isinstance(total, SparseRows):
-        return SparseRows(total.indices, _divided(total.values, count), total.shape).coalesce()
+        return SparseRows(total.indices, divided(total.values, count), total.shape).coalesce()
     return total if count == 1 else total / total.dtype.type(count)

@@ -72,19 +72,23 @@ class PlannedGradients:
             return None
         return self.of_leaves(given)
 
-    def read(self, grads: Any, *, called: bool = False, keep_rows: bool = False) -> list[Any]:
+    def read(self, grads: Any, *, called: bool = False, keep_rows: bool = False, optional: bool = False) -> list[Any]:
         """The gradients at the positions of the model's leaves, those of tied parameters added up.
 
         One array that is given at several paths of a tied parameter counts once. Where rules are to be ``called`` on all of them,
-        all are checked here; otherwise the core checks those that it reads. Raises an error with the key path.
+        all are checked here; otherwise the core checks those that it reads. Where they are ``optional``, any may be None. Raises an
+        error with the key path.
         """
-        return self.of_leaves(align(self._structure, grads), called=called, keep_rows=keep_rows)
+        given = align(self._structure, grads)
+        return self.of_leaves(given, called=called, keep_rows=keep_rows, optional=optional)
 
-    def of_leaves(self, given: AlignedGradients, *, called: bool = False, keep_rows: bool = False) -> list[Any]:
+    def of_leaves(
+        self, given: AlignedGradients, *, called: bool = False, keep_rows: bool = False, optional: bool = False
+    ) -> list[Any]:
         """As `read`, for gradients at the positions of leaves."""
         if not given.is_complete:
             self._check_known_gradients(given)
-        return self.checked(given.leaves, called=called, keep_rows=keep_rows)
+        return self.checked(given.leaves, called=called, keep_rows=keep_rows, optional=optional)
 
     def _check_known_gradients(self, given: AlignedGradients) -> None:
         """Raises `StructureError` for a gradient that is missing, and for one that belongs to no parameter."""
@@ -98,13 +102,15 @@ class PlannedGradients:
         if unknown:
             raise StructureError(f"{unknown[0]}: there is a gradient, but no parameter in the model")
 
-    def checked(self, given: list[Any], *, called: bool = False, keep_rows: bool = False) -> list[Any]:
+    def checked(
+        self, given: list[Any], *, called: bool = False, keep_rows: bool = False, optional: bool = False
+    ) -> list[Any]:
         """The gradients, given for each leaf: checked, with those of tied parameters added up.
 
         With ``keep_rows``, those that are `SparseRows` remain so, and are not checked.
         """
         if called or self._checked_here:
-            self._check_given(given, self._parameters if called else self._checked_here)
+            self._check_given(given, self._parameters if called else self._checked_here, optional=optional)
         if self.lazy:
             self._resolve(given)
         if self._tied:
@@ -123,12 +129,12 @@ class PlannedGradients:
         """Raises for a missing gradient of a parameter on a device, and for arrays that are more than numbers."""
         self._check_given(given, self._on_devices)
 
-    def _check_given(self, given: Sequence[Any], parameters: list[Parameter]) -> None:
+    def _check_given(self, given: Sequence[Any], parameters: list[Parameter], *, optional: bool = False) -> None:
         """Raises for a missing gradient, and for arrays that are more than numbers (masked arrays, units)."""
         try:
             for parameter in parameters:
                 for i in parameter.indices:
-                    if given[i] is not None or self._needs(i):
+                    if given[i] is not None or (self._needs(i) and not optional):
                         self._check_one(i, given[i])
         except REFUSALS:
             self.refuse_shapeless(given)
@@ -161,7 +167,8 @@ class PlannedGradients:
             for i in parameter.indices:
                 if not (given[i] is None or isinstance(given[i], SparseRows)):
                     check_gradient(str(self._structure.path(i)), given[i], parameter.shape, parameter.dtype)
-            given[parameter.index] = summed([given[i] for i in parameter.indices if given[i] is not None])
+            found = [given[i] for i in parameter.indices if given[i] is not None]
+            given[parameter.index] = summed(found) if found else None
 
     def _check_sparse(self, given: list[Any]) -> None:
         """Checks gradients that are `SparseRows`; makes arrays of them where the option ``sparse`` is "dense"."""

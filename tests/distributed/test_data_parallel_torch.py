@@ -1,0 +1,152 @@
+"""Gradients of PyTorch modules leave during the backward, with the bits of an exchange after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jobs
+import pytest
+
+from oxigrad import distributed, optim
+from oxigrad.distributed import DataParallel, LargeBatch
+
+torch = pytest.importorskip("torch")
+
+
+def new_module() -> Any:
+    module = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 4), torch.nn.Linear(4, 2))
+    draws = torch.Generator().manual_seed(0)  # of its own: threads share the default one
+    with torch.no_grad():
+        for p in module.parameters():
+            p.copy_(torch.randn(p.shape, generator=draws))
+    return module
+
+
+def loss(module: Any, rank: int, step: int, *, skips: bool = False) -> Any:
+    """The loss on data of a worker; the last layer but one is left out where it ``skips``."""
+    x = torch.randn(8, 6, generator=torch.Generator().manual_seed(100 * rank + step))
+    hidden = module[1](module[0](x))
+    return (hidden if skips else module[3](module[2](hidden))).square().mean()
+
+
+def trained(make: Any, workers: int = 2, steps: int = 4, skips: bool = False) -> list[Any]:
+    """The parameters of each worker, and the most buckets that had begun at the end of a backward."""
+
+    def worker(comm: Any) -> Any:
+        module, opt, most = new_module(), make(), 0
+        with opt:
+            opt.start(module)
+            for step in range(steps):
+                module.zero_grad()
+                loss(module, comm.rank, step, skips=skips and comm.rank == 1).backward()
+                most = max(most, getattr(getattr(opt, "_buckets", None), "begun", 0))
+                opt.update(module)
+        assert not any(p._post_accumulate_grad_hooks for p in module.parameters())
+        return [p.detach().numpy().tobytes() for p in module.parameters()], most
+
+    return distributed.run(worker, workers=workers, timeout=jobs.DEADLINE)
+
+
+@pytest.mark.parametrize("skips", [False, True])
+@pytest.mark.parametrize("limit", [1, 60, 1 << 20])
+def test_overlap_changes_no_bits(limit: int, skips: bool) -> None:
+    found = trained(lambda: DataParallel(optim.Adam(0.1), bucket_bytes=limit), skips=skips)
+    without = trained(lambda: DataParallel(optim.Adam(0.1), bucket_bytes=limit, overlap=False), skips=skips)
+    assert found[0][0] == found[1][0] == without[0][0]
+    assert without[0][1] == 0
+    assert found[0][1] == (6 if limit == 1 else found[0][1]) > 0
+    if skips:
+        assert found[1][1] < 6 or limit > 1
+
+
+@pytest.mark.parametrize("local_batches", [1, 3])
+def test_the_steps_are_those_of_one_exchange(local_batches: int) -> None:
+    found = trained(lambda: DataParallel(optim.SGD(0.1), bucket_bytes=40, local_batches=local_batches), steps=6)
+    expected = trained(lambda: LargeBatch(optim.SGD(0.1), local_batches), steps=6)
+    assert [each[0] for each in found] == [each[0] for each in expected]
+    assert found[0][1] > 0
+
+
+def test_backwards_without_synchronization_are_added_up() -> None:
+    def worker(comm: Any, *, overlap: bool) -> Any:
+        module, opt = new_module(), DataParallel(optim.SGD(0.1), bucket_bytes=1, overlap=overlap)
+        with opt:
+            opt.start(module)
+            for step in range(3):
+                module.zero_grad()
+                with opt.no_sync():
+                    loss(module, comm.rank, 10 + step).backward()
+                loss(module, comm.rank, step).backward()
+                opt.update(module)
+        return [p.detach().numpy().tobytes() for p in module.parameters()]
+
+    found = distributed.run(lambda comm: worker(comm, overlap=True), workers=2, timeout=jobs.DEADLINE)
+    expected = distributed.run(lambda comm: worker(comm, overlap=False), workers=2, timeout=jobs.DEADLINE)
+    assert found == expected
+
+
+def mistaken(change: Any) -> list[str]:
+    """The error of each worker that changes its gradients between two backwards, or after one."""
+
+    def worker(comm: Any) -> str:
+        module, opt = new_module(), DataParallel(optim.SGD(0.1), bucket_bytes=1)
+        with opt:
+            for step in range(3):
+                loss(module, comm.rank, step).backward()
+                if step == 2:
+                    with pytest.raises(RuntimeError) as error:
+                        change(opt, module, comm.rank)
+                    return str(error.value)
+                opt.update(module)
+                module.zero_grad()
+        return ""
+
+    return distributed.run(worker, workers=2, timeout=jobs.DEADLINE)
+
+
+def test_a_gradient_that_is_under_way_does_not_change_in_silence() -> None:
+    def clip(opt: Any, module: Any, rank: int) -> None:
+        torch.nn.utils.clip_grad_norm_(module.parameters(), 1e-3)
+        opt.update(module)
+
+    def again(opt: Any, module: Any, rank: int) -> None:
+        loss(module, rank, 5).backward()
+
+    assert all("the gradient was changed after the backward" in text for text in mistaken(clip))
+    assert all("a second gradient before update" in text for text in mistaken(again))
+
+
+def test_frozen_parameters_need_no_gradient() -> None:
+    def worker(comm: Any) -> Any:
+        module, opt = new_module(), DataParallel(optim.SGD(0.1), bucket_bytes=1)
+        module[0].weight.requires_grad_(False)
+        before = module[0].weight.detach().numpy().tobytes()
+        with opt:
+            for step in range(3):
+                module.zero_grad()
+                loss(module, comm.rank, step).backward()
+                opt.update(module)
+        assert module[0].weight.detach().numpy().tobytes() == before
+        return module[3].weight.detach().numpy().tobytes()
+
+    first, second = distributed.run(worker, workers=2, timeout=jobs.DEADLINE)
+    assert first == second
+
+
+def test_a_module_may_be_replaced() -> None:
+    """The hooks move to the tensors of the model of the last step."""
+
+    def worker(comm: Any) -> list[int]:
+        with DataParallel(optim.SGD(0.1), bucket_bytes=1) as opt:
+            begun = []
+            for _ in range(2):
+                module = new_module()
+                for step in range(3):
+                    module.zero_grad()
+                    loss(module, comm.rank, step).backward()
+                    begun.append(opt._buckets.begun if opt._buckets else 0)
+                    opt.update(module)
+        return begun
+
+    for begun in distributed.run(worker, workers=2, timeout=jobs.DEADLINE):
+        assert begun[2] == begun[5] == 6
