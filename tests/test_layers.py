@@ -151,7 +151,7 @@ ROOMS = {
         "sparse": "group drop_in library state step",
         "lbfgs": "library state",
         "interchange": "library state table",
-        "__init__": "drop_in formulas interchange lbfgs own schedule_free sparse state",
+        "__init__": "drop_in formulas interchange lbfgs own schedule_free sparse state step",
     },
 }
 CORE = {

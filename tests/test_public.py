@@ -72,7 +72,7 @@ API: dict[types.ModuleType, str] = {
 }
 # Modules that import another library: what `dir` lists, by name.
 OF_LIBRARIES = {
-    "oxigrad.torch": "SparseAdam load_state_dict read_state state_dict",
+    "oxigrad.torch": "HostMemory SparseAdam load_state_dict read_state state_dict",
     "oxigrad.optax": "State Transformation flat muon noisy_sgd optimistic_adam transformation",
     "oxigrad.interop.torch": "from_torch function",
     "oxigrad.interop.jax": "from_jax function",

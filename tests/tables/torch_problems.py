@@ -103,6 +103,18 @@ def _normal(p: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return torch.randn(p.shape, generator=generator, dtype=dtype).to(p.dtype)
 
 
+def loss_of(params: Sequence[torch.Tensor], step: int, without: Any = ()) -> Any:
+    """A loss whose gradients are those of the step; parameters ``without`` gradients take no part."""
+    given = zip(params, gradients(params, step), strict=True)
+    terms = [(p * g.conj()).sum() for i, (p, g) in enumerate(given) if i not in without]
+    return torch.stack([term.real.double() for term in terms]).sum()
+
+
+def backward(params: Sequence[torch.Tensor], step: int, without: Any = ()) -> None:
+    """A backward of `loss_of`."""
+    loss_of(params, step, without).backward()
+
+
 def copies(params: Iterable[torch.Tensor]) -> list[torch.nn.Parameter]:
     """Parameters of the same values in separate memory."""
     return [torch.nn.Parameter(p.detach().clone()) for p in params]

@@ -17,8 +17,8 @@ from torch_problems import (  # noqa: E402
     AliveGradients,
     copies,
     equal,
-    gradients,
     layers,
+    loss_of,
     parameters,
     shapes_for,
     states,
@@ -39,13 +39,6 @@ OPTIONS: list[tuple[str, dict[str, Any], Any]] = [
     ("Adam", {"weight_decay": 0.1}, torch.complex64),
     ("RMSprop", {"centered": True}, torch.float64),
 ]
-
-
-def loss_of(params: Any, step: int, without: Any = ()) -> Any:
-    """A loss whose gradients are those of the step; parameters ``without`` gradients take no part."""
-    given = zip(params, gradients(params, step), strict=True)
-    terms = [(p * g.conj()).sum() for i, (p, g) in enumerate(given) if i not in without]
-    return torch.stack([term.real.double() for term in terms]).sum()
 
 
 def both(opt: Any, loss: Any) -> None:

@@ -225,7 +225,7 @@ def test_a_state_in_the_middle_of_a_step_is_not_written(tmp_path: Path) -> None:
 # --- what is refused ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", ["host", "state.pt", 3, "cuda"])
+@pytest.mark.parametrize("value", ["hosts", "state.pt", 3, "cuda"])
 def test_what_is_no_path_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"state_device is .*\.safetensors"):
         ours.AdamW(parameters(), state_device=value)

@@ -26,8 +26,9 @@ Options of all classes, by keyword, which `oxigrad.optim.Optimizer` describes:
   None for no limit. A parameter group may have its own, by which its gradients are scaled.
 * ``in_backward``: whether each parameter is updated in the backward, as soon as its gradient is final, and the gradient dropped.
   ``step()`` finishes the step; see `no_step`, `norm_pass` and `ahead`.
-* ``state_device``: the path of a safetensors file, for slots that lie in a file beside it rather than in memory; `flush` writes the state
-  to the file, and `read_state` reads it.
+* ``state_device``: "host" or a `HostMemory`, for parameters on a GPU whose state is in the memory of the host, and which are updated there; or
+  the path of a safetensors file, for slots that lie in a file beside it rather than in memory; `flush` writes the state to the file, and
+  `read_state` reads it.
 
 A step updates all tensors in host memory in one dispatch, and those on a CUDA device in one launch for all that share a rule and dtypes.
 On tensors elsewhere, and where a rule needs whole matrices, the rule itself is called. Each process updates its local part of a DTensor, by
@@ -46,6 +47,7 @@ from oxigrad.torch.own import OwnOptimizer, own
 from oxigrad.torch.schedule_free import ScheduleFree
 from oxigrad.torch.sparse import SparseDropIn
 from oxigrad.torch.state.file import read_state
+from oxigrad.torch.step.offload.host import HostMemory
 
 # Rules with the state of PyTorch's classes, where it differs from that of `oxigrad.optim`.
 _RULES = {"ASGD": formulas.ASGD, "NAdam": formulas.NADAM, "Rprop": formulas.RPROP}
@@ -72,7 +74,7 @@ SparseAdam = drop_in(
     fixed={"epsilon_mode": "hat", "amsgrad": None},
 )
 
-__all__ = ["LBFGS", "SparseAdam", "load_state_dict", "read_state", "state_dict"]
+__all__ = ["LBFGS", "HostMemory", "SparseAdam", "load_state_dict", "read_state", "state_dict"]
 __all__ += list(_CLASSES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 __dir__ = __all__.copy

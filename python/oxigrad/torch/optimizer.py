@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
-from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
+from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StateError, StructureError
 from oxigrad._names import nearest
 from oxigrad.optim.settings.options import checked_precision
 from oxigrad.rules.core.ranges import Domain, Interval
@@ -20,6 +20,7 @@ from oxigrad.torch.state.conversion import kept_on_error, number_dtype
 from oxigrad.torch.state.file import StateFile
 from oxigrad.torch.state.loading import KeepingDtypes
 from oxigrad.torch.step.in_backward import Hooked, InBackward
+from oxigrad.torch.step.offload.host import HostMemory, HostSteps
 from oxigrad.torch.step.resolved import ResolvedStep, is_recorded
 from oxigrad.torch.table import Entry
 
@@ -48,6 +49,7 @@ class SteppingOptimizer(KeepingDtypes):
     _backward: InBackward | None = None
     #: The memory of slots, where that is a file.
     state_file: StateFile | None = None
+    _host: HostSteps | None = None
 
     # --- groups and options --------------------------------------------------------------------------------------------
 
@@ -61,9 +63,17 @@ class SteppingOptimizer(KeepingDtypes):
         _check_max_norm(given["max_norm"])
         if given.pop("in_backward"):
             self._backward = InBackward(self)
-        if (path := given.pop("state_device")) is not None:
-            self.state_file = StateFile(path)
+        self._place_state(given.pop("state_device"))
         self._given = {name: value for name, value in given.items() if value != OPTIONS[name]}
+
+    def _place_state(self, device: Any) -> None:
+        """Puts the state where ``state_device`` says."""
+        if isinstance(device, HostMemory) or device == "host":
+            self._host = HostSteps(device if isinstance(device, HostMemory) else HostMemory())
+            if self._backward is not None and self._host.memory.delay:
+                raise ValueError("delay is 1: expected 0 with in_backward=True, whose updates are in the backward")
+        elif device is not None:
+            self.state_file = StateFile(device)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group of parameters, a dict with its hyperparameters."""
@@ -118,6 +128,10 @@ class SteppingOptimizer(KeepingDtypes):
 
     def _take(self, scale: Any, of: Hooked | None = None, loss: Any = None) -> None:
         """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None; ``of`` a parameter, or of all."""
+        if self._host is not None and of is None:
+            with torch.no_grad():
+                self._host.take(self, None if scale is None else float(scale), loss)
+            return
         holder: Any = self if of is None else of
         factor, resolved = (1.0 if scale is None else float(scale)), holder._resolved
         if resolved is not None and resolved.is_current(self, scaled=scale is not None):
@@ -187,7 +201,31 @@ class SteppingOptimizer(KeepingDtypes):
 
         After an error in a backward it tells which ones are a step ahead of the others. ``step()`` completes the step.
         """
-        return [] if self._backward is None else self._backward.ahead
+        if self._backward is not None:
+            return self._backward.ahead
+        return [] if self._host is None else self._host.ahead
+
+    def synchronize(self) -> None:
+        """Gives the parameters the update that is under way, for ``state_device=HostMemory(delay=1)``; completes a step that an error ended.
+
+        ``state_dict()`` and copies of the optimizer call it; without an update under way it does nothing.
+        """
+        if self._host is not None and self._backward is None:
+            self._host.synchronize(self)
+
+    def _keeps_on_host(self, p: Any) -> bool:
+        return self._host is not None and self._host.holds(self, p)
+
+    def _check_whole(self) -> None:
+        """Waits for an update that is under way; raises `StateError` while parameters are ahead of the others."""
+        if self._backward is not None:
+            self._backward.check_whole()
+        if self._host is not None and self._backward is None:
+            if ahead := self._host.ahead:
+                raise StateError(
+                    f"{', '.join(ahead[:3])} was updated in a step that an error ended: expected synchronize() before the state is read"
+                )
+            self._host.synchronize(self)
 
     def _take_recorded(self, scale: Any, loss: Any) -> None:
         """Takes a step that PyTorch differentiates, or records in a graph of its own."""
@@ -207,8 +245,7 @@ class SteppingOptimizer(KeepingDtypes):
 
     def state_dict(self) -> dict[str, Any]:
         """The state, as PyTorch's class has it. Raises `StateError` while parameters are `ahead`: ``step()`` comes first."""
-        if self._backward is not None:
-            self._backward.check_whole()
+        self._check_whole()
         return super().state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -231,14 +268,15 @@ class SteppingOptimizer(KeepingDtypes):
         self.state_file.write(self.state_dict())
 
     def __getstate__(self) -> dict[str, Any]:
-        if self._backward is None:
-            return super().__getstate__()
-        self._backward.check_whole()
-        return super().__getstate__() | {"in_backward": True}
+        self._check_whole()
+        own = {"in_backward": self._backward is not None, "state_device": self._host and self._host.memory}
+        return super().__getstate__() | {key: value for key, value in own.items() if value}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._resolved = None
-        super().__setstate__({key: value for key, value in state.items() if key != "in_backward"})
+        if self._host is not None:
+            self._host.reset()
+        super().__setstate__({key: value for key, value in state.items() if key not in ("in_backward", "state_device")})
         for group in self.param_groups:
             for name, value in self._remembered().items():
                 group.setdefault(name, value)
@@ -246,6 +284,8 @@ class SteppingOptimizer(KeepingDtypes):
             self._count_with_tensors()
         if "in_backward" in state:
             self._backward = InBackward(self)
+        if "state_device" in state:
+            self._host = HostSteps(state["state_device"])
         if self._backward is not None:
             self._backward.reset(self)
 
@@ -280,7 +320,7 @@ def _check_max_norm(value: Any) -> None:
 def refuse_by_theirs(opt: SteppingOptimizer) -> None:
     """Raises `RuntimeError` for options that the steps of PyTorch's classes do not read."""
     given = {"max_norm": any(group.get("max_norm") is not None for group in opt.param_groups)}
-    given["state_device"] = opt.state_file is not None
+    given["state_device"] = opt.state_file is not None or opt._host is not None
     for name in [name for name, is_given in given.items() if is_given]:
         raise RuntimeError(
             f"{name} is not supported by the steps of PyTorch's classes (differentiable, capturable, sparse gradients): expected None"

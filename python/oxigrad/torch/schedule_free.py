@@ -44,7 +44,8 @@ class ScheduleFree(OwnOptimizer):
                 p.copy_(own.pop(_POINT))
                 continue
             own[_POINT] = p.detach().clone()
-            held, z = conversion.local(p), conversion.local(z)
+            held = conversion.local(p)
+            z = conversion.local(z).to(held.device)
             held.copy_(self.entry.rule.averaged(xp, held.to(z.dtype), {"z": z}, {"beta1": beta1}))
 
     def _take(self, scale: Any, of: Any = None, loss: Any = None) -> None:

@@ -43,6 +43,12 @@ def is_plain(tensor: Any) -> bool:
     return not (tensor.is_complex() or is_distributed(tensor))
 
 
+def is_dense(tensor: Any) -> bool:
+    """Whether the elements of a tensor fill its memory without gaps or repetitions, in any order of axes."""
+    extents = zip(tensor.shape, tensor.stride(), strict=True)
+    return 1 + sum((extent - 1) * stride for extent, stride in extents) == tensor.numel()
+
+
 def as_parameter(found: Any, p: Any) -> Any:
     """A new local, real tensor as a slot of the parameter ``p``."""
     if p.is_complex() and found.shape[-1:] == (2,):
@@ -100,18 +106,21 @@ def checking_overlap(tensors: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> I
         raise
 
 
-def begin(group: TensorGroup, path: str, p: Any, own: dict[str, Any], executor: Executor) -> bool:
+def begin(
+    group: TensorGroup, path: str, p: Any, own: dict[str, Any], executor: Executor, *, on_host: bool = False
+) -> bool:
     """Adds the slots to ``own``, the state of the parameter ``p``, that its rule has and that are missing; False if there are none.
 
     Codes and numbers of the state are put where the ``executor`` reads them: rules on arrays read no codes, `DEVICE` reads
-    both there.
+    both there. With ``on_host``, all of the state is put into host memory, wherever the parameter is.
     """
+    where = torch.device("cpu") if on_host else p.device
     entry, rule = group.entry, group.rule()
     keys = {slot.name: entry.key_of_slot(slot.name) for slot in rule.slots}
     numbers = {slot.name: slot for slot in rule.slots if slot.is_number}
     for name, key in () if executor is HOST else keys.items():
         if isinstance(own.get(key), dict):
-            own[key] = _placed_codes(own[key], p, executor)
+            own[key] = _placed_codes(own[key], p, executor, where)
         elif name in numbers and own.get(key) is not None and executor is DEVICE:
             own[key] = own[key].to(p.device)
     missing = [name for name, key in keys.items() if own.get(key) is None]
@@ -131,7 +140,8 @@ def begin(group: TensorGroup, path: str, p: Any, own: dict[str, Any], executor: 
         own[keys[name]] = torch.tensor(first, dtype=dtype, device=device)
     known = [name for name in keys if name not in missing or name in numbers]
     is_host = executor is HOST
-    found = new_slots(group, path, local(p), on_host=is_host, coded=not executor.calls_rule, known=known)
+    like = local(p).to(where)
+    found = new_slots(group, path, like, on_host=is_host, coded=not executor.calls_rule, known=known)
     for name, value in found.items():
         if isinstance(value, Quantized):
             own[keys[name]] = {"codes": torch.as_tensor(value.codes), "scales": torch.as_tensor(value.scales)}
@@ -140,10 +150,10 @@ def begin(group: TensorGroup, path: str, p: Any, own: dict[str, Any], executor: 
     return True
 
 
-def _placed_codes(value: dict[str, Any], p: Any, executor: Executor) -> Any:
+def _placed_codes(value: dict[str, Any], p: Any, executor: Executor, device: Any) -> Any:
     """Codes and scales on the device of the parameter ``p``, or where the executor reads no codes, the tensor that they are of."""
     if executor is not DEVICE:
-        return as_parameter(array(value).to(p.device), p)
+        return as_parameter(array(value).to(device), p)
     if all(part.device == p.device for part in value.values()):
         return value
     return {name: part.to(p.device) for name, part in value.items()}

@@ -32,7 +32,9 @@ class StateFile:
 
     def __init__(self, path: Any) -> None:
         if not isinstance(path, (str, os.PathLike)) or not os.fspath(path).endswith(".safetensors"):
-            raise ValueError(f"state_device is {path!r}: expected the path of a file that ends in .safetensors")
+            raise ValueError(
+                f"state_device is {path!r}: expected 'host', a HostMemory, or the path of a file that ends in .safetensors"
+            )
         self.path = os.path.abspath(os.fspath(path))
         self._file = file = tempfile.TemporaryFile(dir=os.path.dirname(self.path))  # noqa: SIM115 - closed with this object
         weakref.finalize(self, file.close)
@@ -58,7 +60,7 @@ class StateFile:
     def _placed(self, path: str, p: Any, key: str, value: Any) -> Any:
         """A tensor in the file with the values of a slot; the slot itself where it is there already, or has no elements."""
         held = self._slots.get((id(p), key))
-        if (held is not None and held() is value) or value.numel() == 0 or not _is_dense(value):
+        if (held is not None and held() is value) or value.numel() == 0 or not conversion.is_dense(value):
             return value
         made = self._made(f"{path}: the state {key!r}", value).copy_(value)
         self._slots[id(p), key] = weakref.ref(made)
@@ -93,12 +95,6 @@ class StateFile:
     def write(self, state: Mapping[str, Any]) -> None:
         """Writes the result of ``state_dict()`` to the file, which is replaced once that is complete and on the disk."""
         write(self.path, state)
-
-
-def _is_dense(tensor: Any) -> bool:
-    """Whether the elements of a tensor fill its memory without gaps or repetitions, in any order of axes."""
-    extents = zip(tensor.shape, tensor.stride(), strict=True)
-    return 1 + sum((extent - 1) * stride for extent, stride in extents) == tensor.numel()
 
 
 # --- files of a state --------------------------------------------------------------------------------------------------

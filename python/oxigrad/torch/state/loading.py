@@ -1,7 +1,7 @@
 """Loading of states: copies of the same dtypes. PyTorch casts what it loads to the dtype of the parameter."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oxigrad.torch.library import torch
@@ -29,28 +29,36 @@ def _seal(value: Any) -> Any:
     return type(value)(map(_seal, value)) if type(value) in (list, tuple) else value
 
 
-def opened(state: Mapping[Any, Any], groups: Sequence[Mapping[str, Any]]) -> defaultdict[Any, Any]:
-    """The state with copies of the sealed tensors, on the devices of the parameters; what is not sealed stays as it is."""
+def opened(
+    state: Mapping[Any, Any], groups: Sequence[Mapping[str, Any]], on_host: Callable[[Any], bool]
+) -> defaultdict[Any, Any]:
+    """The state with copies of the sealed tensors, on the devices of the parameters; what is not sealed stays as it is.
+
+    ``on_host`` tells whether the state of a parameter is in host memory instead.
+    """
     on_device = {id(p) for group in groups if group.get("fused") or group.get("capturable") for p in group["params"]}
-    made = {key: _open(own, key, counts_there=id(key) in on_device) for key, own in state.items()}
+    made = {
+        key: _open(own, key, "cpu" if on_host(key) else None, counts_there=id(key) in on_device and not on_host(key))
+        for key, own in state.items()
+    }
     return defaultdict(dict, made)
 
 
-def _open(value: Any, p: Any, *, counts_there: bool, name: Any = None) -> Any:
+def _open(value: Any, p: Any, device: Any, *, counts_there: bool, name: Any = None) -> Any:
     if isinstance(value, _Sealed):
         tensor = value.tensor.detach()
         if name == "step" and counts_there:
             return tensor.to(p.device, torch.float32, copy=True)
         # Numbers of whole parameters stay where they are.
         if isinstance(p, torch.Tensor) and name != "step" and (tensor.ndim or not p.ndim):
-            return tensor.to(p.device, copy=True)
+            return tensor.to(device or p.device, copy=True)
         return tensor.clone()
     if isinstance(value, dict):
         if not any(isinstance(item, (_Sealed, dict)) for item in value.values()):
             return value
-        return {key: _open(item, p, counts_there=counts_there, name=key) for key, item in value.items()}
+        return {key: _open(item, p, device, counts_there=counts_there, name=key) for key, item in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(_open(item, p, counts_there=counts_there) for item in value)
+        return type(value)(_open(item, p, device, counts_there=counts_there) for item in value)
     return value
 
 
@@ -65,7 +73,11 @@ class KeepingDtypes(torch.optim.Optimizer):
         finally:
             handle.remove()
 
+    def _keeps_on_host(self, p: Any) -> bool:
+        """Whether the state of a parameter is in host memory, wherever the parameter is."""
+        return False
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "state" in state and "param_groups" in state:
-            state = {**state, "state": opened(state["state"], state["param_groups"])}
+            state = {**state, "state": opened(state["state"], state["param_groups"], self._keeps_on_host)}
         super().__setstate__(state)

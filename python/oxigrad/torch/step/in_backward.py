@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from oxigrad._core import StateError
-from oxigrad.ops.core.aliasing import refuse_shared
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
-from oxigrad.torch.step.plan import Place, noise_step, places_of
+from oxigrad.torch.step.plan import Place, noise_step, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import ParameterStep, all_parameters, are_same, is_recorded
 
 _AHEAD = "was updated in the backward of a step that is not finished"
@@ -98,6 +97,11 @@ class InBackward:
         """A block with a backward that measures gradients, and drops them."""
         if any(group.get("max_norm") is None for group in opt.param_groups):
             raise ValueError(f"{type(opt).__name__}: norm_pass() is for max_norm, which is None")
+        if opt._host is not None:
+            raise ValueError(
+                f"{type(opt).__name__}: norm_pass() excludes state_device='host', which clips exactly without it: gradients wait in "
+                "host memory"
+            )
         given = [hooked.place.path for hooked in self._hooked.values() if hooked.place.tensor.grad is not None]
         if self._ahead or self._norm or self._has_accumulated or given:
             raise RuntimeError(
@@ -155,9 +159,13 @@ class InBackward:
             if not self._has_begun:
                 self._begin(opt)
             hooked = self._hooked.get(id(p))
-            if hooked is None or (self._clips and not (self._is_measuring or self._norm)):
+            is_on_host = opt._host is not None and opt._host.streams(opt, p)
+            if hooked is None or (self._clips and not (self._is_measuring or self._norm or is_on_host)):
                 return
             self._check_gradient(hooked.place.path, p)
+            if is_on_host:
+                self._stream(opt, hooked.place)
+                return
             if self._clips and self._is_measured(hooked.place.path, p):
                 self._norm.add(opt, hooked.place)
                 p.grad = None
@@ -171,6 +179,16 @@ class InBackward:
                 del self._ahead[id(p)]
                 raise
             p.grad = None
+
+    def _stream(self, opt: Any, place: Place) -> None:
+        """Gives the gradient of a parameter to the step in host memory."""
+        p = place.tensor
+        if p.grad.layout is not torch.strided or not self._is_last(p):
+            return  # step() takes it.
+        _stream_untraced(opt, place)
+        self._ahead[id(p)] = place.path
+        p.grad = None
+        _advance_untraced(opt)
 
     def _is_measured(self, path: str, p: Any) -> bool:
         """Whether the gradient is to be measured, rather than used with the norm that was measured; raises `RuntimeError` for neither."""
@@ -194,11 +212,11 @@ class InBackward:
         params = all_parameters(opt)
         if not are_same(params, self._params):
             places = [*places_of(opt)]
-            _refuse_shared(places)
+            refuse_shared_memory(places)
             self._hooked = {id(place.tensor): Hooked(place, self._norm) for place in places}
             self._params, self._watched = params, conversion.Watched(params)
         elif self._watched.have_moved():
-            _refuse_shared([hooked.place for hooked in self._hooked.values()])
+            refuse_shared_memory([hooked.place for hooked in self._hooked.values()])
             self._watched = conversion.Watched(params)
         self._clips = any(group.get("max_norm") is not None for group in opt.param_groups)
         self._has_begun = True
@@ -238,7 +256,7 @@ class InBackward:
         count, params = noise_step(opt), all_parameters(opt)
         if self._norm:
             self._check_norm(params)
-        if any(p.grad is not None for p in params):
+        if any(p.grad is not None for p in params) or (opt._host is not None and opt._host.is_under_way):
             _take_untraced(opt, None)
             for p in params:
                 p.grad = None
@@ -270,6 +288,18 @@ def _take_untraced(opt: Any, hooked: Hooked | None) -> None:
     opt._take(None, hooked)
 
 
+@torch._disable_dynamo
+def _stream_untraced(opt: Any, place: Place) -> None:
+    """Adds a parameter to the step in host memory."""
+    opt._host.stream(opt, [place])
+
+
+@torch._disable_dynamo
+def _advance_untraced(opt: Any) -> None:
+    """Begins copies and updates of the step in host memory."""
+    opt._host.advance(opt)
+
+
 def _named(paths: Sequence[str]) -> str:
     """Some names of parameters, and how many others there are."""
     others = f" and {len(paths) - 3} others" if len(paths) > 3 else ""
@@ -283,12 +313,6 @@ def _check(opt: Any) -> None:
         raise ValueError(f"{name} does not support in_backward=True, since its rule sums over all parameters")
     if is_recorded(opt.param_groups):
         raise ValueError(f"{name}: in_backward=True excludes differentiable=True and capturable=True")
-
-
-def _refuse_shared(places: Sequence[Place]) -> None:
-    """Raises `AliasError` for parameters that share memory, which steps of one parameter cannot see."""
-    with conversion.checking_overlap((place.path, place.tensor, {}) for place in places):
-        refuse_shared([(place.path, conversion.local(place.tensor), True) for place in places])
 
 
 def _remove(handles: dict[int, tuple[Any, Any]]) -> None:

@@ -32,10 +32,14 @@ class MeasuredNorm:
         self._terms.clear()
         self._square = None
 
-    def add(self, opt: Any, place: Place) -> None:
-        """Measures the gradient of a parameter. Raises `RuntimeError` where a step would not run a kernel in host memory."""
+    def add(self, opt: Any, place: Place, gradient: Any = None, like: Any = None) -> None:
+        """Measures the gradient of a parameter. Raises `RuntimeError` where a step would not run a kernel in host memory.
+
+        ``gradient`` is a copy of it in host memory, and ``like`` a tensor there of the parameter's dtype, where the parameter is elsewhere.
+        """
         path, position, number, p = place
-        tensor = conversion.local(p.data)  # whose version is not that of the parameter, which autograd checks
+        # The data's version is not that of the parameter, which autograd checks.
+        tensor = conversion.local(p.data) if like is None else like
         group = TensorGroup(opt.entry, opt.param_groups[number], half(tensor), scaled=False)
         program = group.program(group.rule())
         if program is None or executor_of(tensor, elementwise=True) is not HOST or conversion.is_distributed(p):
@@ -43,7 +47,8 @@ class MeasuredNorm:
                 f"{path}: norm_pass() measures gradients for kernels in host memory: expected an elementwise rule, and a tensor "
                 "in host memory that is no DTensor"
             )
-        self._terms[id(p)] = position, program, _square_of(path, tensor, conversion.local(p.grad))
+        found = conversion.local(p.grad) if gradient is None else gradient
+        self._terms[id(p)] = position, program, _square_of(path, tensor, found)
 
     def square(self, _: Any = None) -> float:
         """The square of the norm of all gradients, summed up in the order of a step: the terms of each kernel, then these sums."""

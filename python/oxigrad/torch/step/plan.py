@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from oxigrad.ops.core.aliasing import refuse_shared
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.device_kernels import is_permuted
 from oxigrad.stepping.parameters.executor import DEVICE, HOST, RULE_ASSIGNED, RULE_INTO, Executor, executor_of
@@ -73,7 +74,7 @@ class TensorPlan(Assignment):
         for p, executor in zip(self.parameters, before, strict=True):
             if p.executor is not executor:
                 p.is_copied = False
-                conversion.begin(self.groups[p.group], p.text, p.tensor, p.own, p.executor)
+                self._begin(self.groups[p.group], p.text, p.tensor, p.own, p.executor)
         if opt.state_file is not None:
             for p in self.parameters:
                 opt.state_file.place(p.text, p.tensor, p.own)
@@ -103,15 +104,14 @@ class TensorPlan(Assignment):
     def _add(self, opt: Any, path: str, position: int, p: Any, group: TensorGroup) -> None:
         """Adds a parameter, and makes its state."""
         own, tensor, is_copied = opt.state.get(p, {}), self.read(p), False
-        executor = RULE_ASSIGNED if self._recorded else executor_of(tensor, group.rule().elementwise)
-        executor = executor if executor in (HOST, DEVICE) else self.on_arrays(tensor)
-        is_new = conversion.begin(group, path, p, own, executor)
+        executor = self._executor(tensor, group)
+        is_new = self._begin(group, path, p, own, executor)
         if executor is DEVICE:
             order = order_of_kernel(group, p, own)
             is_copied = order == "row-major"
             if not order:
                 executor = self.on_arrays(tensor)
-                conversion.begin(group, path, p, own, executor)
+                self._begin(group, path, p, own, executor)
         if own:
             opt.state[p] = own
         step = int(own["step"]) if group.entry.counts else 0 if is_new else max(1, self.count)
@@ -136,6 +136,15 @@ class TensorPlan(Assignment):
         )
         self.parameters.append(made)
 
+    def _executor(self, tensor: Any, group: TensorGroup) -> Executor:
+        """The executor of a tensor, if its state is such as it takes."""
+        executor = RULE_ASSIGNED if self._recorded else executor_of(tensor, group.rule().elementwise)
+        return executor if executor in (HOST, DEVICE) else self.on_arrays(tensor)
+
+    def _begin(self, group: TensorGroup, path: str, p: Any, own: dict[str, Any], executor: Executor) -> bool:
+        """Makes the state of a parameter that is missing; False if there is none."""
+        return conversion.begin(group, path, p, own, executor)
+
     def on_arrays(self, array: Any) -> Executor:
         """The executor of a tensor whose rule is called on it."""
         return RULE_INTO if array.device.type == "cpu" and not self._recorded else RULE_ASSIGNED
@@ -158,6 +167,18 @@ def places_of(opt: Any) -> Iterator[Place]:
             if id(p) not in seen:  # A repeated tensor is one parameter.
                 yield Place(path, place, number, p)
             seen.add(id(p))
+
+
+def refuse_shared_memory(places: Sequence[Place], *, gradients: bool = False) -> None:
+    """Raises `AliasError` for parameters that share memory, with gradients of others too, which steps of one parameter cannot see."""
+    named = [(place.path, conversion.local(place.tensor), True) for place in places]
+    if gradients:
+        given = [(f"the gradient of {place.path}", place.tensor.grad) for place in places]
+        named += [
+            (path, conversion.local(g), False) for path, g in given if g is not None and g.layout is torch.strided
+        ]
+    with conversion.checking_overlap((place.path, place.tensor, {}) for place in places):
+        refuse_shared(named)
 
 
 def _check_clipping(groups: Sequence[Mapping[str, Any]]) -> None:

@@ -1,0 +1,251 @@
+"""The state of parameters on a device in the memory of the host, ``state_device="host"``: which parameters, and their steps."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from oxigrad.torch.library import torch
+from oxigrad.torch.state import conversion
+from oxigrad.torch.step.norm import MeasuredNorm
+from oxigrad.torch.step.offload.pieces import Piece, cut, together, whole
+from oxigrad.torch.step.offload.plan import HostBatch
+from oxigrad.torch.step.offload.run import HostRun, Ring
+from oxigrad.torch.step.plan import Place, places_of, refuse_shared_memory
+from oxigrad.torch.step.resolved import ResolvedStep, all_parameters, are_same, is_recorded
+
+
+@dataclasses.dataclass(frozen=True)
+class HostMemory:
+    """The value of ``state_device`` for a state in the memory of the host; ``"host"`` is ``HostMemory()``.
+
+    Parameters stay on their device. A step copies gradients into host memory, in pieces; the core updates master weights and slots
+    there, and the new parameters are copied back.
+
+    Args:
+        fraction: the share of the parameters' bytes whose state is in host memory, from 0 to 1: the largest parameters first, up to the
+            first with which it is reached. The others are updated on their device.
+        delay: 0, or 1 for updates that run while the next forward and backward do. ``step()`` then copies the gradients, and gives the
+            parameters the update of the step before: each gradient is that of parameters which lack one update. This is another
+            training, with the same bits in every run; ``synchronize()`` applies the update that is under way.
+        piece: the bytes of a piece in its place, gradients and parameters together.
+        places: the number of pieces that are on their way at the same time.
+
+    Raises `ValueError` for values out of these ranges.
+
+    >>> import torch
+    >>> from oxigrad.torch import AdamW, HostMemory
+    >>> weight = torch.nn.Parameter(torch.ones(3))  # on a GPU: device="cuda"
+    >>> opt = AdamW([weight], lr=0.5, state_device=HostMemory(piece=1 << 20))
+    >>> weight.sum().backward()
+    >>> opt.step()
+    >>> weight.detach(), opt.state[weight]["exp_avg"].device
+    (tensor([0.4950, 0.4950, 0.4950]), device(type='cpu'))
+    """
+
+    fraction: float = 1.0
+    delay: int = 0
+    piece: int = 1 << 25
+    places: int = 4
+
+    def __post_init__(self) -> None:
+        ranges = {"fraction": (0.0, 1.0), "delay": (0, 1), "piece": (1, 1 << 40), "places": (1, 1 << 20)}
+        for name, (low, high) in ranges.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+                raise ValueError(f"{name} is {value!r}: expected a number from {low} to {high}")
+            if name != "fraction" and int(value) != value:
+                raise ValueError(f"{name} is {value!r}: expected a whole number")
+
+
+class HostSteps:
+    """The steps of an optimizer whose state is in host memory."""
+
+    def __init__(self, memory: HostMemory) -> None:
+        self.memory = memory
+        self._ring = Ring(memory.piece)
+        self._params: list[Any] = []
+        self._chosen: set[int] = set()
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._run: HostRun | None = None
+        self._norm: MeasuredNorm | None = None
+        self._resident: ResolvedStep | None = None
+        self._scale: float | None = None
+        #: Whether the updates of a step run beside the next forward and backward.
+        self._is_delayed = False
+        #: The gradients that a step has begun with, where all were added; None before.
+        self._taken: dict[int, Any] | None = None
+
+    @property
+    def ahead(self) -> list[str]:
+        """The names of the parameters that are a step ahead of the others, after an error in a step."""
+        return [] if self._run is None or self._is_delayed else self._run.ahead
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a step was begun and is not finished."""
+        return self._run is not None
+
+    def reset(self) -> None:
+        """Begins anew with another state; an update that is under way ends first, and has no effect."""
+        if self._run is not None:
+            self._run.join(raises=False)
+        self._begin_anew()
+
+    def holds(self, opt: Any, p: Any) -> bool:
+        """Whether the state of a parameter is in host memory."""
+        params = all_parameters(opt)
+        if not are_same(params, self._params):
+            self._params, self._chosen = params, _chosen(params, self.memory.fraction)
+        return id(p) in self._chosen
+
+    def streams(self, opt: Any, p: Any) -> bool:
+        """Whether a parameter is updated in host memory, and its gradient can go there before all gradients are final."""
+        return self.holds(opt, p) and not _is_together(opt)
+
+    # --- steps ---------------------------------------------------------------------------------------------------------
+
+    def take(self, opt: Any, scale: float | None, loss: Any) -> None:
+        """Takes a step with the gradients that are there, and those that were given to `stream`; completes one that an error has ended."""
+        if self._is_delayed:
+            self.synchronize(opt)
+        run = self._begun(opt)
+        run.join()
+        if self._taken is None:
+            try:
+                self._add_all(opt, run, scale, loss)
+            except Exception:
+                if not run.batches:
+                    self._begin_anew()
+                raise
+        else:
+            self._check_same()
+        if self.memory.delay:
+            run.advance(opt)  # All gradients are in host memory then.
+            self._is_delayed = True
+            run.close()
+            run.advance_beside(opt)
+        else:
+            self._finish(opt, run, loss)
+
+    def _check_same(self) -> None:
+        """Raises `RuntimeError` for other gradients than those of the step that an error has ended."""
+        taken = self._taken or {}
+        if any(p.grad is not None and taken.get(id(p)) is not p.grad for p in self._params):
+            raise RuntimeError(
+                f"the step before was ended by an error, with {', '.join(self.ahead[:3]) or 'no parameter'} updated, and there are other "
+                "gradients: expected synchronize() first, which completes it"
+            )
+
+    def _begun(self, opt: Any) -> HostRun:
+        """The step that is on its way."""
+        if self._run is None:
+            is_together, is_delayed = _is_together(opt), bool(self.memory.delay)
+            self._norm = MeasuredNorm() if _clips(opt) and not is_together else None
+            is_bounded = not (is_delayed or is_together or self._norm is not None)
+            places = self.memory.places if is_bounded else None
+            self._run = HostRun(self._ring, places, self._norm, measures=is_delayed, holds=is_delayed)
+        return self._run
+
+    def stream(self, opt: Any, places: Sequence[Place]) -> None:
+        """Adds parameters whose gradients are final, to be updated before ``step()`` ends. `advance` begins the copies."""
+        with torch.no_grad(), conversion.kept_on_error(opt.state, places[0].tensor if len(places) == 1 else None):
+            self._add(opt, self._begun(opt), places, None, None)
+
+    def advance(self, opt: Any) -> None:
+        """Lets copies and updates go on beside the backward."""
+        if self._run is not None:
+            self._run.advance_beside(opt)
+
+    def _add_all(self, opt: Any, run: HostRun, scale: float | None, loss: Any) -> None:
+        """Adds all gradients that are there, and the parameters whose state is on their device."""
+        places = [place for place in places_of(opt) if place.tensor.grad is not None]
+        _check(opt, places)
+        on_host = [place for place in places if self.holds(opt, place.tensor)]
+        others = [place for place in places if not self.holds(opt, place.tensor)]
+        with conversion.kept_on_error(opt.state):
+            resident = self._resolve(opt, others, scale) if others else None
+            self._add(opt, run, on_host, scale, loss)
+        self._resident, self._scale = resident, scale
+        self._taken = {id(place.tensor): place.tensor.grad for place in places}
+        if self._norm is not None:
+            for place in others:
+                self._norm.add(
+                    opt, place, *(conversion.local(t.detach()).cpu() for t in (place.tensor.grad, place.tensor))
+                )
+
+    def _resolve(self, opt: Any, places: Sequence[Place], scale: float | None) -> ResolvedStep:
+        if _is_together(opt) or self.memory.delay:
+            raise ValueError(
+                f"{type(opt).__name__}: fraction is {self.memory.fraction}: expected 1 with delay=1, and for rules that need all "
+                "gradients at once"
+            )
+        square = None if self._norm is None else self._norm.square
+        return ResolvedStep(opt, scaled=scale is not None, places=places, square=square)
+
+    def _add(self, opt: Any, run: HostRun, places: Sequence[Place], scale: float | None, loss: Any) -> None:
+        square = None if self._norm is None else self._norm.square
+        is_together = _is_together(opt)
+        is_elementwise = opt.entry.rule.elementwise
+        parts = [places] if is_together or is_elementwise else [[place] for place in places]
+        batches = [HostBatch(opt, part, scale=scale, loss=loss, square=square) for part in parts]
+        pieces = [self._cut(batch, is_called=is_together or not is_elementwise) for batch in batches]
+        for batch, found in zip(batches, pieces, strict=True):
+            run.add(batch, found)
+
+    def _cut(self, batch: HostBatch, *, is_called: bool) -> list[Piece]:
+        if is_called:
+            return together(batch)
+        return cut(batch, self.memory.piece) if self._norm is None else whole(batch)
+
+    def _finish(self, opt: Any, run: HostRun, loss: Any) -> None:
+        run.close()
+        run.advance(opt)
+        if self._resident is not None:
+            self._resident.take(opt, 1.0 if self._scale is None else self._scale, loss)
+            self._resident = None
+        run.finish(opt)
+        self._begin_anew()
+
+    def synchronize(self, opt: Any) -> None:
+        """Waits for an update that is under way, or completes a step that an error has ended."""
+        if self._run is None or self._taken is None:
+            return
+        self._is_delayed = False  # After an error the step is as one without a delay.
+        self._run.join()
+        self._run.release()
+        self._finish(opt, self._run, None)
+
+
+def _chosen(params: Sequence[Any], fraction: float) -> set[int]:
+    """The identities of the largest parameters that have a fraction of all bytes."""
+    wanted, found, total = fraction * sum(p.nbytes for p in params), set(), 0
+    for p in sorted(params, key=lambda p: -p.nbytes):
+        if total >= wanted and fraction < 1:
+            break
+        found.add(id(p))
+        total += p.nbytes
+    return found
+
+
+def _clips(opt: Any) -> bool:
+    return any(group.get("max_norm") is not None for group in opt.param_groups)
+
+
+def _is_together(opt: Any) -> bool:
+    """Whether a step needs all gradients and parameters at once, rather than a norm that is measured first."""
+    rule = opt.entry.rule
+    is_scaled = getattr(opt, "grad_scale", None) is not None
+    return bool(rule.supplied & {"total", "guard"}) or (_clips(opt) and (is_scaled or not rule.elementwise))
+
+
+def _check(opt: Any, places: Sequence[Place]) -> None:
+    """Raises for what steps in host memory do not take."""
+    if is_recorded(opt.param_groups):
+        raise ValueError(f"{type(opt).__name__}: state_device='host' excludes differentiable=True and capturable=True")
+    for place in places:
+        if conversion.is_distributed(place.tensor):
+            raise RuntimeError(f"{place.path}: state_device='host' is not supported for a DTensor")
+        opt.check_gradient(place.path, place.tensor)
+    refuse_shared_memory(places, gradients=True)

@@ -1,0 +1,229 @@
+"""The pieces in which gradients and parameters are copied, and the updates of the pieces by the core."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from oxigrad import _core
+from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.parameters.executor import HOST
+from oxigrad.stepping.plan.programs import host_parameter, step_once
+from oxigrad.stepping.writes import StepWrites, call_step
+from oxigrad.torch.library import torch
+from oxigrad.torch.state import conversion
+from oxigrad.torch.step.norm import MeasuredNorm
+from oxigrad.torch.step.offload.plan import HostBatch
+from oxigrad.torch.step.plan import TensorParameter
+
+# Elements of a part begin at multiples of it: a scale of codes of eight bits is that of so many.
+_BLOCK = 256
+# Tensors in a place begin at multiples of so many bytes.
+_ALIGNMENT = 64
+# The source and the target of a copy.
+Pair = tuple[Any, Any]
+
+
+class Part(NamedTuple):
+    """The elements of a parameter from ``start`` to ``stop`` in row-major order; with ``is_whole``, all of them, in their shape."""
+
+    parameter: TensorParameter
+    start: int
+    stop: int
+    is_whole: bool
+
+    def of(self, tensor: Any) -> Any:
+        """These elements of a tensor like the parameter: a view, or a copy of a gradient with its elements in another order."""
+        return tensor if self.is_whole else tensor.reshape(-1)[self.start : self.stop]
+
+
+class Piece:
+    """Parts of parameters that are copied, and updated, together.
+
+    In their place lie the gradients, and the parameters. The gradients of the device are kept until their copy is done.
+    """
+
+    def __init__(self, batch: HostBatch, parts: Sequence[Part]) -> None:
+        self.batch, self.parts = batch, parts
+        # The data's version is not that of the parameter, which autograd checks.
+        self._weights = [part.of(conversion.local(part.parameter.tensor.data)) for part in parts]
+        self._gradients: list[Any] = [part.of(conversion.local(part.parameter.tensor.grad)) for part in parts]
+        self._offsets: list[tuple[int, int]] = []
+        self.size = 0
+        for w, g in zip(self._weights, self._gradients, strict=True):
+            if g.dtype != w.dtype:
+                path = parts[len(self._offsets)].parameter.text
+                raise RuntimeError(
+                    f"{path}: the gradient has dtype {g.dtype}: expected {w.dtype}, that of the parameter"
+                )
+            self._offsets.append((self._reserve(g), self._reserve(w)))
+
+    def _reserve(self, tensor: Any) -> int:
+        start, self.size = self.size, self.size + _aligned(tensor.numel() * tensor.element_size())
+        return start
+
+    @property
+    def paths(self) -> list[str]:
+        """The names of the parameters that it has parts of."""
+        return [part.parameter.text for part in self.parts]
+
+    @property
+    def device(self) -> Any:
+        """The device of its parameters."""
+        return self._weights[0].device
+
+    def _placed(self, memory: Any) -> tuple[list[Any], list[Any]]:
+        """The gradients and the parameters in a place."""
+        at = zip(self._offsets, self._weights, strict=True)
+        found = [(_viewed(memory, of_gradient, w), _viewed(memory, of_weight, w)) for (of_gradient, of_weight), w in at]
+        return [g for g, _ in found], [w for _, w in found]
+
+    def down(self, memory: Any) -> Iterator[Pair]:
+        """The copies into its place: of gradients, and of parameters that the update reads."""
+        gradients, weights = self._placed(memory)
+        yield from zip(self._gradients, gradients, strict=True)
+        for part, source, target in zip(self.parts, self._weights, weights, strict=True):
+            if self._reads(part):
+                yield source, target
+
+    def _reads(self, part: Part) -> bool:
+        """Whether the update reads the parameter, rather than its master weights alone."""
+        group, p = self.batch.plan.groups[part.parameter.group], part.parameter
+        is_half = p.dtype in (torch.bfloat16, torch.float16)
+        return not (is_half and group.precision.master and p.executor is HOST)
+
+    def landed(self) -> None:
+        """Gives the gradients of the device back, which are in host memory now."""
+        self._gradients = []
+
+    def measure(self, opt: Any, memory: Any, norm: MeasuredNorm) -> None:
+        """Adds the norms of the gradients to ``norm``. Its parts are whole."""
+        for part, g, w in zip(self.parts, *self._placed(memory), strict=True):
+            norm.add(opt, self.batch.places[id(part.parameter.tensor)], g, w)
+
+    def update(self, memory: Any) -> None:
+        """Updates the parameters in their place, and their slots."""
+        program, plan = self.batch.fill(), self.batch.plan
+        gradients, weights = self._placed(memory)
+        numbers: dict[tuple[str, str], Any] = {}
+        parameters = [
+            host_parameter(
+                part.parameter.text,
+                part.parameter.position,
+                w,
+                [(slot, self._slot(part, slot, numbers)) for slot in program.groups[part.parameter.group].rule.slots],
+                program.layout[part.parameter.group],
+                stochastic=plan.groups[part.parameter.group].precision.rounding == "stochastic",
+            )
+            for part, w in zip(self.parts, weights, strict=True)
+        ]
+        step_once(
+            parameters,
+            tuple(weights),
+            tuple(gradients),
+            programs=program.programs,
+            count=plan.count,
+            seed=program.seed,
+        )
+        self.batch.numbers |= numbers
+
+    def _slot(self, part: Part, slot: Any, numbers: dict[tuple[str, str], Any]) -> Any:
+        """The elements of a slot; of a slot of one number, a copy, since each part begins with the number before the step."""
+        p = part.parameter
+        value = self.batch.plan.slots[p.text].of_core(slot)
+        if slot.is_number:
+            key = self.batch.plan.groups[p.group].entry.key_of_slot(slot.name)
+            return numbers.setdefault((p.text, key), value.clone())
+        if not isinstance(value, tuple):
+            return part.of(value)
+        codes, scales = value
+        return part.of(codes), scales if part.is_whole else scales[part.start // _BLOCK : -(-part.stop // _BLOCK)]
+
+    def up(self, memory: Any) -> Iterator[Pair]:
+        """The copies out of its place: of parameters."""
+        yield from zip(self._placed(memory)[1], self._weights, strict=True)
+
+
+class RulePiece(Piece):
+    """Whole parameters whose rules are called on them, or sum over all of them."""
+
+    def update(self, memory: Any) -> None:
+        """Updates the parameters in their place, and their slots."""
+        program, plan = self.batch.fill(), self.batch.plan
+        found = self._placed(memory)
+        gradients, leaves = ([*plan.parameters] for _ in found)
+        for part, g, w in zip(self.parts, *found, strict=True):
+            gradients[part.parameter.index], leaves[part.parameter.index] = g, w
+        writes, core = StepWrites(), _core.Stepper()
+        core.count = plan.count
+        core.prepare(program.host_parameters(leaves, plan.slots))
+        call_step(program, leaves, gradients, plan.slots, writes)
+        written, given = plan.pick(leaves), plan.pick(gradients)
+        core.step(True, written, given, programs=program.programs, seed=program.seed, writes=writes.frozen())
+
+
+def cut(batch: HostBatch, size: int) -> list[Piece]:
+    """The parameters of a batch in pieces of at most ``size`` bytes. A part that cannot be cut may be larger, and is then alone."""
+    found: list[Piece] = []
+    parts: list[Part] = []
+    filled = 0
+    for p in batch.plan.parameters:
+        for part in _parts(batch, p, size):
+            count = 2 * _aligned((part.stop - part.start) * p.dtype.itemsize)
+            if parts and (filled + count > size or _device(parts[0]) != _device(part)):
+                found.append(Piece(batch, parts))
+                parts, filled = [], 0
+            parts.append(part)
+            filled += count
+    return [*found, Piece(batch, parts)] if parts else found
+
+
+def whole(batch: HostBatch) -> list[Piece]:
+    """Each parameter of a batch in a piece of its own."""
+    return [Piece(batch, [_all_of(batch, p)]) for p in batch.plan.parameters]
+
+
+def together(batch: HostBatch) -> list[Piece]:
+    """All parameters of a batch in one piece, for rules that are called on them."""
+    parts = [_all_of(batch, p) for p in batch.plan.parameters]
+    return [RulePiece(batch, parts)] if parts else []
+
+
+def _aligned(count: int) -> int:
+    return -(-count // _ALIGNMENT) * _ALIGNMENT
+
+
+def _device(part: Part) -> Any:
+    return part.parameter.tensor.device
+
+
+def _all_of(batch: HostBatch, p: TensorParameter) -> Part:
+    return Part(p, 0, conversion.local(p.tensor).numel(), is_whole=True)
+
+
+def _parts(batch: HostBatch, p: TensorParameter, size: int) -> Iterator[Part]:
+    """The parts of a parameter."""
+    count, step = conversion.local(p.tensor).numel(), max(size // (2 * p.dtype.itemsize) // _BLOCK, 1) * _BLOCK
+    if count <= step or not _is_cut(batch, p):
+        yield _all_of(batch, p)
+        return
+    for start in range(0, count, step):
+        yield Part(p, start, min(start + step, count), is_whole=False)
+
+
+def _is_cut(batch: HostBatch, p: TensorParameter) -> bool:
+    """Whether parts of a parameter are updated as the whole is: no sums, no random numbers by element, and rows in order."""
+    group, slots = batch.plan.groups[p.group], batch.plan.slots[p.text].values()
+    arrays = [
+        part for slot in slots for part in ((slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,))
+    ]
+    return (
+        p.executor is HOST
+        and not (group.sums or group.draws)
+        and conversion.local(p.tensor).is_contiguous()
+        and all(array.is_contiguous() for array in arrays)
+    )
+
+
+def _viewed(memory: Any, start: int, like: Any) -> Any:
+    """A tensor in host memory from this byte on, with the shape and dtype of another one, and its strides where these leave no gaps."""
+    flat = memory[start : start + like.numel() * like.element_size()].view(like.dtype)
+    return flat.as_strided(like.shape, like.stride()) if conversion.is_dense(like) else flat.view(like.shape)

@@ -1,0 +1,74 @@
+"""The plan of a step in host memory, and the numbers of its kernels."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oxigrad.stepping.parameters.executor import HOST, RULE_INTO, Executor
+from oxigrad.stepping.plan.step_program import StepProgram
+from oxigrad.torch.group import TensorGroup
+from oxigrad.torch.library import torch
+from oxigrad.torch.state import conversion
+from oxigrad.torch.step.plan import Place, TensorPlan
+
+
+class HostPlan(TensorPlan):
+    """A `TensorPlan` whose state is in host memory, where copies of the parameters and gradients are updated."""
+
+    def _executor(self, tensor: Any, group: TensorGroup) -> Executor:
+        return HOST if group.rule().elementwise else RULE_INTO
+
+    def _begin(self, group: TensorGroup, path: str, p: Any, own: dict[str, Any], executor: Executor) -> bool:
+        for key, value in own.items():
+            own[key] = (
+                {name: part.cpu() for name, part in value.items()} if isinstance(value, dict) else _on_host(value)
+            )
+        return conversion.begin(group, path, p, own, executor, on_host=True)
+
+    def on_arrays(self, array: Any) -> Executor:
+        """The executor of a parameter whose rule is called on copies."""
+        return RULE_INTO
+
+
+def _on_host(value: Any) -> Any:
+    return value.cpu() if isinstance(value, torch.Tensor) else value
+
+
+class HostBatch:
+    """The parameters at ``places`` that have gradients, for one step in host memory: their plan, kernels and numbers.
+
+    ``scale`` is that of the loss that gradients are of, None for no scale; ``square`` is that of `TensorPlan`.
+    """
+
+    def __init__(
+        self,
+        opt: Any,
+        places: Sequence[Place],
+        *,
+        scale: float | None = None,
+        loss: Any = None,
+        square: Callable[[Any], float] | None = None,
+    ) -> None:
+        self.plan = HostPlan(opt, scaled=scale is not None, recorded=False, places=places, square=square)
+        self.program = StepProgram(self.plan, seed=int(opt.param_groups[0].get("seed") or 0))
+        self._scale, self._loss, self._is_filled = 1.0 if scale is None else scale, loss, False
+        self.places = {id(place.tensor): place for place in places}
+        #: The numbers of slots after the update, by parameter and key.
+        self.numbers: dict[tuple[str, str], Any] = {}
+
+    def fill(self) -> StepProgram:
+        """The kernels with the numbers of the step, which are read before the first update."""
+        if not self._is_filled:
+            self.program.fill(self.plan.count, 1, 1.0 / self._scale, self._loss)
+            self._is_filled = True
+        return self.program
+
+    def count(self, opt: Any) -> None:
+        """Counts the step that was taken."""
+        plan = self.plan
+        for p in plan.parameters:
+            for key in [key for text, key in self.numbers if text == p.text]:
+                p.own[key].copy_(self.numbers[p.text, key])
+            if plan.groups[p.group].entry.counts:
+                p.own["step"].add_(1.0)
+        if plan.draws:
+            opt.param_groups[0]["noise_step"] = plan.count + 1

@@ -1,0 +1,94 @@
+"""A device of PyTorch whose copies end late and out of order with those of the other direction, of parameters in host memory."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from oxigrad.torch.step.offload import run
+
+
+class LateEvent:
+    """The end of a copy, which is done when it is waited for, or when it was looked at for some times."""
+
+    def __init__(self, device: LateDevice, number: int) -> None:
+        self._device, self._number, self._looks = device, number, device.random.randrange(4)
+
+    def is_done(self) -> bool:
+        self._looks -= 1
+        if self._looks < 0:
+            self.wait()
+        return self._looks < 0
+
+    def wait(self) -> None:
+        self._device.run_until(self._number)
+
+
+class LateDevice:
+    """A device of which parameters in host memory are the memory. Copies in one direction end in order, and late.
+
+    Until then the memory that they are to write has numbers that are not in it: NaN, or other bytes.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.random = random.Random(seed)
+        self.begun: list[tuple[Any, Any] | None] = []
+        self.down: list[Any] = []
+        self.failing: dict[str, int] = {}
+        self.most = self.held = 0
+
+    def memory(self, count: int) -> Any:
+        self.fail("memory")
+        self.held += count
+        return torch.full((count,), 255, dtype=torch.uint8)
+
+    def mark(self) -> None:
+        pass
+
+    def join(self) -> None:
+        assert not any(self.begun), "a step ends before its copies"
+
+    def fail(self, what: str) -> None:
+        """Raises an error where one is due."""
+        if what in self.failing:
+            self.failing[what] -= 1
+            if self.failing[what] < 0:
+                del self.failing[what]
+                raise RuntimeError(f"{what} failed")
+
+    def copy_down(self, source: Any, target: Any) -> LateEvent:
+        self.fail("down")
+        self.down.append(weakref.ref(source))
+        return self._copy(source, target)
+
+    def copy_up(self, source: Any, target: Any) -> LateEvent:
+        self.fail("up")
+        return self._copy(source, target)
+
+    def _copy(self, source: Any, target: Any) -> LateEvent:
+        target.fill_(float("nan"))
+        self.begun.append((source, target))
+        return LateEvent(self, len(self.begun) - 1)
+
+    def run_until(self, number: int) -> None:
+        for at in range(number + 1):
+            if (pair := self.begun[at]) is not None:
+                pair[1].copy_(pair[0])
+                self.begun[at] = None
+
+
+@contextlib.contextmanager
+def late_device() -> Iterator[LateDevice]:
+    """A block in which parameters in host memory are on such a device. Copies that have not ended after it fail."""
+    made, before = LateDevice(), run.device_of
+    run.device_of = lambda _: made
+    try:
+        yield made
+    finally:
+        run.device_of = before
+    assert not any(made.begun)

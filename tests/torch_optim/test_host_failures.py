@@ -1,0 +1,195 @@
+"""Steps in host memory that fail, and those that run beside the next forward: what is ahead, and the bits once they are completed."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+ours = pytest.importorskip("oxigrad.torch")
+
+from late_device import LateDevice, late_device  # noqa: E402
+
+from oxigrad import StateError  # noqa: E402
+from oxigrad.torch.step.offload import pieces  # noqa: E402
+from torch_problems import OURS, backward, copies, equal, gradients, parameters, states, train, values  # noqa: E402
+
+# Pieces of 256 elements in float32, two of which are on their way.
+SMALL = ours.HostMemory(piece=2048, places=2)
+
+
+@pytest.fixture(autouse=True)
+def device() -> Iterator[LateDevice]:
+    """The device of parameters in host memory."""
+    with late_device() as made:
+        yield made
+
+
+# --- failures --------------------------------------------------------------------------------------------------------------
+
+
+def has_failed(step: Callable[[], Any]) -> bool:
+    """Whether a step raised the error that is due."""
+    try:
+        step()
+    except (ArithmeticError, MemoryError, RuntimeError) as error:
+        return "failed" in str(error)
+    return False
+
+
+def due(device: LateDevice, patched: pytest.MonkeyPatch, what: str, at: int) -> None:
+    """Lets a copy, an allocation or an update fail, after some that do not."""
+    device.failing[what] = at
+    calls, update = [0], pieces.step_once
+
+    def failing(*args: Any, **keywords: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == at + 1:
+            raise ArithmeticError("update failed")
+        return update(*args, **keywords)
+
+    if what == "update":
+        patched.setattr(pieces, "step_once", failing)
+
+
+@pytest.mark.parametrize("clip", [{}, {"max_norm": 0.5}], ids=["plain", "clipped"])
+@pytest.mark.parametrize("at", [0, 1, 5, 9])
+@pytest.mark.parametrize("what", ["down", "up", "memory", "update"])
+def test_a_step_that_fails_tells_what_is_ahead_and_is_completed(
+    device: LateDevice, monkeypatch: pytest.MonkeyPatch, what: str, at: int, clip: dict[str, Any]
+) -> None:
+    params = parameters(((40, 64), (3,), (2000,), *[(5,)] * 4))
+    others = copies(params)
+    opt, other = ours.AdamW(params, state_device=SMALL, **clip), ours.AdamW(others, **clip)
+    train(other, others, range(2))
+    before, given = values(params), gradients(params, 0)
+    for p, g in zip(params, given, strict=True):
+        p.grad = g
+    with monkeypatch.context() as patched:
+        due(device, patched, what, at)
+        is_failed = has_failed(opt.step)
+    if is_failed:
+        assert all(int(opt.state[p]["step"]) == 0 for p in params)
+        moved = [i for i, (p, q) in enumerate(zip(params, before, strict=True)) if not torch.equal(p, q)]
+        assert {f"param_groups[0]['params'][{i}]" for i in moved} <= {*opt.ahead}
+        if opt.ahead:
+            with pytest.raises(StateError, match="was updated"):
+                opt.state_dict()
+        params[0].grad = torch.ones_like(params[0])
+        with pytest.raises(RuntimeError, match="other gradients"):
+            opt.step()
+        params[0].grad = given[0]
+        opt.step() if at % 2 else opt.synchronize()
+    else:
+        assert what == "memory" or at == 9  # There are fewer allocations, and pieces.
+    device.failing.clear()
+    assert opt.ahead == []
+    train(opt, params, [1])
+    assert equal(params, others)
+    assert equal(states(opt), states(other))
+
+
+@pytest.mark.parametrize("what", ["down", "up", "update"])
+def test_a_failure_in_the_backward_is_completed_by_the_step(
+    device: LateDevice, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    found = []
+    for further in ({}, {"in_backward": True, "state_device": SMALL}):
+        params = parameters(((40, 64), (3,), (2000,)))
+        opt = ours.AdamW(params, **further)
+        if further:
+            due(device, monkeypatch, what, 1)
+            assert has_failed(lambda params=params, opt=opt: (backward(params, 0), opt.step()))
+            with pytest.raises(StateError, match="was updated"):
+                opt.state_dict()
+            rest = [p for at, p in enumerate(params) if f"param_groups[0]['params'][{at}]" not in opt.ahead]
+            for p, g in zip(params, gradients(params, 0), strict=True):
+                p.grad = g if any(p is q for q in rest) else None
+        else:
+            backward(params, 0)
+        opt.step()
+        found.append((values(params), states(opt)))
+    assert equal(found[0][0], found[1][0])
+    assert equal(found[0][1], found[1][1])
+
+
+# --- updates beside the next forward ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["AdamW", "LAMB", "Muon", "Prodigy"])
+@pytest.mark.parametrize("options", [{}, {"max_norm": 0.5}], ids=["plain", "clipped"])
+def test_delayed_updates_are_those_of_gradients_that_lack_one(name: str, options: dict[str, Any]) -> None:
+    """The parameters of the device are those of the step before: gradients depend on them."""
+    start = parameters(((40, 64), (7, 9)))
+    params, host, device = copies(start), copies(start), values(start)
+    opt = OURS.make(name, params, **options, state_device=ours.HostMemory(delay=1, piece=2048))
+    exact = OURS.make(name, host, **options)
+    for step in range(5):
+        assert equal(params, device)
+        for p, g in zip(params, gradients(params, step), strict=True):
+            p.grad = g + p.detach()
+        for h, d, g in zip(host, device, gradients(host, step), strict=True):
+            h.grad = g + d
+        device = values(host)
+        opt.step()
+        exact.step()
+        for p in params:
+            p.grad.fill_(7.0)  # by the next backward
+    opt.synchronize()
+    assert equal(params, host)
+    assert equal(states(opt), states(exact))
+    opt.synchronize()
+    assert equal(params, host)
+
+
+def test_reading_the_state_synchronizes() -> None:
+    params = parameters(((40, 64), (3,)))
+    others = copies(params)
+    opt, other = ours.AdamW(params, state_device=ours.HostMemory(delay=1)), ours.AdamW(others)
+    train(opt, params, [0])
+    train(other, others, [0])
+    assert equal(states(opt), states(other))
+    assert equal(params, others)
+    copied = copy.deepcopy((params, opt))
+    again = pickle.loads(pickle.dumps(copied))  # noqa: S301
+    for ps, each in ((params, opt), (others, other), copied, again):
+        train(each, ps, [1])
+        each.synchronize()
+        assert equal(ps, params if ps is not others else others)
+    assert equal(params, others)
+    assert all(each._host.memory == ours.HostMemory(delay=1) for each in (copied[1], again[1]))
+
+
+def test_an_error_of_an_update_beside_the_forward_is_raised_by_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    params = parameters(((40, 64), (3,)))
+    others = copies(params)
+    opt, other = ours.AdamW(params, state_device=ours.HostMemory(delay=1)), ours.AdamW(others)
+    with monkeypatch.context() as patched:
+        patched.setattr(pieces, "step_once", lambda *_, **__: (_ for _ in ()).throw(ArithmeticError("failed")))
+        train(opt, params, [0])
+        with pytest.raises(ArithmeticError):
+            opt.synchronize()
+    assert opt.ahead == []
+    opt.synchronize()
+    train(other, others, [0])
+    assert equal(params, others)
+    assert equal(states(opt), states(other))
+
+
+def test_no_thread_and_no_gradient_is_left() -> None:
+    params = parameters()
+    opt = ours.AdamW(params, state_device=ours.HostMemory(delay=1))
+    train(opt, params)
+    opt.synchronize()
+    ref = weakref.ref(opt)
+    del opt
+    gc.collect()
+    assert ref() is None
+    assert not [thread for thread in threading.enumerate() if thread.name == "oxigrad-host-step"]
