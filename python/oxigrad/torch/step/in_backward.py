@@ -15,7 +15,7 @@ from oxigrad.ops.core.aliasing import refuse_shared
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
-from oxigrad.torch.step.plan import Place, noise_step, places_of
+from oxigrad.torch.step.plan import TensorPlace, noise_step, places_of
 from oxigrad.torch.step.resolved import ParameterStep, all_parameters, are_same, is_recorded
 
 _AHEAD = "was updated in the backward of a step that is not finished"
@@ -24,7 +24,7 @@ _AHEAD = "was updated in the backward of a step that is not finished"
 class Hooked:
     """A parameter with a hook: its place among those of the optimizer, and its resolved step."""
 
-    def __init__(self, place: Place, norm: MeasuredNorm) -> None:
+    def __init__(self, place: TensorPlace, norm: MeasuredNorm) -> None:
         self.place, self._norm = place, norm
         self._resolved: ParameterStep | None = None
 
@@ -285,7 +285,7 @@ def _check(opt: Any) -> None:
         raise ValueError(f"{name}: in_backward=True excludes differentiable=True and capturable=True")
 
 
-def _refuse_shared(places: Sequence[Place]) -> None:
+def _refuse_shared(places: Sequence[TensorPlace]) -> None:
     """Raises `AliasError` for parameters that share memory, which steps of one parameter cannot see."""
     with conversion.checking_overlap((place.path, place.tensor, {}) for place in places):
         refuse_shared([(place.path, conversion.local(place.tensor), True) for place in places])

@@ -10,7 +10,7 @@ from oxigrad.torch import formulas
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
-from oxigrad.torch.step.plan import Place
+from oxigrad.torch.step.plan import TensorPlace
 
 
 class MeasuredNorm:
@@ -32,7 +32,7 @@ class MeasuredNorm:
         self._terms.clear()
         self._square = None
 
-    def add(self, opt: Any, place: Place) -> None:
+    def add(self, opt: Any, place: TensorPlace) -> None:
         """Measures the gradient of a parameter. Raises `RuntimeError` where a step would not run a kernel in host memory."""
         path, position, number, p = place
         tensor = conversion.local(p.data)  # whose version is not that of the parameter, which autograd checks

@@ -17,7 +17,7 @@ from oxigrad.torch.step.device import order_of_kernel
 from oxigrad.torch.step.slots import TensorSlots
 
 
-class Place(NamedTuple):
+class TensorPlace(NamedTuple):
     """The place of a parameter among those of an optimizer: name for errors, number among all, number of the group, and tensor."""
 
     path: str
@@ -52,7 +52,7 @@ class TensorPlan(Assignment):
         *,
         scaled: bool,
         recorded: bool,
-        places: Sequence[Place] | None = None,
+        places: Sequence[TensorPlace] | None = None,
         square: Callable[[Any], float] | None = None,
     ) -> None:
         super().__init__()
@@ -82,7 +82,9 @@ class TensorPlan(Assignment):
             for p in self.parameters
         }
 
-    def _checked(self, opt: Any, places: Iterable[Place], *, scaled: bool) -> list[tuple[str, int, Any, TensorGroup]]:
+    def _checked(
+        self, opt: Any, places: Iterable[TensorPlace], *, scaled: bool
+    ) -> list[tuple[str, int, Any, TensorGroup]]:
         """The parameters with gradients: name for errors, number among all, tensor and group."""
         _check_clipping(opt.param_groups)
         made: dict[tuple[int, str | None], TensorGroup] = {}
@@ -146,7 +148,7 @@ def noise_step(opt: Any) -> int:
     return int(opt.param_groups[0].get("noise_step", 0))
 
 
-def places_of(opt: Any) -> Iterator[Place]:
+def places_of(opt: Any) -> Iterator[TensorPlace]:
     """The places of the parameters of all groups."""
     position = itertools.count()
     seen = set()
@@ -156,7 +158,7 @@ def places_of(opt: Any) -> Iterator[Place]:
             path = names[at] if names else f"param_groups[{number}]['params'][{at}]"
             place = next(position)
             if id(p) not in seen:  # A repeated tensor is one parameter.
-                yield Place(path, place, number, p)
+                yield TensorPlace(path, place, number, p)
             seen.add(id(p))
 
 
