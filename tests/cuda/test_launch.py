@@ -83,7 +83,7 @@ def test_a_moved_gradient_uploads_one_row(mock: MockDriver) -> None:
     opt.update(model, {**grads, "b": drawn((90,), 5)})
     assert mock.counts() == {"upload": 1, "record": 1, "launch": 1}
     (size,) = [arguments[1] for name, arguments in mock.calls if name == "upload"]
-    assert size == tables.leaf_size(4)
+    assert size == 8 * (tables.FIRST_POINTER + 4)
 
 
 def test_page_locked_memory_is_used_again_only_once_its_copy_is_done(mock: MockDriver) -> None:

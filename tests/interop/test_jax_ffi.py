@@ -12,7 +12,7 @@ import pytest
 import oxigrad as ox
 from optimizers import OPTIMIZERS
 from oxigrad import optim
-from oxigrad.stepping.parameters.rule_executors import Leaf
+from oxigrad.stepping.parameters.rule_executors import CalledLeaf
 from oxigrad.stepping.pure.fused import run_flat
 
 jax = pytest.importorskip("jax")
@@ -330,7 +330,7 @@ def test_slots_may_be_one_array_for_all_leaves(name: str, count: int, writes_cha
 
     def step(params: Any, grads: Any, slots: Any) -> Any:
         values = {"step": 1, "micro": 1, "inverse_scale": 1.0, **group.flags, **group.numbers(0)}
-        leaves = [Leaf(key, at, rule, p, grads[key], {}, values) for at, (key, p) in enumerate(params.items())]
+        leaves = [CalledLeaf(key, at, rule, p, grads[key], {}, values) for at, (key, p) in enumerate(params.items())]
         kernels = lambda **options: group.traced(rule, **options)  # noqa: E731
         return run_flat(leaves, kernels, slots, 0, writes_change=writes_change)
 

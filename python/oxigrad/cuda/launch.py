@@ -28,7 +28,7 @@ _REMEMBERED = 256
 Programs = Sequence[tuple["Program", Sequence[Sequence[float]]]]
 
 
-class Leaf(NamedTuple):
+class DeviceLeaf(NamedTuple):
     """A leaf of a step: its key path and number in the model, the numbers of its program and of its set of scalars.
 
     ``arrays`` are the memory of gradient, parameter and slots that are arrays, ``scales`` that of the scales of slots that are codes,
@@ -67,7 +67,7 @@ class Leaf(NamedTuple):
             length *= extent
         return length
 
-    def is_like(self, other: "Leaf") -> bool:
+    def is_like(self, other: "DeviceLeaf") -> bool:
         """Whether the other leaf has the same place in a step, so that only its addresses may differ."""
         return self[:5] == other[:5] and all(
             a.dtype == b.dtype and a.shape == b.shape for a, b in zip(self.memories, other.memories, strict=True)
@@ -82,7 +82,7 @@ class Leaf(NamedTuple):
 class Group:
     """The leaves of one program with the same dtypes."""
 
-    def __init__(self, program: int, source: "CudaSource", leaves: list[Leaf]) -> None:
+    def __init__(self, program: int, source: "CudaSource", leaves: list[DeviceLeaf]) -> None:
         self.program, self.source, self.leaves = program, source, leaves
         self.tasks = sum(tables.chunks(leaf.length) for leaf in leaves)
         self.pointers = [leaf.pointers for leaf in leaves]
@@ -95,7 +95,7 @@ class Group:
     def place(self, arena: Arena, sets: int) -> None:
         """Lays out its tables, and the memory that its entries write."""
         source, count = self.source, len(self.leaves)
-        self.row_size = tables.leaf_size(len(self.pointers[0]))
+        self.row_size = 8 * (tables.FIRST_POINTER + len(self.pointers[0]))
         self.places = {
             "leaves": arena.place(self.row_size * count),
             "tasks": arena.place(tables.TASK_SIZE * self.tasks),
@@ -104,16 +104,15 @@ class Group:
             "scalars": arena.place(8 * sets * max(source.scalars, source.kept)),
         }
 
-    def rows(self, first_terms: Mapping[int, int]) -> list[tables.Leaf]:
-        """The rows of its table; ``first_terms`` are the numbers of leaves among those of all groups, by position."""
+    def table(self, first_terms: Mapping[int, int]) -> np.ndarray:
+        """The table of its leaves; ``first_terms`` are the numbers of leaves among those of all groups, by position."""
         starts = itertools.accumulate((tables.chunks(leaf.length) for leaf in self.leaves), initial=0)
         by_set = self.source.is_plain  # so that one table serves steps with and without values on the device
-        return [
-            tables.Leaf(
-                leaf.length, leaf.position, leaf.set, leaf.set if by_set else row, start, first_terms[leaf.position]
-            )
+        fields = [
+            (leaf.length, leaf.position, leaf.set, leaf.set if by_set else row, start, first_terms[leaf.position])
             for row, (leaf, start) in enumerate(zip(self.leaves, starts, strict=False))
         ]
+        return tables.leaf_table(fields, self.pointers)
 
     def blocks(self, entry: "CudaEntry") -> int:
         """The number of blocks of an entry."""
@@ -133,7 +132,7 @@ class DeviceStep:
         driver: Driver,
         number: int,
         programs: Programs,
-        leaves: Sequence[Leaf],
+        leaves: Sequence[DeviceLeaf],
         *,
         scales_at: Mapping[int, int],
         stream: int,
@@ -190,11 +189,9 @@ class DeviceStep:
         self._fixed: list[tables.Launch] = []
         self._tables: list[np.ndarray] = []
         for each in self._groups:
-            rows = each.rows(terms)
-            content = b"".join(map(tables.leaf_bytes, rows, each.pointers))
+            self._tables.append(table := each.table(terms))
             tasks = tables.task_bytes([leaf.length for leaf in each.leaves])
-            parts += [(base + each.places["leaves"], content), (base + each.places["tasks"], tasks)]
-            self._tables.append(np.frombuffer(content, np.uint64).reshape(len(rows), -1))
+            parts += [(base + each.places["leaves"], table.tobytes()), (base + each.places["tasks"], tasks)]
             own = {name: base + at for name, at in each.places.items()}
             addresses = {**own, **{name: base + at for name, at in shared.items()}, "batch_count": len(ends)}
             self._fixed.append(tables.Launch(**addresses))
@@ -227,18 +224,18 @@ class DeviceStep:
         kinds = [{entry.kind for entry in each.source.entries} for each in self._groups]
         return all({"scalars", "advance"} <= found for found in kinds)
 
-    def takes(self, programs: Programs, leaves: Sequence[Leaf], scales_at: Mapping[int, int]) -> bool:
+    def takes(self, programs: Programs, leaves: Sequence[DeviceLeaf], scales_at: Mapping[int, int]) -> bool:
         """Whether it was made for these programs and leaves, wherever their arrays are now."""
         if scales_at != self._scales_at or len(leaves) != len(self._leaves) or len(programs) != len(self._programs):
             return False
         are_same = all(a is b for a, (b, _) in zip(self._programs, programs, strict=True))
         return are_same and all(a is b or a.is_like(b) for a, b in zip(leaves, self._leaves, strict=True))
 
-    def has_moved(self, leaves: Sequence[Leaf]) -> bool:
+    def has_moved(self, leaves: Sequence[DeviceLeaf]) -> bool:
         """Whether an array of these leaves is elsewhere than in the tables."""
         return any((a != b).any() for a, b in zip(self._filled(leaves), self._tables, strict=True))
 
-    def refresh(self, leaves: Sequence[Leaf], *, stream: int, capturing: bool) -> None:
+    def refresh(self, leaves: Sequence[DeviceLeaf], *, stream: int, capturing: bool) -> None:
         """Writes the rows of leaves whose arrays have moved. Raises `CaptureError` where the stream is being captured."""
         self._write(self._filled(leaves), stream, capturing)
         self._leaves = [*leaves]
@@ -253,7 +250,7 @@ class DeviceStep:
             table[rows[own], tables.FIRST_POINTER + columns[own]] = moves[own, 2]
         self._write(new, stream, capturing)
 
-    def _filled(self, leaves: Sequence[Leaf]) -> list[np.ndarray]:
+    def _filled(self, leaves: Sequence[DeviceLeaf]) -> list[np.ndarray]:
         """The tables with the addresses of these leaves."""
         new = [table.copy() for table in self._tables]
         for number, table in enumerate(new):
@@ -378,9 +375,9 @@ class DeviceStep:
         return [read, *calls[:at], update, *calls[at:]]
 
 
-def group(programs: Programs, leaves: Iterable[Leaf]) -> list[Group]:
+def group(programs: Programs, leaves: Iterable[DeviceLeaf]) -> list[Group]:
     """The groups of leaves, by program, dtypes and rounding. Raises `RuleError` where an op has no form on a device."""
-    found: dict[tuple[Any, ...], list[Leaf]] = {}
+    found: dict[tuple[Any, ...], list[DeviceLeaf]] = {}
     for leaf in leaves:
         numbers = len(leaf.numbers), leaf.stochastic, leaf.number_dtype
         found.setdefault((leaf.program, leaf.dtypes, numbers), []).append(leaf)

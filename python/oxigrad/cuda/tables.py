@@ -16,9 +16,15 @@ CHUNK = 4096
 MOST_GIVEN = 256
 _LAUNCH = struct.Struct(f"<9Q3Q{MOST_GIVEN}d")
 _HEAD = struct.Struct("<12Q")
-_LEAF = struct.Struct("<2Q4I")
+#: The fields of ``OxLeaf`` before its pointers.
+LEAF = np.dtype(
+    [
+        *((name, "<u8") for name in ("length", "position")),
+        *((name, "<u4") for name in ("set", "row", "first_chunk", "term")),
+    ]
+)
 #: The number of fields of eight bytes of a leaf before its pointers.
-FIRST_POINTER = _LEAF.size // 8
+FIRST_POINTER = LEAF.itemsize // 8
 CONTROL = struct.Struct("<Q2I")
 TASK_SIZE = 8
 LAUNCH_SIZE = _LAUNCH.size
@@ -46,25 +52,10 @@ class Launch(NamedTuple):
         struct.pack_into(f"<{len(given)}d", to, _HEAD.size, *given)
 
 
-class Leaf(NamedTuple):
-    """The fields of ``OxLeaf`` before its pointers."""
-
-    length: int
-    position: int
-    set: int
-    row: int
-    first_chunk: int
-    term: int
-
-
-def leaf_size(pointers: int) -> int:
-    """The bytes of a leaf with so many pointers."""
-    return _LEAF.size + 8 * pointers
-
-
-def leaf_bytes(leaf: Leaf, pointers: Sequence[int]) -> bytes:
-    """A leaf and the addresses of its arrays, scales and numbers."""
-    return _LEAF.pack(*leaf) + struct.pack(f"<{len(pointers)}Q", *pointers)
+def leaf_table(fields: Sequence[tuple[int, ...]], pointers: Sequence[Sequence[int]]) -> np.ndarray:
+    """The table of leaves, a row each: its fields as `LEAF` has them, then the addresses of its arrays, scales and numbers."""
+    heads = np.array(fields, LEAF).view(np.uint64).reshape(len(fields), FIRST_POINTER)
+    return np.hstack([heads, np.array(pointers, np.uint64)])
 
 
 def chunks(length: int) -> int:

@@ -14,7 +14,7 @@ HEAD = ("parameter", "shape", "dtype", "optimizer", "slots", "dtypes", "bytes")
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class SummaryRow:
     """The slots of one parameter; its shape and dtype are empty where the last step did not update it."""
 
     parameter: str
@@ -30,7 +30,7 @@ class Row:
         return tuple([f"{value:,}" if isinstance(value, int) else str(value) for value in vars(self).values()])
 
 
-def rows(plan: Plan | None, slots: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
+def rows(plan: Plan | None, slots: Mapping[str, Mapping[str, Any]]) -> Iterator[SummaryRow]:
     """A row for each parameter that a plan updates, then for those that only have slots."""
     parameters = {p.text: p for p in plan.parameters} if plan else {}
     for path in [*parameters, *(path for path in slots if path not in parameters)]:
@@ -40,9 +40,9 @@ def rows(plan: Plan | None, slots: Mapping[str, Mapping[str, Any]]) -> Iterator[
         if plan is not None and path in parameters:
             p = parameters[path]
             name = plan.groups[p.group].optimizer.name
-            yield Row(path, str(p.shape), dtype_name(p.dtype), name, names, dtypes, total)
+            yield SummaryRow(path, str(p.shape), dtype_name(p.dtype), name, names, dtypes, total)
         else:
-            yield Row(path, "", "", "not updated", names, dtypes, total)
+            yield SummaryRow(path, "", "", "not updated", names, dtypes, total)
 
 
 def bytes_of(slot: Any) -> int:
@@ -53,7 +53,7 @@ def bytes_of(slot: Any) -> int:
     return size_of(slot.shape) * (int(bits.group()) // 8 if bits else 1)
 
 
-def as_html(title: str, step: int, found: list[Row]) -> str:
+def as_html(title: str, step: int, found: list[SummaryRow]) -> str:
     """The rows as an HTML table below the ``title``, as notebooks show it."""
 
     def line(cells: tuple[str, ...], tag: str) -> str:

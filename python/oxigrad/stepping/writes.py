@@ -15,7 +15,7 @@ from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, caught_up
 from oxigrad.stepping.device.launches import Launches
 from oxigrad.stepping.parameters.executor import DEVICE, RULE_ASSIGNED, RULE_INTO
 from oxigrad.stepping.parameters.parameter import Parameter, copying
-from oxigrad.stepping.parameters.rule_executors import Leaf, call_rules
+from oxigrad.stepping.parameters.rule_executors import CalledLeaf, call_rules
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.resolved import ResolvedStep
@@ -60,11 +60,11 @@ def called_leaves(
     slots: Mapping[str, Mapping[str, Any]],
     rules: Sequence[Rule],
     values: Sequence[Mapping[str, Any]],
-) -> list[Leaf]:
+) -> list[CalledLeaf]:
     """The leaves that rules are called on for these parameters, rules and values are by group."""
     decays = decays_of(plan, values)
     return [
-        Leaf(
+        CalledLeaf(
             p.text,
             p.position,
             rules[p.group],

@@ -8,12 +8,12 @@ from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.executor import HOST
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
-from oxigrad.torch.optimizer import OPTIONS, SteppingOptimizer, refuse_by_theirs
+from oxigrad.torch.optimizer import OPTIONS, TensorOptimizer, refuse_by_theirs
 from oxigrad.torch.state.conversion import begin, local
 from oxigrad.torch.table import Entry
 
 
-class DropIn(SteppingOptimizer):
+class DropIn(TensorOptimizer):
     """Base class of optimizers that PyTorch has; PyTorch's class, the other base, checks arguments and loads old states."""
 
     def __init__(self, params: Any, *args: Any, **keywords: Any) -> None:

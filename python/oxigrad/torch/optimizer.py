@@ -21,7 +21,7 @@ from oxigrad.torch.state.file import StateFile
 from oxigrad.torch.state.loading import KeepingDtypes
 from oxigrad.torch.step.in_backward import Hooked, InBackward
 from oxigrad.torch.step.offload.host import HostMemory, HostSteps
-from oxigrad.torch.step.resolved import ResolvedStep, is_recorded
+from oxigrad.torch.step.resolved import TensorStep, is_recorded
 from oxigrad.torch.table import Entry
 
 # The options of all classes by keyword, with their defaults. Groups have those that are given.
@@ -38,14 +38,14 @@ OPTIONS: dict[str, Any] = {
 _MAX_NORM = Domain(interval=Interval("[0, inf]"))
 
 
-class SteppingOptimizer(KeepingDtypes):
+class TensorOptimizer(KeepingDtypes):
     """`torch.optim.Optimizer` whose ``step`` is one dispatch of oxigrad for all tensors in host memory."""
 
     entry: ClassVar[Entry]
     __signature__: ClassVar[inspect.Signature]
     #: PyTorch's class of the same name, if there is one.
     theirs: ClassVar[Any] = None
-    _resolved: ResolvedStep | None = None
+    _resolved: TensorStep | None = None
     _backward: InBackward | None = None
     #: The memory of slots, where that is a file.
     state_file: StateFile | None = None
@@ -148,7 +148,7 @@ class SteppingOptimizer(KeepingDtypes):
             return
         with torch.no_grad():
             with kept_on_error(self.state, None if of is None else of.place.tensor):
-                resolved = ResolvedStep(self, scaled=scale is not None) if of is None else of.resolve(self)
+                resolved = TensorStep(self, scaled=scale is not None) if of is None else of.resolve(self)
                 resolved.take(self, factor, loss)
             holder._resolved = resolved
 
@@ -317,7 +317,7 @@ def _check_max_norm(value: Any) -> None:
         _MAX_NORM.check("max_norm", found)
 
 
-def refuse_by_theirs(opt: SteppingOptimizer) -> None:
+def refuse_by_theirs(opt: TensorOptimizer) -> None:
     """Raises `RuntimeError` for options that the steps of PyTorch's classes do not read."""
     given = {"max_norm": any(group.get("max_norm") is not None for group in opt.param_groups)}
     given["state_device"] = opt.state_file is not None or opt._host is not None
@@ -328,6 +328,6 @@ def refuse_by_theirs(opt: SteppingOptimizer) -> None:
 
 
 @torch._disable_dynamo
-def _take_untraced(opt: SteppingOptimizer, scale: Any, loss: Any) -> None:
+def _take_untraced(opt: TensorOptimizer, scale: Any, loss: Any) -> None:
     """Takes a step; `torch.compile` breaks its graph here, rather than trace the step."""
     opt._take(scale, None, loss)

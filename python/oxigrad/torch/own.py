@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 
 from oxigrad.torch.drop_in import options, summary
 from oxigrad.torch.library import torch
-from oxigrad.torch.optimizer import SteppingOptimizer
-from oxigrad.torch.step.resolved import ResolvedStep
+from oxigrad.torch.optimizer import TensorOptimizer
+from oxigrad.torch.step.resolved import TensorStep
 from oxigrad.torch.table import Entry
 
 # The keywords of every optimizer of PyTorch.
 _FLAGS = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False, "fused": None}
 
 
-class OwnOptimizer(SteppingOptimizer):
+class OwnOptimizer(TensorOptimizer):
     """Base class of optimizers that PyTorch does not have.
 
     By keyword they have ``maximize``, and ``foreach`` and ``fused``, which change nothing: a step is always fused. ``differentiable`` steps
@@ -65,7 +65,7 @@ class OwnOptimizer(SteppingOptimizer):
             raise RuntimeError(
                 f"{type(self).__name__}: capturable=True is not supported, since a step reads its numbers on the host"
             )
-        resolved = ResolvedStep(self, scaled=scale is not None, recorded=True)
+        resolved = TensorStep(self, scaled=scale is not None, recorded=True)
         resolved.take(self, 1.0 if scale is None else float(scale), loss)
 
 

@@ -218,7 +218,7 @@ def as_bytes(buffer: np.ndarray) -> np.ndarray:
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
+class LayoutEntry:
     """One array of a `Layout`: ``size`` elements of the flat buffer ``buffer``, from ``start``."""
 
     path: str
@@ -243,7 +243,7 @@ class Layout:
 
     def __init__(self, arrays: Mapping[str, Any], extra: str = "") -> None:
         """``extra`` is any text that sender and receiver must agree on, such as the configuration of an optimizer."""
-        entries: list[Entry] = []
+        entries: list[LayoutEntry] = []
         self.dtypes: list[np.dtype] = []
         self.sizes: list[int] = []
         for path, array in arrays.items():
@@ -252,7 +252,7 @@ class Layout:
                 self.dtypes.append(dtype)
                 self.sizes.append(0)
             at, size = self.dtypes.index(dtype), int(np.prod(shape, dtype=np.int64))
-            entries.append(Entry(path, shape, dtype, at, self.sizes[at], size))
+            entries.append(LayoutEntry(path, shape, dtype, at, self.sizes[at], size))
             self.sizes[at] += size
         self.entries = tuple(entries)
         text = "\n".join([*(f"{entry.path}\t{entry.shape}\t{entry.dtype.name}" for entry in entries), extra])

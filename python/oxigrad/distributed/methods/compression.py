@@ -215,11 +215,11 @@ class DeepGradientCompression(CollectiveWrapper):
         self._count_gradient(late=late)
         return model
 
-    def _averaged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchange":
+    def _averaged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchanged":
         """The means of gradients by a plain all-reduce."""
-        return _Exchange(self._dense_means({path: _flat(g) for path, g in gradients.items()}, absent=absent))
+        return _Exchanged(self._dense_means({path: _flat(g) for path, g in gradients.items()}, absent=absent))
 
-    def _exchanged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchange":
+    def _exchanged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchanged":
         """The means of what all workers send, and the memory of this worker after it; nothing is changed."""
         flat = {path: _flat(g) for path, g in gradients.items()}
         sparse = {path: g for path, g in flat.items() if g.size >= max(self.min_size, 1)}
@@ -237,11 +237,11 @@ class DeepGradientCompression(CollectiveWrapper):
         if unknown := [word for word in words if word not in (0, _ABSENT, _NOT_FINITE)]:
             raise Refused("status", f"a message of sparse values begins with {unknown[0]}: expected 0")
         if refused := [rank for rank, word in enumerate(words) if word == _NOT_FINITE]:
-            return _Exchange({}, memories, refused)
+            return _Exchanged({}, memories, refused)
         present = [each[4:] for each, word in zip(messages, words, strict=True) if word != _ABSENT]
         means = self._sparse_means(sparse, present)
         dense = {path: g for path, g in flat.items() if path not in sparse}
-        return _Exchange({**means, **(self._dense_means(dense, absent=absent) if dense else {})}, memories)
+        return _Exchanged({**means, **(self._dense_means(dense, absent=absent) if dense else {})}, memories)
 
     def _compressed(self, gradients: Mapping[str, np.ndarray]) -> tuple[dict[str, Memory], np.ndarray]:
         """The memory of this worker after its gradients were added and the largest elements sent, and the message of these."""
@@ -331,7 +331,7 @@ class DeepGradientCompression(CollectiveWrapper):
 
 
 @dataclasses.dataclass
-class _Exchange:
+class _Exchanged:
     """The result of an exchange: flat means by key path, the memories after it, and the ranks whose gradients are not finite."""
 
     means: Mapping[str, np.ndarray]

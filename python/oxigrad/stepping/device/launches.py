@@ -15,7 +15,7 @@ from oxigrad._core import ArrayMemoryError
 from oxigrad.cuda.counter import Counter
 from oxigrad.cuda.device import device_record
 from oxigrad.cuda.driver import Call, CaptureError, DeviceError, Driver, driver
-from oxigrad.cuda.launch import DeviceStep, Leaf
+from oxigrad.cuda.launch import DeviceLeaf, DeviceStep
 from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, is_array, laid_out_like, row_major
 from oxigrad.ops.backends import resolved as unlazy
 from oxigrad.ops.backends.device_memory import LEGACY_STREAM
@@ -57,9 +57,9 @@ class Launches:
         #: The loss scale that kernels read and update, if they do.
         self.scale: DeviceScale | None = None
         # The end of the calls for each device, and a leaf there.
-        self._devices: list[tuple[int, int, Driver, Leaf]] = []
+        self._devices: list[tuple[int, int, Driver, DeviceLeaf]] = []
 
-    def add(self, used: Driver, device: int, leaf: Leaf, calls: Iterable[tuple[Call, bool]]) -> None:
+    def add(self, used: Driver, device: int, leaf: DeviceLeaf, calls: Iterable[tuple[Call, bool]]) -> None:
         """Adds calls on a device, with its context current; ``leaf`` is named in errors."""
         enter, leave = used.entered(device)
         for (function, arguments), writes in ((enter, False), *calls, (leave, False)):
@@ -97,7 +97,7 @@ class AddressCache:
     def __init__(
         self,
         positions: Iterable[int],
-        leaves: dict[int, list[Leaf]],
+        leaves: dict[int, list[DeviceLeaf]],
         arrays: list[Any],
         slots: list[Any],
         *,
@@ -247,10 +247,10 @@ class DeviceSteps:
         gradients: Sequence[Any],
         slots: Mapping[str, Slots],
         copies: Copies,
-    ) -> tuple[dict[int, list[Leaf]], list[Parameter]]:
+    ) -> tuple[dict[int, list[DeviceLeaf]], list[Parameter]]:
         """The leaves by device, and the parameters that no kernel takes. Adds to the ``copies``."""
         self.plan.check_gradients_on_devices(gradients)
-        found: dict[int, list[Leaf]] = {}
+        found: dict[int, list[DeviceLeaf]] = {}
         others: list[Parameter] = []
         for p in self.plan.on_devices:
             leaf = self._leaf(p, leaves[p.index], gradients[p.index], slots[p.text], resolved, copies)
@@ -264,7 +264,7 @@ class DeviceSteps:
         self,
         used: Driver,
         device: int,
-        own: list[Leaf],
+        own: list[DeviceLeaf],
         resolved: StepProgram,
         read: Sequence[Any],
         count: int,
@@ -325,7 +325,7 @@ class DeviceSteps:
         launches.add(used, device, own[0], calls)
 
     @staticmethod
-    def _check_capture(own: Sequence[Leaf], resolved: StepProgram, step: DeviceStep) -> None:
+    def _check_capture(own: Sequence[DeviceLeaf], resolved: StepProgram, step: DeviceStep) -> None:
         """Raises `CaptureError` for a step that reads numbers of the host which differ from step to step, or that waits."""
         if not step.can_count:
             raise CaptureError(
@@ -367,7 +367,7 @@ class DeviceSteps:
 
     def _leaf(
         self, p: Parameter, array: Any, g: Any, slots: Slots, resolved: StepProgram, copies: Copies
-    ) -> Leaf | None:
+    ) -> DeviceLeaf | None:
         """The leaf of a parameter; None where its rule is to be called on arrays. Raises errors with the key path."""
         if isinstance(g, SparseRows) or (p.missed and self._counts(resolved)):
             return None
@@ -397,7 +397,9 @@ class DeviceSteps:
             return None
         program, scalar_set = resolved.layout[p.group]
         stochastic = self.plan.groups[p.group].precision.rounding == "stochastic"
-        return Leaf(p.text, p.position, program, scalar_set, stochastic, tuple(arrays), tuple(scales), tuple(numbers))
+        return DeviceLeaf(
+            p.text, p.position, program, scalar_set, stochastic, tuple(arrays), tuple(scales), tuple(numbers)
+        )
 
 
 def check_alike(p: Parameter, array: Any, g: Any, slots: Slots) -> None:
@@ -411,7 +413,7 @@ def check_alike(p: Parameter, array: Any, g: Any, slots: Slots) -> None:
 
 
 @contextlib.contextmanager
-def naming(leaves: Sequence[Leaf]) -> Iterator[None]:
+def naming(leaves: Sequence[DeviceLeaf]) -> Iterator[None]:
     """Puts the key path of the first of these leaves before the message of a `DeviceError` that begins with none of them."""
     try:
         yield

@@ -86,7 +86,7 @@ def _traced(rule: Rule, flags: tuple[tuple[str, Any], ...], options: tuple[tuple
 
 
 @dataclasses.dataclass
-class Leaf:
+class CalledLeaf:
     """One parameter that a rule is called on: its key path, its arrays, and its hyperparameters of the step.
 
     Where slots catch up, ``decays`` are theirs. ``rows`` are those of the parameter that the arrays are of, if not all,
@@ -116,7 +116,7 @@ class Leaf:
             )
         return int(step)
 
-    def touched(self) -> "Leaf":
+    def touched(self) -> "CalledLeaf":
         """The rows with gradients, with slots caught up; the whole leaf if the gradient is an array."""
         slots, rows, p, g, last = dict(self.slots), None, self.p, self.g, self.slots.get(LAST_STEP)
         if isinstance(g, SparseRows):
@@ -140,7 +140,7 @@ class Leaf:
         return put_rows(last, rows, xp.zeros_like(rows, dtype=last.dtype) + self.values["step"])
 
 
-def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]:
+def call_rules(leaves: Sequence[CalledLeaf], seed: int) -> tuple[list[list[Any]], Any]:
     """The rules on the arrays of these leaves: for each the new parameter and the new slots, and whether to keep them.
 
     All rules are evaluated up to their first total over all leaves, whose terms are added up, and go on from there with the sum.
@@ -160,7 +160,7 @@ def call_rules(leaves: Sequence[Leaf], seed: int) -> tuple[list[list[Any]], Any]
     return _apart(leaves, [each.results for each in evaluations]), keep
 
 
-def _check_totals(leaves: Sequence[Leaf], totals: Sequence[Any]) -> None:
+def _check_totals(leaves: Sequence[CalledLeaf], totals: Sequence[Any]) -> None:
     """Raises `RuleError` where only some rules go on to a further total over all leaves."""
     with_total, without = (
         next((leaf for leaf, total in zip(leaves, totals, strict=True) if (total is None) is is_none), None)
@@ -173,7 +173,7 @@ def _check_totals(leaves: Sequence[Leaf], totals: Sequence[Any]) -> None:
         )
 
 
-def _apart(leaves: Sequence[Leaf], results: Sequence[Sequence[Any]]) -> list[list[Any]]:
+def _apart(leaves: Sequence[CalledLeaf], results: Sequence[Sequence[Any]]) -> list[list[Any]]:
     """The results, copied where they share memory with arguments; a parameter or slot that a rule returned itself is kept.
 
     So a slot never shares memory with a parameter or a gradient, which the user may change.
@@ -189,7 +189,7 @@ def _apart(leaves: Sequence[Leaf], results: Sequence[Sequence[Any]]) -> list[lis
     return [[next(kept) for _ in own] for own in results]
 
 
-def _stages(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
+def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
     """The rule on one leaf: results of the same shapes and dtypes."""
     check_library(leaf)
     try:
@@ -209,7 +209,7 @@ def _stages(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
     ]
 
 
-def _stages_on_all(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
+def _stages_on_all(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
     """The rule on the arrays of a leaf, computed in float32 for half precision."""
     check_gradient(leaf.path, leaf.g, tuple(leaf.p.shape), leaf.p.dtype)
     p, g, path = widened(leaf.p), leaf.g, leaf.path
@@ -226,7 +226,7 @@ def _stages_on_all(leaf: Leaf, seed: int, guards: list[tuple[str, Any]]) -> Stag
     return found
 
 
-def check_library(leaf: Leaf) -> None:
+def check_library(leaf: CalledLeaf) -> None:
     """Raises `DtypeError` for a gradient, or a slot, of another library or on another device than the parameter.
 
     Raises `ArrayMemoryError` for one that cannot be read.
@@ -236,7 +236,7 @@ def check_library(leaf: Leaf) -> None:
         check_device(leaf.path, leaf.p, leaf.g, leaf.slots)
 
 
-def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -> Any:
+def _stored(leaf: CalledLeaf, seed: int, what: str, number: int, old: Any, new: Any) -> Any:
     """The result of a rule for an array, in the dtype of that array; the parameter has number 0, slots count from 1."""
     path = leaf.path
     if old is None:
@@ -257,7 +257,7 @@ def _stored(leaf: Leaf, seed: int, what: str, number: int, old: Any, new: Any) -
     return rounded(value, old.dtype, _asarray(random, value))
 
 
-def _elements(leaf: Leaf, like: Any) -> tuple[int, list[int] | None]:
+def _elements(leaf: CalledLeaf, like: Any) -> tuple[int, list[int] | None]:
     """The number of elements for which random numbers are drawn: of all of an array, or of each row, and the rows."""
     if leaf.rows is None:
         return size_of(like.shape), None
@@ -270,14 +270,14 @@ def _asarray(numbers: bytes, like: Any) -> Any:
     return namespace(like).asarray(found, dtype=like.dtype, device=device_of(like))
 
 
-def _device_noise(leaf: Leaf, like: Any, seed: int) -> DeviceNoise | None:
+def _device_noise(leaf: CalledLeaf, like: Any, seed: int) -> DeviceNoise | None:
     """The random numbers for an array of a leaf, drawn on its device; None where the core draws them."""
     if not draws_on_device(like, leaf.whole or size_of(leaf.p.shape)):
         return None
     return DeviceNoise(seed, leaf.drawn_at, leaf.position, like, leaf.rows)
 
 
-def _noise(leaf: Leaf, p: Any, seed: int) -> Callable[[], Any]:
+def _noise(leaf: CalledLeaf, p: Any, seed: int) -> Callable[[], Any]:
     """The function that draws uniform numbers for a leaf, others in each call."""
     draws, there = itertools.count(), _device_noise(leaf, p, seed)
 

@@ -15,7 +15,7 @@ from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.presence import accumulated
-from oxigrad.stepping.parameters.rule_executors import Leaf
+from oxigrad.stepping.parameters.rule_executors import CalledLeaf
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.step_program import checked_loss, refused_accumulation
 from oxigrad.stepping.protocols import SteppingOptimizer
@@ -87,13 +87,13 @@ def apply(
     own_values = _own_values(plan, [group_of(p.text, leaves[p.index]) for p in plan.parameters], values)
     begun = {p.text: _with_new_slots(plan, p, leaves[p.index], state["slots"][p.text]) for p in plan.parameters}
 
-    def called_on(holds: bool) -> list[Leaf]:
+    def called_on(holds: bool) -> list[CalledLeaf]:
         rules = [group.rule(holds) for group in plan.groups]
         called = called_leaves(plan, plan.parameters, leaves, gradients, begun, rules, values)
         called = [_with_values(plan, *each) for each in zip(called, plan.parameters, own_values, strict=True)]
         return [_late(leaf, missed[leaf.path]) if leaf.path in missed else leaf for leaf in called]
 
-    def results_of(called: list[Leaf]) -> tuple[list[list[Any]], Any]:
+    def results_of(called: list[CalledLeaf]) -> tuple[list[list[Any]], Any]:
         groups = [plan.groups[parameter.group] for parameter in plan.parameters]
         kernels = [functools.partial(group.traced, leaf.rule) for group, leaf in zip(groups, called, strict=True)]
         return run_rules(called, kernels, owner.seed)
@@ -199,14 +199,14 @@ def _check_names(groups: Sequence[ParameterGroup], hyperparameters: Mapping[str,
         raise TypeError(f"apply: found {', '.join(unknown)}, expected numeric hyperparameters: {', '.join(known)}")
 
 
-def _with_values(plan: Plan, leaf: Leaf, parameter: Parameter, values: Mapping[str, Any]) -> Leaf:
+def _with_values(plan: Plan, leaf: CalledLeaf, parameter: Parameter, values: Mapping[str, Any]) -> CalledLeaf:
     """The leaf with the hyperparameters of its parameter in place of those of its group."""
     if values is leaf.values:
         return leaf
     return dataclasses.replace(leaf, values=values, decays=plan.groups[parameter.group].decays(values))
 
 
-def _late(leaf: Leaf, missed: Any) -> Leaf:
+def _late(leaf: CalledLeaf, missed: Any) -> CalledLeaf:
     """The leaf of a parameter that ``missed`` steps."""
     step = leaf.values["step"]
     return dataclasses.replace(leaf, values={**leaf.values, "step": step - missed, "drawn_at": step})

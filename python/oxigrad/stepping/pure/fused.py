@@ -15,7 +15,7 @@ from oxigrad.ops.backends import adapter_of, dtype_name, is_array, size_of
 from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.precision import HALVES, half
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
-from oxigrad.stepping.parameters.rule_executors import Leaf, call_rules
+from oxigrad.stepping.parameters.rule_executors import CalledLeaf, call_rules
 from oxigrad.stepping.pure.on_copies import program_of, run_on_copies
 
 _COMPUTED = ("float32", "float64")
@@ -28,7 +28,7 @@ Results = list[list[Any]]
 Kernels = Callable[..., "_core.Program | None"]
 
 
-def run_rules(leaves: Sequence[Leaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any]:
+def run_rules(leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any]:
     """The new parameter and slots of each leaf, as `call_rules`, except that they are the old ones where a guard stops the step.
 
     Leaves of elementwise rules go through kernels where they are in host memory or their library has calls of them, the others by
@@ -55,7 +55,7 @@ def _merged(chosen: Sequence[bool], these: Results, those: Results) -> Results:
     return [next(each[is_chosen]) for is_chosen in chosen]
 
 
-def _run_elsewhere(leaves: Sequence[Leaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any]:
+def _run_elsewhere(leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], seed: int) -> tuple[Results, Any]:
     """`run_rules` by calls of kernels that an array library compiles, and by rules."""
     fits = [_fits(leaf, leaf.slots) for leaf in leaves]
     programs = [kernel() if fit else None for kernel, fit in zip(kernels, fits, strict=True)]
@@ -72,7 +72,7 @@ def _run_elsewhere(leaves: Sequence[Leaf], kernels: Sequence[Kernels], seed: int
 
 
 def run_flat(
-    leaves: Sequence[Leaf], kernels: Kernels, slots: Mapping[str, Any], seed: int, *, writes_change: bool = False
+    leaves: Sequence[CalledLeaf], kernels: Kernels, slots: Mapping[str, Any], seed: int, *, writes_change: bool = False
 ) -> tuple[list[Any], dict[str, Any], Any]:
     """As `run_rules`, for leaves of one rule whose slots are one array each, which holds all leaves one after the other.
 
@@ -93,7 +93,7 @@ def run_flat(
     return new, _joined(leaves[0], results), keep
 
 
-def _called(leaves: Sequence[Leaf], seed: int) -> tuple[Results, Any]:
+def _called(leaves: Sequence[CalledLeaf], seed: int) -> tuple[Results, Any]:
     """`call_rules`, with the old parameters and slots where a guard stops the step."""
     results, keep = call_rules(leaves, seed)
     return [select(keep, result, _before(leaf)) for leaf, result in zip(leaves, results, strict=True)], keep
@@ -106,19 +106,19 @@ def select(condition: Any, these: list[Any], those: list[Any]) -> list[Any]:
     return [None if a is None else xp.where(condition, a, b) for a, b in zip(these, those, strict=True)]
 
 
-def _before(leaf: Leaf) -> list[Any]:
+def _before(leaf: CalledLeaf) -> list[Any]:
     return [leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)]
 
 
 # --- flat slots --------------------------------------------------------------------------------------------------------
 
 
-def _ends(leaves: Sequence[Leaf]) -> list[int]:
+def _ends(leaves: Sequence[CalledLeaf]) -> list[int]:
     """The first element of each leaf among those of all, and the end."""
     return [*itertools.accumulate([size_of(leaf.p.shape) for leaf in leaves], initial=0)]
 
 
-def _split(leaves: Sequence[Leaf], slots: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _split(leaves: Sequence[CalledLeaf], slots: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The slots of each leaf, as parts of those of all leaves."""
     found: list[dict[str, Any]] = [{} for _ in leaves]
     ends = _ends(leaves)
@@ -130,7 +130,7 @@ def _split(leaves: Sequence[Leaf], slots: Mapping[str, Any]) -> list[dict[str, A
     return found
 
 
-def _joined(leaf: Leaf, results: Results) -> dict[str, Any]:
+def _joined(leaf: CalledLeaf, results: Results) -> dict[str, Any]:
     """The slots of all leaves, of the results of each; ``leaf`` is any of them."""
     columns = zip(*(after for _, *after in results), strict=True)
     flat = [xp.concat([xp.reshape(part, (-1,)) for part in parts]) for parts in columns]
@@ -140,7 +140,7 @@ def _joined(leaf: Leaf, results: Results) -> dict[str, Any]:
 # --- the arrays that kernels take --------------------------------------------------------------------------------------
 
 
-def _fits(leaf: Leaf, slots: Mapping[str, Any] | None = None) -> bool:
+def _fits(leaf: CalledLeaf, slots: Mapping[str, Any] | None = None) -> bool:
     """Whether kernels take the arrays of a leaf and these slots.
 
     Raises `ShapeError` or `DtypeError` for a gradient that no rule takes.
@@ -156,12 +156,12 @@ def _fits(leaf: Leaf, slots: Mapping[str, Any] | None = None) -> bool:
     return arrays and (slots is None or _slots_fit(leaf, slots, shape, ()))
 
 
-def _fit_flat(leaves: Sequence[Leaf], slots: Mapping[str, Any]) -> bool:
+def _fit_flat(leaves: Sequence[CalledLeaf], slots: Mapping[str, Any]) -> bool:
     """Whether kernels take the arrays of these leaves, and their flat slots."""
     return all(_fits(leaf) for leaf in leaves) and _slots_fit(leaves[0], slots, (_ends(leaves)[-1],), (len(leaves),))
 
 
-def _slots_fit(leaf: Leaf, slots: Mapping[str, Any], shape: tuple[int, ...], of_numbers: tuple[int, ...]) -> bool:
+def _slots_fit(leaf: CalledLeaf, slots: Mapping[str, Any], shape: tuple[int, ...], of_numbers: tuple[int, ...]) -> bool:
     return all(
         _is_operand(slots.get(slot.name), adapter_of(leaf.p), of_numbers, _COMPUTED)
         if slot.is_number
@@ -196,7 +196,7 @@ class _Step:
 
     def __init__(
         self,
-        leaves: Sequence[Leaf],
+        leaves: Sequence[CalledLeaf],
         kernels: Sequence[Kernels],
         seed: int,
         *,
@@ -241,7 +241,7 @@ class _Step:
         self._operands.append(array)
         return len(self._operands) - 1
 
-    def _add_scalars(self, leaf: Leaf) -> None:
+    def _add_scalars(self, leaf: CalledLeaf) -> None:
         """Adds the numbers of the rule of a leaf, once for those that share them."""
         if _set_of(leaf) in self._sets:
             return
@@ -253,7 +253,7 @@ class _Step:
                 self._traced[len(self._scalars)] = known[0] if known else self._add(value)
             self._scalars.append(0.0 if is_array(value) else float(value))
 
-    def _add_slots(self, leaf: Leaf, slots: Mapping[str, Any] | None) -> dict[str, int]:
+    def _add_slots(self, leaf: CalledLeaf, slots: Mapping[str, Any] | None) -> dict[str, int]:
         return {} if slots is None else {slot.name: self._add(slots[slot.name]) for slot in leaf.rule.slots}
 
     def _programs(self, numbers: Iterable[int], **options: Any) -> list["_core.Program"]:
@@ -416,10 +416,10 @@ class _Layout:
         return [place for own in first for place in own] + shared + self.numbers[0]
 
 
-def _set_of(leaf: Leaf) -> tuple[int, int]:
+def _set_of(leaf: CalledLeaf) -> tuple[int, int]:
     """The identity of the numbers that the rule of a leaf takes."""
     return id(leaf.rule), id(leaf.values)
 
 
-def _is_rounded_at_random(leaf: Leaf) -> bool:
+def _is_rounded_at_random(leaf: CalledLeaf) -> bool:
     return leaf.stochastic and any(half(array) for array in (leaf.p, *leaf.slots.values()))

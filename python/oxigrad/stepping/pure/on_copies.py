@@ -16,13 +16,13 @@ from oxigrad.ops.backends import copied, detached, dtype_name, is_array, to_host
 from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, caught_up
 from oxigrad.stepping.parameters.executor import executor_of
-from oxigrad.stepping.parameters.rule_executors import Leaf, check_library
+from oxigrad.stepping.parameters.rule_executors import CalledLeaf, check_library
 from oxigrad.stepping.plan.programs import ProgramTable, host_parameter, step_once
 
 Results = list[list[Any]]
 
 
-def program_of(leaf: Leaf, kernel: Callable[..., "_core.Program | None"]) -> "_core.Program | None":
+def program_of(leaf: CalledLeaf, kernel: Callable[..., "_core.Program | None"]) -> "_core.Program | None":
     """The kernel for a leaf whose arrays are in host memory and whose numbers are known; None for another leaf.
 
     Raises `ShapeError` or `DtypeError` for a gradient that no rule takes.
@@ -53,7 +53,7 @@ def _is_known(value: Any) -> bool:
     return isinstance(value, (np.ndarray, np.generic)) or not is_array(value)
 
 
-def run_on_copies(leaves: Sequence[Leaf], programs: Sequence["_core.Program"], seed: int) -> tuple[Results, Any]:
+def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Program"], seed: int) -> tuple[Results, Any]:
     """The new parameter and slots of each leaf, and whether the step was taken: True, or a Boolean array where there is a guard."""
     table: ProgramTable[list[float]] = ProgramTable()
     layout = [
@@ -89,11 +89,11 @@ def run_on_copies(leaves: Sequence[Leaf], programs: Sequence["_core.Program"], s
     return found, np.asarray(done is not None) if is_guarded else True
 
 
-def _scalars(leaf: Leaf) -> list[float]:
+def _scalars(leaf: CalledLeaf) -> list[float]:
     return [float(leaf.values[name]) for name in leaf.rule.numbers]
 
 
-def _given(leaves: Sequence[Leaf]) -> tuple[tuple[Any, ...], list[tuple[int, Any, list[Any]]]]:
+def _given(leaves: Sequence[CalledLeaf]) -> tuple[tuple[Any, ...], list[tuple[int, Any, list[Any]]]]:
     """The gradients, those of some rows as their values; and the leaves of which rows are updated, or whose slots catch up."""
     gradients, touched = [], []
     for number, leaf in enumerate(leaves):

@@ -14,7 +14,7 @@ from oxigrad._core import StateError
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
-from oxigrad.torch.step.plan import Place, noise_step, places_of, refuse_shared_memory
+from oxigrad.torch.step.plan import TensorPlace, noise_step, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import ParameterStep, all_parameters, are_same, is_recorded
 
 _AHEAD = "was updated in the backward of a step that is not finished"
@@ -23,7 +23,7 @@ _AHEAD = "was updated in the backward of a step that is not finished"
 class Hooked:
     """A parameter with a hook: its place among those of the optimizer, and its resolved step."""
 
-    def __init__(self, place: Place, norm: MeasuredNorm) -> None:
+    def __init__(self, place: TensorPlace, norm: MeasuredNorm) -> None:
         self.place, self._norm = place, norm
         self._resolved: ParameterStep | None = None
 
@@ -180,7 +180,7 @@ class InBackward:
                 raise
             p.grad = None
 
-    def _stream(self, opt: Any, place: Place) -> None:
+    def _stream(self, opt: Any, place: TensorPlace) -> None:
         """Gives the gradient of a parameter to the step in host memory."""
         p = place.tensor
         if p.grad.layout is not torch.strided or not self._is_last(p):
@@ -289,7 +289,7 @@ def _take_untraced(opt: Any, hooked: Hooked | None) -> None:
 
 
 @torch._disable_dynamo
-def _stream_untraced(opt: Any, place: Place) -> None:
+def _stream_untraced(opt: Any, place: TensorPlace) -> None:
     """Adds a parameter to the step in host memory."""
     opt._host.stream(opt, [place])
 

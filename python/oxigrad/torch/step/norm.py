@@ -10,7 +10,7 @@ from oxigrad.torch import formulas
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
-from oxigrad.torch.step.plan import Place
+from oxigrad.torch.step.plan import TensorPlace
 
 
 class MeasuredNorm:
@@ -32,7 +32,7 @@ class MeasuredNorm:
         self._terms.clear()
         self._square = None
 
-    def add(self, opt: Any, place: Place, gradient: Any = None, like: Any = None) -> None:
+    def add(self, opt: Any, place: TensorPlace, gradient: Any = None, like: Any = None) -> None:
         """Measures the gradient of a parameter. Raises `RuntimeError` where a step would not run a kernel in host memory.
 
         ``gradient`` is a copy of it in host memory, and ``like`` a tensor there of the parameter's dtype, where the parameter is elsewhere.

@@ -18,7 +18,7 @@ from oxigrad.torch.step.device import order_of_kernel
 from oxigrad.torch.step.slots import TensorSlots
 
 
-class Place(NamedTuple):
+class TensorPlace(NamedTuple):
     """The place of a parameter among those of an optimizer: name for errors, number among all, number of the group, and tensor."""
 
     path: str
@@ -53,7 +53,7 @@ class TensorPlan(Assignment):
         *,
         scaled: bool,
         recorded: bool,
-        places: Sequence[Place] | None = None,
+        places: Sequence[TensorPlace] | None = None,
         square: Callable[[Any], float] | None = None,
     ) -> None:
         super().__init__()
@@ -83,7 +83,9 @@ class TensorPlan(Assignment):
             for p in self.parameters
         }
 
-    def _checked(self, opt: Any, places: Iterable[Place], *, scaled: bool) -> list[tuple[str, int, Any, TensorGroup]]:
+    def _checked(
+        self, opt: Any, places: Iterable[TensorPlace], *, scaled: bool
+    ) -> list[tuple[str, int, Any, TensorGroup]]:
         """The parameters with gradients: name for errors, number among all, tensor and group."""
         _check_clipping(opt.param_groups)
         made: dict[tuple[int, str | None], TensorGroup] = {}
@@ -155,7 +157,7 @@ def noise_step(opt: Any) -> int:
     return int(opt.param_groups[0].get("noise_step", 0))
 
 
-def places_of(opt: Any) -> Iterator[Place]:
+def places_of(opt: Any) -> Iterator[TensorPlace]:
     """The places of the parameters of all groups."""
     position = itertools.count()
     seen = set()
@@ -165,11 +167,11 @@ def places_of(opt: Any) -> Iterator[Place]:
             path = names[at] if names else f"param_groups[{number}]['params'][{at}]"
             place = next(position)
             if id(p) not in seen:  # A repeated tensor is one parameter.
-                yield Place(path, place, number, p)
+                yield TensorPlace(path, place, number, p)
             seen.add(id(p))
 
 
-def refuse_shared_memory(places: Sequence[Place], *, gradients: bool = False) -> None:
+def refuse_shared_memory(places: Sequence[TensorPlace], *, gradients: bool = False) -> None:
     """Raises `AliasError` for parameters that share memory, with gradients of others too, which steps of one parameter cannot see."""
     named = [(place.path, conversion.local(place.tensor), True) for place in places]
     if gradients:

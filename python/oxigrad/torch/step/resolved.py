@@ -18,7 +18,7 @@ from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.writes import StepWrites, call_step
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
-from oxigrad.torch.step.plan import Place, TensorPlan, noise_step
+from oxigrad.torch.step.plan import TensorPlace, TensorPlan, noise_step
 
 # Steps are short: what they do for each tensor runs without a call of Python.
 _CHAIN = itertools.chain.from_iterable
@@ -60,7 +60,7 @@ def _is_constant(group: Mapping[str, Any]) -> bool:
     return all(part is None or isinstance(part, (int, float, str)) for part in parts)
 
 
-class ResolvedStep:
+class TensorStep:
     """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state.
 
     With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step. With ``places``, it is
@@ -73,7 +73,7 @@ class ResolvedStep:
         *,
         scaled: bool,
         recorded: bool = False,
-        places: Sequence[Place] | None = None,
+        places: Sequence[TensorPlace] | None = None,
         square: Callable[[Any], float] | None = None,
     ) -> None:
         self.scaled, self._recorded = scaled, recorded
@@ -197,10 +197,10 @@ class ResolvedStep:
         opt.param_groups[0]["noise_step"] = self.core.count
 
 
-class ParameterStep(ResolvedStep):
+class ParameterStep(TensorStep):
     """The step of one parameter, that at ``place``; `oxigrad.torch.step.in_backward` counts it among those with random numbers."""
 
-    def __init__(self, opt: Any, place: Place, square: Callable[[Any], float]) -> None:
+    def __init__(self, opt: Any, place: TensorPlace, square: Callable[[Any], float]) -> None:
         self._place = place
         super().__init__(opt, scaled=False, places=[place], square=square)
 

@@ -10,8 +10,8 @@ from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.pieces import Piece, cut, together, whole
 from oxigrad.torch.step.offload.plan import HostBatch
 from oxigrad.torch.step.offload.run import HostRun, Ring
-from oxigrad.torch.step.plan import Place, places_of, refuse_shared_memory
-from oxigrad.torch.step.resolved import ResolvedStep, all_parameters, are_same, is_recorded
+from oxigrad.torch.step.plan import TensorPlace, places_of, refuse_shared_memory
+from oxigrad.torch.step.resolved import TensorStep, all_parameters, are_same, is_recorded
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ class HostSteps:
     def _begin_anew(self) -> None:
         self._run: HostRun | None = None
         self._norm: MeasuredNorm | None = None
-        self._resident: ResolvedStep | None = None
+        self._resident: TensorStep | None = None
         self._scale: float | None = None
         #: Whether the updates of a step run beside the next forward and backward.
         self._is_delayed = False
@@ -148,7 +148,7 @@ class HostSteps:
             self._run = HostRun(self._ring, places, self._norm, measures=is_delayed, holds=is_delayed)
         return self._run
 
-    def stream(self, opt: Any, places: Sequence[Place]) -> None:
+    def stream(self, opt: Any, places: Sequence[TensorPlace]) -> None:
         """Adds parameters whose gradients are final, to be updated before ``step()`` ends. `advance` begins the copies."""
         with torch.no_grad(), conversion.kept_on_error(opt.state, places[0].tensor if len(places) == 1 else None):
             self._add(opt, self._begun(opt), places, None, None)
@@ -175,16 +175,16 @@ class HostSteps:
                     opt, place, *(conversion.local(t.detach()).cpu() for t in (place.tensor.grad, place.tensor))
                 )
 
-    def _resolve(self, opt: Any, places: Sequence[Place], scale: float | None) -> ResolvedStep:
+    def _resolve(self, opt: Any, places: Sequence[TensorPlace], scale: float | None) -> TensorStep:
         if _is_together(opt) or self.memory.delay:
             raise ValueError(
                 f"{type(opt).__name__}: fraction is {self.memory.fraction}: expected 1 with delay=1, and for rules that need all "
                 "gradients at once"
             )
         square = None if self._norm is None else self._norm.square
-        return ResolvedStep(opt, scaled=scale is not None, places=places, square=square)
+        return TensorStep(opt, scaled=scale is not None, places=places, square=square)
 
-    def _add(self, opt: Any, run: HostRun, places: Sequence[Place], scale: float | None, loss: Any) -> None:
+    def _add(self, opt: Any, run: HostRun, places: Sequence[TensorPlace], scale: float | None, loss: Any) -> None:
         square = None if self._norm is None else self._norm.square
         is_together = _is_together(opt)
         is_elementwise = opt.entry.rule.elementwise
@@ -240,7 +240,7 @@ def _is_together(opt: Any) -> bool:
     return bool(rule.supplied & {"total", "guard"}) or (_clips(opt) and (is_scaled or not rule.elementwise))
 
 
-def _check(opt: Any, places: Sequence[Place]) -> None:
+def _check(opt: Any, places: Sequence[TensorPlace]) -> None:
     """Raises for what steps in host memory do not take."""
     if is_recorded(opt.param_groups):
         raise ValueError(f"{type(opt).__name__}: state_device='host' excludes differentiable=True and capturable=True")

@@ -8,7 +8,7 @@ from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
-from oxigrad.torch.step.plan import Place, TensorPlan
+from oxigrad.torch.step.plan import TensorPlace, TensorPlan
 
 
 class HostPlan(TensorPlan):
@@ -42,7 +42,7 @@ class HostBatch:
     def __init__(
         self,
         opt: Any,
-        places: Sequence[Place],
+        places: Sequence[TensorPlace],
         *,
         scale: float | None = None,
         loss: Any = None,
