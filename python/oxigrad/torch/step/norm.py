@@ -1,16 +1,19 @@
 """The norm of all gradients, measured one gradient at a time, with the bits of a step that has all of them."""
 
+from collections.abc import Iterable
 from typing import Any
 
+from oxigrad import _core
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.rule_executors import kernel_of
-from oxigrad.stepping.plan.programs import host_parameter, step_once
+from oxigrad.stepping.plan.programs import host_parameter
 from oxigrad.torch import formulas
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.plan import Place
+from oxigrad.torch.step.resolved import ResolvedStep
 
 
 class MeasuredNorm:
@@ -20,6 +23,9 @@ class MeasuredNorm:
         # By the identity of a parameter: its number among all, the kernel of its step, and the square.
         self._terms: dict[int, tuple[int, Any, float]] = {}
         self._square: float | None = None
+        # The kernels of a step, by group and half precision; and the measures of parameters, for all steps.
+        self._programs: dict[tuple[int, str | None], Any] = {}
+        self._measures: dict[int, _Measure] = {}
 
     def __contains__(self, p: Any) -> bool:
         return id(p) in self._terms
@@ -28,27 +34,49 @@ class MeasuredNorm:
         return bool(self._terms)
 
     def clear(self) -> None:
-        """Forgets all of them."""
+        """Forgets all gradients."""
         self._terms.clear()
+        self._programs.clear()
         self._square = None
+
+    def keep(self, params: Iterable[Any]) -> None:
+        """Forgets the gradients of all parameters but these."""
+        kept = {*map(id, params)}
+        self._terms = {key: term for key, term in self._terms.items() if key in kept}
+        self._square = None
+
+    def takes(self, opt: Any, place: Place, like: Any = None) -> bool:
+        """Whether the step of a parameter is a kernel in host memory, whose sum of squares it repeats."""
+        tensor = place.tensor if like is None else like
+        is_there = executor_of(conversion.local(tensor), elementwise=True) is HOST
+        return is_there and not conversion.is_distributed(place.tensor) and self._program(opt, place) is not None
+
+    def _program(self, opt: Any, place: Place) -> Any:
+        key = place.group, half(conversion.local(place.tensor))
+        if key not in self._programs:
+            group = TensorGroup(opt.entry, opt.param_groups[key[0]], key[1], scaled=False)
+            self._programs[key] = group.program(group.rule())
+        return self._programs[key]
 
     def add(self, opt: Any, place: Place, gradient: Any = None, like: Any = None) -> None:
         """Measures the gradient of a parameter. Raises `RuntimeError` where a step would not run a kernel in host memory.
 
         ``gradient`` is a copy of it in host memory, and ``like`` a tensor there of the parameter's dtype, where the parameter is elsewhere.
         """
-        path, position, number, p = place
-        # The data's version is not that of the parameter, which autograd checks.
-        tensor = conversion.local(p.data) if like is None else like
-        group = TensorGroup(opt.entry, opt.param_groups[number], half(tensor), scaled=False)
-        program = group.program(group.rule())
-        if program is None or executor_of(tensor, elementwise=True) is not HOST or conversion.is_distributed(p):
+        path, position, _, p = place
+        if not self.takes(opt, place, like):
             raise RuntimeError(
                 f"{path}: norm_pass() measures gradients for kernels in host memory: expected an elementwise rule, and a tensor "
                 "in host memory that is no DTensor"
             )
+        # The data's version is not that of the parameter, which autograd checks.
+        tensor = conversion.local(p.data) if like is None else like
         found = conversion.local(p.grad) if gradient is None else gradient
-        self._terms[id(p)] = position, program, _square_of(path, tensor, found)
+        measure = self._measures.get(id(p))
+        if measure is None or not measure.is_of(tensor):
+            measure = self._measures[id(p)] = _Measure(path, tensor)
+        self._terms[id(p)] = position, self._program(opt, place), measure.square(tensor, found)
+        self._square = None
 
     def square(self, _: Any = None) -> float:
         """The square of the norm of all gradients, summed up in the order of a step: the terms of each kernel, then these sums."""
@@ -63,11 +91,63 @@ class MeasuredNorm:
         return self._square
 
 
-def _square_of(path: str, tensor: Any, gradient: Any) -> float:
-    """The square of the norm of a gradient, as the kernels of steps compute it; the tensor of the parameter is not written."""
-    number = torch.zeros((), dtype=torch.float64)
-    (slot,) = formulas.MEASURE.slots
-    parameter = host_parameter(path, 0, tensor, [(slot, number)], (0, 0))
-    program = kernel_of(formulas.MEASURE, {})
-    step_once([parameter], (tensor,), (gradient,), programs=[(program, [[0.0] * len(formulas.MEASURE.numbers)])])
-    return float(number)
+class _Measure:
+    """The squares of the norms of the gradients of one parameter, as the kernels of steps compute them; the parameter is not written."""
+
+    def __init__(self, path: str, tensor: Any) -> None:
+        self._like = tensor.shape, tensor.dtype
+        self._number = torch.zeros((), dtype=torch.float64)
+        (slot,) = formulas.MEASURE.slots
+        self._programs = [(kernel_of(formulas.MEASURE, {}), [[0.0] * len(formulas.MEASURE.numbers)])]
+        self._core = _core.Stepper()
+        self._core.prepare([host_parameter(path, 0, tensor, [(slot, self._number)], (0, 0))])
+
+    def is_of(self, tensor: Any) -> bool:
+        """Whether it measures gradients of such a tensor."""
+        return self._like == (tensor.shape, tensor.dtype)
+
+    def square(self, tensor: Any, gradient: Any) -> float:
+        """The square of the norm of a gradient."""
+        self._core.step(True, (tensor,), (gradient,), programs=self._programs, seed=0)
+        return float(self._number)
+
+
+class EarlyNorm:
+    """The norm of gradients that are measured when they are final, and stay: a step that is given it reads each once more, not twice."""
+
+    def __init__(self) -> None:
+        self.norm = MeasuredNorm()
+        self._seen: dict[int, tuple[Any, int]] = {}
+        # The step of all parameters with gradients, as `oxigrad.torch.optimizer` keeps it.
+        self._resolved: ResolvedStep | None = None
+
+    #: The parameter whose state an error leaves as it was: all of them.
+    kept = None
+
+    def resolve(self, opt: Any) -> ResolvedStep:
+        """The step of all parameters that have gradients."""
+        return ResolvedStep(opt, scaled=False, square=self.norm.square)
+
+    def see(self, opt: Any, place: Place) -> bool:
+        """Measures a gradient that is final; False where its step is no kernel in host memory."""
+        g = place.tensor.grad
+        if g is None or g.layout is not torch.strided or not self.norm.takes(opt, place):
+            return False
+        self.norm.add(opt, place)
+        self._seen[id(place.tensor)] = g, g._version
+        return True
+
+    def is_complete(self, opt: Any, places: Iterable[Place]) -> bool:
+        """Whether the norm is that of the gradients that are there; measures those that have changed since, or were not seen."""
+        given = [place for place in places if place.tensor.grad is not None]
+        self.norm.keep([place.tensor for place in given])
+        return all(self._is_seen(place) or self.see(opt, place) for place in given)
+
+    def _is_seen(self, place: Place) -> bool:
+        seen, version = self._seen.get(id(place.tensor), (None, 0))
+        return seen is place.tensor.grad and seen._version == version
+
+    def clear(self) -> None:
+        """Forgets the gradients."""
+        self.norm.clear()
+        self._seen.clear()
