@@ -32,17 +32,17 @@ class Counts:
 
     def __init__(self, patched: pytest.MonkeyPatch) -> None:
         self.measured = self.given = 0
-        add, resolve = MeasuredNorm.add, EarlyNorm.resolve
+        measure, resolve = MeasuredNorm.measure, EarlyNorm.resolve
 
-        def counted(norm: Any, *args: Any) -> None:
+        def counted(norm: Any, *args: Any) -> bool:
             self.measured += 1
-            add(norm, *args)
+            return measure(norm, *args)
 
         def given(early: Any, opt: Any) -> Any:
             self.given += 1
             return resolve(early, opt)
 
-        patched.setattr(MeasuredNorm, "add", counted)
+        patched.setattr(MeasuredNorm, "measure", counted)
         patched.setattr(EarlyNorm, "resolve", given)
 
 

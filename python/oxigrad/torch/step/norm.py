@@ -1,5 +1,6 @@
 """The norm of all gradients, measured one gradient at a time, with the bits of a step that has all of them."""
 
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -37,6 +38,7 @@ class MeasuredNorm:
         """Forgets all gradients."""
         self._terms.clear()
         self._programs.clear()
+        self._measures = {key: found for key, found in self._measures.items() if found.is_needed}
         self._square = None
 
     def keep(self, params: Iterable[Any]) -> None:
@@ -45,38 +47,41 @@ class MeasuredNorm:
         self._terms = {key: term for key, term in self._terms.items() if key in kept}
         self._square = None
 
-    def takes(self, opt: Any, place: Place, like: Any = None) -> bool:
-        """Whether the step of a parameter is a kernel in host memory, whose sum of squares it repeats."""
-        tensor = place.tensor if like is None else like
-        is_there = executor_of(conversion.local(tensor), elementwise=True) is HOST
-        return is_there and not conversion.is_distributed(place.tensor) and self._program(opt, place) is not None
-
-    def _program(self, opt: Any, place: Place) -> Any:
-        key = place.group, half(conversion.local(place.tensor))
-        if key not in self._programs:
-            group = TensorGroup(opt.entry, opt.param_groups[key[0]], key[1], scaled=False)
-            self._programs[key] = group.program(group.rule())
-        return self._programs[key]
-
     def add(self, opt: Any, place: Place, gradient: Any = None, like: Any = None) -> None:
-        """Measures the gradient of a parameter. Raises `RuntimeError` where a step would not run a kernel in host memory.
+        """Measures a gradient, as `measure`. Raises `RuntimeError` where a step would not run a kernel in host memory."""
+        if not self.measure(opt, place, gradient, like):
+            raise RuntimeError(
+                f"{place.path}: norm_pass() measures gradients for kernels in host memory: expected an elementwise rule, and a tensor "
+                "in host memory that is no DTensor"
+            )
+
+    def measure(self, opt: Any, place: Place, gradient: Any = None, like: Any = None) -> bool:
+        """Measures the gradient of a parameter; False where its step is no kernel in host memory, whose sum of squares this repeats.
 
         ``gradient`` is a copy of it in host memory, and ``like`` a tensor there of the parameter's dtype, where the parameter is elsewhere.
         """
-        path, position, _, p = place
-        if not self.takes(opt, place, like):
-            raise RuntimeError(
-                f"{path}: norm_pass() measures gradients for kernels in host memory: expected an elementwise rule, and a tensor "
-                "in host memory that is no DTensor"
-            )
-        # The data's version is not that of the parameter, which autograd checks.
-        tensor = conversion.local(p.data) if like is None else like
-        found = conversion.local(p.grad) if gradient is None else gradient
-        measure = self._measures.get(id(p))
-        if measure is None or not measure.is_of(tensor):
-            measure = self._measures[id(p)] = _Measure(path, tensor)
-        self._terms[id(p)] = position, self._program(opt, place), measure.square(tensor, found)
+        p = place.tensor
+        found = self._measures.get(id(p))
+        if found is None or not found.is_of(p):
+            # The data's version is not that of the parameter, which autograd checks.
+            tensor = conversion.local(p.data) if like is None else like
+            if conversion.is_distributed(p) or executor_of(tensor, elementwise=True) is not HOST:
+                return False
+            found = self._measures[id(p)] = _Measure(place.path, p, tensor)
+        program = self._program(opt, place.group, found.half)
+        if program is None:
+            return False
+        g = conversion.local(p.grad) if gradient is None else gradient
+        self._terms[id(p)] = place.position, program, found.square(g, like)
         self._square = None
+        return True
+
+    def _program(self, opt: Any, number: int, storage: str | None) -> Any:
+        """The kernel of a group of parameters."""
+        if (number, storage) not in self._programs:
+            group = TensorGroup(opt.entry, opt.param_groups[number], storage, scaled=False)
+            self._programs[number, storage] = group.program(group.rule())
+        return self._programs[number, storage]
 
     def square(self, _: Any = None) -> float:
         """The square of the norm of all gradients, summed up in the order of a step: the terms of each kernel, then these sums."""
@@ -92,24 +97,36 @@ class MeasuredNorm:
 
 
 class _Measure:
-    """The squares of the norms of the gradients of one parameter, as the kernels of steps compute them; the parameter is not written."""
+    """The squares of the norms of the gradients of a parameter, as the kernels of steps compute them.
 
-    def __init__(self, path: str, tensor: Any) -> None:
-        self._like = tensor.shape, tensor.dtype
+    ``tensor`` is the parameter ``p`` in host memory, or one like it. It is not written.
+    """
+
+    def __init__(self, path: str, p: Any, tensor: Any) -> None:
+        self._p, self._tensor = weakref.ref(p), tensor
+        self._like = p.data_ptr(), p.shape, p.dtype
+        self.half = half(tensor)
         self._number = torch.zeros((), dtype=torch.float64)
+        self._value = self._number.numpy()
         (slot,) = formulas.MEASURE.slots
         self._programs = [(kernel_of(formulas.MEASURE, {}), [[0.0] * len(formulas.MEASURE.numbers)])]
         self._core = _core.Stepper()
         self._core.prepare([host_parameter(path, 0, tensor, [(slot, self._number)], (0, 0))])
 
-    def is_of(self, tensor: Any) -> bool:
-        """Whether it measures gradients of such a tensor."""
-        return self._like == (tensor.shape, tensor.dtype)
+    def is_of(self, p: Any) -> bool:
+        """Whether it measures gradients of this parameter, where it is now."""
+        return self._p() is p and self._like == (p.data_ptr(), p.shape, p.dtype)
 
-    def square(self, tensor: Any, gradient: Any) -> float:
-        """The square of the norm of a gradient."""
+    @property
+    def is_needed(self) -> bool:
+        """Whether the parameter lives."""
+        return self._p() is not None
+
+    def square(self, gradient: Any, like: Any = None) -> float:
+        """The square of the norm of a gradient; ``like`` is in place of the tensor."""
+        tensor = self._tensor if like is None else like
         self._core.step(True, (tensor,), (gradient,), programs=self._programs, seed=0)
-        return float(self._number)
+        return float(self._value)
 
 
 class EarlyNorm:
@@ -131,9 +148,8 @@ class EarlyNorm:
     def see(self, opt: Any, place: Place) -> bool:
         """Measures a gradient that is final; False where its step is no kernel in host memory."""
         g = place.tensor.grad
-        if g is None or g.layout is not torch.strided or not self.norm.takes(opt, place):
+        if g is None or g.layout is not torch.strided or not self.norm.measure(opt, place):
             return False
-        self.norm.add(opt, place)
         self._seen[id(place.tensor)] = g, g._version
         return True
 
