@@ -20,6 +20,7 @@ from oxigrad.torch.state.conversion import kept_on_error, number_dtype
 from oxigrad.torch.state.file import StateFile
 from oxigrad.torch.state.loading import KeepingDtypes
 from oxigrad.torch.step.in_backward import Hooked, InBackward
+from oxigrad.torch.step.norm import EarlyNorm
 from oxigrad.torch.step.offload.host import HostMemory, HostSteps
 from oxigrad.torch.step.resolved import TensorStep, is_recorded
 from oxigrad.torch.table import Entry
@@ -126,7 +127,7 @@ class TensorOptimizer(KeepingDtypes):
             _take_untraced(self, getattr(self, "grad_scale", None), loss)
         return loss
 
-    def _take(self, scale: Any, of: Hooked | None = None, loss: Any = None) -> None:
+    def _take(self, scale: Any, of: Hooked | EarlyNorm | None = None, loss: Any = None) -> None:
         """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None; ``of`` a parameter, or of all."""
         if self._host is not None and of is None:
             with torch.no_grad():
@@ -147,7 +148,7 @@ class TensorOptimizer(KeepingDtypes):
             self._take_recorded(scale, loss)
             return
         with torch.no_grad():
-            with kept_on_error(self.state, None if of is None else of.place.tensor):
+            with kept_on_error(self.state, None if of is None else of.kept):
                 resolved = TensorStep(self, scaled=scale is not None) if of is None else of.resolve(self)
                 resolved.take(self, factor, loss)
             holder._resolved = resolved

@@ -13,7 +13,7 @@ from typing import Any
 from oxigrad._core import StateError
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
-from oxigrad.torch.step.norm import MeasuredNorm
+from oxigrad.torch.step.norm import EarlyNorm, MeasuredNorm
 from oxigrad.torch.step.plan import TensorPlace, noise_step, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import ParameterStep, all_parameters, are_same, is_recorded
 
@@ -30,6 +30,11 @@ class Hooked:
     def resolve(self, opt: Any) -> ParameterStep:
         """The step of the parameter."""
         return ParameterStep(opt, self.place, self._norm.square)
+
+    @property
+    def kept(self) -> Any:
+        """The parameter, whose state an error leaves as it was."""
+        return self.place.tensor
 
     @property
     def draws(self) -> bool:
@@ -70,6 +75,7 @@ class InBackward:
         # Whether a backward in which hooks did nothing has accumulated gradients since the last step.
         self._has_accumulated = False
         self._norm, self._is_measuring = MeasuredNorm(), False
+        self._early = EarlyNorm()
         # Threads of several devices run hooks.
         self._lock = threading.RLock()
 
@@ -119,7 +125,7 @@ class InBackward:
 
     def reset(self, opt: Any) -> None:
         """Begins anew with another state."""
-        self._hooked, self._params = {}, []
+        self._hooked, self._params, self._early = {}, [], EarlyNorm()
         self._end()
         self.attach(opt, all_parameters(opt))
 
@@ -159,8 +165,12 @@ class InBackward:
             if not self._has_begun:
                 self._begin(opt)
             hooked = self._hooked.get(id(p))
+            if hooked is None:
+                return
             is_on_host = opt._host is not None and opt._host.streams(opt, p)
-            if hooked is None or (self._clips and not (self._is_measuring or self._norm or is_on_host)):
+            if self._clips and not (self._is_measuring or self._norm or is_on_host):
+                if opt._host is None and self._is_last(p) and _count_workers() == 1:
+                    _see_untraced(opt, self._early, hooked.place)
                 return
             self._check_gradient(hooked.place.path, p)
             if is_on_host:
@@ -257,7 +267,8 @@ class InBackward:
         if self._norm:
             self._check_norm(params)
         if any(p.grad is not None for p in params) or (opt._host is not None and opt._host.is_under_way):
-            _take_untraced(opt, None)
+            is_known = self._clips and opt._host is None and not self._ahead and self._is_known(opt, params)
+            _take_untraced(opt, self._early if is_known else None)
             for p in params:
                 p.grad = None
         if any(self._hooked[key].draws for key in self._ahead):
@@ -265,9 +276,15 @@ class InBackward:
         self._end()
         self.attach(opt, params)
 
+    def _is_known(self, opt: Any, params: list[Any]) -> bool:
+        """Whether hooks have measured the norm of all gradients."""
+        are_known = self._has_begun and are_same(params, self._params) and bool(self._early.norm)
+        return are_known and self._early.is_complete(opt, [hooked.place for hooked in self._hooked.values()])
+
     def _end(self) -> None:
         self._ahead.clear()
         self._norm.clear()
+        self._early.clear()
         self._has_begun = self._has_accumulated = False
 
     def _check_norm(self, params: Sequence[Any]) -> None:
@@ -283,7 +300,13 @@ class InBackward:
 
 
 @torch._disable_dynamo
-def _take_untraced(opt: Any, hooked: Hooked | None) -> None:
+def _see_untraced(opt: Any, early: EarlyNorm, place: TensorPlace) -> None:
+    """Measures a gradient that is final."""
+    early.see(opt, place)
+
+
+@torch._disable_dynamo
+def _take_untraced(opt: Any, hooked: Hooked | EarlyNorm | None) -> None:
     """Takes the step of one parameter, or of all that have gradients; `torch.compile` does not trace it."""
     opt._take(None, hooked)
 

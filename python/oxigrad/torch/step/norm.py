@@ -1,16 +1,20 @@
 """The norm of all gradients, measured one gradient at a time, with the bits of a step that has all of them."""
 
+import weakref
+from collections.abc import Iterable
 from typing import Any
 
+from oxigrad import _core
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.rule_executors import kernel_of
-from oxigrad.stepping.plan.programs import host_parameter, step_once
+from oxigrad.stepping.plan.programs import host_parameter
 from oxigrad.torch import formulas
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.plan import TensorPlace
+from oxigrad.torch.step.resolved import TensorStep
 
 
 class MeasuredNorm:
@@ -20,6 +24,9 @@ class MeasuredNorm:
         # By the identity of a parameter: its number among all, the kernel of its step, and the square.
         self._terms: dict[int, tuple[int, Any, float]] = {}
         self._square: float | None = None
+        # The kernels of a step, by group and half precision; and the measures of parameters, for all steps.
+        self._programs: dict[tuple[int, str | None], Any] = {}
+        self._measures: dict[int, _Measure] = {}
 
     def __contains__(self, p: Any) -> bool:
         return id(p) in self._terms
@@ -28,27 +35,53 @@ class MeasuredNorm:
         return bool(self._terms)
 
     def clear(self) -> None:
-        """Forgets all of them."""
+        """Forgets all gradients."""
         self._terms.clear()
+        self._programs.clear()
+        self._measures = {key: found for key, found in self._measures.items() if found.is_needed}
+        self._square = None
+
+    def keep(self, params: Iterable[Any]) -> None:
+        """Forgets the gradients of all parameters but these."""
+        kept = {*map(id, params)}
+        self._terms = {key: term for key, term in self._terms.items() if key in kept}
         self._square = None
 
     def add(self, opt: Any, place: TensorPlace, gradient: Any = None, like: Any = None) -> None:
-        """Measures the gradient of a parameter. Raises `RuntimeError` where a step would not run a kernel in host memory.
+        """Measures a gradient, as `measure`. Raises `RuntimeError` where a step would not run a kernel in host memory."""
+        if not self.measure(opt, place, gradient, like):
+            raise RuntimeError(
+                f"{place.path}: norm_pass() measures gradients for kernels in host memory: expected an elementwise rule, and a tensor "
+                "in host memory that is no DTensor"
+            )
+
+    def measure(self, opt: Any, place: TensorPlace, gradient: Any = None, like: Any = None) -> bool:
+        """Measures the gradient of a parameter; False where its step is no kernel in host memory, whose sum of squares this repeats.
 
         ``gradient`` is a copy of it in host memory, and ``like`` a tensor there of the parameter's dtype, where the parameter is elsewhere.
         """
-        path, position, number, p = place
-        # The data's version is not that of the parameter, which autograd checks.
-        tensor = conversion.local(p.data) if like is None else like
-        group = TensorGroup(opt.entry, opt.param_groups[number], half(tensor), scaled=False)
-        program = group.program(group.rule())
-        if program is None or executor_of(tensor, elementwise=True) is not HOST or conversion.is_distributed(p):
-            raise RuntimeError(
-                f"{path}: norm_pass() measures gradients for kernels in host memory: expected an elementwise rule, and a tensor "
-                "in host memory that is no DTensor"
-            )
-        found = conversion.local(p.grad) if gradient is None else gradient
-        self._terms[id(p)] = position, program, _square_of(path, tensor, found)
+        p = place.tensor
+        found = self._measures.get(id(p))
+        if found is None or not found.is_of(p):
+            # The data's version is not that of the parameter, which autograd checks.
+            tensor = conversion.local(p.data) if like is None else like
+            if conversion.is_distributed(p) or executor_of(tensor, elementwise=True) is not HOST:
+                return False
+            found = self._measures[id(p)] = _Measure(place.path, p, tensor)
+        program = self._program(opt, place.group, found.half)
+        if program is None:
+            return False
+        g = conversion.local(p.grad) if gradient is None else gradient
+        self._terms[id(p)] = place.position, program, found.square(g, like)
+        self._square = None
+        return True
+
+    def _program(self, opt: Any, number: int, storage: str | None) -> Any:
+        """The kernel of a group of parameters."""
+        if (number, storage) not in self._programs:
+            group = TensorGroup(opt.entry, opt.param_groups[number], storage, scaled=False)
+            self._programs[number, storage] = group.program(group.rule())
+        return self._programs[number, storage]
 
     def square(self, _: Any = None) -> float:
         """The square of the norm of all gradients, summed up in the order of a step: the terms of each kernel, then these sums."""
@@ -63,11 +96,74 @@ class MeasuredNorm:
         return self._square
 
 
-def _square_of(path: str, tensor: Any, gradient: Any) -> float:
-    """The square of the norm of a gradient, as the kernels of steps compute it; the tensor of the parameter is not written."""
-    number = torch.zeros((), dtype=torch.float64)
-    (slot,) = formulas.MEASURE.slots
-    parameter = host_parameter(path, 0, tensor, [(slot, number)], (0, 0))
-    program = kernel_of(formulas.MEASURE, {})
-    step_once([parameter], (tensor,), (gradient,), programs=[(program, [[0.0] * len(formulas.MEASURE.numbers)])])
-    return float(number)
+class _Measure:
+    """The squares of the norms of the gradients of a parameter, as the kernels of steps compute them.
+
+    ``tensor`` is the parameter ``p`` in host memory, or one like it. It is not written.
+    """
+
+    def __init__(self, path: str, p: Any, tensor: Any) -> None:
+        self._p, self._tensor = weakref.ref(p), tensor
+        self._like = p.data_ptr(), p.shape, p.dtype
+        self.half = half(tensor)
+        self._number = torch.zeros((), dtype=torch.float64)
+        self._value = self._number.numpy()
+        (slot,) = formulas.MEASURE.slots
+        self._programs = [(kernel_of(formulas.MEASURE, {}), [[0.0] * len(formulas.MEASURE.numbers)])]
+        self._core = _core.Stepper()
+        self._core.prepare([host_parameter(path, 0, tensor, [(slot, self._number)], (0, 0))])
+
+    def is_of(self, p: Any) -> bool:
+        """Whether it measures gradients of this parameter, where it is now."""
+        return self._p() is p and self._like == (p.data_ptr(), p.shape, p.dtype)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the parameter lives."""
+        return self._p() is not None
+
+    def square(self, gradient: Any, like: Any = None) -> float:
+        """The square of the norm of a gradient; ``like`` is in place of the tensor."""
+        tensor = self._tensor if like is None else like
+        self._core.step(True, (tensor,), (gradient,), programs=self._programs, seed=0)
+        return float(self._value)
+
+
+class EarlyNorm:
+    """The norm of gradients that are measured when they are final, and stay: a step that is given it reads each once more, not twice."""
+
+    def __init__(self) -> None:
+        self.norm = MeasuredNorm()
+        self._seen: dict[int, tuple[Any, int]] = {}
+        # The step of all parameters with gradients, as `oxigrad.torch.optimizer` keeps it.
+        self._resolved: TensorStep | None = None
+
+    #: The parameter whose state an error leaves as it was: all of them.
+    kept = None
+
+    def resolve(self, opt: Any) -> TensorStep:
+        """The step of all parameters that have gradients."""
+        return TensorStep(opt, scaled=False, square=self.norm.square)
+
+    def see(self, opt: Any, place: TensorPlace) -> bool:
+        """Measures a gradient that is final; False where its step is no kernel in host memory."""
+        g = place.tensor.grad
+        if g is None or g.layout is not torch.strided or not self.norm.measure(opt, place):
+            return False
+        self._seen[id(place.tensor)] = g, g._version
+        return True
+
+    def is_complete(self, opt: Any, places: Iterable[TensorPlace]) -> bool:
+        """Whether the norm is that of the gradients that are there; measures those that have changed since, or were not seen."""
+        given = [place for place in places if place.tensor.grad is not None]
+        self.norm.keep([place.tensor for place in given])
+        return all(self._is_seen(place) or self.see(opt, place) for place in given)
+
+    def _is_seen(self, place: TensorPlace) -> bool:
+        seen, version = self._seen.get(id(place.tensor), (None, 0))
+        return seen is place.tensor.grad and seen._version == version
+
+    def clear(self) -> None:
+        """Forgets the gradients."""
+        self.norm.clear()
+        self._seen.clear()

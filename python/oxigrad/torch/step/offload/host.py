@@ -65,6 +65,7 @@ class HostSteps:
         self._ring = Ring(memory.piece)
         self._params: list[Any] = []
         self._chosen: set[int] = set()
+        self._measured = MeasuredNorm()
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -142,7 +143,8 @@ class HostSteps:
         """The step that is on its way."""
         if self._run is None:
             is_together, is_delayed = _is_together(opt), bool(self.memory.delay)
-            self._norm = MeasuredNorm() if _clips(opt) and not is_together else None
+            self._measured.clear()
+            self._norm = self._measured if _clips(opt) and not is_together else None
             is_bounded = not (is_delayed or is_together or self._norm is not None)
             places = self.memory.places if is_bounded else None
             self._run = HostRun(self._ring, places, self._norm, measures=is_delayed, holds=is_delayed)
