@@ -171,6 +171,9 @@ METHODS: dict[str, Any] = {
     "kfac": lambda size: distributed.KFAC(ox.optim.SGD(0.1), memory="hybrid_opt", inverse_update_steps=2),
     "large_batch": lambda size: distributed.LargeBatch(ox.optim.LARS(0.1), local_batches=2),
     "data_parallel": lambda size: distributed.DataParallel(ox.optim.Adam(0.1), bucket_bytes=16),
+    "shard_state": lambda size: distributed.DataParallel(
+        ox.optim.chain(ox.optim.ClipByGlobalNorm(1.0), ox.optim.Adam(0.1)), shard_state=True
+    ),
 }
 
 

@@ -150,3 +150,17 @@ def test_a_module_may_be_replaced() -> None:
 
     for begun in distributed.run(worker, workers=2, timeout=jobs.DEADLINE):
         assert begun[2] == begun[5] == 6
+
+
+SHARDED = {
+    "muon": lambda: optim.partition({"*weight": optim.Muon(0.1), "*": optim.Adam(0.1)}),
+    "clip": lambda: optim.chain(optim.ClipByGlobalNorm(0.1), optim.AdamW(0.1)),
+}
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("make", SHARDED.values(), ids=SHARDED)
+def test_modules_have_the_same_bits_with_their_slots_in_shards(make: Any, overlap: bool) -> None:
+    found = trained(lambda: DataParallel(make(), bucket_bytes=60, overlap=overlap, shard_state=True), workers=3)
+    expected = trained(lambda: DataParallel(make(), bucket_bytes=60, overlap=False), workers=3)
+    assert [each[0] for each in found] == [each[0] for each in expected]

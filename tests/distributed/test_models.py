@@ -20,6 +20,7 @@ ALIKE: dict[str, Callable[[], Any]] = {
     "LargeBatch": lambda: distributed.LargeBatch(optim.Adam(0.1)),
     "LargeBatch of two": lambda: distributed.LargeBatch(optim.Adam(0.1), local_batches=2),
     "DataParallel": lambda: distributed.DataParallel(optim.Adam(0.1)),
+    "its shards": lambda: distributed.DataParallel(optim.Adam(0.1), shard_state=True),
     "SyncReplicas": lambda: distributed.SyncReplicas(optim.Adam(0.1), 2, 2),
     "ModelAverage": lambda: distributed.ModelAverage(optim.Adam(0.1), 2),
     "DiLoCo": lambda: distributed.ModelAverage(optim.Adam(0.1), 2, outer=optim.SGD(0.7, momentum=0.9)),

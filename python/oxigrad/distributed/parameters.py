@@ -93,6 +93,10 @@ class Parameters:
             made |= dict.fromkeys(p.paths, g)
         return nested(made)
 
+    def plan(self, model: Tree) -> Plan:
+        """The parameters of a model, each with its group of hyperparameters."""
+        return self._planned(model)[0]
+
     def paths(self, model: Tree) -> list[KeyPath]:
         """The key paths of the parameters, the first one of each."""
         return [p.paths[0] for p in self._planned(model)[0].parameters]

@@ -232,7 +232,15 @@ class Wrapper(Optimizer):
     def _whole_state(self, *, copy: bool, for_others: bool = False) -> dict[str, Any]:
         """The state of the optimizer and of the wrapper, within a step too; ``for_others`` is what a worker that joins receives."""
         plain, arrays = written(self, self._fields, for_others=for_others)
-        return self._with_own_state(self.optimizer.state_dict(copy=copy), plain, arrays, copy=copy)
+        return self._with_own_state(self._inner_state(copy=copy, for_others=for_others), plain, arrays, copy=copy)
+
+    def _inner_state(self, *, copy: bool, for_others: bool) -> dict[str, Any]:
+        """The state of the optimizer inside."""
+        return self.optimizer.state_dict(copy=copy)
+
+    def _load_inner(self, state: Mapping[str, Any], *, strict: bool) -> Report:
+        """Loads the state of the optimizer inside."""
+        return self.optimizer.load_state_dict(state, strict)
 
     def _with_own_state(
         self, state: dict[str, Any], plain: dict[str, Any], arrays: dict[str, dict[str, Any]], *, copy: bool
@@ -261,7 +269,7 @@ class Wrapper(Optimizer):
         values, mismatched = self._restored({} if plain is None else plain, arrays) if not missing else ({}, [])
         if strict:
             Report(missing=missing, mismatched=mismatched).check()
-        report = self.optimizer.load_state_dict(self._without_own(state), strict)
+        report = self._load_inner(self._without_own(state), strict=strict)
         report.missing += missing
         report.mismatched += mismatched
         vars(self).update(values)

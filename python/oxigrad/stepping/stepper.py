@@ -250,6 +250,15 @@ class Stepper(Planner):
                 means[p.index] = xp.asarray(self._table.by_path[p.text][gradient_transforms.NAMES["mean"]], copy=True)
         return self._update_anew(model, AlignedGradients(means, [], is_complete=False), keep_root=keep_root)
 
+    def pass_by(self) -> None:
+        """Counts a step that updates none of the parameters that there are slots for."""
+        self._forget()
+        count = self.counts.taken
+        if self.presence.is_counting:
+            self.presence.settle(count)
+        self.presence.enter({}, (), self._table.by_path, count)
+        self._core.count = count + 1
+
     # --- steps that are computed elsewhere -----------------------------------------------------------------------------
 
     def begin(self, model: Any) -> tuple[Plan, list[Any]]:

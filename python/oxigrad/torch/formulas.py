@@ -2,7 +2,7 @@
 
 from oxigrad import rules
 from oxigrad.rules import gradient_transforms
-from oxigrad.rules.core import rule
+from oxigrad.rules.core import norms, rule
 from oxigrad.rules.core.ranges import Limit
 from oxigrad.rules.core.slots import Slot
 
@@ -20,11 +20,6 @@ def clip(xp, p, g, *, total, max_norm: Limit = 1.0):
 def clip_by_known_norm(xp, p, g, *, square=0.0, max_norm: Limit = 1.0):
     """`clip`, where ``square`` is the known square of the norm."""
     return gradient_transforms.clip_by_global_norm(xp, p, g, total=lambda _: square, max_global_norm=max_norm)
-
-
-def measure(xp, p, g, square=Slot.scalar(0.0), *, total):
-    """The parameter as it is, and the square of the norm of its gradient."""
-    return p, total(g * g)
 
 
 def asgd(
@@ -115,7 +110,7 @@ L2 = rule.read(l2, "gradient")
 MAXIMIZE = rule.read(gradient_transforms.maximize, "gradient")
 CLIP = rule.read(clip, "gradient")
 CLIP_BY_KNOWN_NORM = rule.read(clip_by_known_norm, "gradient")
-MEASURE = rule.read(measure)
+MEASURE = rule.read(norms.square_of_gradients)
 UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
 DECAY = rule.read(gradient_transforms.weight_decay, "after")
 ASGD = rule.read(asgd)

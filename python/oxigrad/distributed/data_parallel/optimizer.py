@@ -1,6 +1,7 @@
 """DataParallel: steps by the mean gradient over workers, exchanged in buckets while it is still computed."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -10,6 +11,8 @@ from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.hooks import GradientHooks
+from oxigrad.distributed.data_parallel.shards import PartStepper, Shards
+from oxigrad.distributed.errors import NotSupported
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.methods.large_batch import LargeBatch
@@ -18,8 +21,10 @@ from oxigrad.distributed.parameters import host_gradient
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.state import state_dict as states
+from oxigrad.stepping.state.state_dict import Report
 
-_COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
+_COUNT, _FLAG = Domain(interval=Interval("[1, inf)"), is_whole=True), Domain((True, False))
 # The kind of the gradient of a parameter on a worker: None, an array, or rows.
 _NONE, _DENSE, _ROWS = range(3)
 
@@ -41,12 +46,20 @@ class DataParallel(LargeBatch):
         bucket_bytes: the bytes that a bucket has at least, but for the last one of each dtype.
         overlap: whether gradients of PyTorch modules leave during the backward.
         local_batches: the number of batches of each worker that a step uses: the others are only added up, as by `LargeBatch`.
+        shard_state: whether each worker keeps the slots of its part of the parameters alone, updates these, and receives the others (ZeRO-1).
         communicator: see `Wrapper`.
         timeout: see `Wrapper`.
 
     With ``overlap``, one backward after each `update`: call further ones within `no_sync`; ``local_batches`` needs none. A gradient that is changed
     between ``backward()`` and `update` raises `RuntimeError`: clip by a chain instead. No other collective operation may come in between. Raises
     `Refused` on all workers, before the first step, where their parameters differ, with key path and rank.
+
+    With ``shard_state`` the bits are the same, for any number of workers. Parameters are divided by elements where their rule is elementwise (for 8-bit
+    slots by 4096), and by whole parameters where it sums over them or is called on arrays, as those of `LAMB` and `Muon`. `slots` are those of this worker's
+    part. `state_dict` and `save` are called by all workers, and give the state of one process, which any number of them loads; `save` writes it on rank 0. Raises
+    `TypeError`, `ValueError` or `RuleError`, before the first step, for what cannot be divided: random numbers, sums over all parameters but
+    that of `ClipByGlobalNorm` at the head of a chain, and the options ``accumulate``, ``loss_scale``, ``nonfinite``, ``sparse``, ``zero_gradients``
+    and ``rounding="stochastic"``. The part of a worker that is lost is lost: a step raises `WorkerLost`, and the training goes on from a saved state.
 
     >>> from oxigrad import distributed, optim
     >>> def worker(comm):
@@ -57,6 +70,7 @@ class DataParallel(LargeBatch):
     {'w': array([-0.5, -1.5]), 'b': array([-1.])}
     """
 
+    _shards: Shards | None = None
     _transient = LargeBatch._transient | {"_buckets", "_hooks", "_is_agreed", "_overlaps", "_order", "_specs"}
 
     def __init__(
@@ -66,13 +80,16 @@ class DataParallel(LargeBatch):
         bucket_bytes: int = 25 << 20,
         overlap: bool = True,
         local_batches: int = 1,
+        shard_state: bool = False,
         communicator: Communicator | None = None,
         timeout: float | None = None,
     ) -> None:
         super().__init__(optimizer, local_batches, communicator=communicator, timeout=timeout)
         refuse_inside(self, LargeBatch)
         self.bucket_bytes = int(_COUNT.check("bucket_bytes", bucket_bytes))
-        self.overlap = Domain((True, False)).check("overlap", overlap)
+        self.overlap = _FLAG.check("overlap", overlap)
+        self.shard_state = _FLAG.check("shard_state", shard_state)
+        self._shards = Shards(optimizer) if shard_state else None
 
     def _set_apart(self) -> None:
         """See `Wrapper._set_apart`."""
@@ -110,6 +127,7 @@ class DataParallel(LargeBatch):
         self._drop()
         self._is_agreed = self._overlaps = False
         self._attach(model)
+        self._divide(model)
 
     def _attach(self, model: Tree) -> None:
         """Puts hooks on the tensors of a module, unless they have them."""
@@ -121,6 +139,80 @@ class DataParallel(LargeBatch):
         if self._buckets is not None:
             self._buckets.drop()
         self._hooks.end()
+
+    # --- with the state in shards --------------------------------------------------------------------------------------
+
+    def reform(self, model: Tree) -> Tree:
+        """See `CollectiveWrapper.reform`. Raises `NotSupported` with ``shard_state``."""
+        if self._shards is not None:
+            raise NotSupported(
+                "shard_state=True: the slots of a lost worker are lost: expected a new DataParallel on communicator.reform(), with a saved state"
+            )
+        return super().reform(model)
+
+    def _completed(self, model: Tree) -> list[int]:
+        """See `CollectiveWrapper._completed`."""
+        if self._shards is not None:
+            self._shards.divide(self._parameters, model, self.communicator.size)
+        return super()._completed(model)
+
+    def _divide(self, model: Tree) -> None:
+        """Divides the parameters, unless that is done, and takes this worker's part of a state that was loaded before."""
+        if self._shards is None:
+            return
+        if not self._shards.extents:
+            self._shards.divide(self._parameters, model, self.communicator.size)
+        if self._shards.loaded is not None:
+            state, strict = self._shards.loaded
+            self._load_inner(state, strict=strict)
+
+    def _repeated(self, model: Tree, operation: Callable[[], Any]) -> tuple[Tree, Any]:
+        """See `CollectiveWrapper._repeated`."""
+        return super()._repeated(model, operation) if self._shards is None else (model, operation())
+
+    def _take(self, model: Tree, means: Mapping[str, Any], *, keep_root: bool) -> Tree:
+        """See `LargeBatch._take`."""
+        if self._shards is None:
+            return super()._take(model, means, keep_root=keep_root)
+        if keep_root:
+            self._parameters.check_replaceable(model)
+        return self._shards.take(self._parameters, model, means, self.communicator, self._seconds)
+
+    def _inner_state(self, *, copy: bool, for_others: bool) -> dict[str, Any]:
+        """See `Wrapper._inner_state`."""
+        state, shards = super()._inner_state(copy=copy, for_others=for_others), self._shards
+        if shards is None:
+            return state
+        if for_others:  # at the start: no worker has taken a step
+            return {**state, "slots": {}} if shards.loaded is None else dict(shards.loaded[0])
+        return shards.state(state, self.communicator, self._seconds)
+
+    def _load_inner(self, state: Mapping[str, Any], *, strict: bool) -> Report:
+        """See `Wrapper._load_inner`."""
+        if self._shards is None:
+            return super()._load_inner(state, strict=strict)
+        report = super()._load_inner(self._shards.part(state, self.communicator.rank), strict=strict)
+        self._shards.loaded = None if self._shards.extents else (state, strict)
+        return report
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """See `Optimizer.save`. With ``shard_state`` all workers call it, and that of rank 0 writes the file."""
+        if self._shards is None:
+            super().save(file)
+            return
+        with self._lock.reading():
+            state = self._whole_state(copy=False)
+            try:
+                if self.communicator.rank == 0:
+                    states.write(file, state)
+            finally:
+                self.communicator.all_reduce(
+                    [np.zeros(1)], timeout=self._seconds
+                )  # nobody reads it before it is written
+
+    @property
+    def _stepper(self) -> Any:
+        return self.optimizer._stepper if self._shards is None else PartStepper(self.optimizer._stepper)
 
     # --- during the backward -------------------------------------------------------------------------------------------
 
@@ -148,6 +240,8 @@ class DataParallel(LargeBatch):
                 f"{changed}: the gradient was changed after the backward, and is under way to the other workers: expected a transform in a "
                 "chain, as ClipByGlobalNorm, or overlap=False"
             )
+        if self._done >= 0:  # else the start does it
+            self._divide(model)
         self._is_held, self._specs = grads is None, self._parameters.specs(model)
         if grads is None:
             self._attach(model)

@@ -136,13 +136,17 @@ class LargeBatch(CollectiveWrapper):
         model, means = self._repeated(model, lambda: self._means(sums, count))
         if means is not None:  # else the others have completed this step, by the gradients of all
             self._done += 1
-            model = take_step(self.optimizer, model, self._parameters.tree(model, means), keep_root=keep_root)
+            model = self._take(model, means, keep_root=keep_root)
         self._sums, self._count, self._pending = {}, 0, 0
         return model
 
     def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
         """The gradients of a batch, by key path."""
         return self._parameters.gradients(model, grads)
+
+    def _take(self, model: Tree, means: Mapping[str, Any], *, keep_root: bool) -> Tree:
+        """The model after a step by the mean gradients of all workers."""
+        return take_step(self.optimizer, model, self._parameters.tree(model, means), keep_root=keep_root)
 
     def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
         """The sums of this worker with further gradients."""

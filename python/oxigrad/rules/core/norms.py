@@ -23,3 +23,8 @@ def update_norm(xp, p, new, norm=Slot.scalar(name=SLOTS["update"])):
 def parameter_norm(xp, p, new, norm=Slot.scalar(name=SLOTS["parameter"])):
     """Records the norm of the parameter after the step, before rounding to half precision."""
     return new, xp.sqrt(xp.sum(new * new))
+
+
+def square_of_gradients(xp, p, g, square=Slot.scalar(0.0), *, total):
+    """The parameter as it is, and the square of the norm of all gradients, as rules that clip by it compute it."""
+    return p, total(g * g)

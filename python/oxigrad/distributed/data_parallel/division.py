@@ -1,0 +1,91 @@
+"""The division of the parameters of a model among workers: each has the elements of a part of them, taken as one flat buffer."""
+
+import bisect
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Extent:
+    """A parameter as it is divided: its shape, the bytes of an element, and the ``unit`` of elements that it is cut by, 0 for one that is not cut.
+
+    Pieces have at least ``unit`` elements.
+    """
+
+    shape: tuple[int, ...]
+    itemsize: int
+    unit: int
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def cut(self, near: float) -> int:
+        """The element nearest to ``near`` before which it may be cut, or its first or its end.
+
+        >>> (
+        ...     Extent((10_000,), 4, 0).cut(4000.0),
+        ...     Extent((10_000,), 4, 4096).cut(5500.0),
+        ...     Extent((10,), 4, 1).cut(3.4),
+        ... )
+        (0, 4096, 3)
+        """
+        found = [0, self.size]
+        if self.unit:
+            whole = int(near) // self.unit * self.unit
+            found += [at for at in (whole, whole + self.unit) if self.unit <= at <= self.size - self.unit]
+        return min(found, key=lambda at: abs(at - near))
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """The elements from ``start`` to ``stop`` of the flat parameter at a key path, or all of them in its shape."""
+
+    path: str
+    start: int
+    stop: int
+    is_whole: bool
+
+    def of(self, array: np.ndarray) -> np.ndarray:
+        """The piece of an array of the parameter's shape, a view where that is possible."""
+        return array if self.is_whole else array.reshape(-1)[self.start : self.stop]
+
+
+def divided(extents: Mapping[str, Extent], workers: int) -> list[list[Piece]]:
+    """The pieces of each worker, in the order of the parameters: as many bytes for each, as far as parameters may be cut.
+
+    >>> pieces = divided({"a": Extent((6,), 4, 1), "b": Extent((2, 3), 4, 1)}, 3)
+    >>> [[(piece.path, piece.start, piece.stop) for piece in own] for own in pieces]
+    [[('a', 0, 4)], [('a', 4, 6), ('b', 0, 2)], [('b', 2, 6)]]
+    """
+    paths = [*extents]
+    ends = [*itertools.accumulate(extents[path].size * extents[path].itemsize for path in paths)]
+    total = ends[-1] if ends else 0
+    inner = [_bound(extents, paths, ends, total * rank / workers) for rank in range(1, workers)]
+    return [_between(extents, paths, *pair) for pair in itertools.pairwise([(0, 0), *inner, (len(paths), 0)])]
+
+
+def _bound(extents: Mapping[str, Extent], paths: Sequence[str], ends: Sequence[int], target: float) -> tuple[int, int]:
+    """The number of a parameter, and the element of it, at which a worker's part begins that should begin at byte ``target``."""
+    number = bisect.bisect_right(ends, target)
+    if number == len(paths):
+        return number, 0
+    extent, start = extents[paths[number]], ends[number - 1] if number else 0
+    at = extent.cut((target - start) / extent.itemsize)
+    return (number + 1, 0) if at == extent.size else (number, at)
+
+
+def _between(
+    extents: Mapping[str, Extent], paths: Sequence[str], first: tuple[int, int], last: tuple[int, int]
+) -> list[Piece]:
+    pieces = []
+    for number in range(first[0], min(last[0] + 1, len(paths))):
+        path, size = paths[number], extents[paths[number]].size
+        start, stop = first[1] if number == first[0] else 0, last[1] if number == last[0] else size
+        if start < stop or (not size and number < last[0]):
+            pieces.append(Piece(path, start, stop, (start, stop) == (0, size)))
+    return pieces

@@ -1,0 +1,248 @@
+"""Steps of an optimizer whose slots are divided among workers (ZeRO-1, Rajbhandari et al. 2020, arXiv:1910.02054).
+
+Each worker updates its pieces of the parameters by the mean gradient, and all of them gather the results. A rule that is elementwise
+gives the same bits for a piece; a parameter whose rule is not, or sums over it, is not cut.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NoReturn, cast
+
+import numpy as np
+
+from oxigrad import tree, xp
+from oxigrad._core import RuleError, StructureError
+from oxigrad._typing import Tree
+from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.data_parallel import part_states
+from oxigrad.distributed.data_parallel.division import Extent, Piece, divided
+from oxigrad.distributed.data_parallel.known_square import KnowingGroup, knowing, square_of
+from oxigrad.distributed.errors import NotSupported
+from oxigrad.distributed.messages import transfer
+from oxigrad.distributed.messages.message import as_bytes
+from oxigrad.distributed.parameters import Parameters, nested
+from oxigrad.ops.backends import copied_like, to_host
+from oxigrad.optim import ClipByGlobalNorm
+from oxigrad.optim.chain import Chain
+from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim.partition import Partition
+from oxigrad.optim.rule_optimizer import RuleOptimizer
+from oxigrad.optim.settings.config import OPTIONS
+from oxigrad.rules.core.slots import Formula, Slot
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.rule_executors import kernel_of
+from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.stepper import Stepper
+
+# The least elements of a piece with 8-bit slots: pieces of fewer would have others.
+_CODED = 4096
+# Options that a part of the elements, or of the workers, cannot decide on.
+_REFUSED = ("accumulate", "loss_scale", "nonfinite", "sparse", "zero_gradients")
+
+
+class PartOwner:
+    """The optimizer as the owner of steps of pieces: the group of a piece is that of its parameter."""
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self._optimizer = optimizer
+        #: The parameters by key path, during a step, and the square of the norm of their gradients.
+        self.whole: Mapping[str, Any] = {}
+        self.square = 0.0
+        self._knowing: dict[int, KnowingGroup] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._optimizer, name)
+
+    def _assign(self, path: str, array: Any) -> ParameterGroup | None:
+        group = self._optimizer._assign(path, self.whole[path])
+        if group is None or "total" not in group.rule().supplied:
+            return group
+        if id(group) not in self._knowing:  # which holds the group, so that no other one has its identity
+            self._knowing[id(group)] = KnowingGroup(group, lambda step: self.square)
+        return self._knowing[id(group)]
+
+    def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
+        """Does nothing: the plan of the whole model checks patterns."""
+
+
+class PartStepper:
+    """The stepper of an optimizer whose slots are divided, as users of the wrapper see it: counts, and slots of this worker's pieces."""
+
+    _WHOLE = frozenset(
+        {"averages", "begin", "build", "check_whole", "finish", "flush", "planned", "rebuild", "write_parameters"}
+    )
+
+    def __init__(self, stepper: Stepper) -> None:
+        self._stepper = stepper
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._WHOLE:
+            raise NotSupported(
+                "shard_state=True: this worker has a part of the slots alone; expected an optimizer of one process with the saved state"
+            )
+        return getattr(self._stepper, name)
+
+
+class Shards:
+    """The division of the slots of an optimizer among workers, and its steps."""
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        if not isinstance(optimizer, (RuleOptimizer, Partition)):
+            raise TypeError(
+                f"shard_state=True: found {optimizer!r}, expected an optimizer of rules, a chain or a partition"
+            )
+        self._optimizer, self._owner = optimizer, PartOwner(optimizer)
+        optimizer._stepper = optimizer._stepper.copied(cast(SteppingOptimizer, self._owner))
+        self.extents: Mapping[str, Extent] = {}
+        self._pieces: list[list[Piece]] = []
+        #: A state that was loaded before the parameters were known, and whether strictly.
+        self.loaded: tuple[Mapping[str, Any], bool] | None = None
+        self.check_options()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
+        raise NotSupported("shard_state=True: a copy would have a part of the slots alone: save the state, and load it")
+
+    # --- what can be divided -------------------------------------------------------------------------------------------
+
+    def check_options(self) -> None:
+        """Raises `ValueError` for options of the optimizer that steps of pieces cannot have."""
+        given = [name for name in _REFUSED if getattr(self._optimizer, name) != OPTIONS[name]]
+        if given:
+            raise ValueError(f"shard_state=True cannot be combined with {', '.join(given)} of the optimizer")
+        if self._optimizer._precision.rounding == "stochastic":
+            raise ValueError(
+                "shard_state=True cannot be combined with rounding='stochastic': the bits would depend on the division"
+            )
+
+    def divide(self, parameters: Parameters, model: Tree, workers: int) -> None:
+        """Divides the parameters of a model. Raises `RuleError`, with the key path, for a rule that the slots of pieces do not suffice for."""
+        plan, values = parameters.plan(model), parameters.read(model)
+        first = {p.group: p.text for p in reversed(plan.parameters)}
+        units = {number: self._unit(first[number], group) for number, group in enumerate(plan.groups)}
+        self.extents = {p.text: Extent(p.shape, values[p.text].dtype.itemsize, units[p.group]) for p in plan.parameters}
+        self._pieces = divided(self.extents, workers)
+
+    def _unit(self, where: str, group: ParameterGroup) -> int:
+        """The elements by which parameters of a group are cut; 0 where they are not."""
+        rule = group.rule()
+        if "noise" in rule.supplied:
+            raise RuleError(f"{where}: shard_state=True does not support rules that draw random numbers")
+        if "total" in rule.supplied:
+            if not _clips_first(self._optimizer):
+                raise RuleError(
+                    f"{where}: shard_state=True supports sums over all parameters of ClipByGlobalNorm as the first part of each chain alone"
+                )
+            rule = knowing(rule)
+        program = kernel_of(rule, group.flags)
+        if program is None or "sum(" in str(program) or not all(_is_of_elements(slot, group) for slot in rule.slots):
+            return 0
+        return _CODED if group.precision.slot_dtype == "8bit" else 1
+
+    # --- steps ---------------------------------------------------------------------------------------------------------
+
+    def take(
+        self, parameters: Parameters, model: Tree, means: Mapping[str, Any], communicator: Communicator, seconds: float
+    ) -> Tree:
+        """The model after a step by mean gradients, which all workers take together."""
+        self.check_options()
+        values = parameters.read(model)
+        if changed := sorted(values.keys() ^ self.extents.keys()):
+            raise StructureError(
+                f"{changed[0]}: the parameter was added, removed or frozen: shard_state=True divides the same ones in each step"
+            )
+        dense = {path: g.todense() if isinstance(g, SparseRows) else g for path, g in means.items()}
+        own = self._pieces[communicator.rank]
+        if any(piece.path in dense for piece in own):
+            found = self._updated(parameters, model, own, values, dense)
+        else:
+            self._stepper.pass_by()
+            found = {}
+        parts = [as_bytes(np.ascontiguousarray(found[piece.path])) for piece in own if piece.path in dense]
+        message = np.concatenate([np.empty(0, np.uint8), *parts])
+        messages = communicator.all_gather_v(message, timeout=seconds)
+        return parameters.write(model, self._assembled(messages, {path: values[path] for path in dense}))
+
+    @property
+    def _stepper(self) -> Stepper:
+        return self._optimizer._stepper
+
+    def _updated(
+        self,
+        parameters: Parameters,
+        model: Tree,
+        own: list[Piece],
+        values: Mapping[str, np.ndarray],
+        means: Mapping[str, np.ndarray],
+    ) -> dict[str, np.ndarray]:
+        """The pieces of this worker after its step."""
+        names, leaves = dict(zip(values, parameters.paths(model), strict=True)), parameters.leaves(model)
+
+        def placed(piece: Piece, array: np.ndarray) -> Any:
+            """A piece; in the library of its parameter, where the rule is called on that."""
+            leaf, is_called = leaves[piece.path], not self.extents[piece.path].unit
+            return copied_like(array, leaf) if is_called and not isinstance(leaf, np.ndarray) else array
+
+        pieces = {names[piece.path]: placed(piece, np.array(piece.of(values[piece.path]))) for piece in own}
+        grads = {
+            names[piece.path]: placed(piece, piece.of(means[piece.path])) if piece.path in means else None
+            for piece in own
+        }
+        owner = self._owner
+        owner.whole = leaves
+        try:
+            owner.square = square_of(parameters.plan(model), values, means)
+            with self._optimizer._lock.stepping():
+                made = self._stepper.update(nested(pieces), nested(grads))
+        finally:
+            owner.whole = {}
+        found, structure = tree.flatten(made)
+        return {str(structure.path(i)): np.asarray(to_host(leaf)) for i, leaf in enumerate(found)}
+
+    def _assembled(self, messages: list[np.ndarray], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The parameters in the messages of all workers, like ``values``, those that the step updates."""
+        parts: dict[str, list[np.ndarray]] = {path: [] for path in values}
+        for own, message in zip(self._pieces, messages, strict=True):
+            at = 0
+            for piece in own:
+                if piece.path in parts:
+                    end = at + (piece.stop - piece.start) * values[piece.path].dtype.itemsize
+                    parts[piece.path].append(message[at:end])
+                    at = end
+        return {
+            path: np.concatenate(found).view(values[path].dtype).reshape(values[path].shape)
+            for path, found in parts.items()
+        }
+
+    # --- state ---------------------------------------------------------------------------------------------------------
+
+    def state(self, state: Mapping[str, Any], communicator: Communicator, seconds: float) -> dict[str, Any]:
+        """The state of one process, which all workers gather; the one that was loaded while the parameters are not known."""
+        if not self.extents:
+            return dict(state if self.loaded is None else self.loaded[0])
+        messages = communicator.all_gather_v(transfer.pack({}, state), timeout=seconds)
+        return part_states.joined([transfer.unpack(message)[1] for message in messages], self.extents)
+
+    def part(self, state: Mapping[str, Any], rank: int) -> dict[str, Any]:
+        """The part of a state of one process that this worker has; without slots while the parameters are not known."""
+        return part_states.cut(state, self._pieces[rank], self.extents) if self.extents else {**state, "slots": {}}
+
+
+def _clips_first(optimizer: Optimizer) -> bool:
+    """Whether the only total of an optimizer is that of `ClipByGlobalNorm`, of gradients that nothing has changed before."""
+    if isinstance(optimizer, Partition):
+        return all(_clips_first(each) for each in optimizer.optimizers.values() if each is not None)
+    if not isinstance(optimizer, Chain):
+        return False
+    first, *others = optimizer._kinds
+    return first is ClipByGlobalNorm and not any("total" in kind._rule.supplied for kind in others)
+
+
+def _is_of_elements(slot: Slot, group: ParameterGroup) -> bool:
+    """Whether a slot of a piece begins with the numbers that it has in the slot of the parameter."""
+    if not isinstance(slot.begin, Formula):
+        return True
+    p = np.linspace(-1.0, 2.0, 6)
+    whole, part = (slot.first(xp, each, p.dtype, group.value) for each in (p, p[2:5]))
+    if whole is None or part is None:
+        return whole is part
+    return whole.shape == p.shape and part.shape == (3,) and np.array_equal(np.asarray(whole)[2:5], np.asarray(part))

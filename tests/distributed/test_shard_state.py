@@ -1,0 +1,286 @@
+"""Slots that are divided among workers: the bits and the state are those of workers that have all of them."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jobs
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oxigrad as ox
+from oxigrad import distributed, optim
+from oxigrad.distributed import DataParallel, NotSupported, WorkerLost
+from oxigrad.distributed.data_parallel.division import Extent, divided
+from oxigrad.distributed.engines.threads import ThreadJob
+
+Model = dict[str, Any]
+SHAPES = {"a": (30, 31), "b": (7,), "c": (), "d": (0, 2), "e": (130, 70), "f": (12_000,), "g": (3, 4)}
+
+
+def new_model(dtypes: str = "fffffff") -> Model:
+    rng = np.random.default_rng(0)
+    return {
+        name: rng.standard_normal(shape).astype(dtype)
+        for (name, shape), dtype in zip(SHAPES.items(), dtypes, strict=True)
+    }
+
+
+def gradient(rank: int, step: int, dtypes: str = "fffffff", absent: str = "") -> Model:
+    rng = np.random.default_rng([rank, step, 7])
+    found = {
+        name: rng.standard_normal(shape).astype(dtype)
+        for (name, shape), dtype in zip(SHAPES.items(), dtypes, strict=True)
+    }
+    return {name: None if name in absent else g for name, g in found.items()}
+
+
+OPTIMIZERS: dict[str, tuple[Callable[[], Any], str]] = {
+    "sgd": (lambda: optim.SGD(0.1), "ddddddd"),
+    "momentum": (lambda: optim.SGD(0.1, momentum=0.9), "fdfdfdf"),
+    "adam": (lambda: optim.Adam(0.01), "fffffff"),
+    "clip": (lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.AdamW(0.01), optim.EMA(0.9)), "fdffdff"),
+    "clip in a partition": (
+        lambda: optim.chain(
+            optim.ClipByGlobalNorm(0.5), optim.partition({"[ae]": optim.Adam(0.1), "*": optim.SGD(0.1)})
+        ),
+        "fffffff",
+    ),
+    "lamb": (lambda: optim.LAMB(0.1), "fffffff"),
+    "novograd": (lambda: optim.NovoGrad(0.1), "fffffff"),
+    "muon": (lambda: optim.partition({"[aeg]": optim.Muon(0.1), "*": optim.Adam(0.1)}), "fffffff"),
+    "adafactor": (lambda: optim.partition({"[aeg]": optim.Adafactor(0.1), "*": optim.Adam(0.1)}), "fffffff"),
+    "8 bit": (lambda: optim.Adam(0.01, slot_dtype="8bit"), "fffffff"),
+    "master": (lambda: optim.Adam(0.01, master=True), "eeefeee"),
+    "kahan": (lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.Adam(0.01), rounding="kahan"), "eeefeee"),
+    "schedule": (lambda: optim.SGD(ox.schedules.linear(0.1, 0.0, 10), momentum=0.5), "fffffff"),
+    "groups": (lambda: optim.Adam(0.01, groups={"a": {"learning_rate": 0.1}, "e": None}), "fffffff"),
+    "by shape": (
+        lambda: optim.Adam(0.01, groups={_is_matrix: {"learning_rate": 0.1}}),
+        "fffffff",
+    ),
+    "norms": (lambda: optim.Adam(0.01, record_norms=("gradient", "update")), "fffffff"),
+    "schedule-free": (lambda: optim.ScheduleFreeAdamW(0.01), "fffffff"),
+}
+
+
+def _is_matrix(path: Any, array: Any) -> bool:
+    return array.ndim == 2
+
+
+def trained(
+    name: str, workers: int, *, shard: bool, steps: int = 4, absent: tuple[str, ...] = (), start: Any = None
+) -> list[tuple[Model, dict[str, Any]]]:
+    """The model and the state of each worker; ``absent`` are the parameters without a gradient in each step."""
+    make, dtypes = OPTIMIZERS[name]
+
+    def worker(comm: Any) -> Any:
+        model = new_model(dtypes)
+        with DataParallel(make(), bucket_bytes=3000, shard_state=shard) as opt:
+            if start is not None:
+                model = copy.deepcopy(start[0])
+                opt.load(start[1])
+            model = opt.start(model)
+            for step in range(opt.step, opt.step + steps):
+                left = absent[step] if step < len(absent) else ""
+                model = opt.update(model, gradient(comm.rank, step, dtypes, left))
+            return model, opt.state_dict()
+
+    return distributed.run(worker, workers=workers, timeout=jobs.DEADLINE)
+
+
+def assert_same(found: tuple[Model, Any], expected: tuple[Model, Any]) -> None:
+    for path, array in expected[0].items():
+        assert found[0][path].tobytes() == array.tobytes(), path
+    for key in ("step", "micro", "skipped", "optimizer"):
+        assert found[1][key] == expected[1][key]
+    assert found[1]["remembered"].get("presence") == expected[1]["remembered"].get("presence")
+    slots, wanted = found[1]["slots"], expected[1]["slots"]
+    assert [*slots] == [*wanted]
+    for path, own in wanted.items():
+        assert slots[path].keys() == own.keys(), path
+        for name, array in own.items():
+            np.testing.assert_array_equal(np.asarray(slots[path][name]), np.asarray(array), err_msg=f"{path} {name}")
+            assert slots[path][name].dtype == array.dtype and tuple(slots[path][name].shape) == tuple(array.shape)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_bits_and_states_are_those_of_workers_with_all_slots(name: str, workers: int) -> None:
+    expected = trained(name, workers, shard=False)[0]
+    for found in trained(name, workers, shard=True):
+        assert_same(found, expected)
+
+
+@pytest.mark.parametrize("name", ["adam", "clip", "lamb"])
+def test_parameters_without_gradients_keep_their_slots(name: str) -> None:
+    """In some steps a worker has none of the parameters that are updated."""
+    absent = ("", "f", "abcdeg", "", "bcdefg")
+    expected = trained(name, 3, shard=False, steps=6, absent=absent)[0]
+    for found in trained(name, 3, shard=True, steps=6, absent=absent):
+        assert_same(found, expected)
+
+
+@pytest.mark.parametrize("name", ["momentum", "clip", "muon", "8 bit", "master"])
+def test_a_state_is_loaded_by_any_number_of_workers(name: str, tmp_path: Path) -> None:
+    make, dtypes = OPTIMIZERS[name]
+    file = tmp_path / "state.safetensors"
+
+    def begin(comm: Any) -> Model:
+        model = new_model(dtypes)
+        opt = DataParallel(make(), shard_state=True)
+        for step in range(2):
+            model = opt.update(model, gradient(0, step, dtypes))
+        opt.save(file)
+        return model
+
+    def go_on(model: Model, opt: Any) -> tuple[Model, Any]:
+        model = copy.deepcopy(model)
+        opt.load(file)
+        assert opt.step == 2
+        for step in range(2, 4):
+            model = opt.update(model, gradient(0, step, dtypes))
+        return model, opt.state_dict()
+
+    model = distributed.run(begin, workers=3)[0]
+    expected = go_on(model, DataParallel(make()))
+    for workers in (1, 2, 4):
+        for found in distributed.run(
+            lambda comm: go_on(model, DataParallel(make(), shard_state=True)), workers=workers
+        ):
+            assert_same(found, expected)
+
+
+def test_hyperparameters_may_change() -> None:
+    def worker(comm: Any, *, shard: bool) -> tuple[Model, Any]:
+        model, opt = new_model(), DataParallel(OPTIMIZERS["clip"][0](), shard_state=shard)
+        for step in range(4):
+            if step == 2:
+                opt.parts[0].max_global_norm, opt.learning_rate = 0.25, 0.5
+            model = opt.update(model, gradient(comm.rank, step))
+        return model, opt.state_dict()
+
+    expected = distributed.run(lambda comm: worker(comm, shard=False), workers=2)[0]
+    for found in distributed.run(lambda comm: worker(comm, shard=True), workers=2):
+        assert_same(found, expected)
+
+
+def test_a_state_that_does_not_match_is_refused_by_all_workers() -> None:
+    make = OPTIMIZERS["adam"][0]
+    opt = make()
+    opt.update({"a": np.ones(5), "b": np.ones(4)}, {"a": np.ones(5), "b": np.ones(4)})
+    state = opt.state_dict()
+
+    def worker(comm: Any) -> None:
+        sharded = DataParallel(make(), shard_state=True)
+        sharded.load_state_dict(DataParallel(make()).state_dict() | {"slots": state["slots"], "step": 1})
+        with pytest.raises(ox.StateError):
+            sharded.start({"a": np.ones(6), "c": np.ones(3)})
+
+    distributed.run(worker, workers=2)
+
+
+def test_each_worker_has_its_share_of_the_bytes() -> None:
+    workers = 4
+
+    def worker(comm: Any) -> int:
+        rng = np.random.default_rng(0)
+        model = {name: rng.standard_normal(shape).astype("f4") for name, shape in (("w", (300, 400)), ("v", (70_001,)))}
+        opt = DataParallel(optim.Adam(0.1), shard_state=comm.size > 1)
+        model = opt.update(model, {name: np.ones_like(array) for name, array in model.items()})
+        return sum(slot.nbytes for own in opt.slots.values() for slot in own.values())
+
+    (whole,) = distributed.run(worker, workers=1)
+    shares = distributed.run(worker, workers=workers)
+    assert sum(shares) == whole
+    assert max(shares) <= whole / workers * 1.01
+
+
+@given(
+    sizes=st.lists(st.integers(0, 20_000), min_size=1, max_size=6),
+    units=st.lists(st.sampled_from([0, 1, 4096]), min_size=6, max_size=6),
+    workers=st.integers(1, 9),
+)
+def test_pieces_are_disjoint_and_complete(sizes: list[int], units: list[int], workers: int) -> None:
+    extents = {str(at): Extent((size,), 4, units[at]) for at, size in enumerate(sizes)}
+    parts = divided(extents, workers)
+    assert len(parts) == workers
+    flat = [(int(piece.path), piece.start, piece.stop) for own in parts for piece in own]
+    assert flat == sorted(flat)
+    for at, size in enumerate(sizes):
+        own = [(start, stop) for path, start, stop in flat if path == at]
+        assert [0, *(stop for _, stop in own)] == [*(start for start, _ in own), size]
+        for start, stop in own if len(own) > 1 else ():
+            assert units[at] and stop - start >= units[at] and start % units[at] == 0
+    most = max([1, *(size if units[at] == 0 else 2 * units[at] for at, size in enumerate(sizes))])
+    assert max(sum(piece.stop - piece.start for piece in own) for own in parts) <= sum(sizes) / workers + 2 * most
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "noise": (lambda: optim.AdamLRD(0.1), ox.RuleError, "w: shard_state=True does not support rules that draw random"),
+    "total": (lambda: optim.Prodigy(), ox.RuleError, "w: shard_state=True supports sums over all parameters of ClipBy"),
+    "late clip": (
+        lambda: optim.chain(optim.ClipByValue(1.0), optim.ClipByGlobalNorm(1.0), optim.SGD(0.1)),
+        ox.RuleError,
+        "w: shard_state=True supports sums over all parameters of ClipByGlobalNorm as the first part",
+    ),
+    "rounding": (lambda: optim.SGD(0.1, rounding="stochastic"), ValueError, "rounding='stochastic'"),
+    "accumulate": (lambda: optim.SGD(0.1, accumulate=2), ValueError, "cannot be combined with accumulate"),
+    "nonfinite": (lambda: optim.SGD(0.1, nonfinite="skip"), ValueError, "cannot be combined with nonfinite"),
+    "sparse": (lambda: optim.SGD(0.1, sparse="lazy"), ValueError, "cannot be combined with sparse"),
+    "sam": (lambda: optim.SAM(optim.SGD(0.1)), TypeError, "expected an optimizer of rules"),
+}
+
+
+@pytest.mark.parametrize(("make", "error", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_divided_is_refused_before_the_first_step(make: Any, error: Any, message: str) -> None:
+    def worker(comm: Any) -> None:
+        model = {"w": np.ones(4)}
+        with pytest.raises(error, match=message):
+            DataParallel(make(), shard_state=True).update(model, {"w": np.ones(4)})
+        np.testing.assert_array_equal(model["w"], 1.0)
+
+    distributed.run(worker, workers=2)
+
+
+def test_the_loss_of_a_worker_ends_the_training() -> None:
+    ready = threading.Event()
+
+    def worker(comm: Any) -> str:
+        assert ready.wait(jobs.DEADLINE)
+        model, opt = {"w": np.ones(8)}, DataParallel(optim.Adam(0.1), shard_state=True)
+        model = opt.update(model, {"w": np.ones(8)})
+        if comm.rank == 1:
+            job.kill(1)
+        with pytest.raises(WorkerLost):
+            opt.update(model, {"w": np.ones(8)})
+        with pytest.raises(NotSupported, match="the slots of a lost worker are lost"):
+            opt.reform(model)
+        return "told"
+
+    job = ThreadJob(worker, 3, timeout=20.0)
+    ready.set()
+    assert job.wait(jobs.DEADLINE) == ["told", None, "told"]
+
+
+def test_what_needs_all_slots_is_refused() -> None:
+    def worker(comm: Any) -> None:
+        opt = DataParallel(optim.chain(optim.SGD(0.1), optim.EMA(0.9)), shard_state=True)
+        model = opt.update({"w": np.ones(8)}, {"w": np.ones(8)})
+        for call in (
+            lambda: opt.averaged_parameters(),
+            lambda: opt.swap_in(model),
+            lambda: opt.rebuild(model),
+            lambda: copy.deepcopy(opt),
+        ):
+            with pytest.raises(NotSupported, match="shard_state=True"):
+                call()
+        assert opt.step == 1 and opt.slots["w"]["average"].shape == (4,)
+
+    distributed.run(worker, workers=2)
