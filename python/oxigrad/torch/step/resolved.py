@@ -196,16 +196,18 @@ class ResolvedStep:
         opt.param_groups[0]["noise_step"] = self.core.count
 
 
-class ParameterStep(ResolvedStep):
-    """The step of one parameter, that at ``place``; `oxigrad.torch.step.in_backward` counts it among those with random numbers."""
+class PartialStep(ResolvedStep):
+    """The step of the parameters at ``places``; `oxigrad.torch.step.in_backward` counts it among those with random numbers."""
 
-    def __init__(self, opt: Any, place: Place, square: Callable[[Any], float]) -> None:
-        self._place = place
-        super().__init__(opt, scaled=False, places=[place], square=square)
+    def __init__(self, opt: Any, places: Sequence[Place], square: Callable[[Any], float]) -> None:
+        self._places = places
+        super().__init__(opt, scaled=False, places=places, square=square)
 
     def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[Any]]:
-        place = self._place
-        return [opt.param_groups[place.group]], [place.tensor, *opt.state.get(place.tensor, {}).values()]
+        numbers = dict.fromkeys(place.group for place in self._places)
+        tensors = [place.tensor for place in self._places]
+        states = [opt.state.get(p, {}).values() for p in tensors]
+        return [opt.param_groups[number] for number in numbers], [*tensors, *_CHAIN(states)]
 
     def _count_noise(self, opt: Any) -> None:
         pass
