@@ -17,6 +17,7 @@ ours = pytest.importorskip("oxigrad.torch")
 from late_device import LateDevice, late_device  # noqa: E402
 
 from oxigrad import AliasError  # noqa: E402
+from oxigrad.torch.step import in_backward  # noqa: E402
 from oxigrad.torch.step.offload import devices  # noqa: E402
 from torch_problems import (  # noqa: E402
     OURS,
@@ -207,8 +208,11 @@ def test_accumulated_gradients_in_the_backward() -> None:
     assert equal(*found)
 
 
-def test_gradients_of_the_device_are_given_back_in_the_backward(device: LateDevice) -> None:
+def test_gradients_of_the_device_are_given_back_in_the_backward(
+    device: LateDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Those that are alive are on their way down, or the next one."""
+    monkeypatch.setattr(in_backward, "_SMALL", 0)
     model = layers(12)
     opt = ours.AdamW(model.parameters(), in_backward=True, state_device=ours.HostMemory(piece=512, places=2))
     most = [0]

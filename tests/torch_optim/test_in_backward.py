@@ -18,6 +18,7 @@ ours = pytest.importorskip("oxigrad.torch")
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from oxigrad import AliasError, StateError  # noqa: E402
+from oxigrad.torch.step import in_backward  # noqa: E402
 from torch_problems import OURS, AliveGradients, equal, gradients, layers, parameters, shapes_for, states, values  # noqa: E402
 from torch_requirements import process_group  # noqa: E402
 
@@ -39,6 +40,13 @@ OPTIONS: list[tuple[str, dict[str, Any], Any]] = [
     ("Lion", {"state_dtype": "8bit", "weight_decay": 0.1}, FULL),
     ("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1, "maximize": True}, FULL),
 ]
+
+
+@pytest.fixture(params=[0, in_backward._SMALL], ids=["one by one", "small ones together"])
+def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The bytes up to which gradients wait for others."""
+    monkeypatch.setattr(in_backward, "_SMALL", request.param)
+    return request.param
 
 
 def backward(params: Any, step: int, without: Any = ()) -> None:
@@ -74,6 +82,7 @@ def test_every_class_has_the_bits_of_steps_after_the_backward(name: str) -> None
     check_same(name, {}, shapes_for(name), without=[1])
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize(("name", "options", "dtype"), OPTIONS)
 def test_every_precision_has_the_same_bits(name: str, options: dict[str, Any], dtype: Any) -> None:
     check_same(name, options, LARGE, dtype)
@@ -98,8 +107,9 @@ def test_recorded_steps_are_refused(options: dict[str, Any]) -> None:
 # --- memory --------------------------------------------------------------------------------------------------------------
 
 
-def test_gradients_are_given_back_one_by_one() -> None:
+def test_gradients_are_given_back_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """At most two gradients are alive: the one that is used, and the next."""
+    monkeypatch.setattr(in_backward, "_SMALL", 0)
     model = layers()
     gradients_alive = AliveGradients(model.parameters())
     opt = ours.AdamW(model.parameters(), in_backward=True)
@@ -269,6 +279,7 @@ SITUATIONS = [
 ]
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("options", [{}, {"max_norm": 0.1}], ids=["plain", "clipped"])
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.__name__)
 def test_situations(situation: Callable[[Any, Any, int], None], options: dict[str, Any]) -> None:
@@ -342,6 +353,53 @@ def test_a_state_is_loaded_again_and_again() -> None:
     assert all(len(p._post_accumulate_grad_hooks) == 1 for p in params)
 
 
+# --- small gradients --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limits", [{"_MOST": 3}, {"_BUCKET": 600}, {"_BUCKET": 1}], ids=str)
+def test_small_gradients_wait_up_to_a_limit(monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]) -> None:
+    for name, value in limits.items():
+        monkeypatch.setattr(in_backward, name, value)
+    found = []
+    for others in ({}, {"in_backward": True}):
+        model = layers(8)
+        gradients_alive = AliveGradients(model.parameters())
+        opt = ours.AdamW(model.parameters(), lr=0.1, **others)
+        for step in range(3):
+            opt.zero_grad()
+            model(torch.full((2, 8), 1.0 + step)).square().mean().backward()
+            opt.step()
+        found.append((values(model.parameters()), states(opt)))
+    assert gradients_alive.most <= 4
+    assert equal(found[1][0], found[0][0])
+    assert equal(found[1][1], found[0][1])
+
+
+def test_small_gradients_that_an_error_left_are_used_once() -> None:
+    model = layers(3)
+    opt = ours.SGD(model.named_parameters(), lr=0.1, in_backward=True)
+    fails = [True]
+
+    def fail(g: Any) -> None:
+        if fails.pop():
+            raise ArithmeticError("in the middle")
+        fails.append(False)
+
+    model[0].weight.register_hook(fail)
+    with pytest.raises(ArithmeticError):
+        model(torch.ones(2, 8)).sum().backward()
+    fails.append(False)
+    with pytest.raises(
+        RuntimeError, match=r"2\.weight: a second gradient before step\(\), and no parameter was updated"
+    ):
+        model(torch.ones(2, 8)).sum().backward()
+    opt.zero_grad()
+    before = values(model.parameters())
+    model(torch.ones(2, 8)).sum().backward()
+    assert sorted(opt.ahead) == ["0.weight", "1.weight", "2.weight"]
+    assert not any(map(torch.equal, before, model.parameters()))
+
+
 # --- what is refused, by name ---------------------------------------------------------------------------------------------
 
 
@@ -392,7 +450,9 @@ def test_a_scaled_loss_is_refused() -> None:
         scaler.step(opt)
 
 
-def test_an_error_in_a_backward_tells_what_is_ahead() -> None:
+def test_an_error_in_a_backward_tells_what_is_ahead(small: int) -> None:
+    """Those that wait for others when it comes are not; ``step()`` updates them."""
+
     class Failing(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
@@ -407,7 +467,8 @@ def test_an_error_in_a_backward_tells_what_is_ahead() -> None:
     before = values(model.parameters())
     with pytest.raises(ArithmeticError):
         model[2](model[1](Failing.apply(model[0](torch.ones(2, 8))))).sum().backward()
-    assert sorted(opt.ahead) == ["1.weight", "2.weight"]
+    assert sorted(opt.ahead) == ([] if small else ["1.weight", "2.weight"])
+    assert [p.grad is None for p in model.parameters()] == [True, not small, not small]
     assert torch.equal(model[0].weight, before[0])
     opt.step()
     assert opt.ahead == []

@@ -64,9 +64,9 @@ def as_parameter(found: Any, p: Any) -> Any:
 
 
 @contextlib.contextmanager
-def kept_on_error(state: dict[Any, dict[str, Any]], of: Any = None) -> Iterator[None]:
-    """A block whose errors, which come before anything is written to memory, leave the state as it was; that ``of`` a parameter, if given."""
-    kept = state.items() if of is None else [(of, state[of])] if of in state else []
+def kept_on_error(state: dict[Any, dict[str, Any]], of: Sequence[Any] | None = None) -> Iterator[None]:
+    """A block whose errors, which come before anything is written to memory, leave the state as it was; that ``of`` parameters, if given."""
+    kept = state.items() if of is None else [(p, state[p]) for p in of if p in state]
     before = [(p, own, dict(own)) for p, own in kept]
     try:
         yield
@@ -74,7 +74,8 @@ def kept_on_error(state: dict[Any, dict[str, Any]], of: Any = None) -> Iterator[
         if of is None:
             state.clear()
         else:
-            state.pop(of, None)
+            for p in of:
+                state.pop(p, None)
         for p, own, values in before:
             own.clear()
             own.update(values)

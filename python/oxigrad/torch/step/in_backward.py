@@ -15,30 +15,32 @@ from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import EarlyNorm, MeasuredNorm
 from oxigrad.torch.step.plan import TensorPlace, noise_step, places_of, refuse_shared_memory
-from oxigrad.torch.step.resolved import ParameterStep, all_parameters, are_same, is_recorded
+from oxigrad.torch.step.resolved import PartialStep, all_parameters, are_same, is_recorded
 
+# Gradients of at most so many bytes wait for others, until there are so many bytes, or parameters, or the backward ends.
+_SMALL, _BUCKET, _MOST = 1 << 16, 1 << 20, 64
 _AHEAD = "was updated in the backward of a step that is not finished"
 
 
-class Hooked:
-    """A parameter with a hook: its place among those of the optimizer, and its resolved step."""
+class Bucket:
+    """Parameters that hooks update in one dispatch: their places among those of the optimizer, and their resolved step."""
 
-    def __init__(self, place: TensorPlace, norm: MeasuredNorm) -> None:
-        self.place, self._norm = place, norm
-        self._resolved: ParameterStep | None = None
+    def __init__(self, places: Sequence[TensorPlace], norm: MeasuredNorm) -> None:
+        self.places, self._norm = places, norm
+        self._resolved: PartialStep | None = None
 
-    def resolve(self, opt: Any) -> ParameterStep:
-        """The step of the parameter."""
-        return ParameterStep(opt, self.place, self._norm.square)
+    def resolve(self, opt: Any) -> PartialStep:
+        """The step of the parameters."""
+        return PartialStep(opt, self.places, self._norm.square)
 
     @property
-    def kept(self) -> Any:
-        """The parameter, whose state an error leaves as it was."""
-        return self.place.tensor
+    def kept(self) -> list[Any]:
+        """The parameters, whose state an error leaves as it was."""
+        return [place.tensor for place in self.places]
 
     @property
     def draws(self) -> bool:
-        """Whether its last step drew random numbers."""
+        """Whether the last step drew random numbers."""
         return self._resolved is not None and self._resolved.plan.draws
 
 
@@ -59,6 +61,18 @@ class _Hook:
             steps.update(p)
 
 
+class _Flush:
+    """A callback at the end of a backward. It keeps nothing alive, as `_Hook`."""
+
+    def __init__(self, steps: "InBackward") -> None:
+        self._steps = weakref.ref(steps)
+
+    def __call__(self) -> None:
+        steps = self._steps()
+        if steps is not None:
+            steps.flush()
+
+
 class InBackward:
     """The hooks of the parameters of an optimizer, and which of these are ahead: updated since the last ``step()``."""
 
@@ -67,10 +81,14 @@ class InBackward:
         # The parameters that have the hook, by identity, and the handles of the hooks.
         self._handles: dict[int, tuple[weakref.ref[Any], Any]] = {}
         weakref.finalize(opt, _remove, self._handles)
-        self._hooked: dict[int, Hooked] = {}
+        self._places: dict[int, TensorPlace] = {}
+        self._buckets: dict[tuple[int, ...], Bucket] = {}
+        # Small parameters that are not updated yet, with their gradients, by identity.
+        self._pending: dict[int, tuple[TensorPlace, Any]] = {}
+        self._pending_bytes = 0
         self._params: list[Any] = []
         self._ahead: dict[int, str] = {}
-        self._has_begun = self._clips = False
+        self._has_begun = self._clips = self._has_drawn = False
         self._pauses = 0
         # Whether a backward in which hooks did nothing has accumulated gradients since the last step.
         self._has_accumulated = False
@@ -108,7 +126,7 @@ class InBackward:
                 f"{type(opt).__name__}: norm_pass() excludes state_device='host', which clips exactly without it: gradients wait in "
                 "host memory"
             )
-        given = [hooked.place.path for hooked in self._hooked.values() if hooked.place.tensor.grad is not None]
+        given = [place.path for place in self._places.values() if place.tensor.grad is not None]
         if self._ahead or self._norm or self._has_accumulated or given:
             raise RuntimeError(
                 "norm_pass() begins a step, and gradients are there already, accumulated, measured or used: expected step(), and "
@@ -125,7 +143,7 @@ class InBackward:
 
     def reset(self, opt: Any) -> None:
         """Begins anew with another state."""
-        self._hooked, self._params, self._early = {}, [], EarlyNorm()
+        self._places, self._buckets, self._params, self._early = {}, {}, [], EarlyNorm()
         self._end()
         self.attach(opt, all_parameters(opt))
 
@@ -164,41 +182,80 @@ class InBackward:
         with self._lock:
             if not self._has_begun:
                 self._begin(opt)
-            hooked = self._hooked.get(id(p))
-            if hooked is None:
-                return
-            is_on_host = opt._host is not None and opt._host.streams(opt, p)
-            if self._clips and not (self._is_measuring or self._norm or is_on_host):
-                if opt._host is None and self._is_last(p) and _count_workers() == 1:
-                    _see_untraced(opt, self._early, hooked.place)
-                return
-            self._check_gradient(hooked.place.path, p)
-            if is_on_host:
-                self._stream(opt, hooked.place)
-                return
-            if self._clips and self._is_measured(hooked.place.path, p):
-                self._norm.add(opt, hooked.place)
-                p.grad = None
-                return
-            if p.grad.layout is not torch.strided or not self._is_last(p):
-                return  # step() takes it.
-            self._ahead[id(p)] = hooked.place.path
-            try:
-                _take_untraced(opt, hooked)
-            except Exception:  # Nothing was written. After an interrupt, that is not known.
-                del self._ahead[id(p)]
-                raise
-            p.grad = None
+            place = self._places.get(id(p))
+            if place is not None:
+                self._use(opt, place)
 
-    def _stream(self, opt: Any, place: TensorPlace) -> None:
-        """Gives the gradient of a parameter to the step in host memory."""
+    def _use(self, opt: Any, place: TensorPlace) -> None:
+        """Uses a gradient that is final: for the update of its parameter, or for the norm of all."""
         p = place.tensor
+        is_on_host = opt._host is not None and opt._host.streams(opt, p)
+        if self._clips and not (self._is_measuring or self._norm or is_on_host):
+            if opt._host is None and self._is_last(p) and _count_workers() == 1:
+                _see_untraced(opt, self._early, place)
+            return
+        self._check_gradient(place.path, p)
+        if self._clips and not is_on_host and self._is_measured(place.path, p):
+            self._norm.add(opt, place)
+            p.grad = None
+            return
         if p.grad.layout is not torch.strided or not self._is_last(p):
             return  # step() takes it.
-        _stream_untraced(opt, place)
-        self._ahead[id(p)] = place.path
-        p.grad = None
-        _advance_untraced(opt)
+        if p.grad.nbytes > _SMALL or conversion.is_distributed(p):
+            self._take(opt, [place])
+            return
+        self._pending[id(p)] = place, p.grad
+        self._pending_bytes += p.grad.nbytes
+        if len(self._pending) >= _MOST or self._pending_bytes >= _BUCKET:
+            self._flush(opt)
+        else:  # A callback of a backward that an error ends is not called.
+            torch.autograd.Variable._execution_engine.queue_callback(_Flush(self))
+
+    def flush(self) -> None:
+        """Updates the small parameters that have waited for others, at the end of a backward."""
+        opt = self._opt()
+        if opt is not None:
+            with self._lock:
+                self._flush(opt)
+
+    def _flush(self, opt: Any) -> None:
+        pending, self._pending, self._pending_bytes = self._pending, {}, 0
+        places = [place for place, g in pending.values() if place.tensor.grad is g]
+        for is_on_host in (False, True) if opt._host is not None else (False,):
+            found = [place for place in places if self._is_streamed(opt, place) is is_on_host]
+            if found:
+                self._take(opt, found)
+
+    def _is_streamed(self, opt: Any, place: TensorPlace) -> bool:
+        return opt._host is not None and opt._host.streams(opt, place.tensor)
+
+    def _take(self, opt: Any, places: Sequence[TensorPlace]) -> None:
+        """Updates parameters, in one dispatch, and drops their gradients."""
+        key, is_on_host = tuple(id(place.tensor) for place in places), self._is_streamed(opt, places[0])
+        self._ahead |= {id(place.tensor): place.path for place in places}
+        try:
+            if is_on_host:
+                _stream_untraced(opt, places)
+            else:
+                bucket = self._bucket(key, places)
+                _take_untraced(opt, bucket)
+                self._has_drawn = self._has_drawn or bucket.draws
+        except Exception:  # Nothing was written. After an interrupt, that is not known.
+            for each in key:
+                del self._ahead[each]
+            raise
+        for place in places:
+            place.tensor.grad = None
+        if is_on_host:
+            _advance_untraced(opt)
+
+    def _bucket(self, key: tuple[int, ...], places: Sequence[TensorPlace]) -> Bucket:
+        """The parameters that are updated together; they are the same in each step of most trainings."""
+        if key not in self._buckets:
+            if len(self._buckets) > 2 * len(self._places):
+                self._buckets.clear()
+            self._buckets[key] = Bucket(places, self._norm)
+        return self._buckets[key]
 
     def _is_measured(self, path: str, p: Any) -> bool:
         """Whether the gradient is to be measured, rather than used with the norm that was measured; raises `RuntimeError` for neither."""
@@ -223,19 +280,20 @@ class InBackward:
         if not are_same(params, self._params):
             places = [*places_of(opt)]
             refuse_shared_memory(places)
-            self._hooked = {id(place.tensor): Hooked(place, self._norm) for place in places}
+            self._places, self._buckets = {id(place.tensor): place for place in places}, {}
             self._params, self._watched = params, conversion.Watched(params)
         elif self._watched.have_moved():
-            refuse_shared_memory([hooked.place for hooked in self._hooked.values()])
+            refuse_shared_memory([*self._places.values()])
             self._watched = conversion.Watched(params)
         self._clips = any(group.get("max_norm") is not None for group in opt.param_groups)
         self._has_begun = True
 
     def _check_gradient(self, path: str, p: Any) -> None:
         """Raises `RuntimeError` for a gradient that is not final, or not that of the step."""
-        if id(p) in self._ahead:
+        is_pending = id(p) in self._pending and self._pending[id(p)][1] is p.grad
+        if id(p) in self._ahead or is_pending:
             raise RuntimeError(
-                f"{path}: a second gradient before step(), and {_named(self.ahead)} {_AHEAD}: expected step() after each backward, "
+                f"{path}: a second gradient before step(), and {_named(self.ahead) or 'no parameter'} {_AHEAD}: expected step() after each backward, "
                 "and `with opt.no_step():` around backwards of micro-batches but the last; with use_reentrant=True, parameters of "
                 "a checkpoint may be used once"
             )
@@ -271,7 +329,7 @@ class InBackward:
             _take_untraced(opt, self._early if is_known else None)
             for p in params:
                 p.grad = None
-        if any(self._hooked[key].draws for key in self._ahead):
+        if self._has_drawn:
             opt.param_groups[0]["noise_step"] = count + 1
         self._end()
         self.attach(opt, params)
@@ -279,19 +337,20 @@ class InBackward:
     def _is_known(self, opt: Any, params: list[Any]) -> bool:
         """Whether hooks have measured the norm of all gradients."""
         are_known = self._has_begun and are_same(params, self._params) and bool(self._early.norm)
-        return are_known and self._early.is_complete(opt, [hooked.place for hooked in self._hooked.values()])
+        return are_known and self._early.is_complete(opt, self._places.values())
 
     def _end(self) -> None:
         self._ahead.clear()
         self._norm.clear()
         self._early.clear()
-        self._has_begun = self._has_accumulated = False
+        self._pending, self._pending_bytes = {}, 0
+        self._has_begun = self._has_accumulated = self._has_drawn = False
 
     def _check_norm(self, params: Sequence[Any]) -> None:
         """Raises `RuntimeError` where the gradients that were measured are not those that were used."""
         odd = [p for p in params if (p in self._norm) is not (id(p) in self._ahead) or p.grad is not None]
         if odd:
-            paths = [self._hooked[id(p)].place.path for p in odd]
+            paths = [self._places[id(p)].path for p in odd]
             self._norm.clear()
             raise RuntimeError(
                 f"{_named(paths)}: the gradient was measured in norm_pass() and not used, or was not measured; "
@@ -306,15 +365,15 @@ def _see_untraced(opt: Any, early: EarlyNorm, place: TensorPlace) -> None:
 
 
 @torch._disable_dynamo
-def _take_untraced(opt: Any, hooked: Hooked | EarlyNorm | None) -> None:
-    """Takes the step of one parameter, or of all that have gradients; `torch.compile` does not trace it."""
-    opt._take(None, hooked)
+def _take_untraced(opt: Any, of: Bucket | EarlyNorm | None) -> None:
+    """Takes the step of some parameters, or of all that have gradients; `torch.compile` does not trace it."""
+    opt._take(None, of)
 
 
 @torch._disable_dynamo
-def _stream_untraced(opt: Any, place: TensorPlace) -> None:
-    """Adds a parameter to the step in host memory."""
-    opt._host.stream(opt, [place])
+def _stream_untraced(opt: Any, places: Sequence[TensorPlace]) -> None:
+    """Adds parameters to the step in host memory."""
+    opt._host.stream(opt, places)
 
 
 @torch._disable_dynamo

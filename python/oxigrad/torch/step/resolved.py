@@ -197,16 +197,17 @@ class TensorStep:
         opt.param_groups[0]["noise_step"] = self.core.count
 
 
-class ParameterStep(TensorStep):
-    """The step of one parameter, that at ``place``; `oxigrad.torch.step.in_backward` counts it among those with random numbers."""
+class PartialStep(TensorStep):
+    """The step of the parameters at ``places``; `oxigrad.torch.step.in_backward` counts it among those with random numbers."""
 
-    def __init__(self, opt: Any, place: TensorPlace, square: Callable[[Any], float]) -> None:
-        self._place = place
-        super().__init__(opt, scaled=False, places=[place], square=square)
+    def __init__(self, opt: Any, places: Sequence[TensorPlace], square: Callable[[Any], float]) -> None:
+        self._places = places
+        super().__init__(opt, scaled=False, places=places, square=square)
 
     def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[list[Any]], dict[Any, dict[str, Any]]]:
-        place = self._place
-        return [opt.param_groups[place.group]], [[place.tensor]], {place.tensor: opt.state.get(place.tensor, {})}
+        numbers = dict.fromkeys(place.group for place in self._places)
+        tensors = [place.tensor for place in self._places]
+        return [opt.param_groups[number] for number in numbers], [tensors], {p: opt.state.get(p, {}) for p in tensors}
 
     def _count_noise(self, opt: Any) -> None:
         pass

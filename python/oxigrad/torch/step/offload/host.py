@@ -152,7 +152,7 @@ class HostSteps:
 
     def stream(self, opt: Any, places: Sequence[TensorPlace]) -> None:
         """Adds parameters whose gradients are final, to be updated before ``step()`` ends. `advance` begins the copies."""
-        with torch.no_grad(), conversion.kept_on_error(opt.state, places[0].tensor if len(places) == 1 else None):
+        with torch.no_grad(), conversion.kept_on_error(opt.state, [place.tensor for place in places]):
             self._add(opt, self._begun(opt), places, None, None)
 
     def advance(self, opt: Any) -> None:
