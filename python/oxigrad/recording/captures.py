@@ -1,21 +1,22 @@
 """Values that a function reads besides its arguments: globals, closures, defaults, and those of the functions that it calls.
 
 Arrays and floats among them, alone or in trees, become inputs of the recording: the function is copied, and its copy reads traced values in
-their place. All else is guarded, by identity or by its contents, and what cannot be watched is refused.
+their place. All else is guarded, by identity or by its contents, and what cannot be watched is refused. Guards are stated here, and checked in the
+core: each place that is read has a number, which `Guards` gives.
 """
 
 import builtins
-import dis
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from oxigrad import tree
-from oxigrad._core import Function, StructureError
+from oxigrad._core import Function, Guards, RecordedFunction, StructureError
+from oxigrad.recording.reads import codes, reads_of
 from oxigrad.recording.trace import is_same
 from oxigrad.recording.traced import UnrecordableError
 
@@ -47,44 +48,47 @@ _NOT_CALLED = set(
     __set_name__ __class_getitem__ __subclasshook__ __sizeof__ __dir__ __replace__""".split()
 )
 
-Read = Callable[[], Any]
-
 
 class Captures:
     """The captured values of a function.
 
-    ``inputs`` are the trees that become inputs, each a path and a function that reads it; ``guards`` are values that must stay what they are.
+    ``inputs`` are the trees that become inputs, each a path, its place and that of its leaves; ``guards`` say what else must stay as it is.
     """
 
     def __init__(self, f: Callable[..., Any], arguments: Any = ()) -> None:
-        self.inputs: list[tuple[str, Read]] = []
-        self.guards: list[tuple[str, Read, Any]] = []
+        self.inputs: list[tuple[str, int, int]] = []
+        self.guards = Guards(is_same)
         self._f = f
         self._seen: set[int] = set()
         self._slots: dict[int, tuple[int, Any]] = {}
         self._functions: dict[tuple[int, bool], tuple[types.FunctionType, list[_Slot]]] = {}
         self._is_fixed = 0
         self._refused: dict[str, UnrecordableError] = {}
+        # The names that functions read, and the attributes of classes by name: path, place of the class's namespace, and value.
         self._names: set[str] = set()
-        self._value("", lambda: f, f)
+        self._attributes: dict[str, list[tuple[str, int, Any]]] = {}
+        self._value("", self.guards.object(f), f)
         self.add_classes(arguments)
 
     def changed(self) -> tuple[str, Any, Any] | None:
-        """The path, the old and the new value of the first guard that fails."""
-        for path, read, expected in self.guards:
+        """The path, the old and the new value of the first guard that fails, or of an input that is there no more."""
+        if changed := self.guards.changed():
+            return changed
+        for path, place, flat in self.inputs:
             try:
-                found = read()
-            except (KeyError, ValueError, AttributeError):
-                return path, expected, "nothing"
-            is_kept = found is expected or (isinstance(expected, _BY_VALUE) and is_same(found, expected))
-            if not is_kept and not (isinstance(expected, _Equal) and expected == found):
-                return path, expected, found
+                self.guards.read(flat)
+            except KeyError:
+                return path, "a tree", _present(self.guards, place)
         return None
+
+    def trees(self) -> list[tuple[str, Any]]:
+        """The paths and the present values of the inputs."""
+        return [(path, self.guards.read(place)) for path, place, _ in self.inputs]
 
     def add_classes(self, arguments: Any) -> None:
         """Watches the classes of the containers in arguments, whose methods the function may call."""
         self._classes("arguments", arguments)
-        self._require_methods()
+        self._finish()
 
     def copied(self, values: list[Any]) -> Callable[..., Any]:
         """The function with these values in place of the inputs."""
@@ -92,74 +96,75 @@ class Captures:
 
     # --- the walk ------------------------------------------------------------------------------------------------------
 
-    def _value(self, path: str, read: Read, value: Any) -> None:
+    def _value(self, path: str, place: int, value: Any) -> None:
         """Classifies a captured value."""
         if isinstance(value, types.FunctionType):
-            self._guard(path, read, value)
+            self._guard(path, place, value)
             self._function(path, value)
         elif isinstance(value, functools.partial):
-            self._guard(path, read, value)
-            self._value(f"{path}.func", lambda: value.func, value.func)
+            self._guard(path, place, value)
+            self._value(f"{path}.func", self.guards.attribute(place, "func"), value.func)
             for at, arg in enumerate((*value.args, *value.keywords.values())):
-                self._value(f"{path}.args[{at}]", lambda arg=arg: arg, arg)
+                if not _is_unchanging(arg):
+                    self._value(f"{path}.args[{at}]", self.guards.object(arg), arg)
         elif isinstance(value, types.MethodType):
-            self._value(f"{path}.__func__", lambda: read().__func__, value.__func__)
-            self._value(f"{path}.__self__", lambda: read().__self__, value.__self__)
+            self._value(f"{path}.__func__", self.guards.attribute(place, "__func__"), value.__func__)
+            self._value(f"{path}.__self__", self.guards.attribute(place, "__self__"), value.__self__)
         elif isinstance(value, types.ModuleType):
-            self._guard(path, read, value)
+            self._guard(path, place, value)
             _require_pure(value.__name__, path)
         elif isinstance(value, type):
-            self._guard(path, read, value)
+            self._guard(path, place, value)
             self._class(path, value)
         elif isinstance(value, SIMPLE):
-            self._guard(path, read, value)
+            self._guard(path, place, value)
         elif isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
-            self._guard(path, read, value)
+            self._guard(path, place, value)
             owner = getattr(value, "__self__", None)
             if owner is not None and not isinstance(owner, (types.ModuleType, type)):
                 raise UnrecordableError(f"{path} is a method of a {type(owner).__name__}, whose state is not watched")
             _require_pure(getattr(value, "__module__", None) or "builtins", path)
             if getattr(value, "__name__", "") in _IMPURE and owner is builtins:
                 raise UnrecordableError(f"{path or value.__name__} has effects")
-        elif (wrapped := getattr(value, "__wrapped__", None)) is not None and hasattr(value, "why"):
-            self._guard(path, read, value)
-            self._value(path, lambda: wrapped, wrapped)
+        elif isinstance(value, RecordedFunction):
+            self._guard(path, place, value)
+            wrapped = _wrapped(value)
+            self._value(path, self.guards.object(wrapped), wrapped)
         else:
-            self._tree(path, read, value)
+            self._tree(path, place, value)
 
-    def _guard(self, path: str, read: Read, value: Any) -> None:
+    def _guard(self, path: str, place: int, value: Any) -> None:
         if path:
-            self.guards.append((path, read, value))
+            self.guards.expect(path, place, value, isinstance(value, _BY_VALUE))
 
-    def _tree(self, path: str, read: Read, value: Any) -> None:
+    def _tree(self, path: str, place: int, value: Any) -> None:
         try:
             leaves, structure = tree.flatten(value)
         except StructureError as error:
             raise UnrecordableError(f"{path} is no tree: {error}") from None
         is_leaf = len(leaves) == 1 and leaves[0] is value
         if is_leaf and not _is_input(value):
-            self._instance(path, read, value)
+            self._instance(path, place, value)
             return
+        flat = self.guards.flat(place)
         for at, leaf in enumerate(leaves):
             if isinstance(leaf, types.FunctionType) or (
                 not is_leaf and not _is_input(leaf) and not isinstance(leaf, SIMPLE)
             ):
-                where = f"{path}.{structure.path(at)}"
-                self._fixed(where, lambda at=at: tree.leaves(read())[at], leaf)
+                self._fixed(f"{path}.{structure.path(at)}", self.guards.leaf(flat, at), leaf)
         if self._is_fixed:
             for at, leaf in enumerate(leaves):
-                where, kept = f"{path}.{structure.path(at)}".rstrip("."), np.array(leaf) if _is_array(leaf) else leaf
-                self.guards.append((where, lambda at=at: tree.leaves(read())[at], kept))
-            self.guards.append((path, lambda: tree.flatten(read())[1], _Equal(structure)))
+                kept = np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
+                self._guard(f"{path}.{structure.path(at)}".rstrip("."), self.guards.leaf(flat, at), kept)
+            self.guards.expect_structure(path, flat, structure)
             return
         self._classes(path, value)
         known = self._slots.get(id(value))
         if known is None:
             self._slots[id(value)] = (len(self.inputs), value)
-            self.inputs.append((path, read))
+            self.inputs.append((path, place, flat))
         else:
-            first = self.inputs[known[0]][1]
-            self.guards.append((path, lambda: read() is first(), True))
+            self.guards.expect_place(path, place, self.inputs[known[0]][1])
 
     def _classes(self, path: str, value: Any) -> None:
         """The classes of the containers in a tree, whose methods the function may call."""
@@ -169,23 +174,23 @@ class Captures:
             for part in value.values() if isinstance(value, dict) else value:
                 self._classes(path, part)
         elif isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
-            self._fixed(path, lambda: value, value)
+            self._fixed(path, self.guards.object(value), value)
         elif not _is_input(value) and not isinstance(value, (*SIMPLE, type)):
             self._class(path, type(value))
             for part in getattr(value, "__dict__", {}).values():
                 self._classes(path, part)
 
-    def _fixed(self, path: str, read: Read, value: Any) -> None:
+    def _fixed(self, path: str, place: int, value: Any) -> None:
         """A value whose arrays and numbers are guarded by their contents."""
         self._is_fixed += 1
         try:
-            self._value(path, read, value)
+            self._value(path, place, value)
         finally:
             self._is_fixed -= 1
 
-    def _instance(self, path: str, read: Read, value: Any) -> None:
+    def _instance(self, path: str, place: int, value: Any) -> None:
         """An object that is no tree: its attributes are guarded."""
-        self._guard(path, read, value)
+        self._guard(path, place, value)
         if id(value) in self._seen:
             return
         self._seen.add(id(value))
@@ -193,39 +198,51 @@ class Captures:
         own = getattr(value, "__dict__", None)
         if own is None or hasattr(value, "__next__"):
             raise UnrecordableError(f"{path} is a {type(value).__name__}, whose state is not watched")
+        held = self.guards.attribute(self.guards.object(value), "__dict__")
+        self.guards.expect_length(f"the number of attributes of {path}", held, len(own))
         for name, attribute in list(own.items()):
-            self._fixed(f"{path}.{name}", lambda name=name: own[name], attribute)
+            self._fixed(f"{path}.{name}", self.guards.item(held, name), attribute)
         self._class(path, type(value))
 
     def _class(self, path: str, value: type) -> None:
-        """The methods of a class of the user's."""
-        if (
-            _root(value.__module__) in _PURE
-            or _root(value.__module__) in sys.stdlib_module_names
-            or id(value) in self._seen
-        ):
+        """The methods and attributes of a class of the user's."""
+        root = _root(value.__module__)
+        if root in _PURE or root in sys.stdlib_module_names or id(value) in self._seen:
             return
         self._seen.add(id(value))
         for each in value.__mro__:
             if _root(each.__module__) in _PURE:
                 continue
-            for name, attribute in vars(each).items():
+            held = self.guards.object(vars(each))
+            self.guards.expect_length(f"the number of attributes of {each.__qualname__}", held, len(vars(each)))
+            for name, attribute in list(vars(each).items()):
                 function = getattr(attribute, "__func__", getattr(attribute, "fget", attribute))
-                if isinstance(function, types.FunctionType) and name not in _NOT_CALLED:
-                    self._method(f"{each.__qualname__}.{name}", each, name, function)
+                where = f"{each.__qualname__}.{name}"
+                if not isinstance(function, types.FunctionType):
+                    self._attributes.setdefault(name, []).append((where, held, attribute))
+                elif name not in _NOT_CALLED:
+                    self._guard(where, self.guards.item(held, name), attribute)
+                    self._method(where, name, function)
 
-    def _method(self, path: str, owner: type, name: str, function: types.FunctionType) -> None:
+    def _method(self, path: str, name: str, function: types.FunctionType) -> None:
         """A method: one with effects is refused where its name is read anywhere."""
-        self._guard(path, lambda: vars(owner)[name], vars(owner)[name])
         try:
-            self._fixed(path, lambda: function, function)
+            self._fixed(path, self.guards.object(function), function)
         except UnrecordableError as error:
             if name.startswith("__"):
                 raise
             self._refused[name] = error
 
-    def _require_methods(self) -> None:
-        """Raises the error of a method that was refused, where its name is read."""
+    def _finish(self) -> None:
+        """Guards the attributes of classes whose names are read anywhere; raises the error of a method that was refused, where its is."""
+        while known := self._names & self._attributes.keys():
+            for name in sorted(known):
+                for path, held, value in self._attributes.pop(name):
+                    place = self.guards.item(held, name)
+                    if isinstance(value, RecordedFunction) or not hasattr(type(value), "__get__"):
+                        self._fixed(path, place, value)
+                    else:
+                        self._guard(path, place, value)
         for name, error in self._refused.items():
             if name in self._names:
                 raise error
@@ -240,45 +257,35 @@ class Captures:
         is_ours = _is_pure(module)
         if not is_ours:
             _require_pure(module, path, allowed_user=True)
-        self._names.update(name for code in _codes(function.__code__) for name in code.co_names)
-        slots.extend(_slots(function, with_globals=not is_ours))
+        self._names.update(name for code in codes(function.__code__) for name in code.co_names)
+        if not is_ours:
+            code = self.guards.attribute(self.guards.object(function), "__code__")
+            self._guard(f"{path}.__code__".lstrip("."), code, function.__code__)
+        slots.extend(_slots(function, self.guards, with_globals=not is_ours))
         for slot in slots:
             where = f"{path}.{slot.name}" if path else slot.name
             try:
-                value = slot.read()
-            except (KeyError, ValueError):  # not defined yet
+                value = self.guards.read(slot.place)
+            except KeyError:  # not defined yet, or a function of Python's
+                self.guards.expect_nothing(where, slot.place)
                 continue
             if is_ours and not _may_hold(value):
                 continue
             if isinstance(value, types.ModuleType) and not _is_pure(value.__name__):
-                self._guard(where, slot.read, value)
+                self._guard(where, slot.place, value)
                 self._module(where, value, slot)
             else:
-                self._value(where, slot.read, value)
+                self._value(where, slot.place, value)
 
     def _module(self, path: str, module: types.ModuleType, slot: "_Slot") -> None:
         """The attributes of a module of the user's that a function may read: they are guarded by their contents."""
         if _root(module.__name__) in sys.stdlib_module_names:
             _require_pure(module.__name__, path)
         own = vars(module)
+        held = self.guards.object(own)
         for name in slot.attributes:
             if name in own:
-                self._fixed(f"{path}.{name}", lambda name=name: own[name], own[name])
-
-
-class _Equal:
-    """A value that is compared by equality."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self.value == (other.value if isinstance(other, _Equal) else other))
-
-    __hash__: Any = None
-
-    def __repr__(self) -> str:
-        return repr(self.value)
+                self._fixed(f"{path}.{name}", self.guards.item(held, name), own[name])
 
 
 _BY_VALUE = (bool, int, float, complex, str, bytes, range, np.ndarray, np.generic)
@@ -287,49 +294,35 @@ _BY_VALUE = (bool, int, float, complex, str, bytes, range, np.ndarray, np.generi
 class _Slot:
     """A place that a function reads: a global or a cell."""
 
-    def __init__(self, name: str, read: Read, attributes: tuple[str, ...] = (), *, is_global: bool = False) -> None:
-        self.name, self.read, self.attributes, self.is_global = name, read, attributes, is_global
+    def __init__(self, name: str, place: int, attributes: tuple[str, ...] = (), *, is_global: bool = False) -> None:
+        self.name, self.place, self.attributes, self.is_global = name, place, attributes, is_global
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
-
-
-def _slots(function: types.FunctionType, *, with_globals: bool) -> Iterator[_Slot]:
+def _slots(function: types.FunctionType, guards: Guards, *, with_globals: bool) -> Iterator[_Slot]:
     """The places that a function and the functions inside of it read; raises `UnrecordableError` for one that it writes."""
-    code, names, attributes = function.__code__, dict[str, None](), dict[str, set[str]]()
-    for each in _codes(code):
-        before = ""
-        for instruction in dis.get_instructions(each):
-            kind, name = instruction.opname, str(instruction.argval)
-            if kind in ("STORE_GLOBAL", "DELETE_GLOBAL") or (kind == "STORE_DEREF" and name in code.co_freevars):
-                raise UnrecordableError(f"the function assigns to {name}, a variable outside of it")
-            if kind in ("LOAD_GLOBAL", "LOAD_NAME"):
-                names[name] = None
-            elif kind == "IMPORT_NAME" and with_globals:
-                _require_pure(name, name)
-            elif kind in ("LOAD_ATTR", "LOAD_METHOD"):
-                attributes.setdefault(before, set()).add(name)
-            before = name if kind.startswith("LOAD_") else ""
-    if not with_globals:
-        names = dict[str, None]()
-    for name in names:
-        if name in function.__globals__:
-            read = tuple(sorted(attributes.get(name, ())))
-            if _root(getattr(function.__globals__[name], "__name__", "")) == "numpy" and "random" in read:
-                raise UnrecordableError("the function draws random numbers")
-            yield _Slot(name, lambda name=name: function.__globals__[name], read, is_global=True)
-        elif name in _IMPURE:
+    code, (names, attributes, assigned, imports) = function.__code__, reads_of(function.__code__)
+    if assigned is not None:
+        raise UnrecordableError(f"the function assigns to {assigned}, a variable outside of it")
+    for name in imports if with_globals else ():
+        _require_pure(name, name)
+    known, held = function.__globals__, guards.object(function.__globals__)
+    for name in names if with_globals else ():
+        read = attributes.get(name, ())
+        if name not in known and name in _IMPURE:
             raise UnrecordableError(f"the function calls {name}, which has effects or reads what is not watched")
+        if _root(getattr(known.get(name), "__name__", "")) == "numpy" and "random" in read:
+            raise UnrecordableError("the function draws random numbers")
+        yield _Slot(name, guards.item(held, name), read, is_global=True)
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        yield _Slot(name, lambda cell=cell: cell.cell_contents, tuple(sorted(attributes.get(name, ()))))
-    for at, _ in enumerate(function.__defaults__ or ()):
-        yield _Slot(f"defaults[{at}]", lambda at=at: (function.__defaults__ or ())[at])
-    for name in function.__kwdefaults__ or ():
-        yield _Slot(f"defaults[{name!r}]", lambda name=name: (function.__kwdefaults__ or {})[name])
+        place = guards.attribute(guards.object(cell), "cell_contents")
+        yield _Slot(name, place, attributes.get(name, ()))
+    own = guards.object(function)
+    for kind in ("__defaults__", "__kwdefaults__"):
+        defaults = getattr(function, kind)
+        keys = defaults if isinstance(defaults, Mapping) else range(len(defaults or ()))
+        place = guards.attribute(own, kind)
+        for key in keys:
+            yield _Slot(f"defaults[{key!r}]", guards.item(place, key))
 
 
 class _Copy:
@@ -352,8 +345,8 @@ class _Copy:
             return functools.partial(self.of(value.func), *map(self.of, value.args), **keywords)
         if isinstance(value, types.MethodType):
             return types.MethodType(self.of(value.__func__), self.of(value.__self__))
-        if (wrapped := getattr(value, "__wrapped__", None)) is not None and hasattr(value, "why"):
-            return self.of(wrapped)
+        if isinstance(value, RecordedFunction):
+            return self.of(_wrapped(value))
         return value
 
     def _function(self, function: types.FunctionType) -> Any:
@@ -380,6 +373,24 @@ class _Copy:
             if slot.is_global and slot.name in own:
                 copied[slot.name] = self.of(own[slot.name])
         return made
+
+
+def _present(guards: Guards, place: int) -> Any:
+    """The object in a place, to be shown."""
+    try:
+        return guards.read(place)
+    except KeyError:
+        return "nothing"
+
+
+def _wrapped(value: Any) -> Any:
+    """The function that a recorded one records."""
+    return value.__wrapped__
+
+
+def _is_unchanging(value: Any) -> bool:
+    """Whether a value is plain data that nothing can change, such as the numbers of arguments."""
+    return all(map(_is_unchanging, value)) if type(value) is tuple else type(value) in (int, bool, str, bytes)
 
 
 def _may_hold(value: Any) -> bool:

@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core, tree
-from oxigrad._core import BatchLevel, EntryId, Replay, StateError, Variable
+from oxigrad._core import BatchLevel, EntryId, RecordedFunction, Replay, StateError, Variable
 from oxigrad.recording import files
 from oxigrad.recording.captures import SIMPLE, Captures
-from oxigrad.recording.inputs import Inputs, Why, is_traced
+from oxigrad.recording.inputs import Inputs, Key, Why
 from oxigrad.recording.program import replay_of
 from oxigrad.recording.trace import Entry, Trace, is_same
-from oxigrad.recording.traced import UnrecordableError
-
-_tracing = threading.local()
+from oxigrad.recording.traced import Traced, UnrecordableError
+from oxigrad.recording.verification import FirstCall
 
 # Arguments that a function may call: what they read is watched.
 _CALLED = (type, types.FunctionType, types.BuiltinFunctionType)
@@ -40,18 +39,14 @@ class _Case:
     ) -> None:
         self.inputs = inputs.described()
         self.replay, self.entries, self.outputs, self.structure = replay, entries, outputs, structure
+        # The first call, until the replay has given its bits.
+        self.first: FirstCall | None = None
         # Results that are constants: a call gives a copy of each.
         self.copied = [at for at, output in enumerate(outputs) if isinstance(entries[output.id].value, np.ndarray)]
 
-    def result(self, leaves: list[Any]) -> Any:
-        """The result with these leaves."""
-        for at in self.copied:
-            leaves[at] = np.array(leaves[at], order="K")
-        return tree.unflatten(self.structure, leaves)
 
-
-class Recorded:
-    """A function that is replayed: see `record`."""
+class Recorded(RecordedFunction):
+    """A function that is replayed: see `record`. The core calls it, and `_otherwise` where no recording fits."""
 
     def __init__(self, f: Callable[..., Any], limit: int) -> None:
         functools.update_wrapper(self, f)
@@ -63,44 +58,41 @@ class Recorded:
         self._refused: dict[Any, str] = {}
         self._cases: dict[Any, list[_Case]] = {}
         self._last: Any = None
-        self._counts = {"recordings": 0, "replays": 0, "eager": 0}
+        self._counts = {"recordings": 0, "eager": 0}
         self._has_warned = False
         # Whether a call has changed what the function reads: the first one may fill a cache.
         self._has_changed = False
         # Whether integers are inputs: they are until a function does not take traced ones.
         self._with_ints = True
-        #: Why the last call was not a replay; None where it was one.
-        self.why: Why | None = None
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        """The result of the function."""
+    @property
+    def why(self) -> Why | None:
+        """Why the last call was not a replay; None where it was one."""
+        return self._why
+
+    def _otherwise(self, args: Any, named: Any, failed: Any, raised: Exception | None) -> Any:
+        """The result of a call that was no replay: a check has ``failed`` in the last recording that fits, or a replay has ``raised``."""
         given, structure = tree.flatten((args, named))
-        if getattr(_tracing, "depth", 0) or any(isinstance(leaf, (Variable, BatchLevel)) for leaf in given):
+        if any(isinstance(leaf, (Variable, BatchLevel)) for leaf in given):
             return self.__wrapped__(*args, **named)
-        if self._refusal is not None or _is_watched():
+        if self._refusal is not None or _core.is_watched():
+            return self._eager(args, named)
+        if raised is not None:  # the function itself raises it, or another one
+            self._why = Why("an exception", "", raised)
             return self._eager(args, named)
         captures = self._captures
         changed = None if captures is None else captures.changed()
         if captures is None or changed is not None:
             if self._counts["recordings"] >= self._limit:
-                self.why = Why(*changed) if changed else self.why
+                self._why = Why(*changed) if changed else self._why
                 self._warn()
                 return self._eager(args, named)
             return self._begin(args, named, changed)
         inputs = Inputs(given, structure, captures, with_ints=self._with_ints)
-        for case in self._cases.get(inputs.key, ()):
-            try:
-                leaves, failed = case.replay.run(inputs.values)
-            except Exception as error:  # noqa: BLE001 - the function itself raises it, or another one
-                self.why = Why("an exception", "", error)
-                return self._eager(args, named)
-            if failed is None:
-                self._counts["replays"] += 1
-                self.why = None
-                return case.result(leaves)
-            self.why = Why(*failed)
-        if inputs.key not in self._cases and self._last is not None:
-            self.why = inputs.difference(self._last)
+        if failed is not None:
+            self._why = Why(*failed)
+        elif inputs.key not in self._cases and self._last is not None:
+            self._why = inputs.difference(self._last)
         return self._record(args, named, inputs, captures)
 
     def _eager(self, args: Any, named: Any) -> Any:
@@ -113,30 +105,32 @@ class Recorded:
         """Finds what the function captures, at the first call or after it has changed, and records."""
         with self._lock:
             if changed is not None:
-                self.why = Why(*changed)
-                self._cases = {}
+                self._why = Why(*changed)
+                self._cases, self._last = {}, None
             try:
                 captures = Captures(self.__wrapped__, (args, named))
-                for path, read in captures.inputs:
-                    if any(isinstance(leaf, (Variable, BatchLevel)) for leaf in tree.leaves(read())):
+                for path, value in captures.trees():
+                    if any(isinstance(leaf, (Variable, BatchLevel)) for leaf in tree.leaves(value)):
                         raise UnrecordableError(f"{path} has variables")
             except UnrecordableError as error:
                 self._refuse(str(error))
                 return self._eager(args, named)
             self._captures = captures
+            self._restart(captures.guards, [flat for _, _, flat in captures.inputs])
         inputs = Inputs(*tree.flatten((args, named)), captures, with_ints=self._with_ints)
         return self._record(args, named, inputs, captures)
 
-    def _refuse_kind(self, inputs: Inputs, reason: str) -> None:
+    def _refuse_kind(self, key: Key, reason: str) -> None:
         """Runs the function as it is for arguments of this kind."""
         if len(self._refused) < _MOST_REFUSED:
-            self._refused[inputs.key] = reason
-        self.why = Why("not recorded", "", reason)
+            self._refused[key] = reason
+        self._why = Why("not recorded", "", reason)
 
     def _refuse(self, reason: str) -> None:
         """Runs the function as it is from now on."""
         self._refusal = reason
-        self.why = Why("not recorded", "", reason)
+        self._restart(None, [])
+        self._why = Why("not recorded", "", reason)
 
     def _record(self, args: Any, named: Any, inputs: "Inputs", captures: Captures) -> Any:
         refusal = self._refused.get(inputs.key)
@@ -144,46 +138,78 @@ class Recorded:
             if refusal is None:
                 self._warn()
             else:
-                self.why = Why("not recorded", "", refusal)
+                self._why = Why("not recorded", "", refusal)
             return self._eager(args, named)
         try:
             _require_watchable(inputs)
             captures.add_classes((args, named))
         except UnrecordableError as error:
-            self._refuse_kind(inputs, str(error))
+            self._refuse_kind(inputs.key, str(error))
             return self._eager(args, named)
         before = [np.array(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in inputs.values]
         result = self.__wrapped__(*args, **named)
         self._counts["recordings"] += 1
         try:
             _require_unchanged(before, inputs, captures)
-            case, inputs = self._traced(inputs, captures)
-            _require_reproduced(case, inputs, result)
+            copies = {id(leaf): copy for leaf, copy in zip(inputs.values, before, strict=True)}
+            case, inputs = self._traced(inputs, captures, result)
+            first = FirstCall(inputs.values, result)
+            if first.is_small:
+                case.first = first.kept(copies)
+            else:
+                first.verify(case.replay, case.structure)
         except _ChangedError as error:
             if self._has_changed:
-                self._refuse_kind(inputs, str(error))
-            self._has_changed, self.why = True, Why("not recorded", "", str(error))
+                self._refuse_kind(inputs.key, str(error))
+            self._has_changed, self._why = True, Why("not recorded", "", str(error))
         except UnrecordableError as error:
-            self._refuse_kind(inputs, str(error))
+            self._refuse_kind(inputs.key, str(error))
         except Exception as error:  # noqa: BLE001 - the function took the arguments, and need not take traced ones
-            self._refuse_kind(inputs, f"{type(error).__name__}: {error}")
+            self._refuse_kind(inputs.key, f"{type(error).__name__}: {error}")
         else:
             with self._lock:
-                self._cases.setdefault(inputs.key, []).append(case)
-                self._last = case.inputs
+                if captures is self._captures:
+                    self._cases.setdefault(inputs.key, []).append(case)
+                    self._last = case.inputs
+                    self._add(*inputs.key, case.replay, case.structure, case.copied, case.first is None)
         return result
 
-    def _traced(self, inputs: "Inputs", captures: Captures) -> tuple[_Case, "Inputs"]:
+    def _verify(self, replay: Replay) -> bool:
+        """Whether a recording gives the bits of its first call, which is asked before it is first replayed; it is dropped where it does not."""
+        for key, cases in list(self._cases.items()):
+            for case in cases:
+                if case.replay is replay:
+                    return self._is_verified(key, case)
+        return False
+
+    def _is_verified(self, key: Key, case: _Case) -> bool:
+        first = case.first
+        if first is None:
+            return True
+        try:
+            first.verify(case.replay, case.structure)
+        except Exception as error:  # noqa: BLE001 - the function took the arguments, and its replay need not
+            with self._lock:
+                self._cases = {at: [each for each in cases if each is not case] for at, cases in self._cases.items()}
+                self._cases = {at: cases for at, cases in self._cases.items() if cases}
+                self._drop(case.replay)
+            is_ours = isinstance(error, UnrecordableError)
+            self._refuse_kind(key, str(error) if is_ours else f"{type(error).__name__}: {error}")
+            return False
+        case.first = None
+        return True
+
+    def _traced(self, inputs: "Inputs", captures: Captures, result: Any) -> tuple[_Case, "Inputs"]:
         """The recorded call, in which integers are constants where the function does not take traced ones."""
         try:
-            return _recorded(inputs, captures), inputs
+            return _recorded(inputs, captures, result), inputs
         except Exception:
             if not (self._with_ints and any(type(value) is int for value in inputs.values)):
                 raise
         self._with_ints = False
         given = inputs.leaves[: inputs.places[0][1]]
         inputs = Inputs(given, inputs.key.structures[0], captures, with_ints=False)
-        return _recorded(inputs, captures), inputs
+        return _recorded(inputs, captures, result), inputs
 
     def _warn(self) -> None:
         if not self._has_warned:
@@ -199,7 +225,8 @@ class Recorded:
         Arrays that the function captures are saved with their present values. Raises `StateError` where nothing is recorded, and for
         arguments or results in other containers than lists, tuples and dicts.
         """
-        cases = [_saved(case) for cases in self._cases.values() for case in cases]
+        known = [(key, case) for key, cases in self._cases.items() for case in cases]
+        cases = [_saved(case) for key, case in known if self._is_verified(key, case)]
         if not cases:
             raise StateError(
                 f"{_name(self.__wrapped__)} has no recording: call it once" + (f" ({self.why})" if self.why else "")
@@ -209,17 +236,12 @@ class Recorded:
     # --- what it shows ---------------------------------------------------------------------------------------------------
 
     @property
-    def replays(self) -> int:
-        """The number of calls that were replays."""
-        return self._counts["replays"]
-
-    @property
     def recordings(self) -> list[Replay]:
         """The programs, in the order of recording."""
         return [case.replay for cases in self._cases.values() for case in cases]
 
     def __repr__(self) -> str:
-        counts = [_plural(len(self.recordings), "recording"), _plural(self._counts["replays"], "replay")]
+        counts = [_plural(len(self.recordings), "recording"), _plural(self.replays, "replay")]
         lines = [f"record({_name(self.__wrapped__)}): {', '.join(counts)}"]
         if self._counts["eager"]:
             lines[0] += f", {_plural(self._counts['eager'], 'call')} without"
@@ -252,13 +274,6 @@ def _saved(case: _Case) -> files.Saved:
     return files.Saved(arguments, inputs.leaves, entries, case.outputs, result)
 
 
-def _is_watched() -> bool:
-    """Whether floating-point errors raise, or NaN is searched for: a replay does neither."""
-    if searches := _core.set_debug_nans(False):
-        _core.set_debug_nans(True)
-    return searches or "raise" in np.geterr().values()
-
-
 def _checks(case: _Case) -> int:
     return sum(entry.kind == "check" for entry in case.entries)
 
@@ -273,8 +288,9 @@ def _name(f: Any) -> str:
 
 def _require_watchable(inputs: Inputs) -> None:
     """Raises `UnrecordableError` for an argument that is no tree of arrays and plain values."""
-    for at, leaf in enumerate(inputs.leaves[: inputs.places[0][1]]):
-        if not (is_traced(leaf, with_ints=True) or isinstance(leaf, (bool, *SIMPLE, *_CALLED))):
+    given = inputs.leaves[: inputs.places[0][1]]
+    for at, (leaf, kind) in enumerate(zip(given, inputs.key.leaves, strict=False)):
+        if not (kind.is_input or isinstance(leaf, (*SIMPLE, *_CALLED))):
             raise UnrecordableError(f"{inputs.path(at)} is a {type(leaf).__name__}, whose state is not watched")
 
 
@@ -297,44 +313,26 @@ def _line() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def _recorded(inputs: Inputs, captures: Captures) -> _Case:
-    """Calls a copy of the function with traced values, and returns what it did."""
+def _recorded(inputs: Inputs, captures: Captures, expected: Any) -> _Case:
+    """Calls a copy of the function with traced values, and returns what it did; raises `UnrecordableError` for another result."""
     trace = Trace(_line)
-    traced = [trace.input(leaf) if is_traced(leaf, with_ints=inputs.with_ints) else leaf for leaf in inputs.leaves]
+    pairs = zip(inputs.leaves, inputs.key.leaves, strict=True)
+    traced = [trace.input(leaf) if kind.is_input else leaf for leaf, kind in pairs]
     trees, at = [], 0
     for (_, count), structure in zip(inputs.places, inputs.key.structures, strict=True):
         trees.append(tree.unflatten(structure, traced[at : at + count]))
         at += count
     (args, named), *captured = trees
-    _tracing.depth = getattr(_tracing, "depth", 0) + 1
+    _core.set_tracing(True)
     try:
         result = captures.copied(captured)(*args, **named)
     finally:
-        _tracing.depth -= 1
+        _core.set_tracing(False)
     leaves, structure = tree.flatten(result)
     outputs = trace.outputs(leaves)
+    values = (leaf.value if isinstance(leaf, Traced) else leaf for leaf in leaves)
+    FirstCall(inputs.values, expected).require(values, structure)
     return _Case(inputs, replay_of(trace.entries, outputs), trace.entries, outputs, structure)
-
-
-def _require_reproduced(case: _Case, inputs: Inputs, result: Any) -> None:
-    """Raises `UnrecordableError` where the replay gives other bits than the function did."""
-    leaves, structure = tree.flatten(result)
-    found, failed = case.replay.run(inputs.values)
-    if failed is not None:
-        raise UnrecordableError(f"the function is not the same in two calls: {Why(*failed)}")
-    if structure != case.structure or len(found) != len(leaves):
-        raise UnrecordableError("the function returns another structure where it is recorded")
-    for at, (one, other) in enumerate(zip(leaves, found, strict=True)):
-        if not is_same(one, other):
-            where = str(structure.path(at))
-            raise UnrecordableError(
-                f"the function does not give the same bits in two calls{f', at {where}' if where else ''}: {_briefly(one)} and "
-                f"{_briefly(other)}"
-            )
-
-
-def _briefly(value: Any) -> str:
-    return repr(value) if getattr(value, "size", 1) == 1 else f"arrays of {type(value).__name__}"
 
 
 def record(f: Callable[..., Any], *, limit: int = 8) -> Recorded:

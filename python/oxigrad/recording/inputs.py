@@ -3,9 +3,8 @@
 import copy
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from oxigrad import tree
+from oxigrad._core import LeafKind
 from oxigrad.recording import files
 from oxigrad.recording.captures import Captures
 
@@ -25,17 +24,14 @@ class Key(NamedTuple):
     """The kind of a call: the structures of arguments and captures, and the kinds of their leaves."""
 
     structures: tuple[tree.Structure, ...]
-    leaves: tuple[Any, ...]
+    leaves: tuple[LeafKind, ...]
     aliases: tuple[int, ...]
 
+    def __hash__(self) -> int:
+        return hash((self.structures, len(self.leaves), self.aliases))
+
     def __str__(self) -> str:
-        return ", ".join(map(_shown, self.leaves)) or "()"
-
-
-def _shown(kind: Any) -> str:
-    if isinstance(kind, tuple):
-        return f"{np.dtype(kind[1]).name}{list(kind[0])}" if isinstance(kind[0], tuple) else repr(kind[1])
-    return kind.__name__
+        return ", ".join(map(repr, self.leaves)) or "()"
 
 
 class Inputs:
@@ -44,16 +40,18 @@ class Inputs:
     def __init__(self, given: list[Any], structure: tree.Structure, captures: Captures, *, with_ints: bool) -> None:
         self.with_ints, self._captures = with_ints, captures
         structures, self.leaves, self.places = [structure], given, [("", len(given))]
-        for path, read in captures.inputs:
-            found, its = tree.flatten(read())
+        for path, value in captures.trees():
+            found, its = tree.flatten(value)
             structures.append(its)
             self.places.append((path, len(found)))
             self.leaves = [*self.leaves, *found]
-        self.values = [leaf for leaf in self.leaves if is_traced(leaf, with_ints=with_ints)]
+        kinds = tuple(LeafKind(leaf, with_ints=with_ints) for leaf in self.leaves)
+        pairs = list(zip(self.leaves, kinds, strict=True))
+        self.values = [leaf for leaf, kind in pairs if kind.is_input]
         first: dict[int, int] = {}
-        arrays = [leaf for leaf in self.values if isinstance(leaf, np.ndarray)]
+        arrays = [leaf for leaf, kind in pairs if kind.is_array]
         aliases = tuple(first.setdefault(id(leaf), at) for at, leaf in enumerate(arrays))
-        self.key = Key(tuple(structures), tuple(_kind(leaf, with_ints=with_ints) for leaf in self.leaves), aliases)
+        self.key = Key(tuple(structures), kinds, aliases)
 
     def path(self, at: int) -> str:
         """The path of a leaf."""
@@ -70,62 +68,25 @@ class Inputs:
         """The same without the arrays: the kinds of the arguments in place of leaves."""
         made = copy.copy(self)
         given = self.leaves[: self.places[0][1]]
-        traced = [is_traced(leaf, with_ints=self.with_ints) for leaf in given]
         made.leaves = [
-            files.kind_of(leaf) if is_traced else {"value": leaf} for leaf, is_traced in zip(given, traced, strict=True)
+            files.kind_of(leaf) if kind.is_input else {"value": leaf}
+            for leaf, kind in zip(given, self.key.leaves, strict=False)
         ]
         made.values = []
         return made
 
     def captured(self) -> list[Any]:
         """The present values of captured inputs."""
-        leaves = [leaf for _, read in self._captures.inputs for leaf in tree.leaves(read())]
-        return [leaf for leaf in leaves if is_traced(leaf, with_ints=self.with_ints)]
+        leaves = [leaf for _, value in self._captures.trees() for leaf in tree.leaves(value)]
+        return [leaf for leaf in leaves if LeafKind(leaf, with_ints=self.with_ints).is_input]
 
     def difference(self, other: "Inputs") -> Why:
         """The first leaf of another kind."""
         pairs = zip(other.key.leaves, self.key.leaves, strict=False)
         for at, (old, new) in enumerate(pairs):
             if old != new and self.key.structures == other.key.structures:
-                return Why(self.path(at), _shown(old), _shown(new))
+                return Why(self.path(at), repr(old), repr(new))
         for (name, _), old, new in zip(self.places, other.key.structures, self.key.structures, strict=True):
             if old != new:
                 return Why(f"the structure of {name or 'the arguments'}", str(old), str(new))
         return Why("arrays that are the same", str(other.key.aliases), str(self.key.aliases))
-
-
-def is_traced(leaf: Any, *, with_ints: bool) -> bool:
-    """Whether a leaf is an input of a recording: an array of NumPy or a number, integers only ``with_ints``."""
-    return (
-        isinstance(leaf, (np.ndarray, np.generic))
-        or type(leaf) in (float, complex)
-        or (with_ints and type(leaf) is int)
-    )
-
-
-def _kind(leaf: Any, *, with_ints: bool) -> Any:
-    if isinstance(leaf, np.ndarray):
-        return leaf.shape, leaf.dtype.str, leaf.flags.c_contiguous
-    if isinstance(leaf, np.generic):
-        return (), leaf.dtype.str, type(leaf)
-    if is_traced(leaf, with_ints=with_ints):
-        return type(leaf)
-    if isinstance(leaf, (bool, int, str, bytes, type(None))):
-        return type(leaf), leaf
-    return type(leaf), _Identity(leaf)
-
-
-class _Identity:
-    """An object that is compared by identity."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __repr__(self) -> str:
-        return repr(self.value)

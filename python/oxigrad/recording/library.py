@@ -64,6 +64,11 @@ def _function(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
+@functools.cache
+def _class_of_numpy() -> type[TracedArray]:
+    return _class_of(standard_namespace(np.zeros(0)))
+
+
 @functools.lru_cache(maxsize=64)
 def _class_of(module: Any) -> type[TracedArray]:
     """The class of traced arrays of a library, since a namespace belongs to a class."""
@@ -82,4 +87,4 @@ def traced_array(trace: Recorder, identifier: int, value: Any) -> TracedArray:
         raise UnrecordableError(f"found an array of {namespace(value).__name__}: recordings hold arrays of NumPy")
     if isinstance(value, np.ndarray) and type(value) is not np.ndarray:
         raise UnrecordableError(f"found a {type(value).__name__}: recordings hold plain arrays")
-    return _class_of(standard_namespace(value))(trace, identifier, value)
+    return _class_of_numpy()(trace, identifier, value)

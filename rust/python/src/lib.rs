@@ -52,6 +52,14 @@ mod _core {
     #[pymodule_export]
     use crate::callbacks::install_callbacks;
     #[pymodule_export]
+    use crate::recording::floating_errors::is_watched;
+    #[pymodule_export]
+    use crate::recording::function::{RecordedFunction, set_tracing};
+    #[pymodule_export]
+    use crate::recording::guards::Guards;
+    #[pymodule_export]
+    use crate::recording::kinds::LeafKind;
+    #[pymodule_export]
     use crate::recording::replay::{Replay, is_computed_in_core};
     #[pymodule_export]
     use crate::recording::rule::compute_named_in_rule;

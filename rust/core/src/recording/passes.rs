@@ -27,15 +27,7 @@ impl Program {
     /// So do the arguments of calls of which a result may be a view: those of a call that is not elementwise.
     #[must_use]
     pub fn without_common_entries(&self) -> Self {
-        let mut is_apart = vec![false; self.entries.len()];
-        for output in &self.outputs {
-            is_apart[*output as usize] = true;
-        }
-        for (id, entry) in self.entries.iter().enumerate().rev() {
-            if is_apart[id] && entry.origin == (Origin::Call { group: None }) {
-                entry.args.iter().for_each(|arg| is_apart[*arg as usize] = true);
-            }
-        }
+        let is_apart = self.apart();
         let mut known: HashMap<(Origin, u32, Vec<Id>), Id> = HashMap::new();
         self.rebuilt(|id, entry, new| {
             let merges = matches!(entry.origin, Origin::Call { .. } | Origin::Check) && !is_apart[id];
@@ -49,6 +41,48 @@ impl Program {
             known.insert(key, new);
             Fate::Kept
         })
+    }
+
+    /// The program in which calls whose arguments are constants are constants. `folded` gives the number of the value of such a call, of
+    /// its id and its entry here; None where the call is better left to each replay.
+    ///
+    /// Results of the program, and what they may be views of, are computed anew by each replay: a caller may write to them.
+    #[must_use]
+    pub fn with_folded_constants(&self, mut folded: impl FnMut(Id, &Entry, &[u32]) -> Option<u32>) -> Self {
+        let is_apart = self.apart();
+        let mut numbers: Vec<Option<u32>> = Vec::with_capacity(self.entries.len());
+        for (id, entry) in (0..).zip(&self.entries) {
+            let is_call = matches!(entry.origin, Origin::Call { .. }) && !is_apart[id as usize];
+            let number = match entry.origin {
+                Origin::Constant => Some(entry.number),
+                Origin::Call { .. } if is_call => {
+                    let args: Option<Vec<u32>> = entry.args.iter().map(|arg| numbers[*arg as usize]).collect();
+                    args.filter(|args| !args.is_empty()).and_then(|args| folded(id, entry, &args))
+                }
+                Origin::Call { .. } | Origin::Input | Origin::Check => None,
+            };
+            numbers.push(number);
+        }
+        let entries = self.entries.iter().zip(numbers).map(|(entry, number)| match number {
+            Some(number) => Entry { origin: Origin::Constant, number, args: Vec::new() },
+            None => entry.clone(),
+        });
+        Self { entries: entries.collect(), outputs: self.outputs.clone() }
+    }
+
+    /// For each entry, whether it is a result of the program, or a result may be a view of it: the result of a call that is not elementwise may
+    /// be one of its arguments.
+    fn apart(&self) -> Vec<bool> {
+        let mut is_apart = vec![false; self.entries.len()];
+        for output in &self.outputs {
+            is_apart[*output as usize] = true;
+        }
+        for (id, entry) in self.entries.iter().enumerate().rev() {
+            if is_apart[id] && entry.origin == (Origin::Call { group: None }) {
+                entry.args.iter().for_each(|arg| is_apart[*arg as usize] = true);
+            }
+        }
+        is_apart
     }
 
     /// The program in which the outcome for an entry is decided by `fate`, a function of its id, of the entry with its new
@@ -126,6 +160,32 @@ mod tests {
             entry(ELEMENTWISE, 0, &[0]),
         ];
         assert_eq!(program, Program { entries: expected, outputs: vec![2, 3, 4] });
+    }
+
+    #[test]
+    fn calls_of_constants_are_folded_but_for_results_and_what_is_left() {
+        let entries = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(Origin::Constant, 0, &[]),
+            entry(ELEMENTWISE, 0, &[1, 1]), // folded to constant 10
+            entry(CALL, 1, &[2]),           // folded to constant 11, from the folded one
+            entry(ELEMENTWISE, 2, &[3, 0]),
+            entry(ELEMENTWISE, 3, &[1]), // better left
+            entry(ELEMENTWISE, 0, &[4, 5]),
+            entry(ELEMENTWISE, 4, &[1]), // a result may be a view of it
+            entry(CALL, 5, &[7]),
+            entry(CALL, 6, &[]), // of no constants
+        ];
+        let mut asked = Vec::new();
+        let program = Program::new(entries.clone(), vec![6, 8, 9]).unwrap().with_folded_constants(|id, entry, args| {
+            asked.push((id, entry.number, args.to_vec()));
+            [(2, 10), (3, 11)].iter().find(|(folded, _)| *folded == id).map(|(_, number)| *number)
+        });
+        let mut expected = entries;
+        expected[2] = entry(Origin::Constant, 10, &[]);
+        expected[3] = entry(Origin::Constant, 11, &[]);
+        assert_eq!(program, Program { entries: expected, outputs: vec![6, 8, 9] });
+        assert_eq!(asked, [(2, 0, vec![0, 0]), (3, 1, vec![10]), (5, 3, vec![0])]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::arrays::value::Value;
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::record;
 use crate::error::items;
+use crate::recording::direct;
 use crate::recording::rule::compute_in_rule;
 use crate::recording::template::Template;
 
@@ -37,6 +38,8 @@ pub struct Call {
     pub args: Vec<Template>,
     /// `None` if there are no arguments by name.
     pub named: Option<Template>,
+    /// The arguments by name of an op, where they are no entries: ops keep them not.
+    attributes: Option<Py<PyDict>>,
     /// Whether the arguments are entries, in order.
     is_plain: bool,
     pub name: String,
@@ -57,7 +60,11 @@ impl Call {
         let py = function.py();
         let (kind, name) = target;
         let args = items(args)?.iter().map(|arg| Template::of(arg, reads)).collect::<PyResult<Vec<_>>>()?;
+        let before = reads.len();
+        let attributes = named.clone().unbind();
         let named = if named.is_empty() { None } else { Some(Template::of(named.as_any(), reads)?) };
+        let is_constant = kind == "op" && named.is_some() && reads.len() == before;
+        let attributes = is_constant.then_some(attributes);
         let as_text = || PyString::new(py, &name).unbind();
         let function = match (kind.as_str(), operator_named(&name)) {
             ("op", _) => Function::Op(op_named(&name)?),
@@ -69,20 +76,30 @@ impl Call {
         };
         let is_plain = args.iter().enumerate().all(|(at, arg)| matches!(arg, Template::Entry(entry) if *entry == at));
         let name = if kind == "op" { name } else { format!("{kind}.{name}") };
-        Ok(Self { function, args, named, is_plain, name, shape })
+        Ok(Self { function, args, named, attributes, is_plain, name, shape })
     }
 
     /// The result, given the values that the call reads.
     pub fn call(&self, py: Python<'_>, read: &[&Value]) -> PyResult<Value> {
-        if self.is_plain
-            && let Some(result) = self.on_numbers(py, read)
-        {
-            return Ok(result);
+        if self.is_plain {
+            if let Some(result) = self.on_numbers(py, read) {
+                return Ok(result);
+            }
+            if let (Function::Op(op), true) = (&self.function, self.named.is_none() || self.attributes.is_some())
+                && let Some(result) = direct::call(py, *op, read, self.attributes.as_ref())?
+            {
+                return Ok(result);
+            }
         }
         let args: SmallVec<[Object<'_>; 3]> =
             self.args.iter().map(|arg| arg.fill(py, read)).collect::<PyResult<_>>()?;
-        let named = self.named.as_ref().map(|named| named.fill(py, read)).transpose()?;
-        let named = named.map(Bound::cast_into::<PyDict>).transpose()?;
+        let named = match &self.attributes {
+            Some(attributes) => Some(attributes.bind(py).clone()),
+            None => {
+                let named = self.named.as_ref().map(|named| named.fill(py, read)).transpose()?;
+                named.map(Bound::cast_into::<PyDict>).transpose()?
+            }
+        };
         let result = match &self.function {
             Function::Op(op) => record(py, *op, &args, named.as_ref())?,
             Function::Rule(op) => compute_in_rule(py, *op, &args)?,

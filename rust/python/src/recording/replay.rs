@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::op::{Attribute, Elementwise};
 use oxigrad_core::recording::{Entry, Id, Origin, Program, Schedule, Step};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
@@ -16,7 +16,7 @@ use crate::arrays::compute::elementwise::op_named;
 use crate::arrays::compute::run::{Group, Run};
 use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
-use crate::error::{IntoPython, Items};
+use crate::error::{IntoPython, Items, unless};
 use crate::recording::call::Call;
 
 type Object<'py> = Bound<'py, PyAny>;
@@ -24,14 +24,20 @@ type Object<'py> = Bound<'py, PyAny>;
 /// Runs are not longer, so that their values stay in registers and the cache.
 const MOST: usize = 32;
 
+/// The passes over a program, in order: common entries are computed once, calls of constants are folded, dead entries are dropped.
+const PASSES: [&str; 3] = ["common", "constants", "dead"];
+
+/// A constant takes at most so many bytes, or as many as those that it was folded from.
+const MOST_FOLDED: usize = 1 << 16;
+
 /// A value that Python saw, and where.
 struct Check {
     expected: Py<PyAny>,
     line: String,
 }
 
-/// The outcome of a replay: the results, or the check that failed, its line, the value that was recorded and the present one.
-type Found<'py> = (Option<Vec<Object<'py>>>, Option<(String, Object<'py>, Object<'py>)>);
+/// The check that failed: its line, the value that was recorded and the present one.
+pub type Failed<'py> = (String, Object<'py>, Object<'py>);
 
 /// The program of a recording, which `run` replays without a function of Python's for each entry.
 ///
@@ -42,6 +48,8 @@ type Found<'py> = (Option<Vec<Object<'py>>>, Option<(String, Object<'py>, Object
 pub struct Replay {
     recorded: Program,
     program: Program,
+    /// The numbers of constants that calls were folded to, by the ids of the calls before that pass.
+    folded: HashMap<Id, u32>,
     schedule: Schedule,
     /// The kernel of each step; `None` for steps that are no runs.
     runs: Vec<Option<Run>>,
@@ -61,38 +69,33 @@ impl Replay {
             made.push(parts.entry(entry.cast::<PyTuple>()?)?);
         }
         let recorded = Program::new(made, outputs).python()?;
-        let program = recorded.without_common_entries().without_dead_entries();
+        let common = recorded.without_common_entries();
+        let (mut folded, mut raised) = (HashMap::new(), Ok(()));
+        let constant = common.with_folded_constants(|id, entry, args| {
+            let number = parts.folded(py, entry, args).unwrap_or_else(|error| {
+                raised = Err(error);
+                None
+            })?;
+            folded.insert(id, number);
+            Some(number)
+        });
+        raised?;
+        let program = constant.without_dead_entries();
         let schedule = Schedule::new(&program, MOST);
         let runs = schedule.steps.iter().map(|step| parts.run(&program, step)).collect();
         let Parts { calls, constants, checks, .. } = parts;
-        Ok(Self { recorded, program, schedule, runs, calls, constants, checks, same })
+        Ok(Self { recorded, program, folded, schedule, runs, calls, constants, checks, same })
     }
 
-    /// The results on these inputs; or, where a check failed, its line, the value that was recorded and the present one.
-    fn run<'py>(&self, py: Python<'py>, inputs: Items<'py>) -> PyResult<Found<'py>> {
-        let mut values: Vec<Value> = Vec::with_capacity(self.program.entries().len());
-        let mut given = inputs.0.iter();
-        for entry in self.program.entries() {
-            values.push(match entry.origin {
-                Origin::Input => Value::new(
-                    given.next().ok_or_else(|| PyTypeError::new_err("a replay has an input for each entry"))?,
-                ),
-                Origin::Constant => self.constants[entry.number as usize].share(py),
-                Origin::Call { .. } | Origin::Check => Value::Absent,
-            });
-        }
-        for (at, step) in self.schedule.steps.iter().enumerate() {
-            if let Some(failed) = self.step(py, at, step, &mut values)? {
-                return Ok((None, Some(failed)));
-            }
-            for id in &self.schedule.last[at] {
-                array_pool::keep(py, std::mem::replace(&mut values[*id as usize], Value::Absent));
-            }
-            if at % 1024 == 1023 {
-                py.check_signals()?;
-            }
-        }
-        Ok((Some(self.program.outputs().iter().map(|id| values[*id as usize].object(py)).collect()), None))
+    /// The results on these inputs, or None; and the check that failed, or None.
+    #[allow(clippy::type_complexity, reason = "the two cases of a result, as Python has them")]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Items<'py>,
+    ) -> PyResult<(Option<Vec<Object<'py>>>, Option<Failed<'py>>)> {
+        let found = self.replayed(py, inputs.0.iter().map(Value::new))?;
+        Ok(found.map_or_else(|failed| (None, Some(failed)), |results| (Some(results), None)))
     }
 
     /// The numbers of entries that are calls, as recorded and as replayed, of runs, of calls in runs, and of constants.
@@ -103,15 +106,30 @@ impl Replay {
         (self.recorded.calls(), self.program.calls(), runs, fused, constants)
     }
 
-    /// A line for each entry; with `after`, as it is replayed.
-    fn printed(&self, after: bool) -> String {
+    /// A line for each entry; with `after`, as it is replayed. `by` is the name of a pass, before and after which the program is printed.
+    #[pyo3(signature = (after, by=None))]
+    fn printed(&self, after: bool, by: Option<&str>) -> PyResult<String> {
         let name = |entry: &Entry| match entry.origin {
             Origin::Call { .. } => self.calls[entry.number as usize].name.clone(),
             Origin::Constant => Python::attach(|py| described(&self.constants[entry.number as usize].object(py))),
             Origin::Check => Python::attach(|py| described(self.checks[entry.number as usize].expected.bind(py))),
             Origin::Input => String::new(),
         };
-        if after { self.program.printed(name) } else { self.recorded.printed(name) }
+        let Some(by) = by else {
+            return Ok(if after { &self.program } else { &self.recorded }.printed(name));
+        };
+        let at = PASSES.iter().position(|pass| *pass == by);
+        let at =
+            at.ok_or_else(|| PyValueError::new_err(format!("found the pass {by:?}, expected one of {PASSES:?}")))?;
+        let mut program = self.recorded.clone();
+        for pass in &PASSES[..at + usize::from(after)] {
+            program = match *pass {
+                "common" => program.without_common_entries(),
+                "constants" => program.with_folded_constants(|id, _, _| self.folded.get(&id).copied()),
+                _ => program.without_dead_entries(),
+            };
+        }
+        Ok(program.printed(name))
     }
 
     /// The calls of each run, by their numbers in what `printed` shows.
@@ -148,15 +166,44 @@ fn described(object: &Object<'_>) -> String {
 }
 
 impl Replay {
+    /// The results on these inputs; or, where a check failed, its line, the value that was recorded and the present one.
+    pub fn replayed<'py>(
+        &self,
+        py: Python<'py>,
+        mut inputs: impl Iterator<Item = Value>,
+    ) -> PyResult<Result<Vec<Object<'py>>, Failed<'py>>> {
+        let mut values: Vec<Value> = Vec::with_capacity(self.program.entries().len());
+        for entry in self.program.entries() {
+            values.push(match entry.origin {
+                Origin::Input => {
+                    inputs.next().ok_or_else(|| PyTypeError::new_err("a replay has an input for each entry"))?
+                }
+                Origin::Constant => self.constants[entry.number as usize].share(py),
+                Origin::Call { .. } | Origin::Check => Value::Absent,
+            });
+        }
+        for (at, step) in self.schedule.steps.iter().enumerate() {
+            if let Some(failed) = self.step(py, at, step, &mut values)? {
+                return Ok(Err(failed));
+            }
+            for id in &self.schedule.last[at] {
+                array_pool::keep(py, std::mem::replace(&mut values[*id as usize], Value::Absent));
+            }
+            if at % 1024 == 1023 {
+                py.check_signals()?;
+            }
+        }
+        Ok(Ok(self.program.outputs().iter().map(|id| values[*id as usize].object(py)).collect()))
+    }
+
     /// Computes a step; returns the check that failed, if one did.
-    #[allow(clippy::type_complexity, reason = "a part of the result of `run`")]
     fn step<'py>(
         &self,
         py: Python<'py>,
         at: usize,
         step: &Step,
         values: &mut [Value],
-    ) -> PyResult<Option<(String, Object<'py>, Object<'py>)>> {
+    ) -> PyResult<Option<Failed<'py>>> {
         if let (Some(run), Step::Run { reads, writes, .. }) = (&self.runs[at], step) {
             let results = {
                 let read: SmallVec<[&Value; 8]> = reads.iter().map(|id| &values[*id as usize]).collect();
@@ -216,6 +263,11 @@ impl Replay {
 fn shape_of(py: Python<'_>, value: &Value) -> Option<SmallVec<[usize; 4]>> {
     let Value::Object(object) = value else { return None };
     Some(Numpy::get(py)?.fields(object.bind(py))?.extents().collect())
+}
+
+/// The bytes of the elements of a NumPy array, at eight an element.
+fn bytes(py: Python<'_>, value: &Value) -> usize {
+    shape_of(py, value).map_or(0, |shape| shape.iter().fold(8, |bytes: usize, extent| bytes.saturating_mul(*extent)))
 }
 
 /// The functions and values that entries refer to, while a program is made.
@@ -306,6 +358,20 @@ impl Parts {
             self.groups.len() - 1
         });
         Ok(Some((op, u32::try_from(at).expect("ids are of 32 bits"))))
+    }
+
+    /// The number of the constant of a call of constants; `None` where it raises, or takes more memory than they do.
+    fn folded(&mut self, py: Python<'_>, entry: &Entry, args: &[u32]) -> PyResult<Option<u32>> {
+        let call = &self.calls[entry.number as usize];
+        let read: Vec<&Value> = args.iter().map(|number| &self.constants[*number as usize]).collect();
+        let Some(value) = unless::<PyException, _>(py, call.call(py, &read))? else { return Ok(None) };
+        let most = read.iter().map(|value| bytes(py, value)).sum::<usize>().max(MOST_FOLDED);
+        let is_of_shape = call.shape.is_none() || shape_of(py, &value).is_none_or(|found| Some(found) == call.shape);
+        if !is_of_shape || bytes(py, &value) > most {
+            return Ok(None);
+        }
+        self.constants.push(value);
+        Ok(u32::try_from(self.constants.len() - 1).ok())
     }
 
     /// The kernel of a step that is a run.

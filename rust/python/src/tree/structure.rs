@@ -59,6 +59,16 @@ impl Structure {
         self.shape.is_trainable(leaf)
     }
 
+    /// Whether the tree is one leaf.
+    pub fn is_leaf(&self) -> bool {
+        *self.shape.nodes() == [Node::Leaf { trainable: true }]
+    }
+
+    /// The structure in print.
+    pub fn shown(&self) -> String {
+        format!("Structure({})", self.shape)
+    }
+
     /// Message for the first node where `found` differs.
     pub fn difference(&self, found: &Self) -> Option<String> {
         self.shape.difference(&found.shape)
@@ -139,7 +149,7 @@ impl Structure {
     }
 
     fn __repr__(&self) -> String {
-        format!("Structure({})", self.shape)
+        self.shown()
     }
 
     /// The paths of the leaves, in order.

@@ -58,6 +58,15 @@ impl<'a> Contiguous<'a> {
         self.dtype == other.dtype && self.shape == other.shape
     }
 
+    /// Whether both have the same shape, dtype and bits.
+    pub fn has_bits_of(&self, other: &Contiguous<'_>) -> bool {
+        let bytes = self.length * self.dtype.size();
+        // SAFETY: both arrays have as many contiguous bytes as their shape and dtype take, which the owners' references keep; bytes
+        // need no alignment, and the interpreter lock keeps others from writing them.
+        let bits = |of: *mut u8| unsafe { std::slice::from_raw_parts(of, bytes) };
+        self.is_like(other) && (bytes == 0 || bits(self.pointer) == bits(other.pointer))
+    }
+
     /// Whether this is NumPy's dtype of the elements.
     pub fn has_dtype(&self, dtype: &Bound<'_, PyAny>) -> bool {
         let descr = Numpy::get(dtype.py()).and_then(|numpy| numpy.descr(self.dtype));

@@ -136,6 +136,11 @@ pub fn set_debug_nans(on: bool) -> bool {
     DEBUG_NANS.replace(on)
 }
 
+/// Whether tapes of this thread search for NaN.
+pub fn debug_nans() -> bool {
+    DEBUG_NANS.get()
+}
+
 impl Tape {
     pub fn new(symbolic: bool) -> Self {
         Self {
@@ -144,7 +149,7 @@ impl Tape {
             symbolic,
             forward: false,
             check: false,
-            debug_nans: DEBUG_NANS.get(),
+            debug_nans: debug_nans(),
             ended: AtomicBool::new(false),
             inner: Mutex::default(),
         }

@@ -1,0 +1,91 @@
+"""Names that the code of a function reads and writes besides its own variables: globals, and the attributes that it reads of them.
+
+The standard's `dis` describes each instruction in full, which takes longer than the function runs; here only names are looked up.
+"""
+
+import dis
+import operator
+import sys
+import types
+import weakref
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Reads(NamedTuple):
+    """Names that a code object, and those inside of it, read and write."""
+
+    #: The globals that are read, in order.
+    names: tuple[str, ...]
+    #: The attributes that are read of a variable, by its name.
+    attributes: dict[str, tuple[str, ...]]
+    #: The first variable outside of the function that is assigned to.
+    assigned: str | None
+    #: The modules that are imported.
+    imports: tuple[str, ...]
+
+
+# The bits that precede the index of a name in the argument of an instruction.
+_SHIFTS = {
+    **dict.fromkeys("LOAD_NAME LOAD_METHOD STORE_GLOBAL DELETE_GLOBAL IMPORT_NAME".split(), 0),
+    "LOAD_GLOBAL": 1,
+    "LOAD_ATTR": 1 if sys.version_info >= (3, 12) else 0,
+}
+_NAMES = {dis.opmap[name]: (name, shift) for name, shift in _SHIFTS.items() if name in dis.opmap}
+_VARIABLES = {dis.opmap[name]: name for name in ("LOAD_DEREF", "LOAD_CLASSDEREF", "STORE_DEREF") if name in dis.opmap}
+
+
+def codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code object and those inside of it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from codes(constant)
+
+
+def _instructions(code: types.CodeType) -> Iterator[tuple[str, str]]:
+    """The name of each instruction that names something, and what it names; ("", "") for a run of others."""
+    names, text, argument, was_other = code.co_names, code.co_code, 0, False
+    for at in range(0, len(text), 2):
+        opcode = text[at]
+        argument |= text[at + 1]
+        if opcode == dis.EXTENDED_ARG:
+            argument <<= 8
+            continue
+        if opcode in _NAMES:
+            name, shift = _NAMES[opcode]
+            yield name, names[argument >> shift]
+            was_other = False
+        elif opcode in _VARIABLES:
+            yield _VARIABLES[opcode], str(operator.methodcaller("_varname_from_oparg", argument)(code))
+            was_other = False
+        elif opcode and not was_other:  # 0 is a place for the interpreter's own use
+            yield "", ""
+            was_other = True
+        argument = 0
+
+
+def reads_of(code: types.CodeType) -> Reads:
+    """Names that a function with this code reads and writes."""
+    known = _known.get(code)
+    if known is not None:
+        return known
+    names, attributes, imports, assigned = dict[str, None](), dict[str, dict[str, None]](), dict[str, None](), None
+    for each in codes(code):
+        before = ""
+        for kind, name in _instructions(each):
+            if kind in ("STORE_GLOBAL", "DELETE_GLOBAL") or (kind == "STORE_DEREF" and name in code.co_freevars):
+                assigned = assigned or name
+            elif kind == "IMPORT_NAME":
+                imports[name] = None
+            elif kind in ("LOAD_ATTR", "LOAD_METHOD"):
+                attributes.setdefault(before, {})[name] = None
+            elif kind in ("LOAD_GLOBAL", "LOAD_NAME"):
+                names[name] = None
+            before = name if kind.startswith("LOAD_") else ""
+    read = {name: tuple(sorted(of)) for name, of in attributes.items() if name}
+    found = _known[code] = Reads(tuple(names), read, assigned, tuple(imports))
+    return found
+
+
+_known: weakref.WeakKeyDictionary[types.CodeType, Reads] = weakref.WeakKeyDictionary()

@@ -1,0 +1,57 @@
+//! Ops on NumPy's arrays, without the search for variables among their arguments: a replay has none.
+
+use oxigrad_core::op::{Op, Structured};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arrays::compute::elementwise::elementwise;
+use crate::arrays::compute::numpy_functions::{is_array, reshape};
+use crate::arrays::compute::products::matmul;
+use crate::arrays::compute::reduce::reduce;
+use crate::arrays::value::Value;
+
+/// The result of an op on NumPy's arrays and numbers, as [`crate::autodiff::operations::evaluate`] computes it; `None` where that has to.
+pub fn call(py: Python<'_>, op: Op, read: &[&Value], named: Option<&Py<PyDict>>) -> PyResult<Option<Value>> {
+    let is_whole = |value: &&Value| matches!(value, Value::Object(object) if is_array(object.bind(py)));
+    let is_number = |value: &&Value| matches!(value, Value::Number(_));
+    let is_elementwise = matches!(op, Op::Elementwise(_));
+    if !read.iter().any(|value| is_whole(&value))
+        || !read.iter().all(|value| is_whole(&value) || (is_elementwise && is_number(&value)))
+    {
+        return Ok(None);
+    }
+    let object = |at: usize| match read.get(at) {
+        Some(Value::Object(object)) => Some(object.bind(py)),
+        _ => None,
+    };
+    let structured = match op {
+        Op::Elementwise(_) if named.is_some() => return Ok(None),
+        Op::Elementwise(op) => {
+            return Ok(elementwise(py, op, read.iter().copied())?.map(|(result, _)| Value::from(result)));
+        }
+        Op::Structured(structured) => structured,
+    };
+    let attribute = |name| named.map_or(Ok(None), |named| named.bind(py).get_item(name));
+    let result = match (structured, object(0), object(1)) {
+        (Structured::Matmul, Some(a), Some(b)) if read.len() == 2 => matmul(a, b)?,
+        (Structured::Sum | Structured::Mean, Some(array), None) => {
+            reduce(structured, array, named.map(|named| named.bind(py)))?
+        }
+        (Structured::Reshape, Some(array), None) if has_one(py, named) => match attribute(intern!(py, "shape"))? {
+            Some(shape) => Some(reshape(array, &shape)?),
+            None => None,
+        },
+        (Structured::PermuteDims, Some(array), None) if has_one(py, named) => match attribute(intern!(py, "axes"))? {
+            Some(axes) => Some(array.call_method1(intern!(py, "transpose"), (axes,))?),
+            None => None,
+        },
+        _ => None,
+    };
+    Ok(result.map(Value::from))
+}
+
+/// Whether there is one argument by name.
+fn has_one(py: Python<'_>, named: Option<&Py<PyDict>>) -> bool {
+    named.is_some_and(|named| named.bind(py).len() == 1)
+}

@@ -1,0 +1,47 @@
+//! The leaves of a tree with its structure, for the calls of a recording.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt, PyList};
+use smallvec::{SmallVec, smallvec};
+
+use crate::arrays::memory::numpy::Numpy;
+use crate::tree::{Structure, flatten};
+
+/// The leaves of a tree, and its structure.
+pub struct Flat {
+    pub leaves: SmallVec<[Py<PyAny>; 8]>,
+    /// `None` of a tree that is one leaf.
+    structure: Option<Structure>,
+}
+
+impl Flat {
+    /// The leaves of a tree. An array or a number, the most frequent trees, is one leaf.
+    pub fn of(tree: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let is_leaf = Numpy::get(tree.py()).is_some_and(|numpy| numpy.is_plain_array(tree))
+            || tree.is_exact_instance_of::<PyFloat>()
+            || tree.is_exact_instance_of::<PyInt>();
+        if is_leaf {
+            return Ok(Self { leaves: smallvec![tree.clone().unbind()], structure: None });
+        }
+        let (leaves, structure) = flatten(tree.py(), tree)?;
+        Ok(Self { leaves: SmallVec::from_vec(leaves), structure: Some(structure) })
+    }
+
+    /// Whether the tree has a structure.
+    pub fn is_of(&self, expected: &Structure) -> bool {
+        match &self.structure {
+            Some(structure) => structure == expected,
+            None => expected.is_leaf(),
+        }
+    }
+
+    /// The structure in print.
+    pub fn shown(&self) -> String {
+        self.structure.as_ref().map_or_else(|| "Structure(*)".into(), Structure::shown)
+    }
+
+    /// The leaves as a list.
+    pub fn objects<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, &self.leaves)
+    }
+}

@@ -1,0 +1,316 @@
+//! The call of a recorded function: guards, replay and result in one crossing from Python.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::ffi::PyObject;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
+
+use crate::arrays::value::Value;
+use crate::recording::flat::Flat;
+use crate::recording::floating_errors::is_watched;
+use crate::recording::guards::{Found, Guards, Place};
+use crate::recording::kinds::LeafKind;
+use crate::recording::replay::{Failed, Replay};
+use crate::tree::Structure;
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// So many objects are compared with each other; more are looked up.
+const FEW: usize = 24;
+
+thread_local!(static TRACING: Cell<u32> = const { Cell::new(0) });
+
+/// Enters the recording of a call, in this thread, or leaves it: until then recorded functions run as they are.
+#[pyfunction]
+pub fn set_tracing(on: bool) {
+    TRACING.with(|depth| depth.set(if on { depth.get() + 1 } else { depth.get().saturating_sub(1) }));
+}
+
+/// A recorded call: the kind of its arguments and of what the function captures, and how it is replayed.
+struct Case {
+    structures: Vec<Py<Structure>>,
+    leaves: Vec<Py<LeafKind>>,
+    is_input: Vec<bool>,
+    /// For each array among the inputs, the first one that is the same object.
+    aliases: Vec<usize>,
+    replay: Py<Replay>,
+    /// The structure of the result.
+    result: Py<Structure>,
+    /// Results that are constants: a call gives a copy of each.
+    copied: Vec<usize>,
+    /// Whether a replay has given the bits of the function: `_verify` of the subclass tells, before the first one.
+    is_verified: AtomicBool,
+}
+
+/// Guards and recordings, by which the calls of a function are replayed.
+struct Plan {
+    guards: Py<Guards>,
+    /// The places of captured trees, whose leaves are inputs after those of the arguments.
+    captured: Vec<Place>,
+    cases: Vec<Arc<Case>>,
+}
+
+#[derive(Default)]
+struct State {
+    plan: Option<Arc<Plan>>,
+    /// Why the last call was no replay.
+    why: Option<Py<PyAny>>,
+}
+
+/// A function that is replayed where a recording fits; the subclass in Python records, in `_otherwise`.
+#[pyclass(frozen, subclass, module = "oxigrad._core")]
+pub struct RecordedFunction {
+    function: Py<PyAny>,
+    state: Mutex<State>,
+    replays: AtomicU64,
+}
+
+/// The outcome of a call.
+enum Outcome<'py> {
+    Result(Object<'py>),
+    /// A check failed in the last recording that fits.
+    Failed(Failed<'py>),
+    Raised(PyErr),
+    /// No recording fits.
+    None,
+}
+
+impl RecordedFunction {
+    /// The state. While it is locked, nothing of Python's is called or dropped.
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn plan(&self) -> Option<Arc<Plan>> {
+        self.locked().plan.clone()
+    }
+
+    fn set_plan(&self, plan: Option<Plan>) {
+        let plan = plan.map(Arc::new);
+        let before = std::mem::replace(&mut self.locked().plan, plan);
+        drop(before); // after the lock
+    }
+
+    fn replace_why(&self, why: Option<Py<PyAny>>) {
+        let before = std::mem::replace(&mut self.locked().why, why);
+        drop(before); // after the lock
+    }
+}
+
+#[pymethods]
+impl RecordedFunction {
+    #[new]
+    #[pyo3(signature = (function, *_args, **_named))]
+    fn new(function: Py<PyAny>, _args: &Bound<'_, PyTuple>, _named: Option<&Bound<'_, PyDict>>) -> Self {
+        Self { function, state: Mutex::default(), replays: AtomicU64::new(0) }
+    }
+
+    #[pyo3(signature = (*args, **named))]
+    fn __call__<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Object<'py>> {
+        let (py, own) = (slf.py(), slf.get());
+        if TRACING.get() > 0 {
+            return own.function.bind(py).call(args, named);
+        }
+        let named = named.cloned().unwrap_or_else(|| PyDict::new(py));
+        let outcome = match own.plan() {
+            Some(plan) if !is_watched(py)? => plan.replayed(slf, args, &named)?,
+            _ => Outcome::None,
+        };
+        let otherwise = |failed, raised| slf.call_method1(intern!(py, "_otherwise"), (args, &named, failed, raised));
+        match outcome {
+            Outcome::Result(result) => {
+                own.replays.fetch_add(1, Ordering::Relaxed);
+                own.replace_why(None);
+                Ok(result)
+            }
+            Outcome::Failed(failed) => otherwise(Some(failed), None),
+            Outcome::Raised(error) => otherwise(None, Some(error.into_value(py))),
+            Outcome::None => otherwise(None, None),
+        }
+    }
+
+    /// Forgets all recordings; from now on they are kept under these guards. With None, the function runs as it is.
+    #[pyo3(signature = (guards, captured))]
+    fn _restart(&self, guards: Option<Py<Guards>>, captured: Vec<Place>) {
+        self.set_plan(guards.map(|guards| Plan { guards, captured, cases: Vec::new() }));
+    }
+
+    /// Adds a recording, whose results at ``copied`` are constants, and which ``is_verified`` or is before it is first replayed.
+    #[allow(clippy::too_many_arguments, reason = "the parts of a recording, as Python states them once")]
+    fn _add(
+        &self,
+        py: Python<'_>,
+        structures: Vec<Py<Structure>>,
+        leaves: Vec<Py<LeafKind>>,
+        aliases: Vec<usize>,
+        replay: Py<Replay>,
+        result: Py<Structure>,
+        copied: Vec<usize>,
+        is_verified: bool,
+    ) -> PyResult<()> {
+        let Some(plan) = self.plan() else { return Ok(()) };
+        let total: usize = structures.iter().map(|structure| structure.get().len()).sum();
+        let arrays = leaves.iter().filter(|kind| kind.get().is_array()).count();
+        if structures.len() != plan.captured.len() + 1 || total != leaves.len() || arrays != aliases.len() {
+            return Err(PyValueError::new_err("a recording has a structure for each tree, and a kind for each leaf"));
+        }
+        let is_input = leaves.iter().map(|kind| kind.get().is_input()).collect();
+        let is_verified = AtomicBool::new(is_verified);
+        let case = Case { structures, leaves, is_input, aliases, replay, result, copied, is_verified };
+        let cases = plan.cases.iter().cloned().chain([Arc::new(case)]).collect();
+        self.set_plan(Some(Plan { guards: plan.guards.clone_ref(py), captured: plan.captured.clone(), cases }));
+        Ok(())
+    }
+
+    /// Drops the recording that has this replay.
+    fn _drop(&self, py: Python<'_>, replay: &Bound<'_, Replay>) {
+        let Some(plan) = self.plan() else { return };
+        let cases = plan.cases.iter().filter(|case| !case.replay.is(replay)).cloned().collect();
+        self.set_plan(Some(Plan { guards: plan.guards.clone_ref(py), captured: plan.captured.clone(), cases }));
+    }
+
+    #[getter]
+    fn _why(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.locked().why.as_ref().map(|why| why.clone_ref(py))
+    }
+
+    #[setter(_why)]
+    fn set_why(&self, why: Option<Py<PyAny>>) {
+        self.replace_why(why);
+    }
+
+    /// The number of calls that were replays.
+    #[getter]
+    fn replays(&self) -> u64 {
+        self.replays.load(Ordering::Relaxed)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.function)?;
+        // No thread holds the lock while the collector runs: nothing of Python's is called under it.
+        let Ok(state) = self.state.try_lock() else { return Ok(()) };
+        state.why.iter().try_for_each(|why| visit.call(why))?;
+        let Some(plan) = &state.plan else { return Ok(()) };
+        visit.call(&plan.guards)?;
+        plan.cases.iter().try_for_each(|case| {
+            case.structures.iter().chain([&case.result]).try_for_each(|structure| visit.call(structure))?;
+            case.leaves.iter().try_for_each(|kind| visit.call(kind))?;
+            visit.call(&case.replay)
+        })
+    }
+
+    fn __clear__(&self) {
+        self.set_plan(None);
+        self.replace_why(None);
+    }
+}
+
+impl Plan {
+    /// The result of the first recording that fits.
+    fn replayed<'py>(
+        &self,
+        of: &Bound<'py, RecordedFunction>,
+        args: &Bound<'py, PyTuple>,
+        named: &Bound<'py, PyDict>,
+    ) -> PyResult<Outcome<'py>> {
+        let py = of.py();
+        if self.cases.is_empty() {
+            return Ok(Outcome::None);
+        }
+        let arguments = Flat::of(PyTuple::new(py, [args.as_any(), named.as_any()])?.as_any())?;
+        if !self.cases.iter().any(|case| case.may_fit(&arguments)) {
+            return Ok(Outcome::None);
+        }
+        let Ok(found) = self.guards.get().check(py)? else { return Ok(Outcome::None) };
+        let mut trees = Vec::with_capacity(self.captured.len() + 1);
+        trees.push(&arguments);
+        for place in &self.captured {
+            let Found::Flat(flat) = &found[*place] else { return Ok(Outcome::None) };
+            trees.push(flat);
+        }
+        let mut outcome = Outcome::None;
+        for case in &self.cases {
+            if !case.fits(py, &trees)? || !case.is_verified(of)? {
+                continue;
+            }
+            outcome = match case.replayed(py, &trees) {
+                Ok(Ok(result)) => return Ok(Outcome::Result(result)),
+                Ok(Err(failed)) => Outcome::Failed(failed),
+                Err(error) if error.is_instance_of::<PyException>(py) => return Ok(Outcome::Raised(error)),
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(outcome)
+    }
+}
+
+impl Case {
+    /// Whether the arguments have the structure, without a look at what is captured.
+    fn may_fit(&self, arguments: &Flat) -> bool {
+        arguments.is_of(self.structures[0].get())
+    }
+
+    /// Whether the arguments and what is captured are of the kind of this recording.
+    fn fits(&self, py: Python<'_>, trees: &[&Flat]) -> PyResult<bool> {
+        if !self.structures.iter().zip(trees).all(|(structure, tree)| tree.is_of(structure.get())) {
+            return Ok(false);
+        }
+        let leaves = trees.iter().flat_map(|tree| &tree.leaves);
+        let mut arrays: SmallVec<[*mut PyObject; 16]> = SmallVec::new();
+        for (kind, leaf) in self.leaves.iter().zip(leaves) {
+            if !kind.get().fits(leaf.bind(py))? {
+                return Ok(false);
+            }
+            if kind.get().is_array() {
+                arrays.push(leaf.as_ptr());
+            }
+        }
+        Ok(are_aliases(&self.aliases, &arrays))
+    }
+
+    /// Whether a replay gives the bits of the function, which Python is asked once.
+    fn is_verified(&self, of: &Bound<'_, RecordedFunction>) -> PyResult<bool> {
+        if self.is_verified.load(Ordering::Acquire) {
+            return Ok(true);
+        }
+        let found = of.call_method1(intern!(of.py(), "_verify"), (&self.replay,))?.is_truthy()?;
+        self.is_verified.fetch_or(found, Ordering::Release);
+        Ok(found)
+    }
+
+    fn replayed<'py>(&self, py: Python<'py>, trees: &[&Flat]) -> PyResult<Result<Object<'py>, Failed<'py>>> {
+        let leaves = trees.iter().flat_map(|tree| &tree.leaves).zip(&self.is_input);
+        let inputs = leaves.filter(|(_, is_input)| **is_input).map(|(leaf, _)| Value::new(leaf.bind(py)));
+        let mut results = match self.replay.get().replayed(py, inputs)? {
+            Ok(results) => results,
+            Err(failed) => return Ok(Err(failed)),
+        };
+        for at in &self.copied {
+            results[*at] = results[*at].call_method1(intern!(py, "copy"), ("K",))?;
+        }
+        let result = self.result.get().unflatten(py, results.into_iter().map(Bound::unbind))?;
+        Ok(Ok(result.into_bound(py)))
+    }
+}
+
+/// Whether objects are the same as earlier ones just where ``aliases`` says so.
+fn are_aliases(aliases: &[usize], objects: &[*mut PyObject]) -> bool {
+    if objects.len() <= FEW {
+        let first = |at: usize| objects[..at].iter().position(|other| *other == objects[at]).unwrap_or(at);
+        return aliases.iter().enumerate().all(|(at, same)| first(at) == *same);
+    }
+    let mut seen = HashMap::with_capacity(objects.len());
+    aliases.iter().zip(objects).enumerate().all(|(at, (same, object))| *seen.entry(*object).or_insert(at) == *same)
+}

@@ -1,0 +1,217 @@
+"""Guards of a recording: whatever a function reads is changed in every way that Python has, and the recorded function gives the function's result.
+
+The table states changes; the oracle is the function itself, results or exception alike.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from test_record import X, agrees, equal
+
+import oxigrad as ox
+from oxigrad import xp
+
+
+class Base:
+    rate: Any = 2.0
+    table: Any = [np.ones(5), {"more": np.array(3.0)}]  # noqa: RUF012 - changed by the tests
+    offset: Any = -0.0
+
+    def gain(self) -> Any:
+        return 3.0
+
+    def scaled(self, x: Any) -> Any:
+        return x * self.rate * self.gain() + self.table[0] * self.table[1]["more"] + np.copysign(1.0, self.offset)
+
+
+class Derived(Base):
+    pass
+
+
+def outcome(f: Callable[..., Any], *args: Any) -> Any:
+    """The result of a call, or the class and text of its exception."""
+    try:
+        return f(*args)
+    except Exception as error:  # noqa: BLE001 - compared
+        return type(error).__name__, str(error)
+
+
+class World:
+    """A module's namespace and objects of its own, for each row of the table."""
+
+    def __init__(self) -> None:
+        self.base = type("Base", (Base,), {"table": [np.ones(5), {"more": np.array(3.0)}], "__module__": __name__})
+        self.derived = type("Derived", (self.base,), {"__module__": __name__})
+        self.object = self.derived()
+        self.space: dict[str, Any] = {
+            "np": np,
+            "xp": xp,
+            "__name__": __name__,
+            "object": self.object,
+            "weight": np.arange(5.0),
+            "rate": 0.5,
+            "flag": True,
+            "name": "a",
+            "pair": (np.ones(5), [2.0, np.full(5, 4.0)]),
+            "options": {"power": 2, "names": ["a", "b"]},
+        }
+        exec(_SOURCE, self.space)  # noqa: S102 - a namespace of this test's own
+
+    def __getitem__(self, name: str) -> Any:
+        return self.space[name]
+
+
+_SOURCE = """
+def helper(x, scale=2.0, *, shift=1.0):
+    return x * scale + shift
+
+def of_object(x):
+    return object.scaled(x)
+
+def of_globals(x):
+    y = x * weight * rate
+    return y if flag else -y
+
+def of_helper(x):
+    return helper(x) * abs(x).sum()
+
+def of_trees(x):
+    first, (second, third) = pair
+    return (x * first * second + third) ** options["power"] * len(options["names"])
+
+def of_text(x):
+    return {"a": x, "b": -x}[name]
+"""
+
+
+def _in_class(name: str, value: Any, owner: str = "base") -> Callable[[World], None]:
+    return lambda world: setattr(getattr(world, owner), name, value)
+
+
+def _as_global(name: str, value: Any) -> Callable[[World], None]:
+    return lambda world: world.space.__setitem__(name, value)
+
+
+def _replaced_dict(world: World) -> None:
+    world.object.__dict__ = {"rate": 7.0}
+
+
+def _other_code(world: World) -> None:
+    world["helper"].__code__ = (lambda x, scale=2.0, *, shift=1.0: x - scale + shift).__code__
+
+
+def _other_weight_dtype(world: World) -> None:
+    world["weight"].dtype = np.int64
+
+
+def _other_weight_shape(world: World) -> None:
+    world["weight"].shape = (1, 5)
+
+
+class Text(str):
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash("b")
+
+    def __eq__(self, other: object) -> bool:
+        return other == "b"
+
+
+def _added(weights: Any, other: Any) -> Any:
+    return np.asarray(weights) + other
+
+
+# A subclass whose products are sums.
+Weights: Any = type("Weights", (np.ndarray,), {"__mul__": _added, "__rmul__": _added})
+
+
+CHANGES: dict[str, tuple[str, Callable[[World], Any]]] = {
+    "an attribute of a base class": ("of_object", _in_class("rate", 5.0)),
+    "an attribute of a base class, of another type": ("of_object", _in_class("rate", np.float32(2.0))),
+    "an attribute in a class below": ("of_object", _in_class("rate", 5.0, "derived")),
+    "an attribute in the object": ("of_object", lambda world: setattr(world.object, "rate", 5.0)),
+    "the object's namespace": ("of_object", _replaced_dict),
+    "a zero of the other sign": ("of_object", _in_class("offset", 0.0)),
+    "an array in an attribute of a class": ("of_object", lambda world: world.base.table[0].fill(3.0)),
+    "an item of an attribute of a class": ("of_object", lambda world: world.base.table.__setitem__(0, np.full(5, 9.0))),
+    "an array below an attribute of a class": ("of_object", lambda world: world.base.table[1]["more"].fill(8.0)),
+    "a method": ("of_object", _in_class("gain", lambda _: 4.0)),
+    "a method in a class below": ("of_object", _in_class("gain", lambda _: 4.0, "derived")),
+    "a method in the object": ("of_object", lambda world: setattr(world.object, "gain", lambda: 4.0)),
+    "an object of another class": ("of_object", lambda world: setattr(world.object, "__class__", world.base)),
+    "an object replaced": ("of_object", lambda world: world.space.__setitem__("object", world.base())),
+    "a global deleted": ("of_globals", lambda world: world.space.__delitem__("weight")),
+    "a global deleted that is guarded": ("of_globals", lambda world: world.space.__delitem__("flag")),
+    "a global of a class that is no tree": ("of_globals", _as_global("weight", object())),
+    "a float that is an integer": ("of_globals", _as_global("rate", 1)),
+    "a float that is an array": ("of_globals", _as_global("rate", np.ones(5))),
+    "a flag that equals the old one": ("of_globals", _as_global("flag", 1)),
+    "a flag": ("of_globals", _as_global("flag", False)),
+    "a dtype in place": ("of_globals", _other_weight_dtype),
+    "a shape in place": ("of_globals", _other_weight_shape),
+    "an array of a subclass": ("of_globals", _as_global("weight", np.arange(5.0).view(Weights))),
+    "an array in another layout": ("of_globals", _as_global("weight", np.arange(10.0)[::2])),
+    "an array of the other byte order": ("of_globals", _as_global("weight", np.arange(5.0).astype(">f8"))),
+    "a list in its place": ("of_globals", _as_global("weight", [1.0, 2.0])),
+    "text": ("of_text", _as_global("name", "b")),
+    "text of a subclass": ("of_text", _as_global("name", Text("a"))),
+    "a default": ("of_helper", lambda world: setattr(world["helper"], "__defaults__", (3.0,))),
+    "no defaults": ("of_helper", lambda world: setattr(world["helper"], "__defaults__", None)),
+    "a default by name": ("of_helper", lambda world: world["helper"].__kwdefaults__.update(shift=5.0)),
+    "no defaults by name": ("of_helper", lambda world: setattr(world["helper"], "__kwdefaults__", None)),
+    "code": ("of_helper", _other_code),
+    "a function of Python's that is shadowed": ("of_helper", _as_global("abs", lambda x: -x)),
+    "a helper that is no function": ("of_helper", _as_global("helper", functools.partial(np.multiply, 2.0))),
+    "an item of a list in a tuple": ("of_trees", lambda world: world["pair"][1].__setitem__(0, 3.0)),
+    "an item more": ("of_trees", lambda world: world["pair"][1].append(3.0)),
+    "an item less": ("of_trees", lambda world: world["pair"][1].pop()),
+    "an array in a list in a tuple": ("of_trees", lambda world: world["pair"][1][1].fill(-1.0)),
+    "a list for a tuple": ("of_trees", lambda world: world.space.__setitem__("pair", [*world["pair"]])),
+    "an integer in a dict": ("of_trees", lambda world: world["options"].update(power=3)),
+    "a key of a dict": ("of_trees", lambda world: world["options"].update(more=3)),
+    "a list of text in a dict": ("of_trees", lambda world: world["options"]["names"].append("c")),
+    "a tree that contains itself": ("of_trees", lambda world: world["pair"][1].append(world["pair"][1])),
+    "nothing": ("of_object", lambda _: None),
+}
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, lambda f: ox.grad(lambda x: xp.sum(f(x) ** 2))], ids=["f", "grad"])
+@pytest.mark.parametrize("name", CHANGES)
+def test_no_change_goes_unseen(name, transform):
+    function, change = CHANGES[name]
+    world = World()
+    f = transform(world[function])
+    g = ox.record(f)
+    assert agrees(g, f, X)
+    assert agrees(g, f, X + 1)
+    assert g.why is None, (g.why, repr(g))
+    change(world)
+    for x in (X, X + 1, X):
+        found, expected = outcome(g, x), outcome(f, x)
+        assert equal(found, expected), (found, expected)
+
+
+def test_why_has_the_path_and_both_values():
+    world = World()
+    world.base.rate = 2.0
+    g: Any = ox.record(world["of_object"])
+    g(X)
+    world.base.rate = 5.0
+    g(X)
+    assert tuple(g.why) == ("Base.rate", 2.0, 5.0)
+    world.object.rate = 6.0
+    g(X)
+    assert tuple(g.why) == ("the number of attributes of object", 0, 1)
+    world.space["abs"] = abs
+    g = ox.record(world["of_helper"])
+    g(X)
+    world["helper"].__kwdefaults__ = None
+    outcome(g, X)
+    assert g.why.new == "nothing"
+    assert "shift" in g.why.path

@@ -1,0 +1,146 @@
+"""Passes over programs, as they print, and the proof that a recording gives the bits of its function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_record import X, agrees, equal
+
+import oxigrad as ox
+from oxigrad import xp
+from oxigrad.recording import function
+from oxigrad.recording.program import replay_of
+
+WEIGHT = np.linspace(1.0, 2.0, 5)
+LARGE = np.linspace(1.0, 2.0, 300)
+
+
+def scaled(x: Any) -> Any:
+    return x * xp.exp(WEIGHT * 2.0) + xp.sin(WEIGHT) + 0.0 * xp.exp(x)
+
+
+# --- passes --------------------------------------------------------------------------------------------------------------
+
+
+def test_each_pass_prints_before_and_after():
+    def f(x: Any) -> Any:
+        xp.tan(x)  # which nothing needs
+        return xp.exp(x) * xp.exp(x)
+
+    g = ox.record(f)
+    g(X)
+    (program,) = g.recordings
+
+    def counts(after: bool, by: str) -> tuple[int, int]:
+        text = program.printed(after, by)
+        return text.count("= exp("), text.count("= tan(")
+
+    assert counts(False, "common") == (2, 1)
+    assert counts(True, "common") == (1, 1)
+    assert counts(False, "dead") == (1, 1)
+    assert counts(True, "dead") == (1, 0)
+    assert program.printed(False, "common") == program.printed(False)
+    assert program.printed(True, "dead") == program.printed(True)
+    assert program.printed(False, "constants") == program.printed(True, "common")
+    assert program.printed(True, "constants") == program.printed(False, "dead")
+    with pytest.raises(ValueError, match=r"the pass .loops., expected one of"):
+        program.printed(True, "loops")
+
+
+def test_calls_of_constants_are_computed_once_in_a_loaded_recording(tmp_path):
+    g = ox.record(scaled)
+    g(X)
+    assert "sin(" in g.recordings[0].printed(True)
+    g.save(tmp_path / "scaled.safetensors")
+    loaded = ox.load_recording(tmp_path / "scaled.safetensors")
+    (program,) = loaded.recordings
+    assert "sin(" in program.printed(False, "constants")
+    assert "sin(" not in program.printed(True)
+    for x in (X, X + 1.0):
+        assert agrees(loaded, scaled, x)
+
+
+def test_results_are_no_shared_constants(tmp_path):
+    """A caller may write to a result, and to what it is a view of."""
+
+    def f(x: Any) -> Any:
+        return xp.exp(WEIGHT), xp.reshape(xp.exp(WEIGHT * 2.0), (5, 1)), x
+
+    g = ox.record(f)
+    g(X)
+    g.save(tmp_path / "f.safetensors")
+    loaded = ox.load_recording(tmp_path / "f.safetensors")
+    for _ in range(3):
+        result = loaded(X)
+        assert equal(result, f(X))
+        for leaf in result[:2]:
+            leaf[...] = 0.0
+
+
+def test_a_constant_that_takes_more_memory_is_not_folded(tmp_path):
+    def f(x: Any) -> Any:
+        return x * xp.sum(xp.reshape(LARGE, (300, 1)) * LARGE)
+
+    g = ox.record(f)
+    g(X)
+    g.save(tmp_path / "f.safetensors")
+    loaded = ox.load_recording(tmp_path / "f.safetensors")
+    assert "multiply" in loaded.recordings[0].printed(True) or "mul" in loaded.recordings[0].printed(True)
+    assert agrees(loaded, f, X)
+
+
+# --- the proof -------------------------------------------------------------------------------------------------------------
+
+
+def wrong(entries: Any, outputs: Any) -> Any:
+    """A program in which a constant has another value."""
+    changed = []
+    for entry in entries:
+        copy = function.Entry(
+            entry.kind, target=entry.target, function=entry.function, args=entry.args, named=entry.named
+        )
+        copy.value, copy.line, copy.type, copy.is_float = entry.value, entry.line, entry.type, entry.is_float
+        if entry.kind == "constant" and isinstance(entry.value, float):
+            copy.value = entry.value + 1.0
+        changed.append(copy)
+    return replay_of(changed, outputs)
+
+
+@pytest.mark.parametrize("size", [5, 1 << 17])
+def test_a_wrong_replay_is_never_returned(size, monkeypatch, tmp_path):
+    def f(x: Any) -> Any:
+        return x * 3.0 + x
+
+    monkeypatch.setattr(function, "replay_of", wrong)
+    monkeypatch.setattr("oxigrad.recording.verification.MOST_BYTES", 1 << 18)
+    g, x = ox.record(f), np.linspace(0.0, 1.0, size)
+    for at in range(3):
+        assert agrees(g, f, x + at)
+    assert g.recordings == []
+    assert g.replays == 0
+    assert g.why is not None
+    assert "the same bits" in str(g.why)
+    with pytest.raises(ox.StateError, match="no recording"):
+        g.save(tmp_path / "f.safetensors")
+
+
+def test_a_wrong_replay_is_never_saved(monkeypatch, tmp_path):
+    monkeypatch.setattr(function, "replay_of", wrong)
+    g = ox.record(lambda x: x * 3.0)
+    g(X)
+    with pytest.raises(ox.StateError, match="the same bits"):
+        g.save(tmp_path / "f.safetensors")
+    assert g.recordings == []
+
+
+def test_the_proof_is_of_the_first_call_whatever_became_of_its_arrays():
+    x, y = X.copy(), X[::-1]
+    g = ox.record(lambda x, y: (x * 2.0, xp.exp(y)))
+    first = g(x, y)
+    x[...] = 100.0
+    first[0][...] = -1.0
+    assert equal(g(X, y), (X * 2.0, first[1]))
+    assert g.why is None
+    assert g.replays == 1
