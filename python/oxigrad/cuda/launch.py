@@ -404,11 +404,11 @@ def _doubles(numbers: Sequence[float]) -> Any:
     return (ctypes.c_double * len(numbers))(*numbers)
 
 
-_SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "uint8": 1}
+_BITS = {"float64": 64, "float32": 32, "float16": 16, "bfloat16": 16, "uint8": 8, "uint4": 4}
 
 
 def _size(memory: "DeviceMemory") -> int:
-    size = _SIZES[memory.dtype]
+    bits = _BITS[memory.dtype]
     for extent in memory.shape:
-        size *= extent
-    return size
+        bits *= extent
+    return -(-bits // 8)

@@ -26,7 +26,7 @@ from oxigrad.optim.closures.sam import SAM
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings.config import REGISTRY
-from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.arrays.quantized import CODECS, Quantized
 
 
 class ModelAverage(CollectiveWrapper):
@@ -137,8 +137,8 @@ class ModelAverage(CollectiveWrapper):
             raise ValueError(f"exchange is {self.exchange!r}: expected one of {', '.join(exchanges.EXCHANGES)}")
         if self.average_slots and self.delay:
             raise ValueError("average_slots and delay are mutually exclusive: slots are averaged without a delay")
-        if self.average_slots and self.optimizer.slot_dtype == "8bit":
-            raise ValueError("average_slots and slot_dtype='8bit' are mutually exclusive: codes cannot be averaged")
+        if self.average_slots and (kind := self.optimizer.slot_dtype) in CODECS:
+            raise ValueError(f"average_slots and slot_dtype={kind!r} are mutually exclusive: codes cannot be averaged")
 
     def _outer_optimizer(self) -> Optimizer | None:
         """The outer optimizer, by which the anchors are updated; None where there are no anchors."""

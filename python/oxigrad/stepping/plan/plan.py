@@ -156,7 +156,7 @@ class Plan(Assignment):
         return why_not_rule(self.groups[p.group], dtype_name(p.dtype), len(rule.numbers), permuted=p.is_permuted)
 
     def reads_codes(self, p: Parameter) -> bool:
-        """Whether what updates a parameter reads slots that are codes of eight bits: the core, or a kernel for all gradients."""
+        """Whether what updates a parameter reads slots that are codes: the core, or a kernel for all gradients."""
         by_kernel = p.executor is DEVICE and not p.is_permuted and self._owner.sparse == "dense"
         return by_kernel or p.executor.is_core
 

@@ -53,7 +53,8 @@ class StateFile:
             raise RuntimeError(f"{path}: state_device is a file: expected a parameter in host memory, and no DTensor")
         for key, value in own.items():
             if isinstance(value, dict):
-                own[key] = {name: self._placed(path, p, f"{key}.{name}", part) for name, part in value.items()}
+                placed = {name: self._placed(path, p, f"{key}.{name}", value[name]) for name in ("codes", "scales")}
+                own[key] = {**value, **placed}
             elif isinstance(value, torch.Tensor) and key != "step":
                 own[key] = self._placed(path, p, key, value)
 

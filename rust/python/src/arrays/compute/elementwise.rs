@@ -186,7 +186,7 @@ pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool>
     Ok(true)
 }
 
-/// A copy of the numbers of an array in host memory to another, rounded to its dtype. Either may be a tuple of 8-bit
+/// A copy of the numbers of an array in host memory to another, rounded to its dtype. Either may be a tuple of
 /// codes and their scales. A source without axes fills the target.
 pub struct Copying {
     input: [Buffer; 1],
@@ -204,9 +204,10 @@ impl Copying {
         let unshared = || PyTypeError::new_err("expected numbers in host memory to copy");
         let [from, to] = [source, target].map(|stated| FloatArray::of(stated)?.ok_or_else(unshared)?.python());
         let (from, to) = (from?, to?);
-        let [given, wanted] = [&from, &to].map(|numbers| numbers.parts[0].shape());
-        let input = if given == wanted { Some(from.buffer.clone()) } else { from.parts[0].view.broadcast(wanted) };
-        let input = input.ok_or_else(|| PyValueError::new_err(format!("{given:?} is copied to {wanted:?}")))?;
+        let [given, wanted] = [&from, &to].map(FloatArray::shape);
+        let input = from
+            .broadcast(wanted)
+            .ok_or_else(|| PyValueError::new_err(format!("{given:?} is copied to {wanted:?}")))?;
         let output = to.buffer.clone();
         let dtype = if input.dtype() == Dtype::F64 { Dtype::F64 } else { output.dtype().computed_in() };
         let made = Self { input: [input], output: [output], dtype, from, to, target: target.clone().unbind() };
