@@ -7,11 +7,11 @@ use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::op_named;
 use crate::arrays::value::Value;
+use crate::autodiff::graph::template::Template;
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::record;
 use crate::error::items;
 use crate::recording::rule::compute_in_rule;
-use crate::recording::template::Template;
 
 type Object<'py> = Bound<'py, PyAny>;
 
@@ -79,9 +79,10 @@ impl Call {
         {
             return Ok(result);
         }
+        let read = |at: usize| Ok(read[at].object(py));
         let args: SmallVec<[Object<'_>; 3]> =
-            self.args.iter().map(|arg| arg.fill(py, read)).collect::<PyResult<_>>()?;
-        let named = self.named.as_ref().map(|named| named.fill(py, read)).transpose()?;
+            self.args.iter().map(|arg| arg.fill(py, &read)).collect::<PyResult<_>>()?;
+        let named = self.named.as_ref().map(|named| named.fill(py, &read)).transpose()?;
         let named = named.map(Bound::cast_into::<PyDict>).transpose()?;
         let result = match &self.function {
             Function::Op(op) => record(py, *op, &args, named.as_ref())?,

@@ -3,4 +3,3 @@
 mod call;
 pub mod replay;
 pub mod rule;
-pub mod template;

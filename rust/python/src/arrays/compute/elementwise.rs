@@ -11,9 +11,7 @@ use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Attribute, Elementwise, Op};
 use oxigrad_core::scalar::{Precision, Scalar, promoted};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
@@ -338,18 +336,6 @@ pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Opt
 
 /// A NumPy array or scalar repeated to a larger shape, if that is small: the next op is faster on contiguous elements
 /// than on a view.
-pub fn broadcast_to<'py>(
-    array: &Bound<'py, PyAny>,
-    named: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = array.py();
-    let Some(shape) = named.map(|named| named.get_item(intern!(py, "shape"))).transpose()?.flatten() else {
-        return Ok(None);
-    };
-    repeat_to(array, &shape.extract::<Vec<usize>>()?)
-}
-
-/// The same, of a shape that is known.
 pub fn repeat_to<'py>(array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = array.py();
     let Some(length) = elements(shape).filter(|length| !shape.is_empty() && *length < LARGE) else { return Ok(None) };
