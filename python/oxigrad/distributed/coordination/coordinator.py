@@ -88,6 +88,12 @@ class Coordinator:
     The replica belongs to the coordinator alone: the worker in the same process has another one, as every worker.
     """
 
+    replica: Replica
+    decisions: Decisions
+    training: Training
+    codec: GradientCodec
+    refused: Refusals
+
     def __init__(
         self,
         replica: Replica,

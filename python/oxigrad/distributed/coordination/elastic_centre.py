@@ -56,6 +56,9 @@ class CentreServer:
     centre. Workers whose description differs from ``description`` are refused.
     """
 
+    count: int
+    buffers: list[np.ndarray]
+
     def __init__(
         self,
         communicator: Communicator,

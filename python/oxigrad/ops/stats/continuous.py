@@ -47,10 +47,10 @@ def _log_twice_normal(z: Array) -> Array:
     return branch(z < _FAR, lambda z: _LOG_2 + _log_normal_tail(z), near, (z, _FAR, _FAR))
 
 
-norm = Continuous(
+norm: Continuous = Continuous(
     "norm", "", _normal_density, _normal, lambda z: _normal(-z), _log_normal, lambda z: _log_normal(-z), special.ndtri
 )
-halfnorm = Continuous(
+halfnorm: Continuous = Continuous(
     "halfnorm",
     "",
     lambda z: _normal_density(z) + _LOG_2,
@@ -61,7 +61,7 @@ halfnorm = Continuous(
     low=0.0,
     inner=0.5,
 )
-lognorm = Continuous(
+lognorm: Continuous = Continuous(
     "lognorm",
     "s",
     lambda z, s: _normal_density(ops.log(z) / s) - ops.log(s) - ops.log(z),
@@ -75,7 +75,7 @@ lognorm = Continuous(
     is_open=True,
 )
 # In both, an argument of the error function that would overflow is cut off far beyond the place where the result is constant.
-levy = Continuous(
+levy: Continuous = Continuous(
     "levy",
     "",
     lambda z: -0.5 * LOG_2_PI - 1.5 * ops.log(z) - 0.5 / z,
@@ -87,7 +87,7 @@ levy = Continuous(
     inner=1.0,
     is_open=True,
 )
-moyal = Continuous(
+moyal: Continuous = Continuous(
     "moyal",
     "",
     lambda z: -0.5 * (z + ops.exp(-z) + LOG_2_PI),
@@ -180,8 +180,8 @@ def _half_logistic_hazard(z: Array) -> Array:
     return branch(z > 1.0, large, lambda z: ops.log1p(0.5 * ops.expm1(z)), (z, 2.0, 0.5))
 
 
-expon = _hazard("expon", "", lambda z: z, ops.log, lambda z: 0.0 * z, lambda h: h)
-rayleigh = _hazard(
+expon: Continuous = _hazard("expon", "", lambda z: z, ops.log, lambda z: 0.0 * z, lambda h: h)
+rayleigh: Continuous = _hazard(
     "rayleigh",
     "",
     lambda z: 0.5 * z * z,
@@ -190,7 +190,7 @@ rayleigh = _hazard(
     lambda h: ops.sqrt(2.0 * h),
     rate=lambda z: z,
 )
-weibull_min = _hazard(
+weibull_min: Continuous = _hazard(
     "weibull_min",
     "c",
     ops.pow,
@@ -199,7 +199,7 @@ weibull_min = _hazard(
     lambda h, c: ops.pow(h, 1.0 / c),
     rate=lambda z, c: c * ops.pow(z, c - 1.0),
 )
-pareto = _hazard(
+pareto: Continuous = _hazard(
     "pareto",
     "b",
     lambda z, b: b * ops.log(z),
@@ -209,7 +209,7 @@ pareto = _hazard(
     low=1.0,
     inner=2.0,
 )
-lomax = _hazard(
+lomax: Continuous = _hazard(
     "lomax",
     "c",
     lambda z, c: c * ops.log1p(z),
@@ -217,7 +217,7 @@ lomax = _hazard(
     lambda z, c: ops.log(c) - ops.log1p(z),
     lambda h, c: ops.expm1(h / c),
 )
-gompertz = _hazard(
+gompertz: Continuous = _hazard(
     "gompertz",
     "c",
     _gompertz_hazard,
@@ -225,8 +225,8 @@ gompertz = _hazard(
     lambda z, c: ops.log(c) + z,
     lambda h, c: ops.log1p(h / c),
 )
-gumbel_l = _hazard("gumbel_l", "", ops.exp, lambda z: z, lambda z: z, ops.log, low=-math.inf, inner=0.0)
-fisk = _hazard(
+gumbel_l: Continuous = _hazard("gumbel_l", "", ops.exp, lambda z: z, lambda z: z, ops.log, low=-math.inf, inner=0.0)
+fisk: Continuous = _hazard(
     "fisk",
     "c",
     _power_hazard,
@@ -240,7 +240,7 @@ fisk = _hazard(
         (z, 2.0, 0.5),
     ),
 )
-halflogistic = _hazard(
+halflogistic: Continuous = _hazard(
     "halflogistic",
     "",
     _half_logistic_hazard,
@@ -272,8 +272,8 @@ def _mirrored(name: str, base: Continuous, isf: Callable[..., Any]) -> Continuou
     )
 
 
-gumbel_r = _mirrored("gumbel_r", gumbel_l, ops.log)
-weibull_max = _mirrored("weibull_max", weibull_min, lambda h, c: ops.pow(h, 1.0 / c))
+gumbel_r: Continuous = _mirrored("gumbel_r", gumbel_l, ops.log)
+weibull_max: Continuous = _mirrored("weibull_max", weibull_min, lambda h, c: ops.pow(h, 1.0 / c))
 
 
 # --- of other shapes ---------------------------------------------------------------------------------------------------
@@ -292,21 +292,21 @@ def _cotangent(q: Array) -> Array:
     return 1.0 / ops.tan(math.pi * q)
 
 
-laplace = _symmetric(
+laplace: Continuous = _symmetric(
     "laplace",
     lambda z: -ops.abs(z) - _LOG_2,
     lambda z: branch(z < 0.0, lambda z: 0.5 * ops.exp(z), lambda z: 1.0 - 0.5 * ops.exp(-z), (z, 0.0, 0.0)),
     lambda z: branch(z < 0.0, lambda z: z - _LOG_2, lambda z: ops.log1p(-0.5 * ops.exp(-z)), (z, 0.0, 0.0)),
     lambda q: branch(q < 0.5, lambda q: ops.log(2.0 * q), lambda q: -ops.log(2.0 - 2.0 * q), (q, 0.5, 0.5)),
 )
-logistic = _symmetric(
+logistic: Continuous = _symmetric(
     "logistic",
     lambda z: special.log_expit(z) + special.log_expit(-z),
     special.expit,
     special.log_expit,
     special.logit,
 )
-cauchy = _symmetric(
+cauchy: Continuous = _symmetric(
     "cauchy",
     lambda z: -log1p_square(z) - math.log(math.pi),
     _cauchy,
@@ -318,7 +318,7 @@ cauchy = _symmetric(
         (q, 0.5, 0.25),
     ),
 )
-halfcauchy = Continuous(
+halfcauchy: Continuous = Continuous(
     "halfcauchy",
     "",
     lambda z: math.log(_TWO_PI) - log1p_square(z),
@@ -334,7 +334,7 @@ halfcauchy = Continuous(
     low=0.0,
     inner=0.5,
 )
-uniform = Continuous(
+uniform: Continuous = Continuous(
     "uniform",
     "",
     lambda z: 0.0 * z,
@@ -345,7 +345,7 @@ uniform = Continuous(
     high=1.0,
     inner=0.5,
 )
-powerlaw = Continuous(
+powerlaw: Continuous = Continuous(
     "powerlaw",
     "a",
     lambda z, a: ops.log(a) + xlogy(a - 1.0, z),

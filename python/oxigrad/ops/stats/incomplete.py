@@ -40,7 +40,7 @@ def _log_gammas(x: Any, log_x: Any, middle: Any) -> tuple[Callable[..., Any], Ca
 
 
 _log_lower, _log_upper = _log_gammas(lambda z: z, ops.log, lambda a: a)
-gamma = Continuous(
+gamma: Continuous = Continuous(
     "gamma",
     "a",
     lambda z, a: xlogy(a - 1.0, z) - z - special.gammaln(a),
@@ -59,7 +59,7 @@ def _of_gamma(name: str, shapes: str, **functions: Any) -> Continuous:
     return Continuous(name, shapes, low=0.0, inner=0.5, **functions)
 
 
-chi2 = _of_gamma(
+chi2: Continuous = _of_gamma(
     "chi2",
     "df",
     log_density=lambda z, df: gamma.log_density(0.5 * z, 0.5 * df) - _LOG_2,
@@ -86,7 +86,7 @@ def _chi_small(z: Array, df: Array) -> Array:
 
 
 _log_chi = _log_gammas(lambda z: 0.5 * z * z, lambda z: 2.0 * ops.log(z) - _LOG_2, lambda a: ops.sqrt(2.0 * a))
-chi = _of_gamma(
+chi: Continuous = _of_gamma(
     "chi",
     "df",
     log_density=lambda z, df: xlogy(df - 1.0, z) - 0.5 * z * z - _chi_constant(df),
@@ -114,7 +114,7 @@ def _of_three(f: Any) -> Callable[..., Any]:
 
 
 _FIELDS = "log_density density lower upper log_lower log_upper quantile".split()
-maxwell = _of_gamma("maxwell", "", **{field: _of_three(getattr(chi, field)) for field in _FIELDS})
+maxwell: Continuous = _of_gamma("maxwell", "", **{field: _of_three(getattr(chi, field)) for field in _FIELDS})
 
 
 def _inverse(z: Array, constant: float, f: Callable[[Any], Any]) -> Any:
@@ -123,7 +123,7 @@ def _inverse(z: Array, constant: float, f: Callable[[Any], Any]) -> Any:
 
 
 _log_inverse = _log_gammas(lambda z: 1.0 / z, lambda z: -ops.log(z), lambda a: 1.0 / a)
-invgamma = Continuous(
+invgamma: Continuous = Continuous(
     "invgamma",
     "a",
     lambda z, a: -(a + 1.0) * ops.log(z) - special.gammaln(a) - 1.0 / z,
@@ -196,7 +196,7 @@ def _beta_density(z: Array, a: Array, b: Array) -> Array:
     return branch(z < 0.5, low, high, (z, 0.25, 0.75))
 
 
-beta = _of_beta(
+beta: Continuous = _of_beta(
     "beta",
     "a b",
     lambda z, a, b: (a, b, z, 1.0 - z),
@@ -245,7 +245,7 @@ def _t_function(f: Any, low: Callable[..., Any], high: Callable[..., Any]) -> Ca
 
 
 _t_near = _of_beta("t", "df", _t_arguments, log_density=_t_log_density, quantile=lambda q, df: special.stdtrit(df, q))
-t = dataclasses.replace(
+t: Continuous = dataclasses.replace(
     _t_near,
     lower=_t_function(_t_near.lower, ops.exp, lambda tail: 1.0 - ops.exp(tail)),
     upper=_t_function(_t_near.upper, lambda tail: 1.0 - ops.exp(tail), ops.exp),
@@ -270,7 +270,7 @@ def _f_arguments(z: Array, dfn: Array, dfd: Array) -> tuple[Array, ...]:
     return 0.5 * dfn, 0.5 * dfd, -ops.expm1(-log), ops.exp(-log)
 
 
-f = _of_beta(
+f: Continuous = _of_beta(
     "f",
     "dfn dfd",
     _f_arguments,

@@ -36,6 +36,12 @@ class Joiner:
 class Group:
     """The state that the workers of one generation share; all of it is guarded by ``changed``."""
 
+    job: bytes
+    size: int
+    generation: int
+    incarnations: list[int]
+    mail: list[Mailbox]
+
     def __init__(self, job: bytes, size: int, generation: int, changed: threading.Condition) -> None:
         self.job, self.size, self.generation, self.changed = job, size, generation, changed
         self.gone: set[int] = set()
