@@ -48,7 +48,15 @@ def _log_twice_normal(z: Array) -> Array:
 
 
 norm: Continuous = Continuous(
-    "norm", "", _normal_density, _normal, lambda z: _normal(-z), _log_normal, lambda z: _log_normal(-z), special.ndtri
+    "norm",
+    "",
+    _normal_density,
+    _normal,
+    lambda z: _normal(-z),
+    _log_normal,
+    lambda z: _log_normal(-z),
+    special.ndtri,
+    upper_quantile=lambda q: -special.ndtri(q),
 )
 halfnorm: Continuous = Continuous(
     "halfnorm",
@@ -58,6 +66,7 @@ halfnorm: Continuous = Continuous(
     lambda z: special.erfc(z * _ROOT_HALF),
     log_upper=lambda z: _log_twice_normal(-z),
     quantile=lambda q: math.sqrt(2.0) * special.erfinv(q),
+    upper_quantile=lambda q: math.sqrt(2.0) * special.erfcinv(q),
     low=0.0,
     inner=0.5,
 )
@@ -70,6 +79,7 @@ lognorm: Continuous = Continuous(
     lambda z, s: _log_normal(ops.log(z) / s),
     lambda z, s: _log_normal(-ops.log(z) / s),
     lambda q, s: ops.exp(s * special.ndtri(q)),
+    upper_quantile=lambda q, s: ops.exp(-s * special.ndtri(q)),
     low=0.0,
     inner=1.0,
     is_open=True,
@@ -83,6 +93,7 @@ levy: Continuous = Continuous(
     lambda z: unless(z < 1e-50, 1.0, lambda z: special.erf(ops.sqrt(0.5 / z)), z, 1.0),
     log_lower=lambda z: _log_twice_normal(-1.0 / ops.sqrt(z)),
     quantile=lambda q: 0.5 / ops.square(special.erfcinv(q)),
+    upper_quantile=lambda q: 0.5 / ops.square(special.erfinv(q)),
     low=0.0,
     inner=1.0,
     is_open=True,
@@ -107,6 +118,7 @@ moyal: Continuous = Continuous(
         (z, 41.0, 0.0),
     ),
     quantile=lambda q: -_LOG_2 - 2.0 * ops.log(special.erfcinv(q)),
+    upper_quantile=lambda q: -_LOG_2 - 2.0 * ops.log(special.erfinv(q)),
 )
 
 
@@ -149,6 +161,7 @@ def _hazard(
         rate and decayed(0.0, lambda h, z, *s: cast(Any, rate)(z, *s) * ops.exp(-h)),
         low=low,
         inner=inner,
+        upper_quantile=lambda q, *s: inverse(-ops.log(q), *s),
     )
 
 
@@ -250,11 +263,14 @@ halflogistic: Continuous = _hazard(
 )
 
 
-def _mirrored(name: str, base: Continuous, isf: Callable[..., Any]) -> Continuous:
-    """The distribution of the negative of a number, whose upper quantile is ``isf``."""
+def _mirrored(name: str, base: Continuous) -> Continuous:
+    """The distribution of the negative of a number."""
 
     def negated(f: Any) -> Any:
         return f and (lambda z, *s: f(-z, *s))
+
+    def opposite(f: Any) -> Any:
+        return lambda q, *s: -f(q, *s)
 
     return dataclasses.replace(
         base,
@@ -265,22 +281,33 @@ def _mirrored(name: str, base: Continuous, isf: Callable[..., Any]) -> Continuou
         upper=negated(base.lower),
         log_lower=negated(base.log_upper),
         log_upper=negated(base.log_lower),
-        quantile=lambda q, *s: -isf(-ops.log(q), *s),
+        quantile=opposite(base.upper_quantile),
+        upper_quantile=opposite(base.quantile),
         low=-base.high,
         high=-base.low,
         inner=-base.inner,
     )
 
 
-gumbel_r: Continuous = _mirrored("gumbel_r", gumbel_l, ops.log)
-weibull_max: Continuous = _mirrored("weibull_max", weibull_min, lambda h, c: ops.pow(h, 1.0 / c))
+gumbel_r: Continuous = _mirrored("gumbel_r", gumbel_l)
+weibull_max: Continuous = _mirrored("weibull_max", weibull_min)
 
 
 # --- of other shapes ---------------------------------------------------------------------------------------------------
 
 
 def _symmetric(name: str, log_density: Any, lower: Any, log_lower: Any, quantile: Any) -> Continuous:
-    return Continuous(name, "", log_density, lower, lambda z: lower(-z), log_lower, lambda z: log_lower(-z), quantile)
+    return Continuous(
+        name,
+        "",
+        log_density,
+        lower,
+        lambda z: lower(-z),
+        log_lower,
+        lambda z: log_lower(-z),
+        quantile,
+        upper_quantile=lambda q: -quantile(q),
+    )
 
 
 def _cauchy(z: Array) -> Array:
@@ -330,6 +357,9 @@ halfcauchy: Continuous = Continuous(
     ),
     quantile=lambda q: branch(
         q < 0.5, lambda q: ops.tan(0.5 * math.pi * q), lambda q: _cotangent(0.5 * (1.0 - q)), (q, 0.25, 0.75)
+    ),
+    upper_quantile=lambda q: branch(
+        q < 0.5, lambda q: _cotangent(0.5 * q), lambda q: ops.tan(0.5 * math.pi * (1.0 - q)), (q, 0.25, 0.75)
     ),
     low=0.0,
     inner=0.5,

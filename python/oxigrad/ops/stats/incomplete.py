@@ -50,6 +50,7 @@ gamma: Continuous = Continuous(
     _log_upper,
     lambda q, a: special.gammaincinv(a, q),
     lambda z, a: power_exp(z, a - 1.0, -z - special.gammaln(a)),
+    upper_quantile=lambda q, a: special.gammainccinv(a, q),
     low=0.0,
     inner=0.5,
 )
@@ -69,6 +70,7 @@ chi2: Continuous = _of_gamma(
     log_lower=lambda z, df: cast(Any, gamma.log_lower)(0.5 * z, 0.5 * df),
     log_upper=lambda z, df: cast(Any, gamma.log_upper)(0.5 * z, 0.5 * df),
     quantile=lambda q, df: 2.0 * special.gammaincinv(0.5 * df, q),
+    upper_quantile=lambda q, df: 2.0 * special.gammainccinv(0.5 * df, q),
 )
 
 
@@ -106,6 +108,7 @@ chi: Continuous = _of_gamma(
         (z, 1e-9, 1.0),
     ),
     quantile=lambda q, df: ops.sqrt(2.0 * special.gammaincinv(0.5 * df, q)),
+    upper_quantile=lambda q, df: ops.sqrt(2.0 * special.gammainccinv(0.5 * df, q)),
 )
 
 
@@ -113,7 +116,7 @@ def _of_three(f: Any) -> Callable[..., Any]:
     return lambda z: f(z, 3.0)
 
 
-_FIELDS = "log_density density lower upper log_lower log_upper quantile".split()
+_FIELDS = "log_density density lower upper log_lower log_upper quantile upper_quantile".split()
 maxwell: Continuous = _of_gamma("maxwell", "", **{field: _of_three(getattr(chi, field)) for field in _FIELDS})
 
 
@@ -132,6 +135,7 @@ invgamma: Continuous = Continuous(
     _log_inverse[1],
     _log_inverse[0],
     lambda q, a: 1.0 / special.gammainccinv(a, q),
+    upper_quantile=lambda q, a: 1.0 / special.gammaincinv(a, q),
     low=0.0,
     inner=1.0,
     is_open=True,
@@ -203,6 +207,7 @@ beta: Continuous = _of_beta(
     log_density=lambda z, a, b: special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b),
     density=_beta_density,
     quantile=lambda q, a, b: special.betaincinv(a, b, q),
+    upper_quantile=lambda q, a, b: special.betainccinv(a, b, q),
     low=0.0,
     high=1.0,
     inner=0.5,
@@ -244,7 +249,14 @@ def _t_function(f: Any, low: Callable[..., Any], high: Callable[..., Any]) -> Ca
     return of
 
 
-_t_near = _of_beta("t", "df", _t_arguments, log_density=_t_log_density, quantile=lambda q, df: special.stdtrit(df, q))
+_t_near = _of_beta(
+    "t",
+    "df",
+    _t_arguments,
+    log_density=_t_log_density,
+    quantile=lambda q, df: special.stdtrit(df, q),
+    upper_quantile=lambda q, df: -special.stdtrit(df, q),
+)
 t: Continuous = dataclasses.replace(
     _t_near,
     lower=_t_function(_t_near.lower, ops.exp, lambda tail: 1.0 - ops.exp(tail)),
@@ -277,6 +289,12 @@ f: Continuous = _of_beta(
     log_density=_f_log_density,
     density=lambda z, dfn, dfd: power_exp(z, 0.5 * dfn - 1.0, _f_rest(z, dfn, dfd)),
     quantile=lambda q, dfn, dfd: special.fdtri(dfn, dfd, q),
+    upper_quantile=lambda q, dfn, dfd: branch(
+        q < 0.5,
+        lambda q: 1.0 / special.fdtri(dfd, dfn, q),
+        lambda q: special.fdtri(dfn, dfd, 1.0 - q),
+        (q, 0.25, 0.75),
+    ),
     low=0.0,
     inner=1.0,
 )
