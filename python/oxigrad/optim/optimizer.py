@@ -46,6 +46,8 @@ class Optimizer(StatefulOptimizer):
     take effect on the next step; the others are fixed. Setting a fixed option or an unknown attribute raises `AttributeError`.
     """
 
+    record_norms: tuple[str, ...]
+
     _has_seen_floats = False
 
     def __init__(

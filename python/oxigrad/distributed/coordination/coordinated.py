@@ -77,6 +77,9 @@ class Coordinated(Wrapper):
             and the ``step`` that the gradient is in.
     """
 
+    sparse_mean: Any
+    lease: float
+
     told: list[Verdict]
 
     def __init__(

@@ -77,6 +77,14 @@ class ElasticAverage(CollectiveWrapper):
     [(0.0, -1.0), (-7.0, -1.0)]
     """
 
+    period: int
+    moving_rate: float | None
+    rho: float
+    synchronous: bool
+    deterministic: bool
+    nesterov: bool
+    lease: float | None
+
     _fields = (
         *CollectiveWrapper._fields,
         integer("_count", "count"),

@@ -72,6 +72,17 @@ class ModelAverage(CollectiveWrapper):
     [-4.0, -4.0, -4.0]
     """
 
+    interval: int
+    fragments: int
+    delay: int
+    block_momentum: float
+    block_learning_rate: float
+    nesterov: bool
+    alpha: float | None
+    exchange: str
+    outer: Optimizer | None
+    average_slots: bool | tuple[str, ...]
+
     _fields = (
         *CollectiveWrapper._fields,
         SCHEDULE,

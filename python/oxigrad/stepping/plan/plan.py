@@ -46,6 +46,17 @@ class Plan(Assignment):
     `ArrayMemoryError` for those that cannot be updated, with the key path.
     """
 
+    versions: list[Version]
+    idle: bool
+    inactive: set[str]
+    gradients: PlannedGradients
+    replaced: list[Any]
+    copied: list[Any]
+    into: list[Any]
+    tied: list[Any]
+    is_tied: bool
+    recorded: list[Any]
+
     def __init__(
         self,
         leaves: list[Any],

@@ -30,6 +30,8 @@ class StateFile:
     Raises `ValueError` for what is no path of a file, and `OSError` where the folder does not exist or cannot be written.
     """
 
+    path: Any
+
     def __init__(self, path: Any) -> None:
         if not isinstance(path, (str, os.PathLike)) or not os.fspath(path).endswith(".safetensors"):
             raise ValueError(

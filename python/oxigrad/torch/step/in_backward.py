@@ -25,6 +25,8 @@ _AHEAD = "was updated in the backward of a step that is not finished"
 class Bucket:
     """Parameters that hooks update in one dispatch: their places among those of the optimizer, and their resolved step."""
 
+    places: Sequence[TensorPlace]
+
     def __init__(self, places: Sequence[TensorPlace], norm: MeasuredNorm) -> None:
         self.places, self._norm = places, norm
         self._resolved: PartialStep | None = None
