@@ -16,7 +16,7 @@ from mpi4py import MPI
 
 import sizes
 from oxigrad import distributed, optim
-from oxigrad.distributed import Header, LargeBatch
+from oxigrad.distributed import DataParallel, Header
 
 COUNT = 2_500_000  # 10 MB of float32
 TAG = 77
@@ -34,7 +34,7 @@ class Work:
         self.buffer, self.other = self.given.copy(), np.empty(count, np.float32)
         self.model = gpt2(8 if sizes.is_small() else 77)
         self.gradients = {name: np.full_like(array, self.rank + 1) for name, array in self.model.items()}
-        self.optimizer = LargeBatch(optim.SGD(1e-3), communicator=self.comm)
+        self.optimizer = DataParallel(optim.SGD(1e-3), communicator=self.comm)
         self.flat = np.concatenate([gradient.reshape(-1) for gradient in self.gradients.values()])
         self.sum = np.empty_like(self.flat)
 

@@ -36,6 +36,7 @@ DTYPES: dict[str, tuple[Any, Mapping[str, Any]]] = {
     "float16": (np.float16, {"master": True}),
     "kahan": (np.float16, {"rounding": "kahan"}),
     "8bit": (np.float32, {"slot_dtype": "8bit"}),
+    "4bit": (np.float32, {"slot_dtype": "4bit"}),
 }
 
 
@@ -61,13 +62,16 @@ _STORE = re.compile(r"\box_(?:store\w*|encode)\S*\([^;]*?\ba(\d+) \+")
 
 
 def expected(text: str) -> dict[str, tuple[int, int]]:
-    """The 16-byte loads and stores of each update, of one thread in one round: its elements of each array, 16 bytes at a time."""
+    """The 16-byte loads and stores of each update, of one thread in one round: its elements of each array, 16 bytes at a time.
+
+    Codes of four bits have 8 bytes, which are not counted.
+    """
     found = {}
     for name, body in _UPDATE.findall(text):
         each = int(_EACH.search(body)[1])  # type: ignore[index]
         sizes = {number: int(size) for number, size in _SIZE.findall(body)}
         found[name] = tuple(
-            sum(each * sizes[number] // 16 for number in pattern.findall(body)) for pattern in (_LOAD, _STORE)
+            sum(each * sizes.get(number, 0) // 16 for number in pattern.findall(body)) for pattern in (_LOAD, _STORE)
         )
     return found
 

@@ -92,7 +92,7 @@ array([-16.,  30., -14.])
 * Values are SciPy's, for the arrays of every library that can be read in host memory; `NotImplementedError` names the function
   otherwise.
 * `xp.linalg` has the functions of `numpy.linalg` as well; they are in the [table of NumPy's functions](numpy.md).
-* A distribution has `logpdf`, `pdf`, `cdf`, `logcdf`, `sf`, `logsf` and `ppf`, or `logpmf`, `pmf` and `cdf` if it is discrete, each with
+* A distribution has `logpdf`, `pdf`, `cdf`, `logcdf`, `sf`, `logsf`, `ppf` and `isf`, or `logpmf`, `pmf` and `cdf` if it is discrete, each with
   derivatives by the point, the shape parameters, `loc` and `scale`. Sampling, moments and fits are SciPy's.
 * A ufunc without a rule, and a parameter without a derivative, such as the order of a Bessel function, raises `DerivativeError`, which
   names the function and the parameter.

@@ -10,7 +10,7 @@ from typing import Any
 
 from oxigrad import _core, xp
 from oxigrad.autodiff.inspection import debug_nans, diagram
-from oxigrad.autodiff.rules import cotangents, jvp_rules, tangents, vjp_rules
+from oxigrad.autodiff.rules import cotangents, jvp_rules, symbols, tangents, vjp_rules
 from oxigrad.ops import backends
 from oxigrad.ops.core import indexed_update, primitives, shapes, standard
 from oxigrad.ops.protocols import array_methods, foreign_calls, numpy_protocols, variable_methods
@@ -102,6 +102,7 @@ def install() -> None:
         spread=tangents.spread,
         stack_parts=tangents.stack_parts,
         svg=diagram.svg,
+        traced=symbols.traced,
         transpose=variable_methods.transpose,
         unbroadcast=cotangents.unbroadcast,
         unbroadcast_to_number=cotangents.unbroadcast_to_number,

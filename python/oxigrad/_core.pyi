@@ -249,6 +249,7 @@ def install_callbacks(
     spread: Callable[[Any, Any, int | None], Any],
     stack_parts: Callable[[Sequence[Any]], Any],
     svg: Callable[[list[tuple[str, str, list[int]]], int], str],
+    traced: Callable[[Callable[..., Any], list[tuple[Any, ...]]], tuple[Any, ...] | None],
     transpose: Callable[[Variable], Any],
     unbroadcast: Callable[[Any, tuple[int, ...], Any], Any],
     unbroadcast_to_number: Callable[[Any], Any],
@@ -339,9 +340,9 @@ def is_inexact(value: Any) -> bool: ...
 
 # --- recordings -------------------------------------------------------------------------------------------------------
 
-@final
+@disjoint_base
 class EntryId:
-    def __new__(cls, id: int) -> EntryId: ...
+    def __new__(cls, id: int) -> Self: ...
     @property
     def id(self) -> int: ...
     def __eq__(self, value: object, /) -> bool: ...

@@ -50,6 +50,7 @@ OPTIONS = {
     "kahan": Option(lambda opt: chain(opt, rounding="kahan")),
     "stochastic": Option(lambda opt: chain(opt, rounding="stochastic", seed=3)),
     "8bit slots": Option(lambda opt: chain(opt, slot_dtype="8bit")),
+    "4bit slots": Option(lambda opt: chain(opt, slot_dtype="4bit")),
     "bfloat16 slots": Option(lambda opt: chain(opt, slot_dtype="bfloat16")),
     "guarded": Option(lambda opt: chain(opt, nonfinite="skip")),
     "loss scale": Option(lambda opt: chain(opt, loss_scale=optim.LossScale(16.0))),

@@ -59,6 +59,11 @@ class Recorded:
     def arrays(self, p: np.ndarray, g: np.ndarray) -> list[np.ndarray]:
         return [g, p, *(slot[0] if isinstance(slot, tuple) else slot for _, slot in self.slots)]
 
+    def dtypes(self, p: np.ndarray, g: np.ndarray) -> tuple[str, ...]:
+        """The dtypes of the arrays as a program has them: codes that share bytes are of four bits."""
+        slots = ["uint4" if isinstance(slot, tuple) and len(slot) > 2 else "" for _, slot in self.slots]
+        return tuple(kind or dtype_of(array) for kind, array in zip(["", "", *slots], self.arrays(p, g), strict=True))
+
     def scales(self) -> list[np.ndarray]:
         return [slot[1] for _, slot in self.slots if isinstance(slot, tuple)]
 
@@ -122,8 +127,7 @@ class Twin:
                 self.checked += 1
         return found
 
-    def _source(self, parameter: Recorded, program: Any, arrays: Sequence[np.ndarray], scalars: int) -> Any:
-        dtypes = tuple(map(dtype_of, arrays))
+    def _source(self, parameter: Recorded, program: Any, dtypes: tuple[str, ...], scalars: int) -> Any:
         key = (program, scalars, dtypes, len(parameter.numbers), parameter.stochastic)
         if key not in self.sources:
             self.sources[key] = program.cuda(
@@ -140,7 +144,7 @@ class Twin:
                 if parameter.program != number:
                     continue
                 arrays = parameter.arrays(p, g)
-                source = self._source(parameter, program, arrays, len(sets[0]))
+                source = self._source(parameter, program, parameter.dtypes(p, g), len(sets[0]))
                 own = [placed(array, self.shift) for array in arrays]
                 scales = [placed(array, 0) for array in parameter.scales()]
                 numbers = [placed(array, 0) for _, array in parameter.numbers]

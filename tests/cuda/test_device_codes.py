@@ -1,4 +1,4 @@
-"""Slots of eight bits on CUDA devices: codes and scales in memory of the device, with the bits of the host's."""
+"""Slots of eight and four bits on CUDA devices: codes and scales in memory of the device, with the bits of the host's."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from test_device_step import assert_same_bits, follow, on_device, slots_of
 import oxigrad as ox
 from oxigrad import cuda, optim
 from oxigrad.optim import SGD, Adam, AdamW, Quantized, chain
+from oxigrad.stepping.arrays.quantized import CODECS
 
 SHAPES = {"w": (80, 60), "b": (5000,), "few": (7,)}  # the last one is too small for codes
 
@@ -39,6 +40,10 @@ def coded(opt: Any) -> set[str]:
 
 MAKERS: dict[str, Callable[[], Any]] = {
     "momentum": lambda: SGD(0.1, momentum=0.9, slot_dtype="8bit"),
+    "momentum of four bits": lambda: SGD(0.1, momentum=0.9, slot_dtype="4bit"),
+    "adamw of four bits": lambda: AdamW(0.1, slot_dtype="4bit"),
+    "lamb of four bits": lambda: optim.LAMB(0.1, slot_dtype="4bit"),
+    "clipped, of four bits": lambda: chain(optim.ClipByGlobalNorm(0.5), AdamW(0.1), slot_dtype="4bit"),
     "adamw": lambda: AdamW(0.1, slot_dtype="8bit"),
     "amsgrad": lambda: Adam(0.1, amsgrad=True, slot_dtype="8bit"),
     "lamb": lambda: optim.LAMB(0.1, slot_dtype="8bit"),
@@ -56,11 +61,10 @@ def test_steps_give_the_codes_of_the_host(name: str, mock: MockDriver) -> None:
     assert len(mock.launches()) >= 3, "the rule was called on arrays"
 
 
+@pytest.mark.parametrize("kind", CODECS)
 @pytest.mark.parametrize("rounding", ["nearest", "stochastic", "kahan"])
-def test_parameters_of_half_precision(rounding: str, mock: MockDriver) -> None:
-    opt, _ = follow(
-        lambda: AdamW(0.1, slot_dtype="8bit", rounding=rounding), drawn(0, np.float16), drawn(1, np.float16)
-    )
+def test_parameters_of_half_precision(rounding: str, kind: str, mock: MockDriver) -> None:
+    opt, _ = follow(lambda: AdamW(0.1, slot_dtype=kind, rounding=rounding), drawn(0, np.float16), drawn(1, np.float16))
     assert coded(opt) == {"w m", "w v", "b m", "b v"}
     assert len(mock.launches()) == 2 * 3  # one of parameters with codes, one of those without
 
@@ -70,9 +74,10 @@ def test_groups_with_and_without_codes_are_two_launches(mock: MockDriver) -> Non
     assert [grid for _, grid, *_ in mock.launches()] == [4, 1]
 
 
-def test_files_of_device_and_host_are_equal(mock: MockDriver, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", CODECS)
+def test_files_of_device_and_host_are_equal(kind: str, mock: MockDriver, tmp_path: Path) -> None:
     model, grads = drawn(0), drawn(1)
-    there, a, b = on_device(model), AdamW(0.1, slot_dtype="8bit"), AdamW(0.1, slot_dtype="8bit")
+    there, a, b = on_device(model), AdamW(0.1, slot_dtype=kind), AdamW(0.1, slot_dtype=kind)
     a.update(there, on_device(grads))
     b.update(model, grads)
     for name, opt in {"device": a, "host": b}.items():
@@ -80,11 +85,14 @@ def test_files_of_device_and_host_are_equal(mock: MockDriver, tmp_path: Path) ->
     assert (tmp_path / "device").read_bytes() == (tmp_path / "host").read_bytes()
 
 
+@pytest.mark.parametrize("name", ["adamw", "adamw of four bits"])
 @pytest.mark.parametrize("through_file", [False, True])
-def test_a_state_goes_from_one_memory_to_the_other(through_file: bool, mock: MockDriver, tmp_path: Path) -> None:
+def test_a_state_goes_from_one_memory_to_the_other(
+    through_file: bool, name: str, mock: MockDriver, tmp_path: Path
+) -> None:
     model, grads = drawn(0), drawn(1)
     there, here = on_device(model), {name: x.copy() for name, x in model.items()}
-    make = MAKERS["adamw"]
+    make = MAKERS[name]
 
     def moved(opt: Any) -> Any:
         made = make()
@@ -118,13 +126,15 @@ def test_a_copy_has_codes_of_its_own(mock: MockDriver) -> None:
     assert_same_bits(again, {name: arrays.host(x) for name, x in there.items()})
 
 
-def test_codes_can_be_read_and_assigned(mock: MockDriver) -> None:
+@pytest.mark.parametrize("kind", CODECS)
+def test_codes_can_be_read_and_assigned(kind: str, mock: MockDriver) -> None:
     model, grads = drawn(0), drawn(1)
-    there, a, b = on_device(model), MAKERS["adamw"](), MAKERS["adamw"]()
+    there, a, b = on_device(model), AdamW(0.1, slot_dtype=kind), AdamW(0.1, slot_dtype=kind)
     a.update(there, on_device(grads))
     b.update(model, grads)
     m = a.slots["w"]["m"]
-    assert m.dtype == "8bit" and m.shape == (80, 60) and m.nbytes == 4800 + 4 * 19
+    assert m.dtype == kind and m.shape == (80, 60)
+    assert m.nbytes == {"8bit": 4800 + 4 * 19, "4bit": 2400 + 4 * 38}[kind]
     np.testing.assert_array_equal(np.asarray(m), np.asarray(b.slots["w"]["m"]))
     for opt in (a, b):
         opt.slots["w"]["m"][3] = 0.5  # in place
@@ -133,7 +143,7 @@ def test_codes_can_be_read_and_assigned(mock: MockDriver) -> None:
     b.update(model, grads)
     assert_same_bits(there, model)
     assert_same_bits(slots_of(a), slots_of(b))
-    with pytest.raises(ox.DtypeError, match="^w: the slot m has dtype 8bit: found float32"):
+    with pytest.raises(ox.DtypeError, match=f"^w: the slot m has dtype {kind}: found float32"):
         a.slots["w"]["m"] = arrays.Array(np.zeros((80, 60), np.float32))
 
 
@@ -156,13 +166,15 @@ def test_rows_are_updated_with_slots_of_float32(mock: MockDriver) -> None:
     assert not coded(opt) and opt.slots["w"]["m"].dtype == np.float32
 
 
-def test_tensors_of_pytorch(library: Any) -> None:
+@pytest.mark.parametrize("kind", CODECS)
+def test_tensors_of_pytorch(kind: str, library: Any) -> None:
     torch = library("torch")
-    zeros = Quantized.zeros((3, 100), like=torch.zeros(2))
-    assert zeros.codes.dtype == torch.uint8 and zeros.scales.shape == (2,)
+    zeros = Quantized.zeros((3, 100), like=torch.zeros(2), dtype=kind)
+    assert zeros.codes.dtype == torch.uint8 and zeros.scales.shape == {"8bit": (2,), "4bit": (3,)}[kind]
+    assert not np.any(np.asarray(zeros))
     zeros[1] = 2.0
     np.testing.assert_array_equal(np.asarray(zeros)[1], np.full(100, 2.0, np.float32))
-    found = zeros.copied_like(Quantized.zeros((3, 100)))
+    found = zeros.copied_like(Quantized.zeros((3, 100), dtype=kind))
     assert isinstance(found.codes, np.ndarray)
     np.testing.assert_array_equal(np.asarray(found), np.asarray(zeros))
 

@@ -111,9 +111,12 @@ def test_structures_have_the_sizes_that_are_documented() -> None:
 def test_a_thread_has_16_bytes_of_the_narrowest_array(dtype: Any) -> None:
     (source,) = texts(optim.Adam(0.1), dtype)
     assert f"tile += {256 * 16 // np.dtype(dtype).itemsize}" in source.text
-    (source,) = texts(optim.Adam(0.1, slot_dtype="8bit"), dtype)
-    assert "tile += 4096" in source.text
-    assert source.text.count("ox_decode(in") == source.text.count("ox_encode(OX_OWN") == source.scales == 2
+    for kind, end in (("8bit", ""), ("4bit", "_pairs")):
+        (source,) = texts(optim.Adam(0.1, slot_dtype=kind), dtype)
+        assert "tile += 4096" in source.text
+        assert (
+            source.text.count(f"ox_decode{end}(in") == source.text.count(f"ox_encode{end}(OX_OWN") == source.scales == 2
+        )
 
 
 def test_a_text_calls_no_function_but_its_own_and_those_of_ieee_754() -> None:

@@ -143,13 +143,14 @@ def test_a_job_does_not_wait_for_an_excluded_worker() -> None:
 
 def test_a_keeper_of_the_centre_that_hangs_is_excluded() -> None:
     """The process of rank 0 does nothing: neither its worker nor the thread that keeps the centre."""
-    hangs, goes_on, has_ended = threading.Event(), threading.Event(), threading.Event()
+    joined, hangs, goes_on, has_ended = (threading.Event() for _ in range(4))
 
     def worker(comm: Any) -> Any:
         opt: Any = distributed.ElasticAverage(optim.SGD(0.1), 1, moving_rate=0.5, communicator=comm, timeout=1.0)
         model = opt.start({"w": np.ones(2)})
         if comm.rank == 0:
-            take, opt._server._receive = opt._server._receive, lambda: goes_on.wait(jobs.DEADLINE) and take()
+            assert joined.wait(jobs.DEADLINE)  # else its request to join is not answered
+            tick, opt._server.tick = opt._server.tick, lambda now: goes_on.wait(jobs.DEADLINE) and tick(now)
             hangs.set()
             goes_on.wait(jobs.DEADLINE)
             model = opt.update(model, {"w": np.ones(2)})  # the first one does not exchange
@@ -157,6 +158,7 @@ def test_a_keeper_of_the_centre_that_hangs_is_excluded() -> None:
                 opt.update(model, {"w": np.ones(2)})
             has_ended.set()
             return "excluded"
+        joined.set()
         assert hangs.wait(jobs.DEADLINE)
         for _ in range(4):
             try:

@@ -144,7 +144,7 @@ def test_gradients_that_are_none_on_all_workers_are_refused_by_all() -> None:
 
 @pytest.mark.parametrize("kinds", [("rows", "rows"), ("rows", "array"), ("rows", "none"), ("array", "none")])
 @pytest.mark.parametrize("sparse", ["dense", "lazy"])
-def test_rows_are_gathered_unless_a_worker_has_an_array(kinds: tuple[str, str], sparse: str) -> None:
+def test_rows_are_gathered_unless_a_worker_has_an_array(kinds: tuple[str, str], sparse: Any) -> None:
     rows = [
         ox.SparseRows([2, 0, 2], [[1.0, 2.0], [4.0, 4.0], [3.0, 3.0]], (6, 2)),
         ox.SparseRows([5, 2], [[8.0, 2.0], [2.0, 2.0]], (6, 2)),

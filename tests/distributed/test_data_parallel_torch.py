@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import jobs
@@ -9,6 +10,7 @@ import pytest
 
 from oxigrad import distributed, optim
 from oxigrad.distributed import DataParallel, LargeBatch
+from oxigrad.distributed.engines.threads import ThreadJob
 
 torch = pytest.importorskip("torch")
 
@@ -114,6 +116,29 @@ def test_a_gradient_that_is_under_way_does_not_change_in_silence() -> None:
 
     assert all("the gradient was changed after the backward" in text for text in mistaken(clip))
     assert all("a second gradient before update" in text for text in mistaken(again))
+
+
+@pytest.mark.parametrize("layer", [0, 3])
+def test_survivors_go_on_after_a_death_in_the_backward(layer: int) -> None:
+    """A worker dies while the others' buckets are under way, before its first layer has a gradient, or its last."""
+    ready = threading.Event()
+
+    def worker(comm: Any) -> Any:
+        assert ready.wait(jobs.DEADLINE)
+        module, opt, rank = new_module(), DataParallel(optim.Adam(0.1), bucket_bytes=1), comm.rank
+        module = opt.start(module)
+        for step in range(6):
+            if rank == 1 and step == 3:
+                module[layer].weight.register_post_accumulate_grad_hook(lambda p: job.kill(1))
+            module.zero_grad()
+            loss(module, rank, step).backward()
+            opt.update(module)
+        return [p.detach().numpy().tobytes() for p in module.parameters()], opt.step, opt.communicator.size
+
+    job = ThreadJob(worker, 3, timeout=20.0)
+    ready.set()
+    first, lost, last = job.wait(jobs.DEADLINE)
+    assert lost is None and first == last and first[1:] == (6, 2)
 
 
 def test_frozen_parameters_need_no_gradient() -> None:

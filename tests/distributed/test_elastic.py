@@ -197,6 +197,7 @@ def test_any_optimizer_can_be_wrapped(synchronous: bool) -> None:
         lambda: Adam(0.1, groups={"b": None}),
         lambda: SGD(0.1, accumulate=2, nonfinite="skip"),
         lambda: Adam(0.1, slot_dtype="8bit"),
+        lambda: Adam(0.1, slot_dtype="4bit"),
     ]
     problem = quadratics(2, 8)
     for base in bases:

@@ -308,7 +308,8 @@ def test_sparse_gradients_are_those_of_the_optimizer() -> None:
         (lambda: ModelAverage(SGD(), alpha=1.5), "alpha is 1.5: expected a share"),
         (lambda: ModelAverage(SGD(), exchange="4bit"), "exchange is '4bit': expected one of full, float16, 8bit"),
         (lambda: ModelAverage(SGD(), 4, delay=1, average_slots=True), "average_slots and delay"),
-        (lambda: ModelAverage(Adam(slot_dtype="8bit"), average_slots=True), "average_slots and slot_dtype"),
+        (lambda: ModelAverage(Adam(slot_dtype="8bit"), average_slots=True), "average_slots and slot_dtype='8bit'"),
+        (lambda: ModelAverage(Adam(slot_dtype="4bit"), average_slots=True), "average_slots and slot_dtype='4bit'"),
         (lambda: ModelAverage(SGD(), interval=0), "interval is 0"),
     ],
 )

@@ -157,6 +157,29 @@ def test_a_state_is_loaded_by_any_number_of_workers(name: str, tmp_path: Path) -
             assert_same(found, expected)
 
 
+def test_files_of_the_optimizer_alone_are_exchanged(tmp_path: Path) -> None:
+    make, file, shared = OPTIMIZERS["adam"][0], tmp_path / "alone.safetensors", tmp_path / "shared.safetensors"
+    opt, begun = make(), new_model()
+    begun = opt.update(begun, gradient(0, 0))
+    opt.save(file)
+    expected = opt.update(copy.deepcopy(begun), gradient(0, 1))
+
+    def worker(comm: Any) -> Model:
+        sharded = DataParallel(make(), shard_state=True)
+        sharded.load(file, strict=False)
+        model = sharded.update(copy.deepcopy(begun), gradient(0, 1))
+        sharded.save(shared)
+        return model
+
+    again = make()
+    for model in distributed.run(worker, workers=2):
+        assert all(model[path].tobytes() == array.tobytes() for path, array in expected.items())
+    again.load(shared, strict=False)
+    found = again.update(copy.deepcopy(expected), gradient(0, 2))
+    wanted = opt.update(expected, gradient(0, 2))
+    assert all(found[path].tobytes() == array.tobytes() for path, array in wanted.items())
+
+
 def test_hyperparameters_may_change() -> None:
     def worker(comm: Any, *, shard: bool) -> tuple[Model, Any]:
         model, opt = new_model(), DataParallel(OPTIMIZERS["clip"][0](), shard_state=shard)

@@ -43,6 +43,7 @@ OPTIMIZERS = {
     "schedule": lambda: optim.SGD(ox.schedules.linear(0.1, 0.0, 10)),
     "accumulate": lambda: optim.Adam(0.01, accumulate=2),
     "8 bit": lambda: optim.Adam(0.01, slot_dtype="8bit"),
+    "4 bit": lambda: optim.Adam(0.01, slot_dtype="4bit"),
 }
 
 

@@ -73,7 +73,7 @@ def test_many_collective_operations_leave_nothing_behind() -> None:
 
     job = ThreadJob(worker, 4)
     assert len({*job.wait(DEADLINE)}) == 1
-    assert not job._group.rounds
+    assert not job._hub._rounds
 
 
 def test_messages_are_received_by_tag_and_source() -> None:

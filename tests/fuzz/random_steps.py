@@ -51,7 +51,7 @@ def random_options(draw: Draw) -> dict[str, Any]:
     choices: dict[str, list[Any]] = {
         "accumulate": [2, 3],
         "nonfinite": ["skip", "raise"],
-        "slot_dtype": ["float32", "float16", "8bit", *(["bfloat16"] if bfloat16 else [])],
+        "slot_dtype": ["float32", "float16", "8bit", "4bit", *(["bfloat16"] if bfloat16 else [])],
         "rounding": ["stochastic", "kahan"],
         "master": [True],
         "sparse": ["lazy", "catch_up"],

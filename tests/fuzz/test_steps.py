@@ -131,7 +131,11 @@ class Watch:
         rules = {c.rule().elementwise for c in run.opt._stepper._plan.groups}
         # The eigenvectors of a matrix of low rank are anyone's choice.
         degenerate = any("soap" in c.rule().name or "shampoo" in c.rule().name for c in run.opt._stepper._plan.groups)
-        halves = degenerate or run.opt.slot_dtype in ("8bit", "float16", "bfloat16") or run.opt.rounding == "stochastic"
+        halves = (
+            degenerate
+            or run.opt.slot_dtype in ("8bit", "4bit", "float16", "bfloat16")
+            or run.opt.rounding == "stochastic"
+        )
         if halves or (False in rules and dtypes != {"float64"}):
             self.comparable = False
 

@@ -223,7 +223,7 @@ def test_classes_say_what_they_are(name: str) -> None:
         ("Lion", {"lr": torch.ones(2)}, "Tensor lr must be 1-element"),
         ("LAMB", {"eps": -1.0}, r"eps is -1.0"),
         ("Lion", {"rounding": "up"}, "rounding is 'up'"),
-        ("AdamW", {"state_dtype": "4bit"}, "slot_dtype is '4bit'|state_dtype is '4bit'"),
+        ("AdamW", {"state_dtype": "2bit"}, "slot_dtype is '2bit'|state_dtype is '2bit'"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(name: str, arguments: dict[str, Any], message: str) -> None:
@@ -439,6 +439,7 @@ def test_half_precision_has_states_of_torchs_dtypes(name: str, dtype: Any) -> No
     ("options", "ours"),
     [
         ({"state_dtype": "8bit"}, {"slot_dtype": "8bit"}),
+        ({"state_dtype": "4bit"}, {"slot_dtype": "4bit"}),
         ({"state_dtype": "bfloat16"}, {"slot_dtype": "bfloat16"}),
         (
             {"state_dtype": "bfloat16", "rounding": "stochastic", "seed": 3},
@@ -465,8 +466,9 @@ def test_state_of_fewer_bits_is_that_of_the_optimizer_for_arrays(
         step(number)
     opt.load_state_dict(copied_by_pickle(opt.state_dict()))
     step(3)
-    if options["state_dtype"] == "8bit":
-        codes = opt.state[params[0]]["exp_avg"]
+    if options["state_dtype"] in ("8bit", "4bit"):
+        codes = dict(opt.state[params[0]]["exp_avg"])
+        assert codes.pop("shape", None) == ((64, 65) if options["state_dtype"] == "4bit" else None)
         assert {name: part.dtype for name, part in codes.items()} == {"codes": torch.uint8, "scales": torch.float32}
     else:
         assert opt.state[params[0]]["exp_avg"].dtype == torch.bfloat16

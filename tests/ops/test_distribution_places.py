@@ -150,8 +150,9 @@ def test_beyond_the_support_at_infinity_and_of_no_number(name: str) -> None:
         for at in range(len(s)):
             assert np.isnan(f(inside, *s[:at], -1.0, *s[at + 1 :])).all()
     q = np.array([-0.1, 0.0, 1.0, 1.1])
-    np.testing.assert_array_equal(ours.ppf(q, *s), theirs.ppf(q, *s))
-    assert not np.isnan(ox.grad(lambda q: xp.sum(ours.ppf(q, *s)))(q[1:3])).any()
+    for inverse, expected in ((ours.ppf, theirs.ppf), (ours.isf, theirs.isf)):
+        np.testing.assert_array_equal(inverse(q, *s), expected(q, *s))
+        assert not np.isnan(ox.grad(lambda q, f=inverse: xp.sum(f(q, *s)))(q[1:3])).any()
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -160,7 +161,13 @@ def test_quantiles_of_rare_events(name: str) -> None:
     law, ours = LAWS[name], getattr(xp.stats, name)
     for s in law.shapes[-2:] if name != "gompertz" else law.shapes[:1]:
         for q in (1e-100, 1e-20, 0.25, 0.5, 0.75, 1.0 - 2.0**-40):
-            quantile = float(ours.ppf(q, *s))
+            quantile, beyond = float(ours.ppf(q, *s)), float(ours.isf(q, *s))
+            if law.low < beyond < law.high and abs(beyond) < 1e100:
+                with mp.workprec(400):
+                    z = mpf(beyond)
+                    density, upper = mp.exp(law.log_density(z, *map(mpf, s))), law.upper(z, *map(mpf, s))
+                    error = abs(upper - q) / density
+                    assert error <= 2e-11 * (abs(z) + min(q, 1 - q) / density) + 1e-15, (name, s, q, beyond)
             if not (law.low < quantile < law.high) or abs(quantile) > 1e100:  # rounded to an edge
                 continue
             derivatives = [ox.grad(ours.ppf)(q, *s), ox.jvp(lambda q, s=s: ours.ppf(q, *s), (q,), (1.0,))[1]]
@@ -320,7 +327,7 @@ def test_the_tables_are_complete() -> None:
     # All that is public of a distribution is a method that the tests above compare, or the quantile.
     for name in [*LAWS, *COUNTED]:
         methods = {each for each in dir(getattr(xp.stats, name)) if each in DENSITIES}
-        assert methods == ({*METHODS, "ppf"} if name in LAWS else set(COUNT_METHODS)), name
+        assert methods == ({*METHODS, "ppf", "isf"} if name in LAWS else set(COUNT_METHODS)), name
 
 
 @pytest.mark.filterwarnings("ignore")

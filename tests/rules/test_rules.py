@@ -346,6 +346,7 @@ OPTIONS = [
     {"sparse": "lazy"},
     {"sparse": "catch_up"},
     {"slot_dtype": "8bit", "accumulate": 2},
+    {"slot_dtype": "4bit"},
 ]
 
 

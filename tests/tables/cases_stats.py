@@ -31,4 +31,4 @@ COUNTED: dict[str, tuple[Any, ...]] = {
 # Distribution functions without a derivative in their shape parameters.
 ONLY_X = {"f", "beta", "t"}
 # What the tests call of each continuous distribution.
-CONTINUOUS_METHODS = "logpdf pdf cdf logcdf sf logsf ppf".split()
+CONTINUOUS_METHODS = "logpdf pdf cdf logcdf sf logsf ppf isf".split()

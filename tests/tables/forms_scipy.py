@@ -128,7 +128,7 @@ def _continuous(name: str) -> Form:
     loc, scale = 0.3, 1.4
     calls = []
     for function in cases_stats.CONTINUOUS_METHODS:
-        at = np.array([0.02, 0.3, 0.6, 0.97]) if function == "ppf" else loc + scale * z
+        at = np.array([0.02, 0.3, 0.6, 0.97]) if function in ("ppf", "isf") else loc + scale * z
         if name not in cases_stats.ONLY_X or function in ("pdf", "logpdf"):
             calls.append(Call("stats", _method(name, function), (at, *shapes, loc, scale)))
         else:
@@ -140,10 +140,14 @@ def _continuous(name: str) -> Form:
     if name not in cases_stats.ONLY_X:
         calls.append(Call("stats", _named(name, "logsf", "loc"), (loc + z, *shapes, loc)))
         calls.append(Call("stats", _named(name, "ppf", "scale", "loc"), (np.array([0.3, 0.6]), *shapes, scale, loc)))
-    reason = "cdf, sf and ppf: not by the shape parameters" if name in cases_stats.ONLY_X else ""
+    reason = "cdf, sf and their inverses: not by the shape parameters" if name in cases_stats.ONLY_X else ""
     if name in _GAMMA:
         return Form(
-            f"stats.{name}", tuple(calls), "cdf, sf and ppf: once by the shape parameter", tolerance=1e-5, order=1
+            f"stats.{name}",
+            tuple(calls),
+            "cdf, sf and their inverses: once by the shape parameter",
+            tolerance=1e-5,
+            order=1,
         )
     return Form(f"stats.{name}", tuple(calls), reason, tolerance=1e-5)
 

@@ -74,7 +74,7 @@ def test_training(options: dict[str, Any]) -> None:
         torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{}, {"state_dtype": "8bit"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"state_dtype": "8bit"}, {"state_dtype": "4bit"}], ids=str)
 def test_a_saved_state_resumes(tmp_path: Path, options: dict[str, Any]) -> None:
     def made(params: Any, **named: Any) -> Any:
         return ours.AdamW(params, **named, **options)

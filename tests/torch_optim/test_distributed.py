@@ -129,6 +129,7 @@ def test_mismatched_placements_are_refused(mesh: Any) -> None:
 def test_low_precision_state_in_a_distributed_checkpoint(tmp_path: Path, mesh: Any) -> None:
     kinds: list[tuple[dict[str, Any], Any]] = [
         ({"state_dtype": "8bit"}, torch.float32),
+        ({"state_dtype": "4bit"}, torch.float32),
         ({"master": True}, torch.bfloat16),
     ]
     for options, dtype in kinds:

@@ -27,6 +27,12 @@ OPTIONS: list[tuple[str, dict[str, Any], Any]] = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def none_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hooks measure all gradients."""
+    monkeypatch.setattr(in_backward, "_SMALL", 0)
+
+
 class Counts:
     """The numbers of gradients that were measured, and of steps that were given the norm."""
 
@@ -152,6 +158,17 @@ def test_gradients_that_workers_reduce_later_are_left_to_the_step(
     monkeypatch.setattr(in_backward, "_count_workers", lambda: 2)
     check_same(lambda ps, **more: ours.AdamW(ps, max_norm=0.5, **more), parameters(LARGE))
     assert counts.measured == counts.given == 0
+
+
+@pytest.mark.parametrize(("small", "measured"), [(100, 5), (17000, 2), (20000, 0)])
+def test_small_gradients_are_measured_where_that_is_less_than_large_ones(
+    monkeypatch: pytest.MonkeyPatch, counts: Counts, small: int, measured: int
+) -> None:
+    """Two of the five have more than 17,000 bytes, and 37,920 together."""
+    monkeypatch.setattr(in_backward, "_SMALL", small)
+    check_same(lambda ps, **more: ours.AdamW(ps, max_norm=0.5, **more), parameters(LARGE), steps=1)
+    assert counts.measured == measured
+    assert counts.given == (measured == 5)
 
 
 def test_a_step_that_is_refused_leaves_the_state(counts: Counts) -> None:

@@ -46,6 +46,7 @@ OPTIONS: list[tuple[str, dict[str, Any], Any]] = [
     ("AdamW", {}, FULL),
     ("AdamW", {}, torch.float64),
     ("AdamW", {"state_dtype": "8bit"}, FULL),
+    ("AdamW", {"state_dtype": "4bit"}, FULL),
     ("AdamW", {"state_dtype": "bfloat16"}, FULL),
     ("AdamW", {"state_dtype": "float32"}, HALF),
     ("AdamW", {"master": True}, HALF),

@@ -30,6 +30,7 @@ LARGE = ((64, 64), (3,))  # the first has as many numbers as a state of 8 bits a
 HALF, FULL = torch.bfloat16, torch.float32
 OPTIONS: list[tuple[str, dict[str, Any], Any]] = [
     ("AdamW", {"state_dtype": "8bit"}, FULL),
+    ("AdamW", {"state_dtype": "4bit"}, FULL),
     ("AdamW", {"state_dtype": "bfloat16"}, FULL),
     ("AdamW", {"state_dtype": "float32"}, HALF),
     ("AdamW", {"master": True}, HALF),

@@ -59,14 +59,13 @@ def plain(opt: Any, p: Any) -> str:
     return repr((p.detach().tolist(), opt.state_dict()))
 
 
-@pytest.mark.parametrize("name", [*NAMES, *OWN, "SGD momentum", "Adam 8bit"])
+@pytest.mark.parametrize("name", [*NAMES, *OWN, "SGD momentum", "Adam 8bit", "Adam 4bit"])
 def test_every_fault_of_every_slot(name: str, library: Any) -> None:
     torch, own = library("torch"), importlib.import_module("oxigrad.torch")
-    given: dict[str, Any] = {"SGD momentum": {"lr": 0.1, "momentum": 0.9}, "Adam 8bit": {"state_dtype": "8bit"}}.get(
-        name, {"lr": 0.1}
-    )
+    of_bits: dict[str, dict[str, Any]] = {f"Adam {kind}": {"state_dtype": kind} for kind in ("8bit", "4bit")}
+    given = {"SGD momentum": {"lr": 0.1, "momentum": 0.9}, **of_bits}.get(name, {"lr": 0.1})
     make = getattr(own, name.partition(" ")[0])
-    if name == "Adam 8bit":
+    if name in of_bits:
         p = torch.nn.Parameter(torch.ones(64, 64))
         opt = make([p], **given)
         p.grad = torch.ones(64, 64)

@@ -30,6 +30,7 @@ LARGE = ((64, 65), (3,))  # the first has as many numbers as a state of 8 bits a
 HALF, FULL = torch.bfloat16, torch.float32
 OPTIONS: list[tuple[dict[str, Any], Any]] = [
     ({"state_dtype": "8bit"}, FULL),
+    ({"state_dtype": "4bit"}, FULL),
     ({"master": True}, HALF),
     ({"rounding": "kahan"}, HALF),
     ({"rounding": "stochastic", "state_dtype": "8bit"}, HALF),

@@ -33,6 +33,9 @@ class FunctionCall:
         takes_batches: whether ``f`` computes on batched values, so that only variables among them need a call for each example.
     """
 
+    variables: list[Any]
+    are_active: list[bool]
+
     def __init__(
         self,
         f: Callable[..., Any],

@@ -130,6 +130,10 @@ class Recording:
     ``structure`` is the structure of the result.
     """
 
+    aux: Any
+    value: Any
+    outputs: list[Variable | None]
+
     def __init__(self, tape: Tape, watched: Watched, result: Any, argnums: Argnums, *, has_aux: bool = False) -> None:
         self._argnums = argnums
         self.tape = tape

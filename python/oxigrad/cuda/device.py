@@ -3,6 +3,7 @@
 import collections
 import weakref
 from collections.abc import Iterable
+from typing import Any
 
 from oxigrad.cuda.driver import CaptureError, Driver
 from oxigrad.cuda.memory import DeviceBlock, Releases, Staging
@@ -15,6 +16,8 @@ MOST_MODULES = 128
 class Module:
     """The loaded kernels of a text, by name. It is unloaded after the last step that uses it."""
 
+    functions: dict[str, Any]
+
     def __init__(self, device: "Device", text: str, names: Iterable[str]) -> None:
         driver = device.driver
         handle = driver.load(device.number, text)
@@ -26,6 +29,12 @@ class Module:
 
 class Device:
     """A device of a driver, one object a device: see `device_record`."""
+
+    driver: Driver
+    number: int
+    staging: Staging
+    counts: Staging
+    releases: Releases
 
     def __init__(self, driver: Driver, number: int) -> None:
         self.driver, self.number = driver, number

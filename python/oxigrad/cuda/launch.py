@@ -82,6 +82,16 @@ class DeviceLeaf(NamedTuple):
 class Group:
     """The leaves of one program with the same dtypes."""
 
+    program: int
+    source: "CudaSource"
+    leaves: list[DeviceLeaf]
+    tasks: int
+    pointers: list[list[int]]
+    argument: memoryview
+    arguments: int
+    row_size: int
+    places: dict[str, int]
+
     def __init__(self, program: int, source: "CudaSource", leaves: list[DeviceLeaf]) -> None:
         self.program, self.source, self.leaves = program, source, leaves
         self.tasks = sum(tables.chunks(leaf.length) for leaf in leaves)
@@ -126,6 +136,9 @@ class DeviceStep:
     Raises `RuleError` where an op has no form on a device, `CompileError`, and the errors of a `Driver`; a `CaptureError` where the
     stream is being captured, since memory is allocated.
     """
+
+    is_plain: bool
+    is_guarded: bool
 
     def __init__(
         self,
@@ -404,11 +417,11 @@ def _doubles(numbers: Sequence[float]) -> Any:
     return (ctypes.c_double * len(numbers))(*numbers)
 
 
-_SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "uint8": 1}
+_BITS = {"float64": 64, "float32": 32, "float16": 16, "bfloat16": 16, "uint8": 8, "uint4": 4}
 
 
 def _size(memory: "DeviceMemory") -> int:
-    size = _SIZES[memory.dtype]
+    bits = _BITS[memory.dtype]
     for extent in memory.shape:
-        size *= extent
-    return size
+        bits *= extent
+    return -(-bits // 8)

@@ -129,6 +129,14 @@ class Communicator(Protocol):
 class SingleWorker(InOrder):
     """The communicator of a job with one worker."""
 
+    rank: int
+    size: int
+    generation: int
+    job: bytes
+    timeout: float
+    refused: Refusals
+    trainings: Trainings
+
     rank, size = 0, 1
 
     def __init__(self, timeout: float = TIMEOUT) -> None:

@@ -80,6 +80,17 @@ class Shard:
     True
     """
 
+    data: Any
+    communicator: Worker | None
+    rows: int
+    batch_size: int
+    seed: int
+    shuffle: bool
+    drop_last: bool
+    epoch: int
+    position: int
+    weight: float
+
     def __init__(
         self,
         data: Any,

@@ -19,6 +19,10 @@ class WorkerLost(CommunicationError):
     The survivors may continue with ``communicator.reform()``, unless a ``cause`` says otherwise.
     """
 
+    ranks: frozenset[int]
+    what: str
+    cause: str | None
+
     def __init__(self, ranks: Iterable[int], what: str = "the operation", cause: str | None = None) -> None:
         self.ranks, self.what, self.cause = frozenset(ranks), what, cause
         shown = ", ".join(map(str, sorted(self.ranks)))
@@ -31,6 +35,9 @@ class WorkerLost(CommunicationError):
 
 class Excluded(CommunicationError):
     """The other workers have excluded this one, which did not answer them within the time-out: they go on without it."""
+
+    rank: int
+    generation: int
 
     def __init__(self, rank: int, generation: int) -> None:
         self.rank, self.generation = rank, generation

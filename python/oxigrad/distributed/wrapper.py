@@ -77,6 +77,8 @@ class Wrapper(Optimizer):
     evaluates the loss itself, as L-BFGS does, or reads it, as `MoMo` does.
     """
 
+    communicator: Communicator
+
     #: The arguments of a configuration with their defaults, `_REQUIRED` for those that it always has: read off the constructor.
     _arguments: ClassVar[Mapping[str, Any]] = {}
     #: Arguments that are not among them, and whether a configuration has all others, rather than those that may be given by position.

@@ -95,6 +95,8 @@ class TreeCall:
         is_theirs: whether a leaf is an array for the other library; others are passed to ``f`` unchanged.
     """
 
+    arrays: list[Any]
+
     def __init__(
         self,
         f: Callable[..., Any],

@@ -18,6 +18,8 @@ class Displaced:
     value.
     """
 
+    value: Any
+
     __slots__ = ("_offset", "_parameter", "value")
 
     __array_ufunc__ = None  # so that arithmetic of NumPy's arrays and numbers defers to this class

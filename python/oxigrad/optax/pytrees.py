@@ -26,6 +26,11 @@ class State(NamedTuple):
 class Named:
     """The leaves of a pytree of JAX by key path, as a tree of oxigrad: nested dicts."""
 
+    structure: Any
+    leaves: list[Any]
+    tree: Any
+    paths: list[str]
+
     def __init__(self, params: Any) -> None:
         self.params = params
         found, self.structure = jax.tree_util.tree_flatten_with_path(params)

@@ -98,6 +98,8 @@ def _adapted(flags: Mapping[str, Any], around: Callable[[Rule], Rule] | None) ->
 class Steps:
     """The functions of a transformation."""
 
+    flags: Mapping[str, Any]
+
     def __init__(self, make: Optimizer | Make, dtypes: Mapping[str, Any], flags: Mapping[str, Any]) -> None:
         self._make, self._dtypes, self.flags = make, dtypes, flags
         #: The resolved steps that return changes of parameters, or new parameters, and the structures that have none.

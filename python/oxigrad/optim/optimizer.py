@@ -32,7 +32,8 @@ class Optimizer(StatefulOptimizer):
         sparse: the effect of a `SparseRows` gradient on other rows: "dense" (that of zeros), "lazy" (none) or "catch_up" (see
             `oxigrad.stepping.arrays.sparse_rows`); the last two exclude ``accumulate``.
         slot_dtype: the dtype of the slots of the update rule that are initialized with zeros: "float32", "bfloat16", "float16",
-            or "8bit" (`Quantized`, for parameters of at least 4096 elements in host memory, or that kernels update on a CUDA device).
+            or codes, "8bit" or "4bit" (`Quantized`, for parameters of at least 4096 elements in host memory, or that kernels update on a
+            CUDA device).
         master: whether parameters of half precision have a slot ``master-weights`` of float32, to which updates are applied.
         rounding: the rounding of parameters of half precision: "nearest", "stochastic" (up or down at random, so that small
             updates are kept on average) or "kahan" (the rounding error of a step is added to the next; it is kept in a slot
@@ -44,6 +45,8 @@ class Optimizer(StatefulOptimizer):
     Options are attributes. ``seed``, ``accumulate``, ``nonfinite``, ``loss_scale``, ``zero_gradients`` and ``record_norms`` may be set, and
     take effect on the next step; the others are fixed. Setting a fixed option or an unknown attribute raises `AttributeError`.
     """
+
+    record_norms: tuple[str, ...]
 
     _has_seen_floats = False
 

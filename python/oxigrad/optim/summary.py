@@ -48,7 +48,7 @@ def rows(plan: Plan | None, slots: Mapping[str, Mapping[str, Any]]) -> Iterator[
 def bytes_of(slot: Any) -> int:
     """The number of bytes of a slot."""
     if isinstance(slot, Quantized):
-        return bytes_of(slot.codes) + bytes_of(slot.scales)
+        return sum(map(bytes_of, slot.arrays.values()))
     bits = re.search(r"\d+", dtype_name(slot.dtype))
     return size_of(slot.shape) * (int(bits.group()) // 8 if bits else 1)
 

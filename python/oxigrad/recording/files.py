@@ -20,6 +20,12 @@ VERSION = 1
 class Saved:
     """One recorded call as a file has it: the tree of the arguments, the kinds of their leaves, entries, and the tree of the result."""
 
+    arguments: Any
+    kinds: list[Any]
+    entries: list[Entry]
+    outputs: list[EntryId]
+    result: Any
+
     def __init__(
         self, arguments: Any, kinds: list[Any], entries: list[Entry], outputs: list[EntryId], result: Any
     ) -> None:

@@ -37,6 +37,12 @@ class Key(NamedTuple):
 class Inputs:
     """The leaves of arguments and captures: the traced ones in ``values``, and the key of all."""
 
+    with_ints: bool
+    leaves: list[Any]
+    places: list[tuple[str, int]]
+    values: list[Any]
+    key: Key
+
     def __init__(self, given: list[Any], structure: tree.Structure, captures: Captures, *, with_ints: bool) -> None:
         self.with_ints, self._captures = with_ints, captures
         structures, self.leaves, self.places = [structure], given, [("", len(given))]

@@ -19,6 +19,15 @@ MOST_CHECKED = 1 << 12
 class Entry:
     """A step of a recording: ``kind`` is "input", "constant", "call" or "check"; ids in ``args`` and ``named`` are `EntryId`."""
 
+    args: Any
+    function: Callable[..., Any] | None
+    is_float: bool
+    kind: str
+    line: str
+    named: Any
+    target: Target
+    value: Any
+
     __slots__ = ("args", "function", "is_float", "kind", "line", "named", "target", "type", "value")
 
     def __init__(
@@ -42,6 +51,8 @@ class Entry:
 
 class Trace:
     """A record of the calls of one call of a function, from its inputs on."""
+
+    level: int
 
     def __init__(self, line: Callable[[], str] = str) -> None:
         self.level = new_batch_level()

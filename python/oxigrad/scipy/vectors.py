@@ -24,6 +24,8 @@ class Vectors:
     Raises `StructureError` where ``x0`` has no floating-point number, and `TypeError` where one is complex.
     """
 
+    start: np.ndarray
+
     def __init__(self, x0: Tree) -> None:
         x0 = tree.map(lambda leaf: float(leaf) if type(leaf) is int else leaf, x0)
         self._x0 = x0

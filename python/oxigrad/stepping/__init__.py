@@ -30,7 +30,7 @@ Files:
   scalars of the groups (`step_program`), for a tree reused until a version changes (`resolved`).
 * `parameters`: parameters, groups of them, and executors: `rule_executors` are a rule traced into a kernel, and a rule called on
   arrays; `decay_factors`: the decay of slots in steps that skipped a row; `presence`: the steps that a parameter took part in.
-* `arrays`: gradients at the leaves of a model, rows of a table (`sparse_rows`), `precision` of slots and parameters, codes of 8 bits.
+* `arrays`: gradients at the leaves of a model, rows of a table (`sparse_rows`), `precision` of slots and parameters, codes of eight and four bits (`quantized`).
 * `slots`: slots before the first step, in the core's memory and by name; averages of parameters.
 * `state`: the state by key path, saved to files that are replaced atomically, and loaded.
 * `device`: launches of kernels, the loss scale and the counts of steps there.

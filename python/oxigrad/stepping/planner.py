@@ -30,6 +30,10 @@ class Planner:
     The optimizer ``owner`` holds it by its stepper, which refers to it weakly.
     """
 
+    counts: StepCounts
+    presence: ParticipationLog
+    averages: Averages
+
     def __init__(self, owner: SteppingOptimizer) -> None:
         self._weak_owner = weakref.ref(owner)
         self._core = _core.Stepper(private_slots=True)

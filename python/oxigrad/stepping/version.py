@@ -19,6 +19,9 @@ class Version:
     (True, True)
     """
 
+    number: int
+    structure: int
+
     __slots__ = ("number", "structure")
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ The others are those of `oxigrad.optim`, under its names, with PyTorch's names f
 
 Options of all classes, by keyword, which `oxigrad.optim.Optimizer` describes:
 
-* ``state_dtype``: the dtype in which moments are kept, "float32", "bfloat16", "float16" or "8bit". By default that of the
+* ``state_dtype``: the dtype in which moments are kept, "float32", "bfloat16", "float16", "8bit" or "4bit". By default that of the
   parameter, as in PyTorch, in PyTorch's optimizers; in the others float32 for parameters of half precision.
 * ``master``: whether parameters of half precision have a copy in float32; ``rounding``: how they are rounded, to "nearest",
   "stochastic" or "kahan".

@@ -21,6 +21,11 @@ class TensorGroup:
     the scale of the loss. ``square`` gives the square of the norm of all gradients where they are not there together, for ``max_norm``.
     """
 
+    entry: Entry
+    precision: Precision
+    absent: Any
+    flags: dict[Any, Any]
+
     catches_up = False
 
     def __init__(

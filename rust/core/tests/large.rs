@@ -2,6 +2,7 @@
 
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::half::{Bfloat16, Half};
+use oxigrad_core::array::quantized::Codec;
 use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::op::Elementwise::Add;
@@ -43,7 +44,8 @@ fn every_element_of_a_large_array_is_written() {
         Buffer::contiguous(p.as_mut_ptr().cast(), LENGTH, Dtype::BF16, true).unwrap(),
         Buffer::repeated((&raw const one).cast(), LENGTH, Dtype::F32).unwrap(),
     ];
-    let moments = Buffer::quantized(codes.as_mut_ptr(), scales.as_mut_ptr().cast(), LENGTH, true).unwrap();
+    let moments =
+        Buffer::quantized(Codec::Eight, codes.as_mut_ptr(), scales.as_mut_ptr().cast(), LENGTH, true).unwrap();
     let outputs = [inputs[0].clone(), moments];
     let leaf =
         Leaf { inputs: &inputs, outputs: &outputs, length: LENGTH, dtype: Dtype::F32, scalar_set: 0, noise_key: 0 };

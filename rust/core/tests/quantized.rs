@@ -1,6 +1,7 @@
 //! 8-bit codes: comparison with the formula in `f64`, and documented properties.
 
-use oxigrad_core::array::quantized::{BLOCK, Codes, Numbers, decode, encode};
+use oxigrad_core::array::quantized::eight::{BLOCK, Codes, Numbers};
+use oxigrad_core::array::quantized::{Coding, Eight};
 use oxigrad_core::noise::uniform;
 use proptest::prelude::*;
 
@@ -32,8 +33,8 @@ fn power(t: f64) -> f64 {
 /// Codes, scale, and the decoded values.
 fn round_trip(numbers: &Numbers) -> (Codes, f32, Numbers) {
     let (mut codes, mut back) = ([0; BLOCK], [0.0; BLOCK]);
-    let scale = encode(numbers, &mut codes);
-    decode(&codes, scale, &mut back);
+    let scale = Eight::encode(numbers, &mut codes);
+    Eight::decode(&codes, scale, &mut back);
     (codes, scale, back)
 }
 
@@ -138,7 +139,7 @@ fn zeros_and_the_largest_are_exact() {
     let (codes, scale, back) = round_trip(&[0.0; BLOCK]);
     assert_eq!((codes, scale, back), ([0; BLOCK], -LEAST, [0.0; BLOCK]));
     let mut new = [1.0; BLOCK];
-    decode(&[0; BLOCK], 0.0, &mut new);
+    Eight::decode(&[0; BLOCK], 0.0, &mut new);
     assert_eq!(new, [0.0; BLOCK], "what is not begun yet is zero");
 }
 

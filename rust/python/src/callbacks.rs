@@ -139,6 +139,8 @@ callbacks! {
     stack_parts;
     /// `(boxes, left_out)`: the diagram of a tape as SVG text.
     svg;
+    /// `(rule, arguments)`: the program of a rule of a structured op, or `None`.
+    traced;
     /// `(x)`: the axes in reverse order.
     transpose;
     /// `(cotangent, shape, dtype)`: a cotangent, summed over the axes that broadcasting added or stretched, and cast.

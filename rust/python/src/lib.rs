@@ -40,6 +40,8 @@ mod _core {
     #[pymodule_export]
     use crate::autodiff::graph::tape::{Tape, set_debug_nans};
     #[pymodule_export]
+    use crate::autodiff::graph::template::EntryId;
+    #[pymodule_export]
     use crate::autodiff::graph::variable::{Variable, plain};
     #[pymodule_export]
     use crate::autodiff::operations::function::{Function, elementwise_functions, ops, record_named};
@@ -63,8 +65,6 @@ mod _core {
     use crate::recording::replay::{Replay, is_computed_in_core};
     #[pymodule_export]
     use crate::recording::rule::compute_named_in_rule;
-    #[pymodule_export]
-    use crate::recording::template::EntryId;
     #[pymodule_export]
     use crate::stepper::cuda::{CudaEntry, CudaSource};
     #[pymodule_export]

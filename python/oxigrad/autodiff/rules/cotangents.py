@@ -9,6 +9,7 @@ import numpy as np
 from oxigrad import _core, xp
 from oxigrad._core import DtypeError, ShapeError, plain
 from oxigrad._typing import Array, Dtype
+from oxigrad.autodiff.rules.symbols import Symbol
 from oxigrad.ops.backends import dtype_name, dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.aliasing import is_same_array
@@ -49,7 +50,12 @@ def require_complex(values: Sequence[Any], name: str) -> None:
 
 
 def unbroadcast(g: Array, shape: tuple[int, ...], dtype: Dtype) -> Array:
-    """The cotangent ``g`` summed over the broadcast axes, in the dtype of the argument."""
+    """The cotangent ``g`` summed over the broadcast axes, in the dtype of the argument.
+
+    Of a symbol it is one step, since the axes depend on the shapes; so is `match_dtype`.
+    """
+    if isinstance(g, Symbol):
+        return g.program.step("fit", (g,), {"shape": tuple(shape), "dtype": dtype})
     added = len(g.shape) - len(shape)
     axes = [axis for axis, size in enumerate(g.shape) if axis < added or shape[axis - added] != size]
     if axes:
@@ -59,6 +65,8 @@ def unbroadcast(g: Array, shape: tuple[int, ...], dtype: Dtype) -> Array:
 
 def match_dtype(g: Array, dtype: Dtype) -> Array:
     """The cotangent ``g`` in the dtype of the argument; its real part where that is real."""
+    if isinstance(g, Symbol):
+        return g.program.step("fit", (g,), {"dtype": dtype})
     if g.dtype == dtype:
         return g
     if is_complex(g) and not namespace(g).isdtype(dtype, "complex floating"):

@@ -7,9 +7,9 @@ by its name. ``None`` in place of a rule means that the derivative is zero. A st
 error message "<op> is not differentiable with respect to ...". The cotangent is unbroadcast and cast in one place, after the
 rule.
 
-The core traces elementwise rules and runs them without Python. For NumPy arrays it also runs the most frequent structured rules
-without Python: ``rust/python/src/autodiff/replay/structured.rs`` repeats them with the same bits, and must change with them
-(``tests/autodiff/test_structured.py`` compares the two).
+The core traces rules into programs, which it runs without Python: elementwise ones into kernels when they are installed, and those of
+structured ops over NumPy arrays when they are first called with arguments of these numbers of dimensions and dtypes
+(`oxigrad.autodiff.rules.symbols` says what such a rule may read; ``tests/autodiff/test_structured.py`` compares both ways).
 
 For complex values, the cotangent ``g`` of ``y`` is defined by ``dL = Re(sum(g * dy))`` for a real loss ``L``, as in JAX and
 HIPS autograd: the rule of a holomorphic function is ``g * f'(x)``, linear ops need no conjugation, and the gradient of a
@@ -35,6 +35,7 @@ from oxigrad import _core, xp
 from oxigrad._typing import Array, Axis
 from oxigrad.autodiff.rules import vjp_fft, vjp_linalg
 from oxigrad.autodiff.rules.cotangents import match_dtype, unbroadcast
+from oxigrad.autodiff.rules.symbols import quotient
 from oxigrad.ops.backends import device_of, is_complex, namespace, size_of
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.guarded import beta_density, digamma_rise, gamma_density
@@ -98,16 +99,17 @@ def _unreduce(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
 
 
 def _mean(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
-    return _unreduce(g * (size_of(g.shape) / (size_of(x_shape) or 1)), x_shape, axis)  # 0 / 1 for empty arrays
+    return _unreduce(g * quotient(size_of(g.shape), size_of(x_shape)), x_shape, axis)
 
 
 def tie_weights(y: Array, x: Array, axis: Axis) -> Array:
     """Weights that sum to one: ``1 / n`` at each of the ``n`` elements of ``x`` that equal the extremum, zero elsewhere."""
     if isinstance(_core.plain(x), (int, float)):
         return 1.0
-    library, x_shape = namespace(x), tuple(x.shape)
-    chosen = library.astype(_core.plain(x == _keepdims(y, x_shape, axis)), x.dtype)
-    return chosen / library.sum(chosen, axis=axis, keepdims=True) if x_shape else chosen
+    x_shape = tuple(x.shape)
+    is_chosen = _core.plain(x == _keepdims(y, x_shape, axis))
+    chosen = _core.record("astype", [is_chosen], {"dtype": x.dtype, "copy": True})
+    return chosen / primitives.sum(chosen, axis=axis, keepdims=True) if x_shape else chosen
 
 
 def _vector_norm(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:

@@ -15,6 +15,8 @@ Entry = tuple[str, list[int], dict[str, Any]]
 class Program:
     """The entries of a tape. What the pattern depends on beside them is noted when it is read: shapes, and zeros of constants."""
 
+    outputs: range
+
     def __init__(self, tape: Tape, inputs: Sequence[Any], outputs: int) -> None:
         self._tape = tape
         self.entries: list[Entry] = tape.entries()

@@ -15,7 +15,6 @@ from oxigrad._core import StateError
 from oxigrad._typing import Array, Tree
 from oxigrad.distributed.communicator import Communicator, SingleWorker
 from oxigrad.distributed.coordination.coordinator import (
-    ANY,
     ASK,
     JOIN,
     LEAVE,
@@ -29,11 +28,11 @@ from oxigrad.distributed.coordination.coordinator import (
     Coordinator,
     DecodedReply,
     codec_of,
-    serve,
 )
 from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.link import Link, ToItself, ToRank
 from oxigrad.distributed.coordination.replica import Replica
+from oxigrad.distributed.coordination.service import ANY, heed_silence, serve
 from oxigrad.distributed.decisions.events import Verdict
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training
@@ -77,6 +76,9 @@ class Coordinated(Wrapper):
         told: the decisions on this worker's gradients that came with the last step: `Verdict` has ``accepted``, ``staleness``,
             and the ``step`` that the gradient is in.
     """
+
+    sparse_mean: Any
+    lease: float
 
     told: list[Verdict]
 
@@ -285,6 +287,8 @@ class Coordinated(Wrapper):
     def _serve(self) -> None:
         try:
             serve(self._running(), self.communicator, self._stopped.is_set)
+        except (WorkerLost, Excluded):
+            return  # the workers form the next generation
         except Exception as error:  # noqa: BLE001 - raised by `leave`, and to the others
             self._failure = error
             try:
@@ -361,14 +365,16 @@ class Coordinated(Wrapper):
                 return header
             if self._failure is not None:
                 raise Aborted(f"the coordinator failed: {self._failure}") from self._failure
-            action = watch.waited(time.monotonic() - begun)
-            if action == "ask" and self._is_admitted:
-                self._request(ASK)
-            elif action == "lost":
-                if not self._is_admitted or self._root == self.communicator.rank:
-                    raise TimedOut(f"the coordinator did not answer within {self._seconds:g} s")
-                self.communicator.exclude(self._root)
-                raise WorkerLost({self._root}, "a step")
+            heed_silence(
+                watch.waited(time.monotonic() - begun),
+                self.communicator,
+                self._root,
+                is_admitted=self._is_admitted,
+                seconds=self._seconds,
+                name="the coordinator",
+                what="a step",
+                ask=lambda: self._request(ASK),
+            )
 
     def _advance(self, replica: Replica, answer: DecodedReply) -> bool:
         """Brings the replica to the step of an answer; False where it then differs from that of the coordinator."""

@@ -1,41 +1,32 @@
-"""The coordinator of methods in which one place decides which gradients are used, and takes the steps.
-
-`Coordinator` is free of transport: it is given requests, the time and the workers that were lost, and returns replies. `serve`
-runs one over a `Communicator`.
-"""
+"""The coordinator of methods in which one place decides which gradients are used, and takes the steps."""
 
 import dataclasses
 import json
-import logging
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination.replica import Replica
+from oxigrad.distributed.coordination.service import ANY, MOST_DESCRIPTION, Reply, Service
 from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Leave, Pull, Push, Step, Token, Verdict
 from oxigrad.distributed.decisions.membership import Decisions
-from oxigrad.distributed.decisions.training import Admission, Training, admission, ended
-from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, WorkerLost
+from oxigrad.distributed.decisions.training import Admission, Training
+from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Reader, SparseMean, mean_of
 from oxigrad.distributed.messages.message import Header, Layout
-from oxigrad.distributed.messages.refusals import Refusals, encoded, refusal_of
+from oxigrad.distributed.messages.refusals import encoded, refusal_of
 from oxigrad.distributed.wrapper import WorkerReport
 from oxigrad.optim.optimizer import Optimizer
 
 # Tags of messages.
 REQUEST, REPLY = 1, 2
 # Kinds of requests (`ASK` is answered at once, by nothing), the first of the four integers that a request begins with; then a number, an incarnation, and for `PULL` 1.
-# The identity of the training is part of the digest of every message. `JOIN` is followed by the description of the model; it has the
-# digest `ANY` and the identity as its step, as its answers `LATER` and `TELL` have.
+# `JOIN` is followed by the description of the model; its answers `LATER` and `TELL` have the digest `ANY` too.
 JOIN, LEAVE, PULL, PUSH, ASK = range(5)
 REQUEST_WORDS = 4
-ANY = bytes(8)
-MOST_DESCRIPTION = 1 << 24
 # A reply begins with the step of the token, or -1; the kind of its content; the number of decisions, then this many integers for
 # each; the step that it brings the worker to; the checksum of the parameters; and the bytes of each part of the content. `LATER` and
 # `TELL` have the identity of the training that the coordinator serves in place of the step.
@@ -49,18 +40,6 @@ _LOG_BYTES = 1 << 20
 
 Worker = tuple[int, int]
 
-_log = logging.getLogger("oxigrad.distributed")
-
-
-@dataclasses.dataclass
-class Reply:
-    """A message to a worker, given by rank: decisions on its gradients and, with a token, what brings it to the present step."""
-
-    rank: int
-    step: int
-    bufs: list[np.ndarray]
-    digest: bytes
-
 
 @dataclasses.dataclass
 class _Logged:
@@ -72,7 +51,7 @@ class _Logged:
     payload: np.ndarray | None
 
 
-class Coordinator:
+class Coordinator(Service):
     """Takes the steps of an optimizer by the gradients of workers, as `decisions` has it.
 
     Workers receive the gradient of each step, by which they update replicas of their own. Those that missed more steps than are
@@ -88,6 +67,8 @@ class Coordinator:
     The replica belongs to the coordinator alone: the worker in the same process has another one, as every worker.
     """
 
+    tags = REQUEST, REPLY
+
     def __init__(
         self,
         replica: Replica,
@@ -96,12 +77,12 @@ class Coordinator:
         sparse_mean: SparseMean = "replicas",
         training: Training = Training(),  # noqa: B008 - it is immutable
     ) -> None:
-        self.replica, self.decisions, self.training = replica, decisions, training
-        self.sparse_mean: SparseMean = sparse_mean
         arrays = replica.parameters()
+        super().__init__(training, agreement.described(arrays, config))
+        self.replica, self.decisions = replica, decisions
+        self.sparse_mean: SparseMean = sparse_mean
         self.codec = codec_of(arrays, config, training)
         self._offered: Optimizer | None = None
-        self._description = agreement.described(arrays, config)
         self._gradients: dict[tuple[Worker, int], Gradients] = {}
         self._spare: list[np.ndarray] = []
         self._held: dict[tuple[Worker, int], np.ndarray] = {}
@@ -110,15 +91,13 @@ class Coordinator:
         self._checksum: tuple[int, int] | None = None
         #: The step of the replica of each worker, as far as is known.
         self._known: dict[int, int] = {}
-        #: Counts the messages and the workers that were refused, by reason.
-        self.refused = Refusals()
         self.workers: dict[int, Worker] = {}
         self.reports: dict[int, WorkerReport] = {}
 
     # --- messages ------------------------------------------------------------------------------------------------------
 
     def memory(self, header: Header) -> list[np.ndarray]:
-        """The memory to receive a request into. Raises `Refused` for one that cannot be of these parameters."""
+        """See `Service.memory`."""
         if header.digest not in (self.codec.digest, ANY):
             text = "other parameters, another configuration of the optimizer, or another training, than the coordinator"
             raise Refused("digest", f"rank {header.rank} has {text}")
@@ -130,50 +109,46 @@ class Coordinator:
                 return [self._spare.pop(at)]
         return [np.empty(header.payload_bytes, np.uint8)]
 
-    def receive(self, header: Header, payload: np.ndarray) -> list[Reply]:
-        """The replies that a request causes. Raises `Refused` for one that is malformed, before anything is changed."""
-        kind, number, incarnation, without = map(int, payload[: 8 * REQUEST_WORDS].view(np.int64))
+    def receive(self, header: Header, *payload: np.ndarray) -> list[Reply]:
+        """See `Service.receive`; the payload is one array of bytes."""
+        (data,) = payload
+        kind, number, incarnation, without = map(int, data[: 8 * REQUEST_WORDS].view(np.int64))
         if kind not in (JOIN, LEAVE, PULL, PUSH, ASK) or number < 0 or (kind == JOIN) != (header.digest == ANY):
             raise Refused("kind", f"a request has the kind {kind} and the number {number}")
         worker = header.rank, incarnation
         if kind == PUSH:
-            gradients = self.codec.decode(payload[8 * REQUEST_WORDS :])
+            gradients = self.codec.decode(data[8 * REQUEST_WORDS :])
             self._known[header.rank] = header.step
-            return self._push(worker, number, header.step, gradients, payload)
+            return self._push(worker, number, header.step, gradients, data)
         if kind == JOIN:
-            return self._asked(worker, header.step, payload[8 * REQUEST_WORDS :])
-        self._spare = [*self._spare, payload][-4:]
+            replies = self._dismissed(header, data[8 * REQUEST_WORDS :])
+            return replies or self._join(worker)
+        self._spare = [*self._spare, data][-4:]
         if kind == ASK:
             return [self._reply(worker, [], -1)]
         if kind == PULL and without:
             self._known.pop(header.rank, None)
         return self._handle(Leave(worker) if kind == LEAVE else Pull(worker))
 
-    def _asked(self, worker: Worker, code: int, description: np.ndarray) -> list[Reply]:
-        """The replies to a worker that asks to take part: an error, where it has another model or version."""
-        rank, asked = worker[0], Training.of_code(code)
-        decision = admission(self.training, asked)
-        if decision == "later":  # it has left this training, or does not take part in it
-            return [_notice(rank, LATER, self.training, code), *self.lost([rank])]
-        if decision == "tell":
-            return [_notice(rank, TELL, self.training, code)]
-        wrong = agreement.difference(self._description, description, f"rank {rank}")
-        wrong = ended(rank, asked, self.training) if decision == "over" else wrong
-        if wrong is None:
-            self._known.pop(rank, None)
-            return self._join(worker)
-        _log.error("rank %d is refused: %s", rank, wrong)
-        self.refused[wrong.reason] += 1
-        return [refusal(rank, wrong, code), *self._handle(Leave(worker))]  # it is not waited for
+    def refusal(self, request: Header, error: Refused) -> Reply:
+        """See `Service.refusal`."""
+        text = encoded(error)
+        words = np.array([-1, REFUSED, 0, 0, 0, text.nbytes], np.int64)
+        return Reply(request.rank, request.step, [words, text], request.digest)
+
+    def _notice(self, request: Header, decision: Admission) -> Reply:
+        kind = next(kind for kind, meaning in NOTICES.items() if meaning == decision)
+        words = np.array([-1, kind, 0, self.training.code, 0, 0], np.int64)
+        return Reply(request.rank, request.step, [words], ANY)
 
     def lost(self, ranks: Iterable[int]) -> list[Reply]:
-        """The replies after the loss of workers."""
+        """See `Service.lost`."""
         for rank in (ranks := list(ranks)):
             self._known.pop(rank, None)
         return [reply for rank in ranks for reply in self._handle(Leave(self.workers.get(rank, (rank, 0))))]
 
     def tick(self, now: float) -> list[Reply]:
-        """The replies at a time, in seconds."""
+        """See `Service.tick`."""
         return self._handle(Clock(now))
 
     @property
@@ -182,6 +157,7 @@ class Coordinator:
         return self.decisions.is_done
 
     def _join(self, worker: Worker) -> list[Reply]:
+        self._known.pop(worker[0], None)
         former, replies = self.workers.get(worker[0]), []
         if former is not None and former != worker:
             replies = self._handle(Leave(former))
@@ -304,17 +280,6 @@ def codec_of(arrays: Mapping[str, np.ndarray], config: Any, training: Training) 
     return GradientCodec(arrays, f"{json.dumps(config)}\n{training.code}")
 
 
-def refusal(rank: int, error: Refused, step: int, digest: bytes = ANY) -> Reply:
-    """The reply to a request of a step and a digest by which a worker raises an error."""
-    text = encoded(error)
-    words = np.array([-1, REFUSED, 0, 0, 0, text.nbytes], np.int64)
-    return Reply(rank, step, [words, text], digest)
-
-
-def _notice(rank: int, kind: int, training: Training, step: int) -> Reply:
-    return Reply(rank, step, [np.array([-1, kind, 0, training.code, 0, 0], np.int64)], ANY)
-
-
 @dataclasses.dataclass
 class DecodedReply:
     """The content of a reply: the step of the token, or -1; decisions as tuples; and what brings the worker to ``step``."""
@@ -349,53 +314,3 @@ class DecodedReply:
         if reader.left:
             raise Refused("length", f"a reply has {reader.left} bytes too many")
         return cls(token, told, kind, step, found, buffers, found_parts)
-
-
-def serve(
-    coordinator: Coordinator,
-    communicator: Communicator,
-    is_stopped: Callable[[], bool] = lambda: False,
-    poll: float = 0.05,
-) -> None:
-    """Answers requests until all workers have left or died, the generation has ended, or ``is_stopped()``.
-
-    A request that cannot be of these parameters, or is malformed, is answered by its refusal.
-    """
-    coordinator.refused = refused = communicator.refused
-    start = time.monotonic()
-    alive = frozenset(range(communicator.size))  # those that were lost before are not waited for
-    while not (is_stopped() or coordinator.is_done):
-        payload: list[np.ndarray] = []
-        told: list[Reply] = []
-
-        def memory(header: Header, payload: list[np.ndarray] = payload, told: list[Reply] = told) -> list[np.ndarray]:
-            try:
-                payload[:] = coordinator.memory(header)
-            except Refused as error:
-                told.append(refusal(header.rank, error, header.step, header.digest))
-                raise
-            return payload
-
-        try:
-            header = communicator.recv_any(memory, tag=REQUEST, timeout=poll)
-            now_alive = communicator.alive()
-        except (WorkerLost, Excluded):
-            return  # the workers form the next generation
-        replies = [*told, *coordinator.tick(time.monotonic() - start)]
-        if header is not None:
-            try:
-                replies += coordinator.receive(header, payload[0])
-            except Refused as error:
-                refused.add(error)
-                replies.append(refusal(header.rank, error, header.step, header.digest))
-        before, alive = alive, now_alive
-        replies += coordinator.lost(before - alive)
-        for reply in replies:
-            try:
-                head = Header(REPLY, reply.step, reply.digest)
-                communicator.send(reply.rank, head, reply.bufs)
-            except WorkerLost:
-                alive -= {reply.rank}
-                replies += coordinator.lost([reply.rank])
-            except CommunicationError:
-                return

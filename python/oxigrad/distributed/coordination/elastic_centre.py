@@ -1,37 +1,30 @@
 """The centre of asynchronous elastic averaging: kept by one worker, at first that of rank 0, and moved by the pushes of all."""
 
-import logging
+import contextlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from oxigrad.distributed.communicator import Buffer, Communicator
+from oxigrad.distributed.coordination.service import ANY, MOST_DESCRIPTION, Reply, Service, deliver, heed_silence, serve
 from oxigrad.distributed.decisions.elastic import Action, Apply, Centre, Give, Repeat
-from oxigrad.distributed.decisions.training import Admission, Training, admission, ended
-from oxigrad.distributed.decisions.watch import Action as Wait
+from oxigrad.distributed.decisions.training import Admission, Training
 from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.refusals import encoded, refusal_of
 
 # Tags of messages, and the kinds of requests and replies; `ASK` is answered by `HERE` at once. A request begins with its kind and the number of the push; that of `JOIN`
-# is followed by the description of the model, and has the digest `ANY` and the identity of the training as its step, as its answers
-# `LATER` and `TELL` have. A reply has the count of applied pushes as well; that of `WRONG` is followed by a text, and `LATER` and
-# `TELL` have the identity of the training of the centre in its place.
+# is followed by the description of the model. A reply has the count of applied pushes as well; that of `WRONG` is followed by a text, and
+# `LATER` and `TELL` have the identity of the training of the centre in its place.
 REQUEST, REPLY = 11, 12
 JOIN, PUSH, LEAVE, ASK = range(4)
 CENTRE, REFUSED, WRONG, LATER, TELL, HERE = range(6)
 NOTICES: dict[int, Admission] = {LATER: "later", TELL: "tell"}
-ANY = bytes(8)
 _ASKED, _ANSWERED = 16, 24
-_MOST_DESCRIPTION = 1 << 24
-_POLL = 0.05
-
-_log = logging.getLogger("oxigrad.distributed")
 
 
 class CentreReply(NamedTuple):
@@ -42,19 +35,25 @@ class CentreReply(NamedTuple):
     bufs: list[np.ndarray]
     applied: int = 0
 
+    def to(self, rank: int, step: int, digest: bytes) -> Reply:
+        """The message with this reply."""
+        return Reply(rank, step, [np.array([self.kind, self.number, self.applied], np.int64), *self.bufs], digest)
+
 
 def moved(centre: np.ndarray, position: np.ndarray, rate: float) -> np.ndarray:
     """The elastic move ``rate * (position - centre)``: a worker moves by minus it, the centre by it."""
     return centre.dtype.type(rate) * (position - centre)
 
 
-class CentreServer:
+class CentreServer(Service):
     """Keeps the centre, and answers the requests of the workers in a thread of its own until `stop`.
 
     Each request is of one worker and is answered by the centre before its move, from which worker and server compute the same
     move. ``rate`` is the moving rate, ``machine`` decides the order, ``count`` is the number of pushes applied by a former
     centre. Workers whose description differs from ``description`` are refused.
     """
+
+    tags = REQUEST, REPLY
 
     def __init__(
         self,
@@ -67,14 +66,13 @@ class CentreServer:
         count: int = 0,
         training: Training = Training(),  # noqa: B008 - it is immutable
     ) -> None:
+        super().__init__(training, description)
         self._communicator, self._layout, self._machine, self._rate = communicator, layout, machine, rate
-        self._description, self.count, self._training = description, count, training
+        self.count = count
         self.buffers = list(buffers)
-        self._positions: dict[int, list[np.ndarray]] = {}
+        self._positions: dict[int, Sequence[np.ndarray]] = {}
         self._answers: dict[int, CentreReply] = {}
-        self._changed = threading.Condition()
-        self._sending = threading.Lock()
-        self._alive = frozenset(range(communicator.size))  # those that were lost before are not waited for
+        self.lock = self._changed = threading.Condition()
         self._stopped = False
         self._error: BaseException | None = None
         self._begin = time.monotonic()
@@ -90,7 +88,9 @@ class CentreServer:
         with self._changed:
             if kind != PUSH or not self._has_answered(rank, number):
                 self._answers.pop(rank, None)
-                self._handle(rank, kind, number, [b.copy() for b in bufs])
+                replies = self._handle(rank, kind, number, [b.copy() for b in bufs])
+                with contextlib.suppress(CommunicationError):  # the thread that serves sees it too
+                    deliver(self, self._communicator, replies)
             if kind == LEAVE:
                 return CentreReply(CENTRE, number, [])
             if not self._changed.wait_for(lambda: self._has_answered(rank, number) or self._stopped, timeout):
@@ -130,8 +130,7 @@ class CentreServer:
 
     def _serve(self) -> None:
         try:
-            while not self._stopped:
-                self._receive()
+            serve(self, self._communicator, lambda: self._stopped)
         except BaseException as error:  # noqa: BLE001 - the worker raises it
             self._error = error
         finally:
@@ -139,90 +138,59 @@ class CentreServer:
                 self._stopped = True
                 self._changed.notify_all()
 
-    def _receive(self) -> None:
-        payload: list[np.ndarray] = []
-        refused: list[tuple[Header, Refused]] = []
-
-        def memory(header: Header) -> list[np.ndarray]:
-            try:
-                payload[:] = [np.empty(2, np.int64), *self._memory(header)]
-            except Refused as error:
-                refused.append((header, error))
-                raise
-            return payload
-
-        header = self._communicator.recv_any(memory, tag=REQUEST, timeout=_POLL)
-        for request, error in refused:
-            self._tell(request, error)
-        with self._changed:
-            if header is not None:
-                kind, number = map(int, payload[0])
-                self._take(header, kind, number, payload[1:])
-            before, self._alive = self._alive, self._communicator.alive()
-            for rank in sorted(before - self._alive):
-                self._act(self._machine.leave(rank))
-            self._act(self._machine.clock(time.monotonic() - self._begin))
-            self._changed.notify_all()
-
-    def _take(self, header: Header, kind: int, number: int, bufs: list[np.ndarray]) -> None:
-        """Handles a request of another worker, which is told where that is malformed."""
-        rank = header.rank
-        if kind == ASK:
-            self._send(rank, Header(REPLY, number, self._layout.digest), CentreReply(HERE, number, []))
-        elif kind not in (JOIN, PUSH, LEAVE) or (kind == PUSH and not bufs):
-            error = Refused("kind", f"a request has the kind {kind} and {len(bufs)} buffers")
-            self._communicator.refused.add(error)
-            self._tell(header, error)
-        elif kind != JOIN or self._admits(header, bufs):
-            self._handle(rank, kind, number, bufs)
-
-    def _tell(self, request: Header, error: Refused) -> None:
-        """Tells a worker that its request is refused."""
-        self._send(request.rank, Header(REPLY, request.step, request.digest), CentreReply(WRONG, 0, [encoded(error)]))
-
-    def _memory(self, header: Header) -> list[np.ndarray]:
-        """The memory for what follows the first two integers of a request."""
+    def memory(self, header: Header) -> list[np.ndarray]:
+        """See `Service.memory`: the first two integers of a request, and what follows them."""
         size = header.payload_bytes - _ASKED
-        if header.digest == ANY and 0 < size <= _MOST_DESCRIPTION:
-            return [np.empty(size, np.uint8)]
+        if header.digest == ANY and 0 < size <= MOST_DESCRIPTION:
+            return [np.empty(2, np.int64), np.empty(size, np.uint8)]
         if header.digest != self._layout.digest:
             raise Refused("digest", f"rank {header.rank} has other parameters than the centre")
         if size not in (0, self._layout.nbytes):
             raise Refused("length", f"a request has {header.payload_bytes} bytes")
-        return self._layout.empty() if size else []
+        return [np.empty(2, np.int64), *(self._layout.empty() if size else [])]
 
-    def _admits(self, request: Header, bufs: list[np.ndarray]) -> bool:
-        """Whether a worker that joins is of this training and has the same model; otherwise it is told what differs."""
-        rank, asked = request.rank, Training.of_code(request.step)
-        decision = admission(self._training, asked)
-        if decision in ("later", "tell"):
-            kind = LATER if decision == "later" else TELL
-            self._send(rank, Header(REPLY, request.step, ANY), CentreReply(kind, 0, [], self._training.code))
-            self._act(self._machine.leave(rank) if decision == "later" else ())
-            return False
+    def receive(self, header: Header, *payload: np.ndarray) -> list[Reply]:
+        """See `Service.receive`."""
+        rank, (kind, number), bufs = header.rank, map(int, payload[0]), payload[1:]
+        if kind == ASK:
+            return [CentreReply(HERE, number, []).to(rank, number, self._layout.digest)]
+        if kind not in (JOIN, PUSH, LEAVE) or (kind == PUSH and not bufs):
+            raise Refused("kind", f"a request has the kind {kind} and {len(bufs)} buffers")
         description = bufs[0] if bufs else np.empty(0, np.uint8)
-        wrong = agreement.difference(self._description, description, f"rank {rank}")
-        wrong = ended(rank, asked, self._training) if decision == "over" else wrong
-        if wrong is None:
-            return True
-        _log.error("rank %d is refused: %s", rank, wrong)
-        self._communicator.refused[wrong.reason] += 1
-        self._tell(request, wrong)
-        self._act(self._machine.leave(rank))
-        return False
+        dismissed = self._dismissed(header, description) if kind == JOIN else []
+        return dismissed or self._handle(rank, kind, number, bufs)
 
-    def _handle(self, rank: int, kind: int, number: int, bufs: list[np.ndarray]) -> None:
+    def lost(self, ranks: Iterable[int]) -> list[Reply]:
+        """See `Service.lost`."""
+        return [reply for rank in ranks for reply in self._act(self._machine.leave(rank))]
+
+    def expired(self) -> list[Reply]:
+        """See `Service.expired`."""
+        return self._act(self._machine.clock(time.monotonic() - self._begin))
+
+    def refusal(self, request: Header, error: Refused) -> Reply:
+        """See `Service.refusal`."""
+        return CentreReply(WRONG, 0, [encoded(error)]).to(request.rank, request.step, request.digest)
+
+    def _notice(self, request: Header, decision: Admission) -> Reply:
+        kind = next(kind for kind, meaning in NOTICES.items() if meaning == decision)
+        return CentreReply(kind, 0, [], self.training.code).to(request.rank, request.step, ANY)
+
+    def _handle(self, rank: int, kind: int, number: int, bufs: Sequence[np.ndarray]) -> list[Reply]:
         now = time.monotonic() - self._begin
         if kind == JOIN:
             self._answers.pop(rank, None)
-            self._act(self._machine.join(rank, now))
-        elif kind == LEAVE:
-            self._act(self._machine.leave(rank))
-        elif kind == PUSH and bufs:
+            return self._act(self._machine.join(rank, now))
+        if kind == LEAVE:
+            return self._act(self._machine.leave(rank))
+        if kind == PUSH and bufs:
             self._positions[rank] = bufs
-            self._act(self._machine.push(rank, number, now))
+            return self._act(self._machine.push(rank, number, now))
+        return []
 
-    def _act(self, actions: tuple[Action, ...]) -> None:
+    def _act(self, actions: tuple[Action, ...]) -> list[Reply]:
+        """Does what the decisions say; returns the replies to other workers."""
+        replies = []
         for action in actions:
             rank = action.worker
             if isinstance(action, Apply):
@@ -236,21 +204,11 @@ class CentreServer:
                 answer = self._answers[rank]
             else:
                 answer = CentreReply(REFUSED, action.number, [])
-            self._answer(rank, answer)
+            self._answers[rank] = answer
+            if rank != self._communicator.rank:
+                replies.append(answer.to(rank, answer.number, self._layout.digest))
         self._changed.notify_all()
-
-    def _answer(self, rank: int, answer: CentreReply) -> None:
-        self._answers[rank] = answer
-        if rank != self._communicator.rank:
-            self._send(rank, Header(REPLY, answer.number, self._layout.digest), answer)
-
-    def _send(self, rank: int, head: Header, answer: CentreReply) -> None:
-        words = np.array([answer.kind, answer.number, answer.applied], np.int64)
-        try:
-            with self._sending:
-                self._communicator.send(rank, head, [words, *answer.bufs])
-        except CommunicationError:  # it has died or left, which the next receive sees
-            return
+        return replies
 
 
 def request(
@@ -284,11 +242,23 @@ def request(
         payload[:] = [np.empty(3, np.int64), *rest]
         return payload
 
+    def ask() -> None:
+        communicator.send(root, Header(REQUEST, 0, layout.digest), [np.array([ASK, 0], np.int64)])
+
     watch = Watch(timeout)
     while True:
         begun = time.monotonic()
         if communicator.recv_any(memory, tag=REPLY, source=root, timeout=watch.part) is None:
-            _waited(watch.waited(time.monotonic() - begun), communicator, layout, kind, root, timeout)
+            heed_silence(
+                watch.waited(time.monotonic() - begun),
+                communicator,
+                root,
+                is_admitted=kind == PUSH,
+                seconds=timeout,
+                name="the centre",
+                what="an exchange with the centre",
+                ask=ask,
+            )
             continue
         found, answered, count = map(int, payload[0])
         if found == WRONG:
@@ -299,16 +269,3 @@ def request(
             return CentreReply(found, answered, payload[1:], count)
         if watch.heard() == "late":
             raise TimedOut(f"the centre did not answer within {timeout:g} s: other workers are slow or stopped")
-
-
-def _waited(
-    action: Wait | None, communicator: Communicator, layout: Layout, kind: int, root: int, timeout: float
-) -> None:
-    """Does what a `Watch` says. Before a worker is admitted, nothing is known of that which keeps the centre."""
-    if action == "ask" and kind == PUSH:
-        communicator.send(root, Header(REQUEST, 0, layout.digest), [np.array([ASK, 0], np.int64)])
-    elif action == "lost":
-        if kind != PUSH:
-            raise TimedOut(f"the centre did not answer within {timeout:g} s")
-        communicator.exclude(root)
-        raise WorkerLost({root}, "an exchange with the centre")

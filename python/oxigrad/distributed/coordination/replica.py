@@ -28,6 +28,10 @@ class Replica:
     {'w': array([0.5, 0. ])}
     """
 
+    layout: Layout
+    wire: list[np.ndarray]
+    step: int
+
     def __init__(self, optimizer: Optimizer, parameters: Mapping[KeyPath, np.ndarray]) -> None:
         arrays = {str(path): array for path, array in parameters.items()}
         self.optimizer = optimizer

@@ -30,6 +30,11 @@ class Averaging:
     [(), (Send(fragment=0),), (Merge(fragment=0),), (Send(fragment=1),), (Merge(fragment=1),)]
     """
 
+    interval: int
+    fragments: int
+    delay: int
+    step: int
+
     def __init__(self, interval: int, fragments: int = 1, delay: int = 0) -> None:
         if interval < 1:
             raise ValueError(f"interval is {interval}: expected a number of steps, at least 1")

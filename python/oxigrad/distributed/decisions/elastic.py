@@ -48,6 +48,9 @@ class Centre:
     ((), (Apply(worker=0, number=1), Apply(worker=1, number=1)))
     """
 
+    ordered: bool
+    lease: float | None
+
     def __init__(
         self,
         workers: Iterable[int],

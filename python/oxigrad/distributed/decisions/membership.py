@@ -48,6 +48,11 @@ class Decisions:
         waiting: the gradients that were taken and are in no step yet.
     """
 
+    step: int
+    expected: int
+    lease: float | None
+    now: float
+
     def __init__(self, step: int = 0, expected: int = 0, lease: float | None = None) -> None:
         self.step, self.expected, self.lease = step, expected, lease
         self.now = 0.0

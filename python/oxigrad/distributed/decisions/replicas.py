@@ -50,6 +50,8 @@ class Replicas(Decisions):
     Token(worker=1, step=1)
     """
 
+    total_replicas: int
+
     def __init__(
         self,
         replicas_to_aggregate: int,

@@ -23,6 +23,10 @@ class Staleness(Decisions):
     Verdict(worker=1, number=0, accepted=False, staleness=1, step=1, reason='stale')
     """
 
+    gradients_per_step: int
+    limit: int | None
+    is_scaled: bool
+
     def __init__(
         self,
         gradients_per_step: int = 1,

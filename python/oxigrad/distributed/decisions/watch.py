@@ -26,6 +26,8 @@ class Watch:
     ([None, None, None, 'ask'], 'late')
     """
 
+    part: float
+
     def __init__(self, seconds: float) -> None:
         self.part = seconds / PARTS
         self._waited = self._silent = 0

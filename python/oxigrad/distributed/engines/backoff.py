@@ -17,6 +17,8 @@ class Backoff:
     ...     wait.pause()
     """
 
+    deadline: float
+
     def __init__(self, timeout: float, *, spin: float = 0.002, longest: float = 0.001) -> None:
         self._start = time.monotonic()
         self.deadline, self._spin, self._longest = self._start + timeout, spin, longest

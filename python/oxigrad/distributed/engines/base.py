@@ -54,6 +54,15 @@ class EngineCommunicator(InOrder):
     * `_receive_payload` and `_discard`, where a payload stays with the engine until there is memory for it.
     """
 
+    rank: int
+    size: int
+    generation: int
+    job: bytes
+    timeout: float
+    bytes_sent: int
+    refused: Refusals
+    trainings: Trainings
+
     def __init__(self, place: Place, job: bytes, timeout: float, trainings: Trainings | None = None) -> None:
         self.rank, self.size, self.generation = place
         self.job, self.timeout = job, timeout

@@ -1,19 +1,20 @@
 """The state that the workers of a job share where one process keeps it: their membership, mailboxes and collective operations.
 
-It is asynchronous and belongs to one event loop. It knows nothing of how its methods are called; answers are plain data, and a
-failure is an answer too, so that each worker raises its own error.
+Its methods are coroutines, which wait by a condition alone: that of an event loop, or one of threads (`engines.threads.hub`), by which
+they run in the caller's. It knows nothing of how they are called; answers are plain data, and a failure is an answer too, so that each
+worker raises its own error.
 """
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from oxigrad.distributed.engines.base import Place
 from oxigrad.distributed.engines.mailbox import Mailbox
-from oxigrad.distributed.errors import Refused
+from oxigrad.distributed.errors import Aborted, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import HEADER_BYTES, Address, Header, check_origin
 from oxigrad.distributed.messages.reduction import reduce_in_order
 
@@ -24,8 +25,51 @@ class Outcome(NamedTuple):
     kind: str
     value: Any = None
 
+    def read(self, what: str, place: Place | None = None) -> Any:
+        """The value of what a worker at ``place`` has asked for. Raises the error for a failure."""
+        if self.kind == "lost":
+            raise WorkerLost(self.value, what)
+        if self.kind == "excluded":
+            rank, _, generation = place or Place(0, 0, 0)
+            raise Excluded(rank, generation)
+        if self.kind == "timed out":
+            raise TimedOut(self.value)
+        if self.kind == "aborted":
+            raise Aborted(self.value)
+        if self.kind == "refused":
+            raise Refused(*self.value)
+        return self.value
 
-class _Round:
+
+class Condition(Protocol):
+    """Protocol of the condition by which a hub waits: a lock, held in an ``async with`` block."""
+
+    async def __aenter__(self) -> Any: ...
+
+    async def __aexit__(self, kind: Any, error: Any, trace: Any, /) -> Any: ...
+
+    def notify_all(self) -> None:
+        """Lets all that wait test again whether they wait for more."""
+        ...
+
+    async def wait_until(self, is_done: Callable[[], bool], timeout: float) -> bool:
+        """Waits until ``is_done()``, tested with the lock held; False after the time-out."""
+        ...
+
+
+class _LoopCondition(asyncio.Condition):
+    """The condition of an event loop."""
+
+    async def wait_until(self, is_done: Callable[[], bool], timeout: float) -> bool:
+        """See `Condition.wait_until`."""
+        try:
+            await asyncio.wait_for(self.wait_for(is_done), max(timeout, 0.001))
+        except TimeoutError:
+            return False
+        return True
+
+
+class Round:
     """One collective operation: its kind, what each worker contributes, and how many have the result."""
 
     def __init__(self, kind: tuple[Any, ...]) -> None:
@@ -50,9 +94,10 @@ class Hub:
         *,
         job: bytes = b"",
         version: str = "",
+        condition: Condition | None = None,
     ) -> None:
-        self._keep, self._job, self._version = keep, job, version
-        self._changed = asyncio.Condition()
+        self._keep, self.job, self._version = keep, job, version
+        self._changed: Condition = condition or _LoopCondition()
         self._generation = -1
         self._members: list[str] = []
         self._expected = set(expected)
@@ -66,7 +111,7 @@ class Hub:
         self._failure: str | None = None
         self._has_finished = False
         self._mail: defaultdict[int, Mailbox] = defaultdict(Mailbox)
-        self._rounds: dict[int, _Round] = {}
+        self._rounds: dict[int, Round] = {}
 
     # --- membership ----------------------------------------------------------------------------------------------------
 
@@ -91,8 +136,8 @@ class Hub:
 
         A process of another job, or of another version of the package, is refused at once.
         """
-        if job != self._job:
-            return Outcome("refused", ("job", f"a worker is of the job {job.hex()}: expected {self._job.hex()}"))
+        if job != self.job:
+            return Outcome("refused", ("job", f"a worker is of the job {job.hex()}: expected {self.job.hex()}"))
         if version != self._version:
             text = f"a worker runs oxigrad {version}, the program {self._version}: expected one version on every worker"
             return Outcome("refused", ("version", text))
@@ -115,10 +160,7 @@ class Hub:
                 uid = self._members[rank]
                 self._excluded.add(uid)
                 self._fenced.add((generation, rank))
-                self._gone.add(uid)
-                self._ready.pop(uid, None)
-                self._advance()
-                self._changed.notify_all()
+                self._lose(uid)
             return Outcome("done")
 
     async def excluded(self) -> list[str]:
@@ -130,17 +172,29 @@ class Hub:
             self._ready[uid] = former
             self._advance()
             self._changed.notify_all()
+            return await self._placed(uid, timeout)
 
-            def has_place() -> bool:
-                return uid not in self._ready or self._is_over()
+    async def _placed(self, uid: str, timeout: float) -> Outcome:
+        """Waits until a process that is ready has a place."""
 
-            if (answer := await self._wait(has_place, timeout, "reform")) is not None:
-                self._ready.pop(uid, None)
-                return answer
-            if uid in self._ready:
-                del self._ready[uid]
-                return Outcome("over") if self._has_finished else Outcome("lost", self._lost())
-            return Outcome("done", Place(self._members.index(uid), len(self._members), self._generation))
+        def has_place() -> bool:
+            return uid not in self._ready or self._is_over()
+
+        if (answer := await self._wait(has_place, timeout, "reform")) is not None:
+            self._ready.pop(uid, None)
+            return answer
+        if uid in self._ready:
+            del self._ready[uid]
+            return Outcome("over") if self._has_finished else Outcome("lost", self._lost())
+        return Outcome("done", self.place_of(uid))
+
+    def place_of(self, uid: str) -> Place:
+        """The place of a member in the present generation."""
+        return Place(self._members.index(uid), len(self._members), self._generation)
+
+    def _is_ending(self) -> bool:
+        """Whether the generation is about to end, so that nothing in it is waited for."""
+        return bool(self._ready)
 
     def _is_over(self) -> bool:
         """Whether the members of the last generation have all died or left: a new process cannot get their state."""
@@ -161,6 +215,15 @@ class Hub:
         self._mail.clear()
         self._rounds = {}
 
+    def _lose(self, uid: str) -> None:
+        """Notes that a process has died, has left, or was excluded: nothing is kept for it."""
+        self._gone.add(uid)
+        self._ready.pop(uid, None)
+        if uid in self._members:
+            self._mail[self._members.index(uid)].clear()
+        self._advance()
+        self._changed.notify_all()
+
     async def was_admitted(self, uid: str) -> bool:
         """Whether a process has been a member of any generation of this hub."""
         return uid in self._admitted
@@ -168,13 +231,12 @@ class Hub:
     async def leave(self, uid: str) -> None:
         """The process ends its work, or has failed."""
         async with self._changed:
-            if uid in self._members or uid in self._expected:
-                self._gone.add(uid)
-                self._has_finished = True
-            self._ready.pop(uid, None)
+            is_known = uid in self._members or uid in self._expected
             self._expected.discard(uid)
-            self._advance()
-            self._changed.notify_all()
+            if is_known:
+                self._has_finished = True
+                self._lose(uid)
+            self._ready.pop(uid, None)
 
     async def abort(self, reason: str) -> None:
         """Ends the job."""
@@ -190,8 +252,10 @@ class Hub:
             return Outcome("done", [self._members.index(uid)] if uid in self._members else [])
         return Outcome("done", [rank for rank, member in enumerate(self._members) if member not in self._gone])
 
-    def _lost(self) -> list[int]:
-        return [rank for rank, member in enumerate(self._members) if member in self._gone]
+    def _lost(self, generation: int | None = None) -> list[int]:
+        """The ranks of this generation that have died or left; none of another one, which has ended."""
+        is_present = generation in (None, self._generation)
+        return [rank for rank, member in enumerate(self._members) if is_present and member in self._gone]
 
     # --- operations on all workers -------------------------------------------------------------------------------------
 
@@ -205,33 +269,38 @@ class Hub:
                 return Outcome("excluded")
             if generation != self._generation:
                 return Outcome("lost", [])
-            entered = self._rounds.setdefault(number, _Round(kind))
+            entered = self._rounds.setdefault(number, Round(kind))
             if entered.kind != kind:
                 text = f"workers called {_shown(entered.kind)} and {_shown(kind)} at the same time"
                 entered.failure = Outcome("refused", ("collective", text))
             entered.contributed[rank] = bufs
             if len(entered.contributed) == size and entered.failure is None:
-                entered.result = self._keep(_result(entered))
+                entered.result = self._result_of(entered)
             self._changed.notify_all()
 
             def is_decided() -> bool:
                 waits = entered.result is None and entered.failure is None
-                return not waits or bool(self._gone) or bool(self._ready) or generation != self._generation
+                return not waits or bool(self._gone) or self._is_ending() or generation != self._generation
 
             answer = await self._wait(is_decided, timeout, kind[0])
             if answer is not None and entered.result is None:
                 entered.failure = entered.failure or answer
                 self._changed.notify_all()
-            return self._end(number, entered, size)
+            return self._end(number, entered, place)
 
-    def _end(self, number: int, entered: _Round, size: int) -> Outcome:
+    def _result_of(self, entered: Round) -> Any:
+        """The result of an operation that all workers have entered, as each of them is answered."""
+        return self._keep(_result(entered))
+
+    def _end(self, number: int, entered: Round, place: Sequence[int]) -> Outcome:
+        _, size, generation = place
         entered.ended += 1
-        if entered.ended == size:
-            self._rounds.pop(number, None)
+        if entered.ended == size and self._rounds.get(number) is entered:  # not that of a later generation
+            del self._rounds[number]
         if entered.failure is not None:
             return entered.failure
         if entered.result is None:
-            return Outcome("lost", self._lost())
+            return Outcome("lost", self._lost(generation))
         return Outcome("done", entered.result)
 
     # --- messages ------------------------------------------------------------------------------------------------------
@@ -241,15 +310,21 @@ class Hub:
         async with self._changed:
             if (generation, Address.of(message).rank) in self._fenced:
                 return Outcome("excluded")
-            if generation != self._generation or dest in self._lost() or dest >= len(self._members):
+            if generation != self._generation:
+                return Outcome("lost", [])
+            if dest in self._lost() or dest >= len(self._members):
                 return Outcome("lost", [dest])
             try:
-                check_origin(Header.unpack(message[:HEADER_BYTES]), self._job, self._generation, len(self._members))
+                self._check(message)
             except Refused as error:
                 return Outcome("refused", (error.reason, str(error)))
             self._mail[dest].put(message)
             self._changed.notify_all()
             return Outcome("done")
+
+    def _check(self, message: np.ndarray) -> None:
+        """Raises `Refused` for a message that is not of a member."""
+        check_origin(Header.unpack(message[:HEADER_BYTES]), self.job, self._generation, len(self._members))
 
     async def take(self, place: Sequence[int], tag: int, source: int | None, timeout: float) -> Outcome:
         """Waits for a message with this tag, and takes it out of the mailbox; the answer is None after the time-out."""
@@ -261,7 +336,7 @@ class Hub:
             if generation != self._generation or (generation, rank) in self._fenced:
                 return True
             message = self._mail[rank].take(tag, source)
-            return message is not None or source in self._lost() or bool(self._ready)
+            return message is not None or source in self._lost() or self._is_ending()
 
         async with self._changed:
             failure = await self._wait(is_over, timeout, "recv_any")
@@ -271,20 +346,17 @@ class Hub:
                 return Outcome("done", message)
             if failure is not None:
                 return Outcome("done") if failure.kind == "timed out" else failure
-            return Outcome("lost", self._lost())
+            lost = self._lost(generation)
+            return Outcome("lost", [source] if source in lost else lost)
 
     async def _wait(self, is_done: Callable[[], bool], timeout: float, what: str) -> Outcome | None:
-        """Waits for a condition; answers where it does not come to pass."""
-        try:
-            await asyncio.wait_for(
-                self._changed.wait_for(lambda: self._failure is not None or is_done()), max(timeout, 0.001)
-            )
-        except TimeoutError:
+        """Waits for a condition, with the lock held; answers where it does not come to pass."""
+        if not await self._changed.wait_until(lambda: self._failure is not None or is_done(), timeout):
             return Outcome("timed out", f"{what} took longer than {timeout:g} s")
         return None if self._failure is None else Outcome("aborted", self._failure)
 
 
-def _result(entered: _Round) -> list[np.ndarray]:
+def _result(entered: Round) -> list[np.ndarray]:
     """The result of an operation for all workers: the reduced buffers, those of the root, or those of each worker."""
     name, detail = entered.kind[:2]
     if name == "broadcast":

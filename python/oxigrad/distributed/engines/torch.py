@@ -51,6 +51,8 @@ class TorchCommunicator(ByteCollectives):
     `Refused` on all processes where they run other versions of the package.
     """
 
+    job: bytes
+
     def __init__(self, timeout: float = TIMEOUT, group: Any = None) -> None:
         if not distributed.is_initialized():
             raise CommunicationError("torch.distributed is not initialized: call init_process_group first")

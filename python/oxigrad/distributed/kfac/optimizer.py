@@ -95,6 +95,12 @@ class KFAC(CollectiveWrapper):
            [0. , 2. ]])
     """
 
+    kl_clip: float | None
+    kl_learning_rate: float | None
+    factor_update_steps: int
+    inverse_update_steps: int
+    gradient_workers: float
+
     _states_defaults = True
     _fields = (*CollectiveWrapper._fields, _FACTORS)
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {

@@ -58,6 +58,10 @@ class Preconditioner:
     were not finite, on any worker: these leave the factors as they are.
     """
 
+    placement: Placement
+    count: int
+    ignored: int
+
     def __init__(self) -> None:
         self.layers: dict[str, Layer] = {}
         self.factors: dict[str, tuple[Factor, Factor]] = {}

@@ -37,6 +37,9 @@ class GradientCodec:
     {'w': SparseRows(array([2]), array([[1., 2.]]), (3, 2)), 'b': array([1.], dtype=float32)}
     """
 
+    digest: bytes
+    most_bytes: int
+
     def __init__(self, parameters: Mapping[str, np.ndarray], extra: str = "") -> None:
         self._arrays = {path: GradientSpec(array) for path, array in parameters.items()}
         self._layouts: dict[tuple[str, ...], Layout] = {}

@@ -144,6 +144,10 @@ class Guard:
     refused, and one that a later message overtook is too.
     """
 
+    job: bytes
+    generation: int
+    size: int
+
     def __init__(self, job: bytes, generation: int, size: int) -> None:
         self.job, self.generation, self.size = job, generation, size
         self._last: dict[tuple[int, int], int] = {}
@@ -240,6 +244,9 @@ class Layout:
     array([[1., 1.],
            [1., 1.]])
     """
+
+    entries: tuple[LayoutEntry, ...]
+    digest: bytes
 
     def __init__(self, arrays: Mapping[str, Any], extra: str = "") -> None:
         """``extra`` is any text that sender and receiver must agree on, such as the configuration of an optimizer."""

@@ -101,6 +101,15 @@ class DeepGradientCompression(CollectiveWrapper):
     [array([-2. , -1.2]), array([-2. , -1.2])]
     """
 
+    ratio: float
+    warmup: int
+    clip_norm: float | None
+    min_size: int
+    momentum: Any
+    nesterov: Any
+    weight_decay: Any
+    optimizer: SGD
+
     _fields = (
         *CollectiveWrapper._fields,
         Field("_memories", _write_memories, _read_memories, lambda wrapper: (_RESIDUAL,), dict),

@@ -23,6 +23,7 @@ from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import take_step
 from oxigrad.optim import SGD
 from oxigrad.optim.optimizer import Optimizer
+from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 # The centre as a worker last saw it, and, of rank 0, as it is.
@@ -75,6 +76,14 @@ class ElasticAverage(CollectiveWrapper):
     >>> distributed.run(worker, workers=2)
     [(0.0, -1.0), (-7.0, -1.0)]
     """
+
+    period: int
+    moving_rate: float | None
+    rho: float
+    synchronous: bool
+    deterministic: bool
+    nesterov: bool
+    lease: float | None
 
     _fields = (
         *CollectiveWrapper._fields,
@@ -376,15 +385,11 @@ class ElasticAverage(CollectiveWrapper):
             numbers = plan.groups[p.group].numbers(self.optimizer.step)
             x, m = leaves[p.index], slots[p.text]["m"]
             there = x - numbers["learning_rate"] * numbers["momentum"] * xp.asarray(
-                np.asarray(m) if self._is_code(m) else m
+                np.asarray(m) if isinstance(m, Quantized) else m
             )
             for i in p.indices:
                 filled[i] = xp.asarray(xp.astype(there, x.dtype))
         return tree.unflatten(plan.structure, filled)
-
-    @staticmethod
-    def _is_code(slot: Any) -> bool:
-        return slot.dtype == "8bit"
 
     def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
         """See `Optimizer._gradients`; with ``nesterov``, value and gradient are those at `lookahead`."""

@@ -26,7 +26,7 @@ from oxigrad.optim.closures.sam import SAM
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings.config import REGISTRY
-from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.arrays.quantized import CODECS, Quantized
 
 
 class ModelAverage(CollectiveWrapper):
@@ -71,6 +71,17 @@ class ModelAverage(CollectiveWrapper):
     >>> distributed.run(worker, workers=3)
     [-4.0, -4.0, -4.0]
     """
+
+    interval: int
+    fragments: int
+    delay: int
+    block_momentum: float
+    block_learning_rate: float
+    nesterov: bool
+    alpha: float | None
+    exchange: str
+    outer: Optimizer | None
+    average_slots: bool | tuple[str, ...]
 
     _fields = (
         *CollectiveWrapper._fields,
@@ -137,8 +148,8 @@ class ModelAverage(CollectiveWrapper):
             raise ValueError(f"exchange is {self.exchange!r}: expected one of {', '.join(exchanges.EXCHANGES)}")
         if self.average_slots and self.delay:
             raise ValueError("average_slots and delay are mutually exclusive: slots are averaged without a delay")
-        if self.average_slots and self.optimizer.slot_dtype == "8bit":
-            raise ValueError("average_slots and slot_dtype='8bit' are mutually exclusive: codes cannot be averaged")
+        if self.average_slots and (kind := self.optimizer.slot_dtype) in CODECS:
+            raise ValueError(f"average_slots and slot_dtype={kind!r} are mutually exclusive: codes cannot be averaged")
 
     def _outer_optimizer(self) -> Optimizer | None:
         """The outer optimizer, by which the anchors are updated; None where there are no anchors."""

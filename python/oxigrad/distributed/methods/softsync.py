@@ -29,6 +29,9 @@ class Softsync(Coordinated):
     2
     """
 
+    gradients_per_step: int
+    scaled: Any
+
     def __init__(
         self, optimizer: Optimizer, gradients_per_step: int = 1, *, scaled: bool = True, **options: Any
     ) -> None:
@@ -54,6 +57,8 @@ class DropStale(Coordinated):
     >>> distributed.DropStale(optim.SGD(0.1), staleness=2).staleness
     2
     """
+
+    staleness: int
 
     def __init__(self, optimizer: Optimizer, staleness: int, **options: Any) -> None:
         self.staleness = int(_STALENESS.check("staleness", staleness))

@@ -34,6 +34,9 @@ class SyncReplicas(Coordinated):
     [array([-1., -1.]), array([-1., -1.])]
     """
 
+    replicas_to_aggregate: int
+    total_replicas: int
+
     def __init__(
         self,
         optimizer: Optimizer,

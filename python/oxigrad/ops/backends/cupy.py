@@ -12,7 +12,7 @@ from oxigrad.ops.backends.generic import Adapter, is_basic
 class CuPyAdapter(Adapter):
     """CuPy's arrays."""
 
-    special_modules = ("cupyx.scipy.special",)
+    special_modules: tuple[str, ...] = ("cupyx.scipy.special",)
 
     def device_memory(self, array: Any) -> DeviceMemory:
         """The memory of an array, of which CuPy has none elsewhere."""

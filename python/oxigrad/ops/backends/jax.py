@@ -18,7 +18,7 @@ def _jax() -> Any:
 class JaxAdapter(Adapter):
     """JAX's arrays and tracers."""
 
-    special_modules = ("jax.scipy.special",)
+    special_modules: tuple[str, ...] = ("jax.scipy.special",)
     is_immutable = True
 
     def unreadable(self, array: Any) -> str:

@@ -6,7 +6,7 @@ Negation and conjugation are bits of a tensor, and a tensor of zeros may have no
 import functools
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -79,8 +79,8 @@ _RENAMED = {
 class TorchAdapter(Adapter):
     """PyTorch's tensors."""
 
-    special_modules = ("torch.special",)
-    methods = MappingProxyType({**{name: name for name in _ELEMENTWISE.split()}, **_RENAMED})
+    special_modules: tuple[str, ...] = ("torch.special",)
+    methods: Mapping[str, str] | None = MappingProxyType({**{name: name for name in _ELEMENTWISE.split()}, **_RENAMED})
 
     def detached(self, array: Any) -> Any:
         """The tensor without its gradient, in the same memory."""

@@ -83,6 +83,9 @@ class Elementwise:
     in its place says with respect to what there is no derivative.
     """
 
+    name: str
+    names: tuple[str, ...]
+
     def __init__(self, name: str, ufunc: Callable[[], Any], names: Sequence[str], partials: Sequence[Any]) -> None:
         self.name, self.names, self._ufunc = name, tuple(names), ufunc
         self._partials = tuple(part if isinstance(part, tuple) else (part,) for part in partials)

@@ -57,7 +57,7 @@ FUNCTIONS = {name: _function(name, *row) for name, row in TABLE.items()}
 vars(f).update(FUNCTIONS)
 
 
-riemann_zeta = Elementwise(
+riemann_zeta: Elementwise = Elementwise(
     "zeta", functools.partial(of_scipy, "special", "zeta"), ["x"], [NO_FORM.format("exponent x")]
 )
 

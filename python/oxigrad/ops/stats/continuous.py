@@ -47,10 +47,18 @@ def _log_twice_normal(z: Array) -> Array:
     return branch(z < _FAR, lambda z: _LOG_2 + _log_normal_tail(z), near, (z, _FAR, _FAR))
 
 
-norm = Continuous(
-    "norm", "", _normal_density, _normal, lambda z: _normal(-z), _log_normal, lambda z: _log_normal(-z), special.ndtri
+norm: Continuous = Continuous(
+    "norm",
+    "",
+    _normal_density,
+    _normal,
+    lambda z: _normal(-z),
+    _log_normal,
+    lambda z: _log_normal(-z),
+    special.ndtri,
+    upper_quantile=lambda q: -special.ndtri(q),
 )
-halfnorm = Continuous(
+halfnorm: Continuous = Continuous(
     "halfnorm",
     "",
     lambda z: _normal_density(z) + _LOG_2,
@@ -58,10 +66,11 @@ halfnorm = Continuous(
     lambda z: special.erfc(z * _ROOT_HALF),
     log_upper=lambda z: _log_twice_normal(-z),
     quantile=lambda q: math.sqrt(2.0) * special.erfinv(q),
+    upper_quantile=lambda q: math.sqrt(2.0) * special.erfcinv(q),
     low=0.0,
     inner=0.5,
 )
-lognorm = Continuous(
+lognorm: Continuous = Continuous(
     "lognorm",
     "s",
     lambda z, s: _normal_density(ops.log(z) / s) - ops.log(s) - ops.log(z),
@@ -70,12 +79,13 @@ lognorm = Continuous(
     lambda z, s: _log_normal(ops.log(z) / s),
     lambda z, s: _log_normal(-ops.log(z) / s),
     lambda q, s: ops.exp(s * special.ndtri(q)),
+    upper_quantile=lambda q, s: ops.exp(-s * special.ndtri(q)),
     low=0.0,
     inner=1.0,
     is_open=True,
 )
 # In both, an argument of the error function that would overflow is cut off far beyond the place where the result is constant.
-levy = Continuous(
+levy: Continuous = Continuous(
     "levy",
     "",
     lambda z: -0.5 * LOG_2_PI - 1.5 * ops.log(z) - 0.5 / z,
@@ -83,11 +93,12 @@ levy = Continuous(
     lambda z: unless(z < 1e-50, 1.0, lambda z: special.erf(ops.sqrt(0.5 / z)), z, 1.0),
     log_lower=lambda z: _log_twice_normal(-1.0 / ops.sqrt(z)),
     quantile=lambda q: 0.5 / ops.square(special.erfcinv(q)),
+    upper_quantile=lambda q: 0.5 / ops.square(special.erfinv(q)),
     low=0.0,
     inner=1.0,
     is_open=True,
 )
-moyal = Continuous(
+moyal: Continuous = Continuous(
     "moyal",
     "",
     lambda z: -0.5 * (z + ops.exp(-z) + LOG_2_PI),
@@ -107,6 +118,7 @@ moyal = Continuous(
         (z, 41.0, 0.0),
     ),
     quantile=lambda q: -_LOG_2 - 2.0 * ops.log(special.erfcinv(q)),
+    upper_quantile=lambda q: -_LOG_2 - 2.0 * ops.log(special.erfinv(q)),
 )
 
 
@@ -149,6 +161,7 @@ def _hazard(
         rate and decayed(0.0, lambda h, z, *s: cast(Any, rate)(z, *s) * ops.exp(-h)),
         low=low,
         inner=inner,
+        upper_quantile=lambda q, *s: inverse(-ops.log(q), *s),
     )
 
 
@@ -180,8 +193,8 @@ def _half_logistic_hazard(z: Array) -> Array:
     return branch(z > 1.0, large, lambda z: ops.log1p(0.5 * ops.expm1(z)), (z, 2.0, 0.5))
 
 
-expon = _hazard("expon", "", lambda z: z, ops.log, lambda z: 0.0 * z, lambda h: h)
-rayleigh = _hazard(
+expon: Continuous = _hazard("expon", "", lambda z: z, ops.log, lambda z: 0.0 * z, lambda h: h)
+rayleigh: Continuous = _hazard(
     "rayleigh",
     "",
     lambda z: 0.5 * z * z,
@@ -190,7 +203,7 @@ rayleigh = _hazard(
     lambda h: ops.sqrt(2.0 * h),
     rate=lambda z: z,
 )
-weibull_min = _hazard(
+weibull_min: Continuous = _hazard(
     "weibull_min",
     "c",
     ops.pow,
@@ -199,7 +212,7 @@ weibull_min = _hazard(
     lambda h, c: ops.pow(h, 1.0 / c),
     rate=lambda z, c: c * ops.pow(z, c - 1.0),
 )
-pareto = _hazard(
+pareto: Continuous = _hazard(
     "pareto",
     "b",
     lambda z, b: b * ops.log(z),
@@ -209,7 +222,7 @@ pareto = _hazard(
     low=1.0,
     inner=2.0,
 )
-lomax = _hazard(
+lomax: Continuous = _hazard(
     "lomax",
     "c",
     lambda z, c: c * ops.log1p(z),
@@ -217,7 +230,7 @@ lomax = _hazard(
     lambda z, c: ops.log(c) - ops.log1p(z),
     lambda h, c: ops.expm1(h / c),
 )
-gompertz = _hazard(
+gompertz: Continuous = _hazard(
     "gompertz",
     "c",
     _gompertz_hazard,
@@ -225,8 +238,8 @@ gompertz = _hazard(
     lambda z, c: ops.log(c) + z,
     lambda h, c: ops.log1p(h / c),
 )
-gumbel_l = _hazard("gumbel_l", "", ops.exp, lambda z: z, lambda z: z, ops.log, low=-math.inf, inner=0.0)
-fisk = _hazard(
+gumbel_l: Continuous = _hazard("gumbel_l", "", ops.exp, lambda z: z, lambda z: z, ops.log, low=-math.inf, inner=0.0)
+fisk: Continuous = _hazard(
     "fisk",
     "c",
     _power_hazard,
@@ -240,7 +253,7 @@ fisk = _hazard(
         (z, 2.0, 0.5),
     ),
 )
-halflogistic = _hazard(
+halflogistic: Continuous = _hazard(
     "halflogistic",
     "",
     _half_logistic_hazard,
@@ -250,11 +263,14 @@ halflogistic = _hazard(
 )
 
 
-def _mirrored(name: str, base: Continuous, isf: Callable[..., Any]) -> Continuous:
-    """The distribution of the negative of a number, whose upper quantile is ``isf``."""
+def _mirrored(name: str, base: Continuous) -> Continuous:
+    """The distribution of the negative of a number."""
 
     def negated(f: Any) -> Any:
         return f and (lambda z, *s: f(-z, *s))
+
+    def opposite(f: Any) -> Any:
+        return lambda q, *s: -f(q, *s)
 
     return dataclasses.replace(
         base,
@@ -265,22 +281,33 @@ def _mirrored(name: str, base: Continuous, isf: Callable[..., Any]) -> Continuou
         upper=negated(base.lower),
         log_lower=negated(base.log_upper),
         log_upper=negated(base.log_lower),
-        quantile=lambda q, *s: -isf(-ops.log(q), *s),
+        quantile=opposite(base.upper_quantile),
+        upper_quantile=opposite(base.quantile),
         low=-base.high,
         high=-base.low,
         inner=-base.inner,
     )
 
 
-gumbel_r = _mirrored("gumbel_r", gumbel_l, ops.log)
-weibull_max = _mirrored("weibull_max", weibull_min, lambda h, c: ops.pow(h, 1.0 / c))
+gumbel_r: Continuous = _mirrored("gumbel_r", gumbel_l)
+weibull_max: Continuous = _mirrored("weibull_max", weibull_min)
 
 
 # --- of other shapes ---------------------------------------------------------------------------------------------------
 
 
 def _symmetric(name: str, log_density: Any, lower: Any, log_lower: Any, quantile: Any) -> Continuous:
-    return Continuous(name, "", log_density, lower, lambda z: lower(-z), log_lower, lambda z: log_lower(-z), quantile)
+    return Continuous(
+        name,
+        "",
+        log_density,
+        lower,
+        lambda z: lower(-z),
+        log_lower,
+        lambda z: log_lower(-z),
+        quantile,
+        upper_quantile=lambda q: -quantile(q),
+    )
 
 
 def _cauchy(z: Array) -> Array:
@@ -292,21 +319,21 @@ def _cotangent(q: Array) -> Array:
     return 1.0 / ops.tan(math.pi * q)
 
 
-laplace = _symmetric(
+laplace: Continuous = _symmetric(
     "laplace",
     lambda z: -ops.abs(z) - _LOG_2,
     lambda z: branch(z < 0.0, lambda z: 0.5 * ops.exp(z), lambda z: 1.0 - 0.5 * ops.exp(-z), (z, 0.0, 0.0)),
     lambda z: branch(z < 0.0, lambda z: z - _LOG_2, lambda z: ops.log1p(-0.5 * ops.exp(-z)), (z, 0.0, 0.0)),
     lambda q: branch(q < 0.5, lambda q: ops.log(2.0 * q), lambda q: -ops.log(2.0 - 2.0 * q), (q, 0.5, 0.5)),
 )
-logistic = _symmetric(
+logistic: Continuous = _symmetric(
     "logistic",
     lambda z: special.log_expit(z) + special.log_expit(-z),
     special.expit,
     special.log_expit,
     special.logit,
 )
-cauchy = _symmetric(
+cauchy: Continuous = _symmetric(
     "cauchy",
     lambda z: -log1p_square(z) - math.log(math.pi),
     _cauchy,
@@ -318,7 +345,7 @@ cauchy = _symmetric(
         (q, 0.5, 0.25),
     ),
 )
-halfcauchy = Continuous(
+halfcauchy: Continuous = Continuous(
     "halfcauchy",
     "",
     lambda z: math.log(_TWO_PI) - log1p_square(z),
@@ -331,10 +358,13 @@ halfcauchy = Continuous(
     quantile=lambda q: branch(
         q < 0.5, lambda q: ops.tan(0.5 * math.pi * q), lambda q: _cotangent(0.5 * (1.0 - q)), (q, 0.25, 0.75)
     ),
+    upper_quantile=lambda q: branch(
+        q < 0.5, lambda q: _cotangent(0.5 * q), lambda q: ops.tan(0.5 * math.pi * (1.0 - q)), (q, 0.25, 0.75)
+    ),
     low=0.0,
     inner=0.5,
 )
-uniform = Continuous(
+uniform: Continuous = Continuous(
     "uniform",
     "",
     lambda z: 0.0 * z,
@@ -345,7 +375,7 @@ uniform = Continuous(
     high=1.0,
     inner=0.5,
 )
-powerlaw = Continuous(
+powerlaw: Continuous = Continuous(
     "powerlaw",
     "a",
     lambda z, a: ops.log(a) + xlogy(a - 1.0, z),

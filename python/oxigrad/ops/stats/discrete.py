@@ -78,7 +78,7 @@ def _binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
     return _by_size(many, few, k, rest, p, constant)
 
 
-binom = Discrete(
+binom: Discrete = Discrete(
     "binom",
     "n p",
     lambda k, n, p: _log_binomial(k, n - k, p, _log_choose(n, k)),
@@ -90,7 +90,7 @@ binom = Discrete(
     lambda k, n, p: beta.log_lower(p, k + 1.0, n - k),  # pyright: ignore[reportOptionalCall]
     high=lambda n, p: n,
 )
-bernoulli = Discrete(
+bernoulli: Discrete = Discrete(
     "bernoulli",
     "p",
     lambda k, p: special.xlogy(k, p) + special.xlog1py(1.0 - k, -p),
@@ -114,7 +114,7 @@ def _log_geometric(k: Any, p: Any) -> Any:
     return guarded.log1mexp(hazard, ops.log(hazard))
 
 
-geom = Discrete(
+geom: Discrete = Discrete(
     "geom",
     "p",
     lambda k, p: special.xlog1py(k - 1.0, -p) + ops.log(p),
@@ -137,7 +137,7 @@ def _log_share(k: Any, n: Any) -> Any:
     return ops.log(n / (n + k))
 
 
-nbinom = Discrete(
+nbinom: Discrete = Discrete(
     "nbinom",
     "n p",
     lambda k, n, p: _log_binomial(n * 1.0, k, p, _log_ways(k, n) - _log_share(k, n)) + _log_share(k, n),
@@ -157,7 +157,7 @@ def _poisson(k: Any, mu: Any) -> Array:
     return branch(_is_deviant(k, mu), many, few, (k, 16.0, 0.0), (mu, 16.0, 1.0))
 
 
-poisson = Discrete(
+poisson: Discrete = Discrete(
     "poisson",
     "mu",
     _log_poisson,

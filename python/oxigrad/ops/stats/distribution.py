@@ -10,7 +10,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from oxigrad._core import DerivativeError, Variable, plain
 from oxigrad._typing import Array
@@ -91,6 +91,8 @@ class Continuous:
     inner: float = 0.0
     # Whether the functions are constant at the lower edge too, as where all derivatives tend to zero.
     is_open: bool = False
+    # The inverse of ``upper``; by default the quantile of ``1 - q``, where that has all digits.
+    upper_quantile: Callable[..., Any] | None = None
 
     def __reduce__(self) -> str:
         return self.name
@@ -158,22 +160,39 @@ class Continuous:
     @_by_place_or_name
     def ppf(self, q: Array, *shapes: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
         """The percent point function, the inverse of `cdf`, for ``q`` between 0 and 1."""
-        if self.quantile is None:
-            raise DerivativeError(
-                f"{self.name}.ppf has no derivative here: expected a distribution with a quantile function"
-            )
-        parameters, scale = tuple(map(_positive, shapes)), _positive(scale)
-        return loc + scale * self._quantile(_probability(q), *parameters)
+        return self._inverted("ppf", self.quantile, q, (q, 1.0 - q), shapes, loc, scale)
 
-    def _quantile(self, q: Array, *shapes: Any) -> Array:
-        """The quantile; where its derivative is infinite at an edge, plus or minus a root of zero, which has that derivative."""
-        quantile: Any = self.quantile
-        at_zero = ops.logical_and(q == 0.0, self.is_open or math.isinf(self.low))
-        at_one = ops.logical_and(q == 1.0, math.isinf(self.high))
-        inside = quantile(ops.where(ops.logical_or(at_zero, at_one), 0.5, q), *shapes)
-        low = self.low + ops.sqrt(ops.where(at_zero, q, 1.0))
-        high = self.high - ops.sqrt(ops.where(at_one, 1.0 - q, 1.0))
-        return ops.where(at_zero, low, ops.where(at_one, high, inside))
+    @_by_place_or_name
+    def isf(self, q: Array, *shapes: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
+        """The inverse survival function, the inverse of `sf`, for ``q`` between 0 and 1; accurate where ``q`` is small."""
+        by_complement = self.quantile and (lambda q, *shapes: cast(Any, self.quantile)(1.0 - q, *shapes))
+        return self._inverted("isf", self.upper_quantile or by_complement, q, (1.0 - q, q), shapes, loc, scale)
+
+    def _inverted(
+        self,
+        name: str,
+        inverse: Any,
+        q: Array,
+        shares: tuple[Array, Array],
+        shapes: tuple[Array, ...],
+        loc: Array,
+        scale: Array,
+    ) -> Array:
+        """The number with the ``shares`` of probability below and above, by the ``inverse`` of ``q`` and the shape parameters.
+
+        Where its derivative is infinite at an edge, it is plus or minus a root of zero, which has that derivative.
+        """
+        if inverse is None:
+            raise DerivativeError(
+                f"{self.name}.{name} has no derivative here: expected a distribution with a quantile function"
+            )
+        parameters, scale, q = tuple(map(_positive, shapes)), _positive(scale), _probability(q)
+        at_low = ops.logical_and(shares[0] == 0.0, self.is_open or math.isinf(self.low))
+        at_high = ops.logical_and(shares[1] == 0.0, math.isinf(self.high))
+        inside = inverse(ops.where(ops.logical_or(at_low, at_high), 0.5, q), *parameters)
+        low = self.low + ops.sqrt(ops.where(at_low, shares[0], 1.0))
+        high = self.high - ops.sqrt(ops.where(at_high, shares[1], 1.0))
+        return loc + scale * ops.where(at_low, low, ops.where(at_high, high, inside))
 
 
 @dataclasses.dataclass(frozen=True)

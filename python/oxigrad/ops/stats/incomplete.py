@@ -40,7 +40,7 @@ def _log_gammas(x: Any, log_x: Any, middle: Any) -> tuple[Callable[..., Any], Ca
 
 
 _log_lower, _log_upper = _log_gammas(lambda z: z, ops.log, lambda a: a)
-gamma = Continuous(
+gamma: Continuous = Continuous(
     "gamma",
     "a",
     lambda z, a: xlogy(a - 1.0, z) - z - special.gammaln(a),
@@ -50,6 +50,7 @@ gamma = Continuous(
     _log_upper,
     lambda q, a: special.gammaincinv(a, q),
     lambda z, a: power_exp(z, a - 1.0, -z - special.gammaln(a)),
+    upper_quantile=lambda q, a: special.gammainccinv(a, q),
     low=0.0,
     inner=0.5,
 )
@@ -59,7 +60,7 @@ def _of_gamma(name: str, shapes: str, **functions: Any) -> Continuous:
     return Continuous(name, shapes, low=0.0, inner=0.5, **functions)
 
 
-chi2 = _of_gamma(
+chi2: Continuous = _of_gamma(
     "chi2",
     "df",
     log_density=lambda z, df: gamma.log_density(0.5 * z, 0.5 * df) - _LOG_2,
@@ -69,6 +70,7 @@ chi2 = _of_gamma(
     log_lower=lambda z, df: cast(Any, gamma.log_lower)(0.5 * z, 0.5 * df),
     log_upper=lambda z, df: cast(Any, gamma.log_upper)(0.5 * z, 0.5 * df),
     quantile=lambda q, df: 2.0 * special.gammaincinv(0.5 * df, q),
+    upper_quantile=lambda q, df: 2.0 * special.gammainccinv(0.5 * df, q),
 )
 
 
@@ -86,7 +88,7 @@ def _chi_small(z: Array, df: Array) -> Array:
 
 
 _log_chi = _log_gammas(lambda z: 0.5 * z * z, lambda z: 2.0 * ops.log(z) - _LOG_2, lambda a: ops.sqrt(2.0 * a))
-chi = _of_gamma(
+chi: Continuous = _of_gamma(
     "chi",
     "df",
     log_density=lambda z, df: xlogy(df - 1.0, z) - 0.5 * z * z - _chi_constant(df),
@@ -106,6 +108,7 @@ chi = _of_gamma(
         (z, 1e-9, 1.0),
     ),
     quantile=lambda q, df: ops.sqrt(2.0 * special.gammaincinv(0.5 * df, q)),
+    upper_quantile=lambda q, df: ops.sqrt(2.0 * special.gammainccinv(0.5 * df, q)),
 )
 
 
@@ -113,8 +116,8 @@ def _of_three(f: Any) -> Callable[..., Any]:
     return lambda z: f(z, 3.0)
 
 
-_FIELDS = "log_density density lower upper log_lower log_upper quantile".split()
-maxwell = _of_gamma("maxwell", "", **{field: _of_three(getattr(chi, field)) for field in _FIELDS})
+_FIELDS = "log_density density lower upper log_lower log_upper quantile upper_quantile".split()
+maxwell: Continuous = _of_gamma("maxwell", "", **{field: _of_three(getattr(chi, field)) for field in _FIELDS})
 
 
 def _inverse(z: Array, constant: float, f: Callable[[Any], Any]) -> Any:
@@ -123,7 +126,7 @@ def _inverse(z: Array, constant: float, f: Callable[[Any], Any]) -> Any:
 
 
 _log_inverse = _log_gammas(lambda z: 1.0 / z, lambda z: -ops.log(z), lambda a: 1.0 / a)
-invgamma = Continuous(
+invgamma: Continuous = Continuous(
     "invgamma",
     "a",
     lambda z, a: -(a + 1.0) * ops.log(z) - special.gammaln(a) - 1.0 / z,
@@ -132,6 +135,7 @@ invgamma = Continuous(
     _log_inverse[1],
     _log_inverse[0],
     lambda q, a: 1.0 / special.gammainccinv(a, q),
+    upper_quantile=lambda q, a: 1.0 / special.gammaincinv(a, q),
     low=0.0,
     inner=1.0,
     is_open=True,
@@ -196,13 +200,14 @@ def _beta_density(z: Array, a: Array, b: Array) -> Array:
     return branch(z < 0.5, low, high, (z, 0.25, 0.75))
 
 
-beta = _of_beta(
+beta: Continuous = _of_beta(
     "beta",
     "a b",
     lambda z, a, b: (a, b, z, 1.0 - z),
     log_density=lambda z, a, b: special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b),
     density=_beta_density,
     quantile=lambda q, a, b: special.betaincinv(a, b, q),
+    upper_quantile=lambda q, a, b: special.betainccinv(a, b, q),
     low=0.0,
     high=1.0,
     inner=0.5,
@@ -244,8 +249,15 @@ def _t_function(f: Any, low: Callable[..., Any], high: Callable[..., Any]) -> Ca
     return of
 
 
-_t_near = _of_beta("t", "df", _t_arguments, log_density=_t_log_density, quantile=lambda q, df: special.stdtrit(df, q))
-t = dataclasses.replace(
+_t_near = _of_beta(
+    "t",
+    "df",
+    _t_arguments,
+    log_density=_t_log_density,
+    quantile=lambda q, df: special.stdtrit(df, q),
+    upper_quantile=lambda q, df: -special.stdtrit(df, q),
+)
+t: Continuous = dataclasses.replace(
     _t_near,
     lower=_t_function(_t_near.lower, ops.exp, lambda tail: 1.0 - ops.exp(tail)),
     upper=_t_function(_t_near.upper, lambda tail: 1.0 - ops.exp(tail), ops.exp),
@@ -270,13 +282,19 @@ def _f_arguments(z: Array, dfn: Array, dfd: Array) -> tuple[Array, ...]:
     return 0.5 * dfn, 0.5 * dfd, -ops.expm1(-log), ops.exp(-log)
 
 
-f = _of_beta(
+f: Continuous = _of_beta(
     "f",
     "dfn dfd",
     _f_arguments,
     log_density=_f_log_density,
     density=lambda z, dfn, dfd: power_exp(z, 0.5 * dfn - 1.0, _f_rest(z, dfn, dfd)),
     quantile=lambda q, dfn, dfd: special.fdtri(dfn, dfd, q),
+    upper_quantile=lambda q, dfn, dfd: branch(
+        q < 0.5,
+        lambda q: 1.0 / special.fdtri(dfd, dfn, q),
+        lambda q: special.fdtri(dfn, dfd, 1.0 - q),
+        (q, 0.25, 0.75),
+    ),
     low=0.0,
     inner=1.0,
 )

@@ -89,4 +89,5 @@ class _MultivariateNormal:
         return ops.where(is_inside, found, -math.inf)
 
 
-dirichlet, multivariate_normal = _Dirichlet(), _MultivariateNormal()
+dirichlet: _Dirichlet = _Dirichlet()
+multivariate_normal: _MultivariateNormal = _MultivariateNormal()

@@ -37,6 +37,10 @@ class SAM(Optimizer):
     (np.float64(1.0), array([-0.1,  0. ]))
     """
 
+    rho: float
+    adaptive: bool
+    eta: float
+
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
         **Optimizer._checks,
         "rho": lambda opt, value: float(_DISTANCE.check("rho", number(value))),

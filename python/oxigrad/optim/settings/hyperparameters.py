@@ -29,6 +29,8 @@ class Hyperparameter(Generic[_Read, _Set]):
     None.
     """
 
+    is_flag: bool
+
     def __init__(self, name: str, default: Any, domain: Domain | None = None) -> None:
         self.name = name
         self.default = default

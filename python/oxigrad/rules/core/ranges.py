@@ -29,6 +29,10 @@ class Interval:
     (True, False, True)
     """
 
+    text: str
+    low: float
+    high: float
+
     def __init__(self, text: str) -> None:
         read = re.fullmatch(r"([\[(])([^,]+),([^,]+)([\])])", text)
         try:

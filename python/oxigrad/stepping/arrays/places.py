@@ -39,7 +39,7 @@ def _others(g: Any, slots: Items) -> Iterator[tuple[str, Any]]:
     yield from [("gradient", g.values), ("gradient", g.indices)] if isinstance(g, SparseRows) else [("gradient", g)]
     for name, slot in slots.items():
         if isinstance(slot, Quantized):
-            yield from [(f"slot {name}", slot.codes), (f"slot {name}", slot.scales)]
+            yield from [(f"slot {name}", part) for part in slot.arrays.values()]
             continue
         # A number combines with arrays on any device.
         if slot is not None and name != LAST_STEP and len(slot.shape):
@@ -58,7 +58,7 @@ def check_readable(path: str, what: str, array: Any) -> str | None:
 
 def is_unreadable(slot: Any) -> bool:
     """Whether a slot, which may be codes or None, has memory that cannot be read."""
-    parts = (slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,)
+    parts = slot.arrays.values() if isinstance(slot, Quantized) else (slot,)
     arrays = [
         part for part in parts if part is not None and not isinstance(part, (np.ndarray, np.generic, _core.Variable))
     ]

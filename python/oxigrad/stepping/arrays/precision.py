@@ -11,14 +11,15 @@ from oxigrad._core import DtypeError
 from oxigrad.ops.backends import dtype_name, namespace, size_of
 from oxigrad.rules.core.rule import Rule, Stages
 from oxigrad.rules.core.slots import Slot
+from oxigrad.stepping.arrays.quantized import CODECS
 
-SLOT_DTYPES = (None, "float32", "bfloat16", "float16", "8bit")
+SLOT_DTYPES = (None, "float32", "bfloat16", "float16", *CODECS)
 ROUNDINGS = ("nearest", "stochastic", "kahan")
 HALVES = ("bfloat16", "float16")
 # Slots of the optimizer's own have names that no parameter of a rule can have.
 MASTER, COMPENSATION = "master-weights", "kahan-compensation"
 # Smaller arrays stay as they are: there is little to save (the limit is that of bitsandbytes).
-_SMALLEST_8BIT = 4096
+_SMALLEST_CODED = 4096
 
 
 def half(array: Any) -> str | None:
@@ -58,13 +59,13 @@ class Precision:
         return widened(p) + widened(slots[COMPENSATION]) if half(p) and self.rounding == "kahan" else widened(p)
 
     def kept_in(self, slot: Slot, p: Any, *, coded: bool) -> Any:
-        """The dtype of a slot of the parameter ``p``; "8bit" for codes, where what updates it reads them (``coded``)."""
+        """The dtype of a slot of the parameter ``p``; the name of a codec for codes, where what updates it reads them (``coded``)."""
         name = slot.dtype or ("float32" if half(p) else None)
         if self.slot_dtype and slot.is_moment:
             name = self.slot_dtype
-            if name == "8bit" and (not coded or size_of(p.shape) < _SMALLEST_8BIT):
+            if name in CODECS and (not coded or size_of(p.shape) < _SMALLEST_CODED):
                 name = "float32"
-        return name if name == "8bit" else p.dtype if name in (None, half(p)) else _named(namespace(p), name)
+        return name if name in CODECS else p.dtype if name in (None, half(p)) else _named(namespace(p), name)
 
 
 def _named(library: Any, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Arrays as codes of eight bits, for the moments of optimizers."""
+"""Arrays as codes of eight or four bits, for the moments of optimizers."""
 
 import dataclasses
 from typing import Any
@@ -8,56 +8,126 @@ import numpy as np
 from oxigrad import _core
 from oxigrad.ops.backends import adapter_of, copied_like, device_of, dtype_name, namespace, on_host, size_of, to_host
 
-_BLOCK = 256
+
+@dataclasses.dataclass(frozen=True)
+class Codec:
+    """A kind of codes, by the name that it has as a dtype.
+
+    ``bits`` are those of a code, ``block`` the numbers that share a scale, ``zeros`` a byte of codes of zeros, and ``stored`` the
+    name of the dtype in the programs of devices.
+    """
+
+    name: str
+    bits: int
+    block: int
+    zeros: int
+    stored: str
+
+    def shape_of_codes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the codes of an array: its own, or flat where codes share bytes."""
+        return shape if self.bits == 8 else (-(-size_of(shape) * self.bits // 8),)
+
+
+EIGHT, FOUR = Codec("8bit", 8, 256, 0x00, "uint8"), Codec("4bit", 4, 128, 0x77, "uint4")
+#: The kinds of codes, by name.
+CODECS = {codec.name: codec for codec in (EIGHT, FOUR)}
 
 
 @dataclasses.dataclass(frozen=True)
 class Quantized:
-    """Numbers as codes of eight bits, with a scale for each 256 of them in row-major order; NumPy reads them as float32.
+    """Numbers as codes, with a scale for each block of them in row-major order; NumPy reads them as float32.
 
-    A block's largest magnitude is exact; the error of another number is at most 3.2 % of itself (1.6 % in a block without
-    negative numbers) down to a sixteenth of the largest, at most twice that down to a 256th, and so on for twenty powers of two.
-    Zero stays zero, and in a block without negative numbers positive numbers stay positive. ``codes`` (uint8, of the shape of the array) and
-    ``scales`` (float32) are its only data, arrays of the library and on the device of the parameter; the formula is in ``quantized.rs`` of the core.
+    Its only data are ``codes`` (uint8) and ``scales`` (float32), arrays of the library and on the device of the parameter. Without
+    a ``shape``, codes have eight bits and the shape of the array; with one, they have four bits, two a byte, the first in its upper half.
+
+    **Eight bits**, blocks of 256: a block's largest magnitude is exact; the error of another number is at most 3.2 % of itself
+    (1.6 % in a block without negative numbers) down to a sixteenth of the largest, at most twice that down to a 256th, and so on for
+    twenty powers of two. The formula is in ``quantized/eight.rs`` of the core.
+
+    **Four bits**, blocks of 128 (Li, Chen and Zhu 2023, arXiv:2309.01507), coded as in torchao: a block of positive numbers by sixteenths
+    of the largest, from one to sixteen, another block by 0, 0.0055, 0.0325, 0.0775, 0.2125, 0.4375, 0.6625 and 0.8875 of the largest magnitude,
+    of either sign, and 1. The error is at most 1/16 of the largest, or 0.1125. In torchao, first moments always have the latter map
+    and second moments the former, which makes zeros 1/16; here a block of second moments with zeros has the latter. The maps are in
+    ``quantized/four.rs``.
+
+    In both, zero stays zero, and in a block without negative numbers positive numbers stay positive.
 
     >>> x = Quantized.zeros((2, 3))
     >>> x[...] = [[0.0, 0.5, 2.0], [0.1, 0.0, 1.0]]
     >>> np.asarray(x).round(2)
     array([[0. , 0.5, 2. ],
            [0.1, 0. , 1. ]], dtype=float32)
+    >>> x = Quantized.zeros((2, 3), dtype="4bit")
+    >>> x[...] = [[0.4, 0.5, 2.0], [0.1, 0.8, 1.0]]
+    >>> np.asarray(x).round(3), x.codes
+    (array([[0.375, 0.5  , 2.   ],
+           [0.125, 0.75 , 1.   ]], dtype=float32), array([ 35, 240,  87], dtype=uint8))
     """
 
     codes: Any
     scales: Any
+    shape: tuple[int, ...] = None  # pyright: ignore[reportAssignmentType] - that of the codes, where it is not given
+    codec: Codec = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        shape, kinds = tuple(self.scales.shape), (dtype_name(self.codes.dtype), dtype_name(self.scales.dtype))
-        blocks = -(-size_of(self.codes.shape) // _BLOCK)
-        if kinds != ("uint8", "float32") or shape != (blocks,):
+        codec = EIGHT if self.shape is None else FOUR
+        shape = tuple(map(int, self.codes.shape if self.shape is None else self.shape))
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "codec", codec)
+        kinds, found = (dtype_name(self.codes.dtype), dtype_name(self.scales.dtype)), tuple(self.scales.shape)
+        blocks = -(-size_of(shape) // codec.block)
+        if kinds != ("uint8", "float32") or found != (blocks,):
             raise ValueError(
-                f"found codes of {kinds[0]} and scales of {kinds[1]} and shape {shape}: expected uint8, and float32 of shape "
+                f"found codes of {kinds[0]} and scales of {kinds[1]} and shape {found}: expected uint8, and float32 of shape "
                 f"({blocks},)"
+            )
+        if tuple(self.codes.shape) != codec.shape_of_codes(shape):
+            expected = codec.shape_of_codes(shape)
+            raise ValueError(
+                f"found codes of shape {tuple(self.codes.shape)}: expected {expected}, for {size_of(shape)} numbers of {codec.bits} bits"
             )
 
     @classmethod
-    def zeros(cls, shape: tuple[int, ...], like: Any = None) -> "Quantized":
+    def zeros(cls, shape: tuple[int, ...], like: Any = None, dtype: str = "8bit") -> "Quantized":
         """Zeros of this shape, in host memory, or as arrays of the library and on the device of ``like``."""
-        blocks = (-(-size_of(shape) // _BLOCK),)
+        codec = CODECS[dtype]
+        blocks, own = (-(-size_of(shape) // codec.block),), codec.shape_of_codes(shape)
+        packed: Any = None if codec is EIGHT else shape
         if like is None:
-            return cls(np.zeros(shape, np.uint8), np.zeros(blocks, np.float32))
+            return cls(np.full(own, codec.zeros, np.uint8), np.zeros(blocks, np.float32), packed)
         library, device = namespace(like), device_of(like)
-        codes = library.zeros(shape, dtype=library.uint8, device=device)
-        return cls(codes, library.zeros(blocks, dtype=library.float32, device=device))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the array."""
-        return tuple(self.codes.shape)
+        codes = library.full(own, codec.zeros, dtype=library.uint8, device=device)
+        return cls(codes, library.zeros(blocks, dtype=library.float32, device=device), packed)
 
     @property
     def dtype(self) -> str:
-        """The name "8bit", in place of a dtype."""
-        return "8bit"
+        """The name of the kind of codes, "8bit" or "4bit", in place of a dtype."""
+        return self.codec.name
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """The codes and the scales, by these names."""
+        return {"codes": self.codes, "scales": self.scales}
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The arguments of an equal `Quantized`, by name: codes, scales and, of four bits, the shape."""
+        return self.arrays if self.codec is EIGHT else {**self.arrays, "shape": self.shape}
+
+    def in_core(self) -> tuple[Any, ...]:
+        """The numbers as the core takes them."""
+        return tuple(self.fields.values())
+
+    def with_arrays(self, codes: Any, scales: Any) -> "Quantized":
+        """Numbers of the same shape and kind of codes by other arrays."""
+        return Quantized(**{**self.fields, "codes": codes, "scales": scales})
+
+    def within(self, start: int, stop: int) -> "Quantized":
+        """The numbers from ``start``, at which a block begins, to ``stop`` in row-major order, in the same memory."""
+        bits, block = self.codec.bits, self.codec.block
+        codes = self.codes.reshape(-1)[start * bits // 8 : -(-stop * bits // 8)]
+        packed: Any = None if self.codec is EIGHT else (stop - start,)
+        return Quantized(codes, self.scales[start // block : -(-stop // block)], packed)
 
     def copy(self) -> "Quantized":
         """The same numbers in memory of their own."""
@@ -65,7 +135,7 @@ class Quantized:
 
     def copied_like(self, like: "Quantized") -> "Quantized":
         """A copy, as arrays of the library and on the device of ``like``."""
-        return Quantized(copied_like(self.codes, like.codes), copied_like(self.scales, like.scales))
+        return self.with_arrays(copied_like(self.codes, like.codes), copied_like(self.scales, like.scales))
 
     def decoded(self, like: Any) -> Any:
         """The numbers as a float32 array of the library and on the device of ``like``. Waits for the device of the codes."""
@@ -81,19 +151,18 @@ class Quantized:
         if copy is False:
             raise ValueError("a Quantized array cannot be converted without a copy (copy=False)")
         numbers = np.empty(self.shape, np.float32)
-        _core.copy((to_host(self.codes), to_host(self.scales)), numbers)
+        _core.copy(self.with_arrays(to_host(self.codes), to_host(self.scales)).in_core(), numbers)
         return numbers if dtype is None else numbers.astype(dtype, copy=False)
 
     def __setitem__(self, key: Any, values: Any) -> None:
         numbers = np.array(self)
         numbers[key] = values
-        parts = self.codes, self.scales
         if on_host(self.codes):
-            _core.copy(numbers, parts)
+            _core.copy(numbers, self.in_core())
             return
-        coded = Quantized.zeros(self.shape)
-        _core.copy(numbers, (coded.codes, coded.scales))
-        for part, new in zip(parts, (coded.codes, coded.scales), strict=True):
+        coded = Quantized.zeros(self.shape, dtype=self.dtype)
+        _core.copy(numbers, coded.in_core())
+        for part, new in zip(self.arrays.values(), coded.arrays.values(), strict=True):
             adapter_of(part).assign(part, copied_like(new, part))
 
     def __repr__(self) -> str:

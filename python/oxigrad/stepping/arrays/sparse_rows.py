@@ -73,6 +73,10 @@ class SparseRows:
            [ 0. ,  0. ]])
     """
 
+    indices: Any
+    shape: tuple[int, ...]
+    values: Any
+
     __slots__ = ("indices", "shape", "values")
     __array_ufunc__ = None  # so that `array + SparseRows` of NumPy's arrays calls `__radd__`
 

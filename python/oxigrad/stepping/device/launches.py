@@ -94,6 +94,9 @@ class AddressCache:
     Where libraries do not tell places in a fast way, descriptions of the memory are compared.
     """
 
+    positions: dict[int, list[int]]
+    first: dict[int, list[int]]
+
     def __init__(
         self,
         positions: Iterable[int],

@@ -13,6 +13,8 @@ class DeviceScale:
     The host takes the same steps on ``scale`` once it knows whether gradients were finite.
     """
 
+    array: Any
+
     def __init__(self, scale: ObservedScale, like: Any) -> None:
         self.scale = scale
         self._known = scale._state()

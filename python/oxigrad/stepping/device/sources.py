@@ -6,6 +6,7 @@ from typing import Any
 from oxigrad import tree
 from oxigrad.cuda.launch import text_of
 from oxigrad.ops.backends import dtype_name, is_array
+from oxigrad.stepping.arrays.quantized import CODECS
 from oxigrad.stepping.parameters.device_kernels import is_permuted, why_not, why_not_rule
 from oxigrad.stepping.parameters.executor import DEVICE
 from oxigrad.stepping.parameters.parameter import Parameter
@@ -61,7 +62,7 @@ def _texts(group: ParameterGroup, p: Parameter, array: Any, owner: SteppingOptim
         return
     slots = [slot for slot in rule.slots if not slot.is_number]
     found = [group.kept_in(slot, array, coded=owner.sparse == "dense") for slot in slots]
-    kept = ["uint8" if isinstance(dtype, str) else dtype_name(dtype) for dtype in found]
+    kept = [CODECS[dtype].stored if isinstance(dtype, str) else dtype_name(dtype) for dtype in found]
     own = dtype_name(p.dtype)
     stochastic = group.precision.rounding == "stochastic"
     numbers = len(rule.slots) - len(slots)

@@ -16,7 +16,7 @@ class SlotMemory(Protocol):
 
 
 class Slots(SlotMemory, Protocol):
-    """Protocol of the slots of one parameter: arrays, and codes of eight bits as `Quantized`, by name."""
+    """Protocol of the slots of one parameter: arrays, and codes as `Quantized`, by name."""
 
     @property
     def are_overwritten(self) -> bool:
@@ -50,5 +50,5 @@ def arrays_of(slots: Slots | Mapping[str, Any]) -> list[Any]:
     """The arrays of the slots of a parameter."""
     found: list[Any] = []
     for slot in slots.values():
-        found += (slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,)
+        found += slot.arrays.values() if isinstance(slot, Quantized) else (slot,)
     return found

@@ -20,6 +20,11 @@ class Assignment:
     lists, at the ``index`` of their parameter.
     """
 
+    needs_all: bool
+    host: list[Any]
+    on_devices: list[Any]
+    ruled: list[Any]
+
     #: The reason why a graph cannot capture the step; empty where it can.
     uncaptured = ""
 

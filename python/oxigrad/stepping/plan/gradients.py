@@ -42,6 +42,8 @@ class PlannedGradients:
     both are set once such a gradient is seen.
     """
 
+    sparse: bool
+
     def __init__(self, plan: PlannedParameters, owner: SteppingOptimizer) -> None:
         self._structure, self._parameters, self._groups = plan.structure, plan.parameters, plan.groups
         self._present, self._idle, self._frozen = plan.present, plan.idle, plan.frozen

@@ -46,6 +46,17 @@ class Plan(Assignment):
     `ArrayMemoryError` for those that cannot be updated, with the key path.
     """
 
+    versions: list[Version]
+    idle: bool
+    inactive: set[str]
+    gradients: PlannedGradients
+    replaced: list[Any]
+    copied: list[Any]
+    into: list[Any]
+    tied: list[Any]
+    is_tied: bool
+    recorded: list[Any]
+
     def __init__(
         self,
         leaves: list[Any],
@@ -156,7 +167,7 @@ class Plan(Assignment):
         return why_not_rule(self.groups[p.group], dtype_name(p.dtype), len(rule.numbers), permuted=p.is_permuted)
 
     def reads_codes(self, p: Parameter) -> bool:
-        """Whether what updates a parameter reads slots that are codes of eight bits: the core, or a kernel for all gradients."""
+        """Whether what updates a parameter reads slots that are codes: the core, or a kernel for all gradients."""
         by_kernel = p.executor is DEVICE and not p.is_permuted and self._owner.sparse == "dense"
         return by_kernel or p.executor.is_core
 

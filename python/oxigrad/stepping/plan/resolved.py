@@ -9,6 +9,11 @@ class ResolvedStep(StepProgram):
     """A plan with its groups resolved, for steps of an optimizer that hold gradients back (``holds``) or do not."""
 
     plan: Plan
+    observes: bool
+    zeroes: bool
+    raises: bool
+    is_in_place: bool
+    varies: bool
 
     def __init__(self, plan: Plan, owner: SteppingOptimizer, *, holds: bool) -> None:
         self._versions = plan.numbers()  # before the settings are read

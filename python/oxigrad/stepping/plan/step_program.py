@@ -4,7 +4,7 @@ A constant hyperparameter is read once. A step fills in what differs from step t
 schedules, the number of accumulated gradients, the loss scale and the loss.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oxigrad._core import ShapeError
@@ -27,6 +27,13 @@ class ResolvedGroup:
     that the parameters ``missed``. With ``holds``, the rule is that of a step that only accumulates gradients. With
     ``scales_there``, the loss scale is kept on a device.
     """
+
+    absent: tuple[str, ...]
+    scalars: list[float]
+    schedules: list[tuple[str, Callable[..., object], float, float]]
+    filled: list[tuple[str, int]]
+    reads_loss: bool
+    varies: bool
 
     def __init__(self, group: RuleGroup, *, holds: bool = False, scales_there: bool = False, missed: int = 0) -> None:
         self._group = group
@@ -86,6 +93,18 @@ class StepProgram:
 
     ``holds`` and ``scales_there`` are those of `ResolvedGroup`.
     """
+
+    seed: int
+    holds: bool
+    scales_there: bool
+    groups: list[ResolvedGroup]
+    absent: list[tuple[str, ...]]
+    layout: list[tuple[int, int]]
+    scales_at: dict[int, int]
+    reads_loss: str | None
+    constant: list[list[float]]
+    late: list[tuple[list[float], int]]
+    varies_on_host: bool
 
     #: Whether a step leaves zeros in the gradients.
     zeroes = False

@@ -33,6 +33,9 @@ class PureStep:
     It is of one call at a time, since the numbers of a step are filled in where they are kept.
     """
 
+    keys: list[tuple[Any, Any]]
+    are_numbers: list[Any]
+
     def __init__(self, plan: Plan, owner: SteppingOptimizer, slots: Mapping[str, Mapping[str, Any]]) -> None:
         self._weak_owner = weakref.ref(owner)
         self._plan, self._resolved = plan, ResolvedStep(plan, owner, holds=False)

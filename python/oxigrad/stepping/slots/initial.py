@@ -21,7 +21,7 @@ def new_slots(
 ) -> dict[str, Any]:
     """The initial slots of the parameter ``p``, except those that are ``known``.
 
-    ``on_host`` tells whether the core updates the parameter, ``coded`` whether what updates it reads codes of eight bits.
+    ``on_host`` tells whether the core updates the parameter, ``coded`` whether what updates it reads codes.
     Slots of one number are arrays without axes, of the most precise floating-point dtype of the library. Raises `ShapeError` with
     the key path, and `ArrayMemoryError` for a parameter that cannot be read.
     """
@@ -31,7 +31,7 @@ def new_slots(
             return _number(slot.begin, p, on_host=on_host)
         dtype = group.kept_in(slot, p, coded=coded)
         if isinstance(dtype, str):
-            return Quantized.zeros(tuple(p.shape), like=None if on_host else p)
+            return Quantized.zeros(tuple(p.shape), like=None if on_host else p, dtype=dtype)
         return slot.first(xp, p, dtype, group.value)
 
     slots = [slot for slot in group.rule().slots if slot.name not in known]

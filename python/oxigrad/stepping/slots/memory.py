@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from oxigrad.ops.backends import DeviceMemory, laid_out_like
-from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.arrays.quantized import CODECS, EIGHT, Quantized
 from oxigrad.stepping.parameters.device_kernels import memory_of
 
-# The dtype of codes of eight bits.
-CODES = "uint8"
+# The dtypes of codes.
+CODES = {codec.stored for codec in CODECS.values()}
 
 
 def memory_of_slots(slots: Iterable[tuple[Any, Any]]) -> tuple[list[Any], list[Any], list[Any]]:
@@ -18,17 +18,25 @@ def memory_of_slots(slots: Iterable[tuple[Any, Any]]) -> tuple[list[Any], list[A
     numbers: list[Any] = []
     for slot, value in slots:
         if isinstance(value, Quantized):
-            arrays.append(memory_of(value.codes))
+            arrays.append(_memory_of_codes(value))
             scales.append(memory_of(value.scales))
         else:
             (numbers if slot.is_number else arrays).append(memory_of(value))
     return arrays, scales, numbers
 
 
+def _memory_of_codes(slot: Quantized) -> DeviceMemory | None:
+    """The memory of codes, of the shape of the numbers, and with the dtype that the programs of devices have for them."""
+    memory = memory_of(slot.codes)
+    return (
+        memory if memory is None or slot.codec is EIGHT else memory._replace(dtype=slot.codec.stored, shape=slot.shape)
+    )
+
+
 def are_codes(arrays: Iterable[DeviceMemory | None], scales: Iterable[DeviceMemory | None]) -> bool:
     """Whether the scales of slots are those of their codes: one after the other, as many as there are arrays of codes."""
     found = [*scales]
-    codes = sum(memory is not None and memory.dtype == CODES for memory in arrays)
+    codes = sum(memory is not None and memory.dtype in CODES for memory in arrays)
     return codes == len(found) and all(memory is not None and memory.is_plain for memory in found)
 
 

@@ -56,7 +56,7 @@ class ParameterSlots(dict[str, Any]):
     def of_core(self, slot: Slot) -> Any:
         """A slot as the core takes it."""
         found = self[slot.name]
-        return (found.codes, found.scales) if isinstance(found, Quantized) else found
+        return found.in_core() if isinstance(found, Quantized) else found
 
     def of_rule(self) -> Mapping[str, Any]:
         """The slots as a rule is called on them."""

@@ -14,7 +14,8 @@ Report(missing=[], unexpected=[], mismatched=[])
 1
 
 Files are of the format safetensors. The slot ``m`` of the parameter ``layers.0.weight`` has the name ``m.layers.0.weight``; an
-8-bit slot is two arrays, ``m-codes.layers.0.weight`` and ``m-scales.layers.0.weight``. The slot ``1.average`` of a chain is ``1.average.layers.0.weight``. All that is not an array is JSON, under
+slot of codes is two arrays, ``m-codes.layers.0.weight`` and ``m-scales.layers.0.weight``, and for codes of four bits, which
+share bytes, ``m-shape.layers.0.weight``. The slot ``1.average`` of a chain is ``1.average.layers.0.weight``. All that is not an array is JSON, under
 ``oxigrad`` in the metadata of the file.
 """
 
@@ -24,6 +25,8 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from oxigrad._core import StateError
 from oxigrad.ops.backends import copied, copied_like, dtype_name, is_array
@@ -53,6 +56,8 @@ _NORMS = frozenset(norms.SLOTS.values())
 _COUNTS = ("step", "micro", "skipped")
 # The key of what `ParticipationLog.state` remembers.
 _PRESENCE = "presence"
+# The ends of the names of the arrays of a slot of codes.
+_SUFFIXES = ("-codes", "-scales", "-shape")
 _FIELDS: dict[str, Any] = {
     "format": int,
     "optimizer": str,
@@ -313,23 +318,31 @@ def _files() -> Any:
 
 
 def _parts(name: str, array: Any) -> list[tuple[str, Any]]:
-    """The arrays by which a file represents a slot: one, or codes of eight bits and their scales."""
+    """The arrays by which a file represents a slot: one, or codes, their scales and, where codes share bytes, the shape."""
     if not isinstance(array, Quantized):
         return [(name, array)]
-    return [(f"{name}-codes", array.codes), (f"{name}-scales", array.scales)]
+    return [(f"{name}-{part}", np.asarray(own) if part == "shape" else own) for part, own in array.fields.items()]
 
 
 def _whole(parts: Mapping[str, Any]) -> dict[str, Any]:
     """The slots of one parameter from their `_parts`."""
-    if not any(name.endswith(("-codes", "-scales")) for name in parts):
+    if not any(name.endswith(_SUFFIXES) for name in parts):
         return dict(parts)
-    whole = {name: array for name, array in parts.items() if not name.endswith(("-codes", "-scales"))}
+    whole = {name: array for name, array in parts.items() if not name.endswith(_SUFFIXES)}
     for name in sorted({name.rpartition("-")[0] for name in parts.keys() - whole.keys()}):
-        names = [f"{name}-{part}" for part in ("codes", "scales")]
-        if missing := [part for part in names if part not in parts]:
+        codes, scales, shape = (f"{name}{suffix}" for suffix in _SUFFIXES)
+        if missing := [part for part in (codes, scales) if part not in parts]:
             raise ValueError(f"it has a part of the slot {name}, but no {missing[0]}")
-        whole[name] = Quantized(*(parts[part] for part in names))
+        packed: Any = _shape(parts[shape]) if shape in parts else None
+        whole[name] = Quantized(parts[codes], parts[scales], packed)
     return whole
+
+
+def _shape(array: Any) -> tuple[int, ...]:
+    """The shape that an array of a file has."""
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any():
+        raise ValueError(f"found a shape {array!r}: expected whole numbers")
+    return tuple(map(int, array))
 
 
 def read(file: Any) -> Mapping[str, Any]:

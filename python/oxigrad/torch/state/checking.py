@@ -7,9 +7,10 @@ from oxigrad._core import StateError
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.state.step_count import check_step_count
 from oxigrad.torch.library import torch
+from oxigrad.torch.state.conversion import shape_of
 from oxigrad.torch.table import Entry
 
-_CODES = {"codes", "scales"}
+_CODES = ({"codes", "scales"}, {"codes", "scales", "shape"})
 
 # The state of PyTorch's L-BFGS after its first iteration: vectors of all parameters, lists of them, lists of numbers, and numbers.
 _VECTORS, _HISTORIES = ("d", "prev_flat_grad"), ("old_dirs", "old_stps")
@@ -75,10 +76,10 @@ def _check_number(value: Any, where: str) -> None:
 
 
 def _check_array(value: Any, p: Any, where: str, *, is_elementwise: bool) -> None:
-    """Raises for a slot that is neither a tensor like the parameter nor codes of eight bits with their scales."""
+    """Raises for a slot that is neither a tensor like the parameter nor codes with their scales."""
     tensors = [value]
     if isinstance(value, Mapping):
-        if value.keys() != _CODES:
+        if value.keys() not in _CODES:
             raise StateError(f"{where} has the keys {[*value]}: expected a tensor, or a dict of 'codes' and 'scales'")
         tensors = [value["codes"], value["scales"]]
     for tensor in tensors:
@@ -86,14 +87,13 @@ def _check_array(value: Any, p: Any, where: str, *, is_elementwise: bool) -> Non
     if isinstance(value, Mapping):
         try:
             Quantized(**value)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise StateError(f"{where}: {error}") from None
     else:
         _check_dtype(value, where)
-    if is_elementwise and tuple(tensors[0].shape) != tuple(p.shape) and type(tensors[0]) is type(p.data):
-        raise StateError(
-            f"{where} has shape {tuple(tensors[0].shape)}: expected {tuple(p.shape)}, that of the parameter"
-        )
+    found = shape_of(value)
+    if is_elementwise and found != tuple(p.shape) and type(tensors[0]) is type(p.data):
+        raise StateError(f"{where} has shape {found}: expected {tuple(p.shape)}, that of the parameter")
 
 
 def _check_tensor(value: Any, where: str) -> None:

@@ -1,7 +1,7 @@
 """The state of a parameter, converted between the form of PyTorch and that of a step.
 
 A slot is a tensor of the parameter's layout: complex for a complex parameter, a DTensor for a DTensor. A step takes the local, real
-tensor of the same memory. Codes of eight bits are a dict of ``codes`` and ``scales``, so that they are not mistaken for an array of the
+tensor of the same memory. Codes are a dict of ``codes``, ``scales`` and, of four bits, the ``shape``, so that they are not mistaken for an array of the
 parameter's shape.
 """
 
@@ -145,7 +145,7 @@ def begin(
     found = new_slots(group, path, like, on_host=is_host, coded=not executor.calls_rule, known=known)
     for name, value in found.items():
         if isinstance(value, Quantized):
-            own[keys[name]] = {"codes": torch.as_tensor(value.codes), "scales": torch.as_tensor(value.scales)}
+            own[keys[name]] = {**value.fields, **{part: torch.as_tensor(own) for part, own in value.arrays.items()}}
         else:
             own[keys[name]] = as_parameter(value, p)
     return True
@@ -155,18 +155,18 @@ def _placed_codes(value: dict[str, Any], p: Any, executor: Executor, device: Any
     """Codes and scales on the device of the parameter ``p``, or where the executor reads no codes, the tensor that they are of."""
     if executor is not DEVICE:
         return as_parameter(array(value).to(device), p)
-    if all(part.device == p.device for part in value.values()):
+    if all(part.device == p.device for part in parts_of(value)):
         return value
-    return {name: part.to(p.device) for name, part in value.items()}
+    return {**value, "codes": value["codes"].to(p.device), "scales": value["scales"].to(p.device)}
 
 
 def check_shapes(path: str, p: Any, slots: Mapping[str, Any]) -> None:
     """Raises `ShapeError` for a slot of another shape than the parameter, as one that was loaded may have."""
     for key, value in slots.items():
-        found = value["codes"] if isinstance(value, dict) else value
-        if found is not None and found.shape != p.shape:
+        found = shape_of(value)
+        if found is not None and found != tuple(p.shape):
             raise ShapeError(
-                f"{path}: the state {key!r} has shape {tuple(found.shape)}: expected {tuple(p.shape)}, that of the parameter"
+                f"{path}: the state {key!r} has shape {found}: expected {tuple(p.shape)}, that of the parameter"
             )
 
 
@@ -185,13 +185,20 @@ def parts_of(value: Any) -> tuple[Any, ...]:
     """The tensors of a slot: itself, its codes and scales, or none."""
     if value is None:
         return ()
-    return tuple(value.values()) if isinstance(value, dict) else (value,)
+    return (value["codes"], value["scales"]) if isinstance(value, dict) else (value,)
+
+
+def shape_of(value: Any) -> tuple[int, ...] | None:
+    """The shape of a slot, or None without one."""
+    if isinstance(value, dict):
+        return tuple(value["shape"] if "shape" in value else value["codes"].shape)
+    return None if value is None else tuple(value.shape)
 
 
 def memory(value: Any) -> Any:
     """A slot as the core and kernels take it, which follow the memory of a tensor."""
     if isinstance(value, dict):
-        return Quantized(value["codes"], value["scales"])
+        return Quantized(**value)
     return local(value) if value.requires_grad or not is_plain(value) else value
 
 
@@ -218,4 +225,4 @@ def array(value: Any) -> Any:
     """A slot as a rule takes it."""
     if not isinstance(value, dict):
         return value if value is None else local(value)
-    return torch.from_numpy(np.asarray(Quantized(value["codes"].cpu().numpy(), value["scales"].cpu().numpy())))
+    return torch.from_numpy(np.asarray(Quantized(**value)))

@@ -30,6 +30,8 @@ class StateFile:
     Raises `ValueError` for what is no path of a file, and `OSError` where the folder does not exist or cannot be written.
     """
 
+    path: Any
+
     def __init__(self, path: Any) -> None:
         if not isinstance(path, (str, os.PathLike)) or not os.fspath(path).endswith(".safetensors"):
             raise ValueError(
@@ -53,7 +55,8 @@ class StateFile:
             raise RuntimeError(f"{path}: state_device is a file: expected a parameter in host memory, and no DTensor")
         for key, value in own.items():
             if isinstance(value, dict):
-                own[key] = {name: self._placed(path, p, f"{key}.{name}", part) for name, part in value.items()}
+                placed = {name: self._placed(path, p, f"{key}.{name}", value[name]) for name in ("codes", "scales")}
+                own[key] = {**value, **placed}
             elif isinstance(value, torch.Tensor) and key != "step":
                 own[key] = self._placed(path, p, key, value)
 

@@ -17,7 +17,7 @@ def order_of_kernel(group: TensorGroup, tensor: Any, own: dict[str, Any]) -> str
     """The order in which a kernel takes the elements of a tensor on a CUDA device, with the state ``own``; empty without a kernel.
 
     It is that of "memory"; or "row-major" for a copy of a tensor with its axes in another order, such as a channels-last one, where
-    the rule sums elements, draws random numbers for them, or keeps codes of eight bits. The state is put into that order.
+    the rule sums elements, draws random numbers for them, or keeps codes. The state is put into that order.
     """
     rule = group.rule()
     program, memory = group.program(rule), memory_of(conversion.local(tensor))
@@ -59,6 +59,6 @@ def _is_like(found: Any, like: Any) -> bool:
     return (
         found is not None
         and found.is_dense
-        and found.dtype in (*FLOATING, CODES)
+        and found.dtype in (*FLOATING, *CODES)
         and (found.shape, found.device) == (like.shape, like.device)
     )

@@ -25,6 +25,8 @@ _AHEAD = "was updated in the backward of a step that is not finished"
 class Bucket:
     """Parameters that hooks update in one dispatch: their places among those of the optimizer, and their resolved step."""
 
+    places: Sequence[TensorPlace]
+
     def __init__(self, places: Sequence[TensorPlace], norm: MeasuredNorm) -> None:
         self.places, self._norm = places, norm
         self._resolved: PartialStep | None = None
@@ -191,7 +193,8 @@ class InBackward:
         p = place.tensor
         is_on_host = opt._host is not None and opt._host.streams(opt, p)
         if self._clips and not (self._is_measuring or self._norm or is_on_host):
-            if opt._host is None and self._is_last(p) and _count_workers() == 1:
+            is_measured = p.grad is not None and p.grad.nbytes > _SMALL and self._is_last(p)
+            if is_measured and opt._host is None and _count_workers() == 1:
                 _see_untraced(opt, self._early, place)
             return
         self._check_gradient(place.path, p)
@@ -336,7 +339,7 @@ class InBackward:
 
     def _is_known(self, opt: Any, params: list[Any]) -> bool:
         """Whether hooks have measured the norm of all gradients."""
-        are_known = self._has_begun and are_same(params, self._params) and bool(self._early.norm)
+        are_known = self._has_begun and are_same(params, self._params) and self._early.is_worth(_SMALL, params)
         return are_known and self._early.is_complete(opt, self._places.values())
 
     def _end(self) -> None:

@@ -153,6 +153,12 @@ class EarlyNorm:
         self._seen[id(place.tensor)] = g, g._version
         return True
 
+    def is_worth(self, small: int, params: Iterable[Any]) -> bool:
+        """Whether hooks have measured more bytes than measures of the other gradients cost, each as much as so many bytes."""
+        seen = sum(g.nbytes for g, _ in self._seen.values())
+        others = sum(p.grad is not None and id(p) not in self._seen for p in params)
+        return seen > others * small
+
     def is_complete(self, opt: Any, places: Iterable[TensorPlace]) -> bool:
         """Whether the norm is that of the gradients that are there; measures those that have changed since, or were not seen."""
         given = [place for place in places if place.tensor.grad is not None]

@@ -42,6 +42,12 @@ class TensorPlan(Assignment):
     plan is of these parameters alone, and ``square`` gives the square of the norm of all gradients, for ``max_norm``.
     """
 
+    count: int
+    tensors: list[Any]
+    is_plain: bool
+    draws: bool
+    slots: dict[Any, TensorSlots]
+
     uncaptured = (
         "the step reads its numbers on the host, which a graph cannot replay: expected a step outside of a capture, or "
         "capturable=True of a class that PyTorch has"

@@ -67,6 +67,11 @@ class TensorStep:
     a step of these parameters alone; ``square`` is that of `TensorPlan`.
     """
 
+    scaled: bool
+    plan: TensorPlan
+    held: list[Any]
+    counts: Any
+
     def __init__(
         self,
         opt: Any,

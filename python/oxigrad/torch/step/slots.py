@@ -45,7 +45,7 @@ class TensorSlots:
         if slot.is_number:
             return self._own[self._slots[slot.name][1]]
         value = self[slot.name]
-        return (value.codes, value.scales) if isinstance(value, Quantized) else value
+        return value.in_core() if isinstance(value, Quantized) else value
 
     def of_rule(self) -> Mapping[str, Any]:
         """The slots as a rule is called on them: with numbers of float64, as kernels compute with them."""

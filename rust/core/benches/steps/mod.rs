@@ -1,7 +1,7 @@
 //! Steps of an optimizer, as the benchmarks take them: a kernel, and arrays in memory for it.
 
 use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
-use oxigrad_core::array::quantized::BLOCK;
+use oxigrad_core::array::quantized::Codec;
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::native::PROGRAMS;
 use oxigrad_core::kernel::{Kernel, Node};
@@ -47,8 +47,8 @@ impl Tree {
         let mut buffer = |k: usize| {
             let (start, dtype) = (allocate(length * dtypes[k].size()), dtypes[k]);
             if dtype == Dtype::U8 {
-                let scales = allocate(length.div_ceil(BLOCK) * 4);
-                return Buffer::quantized(start, scales, length, true).unwrap();
+                let scales = allocate(length.div_ceil(Codec::Eight.block()) * 4);
+                return Buffer::quantized(Codec::Eight, start, scales, length, true).unwrap();
             }
             let rounding = if stochastic { Rounding::Stochastic(u32::try_from(k).unwrap()) } else { Rounding::Nearest };
             Buffer::contiguous(start, length, dtype, true).unwrap().with_rounding(rounding)

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::array::quantized;
+use crate::array::quantized::Codec;
 use crate::array::rows::Rows;
 use crate::error::{Error, Result};
 use crate::noise::Draws;
@@ -41,6 +41,8 @@ pub struct Buffer {
     pub(crate) layout: Layout,
     /// The rows of a table that form the elements; `None` for the whole table.
     pub(crate) rows: Option<Arc<Rows>>,
+    /// The kind of codes that the elements are, if they are quantized.
+    pub(crate) codec: Option<Codec>,
     /// The address of the scales of quantized elements, as `f32`; null if the elements are not quantized.
     pub(crate) scales: *mut u8,
     pub(crate) rounding: Rounding,
@@ -107,8 +109,8 @@ impl Buffer {
         if pointer.is_null() && length > 0 {
             return Err(Error::Memory(format!("{length} elements of {} at a null pointer", dtype.name())));
         }
-        let (scales, rounding, rows) = (std::ptr::null_mut(), Rounding::Nearest, None);
-        Ok(Self { pointer, length, dtype, writable, layout: Layout::Contiguous, rows, scales, rounding })
+        let (codec, scales, rounding, rows) = (None, std::ptr::null_mut(), Rounding::Nearest, None);
+        Ok(Self { pointer, length, dtype, writable, layout: Layout::Contiguous, rows, codec, scales, rounding })
     }
 
     /// One element, repeated `length` times.
@@ -149,36 +151,41 @@ impl Buffer {
             [only] if only.stride.unsigned_abs() == dtype.size() && only.stride > 0 => Layout::Contiguous,
             _ => Layout::Strided(axes.into()),
         };
-        let (scales, rounding, rows) = (std::ptr::null_mut(), Rounding::Nearest, None);
-        let buffer = Self { pointer, length, dtype, writable, layout, rows, scales, rounding };
+        let (codec, scales, rounding, rows) = (None, std::ptr::null_mut(), Rounding::Nearest, None);
+        let buffer = Self { pointer, length, dtype, writable, layout, rows, codec, scales, rounding };
         if pointer.is_null() || buffer.checked_span().is_none() {
             return Err(Error::Memory(format!("an array of shape {extents:?} leaves the address space")));
         }
         Ok(buffer)
     }
 
-    /// `length` contiguous numbers as codes of eight bits, and the `f32` scale of each block of them: see
-    /// [`crate::array::quantized`].
+    /// `length` contiguous numbers as codes, and the `f32` scale of each block of them: see [`crate::array::quantized`].
     ///
     /// # Errors
     /// As [`Buffer::contiguous`], for the codes and for the scales.
-    pub fn quantized(codes: *mut u8, scales: *mut u8, length: usize, writable: bool) -> Result<Self> {
-        Self::contiguous(scales, length.div_ceil(quantized::BLOCK), Dtype::F32, writable)?;
-        Ok(Self { scales, ..Self::contiguous(codes, length, Dtype::U8, writable)? })
+    pub fn quantized(codec: Codec, codes: *mut u8, scales: *mut u8, length: usize, writable: bool) -> Result<Self> {
+        Self::contiguous(scales, length.div_ceil(codec.block()), Dtype::F32, writable)?;
+        let codes = Self::contiguous(codes, codec.bytes(length), Dtype::U8, writable)?;
+        Ok(Self { codec: Some(codec), scales, length, ..codes })
     }
 
     /// The scales of quantized elements; `None` if the elements are not quantized.
     #[must_use]
     pub fn scales(&self) -> Option<Self> {
-        let blocks = self.length.div_ceil(quantized::BLOCK);
-        let scales = || Self::contiguous(self.scales, blocks, Dtype::F32, self.writable).ok();
-        if self.is_quantized() { scales() } else { None }
+        let blocks = self.length.div_ceil(self.codec?.block());
+        Self::contiguous(self.scales, blocks, Dtype::F32, self.writable).ok()
     }
 
     /// Whether the elements are codes.
     #[must_use]
     pub fn is_quantized(&self) -> bool {
-        !self.scales.is_null()
+        self.codec.is_some()
+    }
+
+    /// The kind of codes that the elements are, if they are quantized.
+    #[must_use]
+    pub fn codec(&self) -> Option<Codec> {
+        self.codec
     }
 
     /// The same buffer with a rounding for writes of kernels. It has an effect only on buffers of halves.
@@ -195,8 +202,10 @@ impl Buffer {
         if rows.reach().is_none_or(|reach| reach > self.length) {
             return Err(Error::Shape(format!("a table of {} elements: found a row index out of range", self.length)));
         }
-        if self.is_quantized() && !rows.width().is_multiple_of(quantized::BLOCK) {
-            let (block, width) = (quantized::BLOCK, rows.width());
+        if let Some(block) = self.codec.map(Codec::block)
+            && !rows.width().is_multiple_of(block)
+        {
+            let width = rows.width();
             return Err(Error::Shape(format!(
                 "rows of codes: found rows of {width} elements, expected a multiple of {block}"
             )));
@@ -246,7 +255,11 @@ impl Buffer {
         if self.layout == Layout::Contiguous {
             // `contiguous` saw that the range is in the address space.
             let start = self.pointer.addr();
-            return Span { start, end: start.wrapping_add(self.length.wrapping_mul(self.dtype.size())) };
+            let bytes = match self.codec {
+                Some(codec) => codec.bytes(self.length),
+                None => self.length.wrapping_mul(self.dtype.size()),
+            };
+            return Span { start, end: start.wrapping_add(bytes) };
         }
         self.checked_span().unwrap_or(Span { start: 0, end: usize::MAX })
     }
@@ -299,7 +312,7 @@ impl Buffer {
             && self.length == other.length
             && self.dtype == other.dtype
             && self.layout == other.layout
-            && self.scales == other.scales
+            && (self.codec, self.scales) == (other.codec, other.scales)
             && self.rows == other.rows
     }
 }

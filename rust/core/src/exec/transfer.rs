@@ -3,7 +3,7 @@
 use crate::array::buffer::{Axis, Buffer, Dtype, Layout, Rounding};
 use crate::array::dtype::{DtypeVisitor, Stored};
 use crate::array::half::{Bfloat16, Float16, Half, narrowed};
-use crate::array::quantized;
+use crate::array::quantized::{Codec, Coding, Eight, Four, eight, four};
 use crate::simd::Element;
 
 /// A type that kernels compute in, with its conversions from and to the dtypes in memory.
@@ -14,7 +14,7 @@ pub(super) trait Compute: Element {
     /// Its stochastic rounding to `H`, by sixteen random bits.
     fn round<H: Half>(self, random: u16) -> Self;
     /// A whole block of numbers of the type in which they are encoded, if this is that type.
-    fn as_numbers(block: &mut [Self]) -> Option<&mut quantized::Numbers>;
+    fn as_numbers<const N: usize>(block: &mut [Self]) -> Option<&mut [f32; N]>;
 }
 
 impl Compute for f32 {
@@ -32,7 +32,7 @@ impl Compute for f32 {
         H::stochastic(self, random).to_f32()
     }
     #[inline(always)]
-    fn as_numbers(block: &mut [Self]) -> Option<&mut quantized::Numbers> {
+    fn as_numbers<const N: usize>(block: &mut [Self]) -> Option<&mut [f32; N]> {
         block.try_into().ok()
     }
 }
@@ -52,7 +52,7 @@ impl Compute for f64 {
         f64::from(H::stochastic(narrowed(self), random).to_f32())
     }
     #[inline(always)]
-    fn as_numbers(_: &mut [Self]) -> Option<&mut quantized::Numbers> {
+    fn as_numbers<const N: usize>(_: &mut [Self]) -> Option<&mut [f32; N]> {
         None
     }
 }
@@ -184,16 +184,29 @@ impl<E: Compute> Transfer<'_, E> {
     /// As `gather`; the buffer is quantized.
     #[inline(always)]
     unsafe fn decode(self) {
-        for (at, block) in self.block.chunks_mut(quantized::BLOCK).enumerate() {
-            let (codes, scale) = codes_at(self.buffer, self.start + at * quantized::BLOCK);
+        // SAFETY: the caller's promise; the codes are of this kind.
+        unsafe {
+            match self.buffer.codec {
+                Some(Codec::Four) => self.decode_by::<Four, { four::BLOCK }, { four::BYTES }>(),
+                _ => self.decode_by::<Eight, { eight::BLOCK }, { eight::BLOCK }>(),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As `gather`; the buffer has codes of the kind `C`.
+    #[inline(always)]
+    unsafe fn decode_by<C: Coding<N, B>, const N: usize, const B: usize>(self) {
+        for (at, block) in self.block.chunks_mut(N).enumerate() {
+            let (codes, scale) = codes_at::<N, B>(self.buffer, self.start + at * N);
             // SAFETY: the caller's promise; the codes are a whole block where the numbers are.
             unsafe {
-                match E::as_numbers(block) {
+                match E::as_numbers::<N>(block) {
                     Some(numbers) => {
-                        let codes = codes.cast::<quantized::Codes>().read_unaligned();
-                        quantized::decode(&codes, scale.read_unaligned(), numbers);
+                        let codes = codes.cast::<[u8; B]>().read_unaligned();
+                        C::decode(&codes, scale.read_unaligned(), numbers);
                     }
-                    None => decode_some(codes, scale, block),
+                    None => decode_some::<E, C, N, B>(codes, scale, block),
                 }
             }
         }
@@ -203,17 +216,30 @@ impl<E: Compute> Transfer<'_, E> {
     /// As `scatter`; the buffer is quantized.
     #[inline(always)]
     unsafe fn encode(self) {
-        for (at, block) in self.block.chunks_mut(quantized::BLOCK).enumerate() {
-            let (to, scale) = codes_at(self.buffer, self.start + at * quantized::BLOCK);
+        // SAFETY: the caller's promise; the codes are of this kind.
+        unsafe {
+            match self.buffer.codec {
+                Some(Codec::Four) => self.encode_by::<Four, { four::BLOCK }, { four::BYTES }>(),
+                _ => self.encode_by::<Eight, { eight::BLOCK }, { eight::BLOCK }>(),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As `scatter`; the buffer has codes of the kind `C`.
+    #[inline(always)]
+    unsafe fn encode_by<C: Coding<N, B>, const N: usize, const B: usize>(self) {
+        for (at, block) in self.block.chunks_mut(N).enumerate() {
+            let (to, scale) = codes_at::<N, B>(self.buffer, self.start + at * N);
             // SAFETY: the caller's promise; the codes are a whole block where the numbers are.
             unsafe {
-                match E::as_numbers(block) {
+                match E::as_numbers::<N>(block) {
                     Some(numbers) => {
-                        let mut codes = [0; quantized::BLOCK];
-                        scale.write_unaligned(quantized::encode(numbers, &mut codes));
-                        to.cast::<quantized::Codes>().write_unaligned(codes);
+                        let mut codes = [0; B];
+                        scale.write_unaligned(C::encode(numbers, &mut codes));
+                        to.cast::<[u8; B]>().write_unaligned(codes);
                     }
-                    None => encode_some(to, scale, block),
+                    None => encode_some::<E, C, N, B>(to, scale, block),
                 }
             }
         }
@@ -223,14 +249,18 @@ impl<E: Compute> Transfer<'_, E> {
 /// Decodes the start of a block, or numbers of another type.
 ///
 /// # Safety
-/// There are as many codes as numbers, and a scale.
+/// There are codes for the numbers, and a scale.
 #[inline(never)]
-unsafe fn decode_some<E: Compute>(from: *const u8, scale: *const f32, block: &mut [E]) {
-    let (mut codes, mut numbers) = ([0; quantized::BLOCK], [0.0; quantized::BLOCK]);
+unsafe fn decode_some<E: Compute, C: Coding<N, B>, const N: usize, const B: usize>(
+    from: *const u8,
+    scale: *const f32,
+    block: &mut [E],
+) {
+    let (mut codes, mut numbers) = ([0; B], [0.0; N]);
     // SAFETY: the caller's promise.
     unsafe {
-        from.copy_to_nonoverlapping(codes.as_mut_ptr(), block.len());
-        quantized::decode(&codes, scale.read_unaligned(), &mut numbers);
+        from.copy_to_nonoverlapping(codes.as_mut_ptr(), C::CODEC.bytes(block.len()));
+        C::decode(&codes, scale.read_unaligned(), &mut numbers);
     }
     for (to, number) in block.iter_mut().zip(numbers) {
         *to = E::read(number);
@@ -240,17 +270,26 @@ unsafe fn decode_some<E: Compute>(from: *const u8, scale: *const f32, block: &mu
 /// Encodes the start of a block, or numbers of another type.
 ///
 /// # Safety
-/// There is room for as many codes as numbers, and a scale.
+/// There is room for the codes of the numbers, and a scale.
 #[inline(never)]
-unsafe fn encode_some<E: Compute>(to: *mut u8, scale: *mut f32, block: &[E]) {
-    let (mut codes, mut numbers) = ([0; quantized::BLOCK], [0.0; quantized::BLOCK]);
+unsafe fn encode_some<E: Compute, C: Coding<N, B>, const N: usize, const B: usize>(
+    to: *mut u8,
+    scale: *mut f32,
+    block: &[E],
+) {
+    // Another number than one of them could change the scale.
+    let (mut codes, mut numbers) = ([0; B], [block.first().map_or(0.0, |first| first.write()); N]);
     for (number, from) in numbers.iter_mut().zip(block) {
         *number = from.write();
     }
+    let bytes = C::CODEC.bytes(block.len());
     // SAFETY: the caller's promise.
     unsafe {
-        scale.write_unaligned(quantized::encode(&numbers, &mut codes));
-        to.copy_from_nonoverlapping(codes.as_ptr(), block.len());
+        scale.write_unaligned(C::encode(&numbers, &mut codes));
+        if bytes * N > block.len() * B {
+            codes[bytes - 1] &= 0xf0; // half of it is the code of no number
+        }
+        to.copy_from_nonoverlapping(codes.as_ptr(), bytes);
     }
 }
 
@@ -269,17 +308,17 @@ fn round<E: Compute, H: Half>(numbers: &mut [E], key: u64, number: u32, index: u
     }
 }
 
-/// The addresses of the code of an index, the first of a block, and of its scale.
+/// The addresses of the code of an index, the first of a block of `N` numbers in `B` bytes, and of its scale.
 #[allow(clippy::cast_ptr_alignment, reason = "scales are read and written at any alignment")]
-fn codes_at(buffer: &Buffer, index: usize) -> (*mut u8, *mut f32) {
+fn codes_at<const N: usize, const B: usize>(buffer: &Buffer, index: usize) -> (*mut u8, *mut f32) {
     let mut element = index;
     if let Some(rows) = &buffer.rows {
         rows.runs(index, 1, |first, _, _| element = first);
     }
     let index = element;
-    debug_assert!(index.is_multiple_of(quantized::BLOCK), "parts start at blocks of codes");
+    debug_assert!(index.is_multiple_of(N), "parts start at blocks of codes");
     let scales = buffer.scales.cast::<f32>();
-    (buffer.pointer.wrapping_add(index), scales.wrapping_add(index / quantized::BLOCK))
+    (buffer.pointer.wrapping_add(index / N * B), scales.wrapping_add(index / N))
 }
 
 /// Calls `f(address, step, place, count)` for each run of evenly spaced elements among `length` of them from `start`

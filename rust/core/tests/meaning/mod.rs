@@ -1,8 +1,10 @@
 //! The reference semantics of a program, evaluated element by element, and a comparison of executors with it.
 
+mod codes;
+
+use codes::{codec, coded, decoded};
 use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
 use oxigrad_core::array::half::{Bfloat16, Float16, Half, narrowed};
-use oxigrad_core::array::quantized::{BLOCK, Codes, decode, encode};
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::noise::uniform;
@@ -58,8 +60,10 @@ fn rounded(dtype: Dtype, value: f64) -> f64 {
 /// The contents of a buffer after a leaf of this noise key wrote these numbers to it: rounded, quantized or unchanged.
 fn written(values: &[f64], dtype: Dtype, rounding: Rounding, key: u64) -> Vec<f64> {
     let numbers = values.iter().zip(0u64..);
+    if let Some(codec) = codec(dtype) {
+        return decoded(codec, &coded(codec, values), values.len());
+    }
     match (dtype, rounding) {
-        (Dtype::U8, _) => decoded(&coded(values), values.len()),
         (Dtype::F16, Rounding::Stochastic(number)) => {
             let round = |(x, i): (&f64, u64)| Float16::stochastic(narrowed(*x), Rounding::random(key, number, i));
             numbers.map(round).map(|half| half.to_f32().into()).collect()
@@ -70,27 +74,6 @@ fn written(values: &[f64], dtype: Dtype, rounding: Rounding, key: u64) -> Vec<f6
         }
         _ => values.iter().map(|x| rounded(dtype, *x)).collect(),
     }
-}
-
-fn coded(values: &[f64]) -> Vec<(Codes, f32)> {
-    let block = |values: &[f64]| {
-        let (mut numbers, mut codes) = ([0.0; BLOCK], [0; BLOCK]);
-        numbers.iter_mut().zip(values).for_each(|(number, value)| *number = f32::splat(*value));
-        let scale = encode(&numbers, &mut codes);
-        (codes, scale)
-    };
-    values.chunks(BLOCK).map(block).collect()
-}
-
-fn decoded(blocks: &[(Codes, f32)], length: usize) -> Vec<f64> {
-    let mut all = Vec::new();
-    for (codes, scale) in blocks {
-        let mut numbers = [0.0; BLOCK];
-        decode(codes, *scale, &mut numbers);
-        all.extend(numbers.map(f64::from));
-    }
-    all.truncate(length);
-    all
 }
 
 /// Chunks of 4096 elements in order; in a chunk sixteen totals, added up as a tree.
@@ -165,7 +148,7 @@ pub enum Shape {
     Rows,
 }
 
-/// An array in separate memory, with room for the layout. A `U8` array consists of codes.
+/// An array in separate memory, with room for the layout. A `U8` or `I8` array consists of codes: see `codec`.
 struct Held {
     bytes: Vec<u8>,
     scales: Vec<f32>,
@@ -180,11 +163,11 @@ impl Held {
         let mut bytes = vec![0u8; 3 * n * size + 64];
         let start = bytes.as_mut_ptr();
         let signed = |x: usize| isize::try_from(x).unwrap();
-        let mut scales = vec![0.0f32; n.div_ceil(BLOCK).max(1)];
+        let codec = codec(dtype);
+        let mut scales = vec![0.0f32; codec.map_or(0, |codec| n.div_ceil(codec.block())).max(1)];
+        let quantized = codec.map(|codec| Buffer::quantized(codec, start, scales.as_mut_ptr().cast(), n, true));
         let (places, buffer): (Vec<usize>, _) = match shape {
-            _ if dtype == Dtype::U8 => {
-                ((0..n).collect(), Buffer::quantized(start, scales.as_mut_ptr().cast(), n, true))
-            }
+            _ if codec.is_some() => ((0..n).collect(), quantized.unwrap()),
             Shape::Plain | Shape::Unaligned => {
                 let first = usize::from(shape == Shape::Unaligned);
                 let places = (0..n).map(|i| first + i * size).collect();
@@ -207,10 +190,9 @@ impl Held {
             }
         };
         let mut held = Self { bytes, scales, buffer: buffer.unwrap(), dtype, places };
-        if held.buffer.is_quantized() {
-            for (number, (codes, scale)) in coded(values).into_iter().enumerate() {
-                let count = BLOCK.min(n - number * BLOCK);
-                held.bytes[number * BLOCK..][..count].copy_from_slice(&codes[..count]);
+        if let Some(codec) = codec {
+            for (number, (codes, scale)) in coded(codec, values).into_iter().enumerate() {
+                held.bytes[codec.bytes(number * codec.block())..][..codes.len()].copy_from_slice(&codes);
                 held.scales[number] = scale;
             }
         } else {
@@ -245,15 +227,11 @@ impl Held {
     }
 
     fn all(&self) -> Vec<f64> {
-        if self.buffer.is_quantized() {
-            let blocks: Vec<(Codes, f32)> = (self.bytes[..self.places.len()].chunks(BLOCK).zip(&self.scales))
-                .map(|(codes, scale)| {
-                    let mut block = [0; BLOCK];
-                    block[..codes.len()].copy_from_slice(codes);
-                    (block, *scale)
-                })
-                .collect();
-            return decoded(&blocks, self.places.len());
+        if let Some(codec) = codec(self.dtype) {
+            let (n, block) = (self.places.len(), codec.bytes(codec.block()));
+            let codes = self.bytes[..codec.bytes(n)].chunks(block).map(<[u8]>::to_vec);
+            let blocks: Vec<(Vec<u8>, f32)> = codes.zip(self.scales.iter().copied()).collect();
+            return decoded(codec, &blocks, n);
         }
         (0..self.places.len()).map(|i| self.get(i)).collect()
     }
@@ -295,7 +273,7 @@ pub struct LeafCase {
 }
 
 fn floating(same: Dtype) -> impl Strategy<Value = Dtype> {
-    let others = [Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64, Dtype::U8];
+    let others = [Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64, Dtype::U8, Dtype::I8];
     prop_oneof![2 => Just(same), 3 => prop::sample::select(others.to_vec())]
 }
 

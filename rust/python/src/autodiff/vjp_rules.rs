@@ -1,14 +1,14 @@
 //! The table of derivative rules, registered by the Python layer, and the values that enter and leave a replay.
 
 use oxigrad_core::autodiff::rule::{self, Needs, Rules};
-use oxigrad_core::autodiff::tape;
+use oxigrad_core::autodiff::tape::{self, Origin};
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Attribute, Elementwise, Op, Structured};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyComplex, PyDict, PyString};
+use pyo3::types::{PyComplex, PyDict, PyString, PyTuple};
 
 use crate::arrays::compute::elementwise::op_named;
 use crate::arrays::compute::numpy_functions::{extents, is_host, one_like, zeros_like};
@@ -17,8 +17,10 @@ use crate::arrays::memory::numpy::refuse_meaning;
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::graph::batched::is_number;
 use crate::autodiff::graph::describe::describe;
+use crate::autodiff::graph::entry::{Entry, cotangent_type, named, shape_of};
 use crate::autodiff::graph::program::program;
-use crate::autodiff::graph::tape::Tape;
+use crate::autodiff::graph::rule_program::Programs;
+use crate::autodiff::graph::tape::{CotangentType, Tape};
 use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::graph::variable::snapshot;
 use crate::callbacks::callbacks;
@@ -46,6 +48,32 @@ pub enum Source {
     Attribute(Py<PyString>),
 }
 
+impl Source {
+    /// The value of the parameter, for the cotangent of the `which`-th argument.
+    #[inline]
+    pub fn value<'py>(&self, entry: &Entry<'_>, which: usize, g: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = g.py();
+        // The parameters of a rule of an op with any number of arguments name the argument at `which`.
+        let of = |at: u8| if matches!(entry.origin, Origin::Op(op) if is_variadic(op)) { which } else { at as usize };
+        Ok(match self {
+            Self::Cotangent => g.clone(),
+            Self::Result => entry.result().object(py),
+            Self::Arg(at) => entry.arg(of(*at)).object(py),
+            Self::Shape(at) => shape_of(entry, of(*at), py),
+            Self::Dtype(at) => match cotangent_type(entry, of(*at)) {
+                Some(CotangentType::Array { dtype, .. }) => dtype.bind(py).clone(),
+                _ => py.None().into_bound(py),
+            },
+            Self::Args => {
+                let values = (0..entry.args.len()).map(|which| entry.arg(which).object(py));
+                PyTuple::new(py, values)?.into_any()
+            }
+            Self::Which => which.into_pyobject(py)?.into_any(),
+            Self::Attribute(name) => named(entry, name.bind(py))?.unwrap_or_else(|| py.None().into_bound(py)),
+        })
+    }
+}
+
 /// The rule of one argument of an op, or of all arguments of an op with any number of them.
 #[derive(Debug)]
 pub struct Derivative {
@@ -57,6 +85,8 @@ pub struct Derivative {
     pub kernel: Option<Kernel>,
     /// Whether the rule returns the cotangent of the result unchanged.
     pub is_identity: bool,
+    /// The rule as programs over NumPy arrays, for a structured op.
+    pub programs: Programs,
     /// The op of a rule that is a single op, with the positions of its operands among `sources`, where Python has an
     /// operator for it.
     pub only: Option<(Op, Vec<usize>)>,
@@ -200,7 +230,9 @@ pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResu
             Statement::Rule(Some((call, parameters))) => {
                 let sources: Vec<Source> = parameters.iter().map(|name| source(py, op, name)).collect();
                 let (call, needs) = (call.unbind(), needs_of(&sources));
-                let mut derivative = Derivative { call, sources, kernel: None, is_identity: false, only: None, needs };
+                let (kernel, programs) = (None, Programs::new());
+                let mut derivative =
+                    Derivative { call, sources, kernel, is_identity: false, programs, only: None, needs };
                 if let Op::Elementwise(elementwise) = op {
                     let rule = trace(py, &derivative)?;
                     let output = u32::try_from(rule.nodes.len() - 1).expect("a rule is short");
@@ -250,7 +282,7 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
         });
         args.push(Tape::input(&symbols, Value::Absent, Some(Node::Leaf(leaf)))?);
     }
-    let output = derivative.call.bind(py).call1(pyo3::types::PyTuple::new(py, args)?)?;
+    let output = derivative.call.bind(py).call1(PyTuple::new(py, args)?)?;
     let (mut nodes, ids) = program(&symbols, &[output])?;
     nodes.truncate(ids[0] as usize + 1);
     Ok(rule::Rule { sources, nodes })

@@ -7,12 +7,12 @@ use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::op_named;
 use crate::arrays::value::Value;
+use crate::autodiff::graph::template::Template;
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::record;
 use crate::error::items;
 use crate::recording::direct;
 use crate::recording::rule::compute_in_rule;
-use crate::recording::template::Template;
 
 type Object<'py> = Bound<'py, PyAny>;
 
@@ -91,12 +91,13 @@ impl Call {
                 return Ok(result);
             }
         }
+        let read = |at: usize| Ok(read[at].object(py));
         let args: SmallVec<[Object<'_>; 3]> =
-            self.args.iter().map(|arg| arg.fill(py, read)).collect::<PyResult<_>>()?;
+            self.args.iter().map(|arg| arg.fill(py, &read)).collect::<PyResult<_>>()?;
         let named = match &self.attributes {
             Some(attributes) => Some(attributes.bind(py).clone()),
             None => {
-                let named = self.named.as_ref().map(|named| named.fill(py, read)).transpose()?;
+                let named = self.named.as_ref().map(|named| named.fill(py, &read)).transpose()?;
                 named.map(Bound::cast_into::<PyDict>).transpose()?
             }
         };

@@ -11,4 +11,3 @@ pub mod guards;
 pub mod kinds;
 pub mod replay;
 pub mod rule;
-pub mod template;

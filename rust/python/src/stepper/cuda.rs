@@ -1,6 +1,7 @@
 //! Programs as CUDA C++ text: see `oxigrad_core::kernel::cuda`.
 
 use oxigrad_core::array::buffer::Dtype;
+use oxigrad_core::array::quantized::Codec;
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::Kernel;
 use oxigrad_core::kernel::cuda::{Entry, EntryKind, Layout, Scope, Source};
@@ -146,9 +147,24 @@ impl CudaSource {
         stochastic: bool,
     ) -> PyResult<Self> {
         let number_dtype = dtype(number_dtype)?;
-        let dtypes = dtypes.iter().map(|name| dtype(name)).collect::<PyResult<Vec<_>>>()?;
-        kernel.cuda(&Layout { dtypes: &dtypes, written, scalars, numbers, number_dtype, stochastic }).map(Self).python()
+        let codec = codec(dtypes)?;
+        let stored = |name: &String| if name == PAIRS { Ok(Dtype::U8) } else { dtype(name) };
+        let dtypes = dtypes.iter().map(stored).collect::<PyResult<Vec<_>>>()?;
+        let layout = Layout { dtypes: &dtypes, codec, written, scalars, numbers, number_dtype, stochastic };
+        kernel.cuda(&layout).map(Self).python()
     }
+}
+
+/// The name of the dtype of codes of four bits, two a byte.
+const PAIRS: &str = "uint4";
+
+/// The kind of the codes among these dtypes.
+fn codec(dtypes: &[String]) -> PyResult<Codec> {
+    let has = |name: &str| dtypes.iter().any(|dtype| dtype == name);
+    if has(PAIRS) && has(Dtype::U8.name()) {
+        return Err(to_python(&Error::Dtype("found codes of eight and of four bits: expected one of them".into())));
+    }
+    Ok(if has(PAIRS) { Codec::Four } else { Codec::Eight })
 }
 
 fn dtype(name: &str) -> PyResult<Dtype> {

@@ -13,7 +13,8 @@ pub(super) type Named = (String, Py<PyAny>);
 
 /// A parameter in host memory: an argument of `Stepper.prepare`.
 ///
-/// `slots` are arrays by name, those of eight bits as tuples of codes and scales; `numbers` are slots of one number.
+/// `slots` are arrays by name, codes as tuples of the codes, the scales and, of four bits, the shape; `numbers` are slots of
+/// one number.
 /// `program` and `scalar_set` are the indices of the program of a step that updates the parameter, and of its set of
 /// scalars.
 #[pyclass(frozen, module = "oxigrad._core")]

@@ -155,7 +155,7 @@ impl Program {
     }
 
     /// The program as CUDA C++ text, for leaves of these layouts: the `dtypes` of gradient, parameter and slots that are
-    /// arrays ("uint8" for codes with scales), the number of `scalars` of a set (the first is the number of the step),
+    /// arrays ("uint8" or "uint4" for codes with scales), the number of `scalars` of a set (the first is the number of the step),
     /// and the number of slots of one number, which are further scalars, with their dtype ("float64" or "float32"). With `stochastic`, parameters and slots of half
     /// precision are rounded stochastically. `RuleError` if an op of the program has no form on a device; `DtypeError`
     /// or `ShapeError` if the program does not take such arrays.

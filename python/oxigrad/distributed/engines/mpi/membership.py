@@ -48,6 +48,12 @@ def has_fault_tolerance() -> bool:
 class Membership:
     """The states of the processes, as this process knows them. The last ``spares`` processes of ``world`` are spare."""
 
+    fault_tolerant: bool
+    generation: int
+    has_lost: bool
+    base: Any
+    channels: tuple[Any, ...]
+
     def __init__(self, world: Any, spares: int) -> None:
         if not 0 <= spares < world.size:
             raise ValueError(f"spares is {spares}: expected 0 to {world.size - 1}, less than the processes of the job")

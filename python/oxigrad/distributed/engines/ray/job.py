@@ -77,6 +77,8 @@ class RayJob:
     Raises `PermissionError` for a cluster at another address than this machine's loopback that does not authenticate by token.
     """
 
+    coordinator: Any
+
     def __init__(
         self,
         worker: Callable[[Communicator], Any],

@@ -13,7 +13,7 @@ from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.base import Arrival, EngineCommunicator, Place
 from oxigrad.distributed.engines.hub import Hub, Outcome
 from oxigrad.distributed.engines.ray.library import GetTimeoutError, OwnerDiedError, RayActorError, ray
-from oxigrad.distributed.errors import Aborted, Excluded, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.errors import Aborted, TimedOut, WorkerLost
 from oxigrad.distributed.messages.reduction import Op
 
 _INLINE = 1 << 16
@@ -148,18 +148,7 @@ def call(coordinator: Any, method: str, *args: Any, what: str, timeout: float, p
         raise TimedOut(f"{what}: the coordinator does not answer within {timeout + _GRACE:g} s") from error
     except (RayActorError, OwnerDiedError) as error:
         raise WorkerLost((), what) from error
-    if answer.kind == "lost":
-        raise WorkerLost(answer.value, what)
-    if answer.kind == "excluded":
-        rank, _, generation = place or Place(0, 0, 0)
-        raise Excluded(rank, generation)
-    if answer.kind == "timed out":
-        raise TimedOut(answer.value)
-    if answer.kind == "aborted":
-        raise Aborted(answer.value)
-    if answer.kind == "refused":
-        raise Refused(*answer.value)
-    return answer.value
+    return answer.read(what, place)
 
 
 def retried(ask: Callable[[float], Any], end: float) -> Any:

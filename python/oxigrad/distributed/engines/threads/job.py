@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad.distributed.communicator import TIMEOUT, Communicator, current, serving
-from oxigrad.distributed.engines.threads.group import Group, Joiner, Killed
+from oxigrad.distributed.engines.threads.hub import Killed, ThreadHub
 from oxigrad.distributed.engines.threads.transport import ThreadCommunicator
-from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, TimedOut
+from oxigrad.distributed.errors import CommunicationError, Excluded, TimedOut
 
 # Seconds between two looks at the threads.
 _POLL = 0.5
@@ -35,8 +35,7 @@ class ThreadJob:
             raise ValueError(f"workers is {workers}: expected at least 1")
         self._worker, self._timeout = worker, timeout
         self._changed = threading.Condition()
-        self._group = Group(secrets.token_bytes(16), workers, 0, self._changed)
-        self._hung = self._group.hung
+        self._hub = ThreadHub([_name(number) for number in range(workers)], secrets.token_bytes(16), self._changed)
         self._threads: list[threading.Thread] = []
         self._ends: list[tuple[Any, BaseException | None]] = []
 
@@ -44,9 +43,12 @@ class ThreadJob:
         """Starts the threads; `wait` does so as well."""
         if self._threads:
             return
-        communicators = [ThreadCommunicator(self._group, rank, self._timeout) for rank in range(self._group.size)]
+        communicators = [self._communicator(uid) for uid in self._hub.members]
         for thread in [self._enter(self._worker, lambda made=made: made) for made in communicators]:
             thread.start()
+
+    def _communicator(self, uid: str) -> ThreadCommunicator:
+        return ThreadCommunicator(self._hub, uid, self._hub.place_of(uid), self._timeout)
 
     def _enter(
         self, worker: Callable[[Communicator], Any], admitted: Callable[[], ThreadCommunicator]
@@ -80,18 +82,9 @@ class ThreadJob:
             if isinstance(last, ThreadCommunicator):
                 last.leave()
 
-    def _latest(self) -> Group:
-        while self._group.next is not None:
-            self._group = self._group.next[0]
-        return self._group
-
     def kill(self, rank: int) -> None:
         """Kills the worker of a rank of the latest generation: its thread ends at its next call of the communicator."""
-        with self._changed:
-            group = self._latest()
-            who = rank, group.incarnations[rank]
-            group.killed.add(who)
-            group.lose(who)
+        self._hub.kill(rank)
 
     def restart(self, rank: int, worker: Callable[[Communicator], Any] | None = None) -> None:
         """Starts another worker with the rank of one that has died or left, in the same generation.
@@ -99,35 +92,21 @@ class ThreadJob:
         It exchanges messages; collective operations raise `WorkerLost` until `Communicator.reform`.
         """
         with self._changed:
-            group = self._latest()
-            if rank not in group.gone:
-                raise ValueError(f"the worker of rank {rank} is alive: expected one that has died or left")
-            group.incarnations[rank] += 1
-            group.gone.discard(rank)
-            communicator = ThreadCommunicator(group, rank, self._timeout)
-        self._enter(worker or self._worker, lambda: communicator).start()
+            self._hub.restart(rank, uid := _name(len(self._ends)))
+            communicator = self._communicator(uid)
+            thread = self._enter(worker or self._worker, lambda: communicator)
+        thread.start()
 
     def join(self, worker: Callable[[Communicator], Any] | None = None) -> None:
         """Starts a further worker, which is admitted when the present ones next call `Communicator.reform`."""
         self.start()  # which does nothing once there is a thread
-        joiner = Joiner()
         with self._changed:
-            group = self._latest()
-            group.joiners.append(joiner)
-
-        def admitted() -> ThreadCommunicator:
-            with self._changed:
-                while joiner.place is None:
-                    self._check_admission(group)
-                    self._changed.wait(self._timeout)
-            return ThreadCommunicator(*joiner.place, self._timeout)
-
-        self._enter(worker or self._worker, admitted).start()
-
-    @staticmethod
-    def _check_admission(group: Group) -> None:
-        if group.failure is not None or not group.alive():
-            raise Aborted("the job ended before the worker was admitted")
+            self._hub.expect(uid := _name(len(self._ends)))
+            thread = self._enter(
+                worker or self._worker,
+                lambda: ThreadCommunicator(self._hub, uid, self._hub.admitted(uid), self._timeout),
+            )
+        thread.start()
 
     def wait(self, timeout: float | None = None) -> list[Any]:
         """Waits until all workers have ended; returns what they returned, in the order of their start, None for killed ones.
@@ -138,21 +117,24 @@ class ThreadJob:
         end = None if timeout is None else time.monotonic() + timeout
         try:
             self.start()
-            while running := [thread for thread in self._threads if thread.is_alive() and thread not in self._hung]:
+            while running := [each for each in self._threads if each.is_alive() and each not in self._hub.hung]:
                 left = _POLL if end is None else end - time.monotonic()
                 if left <= 0:
                     raise TimedOut(f"{running[0].name} did not end within {timeout:g} s")
                 running[0].join(min(left, _POLL))
         except BaseException:
-            with self._changed:
-                self._latest().failure = "the job was interrupted"
-                self._changed.notify_all()
+            self._hub.call("", self._hub.abort, "the job was interrupted")
             raise
         errors = [error for _, error in self._ends if not (error is None or isinstance(error, Excluded))]
         causes = [error for error in errors if not isinstance(error, CommunicationError)]
         for error in (causes or errors)[:1]:
             raise error
         return [result for result, _ in self._ends]
+
+
+def _name(number: int) -> str:
+    """The name of the worker that is started as this one."""
+    return f"{number:06}"
 
 
 def run(worker: Callable[[Communicator], Any], workers: int = 4, *, timeout: float = TIMEOUT) -> list[Any]:

@@ -14,7 +14,7 @@ from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.plan import HostBatch
 from oxigrad.torch.step.plan import TensorParameter
 
-# Elements of a part begin at multiples of it: a scale of codes of eight bits is that of so many.
+# Elements of a part begin at multiples of it: blocks of codes, which have a scale, have so many, or half as many.
 _BLOCK = 256
 # Tensors in a place begin at multiples of so many bytes.
 _ALIGNMENT = 64
@@ -134,8 +134,9 @@ class Piece:
             return numbers.setdefault((p.text, key), value.clone())
         if not isinstance(value, tuple):
             return part.of(value)
-        codes, scales = value
-        return part.of(codes), scales if part.is_whole else scales[part.start // _BLOCK : -(-part.stop // _BLOCK)]
+        return (
+            value if part.is_whole else self.batch.plan.slots[p.text][slot.name].within(part.start, part.stop).in_core()
+        )
 
     def up(self, memory: Any) -> Iterator[Pair]:
         """The copies out of its place: of parameters."""
@@ -212,9 +213,7 @@ def _parts(batch: HostBatch, p: TensorParameter, size: int) -> Iterator[Part]:
 def _is_cut(batch: HostBatch, p: TensorParameter) -> bool:
     """Whether parts of a parameter are updated as the whole is: no sums, no random numbers by element, and rows in order."""
     group, slots = batch.plan.groups[p.group], batch.plan.slots[p.text].values()
-    arrays = [
-        part for slot in slots for part in ((slot.codes, slot.scales) if isinstance(slot, Quantized) else (slot,))
-    ]
+    arrays = [part for slot in slots for part in (slot.arrays.values() if isinstance(slot, Quantized) else (slot,))]
     return (
         p.executor is HOST
         and not (group.sums or group.draws)

@@ -20,7 +20,7 @@ class HostPlan(TensorPlan):
     def _begin(self, group: TensorGroup, path: str, p: Any, own: dict[str, Any], executor: Executor) -> bool:
         for key, value in own.items():
             own[key] = (
-                {name: part.cpu() for name, part in value.items()} if isinstance(value, dict) else _on_host(value)
+                {name: _on_host(part) for name, part in value.items()} if isinstance(value, dict) else _on_host(value)
             )
         return conversion.begin(group, path, p, own, executor, on_host=True)
 

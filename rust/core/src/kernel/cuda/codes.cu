@@ -28,7 +28,7 @@ static __device__ __forceinline__ void ox_keep(float (&to)[N], const C (&from)[N
 }
 
 /* The largest magnitude of some numbers, as bits, and the largest of their bits. */
-template <int N> static __device__ __forceinline__ uint2 ox_largest(const float (&from)[N])
+template <int N> static __device__ __forceinline__ uint2 ox_largest(const float (&from)[N], ox_u32)
 {
     uint2 found = {0, 0};
 #pragma unroll

@@ -78,8 +78,8 @@
 //! the order of its leaves; the sums of batches are added in order.
 //!
 //! Pointers in `arrays` are aligned to an element. Where all arrays of a leaf are aligned to 16 bytes, memory is
-//! accessed 16 bytes at a time. An output may be an input of the same number, and shares no other memory. Codes have a
-//! scale for each 256 elements.
+//! accessed 16 bytes at a time (codes of four bits 8). An output may be an input of the same number, and shares no other
+//! memory. Codes have a scale for each block of elements: see [`crate::array::quantized`].
 
 mod functions;
 mod memory;
@@ -92,6 +92,7 @@ use std::fmt::Write;
 
 use super::compiled::Kernel;
 use crate::array::dtype::Dtype;
+use crate::array::quantized::Codec;
 use crate::error::{Error, Result};
 use functions::Functions;
 use memory::Stored;
@@ -144,6 +145,7 @@ impl Kernel {
             (include_str!("halves.cu"), has_halves || bodies.contains("ox_round_to_")),
             (include_str!("random.cu"), updates.iter().any(Update::is_random)),
             (include_str!("codes.cu"), scales > 0),
+            (include_str!("pairs.cu"), scales > 0 && layout.codec == Codec::Four),
             (include_str!("sums.cu"), self.sums > 0),
             (include_str!("remainder.cu"), functions.text().contains("ox_rem(") || bodies.contains("ox_rem(")),
             (include_str!("scalars.cu"), computes_scalars),
@@ -213,7 +215,7 @@ impl Kernel {
             return Err(Error::Rule("found a guard that differs between leaves, expected one of totals".into()));
         }
         for (number, dtype) in layout.dtypes.iter().enumerate() {
-            if Stored::of(*dtype).is_none() || (*dtype == Dtype::U8 && number < 2) {
+            if Stored::of(*dtype, layout.codec).is_none() || (*dtype == Dtype::U8 && number < 2) {
                 return Err(Error::Dtype(format!(
                     "array {number} has dtype {}: expected a floating-point dtype, or uint8 for the codes of a slot",
                     dtype.name()

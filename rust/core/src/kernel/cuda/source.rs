@@ -1,6 +1,7 @@
 //! The layout of leaves that a text is printed for, and the text with all that a launch must know of it.
 
 use crate::array::dtype::Dtype;
+use crate::array::quantized::Codec;
 
 /// The most threads of a block of an `Update`.
 pub(super) const THREADS: usize = 256;
@@ -12,6 +13,8 @@ pub(super) const MOST_ARRAYS: usize = 64;
 pub struct Layout<'a> {
     /// The dtypes of gradient, parameter and slots that are arrays; `U8` for codes with scales.
     pub dtypes: &'a [Dtype],
+    /// The kind of all codes.
+    pub codec: Codec,
     /// The numbers of the arrays that the outputs are written to.
     pub written: &'a [usize],
     /// The scalar inputs that are the same for leaves of one set; the first is the number of the step.

@@ -201,7 +201,7 @@ impl<'a> Update<'a> {
             text.push_str(&Self::position(each));
         }
         for (output, array) in codes {
-            text.push_str(&array.encode(*output));
+            text.push_str(&array.encode(*output, each));
         }
         text.push_str("        }\n        OX_BARRIER\n");
     }

@@ -11,9 +11,7 @@ use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Attribute, Elementwise, Op};
 use oxigrad_core::scalar::{Precision, Scalar, promoted};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
@@ -186,7 +184,7 @@ pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool>
     Ok(true)
 }
 
-/// A copy of the numbers of an array in host memory to another, rounded to its dtype. Either may be a tuple of 8-bit
+/// A copy of the numbers of an array in host memory to another, rounded to its dtype. Either may be a tuple of
 /// codes and their scales. A source without axes fills the target.
 pub struct Copying {
     input: [Buffer; 1],
@@ -204,9 +202,10 @@ impl Copying {
         let unshared = || PyTypeError::new_err("expected numbers in host memory to copy");
         let [from, to] = [source, target].map(|stated| FloatArray::of(stated)?.ok_or_else(unshared)?.python());
         let (from, to) = (from?, to?);
-        let [given, wanted] = [&from, &to].map(|numbers| numbers.parts[0].shape());
-        let input = if given == wanted { Some(from.buffer.clone()) } else { from.parts[0].view.broadcast(wanted) };
-        let input = input.ok_or_else(|| PyValueError::new_err(format!("{given:?} is copied to {wanted:?}")))?;
+        let [given, wanted] = [&from, &to].map(FloatArray::shape);
+        let input = from
+            .broadcast(wanted)
+            .ok_or_else(|| PyValueError::new_err(format!("{given:?} is copied to {wanted:?}")))?;
         let output = to.buffer.clone();
         let dtype = if input.dtype() == Dtype::F64 { Dtype::F64 } else { output.dtype().computed_in() };
         let made = Self { input: [input], output: [output], dtype, from, to, target: target.clone().unbind() };
@@ -337,18 +336,6 @@ pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Opt
 
 /// A NumPy array or scalar repeated to a larger shape, if that is small: the next op is faster on contiguous elements
 /// than on a view.
-pub fn broadcast_to<'py>(
-    array: &Bound<'py, PyAny>,
-    named: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = array.py();
-    let Some(shape) = named.map(|named| named.get_item(intern!(py, "shape"))).transpose()?.flatten() else {
-        return Ok(None);
-    };
-    repeat_to(array, &shape.extract::<Vec<usize>>()?)
-}
-
-/// The same, of a shape that is known.
 pub fn repeat_to<'py>(array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = array.py();
     let Some(length) = elements(shape).filter(|length| !shape.is_empty() && *length < LARGE) else { return Ok(None) };

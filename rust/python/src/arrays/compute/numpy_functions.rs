@@ -3,9 +3,11 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
+use crate::arrays::compute::elementwise::repeat_to;
+use crate::arrays::memory::contiguous::scalar_of;
 use crate::arrays::memory::numpy::Numpy;
 
 type Object<'py> = Bound<'py, PyAny>;
@@ -21,7 +23,6 @@ pub struct Functions {
     pub broadcast_to: Py<PyAny>,
     pub add: Py<PyAny>,
     pub add_at: Py<PyAny>,
-    pub add_reduce: Py<PyAny>,
 }
 
 impl Functions {
@@ -37,7 +38,6 @@ impl Functions {
                 zeros_like: named("zeros_like")?,
                 broadcast_to: named("broadcast_to")?,
                 add_at: add.getattr("at")?.unbind(),
-                add_reduce: add.getattr("reduce")?.unbind(),
                 add: add.unbind(),
             })
         })
@@ -45,12 +45,14 @@ impl Functions {
 }
 
 /// Whether a value is a NumPy array, not of a subclass, or a NumPy scalar.
+#[inline]
 pub fn is_host(value: &Object<'_>) -> PyResult<bool> {
     let Some(numpy) = Numpy::get(value.py()) else { return Ok(false) };
-    Ok(numpy.is_plain_array(value) || numpy.is_scalar(value)?)
+    Ok(numpy.is_plain_array(value) || scalar_of(value).is_some() || numpy.is_scalar(value)?)
 }
 
 /// Whether a value is a NumPy array, not of a subclass.
+#[inline]
 pub fn is_array(value: &Object<'_>) -> bool {
     Numpy::get(value.py()).is_some_and(|numpy| numpy.is_plain_array(value))
 }
@@ -63,6 +65,9 @@ pub fn extents(value: &Object<'_>) -> Extents {
 
 /// The integers of a sequence of them.
 pub fn integers<T: for<'a, 'py> FromPyObject<'a, 'py>>(sequence: &Object<'_>) -> PyResult<SmallVec<[T; 6]>> {
+    if let Ok(tuple) = sequence.cast::<PyTuple>() {
+        return tuple.iter_borrowed().map(|each| each.extract().map_err(Into::into)).collect();
+    }
     sequence.try_iter()?.map(|each| each?.extract().map_err(Into::into)).collect()
 }
 
@@ -76,6 +81,55 @@ pub fn insert_axis<'py>(array: &Object<'py>, behind: usize) -> PyResult<Object<'
     let mut shape = extents(array);
     shape.insert((shape.len() + 1).saturating_sub(behind), 1);
     reshape(array, PyTuple::new(array.py(), shape)?.as_any())
+}
+
+/// The array without dimensions of size 1.
+pub fn squeeze<'py>(array: &Object<'py>, axis: &Object<'py>) -> PyResult<Object<'py>> {
+    array.call_method1(intern!(array.py(), "squeeze"), (axis,))
+}
+
+/// The array in another dtype.
+pub fn astype<'py>(array: &Object<'py>, dtype: &Object<'py>) -> PyResult<Object<'py>> {
+    array.call_method1(intern!(array.py(), "astype"), (dtype,))
+}
+
+/// The dimensions in another order.
+pub fn permute_dims<'py>(array: &Object<'py>, axes: &[usize]) -> PyResult<Object<'py>> {
+    let py = array.py();
+    let last = axes.len().wrapping_sub(2);
+    let is_transposed = |(at, axis): (usize, &usize)| *axis == if at < last { at } else { 2 * last + 1 - at };
+    if axes.len() > 1 && axes.iter().enumerate().all(is_transposed) {
+        return array.getattr(intern!(py, "mT"));
+    }
+    array.call_method1(intern!(py, "transpose"), (PyTuple::new(py, axes)?,))
+}
+
+/// `broadcast_to` of a NumPy array or scalar; `None` for any other object.
+pub fn broadcast_to<'py>(array: &Object<'py>, named: Option<&Bound<'py, PyDict>>) -> PyResult<Option<Object<'py>>> {
+    let (Some(named), true) = (named, is_host(array)?) else { return Ok(None) };
+    let Some(shape) = named.get_item(intern!(array.py(), "shape"))? else { return Ok(None) };
+    repeated(array, &integers::<usize>(&shape)?).map(Some)
+}
+
+/// The NumPy array or scalar repeated to a shape: a copy if that is small, else a view that is read-only.
+pub fn repeated<'py>(array: &Object<'py>, shape: &[usize]) -> PyResult<Object<'py>> {
+    let py = array.py();
+    if let Some(repeated) = repeat_to(array, shape)? {
+        return Ok(repeated);
+    }
+    let (functions, to) = (Functions::get(py)?, PyTuple::new(py, shape)?);
+    if !extents(array).is_empty() {
+        return functions.broadcast_to.bind(py).call1((array, to));
+    }
+    let array = match Numpy::get(py) {
+        Some(numpy) if !is_array(array) => numpy.asarray(array)?,
+        _ => array.clone(),
+    };
+    let strides = PyTuple::new(py, std::iter::repeat_n(0, shape.len()))?;
+    let dtype = array.getattr(intern!(py, "dtype"))?;
+    let view = functions.ndarray.bind(py).call1((to, dtype, array, 0, strides))?;
+    view.getattr(intern!(py, "flags"))?.setattr(intern!(py, "writeable"), false)?;
+    Ok(view)
 }
 
 /// One, in the form of a scalar or an array without dimensions of a real floating dtype; `None` for anything else.

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::DETACHED;
+use crate::arrays::compute::numpy_functions::{Extents, integers};
 use crate::arrays::memory::contiguous::{Contiguous, scalar};
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
@@ -46,7 +47,7 @@ pub fn sum_to<'py>(
     dtype: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(given) = Contiguous::of(array).filter(|given| given.has_dtype(dtype)) else { return Ok(None) };
-    let shape = shape.extract::<Vec<usize>>()?;
+    let shape: Extents = integers(shape)?;
     if *given.shape.extents() == shape[..] {
         return Ok(Some(array.clone()));
     }

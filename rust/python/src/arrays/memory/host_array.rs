@@ -3,8 +3,8 @@
 //! NumPy's own arrays are read from their fields, arrays of other libraries by `DLPack`, other objects by the buffer
 //! protocol.
 
-use oxigrad_core::array::buffer::{Buffer, Dtype, Span};
-use oxigrad_core::array::quantized::BLOCK;
+use oxigrad_core::array::buffer::{Buffer, Dtype, Span, elements};
+use oxigrad_core::array::quantized::Codec;
 use oxigrad_core::array::view::ArrayView;
 use oxigrad_core::error::{Error, Result};
 use pyo3::buffer::PyUntypedBuffer;
@@ -170,12 +170,14 @@ impl HostArray {
     }
 }
 
-/// Floating-point numbers in host memory: an array, or codes of eight bits, given as a tuple of the codes and their
-/// scales.
+/// Floating-point numbers in host memory: an array, or codes, given as a tuple of the codes and their scales; and, where
+/// codes of four bits are packed, of the shape of the numbers.
 pub struct FloatArray {
     pub buffer: Buffer,
     /// The array, or the codes and the scales.
     pub parts: SmallVec<[HostArray; 1]>,
+    /// The shape of the numbers whose codes are packed.
+    packed: Option<Box<[usize]>>,
 }
 
 impl FloatArray {
@@ -187,24 +189,49 @@ impl FloatArray {
     pub fn of(stated: &Bound<'_, PyAny>) -> PyResult<Option<Result<Self>>> {
         let Ok(coded) = stated.cast::<PyTuple>() else {
             let Some(array) = HostArray::of(stated)? else { return Ok(None) };
-            return Ok(Some(array.floating().map(|buffer| Self { buffer, parts: smallvec![array] })));
+            return Ok(Some(array.floating().map(|buffer| Self { buffer, parts: smallvec![array], packed: None })));
         };
+        let packed = coded.get_item(2).ok().map(|shape| shape.extract::<Vec<usize>>()).transpose()?;
+        let packed = packed.map(Vec::into_boxed_slice);
         let parts: PyResult<Option<SmallVec<[HostArray; 1]>>> =
-            coded.iter().map(|array| HostArray::of(&array)).collect();
+            coded.iter().take(2).map(|array| HostArray::of(&array)).collect();
         let Some(parts) = parts?.filter(|parts| parts.len() == 2) else { return Ok(None) };
-        Ok(Some(quantized(&parts[0], &parts[1]).map(|buffer| Self { buffer, parts })))
+        let buffer = quantized(&parts[0], &parts[1], packed.as_deref());
+        Ok(Some(buffer.map(|buffer| Self { buffer, parts, packed })))
+    }
+
+    /// The shape of the numbers.
+    pub fn shape(&self) -> &[usize] {
+        self.packed.as_deref().unwrap_or_else(|| self.parts[0].shape())
+    }
+
+    /// The numbers, repeated to this shape; `None` if they cannot be.
+    pub fn broadcast(&self, shape: &[usize]) -> Option<Buffer> {
+        match &self.parts[..] {
+            _ if self.shape() == shape => Some(self.buffer.clone()),
+            [array] => array.view.broadcast(shape),
+            _ => None,
+        }
     }
 }
 
-/// The memory of codes and the scales of their blocks, as one buffer.
-fn quantized(codes: &HostArray, scales: &HostArray) -> Result<Buffer> {
+/// The memory of codes and the scales of their blocks, as one buffer; codes that are `packed` are those of numbers of this
+/// shape.
+fn quantized(codes: &HostArray, scales: &HostArray, packed: Option<&[usize]>) -> Result<Buffer> {
     let buffers = codes.view.buffer().zip(scales.view.buffer()).map(<[Buffer; 2]>::from);
     let is_coded = |buffers: &[Buffer; 2]| buffers[0].dtype() == Dtype::U8 && buffers[1].dtype() == Dtype::F32;
     let Some(buffers) = buffers.filter(is_coded) else {
         return Err(Error::Dtype("expected codes of uint8 and scales of float32".into()));
     };
-    let (length, found) = (buffers[0].len(), buffers[1].len());
-    let blocks = length.div_ceil(BLOCK);
+    let (codec, length) = match packed {
+        None => (Codec::Eight, buffers[0].len()),
+        Some(shape) => (Codec::Four, elements(shape).unwrap_or(usize::MAX)),
+    };
+    let (found, bytes) = (buffers[0].len(), codec.bytes(length));
+    if found != bytes {
+        return Err(Error::Shape(format!("found {found} bytes of codes for {length} numbers, expected {bytes}")));
+    }
+    let (found, blocks) = (buffers[1].len(), length.div_ceil(codec.block()));
     if found != blocks {
         return Err(Error::Shape(format!("found {found} scales for {length} codes, expected {blocks}")));
     }
@@ -212,7 +239,7 @@ fn quantized(codes: &HostArray, scales: &HostArray) -> Result<Buffer> {
         return Err(Error::Memory("codes and scales must be contiguous".into()));
     }
     let writable = buffers.iter().all(Buffer::is_writable);
-    Buffer::quantized(codes.view.pointer, scales.view.pointer, length, writable)
+    Buffer::quantized(codec, codes.view.pointer, scales.view.pointer, length, writable)
 }
 
 /// Whether the object is an array that lies in host memory and shares it, by `DLPack` or Python's buffer protocol.

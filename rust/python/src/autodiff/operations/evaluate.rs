@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::compute::elementwise::{broadcast_to, elementwise, function};
+use crate::arrays::compute::elementwise::{elementwise, function};
+use crate::arrays::compute::numpy_functions::broadcast_to;
 use crate::arrays::compute::products::matmul;
 use crate::arrays::compute::reduce::reduce;
 use crate::arrays::value::{Value, host_number};

@@ -1,8 +1,10 @@
-//! Replays of a tape, in `reverse` and `forward`. Large cotangents are deferred by `fusion`; `structured` and `scatter`
-//! have the rules of frequent structured ops on NumPy arrays.
+//! Replays of a tape, in `reverse` and `forward`. Large cotangents are deferred by `fusion`; `traced` runs rules of
+//! structured ops on NumPy arrays, `scatter` adds cotangents to the elements of a key, and `fit` brings cotangents into the shape and
+//! dtype of their values.
 
+pub mod fit;
 pub mod forward;
 pub mod fusion;
 pub mod reverse;
 pub mod scatter;
-pub mod structured;
+pub mod traced;

@@ -1,7 +1,7 @@
 //! The host of a replay over Python values.
 //!
-//! Rules of numbers run in the core. Elementwise rules run as kernels on NumPy arrays, and frequent structured rules as
-//! in [`structured`]; everything else calls the Python rule.
+//! Rules of numbers run in the core. Rules run on NumPy arrays without Python, elementwise ones as kernels, those of
+//! structured ops as in [`traced`]; everything else calls the Python rule.
 
 use oxigrad_core::autodiff::replay::Host;
 use oxigrad_core::autodiff::rule::Rules;
@@ -14,7 +14,6 @@ use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::{add_to, compute};
-use crate::arrays::compute::reduce::sum_to;
 use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::{BatchLevel, is_above};
 use crate::autodiff::graph::tape::CotangentType;
@@ -22,9 +21,10 @@ use crate::autodiff::graph::tape::{Attributes, CoreTape, Tape};
 use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::{innermost, record};
+use crate::autodiff::replay::fit::unbroadcast;
 use crate::autodiff::replay::fusion::{Cotangent, Fusion, NumpyArrays, known};
-use crate::autodiff::replay::{scatter, structured};
-use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, is_variadic, missing, registry};
+use crate::autodiff::replay::{scatter, traced};
+use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, missing, registry};
 use crate::callbacks::callbacks;
 use crate::tree::is_inexact;
 
@@ -231,7 +231,7 @@ impl<'py> PythonHost<'py> {
         }
         if matches!(entry.origin, Origin::Op(Op::Structured(_)))
             && !matches!(cotangent, Value::Absent | Value::Number(_))
-            && let Some(result) = structured::pull(entry, which, &cotangent.object(self.py))?
+            && let Some(result) = traced::pull(derivative, entry, which, &cotangent.object(self.py))?
         {
             return Ok(result);
         }
@@ -286,37 +286,9 @@ impl<'py> PythonHost<'py> {
         which: usize,
         cotangent: &Value,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = self.py;
-        let mut args = Vec::with_capacity(derivative.sources.len());
-        for source in &derivative.sources {
-            // The parameters of a rule of an op with any number of arguments name the argument at `which`.
-            let of =
-                |at: u8| if matches!(entry.origin, Origin::Op(op) if is_variadic(op)) { which } else { at as usize };
-            let fit = |at: u8| entry.attributes.and_then(|attributes| attributes.cotangent_types.get(of(at)));
-            args.push(match source {
-                Source::Cotangent => cotangent.object(py),
-                Source::Result => entry.result().object(py),
-                Source::Arg(at) => entry.arg(of(*at)).object(py),
-                Source::Shape(at) => match fit(*at) {
-                    Some(CotangentType::Array { shape, .. }) => shape.bind(py).clone(),
-                    _ => PyTuple::empty(py).into_any(),
-                },
-                Source::Dtype(at) => match fit(*at) {
-                    Some(CotangentType::Array { dtype, .. }) => dtype.bind(py).clone(),
-                    _ => py.None().into_bound(py),
-                },
-                Source::Args => {
-                    let values = (0..entry.args.len()).map(|which| entry.arg(which).object(py));
-                    PyTuple::new(py, values)?.into_any()
-                }
-                Source::Which => which.into_pyobject(py)?.into_any(),
-                Source::Attribute(name) => {
-                    let named = entry.attributes.and_then(|attributes| attributes.named.as_ref());
-                    let value = named.map(|named| named.bind(py).get_item(name)).transpose()?.flatten();
-                    value.unwrap_or_else(|| py.None().into_bound(py))
-                }
-            });
-        }
+        let (py, g) = (self.py, cotangent.object(self.py));
+        let read = |source: &Source| source.value(entry, which, &g);
+        let mut args = derivative.sources.iter().map(read).collect::<PyResult<Vec<_>>>()?;
         if !derivative.is_together() {
             lift(&mut args, &derivative.sources)?;
         }
@@ -394,25 +366,6 @@ fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Bound<'py, PyAny>) -> PyResult<Bou
         return Ok(arg.clone());
     }
     Tape::lift(tape, arg)
-}
-
-/// The cotangent in the shape and dtype of the argument.
-fn unbroadcast<'py>(
-    pulled: Bound<'py, PyAny>,
-    shape: &Bound<'py, PyAny>,
-    dtype: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = pulled.py();
-    if let Some(fitted) = sum_to(&pulled, shape, dtype)? {
-        return Ok(fitted);
-    }
-    if pulled.getattr(intern!(py, "dtype"))?.is(dtype) && pulled.getattr(intern!(py, "shape"))?.eq(shape)? {
-        return Ok(pulled);
-    }
-    match structured::unbroadcast(&pulled, shape, dtype)? {
-        Some(fitted) => Ok(fitted),
-        None => callbacks(py)?.unbroadcast.bind(py).call1((pulled, shape, dtype)),
-    }
 }
 
 /// The operand of a rule of an elementwise op.

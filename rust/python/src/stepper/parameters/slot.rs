@@ -11,7 +11,7 @@ use crate::arrays::memory::host_array::{FloatArray, HostArray};
 use crate::arrays::memory::place::Look;
 use crate::error::{IntoPython, to_python};
 
-/// A slot: its name, its object (a tuple of codes and scales for an 8-bit slot), and the numbers in memory.
+/// A slot: its name, its object (a tuple for codes: see [`FloatArray`]), and the numbers in memory.
 pub struct Slot {
     pub name: String,
     stated: Py<PyAny>,
@@ -64,7 +64,7 @@ impl Slot {
     /// Finds its memory again. Returns whether it has moved.
     pub fn find(&mut self, py: Python<'_>, path: &str) -> PyResult<bool> {
         let found = Self::new(path, self.name.clone(), self.stated.bind(py))?;
-        let expected = |numbers: &FloatArray| (numbers.parts[0].shape().to_vec(), numbers.buffer.dtype());
+        let expected = |numbers: &FloatArray| (numbers.shape().to_vec(), numbers.buffer.dtype());
         let ((shape, dtype), before) = (expected(&found.numbers), expected(&self.numbers));
         let name = &self.name;
         if shape != before.0 {

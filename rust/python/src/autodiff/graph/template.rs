@@ -1,18 +1,23 @@
 //! Arguments of the functions that entries call: Python values with the numbers of entries in place of theirs.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
-
-use crate::arrays::value::Value;
+use pyo3::types::{PyDict, PyInt, PyList, PySlice, PyTuple};
+use smallvec::SmallVec;
 
 type Object<'py> = Bound<'py, PyAny>;
 
 /// The number of an entry, in place of its value.
-#[pyclass(frozen, eq, hash, module = "oxigrad._core")]
+#[pyclass(frozen, eq, hash, subclass, module = "oxigrad._core")]
 #[derive(PartialEq, Eq, Hash)]
 pub struct EntryId {
     #[pyo3(get)]
     id: u32,
+}
+
+impl EntryId {
+    pub const fn index(&self) -> usize {
+        self.id as usize
+    }
 }
 
 #[pymethods]
@@ -28,6 +33,7 @@ impl EntryId {
 }
 
 /// An argument: a value, the value of an entry, or a container of arguments.
+#[derive(Debug)]
 pub enum Template {
     Value(Py<PyAny>),
     /// The position of the entry among those that the call reads.
@@ -41,7 +47,7 @@ pub enum Template {
 impl Template {
     /// The template of a value; the entries that it reads are added to `reads`.
     pub fn of(value: &Object<'_>, reads: &mut Vec<u32>) -> PyResult<Self> {
-        if let Ok(entry) = value.cast_exact::<EntryId>() {
+        if let Ok(entry) = value.cast::<EntryId>() {
             reads.push(entry.get().id);
             return Ok(Self::Entry(reads.len() - 1));
         }
@@ -68,12 +74,18 @@ impl Template {
         })
     }
 
-    /// The argument, given the values of the entries that the call reads.
-    pub fn fill<'py>(&self, py: Python<'py>, read: &[&Value]) -> PyResult<Object<'py>> {
-        let all = |parts: &[Self]| parts.iter().map(|part| part.fill(py, read)).collect::<PyResult<Vec<_>>>();
+    /// The argument, given a function of the values of the entries that the call reads, by their positions.
+    pub fn fill<'py>(&self, py: Python<'py>, read: &dyn Fn(usize) -> PyResult<Object<'py>>) -> PyResult<Object<'py>> {
+        let all = |parts: &[Self]| {
+            let mut filled: SmallVec<[Object<'py>; 6]> = SmallVec::new();
+            for part in parts {
+                filled.push(part.fill(py, read)?);
+            }
+            Ok::<_, PyErr>(filled)
+        };
         Ok(match self {
             Self::Value(value) => value.bind(py).clone(),
-            Self::Entry(at) => read[*at].object(py),
+            Self::Entry(at) => read(*at)?,
             Self::Tuple(parts, None) => PyTuple::new(py, all(parts)?)?.into_any(),
             Self::Tuple(parts, Some(class)) => class.bind(py).call1(PyTuple::new(py, all(parts)?)?)?,
             Self::List(parts) => PyList::new(py, all(parts)?)?.into_any(),
@@ -86,8 +98,14 @@ impl Template {
             }
             Self::Slice(parts) => {
                 let [start, stop, step] = parts;
-                let slice = py.get_type::<PySlice>();
-                slice.call1((start.fill(py, read)?, stop.fill(py, read)?, step.fill(py, read)?))?
+                let (start, stop, step) = (start.fill(py, read)?, stop.fill(py, read)?, step.fill(py, read)?);
+                match (start.cast_exact::<PyInt>(), stop.cast_exact::<PyInt>()) {
+                    // The same elements, without a call.
+                    (Ok(start), Ok(stop)) if step.is_none() => {
+                        PySlice::new(py, start.extract()?, stop.extract()?, 1).into_any()
+                    }
+                    _ => py.get_type::<PySlice>().call1((start, stop, step))?,
+                }
             }
         })
     }

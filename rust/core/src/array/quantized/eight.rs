@@ -1,5 +1,4 @@
-//! Numbers as codes of eight bits, with one scale for each block of [`BLOCK`]: an optimizer's moments in a quarter of
-//! the memory.
+//! Codes of eight bits, with a scale for each block of [`BLOCK`] numbers.
 //!
 //! The magnitude `s` of a block's scale is its largest magnitude, and no less than 2^-116. Where no number is negative,
 //! the scale is `-s` and a number `x` has the code `round(255 r(x / s))`, but 1 at least if `x` is positive; elsewhere
@@ -16,11 +15,11 @@
 //!   `2^-20 s`; below, it is at most `2^-20 s`. `r` is at most 6.3 % above the fourth root.
 //! * In a block without negative numbers a positive one never becomes zero. In another, one below `2^-32 s` does.
 //! * Coding what was decoded gives the same codes and the same scale.
-//!
-//! A block that holds NaN or an infinity is NaN as a whole: its scale says so.
+
+use super::codec::{Codec, Coding, INFINITY, LEAST, SIGN};
 
 /// Numbers that share a scale.
-pub const BLOCK: usize = 256;
+pub const BLOCK: usize = Codec::Eight.block();
 
 /// One block of numbers.
 pub type Numbers = [f32; BLOCK];
@@ -28,11 +27,7 @@ pub type Numbers = [f32; BLOCK];
 /// One block of codes.
 pub type Codes = [u8; BLOCK];
 
-const SIGN: u32 = 0x8000_0000;
 const ONE: u32 = 0x3f80_0000;
-const INFINITY: u32 = 0x7f80_0000;
-/// 2^-116, the least scale: the smallest code of any is not zero, and its reciprocal is finite.
-const LEAST: u32 = 11 << 23;
 /// Added to a small number, it rounds that to an integer in the lowest bits.
 const WHOLE: f32 = 8_388_608.0;
 
@@ -92,36 +87,42 @@ impl Signedness for Unsigned {
     }
 }
 
-/// Decodes codes to numbers.
-#[inline(always)]
-pub fn decode(codes: &Codes, scale: f32, to: &mut Numbers) {
-    if scale.is_sign_negative() {
-        decode_as::<Unsigned>(codes, -scale, to);
-    } else {
-        decode_as::<Signed>(codes, scale, to);
-    }
-}
+/// Codes of eight bits, one a byte.
+#[derive(Clone, Copy, Debug)]
+pub struct Eight;
 
-/// Encodes numbers; returns their scale.
-#[inline(always)]
-pub fn encode(from: &Numbers, codes: &mut Codes) -> f32 {
-    let (mut largest, mut any) = (0, 0);
-    for bits in from.iter().map(|number| number.to_bits()) {
-        largest = largest.max(bits & !SIGN);
-        any = any.max(bits);
+impl Coding<BLOCK, BLOCK> for Eight {
+    const CODEC: Codec = Codec::Eight;
+
+    #[inline(always)]
+    fn decode(codes: &Codes, scale: f32, to: &mut Numbers) {
+        if scale.is_sign_negative() {
+            decode_as::<Unsigned>(codes, -scale, to);
+        } else {
+            decode_as::<Signed>(codes, scale, to);
+        }
     }
-    if largest >= INFINITY {
-        codes.fill(u8::MAX);
-        return f32::NAN;
-    }
-    let scale = f32::from_bits(largest.max(LEAST));
-    // The bits of negative numbers are beyond those of minus zero.
-    if any > SIGN {
-        encode_as::<Signed>(from, scale, codes);
-        scale
-    } else {
-        encode_as::<Unsigned>(from, scale, codes);
-        -scale
+
+    #[inline(always)]
+    fn encode(from: &Numbers, codes: &mut Codes) -> f32 {
+        let (mut largest, mut any) = (0, 0);
+        for bits in from.iter().map(|number| number.to_bits()) {
+            largest = largest.max(bits & !SIGN);
+            any = any.max(bits);
+        }
+        if largest >= INFINITY {
+            codes.fill(u8::MAX);
+            return f32::NAN;
+        }
+        let scale = f32::from_bits(largest.max(LEAST));
+        // The bits of negative numbers are beyond those of minus zero.
+        if any > SIGN {
+            encode_as::<Signed>(from, scale, codes);
+            scale
+        } else {
+            encode_as::<Unsigned>(from, scale, codes);
+            -scale
+        }
     }
 }
 

@@ -1,0 +1,185 @@
+"""The service of one worker for all that take part in a training: it receives their requests, and admits, refuses or answers them.
+
+`Service` is free of transport: it is given requests, the time and the workers that were lost, and returns replies. `serve` runs one over a
+`Communicator`. The identity of the training is part of the digest of every message; a request to join has the digest `ANY`, the identity as
+its step, and the description of the model, as have its answers that say to join later, or another training.
+"""
+
+import contextlib
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.decisions.training import Admission, Training, admission, ended
+from oxigrad.distributed.decisions.watch import Action
+from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
+from oxigrad.distributed.messages import agreement
+from oxigrad.distributed.messages.message import Header
+from oxigrad.distributed.messages.refusals import Refusals
+
+ANY = bytes(8)
+MOST_DESCRIPTION = 1 << 24
+
+_log = logging.getLogger("oxigrad.distributed")
+
+
+@dataclasses.dataclass
+class Reply:
+    """A message to a worker, given by rank."""
+
+    rank: int
+    step: int
+    bufs: list[np.ndarray]
+    digest: bytes
+
+
+class Service:
+    """Base class of the services of a training; ``description`` is that of the model, with which those of the workers are compared."""
+
+    #: The tags of requests and of replies.
+    tags: ClassVar[tuple[int, int]]
+
+    def __init__(self, training: Training, description: np.ndarray) -> None:
+        self.training, self._description = training, description
+        #: Held while requests are handled and replies are sent.
+        self.lock: AbstractContextManager[Any] = contextlib.nullcontext()
+        #: Counts the messages and the workers that were refused, by reason.
+        self.refused = Refusals()
+
+    # --- for subclasses ------------------------------------------------------------------------------------------------
+
+    def memory(self, header: Header) -> list[np.ndarray]:
+        """The memory to receive a request into. Raises `Refused` for one that cannot be of these parameters."""
+        raise NotImplementedError
+
+    def receive(self, header: Header, *payload: np.ndarray) -> list[Reply]:
+        """The replies that a request causes. Raises `Refused` for one that is malformed, before anything is changed."""
+        raise NotImplementedError
+
+    def lost(self, ranks: Iterable[int]) -> list[Reply]:
+        """The replies after the loss of workers."""
+        raise NotImplementedError
+
+    def tick(self, now: float) -> list[Reply]:
+        """The replies at a time, in seconds, before a request is handled."""
+        return []
+
+    def expired(self) -> list[Reply]:
+        """The replies after a request was handled: to leases that have ended."""
+        return []
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nobody to serve any more."""
+        return False
+
+    def refusal(self, request: Header, error: Refused) -> Reply:
+        """The reply to a request by which a worker raises an error."""
+        raise NotImplementedError
+
+    def _notice(self, request: Header, decision: Admission) -> Reply:
+        """The reply to a worker that is to join later, or is told the training."""
+        raise NotImplementedError
+
+    # --- admission -----------------------------------------------------------------------------------------------------
+
+    def _dismissed(self, request: Header, description: np.ndarray) -> list[Reply]:
+        """The replies to a worker that is not admitted: an error, where it has another model or version; none for one that is."""
+        rank, asked = request.rank, Training.of_code(request.step)
+        decision = admission(self.training, asked)
+        if decision == "tell":
+            return [self._notice(request, decision)]
+        if decision == "later":  # it has left this training, or does not take part in it
+            return [self._notice(request, decision), *self.lost([rank])]
+        wrong = agreement.difference(self._description, description, f"rank {rank}")
+        wrong = ended(rank, asked, self.training) if decision == "over" else wrong
+        if wrong is None:
+            return []
+        _log.error("rank %d is refused: %s", rank, wrong)
+        self.refused[wrong.reason] += 1
+        return [self.refusal(request, wrong), *self.lost([rank])]  # it is not waited for
+
+
+def serve(
+    service: Service,
+    communicator: Communicator,
+    is_stopped: Callable[[], bool] = lambda: False,
+    poll: float = 0.05,
+) -> None:
+    """Answers requests until all workers have left or died, or ``is_stopped()``.
+
+    A request that cannot be of these parameters, or is malformed, is answered by its refusal. Raises `WorkerLost` where the workers form
+    the next generation, and `Excluded`.
+    """
+    service.refused = communicator.refused
+    start = time.monotonic()
+    alive = frozenset(range(communicator.size))  # those that were lost before are not waited for
+    while not (is_stopped() or service.is_done):
+        payload: list[np.ndarray] = []
+        replies: list[Reply] = []
+
+        def memory(header: Header, to: list[np.ndarray] = payload, told: list[Reply] = replies) -> list[np.ndarray]:
+            try:
+                to[:] = service.memory(header)
+            except Refused as error:
+                told.append(service.refusal(header, error))
+                raise
+            return to
+
+        header = communicator.recv_any(memory, tag=service.tags[0], timeout=poll)
+        before, alive = alive, communicator.alive()
+        with service.lock:
+            replies += service.tick(time.monotonic() - start)
+            if header is not None:
+                try:
+                    replies += service.receive(header, *payload)
+                except Refused as error:
+                    service.refused.add(error)
+                    replies.append(service.refusal(header, error))
+            replies += [*service.lost(sorted(before - alive)), *service.expired()]
+            try:
+                alive -= deliver(service, communicator, replies)
+            except CommunicationError:
+                return
+
+
+def deliver(service: Service, communicator: Communicator, replies: list[Reply]) -> frozenset[int]:
+    """Sends replies; returns the workers that were lost before them."""
+    lost: set[int] = set()
+    for reply in replies:
+        try:
+            communicator.send(reply.rank, Header(service.tags[1], reply.step, reply.digest), reply.bufs)
+        except WorkerLost:
+            lost.add(reply.rank)
+            replies += service.lost([reply.rank])
+    return frozenset(lost)
+
+
+def heed_silence(
+    action: Action | None,
+    communicator: Communicator,
+    root: int,
+    *,
+    is_admitted: bool,
+    seconds: float,
+    name: str,
+    what: str,
+    ask: Callable[[], None],
+) -> None:
+    """Does what a `Watch` of the service ``name`` of the worker ``root`` says: asks whether it lives, or excludes it and raises `WorkerLost`.
+
+    Raises `TimedOut` for a worker that is not admitted yet, since nothing is known of the service then, and for the worker itself.
+    """
+    if action == "ask" and is_admitted:
+        ask()
+    elif action == "lost":
+        if not is_admitted or root == communicator.rank:
+            raise TimedOut(f"{name} did not answer within {seconds:g} s")
+        communicator.exclude(root)
+        raise WorkerLost({root}, what)

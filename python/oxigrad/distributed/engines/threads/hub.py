@@ -1,0 +1,170 @@
+"""The hub of a job of threads, on whose lock the workers wait."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, ParamSpec
+
+import numpy as np
+
+from oxigrad.distributed.communicator import Buffer
+from oxigrad.distributed.engines.base import Place
+from oxigrad.distributed.engines.hub import Hub, Outcome, Round
+from oxigrad.distributed.errors import Aborted, Excluded
+from oxigrad.distributed.messages.message import size_of
+
+_Arguments = ParamSpec("_Arguments")
+
+# Bytes up to which all workers reduce copies of all buffers; each reduces a slice of larger ones.
+SMALL = 1 << 15
+
+
+class Killed(BaseException):
+    """Ends the thread of a worker that was killed; user code that catches `Exception` does not catch it."""
+
+
+class _ThreadCondition:
+    """The condition of threads: its coroutines return at once, after the thread that runs them has waited."""
+
+    def __init__(self, condition: threading.Condition) -> None:
+        self._condition, self.notify_all = condition, condition.notify_all
+
+    async def __aenter__(self) -> None:
+        self._condition.acquire()
+
+    async def __aexit__(self, *error: object) -> None:
+        self._condition.release()
+
+    async def wait_until(self, is_done: Callable[[], bool], timeout: float) -> bool:
+        """See `oxigrad.distributed.engines.hub.Condition.wait_until`."""
+        return self._condition.wait_for(is_done, min(timeout, threading.TIMEOUT_MAX))
+
+
+class ThreadHub(Hub):
+    """The shared state of a job of threads, of which ``members`` are there from the start.
+
+    A worker that was started in the place of another one of its generation has a name of its own. The result of an operation on all
+    workers is what each of them has contributed, by rank, with memory in which they reduce it together where that is large.
+    """
+
+    def __init__(self, members: list[str], job: bytes, changed: threading.Condition) -> None:
+        super().__init__(condition=_ThreadCondition(changed), job=job)
+        self._members, self._generation = members, 0
+        self.lock, self._caller = changed, threading.local()
+        self._killed: set[str] = set()
+        # The rank and the generation of each worker that was excluded.
+        self._excluded_from: dict[str, tuple[int, int]] = {}
+        #: How often another worker has taken a place, by generation and rank.
+        self.restarts: Counter[tuple[int, int]] = Counter()
+        #: The thread of each worker, and those of workers that were excluded.
+        self.threads: dict[str, threading.Thread] = {}
+        self.hung: set[threading.Thread] = set()
+
+    @property
+    def members(self) -> list[str]:
+        """The names of the workers of the present generation by rank."""
+        return [*self._members]
+
+    # --- calls ---------------------------------------------------------------------------------------------------------
+
+    def call(
+        self,
+        uid: str,
+        method: Callable[_Arguments, Coroutine[Any, Any, Outcome | None]],
+        *args: _Arguments.args,
+        **named: _Arguments.kwargs,
+    ) -> Any:
+        """Runs a method in this thread, for the worker ``uid``; returns its outcome."""
+        self._caller.uid = uid
+        try:
+            method(*args, **named).send(None)
+        except StopIteration as end:
+            return end.value
+        raise RuntimeError("a method of a hub of threads was suspended")
+
+    def ask(
+        self,
+        uid: str,
+        method: Callable[_Arguments, Coroutine[Any, Any, Outcome | None]],
+        *args: _Arguments.args,
+        **named: _Arguments.kwargs,
+    ) -> Any:
+        """As `call`; ends a worker that was killed or excluded, or whose job was aborted."""
+        with self.lock:
+            self._check_worker(uid)
+        return self.call(uid, method, *args, **named)
+
+    def _check_worker(self, uid: str) -> None:
+        if uid in self._killed:
+            raise Killed
+        if uid in self._excluded_from:
+            raise Excluded(*self._excluded_from[uid])
+        if self._failure is not None:
+            raise Aborted(self._failure)
+
+    async def _wait(self, is_done: Callable[[], bool], timeout: float, what: str) -> Outcome | None:
+        uid = self._caller.uid
+
+        def is_over() -> bool:
+            return uid in self._killed or uid in self._excluded_from or is_done()
+
+        answer = await super()._wait(is_over, timeout, what)
+        self._check_worker(uid)
+        if answer is not None and answer.kind == "timed out" and uid in self._members:
+            text = f"{what} of the worker of rank {self._members.index(uid)} took longer than {timeout:g} s"
+            return Outcome("timed out", text)
+        return answer
+
+    # --- what only threads have ----------------------------------------------------------------------------------------
+
+    def _is_ending(self) -> bool:
+        return any(generation >= 0 for generation, _ in self._ready.values())
+
+    def _check(self, message: np.ndarray) -> None:
+        """Nothing: only members have the hub."""
+
+    def _result_of(self, entered: Round) -> tuple[list[list[Buffer]], list[Buffer]]:
+        by_rank = [entered.contributed[rank] for rank in sorted(entered.contributed)]
+        is_large = entered.kind[0] == "all_reduce" and size_of(by_rank[0]) > SMALL
+        return by_rank, [np.empty_like(buffer) for buffer in by_rank[0]] if is_large else []
+
+    async def exclude(self, place: Sequence[int], rank: int) -> Outcome:
+        """See `Hub.exclude`. The thread of the worker is not waited for; one that has died or left is not excluded."""
+        with self.lock:
+            if place[2] == self._generation and rank not in self._lost():
+                self._excluded_from[uid := self._members[rank]] = rank, self._generation
+                self.hung.add(self.threads[uid])
+                return await super().exclude(place, rank)
+            return Outcome("done")
+
+    def kill(self, rank: int) -> None:
+        """Ends the worker of a rank: its thread ends at its next call."""
+        with self.lock:
+            self._killed.add(uid := self._members[rank])
+            self._lose(uid)
+
+    def restart(self, rank: int, uid: str) -> None:
+        """Gives the place of a worker that has died or left to another one. Raises `ValueError` where it is alive."""
+        with self.lock:
+            if rank not in self._lost():
+                raise ValueError(f"the worker of rank {rank} is alive: expected one that has died or left")
+            self._members[rank] = uid
+            self._fenced.discard((self._generation, rank))
+            self.restarts[self._generation, rank] += 1
+
+    def expect(self, uid: str) -> None:
+        """Adds a worker that is admitted to the next generation."""
+        with self.lock:
+            self._ready[uid] = -1, 0
+
+    def admitted(self, uid: str) -> Place:
+        """The place of a worker that is expected, once it has one. Raises `Aborted` where the job ends before."""
+
+        async def placed() -> Outcome:
+            async with self._changed:
+                return await self._placed(uid, threading.TIMEOUT_MAX)
+
+        outcome = self.call(uid, placed)
+        if outcome.kind != "done":
+            raise Aborted("the job ended before the worker was admitted")
+        return outcome.value
