@@ -110,7 +110,7 @@ _OPTION_TYPES = {
     "loss_scale": "LossScale | None",
     "zero_gradients": "bool",
     "sparse": 'Literal["dense", "lazy", "catch_up"]',
-    "slot_dtype": 'Literal["float32", "bfloat16", "float16", "8bit"] | None',
+    "slot_dtype": 'Literal["float32", "bfloat16", "float16", "8bit", "4bit"] | None',
     "master": "bool",
     "rounding": 'Literal["nearest", "stochastic", "kahan"]',
     "record_norms": "str | Iterable[str]",
