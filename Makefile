@@ -12,7 +12,7 @@ PYTEST := $(BIN)/python -m pytest --dist=loadgroup --numprocesses=$(shell $(PYTH
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: help demo test test-all test-aarch64 soak test-gpu gpu-smoke gpu-install wheels standard lint audit format bench bench-small compare counts track report
+.PHONY: help demo test test-all soak test-gpu gpu-smoke gpu-install wheels standard lint audit format bench bench-small compare counts track report
 .PHONY: versus gradbench versus-gpu generated develop device-report distributed docs release release-source clean plan-demo plan-test plan-test-all
 .DEFAULT_GOAL := help
 
@@ -31,9 +31,6 @@ test: plan-test .venv/test .venv/wheel ## Test the Rust core and the Python pack
 
 test-all: plan-test-all .venv/test-all .venv/wheel ## Test with PyTorch, JAX and the tools around them as well, none of which may be missing
 	$(PYTEST) --require=torch,jax,optax,autograd,keras,accelerate,lightning,dask,mlx,ndonnx,cuda,mpi4py,ray,basedpyright $(OPTIONS)
-
-test-aarch64: .venv/test .venv/wheel ## Test for aarch64 by emulation on x86-64 Debian, as root: the core, the package, and equal bits
-	sh tests/aarch64/run.sh $(BIN)/python
 
 soak: .venv/test-all .venv/wheel ## Kill workers and coordinators 100 times while they train: make soak OPTIONS='--kills 20'
 	$(BIN)/python tests/distributed/soak.py $(OPTIONS)
