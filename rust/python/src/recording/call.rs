@@ -94,12 +94,11 @@ impl Call {
         let read = |at: usize| Ok(read[at].object(py));
         let args: SmallVec<[Object<'_>; 3]> =
             self.args.iter().map(|arg| arg.fill(py, &read)).collect::<PyResult<_>>()?;
-        let named = match &self.attributes {
-            Some(attributes) => Some(attributes.bind(py).clone()),
-            None => {
-                let named = self.named.as_ref().map(|named| named.fill(py, &read)).transpose()?;
-                named.map(Bound::cast_into::<PyDict>).transpose()?
-            }
+        let named = if let Some(attributes) = &self.attributes {
+            Some(attributes.bind(py).clone())
+        } else {
+            let named = self.named.as_ref().map(|named| named.fill(py, &read)).transpose()?;
+            named.map(Bound::cast_into::<PyDict>).transpose()?
         };
         let result = match &self.function {
             Function::Op(op) => record(py, *op, &args, named.as_ref())?,

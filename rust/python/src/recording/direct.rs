@@ -13,11 +13,11 @@ use crate::arrays::value::Value;
 
 /// The result of an op on NumPy's arrays and numbers, as [`crate::autodiff::operations::evaluate`] computes it; `None` where that has to.
 pub fn call(py: Python<'_>, op: Op, read: &[&Value], named: Option<&Py<PyDict>>) -> PyResult<Option<Value>> {
-    let is_whole = |value: &&Value| matches!(value, Value::Object(object) if is_array(object.bind(py)));
-    let is_number = |value: &&Value| matches!(value, Value::Number(_));
+    let is_whole = |value: &Value| matches!(value, Value::Object(object) if is_array(object.bind(py)));
+    let is_number = |value: &Value| matches!(value, Value::Number(_));
     let is_elementwise = matches!(op, Op::Elementwise(_));
-    if !read.iter().any(|value| is_whole(&value))
-        || !read.iter().all(|value| is_whole(&value) || (is_elementwise && is_number(&value)))
+    if !read.iter().any(|value| is_whole(value))
+        || !read.iter().all(|value| is_whole(value) || (is_elementwise && is_number(value)))
     {
         return Ok(None);
     }

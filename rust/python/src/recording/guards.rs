@@ -131,7 +131,7 @@ impl Guards {
                 Step::Guard(guard) => {
                     let Guard { path, place, expected } = &**guard;
                     if !self.holds(py, expected, &found, *place)? {
-                        let (old, mut new) = (expected.described(py)?, found[*place].described(py)?);
+                        let (old, mut new) = (expected.described(py)?, found[*place].described(py));
                         if matches!(expected, Expected::Length(_)) && !matches!(found[*place], Found::Absent) {
                             new = new.len()?.into_pyobject(py)?.into_any();
                         }
@@ -322,12 +322,12 @@ impl Expected {
 
 impl<'py> Found<'py> {
     /// The value that `why` shows.
-    fn described(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        Ok(match self {
+    fn described(&self, py: Python<'py>) -> Object<'py> {
+        match self {
             Self::Absent => PyString::new(py, "nothing").into_any(),
             Self::Object(object) => object.clone(),
             Self::Flat(flat) => PyString::new(py, &flat.shown()).into_any(),
-        })
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Recorded functions: `function` has their call, `guards` and `kinds` what it checks, over the leaves that `flat` has, and `floating_errors` the
-//! settings that it asks for; `replay` runs the entries of a program over Python values, `call` has the functions that entries call, `direct` a shorter way to
-//! some on NumPy's arrays, and `template` their arguments.
+//! settings that it asks for; `replay` runs the entries of a program over Python values, `call` has the functions that entries call, and `direct` a shorter
+//! way to some on NumPy's arrays.
 
 mod call;
 mod direct;
