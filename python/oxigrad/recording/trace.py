@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import BatchLevel, EntryId, Variable, new_batch_level
+from oxigrad._core import BatchLevel, EntryId, Variable, have_same_bits, new_batch_level
 from oxigrad.recording.library import traced_array, traced_in
 from oxigrad.recording.targets import Target
 from oxigrad.recording.traced import Traced, TracedNumber, UnrecordableError
@@ -191,6 +191,8 @@ def _is_of_others(value: Any, trace: Trace) -> bool:
 
 def is_same(a: Any, b: Any) -> bool:
     """Whether two values have the same type and the same bits."""
+    if (known := have_same_bits(a, b)) is not None:
+        return known
     if isinstance(a, (np.ndarray, np.generic)):
         return (
             type(a) is type(b)

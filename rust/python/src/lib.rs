@@ -58,7 +58,7 @@ mod _core {
     #[pymodule_export]
     use crate::recording::function::{RecordedFunction, set_tracing};
     #[pymodule_export]
-    use crate::recording::guards::Guards;
+    use crate::recording::guards::{Guards, is_equal};
     #[pymodule_export]
     use crate::recording::kinds::LeafKind;
     #[pymodule_export]

@@ -332,7 +332,9 @@ impl<'py> Found<'py> {
 }
 
 /// Whether two values have one type and the same bits; `None` where that takes Python to tell.
-fn is_equal(expected: &Object<'_>, found: &Object<'_>) -> PyResult<Option<bool>> {
+#[pyfunction]
+#[pyo3(name = "have_same_bits")]
+pub fn is_equal(expected: &Object<'_>, found: &Object<'_>) -> PyResult<Option<bool>> {
     if found.is(expected) {
         return Ok(Some(true));
     }
