@@ -163,7 +163,7 @@ def test_workers_learn_digits_together(capsys: pytest.CaptureFixture[str], tmp_p
 def test_distributed_refuses_unknown_names() -> None:
     example = runpy.run_path(str(EXAMPLES / "distributed.py"))
     for arguments, message in (
-        (["--method", "none"], "--method is 'none': expected all, or some of sync_replicas"),
+        (["--method", "none"], "--method is 'none': expected all, or some of data_parallel, sync_replicas"),
         (["--engine", "tcp"], "--engine is 'tcp': expected all, or some of threads, mpi, ray, torch"),
     ):
         with pytest.raises(SystemExit, match=message):
