@@ -190,6 +190,7 @@ def test_optimizers_that_can_be_wrapped() -> None:
         lambda: Adam(RATE, groups={"b": None}),
         lambda: SGD(RATE, momentum=0.9, groups={"b": {"learning_rate": 0.5}}),
         lambda: Adam(RATE, slot_dtype="8bit"),
+        lambda: Adam(RATE, slot_dtype="4bit"),
     ]
     problem = quadratics(2, STEPS)
     for base in bases:

@@ -57,6 +57,7 @@ OPTIMIZERS: dict[str, tuple[Callable[[], Any], str]] = {
     "muon": (lambda: optim.partition({"[aeg]": optim.Muon(0.1), "*": optim.Adam(0.1)}), "fffffff"),
     "adafactor": (lambda: optim.partition({"[aeg]": optim.Adafactor(0.1), "*": optim.Adam(0.1)}), "fffffff"),
     "8 bit": (lambda: optim.Adam(0.01, slot_dtype="8bit"), "fffffff"),
+    "4 bit": (lambda: optim.Adam(0.01, slot_dtype="4bit"), "fffffff"),
     "master": (lambda: optim.Adam(0.01, master=True), "eeefeee"),
     "kahan": (lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.Adam(0.01), rounding="kahan"), "eeefeee"),
     "schedule": (lambda: optim.SGD(ox.schedules.linear(0.1, 0.0, 10), momentum=0.5), "fffffff"),
@@ -127,7 +128,7 @@ def test_parameters_without_gradients_keep_their_slots(name: str) -> None:
         assert_same(found, expected)
 
 
-@pytest.mark.parametrize("name", ["momentum", "clip", "muon", "8 bit", "master"])
+@pytest.mark.parametrize("name", ["momentum", "clip", "muon", "8 bit", "4 bit", "master"])
 def test_a_state_is_loaded_by_any_number_of_workers(name: str, tmp_path: Path) -> None:
     make, dtypes = OPTIMIZERS[name]
     file = tmp_path / "state.safetensors"

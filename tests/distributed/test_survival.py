@@ -23,6 +23,7 @@ OPTIMIZERS: dict[str, Any] = {
     "adam": lambda: optim.Adam(schedules.linear(0.1, 0.0, 20)),
     "chain": lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.AdamW(0.01), optim.EMA(0.9)),
     "8 bit": lambda: optim.Adam(0.01, slot_dtype="8bit"),
+    "4 bit": lambda: optim.Adam(0.01, slot_dtype="4bit"),
     "accumulate": lambda: optim.SGD(0.1, momentum=0.9, accumulate=2),
     "partition": lambda: optim.partition({"b": optim.SGD(1.0, momentum=0.5), "*": optim.Adam(0.1)}),
 }

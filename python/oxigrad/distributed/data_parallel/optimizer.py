@@ -54,7 +54,7 @@ class DataParallel(LargeBatch):
     between ``backward()`` and `update` raises `RuntimeError`: clip by a chain instead. No other collective operation may come in between. Raises
     `Refused` on all workers, before the first step, where their parameters differ, with key path and rank.
 
-    With ``shard_state`` the bits are the same, for any number of workers. Parameters are divided by elements where their rule is elementwise (for 8-bit
+    With ``shard_state`` the bits are the same, for any number of workers. Parameters are divided by elements where their rule is elementwise (for 8-bit and 4-bit
     slots by 4096), and by whole parameters where it sums over them or is called on arrays, as those of `LAMB` and `Muon`. `slots` are those of this worker's
     part. `state_dict` and `save` are called by all workers, and give the state of one process, which any number of them loads; `save` writes it on rank 0. Raises
     `TypeError`, `ValueError` or `RuleError`, before the first step, for what cannot be divided: random numbers, sums over all parameters but

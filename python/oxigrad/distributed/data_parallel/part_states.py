@@ -11,7 +11,6 @@ from oxigrad.ops.backends import to_host
 from oxigrad.stepping.arrays.quantized import Quantized
 
 _PRESENCE = "presence"
-_BLOCK = 256  # elements of a scale of `Quantized`
 
 
 def joined(states: Sequence[Mapping[str, Any]], extents: Mapping[str, Extent]) -> dict[str, Any]:
@@ -37,7 +36,8 @@ def _joined(parts: Sequence[Mapping[str, Any]], extent: Extent | None) -> dict[s
 def _whole(pieces: Sequence[Any], shape: tuple[int, ...]) -> Any:
     if isinstance(pieces[0], Quantized):
         codes, scales = (np.concatenate([to_host(getattr(q, name)) for q in pieces]) for name in ("codes", "scales"))
-        return Quantized(codes.reshape(shape), scales)
+        like = Quantized.zeros(shape, dtype=pieces[0].dtype)
+        return like.with_arrays(codes.reshape(like.codes.shape), scales)
     if not pieces[0].shape:  # one number for the parameter, the same on all workers
         return pieces[0]
     return np.concatenate([to_host(piece) for piece in pieces]).reshape(shape)
@@ -79,7 +79,7 @@ def _pieces(named: Mapping[str, Any], piece: Piece, extent: Extent) -> Iterator[
         elif shape != extent.shape:
             raise StateError(f"{piece.path}: slot {name} has shape {shape}: expected {extent.shape}")
         elif isinstance(slot, Quantized):
-            blocks = slice(piece.start // _BLOCK, -(-piece.stop // _BLOCK))
-            yield name, Quantized(piece.of(to_host(slot.codes)), to_host(slot.scales)[blocks])
+            on_host = slot.with_arrays(to_host(slot.codes), to_host(slot.scales))
+            yield name, on_host.within(piece.start, piece.stop)
         else:
             yield name, piece.of(np.asarray(to_host(slot)))

@@ -28,14 +28,14 @@ from oxigrad.optim.partition import Partition
 from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.rules.core.slots import Formula, Slot
+from oxigrad.stepping.arrays.precision import SMALLEST_CODED
+from oxigrad.stepping.arrays.quantized import CODECS
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.rule_executors import kernel_of
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.stepper import Stepper
 
-# The least elements of a piece with 8-bit slots: pieces of fewer would have others.
-_CODED = 4096
 # Options that a part of the elements, or of the workers, cannot decide on.
 _REFUSED = ("accumulate", "loss_scale", "nonfinite", "sparse", "zero_gradients")
 
@@ -136,7 +136,8 @@ class Shards:
         program = kernel_of(rule, group.flags)
         if program is None or "sum(" in str(program) or not all(_is_of_elements(slot, group) for slot in rule.slots):
             return 0
-        return _CODED if group.precision.slot_dtype == "8bit" else 1
+        # Pieces of fewer elements would have other slots than the parameter.
+        return SMALLEST_CODED if group.precision.slot_dtype in CODECS else 1
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 

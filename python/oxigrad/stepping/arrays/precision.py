@@ -19,7 +19,7 @@ HALVES = ("bfloat16", "float16")
 # Slots of the optimizer's own have names that no parameter of a rule can have.
 MASTER, COMPENSATION = "master-weights", "kahan-compensation"
 # Smaller arrays stay as they are: there is little to save (the limit is that of bitsandbytes).
-_SMALLEST_CODED = 4096
+SMALLEST_CODED = 4096
 
 
 def half(array: Any) -> str | None:
@@ -63,7 +63,7 @@ class Precision:
         name = slot.dtype or ("float32" if half(p) else None)
         if self.slot_dtype and slot.is_moment:
             name = self.slot_dtype
-            if name in CODECS and (not coded or size_of(p.shape) < _SMALLEST_CODED):
+            if name in CODECS and (not coded or size_of(p.shape) < SMALLEST_CODED):
                 name = "float32"
         return name if name in CODECS else p.dtype if name in (None, half(p)) else _named(namespace(p), name)
 
