@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import os
 import signal
+import sys
 import threading
 import types
 import warnings
@@ -159,6 +162,29 @@ def test_recursion_by_its_own_recorded_name():
     namespace["g"] = ox.record(factorial)
     for _ in range(3):
         assert np.array_equal(namespace["g"](X, 4), X * 24)
+
+
+def test_the_end_of_the_stack_leaves_recording_on():
+    """An error may be raised at any call, those of the recording itself included: functions are recorded after it as before."""
+
+    def descend(depth: int) -> None:
+        if depth:
+            descend(depth - 1)
+        else:
+            ox.record(lambda x: xp.exp(x) * 2)(X)
+
+    limit, here = sys.getrecursionlimit(), len(inspect.stack(0))
+    for left in range(80):  # frames that are left for the call
+        sys.setrecursionlimit(here + 100)
+        try:
+            with contextlib.suppress(RecursionError):
+                descend(max(0, 100 - left))
+        finally:
+            sys.setrecursionlimit(limit)
+    g = ox.record(lambda x: xp.exp(x) * 2)
+    for _ in range(2):
+        g(X)
+    assert len(g.recordings) == g.replays == 1
 
 
 def test_scalars():

@@ -15,7 +15,7 @@ from oxigrad.distributed.decisions.training import Trainings
 from oxigrad.distributed.engines.background import InOrder, Running
 from oxigrad.distributed.errors import Aborted, NotSupported, TimedOut
 from oxigrad.distributed.messages.message import Header
-from oxigrad.distributed.messages.reduction import Op
+from oxigrad.distributed.messages.reduction import Op, part_of
 from oxigrad.distributed.messages.refusals import Refusals
 
 Buffer: TypeAlias = np.ndarray
@@ -60,6 +60,16 @@ class Communicator(Protocol):
         """Replaces each buffer by its sum, mean or maximum over all workers, in place.
 
         With ``deterministic``, sums are taken in the order of ranks, as by `oxigrad.distributed.messages.reduction.reduce_in_order`, so that all engines give the same bits.
+        """
+        ...
+
+    def reduce_scatter(
+        self, buf: Buffer, counts: Sequence[int], *, op: Op = "mean", timeout: float | None = None
+    ) -> Buffer:
+        """The part of this worker of the sum, mean or maximum of ``buf`` over all workers: a view of ``buf``, in place.
+
+        The part of rank k has ``counts[k]`` elements, after those of the ranks below it. Sums are taken in the order of ranks. The
+        other parts of ``buf`` are undefined afterwards. Raises `ValueError` where the counts do not divide the buffer.
         """
         ...
 
@@ -148,6 +158,12 @@ class SingleWorker(InOrder):
         self, bufs: Sequence[Buffer], *, op: Op = "mean", deterministic: bool = True, timeout: float | None = None
     ) -> None:
         """See `Communicator.all_reduce`."""
+
+    def reduce_scatter(
+        self, buf: Buffer, counts: Sequence[int], *, op: Op = "mean", timeout: float | None = None
+    ) -> Buffer:
+        """See `Communicator.reduce_scatter`."""
+        return buf[part_of(counts, self.rank, self.size, buf.size)]
 
     def broadcast(self, bufs: Sequence[Buffer], root: int = 0, *, timeout: float | None = None) -> None:
         """See `Communicator.broadcast`."""

@@ -323,11 +323,7 @@ def _recorded(inputs: Inputs, captures: Captures, expected: Any) -> _Case:
         trees.append(tree.unflatten(structure, traced[at : at + count]))
         at += count
     (args, named), *captured = trees
-    _core.set_tracing(True)
-    try:
-        result = captures.copied(captured)(*args, **named)
-    finally:
-        _core.set_tracing(False)
+    result = _core.call_traced(captures.copied(captured), args, named)
     leaves, structure = tree.flatten(result)
     outputs = trace.outputs(leaves)
     values = (leaf.value if isinstance(leaf, Traced) else leaf for leaf in leaves)

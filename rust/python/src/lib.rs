@@ -56,7 +56,7 @@ mod _core {
     #[pymodule_export]
     use crate::recording::floating_errors::is_watched;
     #[pymodule_export]
-    use crate::recording::function::{RecordedFunction, set_tracing};
+    use crate::recording::function::{RecordedFunction, call_traced};
     #[pymodule_export]
     use crate::recording::guards::{Guards, is_equal};
     #[pymodule_export]

@@ -1,19 +1,23 @@
 """Sums of gradients over workers in buckets: flat buffers, each of which is exchanged while the next ones are filled.
 
-The sum of an element is taken in the order of ranks, whatever bucket it is in, so that bits do not depend on buckets.
+The sum of an element is taken in the order of ranks, whatever bucket it is in, so that bits do not depend on buckets. A worker
+receives the sums of all elements, or those of its pieces of the parameters alone.
 """
 
+import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.data_parallel.division import Piece
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.messages.gradients import GradientSpec
-from oxigrad.distributed.messages.message import Layout
+from oxigrad.distributed.messages.reduction import part_of
 
 
-def cut(specs: Mapping[str, GradientSpec], order: Iterable[str], limit: int) -> list[list[str]]:
+def cut(specs: Mapping[str, GradientSpec], order: Iterable[str], limit: float) -> list[list[str]]:
     """The key paths in ``order``, in buckets of one dtype that are closed once they have ``limit`` bytes.
 
     >>> specs = {name: GradientSpec(np.zeros(size)) for name, size in {"a": 1, "b": 3, "c": 1}.items()}
@@ -34,35 +38,78 @@ def cut(specs: Mapping[str, GradientSpec], order: Iterable[str], limit: int) -> 
 
 
 class Bucket:
-    """One bucket: the layout of its gradients in a flat buffer, which holds their sums over workers after an exchange."""
+    """One bucket: the layout of its gradients in a flat buffer, which holds their sums over workers after an exchange.
 
-    def __init__(self, specs: Mapping[str, GradientSpec]) -> None:
-        self._layout = Layout(specs)
-        (self.buffer,) = self._layout.empty()
-        self.views = self._layout.views([self.buffer])
+    With ``pieces``, those of each worker by rank, the gradients are laid out by worker, and each receives the sums of its own.
+    """
+
+    def __init__(self, specs: Mapping[str, GradientSpec], pieces: Sequence[Sequence[Piece]] | None = None) -> None:
+        self.paths = tuple(specs)
+        whole = [[Piece(path, 0, spec.size, is_whole=True) for path, spec in specs.items()]]
+        self._is_whole = pieces is None
+        self._parts = [
+            [piece for piece in own if piece.path in specs] for own in (whole if pieces is None else pieces)
+        ]
+        self._counts = [sum(piece.stop - piece.start for piece in own) for own in self._parts]
+        (dtype,) = {spec.dtype for spec in specs.values()}
+        self.buffer = np.empty(sum(self._counts), dtype)
+        ends = [*itertools.accumulate(piece.stop - piece.start for own in self._parts for piece in own)]
+        flat = iter(np.split(self.buffer, ends[:-1]))
+        self._views = [
+            [next(flat).reshape(specs[piece.path].shape if piece.is_whole else -1) for piece in own]
+            for own in self._parts
+        ]
 
     def fill(self, gradients: Mapping[str, np.ndarray]) -> None:
         """Copies gradients into the buffer: zeros for those that are missing."""
-        for path, view in self.views.items():
-            view[...] = gradients.get(path, 0)
+        for own, views in zip(self._parts, self._views, strict=True):
+            for piece, view in zip(own, views, strict=True):
+                gradient = gradients.get(piece.path)
+                view[...] = 0 if gradient is None else piece.of(gradient)
+
+    def exchange(self, communicator: Communicator, seconds: float) -> None:
+        """Replaces the gradients in the buffer by their sums over workers."""
+        if self._is_whole:
+            communicator.all_reduce([self.buffer], op="sum", timeout=seconds)
+        else:
+            communicator.reduce_scatter(self.buffer, self._counts, op="sum", timeout=seconds)
+
+    def mean(self, count: int, rank: int) -> dict[str, np.ndarray]:
+        """The means of ``count`` gradients by key path, as views of the buffer: those of the pieces of a rank, where there are pieces."""
+        rank = 0 if self._is_whole else rank
+        sums = self.buffer[part_of(self._counts, rank, len(self._counts), self.buffer.size)]
+        if count != 1:
+            np.divide(sums, sums.dtype.type(count), out=sums)
+        return dict(zip((piece.path for piece in self._parts[rank]), self._views[rank], strict=True))
 
 
 class Buckets:
     """The buckets of parameters in the order in which they are exchanged.
 
-    ``begin`` fills the next bucket and starts its exchange in a thread; ``finish`` does it for the others, and waits for all.
+    ``begin`` fills the next bucket and starts its exchange in a thread; ``finish`` does it for the others, and waits for all. With
+    ``pieces`` there is one bucket for each dtype, since its parts are of one size for all workers only then.
     """
 
-    def __init__(self, specs: Mapping[str, GradientSpec], order: Sequence[str], limit: int) -> None:
+    def __init__(
+        self,
+        specs: Mapping[str, GradientSpec],
+        order: Sequence[str],
+        limit: float,
+        pieces: Sequence[Sequence[Piece]] | None = None,
+    ) -> None:
         self.order = tuple(order)
-        self._specs = specs
-        self._buckets = [Bucket({path: specs[path] for path in paths}) for paths in cut(specs, order, limit)]
-        self._numbers = {path: number for number, bucket in enumerate(self._buckets) for path in bucket.views}
+        self.pieces, self._specs = pieces, specs
+        buckets = cut(specs, order, limit if pieces is None else math.inf)
+        self._buckets = [Bucket({path: specs[path] for path in paths}, pieces) for paths in buckets]
+        self._numbers = {path: number for number, bucket in enumerate(self._buckets) for path in bucket.paths}
         self._running: list[Running] = []
 
-    def fits(self, specs: Mapping[str, GradientSpec], order: Sequence[str]) -> bool:
-        """Whether the buckets are those of parameters in this order."""
-        return self.order == tuple(order) and (specs is self._specs or all(specs[p] == self._specs[p] for p in order))
+    def fits(
+        self, specs: Mapping[str, GradientSpec], order: Sequence[str], pieces: Sequence[Sequence[Piece]] | None
+    ) -> bool:
+        """Whether the buckets are those of parameters in this order, and of these pieces."""
+        is_same = specs is self._specs or all(specs[p] == self._specs[p] for p in order)
+        return self.order == tuple(order) and pieces is self.pieces and is_same
 
     @property
     def begun(self) -> int:
@@ -75,15 +122,13 @@ class Buckets:
 
     def next_paths(self) -> Iterable[str]:
         """The key paths of the next bucket; none where all have begun."""
-        return self._buckets[self.begun].views if self.begun < len(self._buckets) else ()
+        return self._buckets[self.begun].paths if self.begun < len(self._buckets) else ()
 
     def begin(self, gradients: Mapping[str, np.ndarray], communicator: Communicator, seconds: float) -> None:
         """Fills the next bucket with gradients, and begins its exchange."""
         bucket = self._buckets[self.begun]
         bucket.fill(gradients)
-        self._running.append(
-            communicator.begin(lambda: communicator.all_reduce([bucket.buffer], op="sum", timeout=seconds))
-        )
+        self._running.append(communicator.begin(lambda: bucket.exchange(communicator, seconds)))
 
     def finish(self, gradients: Mapping[str, np.ndarray], communicator: Communicator, seconds: float) -> None:
         """Completes all sums; ``gradients`` are those of buckets that have not begun.
@@ -92,7 +137,7 @@ class Buckets:
         """
         if not self._running and len(self._buckets) == 1:  # there is nothing to overlap
             self._buckets[0].fill(gradients)
-            communicator.all_reduce([self._buckets[0].buffer], op="sum", timeout=seconds)
+            self._buckets[0].exchange(communicator, seconds)
         else:
             try:
                 while self.begun < len(self._buckets):
@@ -102,11 +147,9 @@ class Buckets:
             finally:
                 self.drop()
 
-    def mean(self, count: int) -> dict[str, np.ndarray]:
-        """The means of ``count`` gradients by key path, as views of the buffers, whose sums it divides."""
-        for bucket in self._buckets if count != 1 else ():
-            np.divide(bucket.buffer, bucket.buffer.dtype.type(count), out=bucket.buffer)
-        return {path: view for bucket in self._buckets for path, view in bucket.views.items()}
+    def mean(self, count: int, rank: int) -> dict[str, np.ndarray]:
+        """The means of ``count`` gradients by key path, as views of the buffers, whose sums it divides; see `Bucket.mean`."""
+        return {path: view for bucket in self._buckets for path, view in bucket.mean(count, rank).items()}
 
     def drop(self) -> None:
         """Waits for the exchanges that have begun, and forgets their results and errors."""

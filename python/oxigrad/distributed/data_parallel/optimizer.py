@@ -176,7 +176,10 @@ class DataParallel(LargeBatch):
             return super()._take(model, means, keep_root=keep_root)
         if keep_root:
             self._parameters.check_replaceable(model)
-        return self._shards.take(self._parameters, model, means, self.communicator, self._seconds)
+        are_parts = self._buckets is not None and self._buckets.pieces is not None
+        return self._shards.take(
+            self._parameters, model, means, self.communicator, self._seconds, are_parts=are_parts
+        )
 
     def _inner_state(self, *, copy: bool, for_others: bool) -> dict[str, Any]:
         """See `Wrapper._inner_state`."""
@@ -266,8 +269,9 @@ class DataParallel(LargeBatch):
         dense = [path for path, own in kinds.items() if _DENSE in own]
         if not began:
             self._sum(self._in_order(self._order) if self._overlaps else dense, contributed)
-        views = self._buckets.mean(gradients) if self._buckets else {}
-        means: dict[str, Any] = {path: views[path] for path in dense}
+        views = self._buckets.mean(gradients, self.communicator.rank) if self._buckets else {}
+        # With the state in shards, this worker may have no part of a parameter.
+        means: dict[str, Any] = {path: views.get(path) for path in dense}
         for path, own in kinds.items():
             if _ROWS in own and _DENSE not in own:
                 rows = contributed.get(path, _no_rows(self._specs[path]))
@@ -277,9 +281,10 @@ class DataParallel(LargeBatch):
 
     def _sum(self, order: Sequence[str], sums: Mapping[str, Any]) -> None:
         """Completes the buckets of the parameters in ``order`` with the sums over workers."""
-        if self._buckets is None or not self._buckets.fits(self._specs, order):
+        pieces = None if self._shards is None or self._overlaps else self._shards.scattered
+        if self._buckets is None or not self._buckets.fits(self._specs, order, pieces):
             self._drop()
-            self._buckets = Buckets(self._specs, order, self.bucket_bytes)
+            self._buckets = Buckets(self._specs, order, self.bucket_bytes, pieces)
         found = {path: sums[path] for path in order if path in sums}
         arrays = {path: g.todense() if isinstance(g, SparseRows) else g for path, g in found.items()}
         self._buckets.finish(arrays, self.communicator, self._seconds)

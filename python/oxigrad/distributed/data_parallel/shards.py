@@ -95,6 +95,7 @@ class Shards:
         optimizer._stepper = optimizer._stepper.copied(cast(SteppingOptimizer, self._owner))
         self.extents: Mapping[str, Extent] = {}
         self._pieces: list[list[Piece]] = []
+        self._reads_all = False  # whether the step of a piece reads the gradients of all
         #: A state that was loaded before the parameters were known, and whether strictly.
         self.loaded: tuple[Mapping[str, Any], bool] | None = None
         self.check_options()
@@ -119,8 +120,14 @@ class Shards:
         plan, values = parameters.plan(model), parameters.read(model)
         first = {p.group: p.text for p in reversed(plan.parameters)}
         units = {number: self._unit(first[number], group) for number, group in enumerate(plan.groups)}
+        self._reads_all = any("total" in group.rule().supplied for group in plan.groups)
         self.extents = {p.text: Extent(p.shape, values[p.text].dtype.itemsize, units[p.group]) for p in plan.parameters}
         self._pieces = divided(self.extents, workers)
+
+    @property
+    def scattered(self) -> list[list[Piece]] | None:
+        """The pieces of each worker, where it needs the mean gradients of its own alone."""
+        return None if self._reads_all else self._pieces
 
     def _unit(self, where: str, group: ParameterGroup) -> int:
         """The elements by which parameters of a group are cut; 0 where they are not."""
@@ -142,26 +149,37 @@ class Shards:
     # --- steps ---------------------------------------------------------------------------------------------------------
 
     def take(
-        self, parameters: Parameters, model: Tree, means: Mapping[str, Any], communicator: Communicator, seconds: float
+        self,
+        parameters: Parameters,
+        model: Tree,
+        means: Mapping[str, Any],
+        communicator: Communicator,
+        seconds: float,
+        *,
+        are_parts: bool,
     ) -> Tree:
-        """The model after a step by mean gradients, which all workers take together."""
+        """The model after a step by mean gradients, which all workers take together.
+
+        With ``are_parts``, gradients are those of this worker's pieces, None for a parameter of which it has none.
+        """
         self.check_options()
         values = parameters.read(model)
         if changed := sorted(values.keys() ^ self.extents.keys()):
             raise StructureError(
                 f"{changed[0]}: the parameter was added, removed or frozen: shard_state=True divides the same ones in each step"
             )
-        dense = {path: g.todense() if isinstance(g, SparseRows) else g for path, g in means.items()}
         own = self._pieces[communicator.rank]
-        if any(piece.path in dense for piece in own):
-            found = self._updated(parameters, model, own, values, dense)
+        grads = {p.path: _part(p, means[p.path], is_part=are_parts) for p in own if p.path in means}
+        if grads:
+            square = square_of(parameters.plan(model), values, means) if self._reads_all else 0.0
+            found = self._updated(parameters, model, own, values, grads, square)
         else:
             self._stepper.pass_by()
             found = {}
-        parts = [as_bytes(np.ascontiguousarray(found[piece.path])) for piece in own if piece.path in dense]
+        parts = [as_bytes(np.ascontiguousarray(found[path])) for path in grads]
         message = np.concatenate([np.empty(0, np.uint8), *parts])
         messages = communicator.all_gather_v(message, timeout=seconds)
-        return parameters.write(model, self._assembled(messages, {path: values[path] for path in dense}))
+        return parameters.write(model, self._assembled(messages, {path: values[path] for path in means}))
 
     @property
     def _stepper(self) -> Stepper:
@@ -173,9 +191,10 @@ class Shards:
         model: Tree,
         own: list[Piece],
         values: Mapping[str, np.ndarray],
-        means: Mapping[str, np.ndarray],
+        gradients: Mapping[str, np.ndarray],
+        square: float,
     ) -> dict[str, np.ndarray]:
-        """The pieces of this worker after its step."""
+        """The pieces of this worker after its step by the ``gradients`` of them; ``square`` is that of the norm of all."""
         names, leaves = dict(zip(values, parameters.paths(model), strict=True)), parameters.leaves(model)
 
         def placed(piece: Piece, array: np.ndarray) -> Any:
@@ -185,13 +204,12 @@ class Shards:
 
         pieces = {names[piece.path]: placed(piece, np.array(piece.of(values[piece.path]))) for piece in own}
         grads = {
-            names[piece.path]: placed(piece, piece.of(means[piece.path])) if piece.path in means else None
+            names[piece.path]: placed(piece, gradients[piece.path]) if piece.path in gradients else None
             for piece in own
         }
         owner = self._owner
-        owner.whole = leaves
+        owner.whole, owner.square = leaves, square
         try:
-            owner.square = square_of(parameters.plan(model), values, means)
             with self._optimizer._lock.stepping():
                 made = self._stepper.update(nested(pieces), nested(grads))
         finally:
@@ -226,6 +244,13 @@ class Shards:
     def part(self, state: Mapping[str, Any], rank: int) -> dict[str, Any]:
         """The part of a state of one process that this worker has; without slots while the parameters are not known."""
         return part_states.cut(state, self._pieces[rank], self.extents) if self.extents else {**state, "slots": {}}
+
+
+def _part(piece: Piece, mean: Any, *, is_part: bool) -> np.ndarray:
+    """The mean gradient of a piece: itself, or in that of its parameter."""
+    if isinstance(mean, SparseRows):
+        return piece.of(mean.todense())
+    return mean if is_part else piece.of(mean)
 
 
 def _clips_first(optimizer: Optimizer) -> bool:

@@ -14,7 +14,7 @@ from oxigrad.distributed.engines.background import InOrder
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.message import HEADER_BYTES, Guard, Header, copied, scatter, size_of
-from oxigrad.distributed.messages.reduction import Op, check_op
+from oxigrad.distributed.messages.reduction import Op, check_op, part_of
 from oxigrad.distributed.messages.refusals import Refusals
 
 
@@ -46,8 +46,8 @@ class Arrival:
 class EngineCommunicator(InOrder):
     """Base class of the communicators of all engines; see `oxigrad.distributed.communicator.Communicator`.
 
-    An engine implements the operations on all workers (`_all_reduce`, `_broadcast`, `_all_gather_v`), membership (`alive`, `exclude`,
-    `reform`, `leave`, `abort`), and the primitives of messages:
+    An engine implements the operations on all workers (`_all_reduce`, `_broadcast`, `_all_gather_v`, and `_reduce_scatter` where it can
+    send less), membership (`alive`, `exclude`, `reform`, `leave`, `abort`), and the primitives of messages:
 
     * `_post` sends a message, given as an array of bytes that begins with its header, and may keep the array;
     * `_poll` waits for the next message with a tag;
@@ -78,6 +78,10 @@ class EngineCommunicator(InOrder):
 
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
         raise NotImplementedError
+
+    def _reduce_scatter(self, buf: Buffer, counts: Sequence[int], op: Op, seconds: float) -> None:
+        """Reduces the part of this worker in place: by default, all of the buffer."""
+        self._all_reduce([buf], op, seconds, deterministic=True)
 
     def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
         raise NotImplementedError
@@ -114,6 +118,17 @@ class EngineCommunicator(InOrder):
         self._await_turn()
         self._all_reduce(bufs, op, self._limit(timeout), deterministic=deterministic)
         self._count(size_of(bufs))
+
+    def reduce_scatter(
+        self, buf: Buffer, counts: Sequence[int], *, op: Op = "mean", timeout: float | None = None
+    ) -> Buffer:
+        """See `Communicator.reduce_scatter`."""
+        check_op(op)
+        own = buf[part_of(counts, self.rank, self.size, buf.size)]
+        self._await_turn()
+        self._reduce_scatter(buf, counts, op, self._limit(timeout))
+        self._count(buf.nbytes)
+        return own
 
     def broadcast(self, bufs: Sequence[Buffer], root: int = 0, *, timeout: float | None = None) -> None:
         """See `Communicator.broadcast`."""

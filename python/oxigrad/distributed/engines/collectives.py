@@ -11,7 +11,7 @@ from oxigrad.distributed.engines.base import EngineCommunicator
 from oxigrad.distributed.engines.envelope import BYTES, Envelope
 from oxigrad.distributed.errors import CommunicationError
 from oxigrad.distributed.messages.message import as_bytes
-from oxigrad.distributed.messages.reduction import Op, reduce_in_order
+from oxigrad.distributed.messages.reduction import Op, part_of, reduce_in_order
 
 PIECE = 1 << 30
 """Bytes that one operation transfers at most: counts of MPI are 32-bit integers."""
@@ -40,7 +40,7 @@ class ByteCollectives(EngineCommunicator):
         """Fills ``rows`` with the bytes of all workers by rank, as many of each."""
         raise NotImplementedError
 
-    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, seconds: float) -> None:
+    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, what: str, seconds: float) -> None:
         """Sends the k-th part of ``data``, of ``counts[k]`` bytes, to rank k; fills ``rows`` with the parts received, by rank."""
         raise NotImplementedError
 
@@ -77,12 +77,32 @@ class ByteCollectives(EngineCommunicator):
             return
         # Each worker reduces one part of the buffer, in the order of ranks, and sends it to the others.
         ends = [buffer.size * rank // size for rank in range(size + 1)]
-        counts = [(end - start) * buffer.itemsize for start, end in itertools.pairwise(ends)]
-        rows = self._stage(counts[self.rank] * size)
-        self._transpose(data, counts, rows, seconds)
-        part = buffer[ends[self.rank] : ends[self.rank + 1]]
-        reduce_in_order(list(rows.view(buffer.dtype).reshape(size, -1)), op, part)
-        self._share(data, counts, "all_reduce", seconds)
+        counts = [end - start for start, end in itertools.pairwise(ends)]
+        self._reduce_part(buffer, counts, op, "all_reduce", seconds)
+        self._share(data, [count * buffer.itemsize for count in counts], "all_reduce", seconds)
+
+    def _reduce_part(self, buffer: Buffer, counts: Sequence[int], op: Op, what: str, seconds: float) -> None:
+        """Reduces the part of this worker, of ``counts[self.rank]`` elements, in the order of ranks."""
+        rows = self._stage(counts[self.rank] * buffer.itemsize * self.size)
+        self._transpose(as_bytes(buffer), [count * buffer.itemsize for count in counts], rows, what, seconds)
+        part = buffer[part_of(counts, self.rank, self.size, buffer.size)]
+        reduce_in_order(list(rows.view(buffer.dtype).reshape(self.size, part.size)), op, part)
+
+    def _reduce_scatter(self, buf: Buffer, counts: Sequence[int], op: Op, seconds: float) -> None:
+        self._agree("reduce_scatter", [buf], f"{op} {[*counts]}", seconds)
+        step = PIECE // (buf.itemsize * self.size)
+        if self.size == 1:
+            return
+        if max(counts) <= step:
+            self._reduce_part(buf, counts, op, "reduce_scatter", seconds)
+            return
+        starts = [part_of(counts, rank, self.size, buf.size).start for rank in range(self.size)]
+        for at in range(0, max(counts), step):
+            lengths = [min(max(count - at, 0), step) for count in counts]
+            slices = [slice(start + at, start + at + length) for start, length in zip(starts, lengths, strict=True)]
+            piece = np.concatenate([buf[each] for each in slices])
+            self._reduce_part(piece, lengths, op, "reduce_scatter", seconds)
+            buf[slices[self.rank]] = piece[part_of(lengths, self.rank, self.size, piece.size)]
 
     def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
         self._agree("broadcast", bufs, str(root), seconds)
@@ -91,12 +111,25 @@ class ByteCollectives(EngineCommunicator):
 
     def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
         counts = self._agree("all_gather_v", [buf], buf.dtype.str, seconds, any_length=True)
+        own, step = as_bytes(buf), PIECE // self.size
+        if max(counts) <= step:
+            parts = self._gathered(own, counts, seconds)
+        else:
+            parts = [np.empty(count, np.uint8) for count in counts]
+            for start in range(0, max(counts), step):
+                lengths = [min(max(count - start, 0), step) for count in counts]
+                for part, piece in zip(parts, self._gathered(own[start : start + step], lengths, seconds), strict=True):
+                    part[start : start + step] = piece
+        return [_aligned(part, buf.itemsize).view(buf.dtype) for part in parts]
+
+    def _gathered(self, own: np.ndarray, counts: list[int], seconds: float) -> list[np.ndarray]:
+        """The bytes of all workers by rank, of ``counts[k]`` bytes of rank k."""
         ends = [0, *itertools.accumulate(counts)]
         gathered = np.empty(ends[-1], np.uint8)
         parts = [gathered[start:end] for start, end in itertools.pairwise(ends)]
-        parts[self.rank][...] = as_bytes(buf)
+        parts[self.rank][...] = own
         self._share(gathered, counts, "all_gather_v", seconds)
-        return [_aligned(part, buf.itemsize).view(buf.dtype) for part in parts]
+        return parts
 
     def _agree(
         self, kind: str, bufs: Sequence[Buffer], detail: str, seconds: float, *, any_length: bool = False

@@ -92,10 +92,10 @@ class TorchCommunicator(ByteCollectives):
         tensors = torch.from_numpy(rows), torch.from_numpy(own)
         self._run(what, seconds, lambda: [distributed.all_gather_into_tensor(*tensors, self._group, async_op=True)])
 
-    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, seconds: float) -> None:
+    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, what: str, seconds: float) -> None:
         tensors, equal = (torch.from_numpy(rows), torch.from_numpy(data)), [counts[self.rank]] * self.size
         self._run(
-            "all_reduce",
+            what,
             seconds,
             lambda: [distributed.all_to_all_single(*tensors, equal, counts, self._group, async_op=True)],
         )

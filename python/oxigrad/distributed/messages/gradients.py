@@ -101,9 +101,14 @@ class GradientSpec:
         return hash((self.shape, self.dtype))
 
     @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
     def nbytes(self) -> int:
         """The bytes of a dense gradient."""
-        return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+        return self.dtype.itemsize * self.size
 
 
 class Reader:

@@ -36,6 +36,18 @@ def reduce_in_order(contributions: Sequence[np.ndarray], op: Op, out: np.ndarray
         out[...] = total.astype(out.dtype)
 
 
+def part_of(counts: Sequence[int], rank: int, workers: int, size: int) -> slice:
+    """The part of a rank in a buffer of ``size`` elements, of which rank k has ``counts[k]``. Raises `ValueError` for other counts.
+
+    >>> part_of([2, 0, 3], 2, 3, 5)
+    slice(2, 5, None)
+    """
+    if len(counts) != workers or any(count < 0 for count in counts) or sum(counts) != size:
+        raise ValueError(f"counts are {[*counts]}: expected one for each of {workers} workers, {size} together")
+    start = sum(counts[:rank])
+    return slice(start, start + counts[rank])
+
+
 def check_op(op: Op) -> None:
     """Raises `ValueError` for a reduction that there is not."""
     if op not in ("sum", "mean", "max"):

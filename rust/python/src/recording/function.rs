@@ -28,10 +28,33 @@ const FEW: usize = 24;
 
 thread_local!(static TRACING: Cell<u32> = const { Cell::new(0) });
 
-/// Enters the recording of a call, in this thread, or leaves it: until then recorded functions run as they are.
+/// The count of calls that are being recorded in this thread, one more for its lifetime.
+struct Tracing;
+
+impl Tracing {
+    fn begin() -> Self {
+        TRACING.set(TRACING.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Tracing {
+    fn drop(&mut self) {
+        TRACING.set(TRACING.get() - 1);
+    }
+}
+
+/// The result of ``f``, called to be recorded: meanwhile recorded functions run as they are, in this thread.
+///
+/// One call, which an interrupt or the end of the stack cannot leave half done.
 #[pyfunction]
-pub fn set_tracing(on: bool) {
-    TRACING.with(|depth| depth.set(if on { depth.get() + 1 } else { depth.get().saturating_sub(1) }));
+pub fn call_traced<'py>(
+    f: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    named: &Bound<'py, PyDict>,
+) -> PyResult<Object<'py>> {
+    let _tracing = Tracing::begin();
+    f.call(args, Some(named))
 }
 
 /// A recorded call: the kind of its arguments and of what the function captures, and how it is replayed.

@@ -53,14 +53,12 @@ class MPICommunicator(ByteCollectives):
     def _gather(self, own: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
         self._run("Iallgather", own, rows, what=what, seconds=seconds)
 
-    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, seconds: float) -> None:
+    def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, what: str, seconds: float) -> None:
         sent = [data, (counts, _starts(counts)), MPI.BYTE]
         equal = [counts[self.rank]] * self.size
-        self._run("Ialltoallv", sent, [rows, (equal, _starts(equal)), MPI.BYTE], what="all_reduce", seconds=seconds)
+        self._run("Ialltoallv", sent, [rows, (equal, _starts(equal)), MPI.BYTE], what=what, seconds=seconds)
 
     def _share(self, data: np.ndarray, counts: list[int], what: str, seconds: float) -> None:
-        if data.nbytes > PIECE:
-            raise ValueError(f"{what} of {data.nbytes} bytes: expected at most {PIECE} from all workers together")
         parts = [data, (counts, _starts(counts)), MPI.BYTE]
         self._run("Iallgatherv", MPI.IN_PLACE, parts, what=what, seconds=seconds)
 
