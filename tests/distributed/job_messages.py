@@ -21,6 +21,7 @@ from oxigrad.distributed import (
     TimedOut,
     WorkerLost,
 )
+from oxigrad.distributed.engines import collectives
 
 REFUSED = {
     "magic": 1,
@@ -56,12 +57,39 @@ def exchange(comm: Any) -> str:
     assert counts.tolist() == [1] * 5
     gathered = comm.all_gather_v(np.arange(comm.rank * 3, dtype="i8"))
     assert [part.tolist() for part in gathered] == [list(range(rank * 3)) for rank in range(comm.size)]
+    _scatter(comm, rng, digest)
+    piece, collectives.PIECE = collectives.PIECE, 8 * 1000 * comm.size  # the same in pieces of a thousand elements
+    _scatter(comm, rng, digest)
+    gathered = comm.all_gather_v(np.arange(comm.rank * 5003, dtype="f8"))
+    collectives.PIECE = piece
+    assert [part.tolist() for part in gathered] == [list(range(rank * 5003)) for rank in range(comm.size)]
     for size in (0, 4, 5000, 300_000):
         _ring(comm, rng, size, digest)
     assert comm.recv_any([np.empty(1)], tag=9, timeout=0.01) is None
     assert comm.alive() >= {comm.rank}
     assert comm.bytes_sent > 0
     return digest.hexdigest()
+
+
+def _scatter(comm: Any, rng: np.random.Generator, digest: Any) -> None:
+    """The parts of reductions that workers receive, of one size and of others, are those of reductions of all."""
+    for own in (0, 1, 5000):
+        for counts in ([own] * comm.size, [rank * own for rank in range(comm.size)], [*(comm.size - 1) * [0], own]):
+            for op in ("mean", "sum", "max"):
+                given = rng.standard_normal(sum(counts))
+                whole = given.copy()
+                comm.all_reduce([whole], op=op)
+                start = sum(counts[: comm.rank])
+                found = comm.reduce_scatter(given, counts, op=op)
+                assert np.shares_memory(found, given) or not found.size
+                assert found.tobytes() == whole[start : start + counts[comm.rank]].tobytes()
+                digest.update(found.tobytes())
+    try:
+        comm.reduce_scatter(np.ones(3), [3])
+    except ValueError as error:
+        assert f"counts are [3]: expected one for each of {comm.size} workers, 3 together" in str(error)  # noqa: PT017
+    else:
+        raise AssertionError("counts of one worker were taken")
 
 
 def _ring(comm: Any, rng: np.random.Generator, size: int, digest: Any) -> None:
@@ -117,6 +145,16 @@ def disagree(comm: Any) -> str:
     """Another layout of buffers, and another operation, than the other workers have: refused by all of them."""
     try:
         comm.all_reduce([np.zeros(3 if comm.rank == 1 else 4)])
+    except Refused as error:
+        return error.reason
+    return "accepted"
+
+
+def divide_otherwise(comm: Any) -> str:
+    """Another division of a buffer than the other workers have: refused by all of them."""
+    others = [0] * (comm.size - 2)
+    try:
+        comm.reduce_scatter(np.zeros(4), [3, *others, 1] if comm.rank == 1 else [1, *others, 3])
     except Refused as error:
         return error.reason
     return "accepted"

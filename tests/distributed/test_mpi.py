@@ -43,8 +43,9 @@ def test_run_gives_this_process_its_result(tmp_path: Path) -> None:
     assert sorted(run.stdout.split("\n")[:2]) == ["[10, None] 2", "[None, 11] 2"]
 
 
-def test_an_operation_that_others_do_not_call_is_refused_by_all() -> None:
-    run = jobs.launched(3, "disagree")
+@pytest.mark.parametrize("work", ["disagree", "divide_otherwise"])
+def test_an_operation_that_others_do_not_call_is_refused_by_all(work: str) -> None:
+    run = jobs.launched(3, work)
     assert run.returncode == 0, run.stderr
     assert jobs.results(run.stdout) == ["collective"] * 3
 

@@ -195,6 +195,26 @@ def test_hyperparameters_may_change() -> None:
         assert_same(found, expected)
 
 
+@pytest.mark.parametrize("clips", [False, True])
+def test_rows_and_arrays_are_divided(clips: bool) -> None:
+    """A gradient of a table is rows on all workers, or on some, or an array; a clipped step reads those of all parameters."""
+
+    def given_on(rank: int, step: int) -> Model:
+        rows = ox.SparseRows([step, 3 + rank], np.full((2, 2), 1.0 + rank), (6, 2))
+        return {"table": rows.todense() if rank < step else rows, "w": np.full(5, 2.0 + rank)}
+
+    def worker(comm: Any, *, shard: bool) -> tuple[Model, Any]:
+        model, parts = {"table": np.ones((6, 2)), "w": np.zeros(5)}, [optim.ClipByGlobalNorm(1.0)] if clips else []
+        opt = DataParallel(optim.chain(*parts, optim.Adam(0.1)), shard_state=shard)
+        for step in range(4):
+            model = opt.update(model, given_on(comm.rank, step))
+        return model, opt.state_dict()
+
+    expected = distributed.run(lambda comm: worker(comm, shard=False), workers=3)[0]
+    for found in distributed.run(lambda comm: worker(comm, shard=True), workers=3):
+        assert_same(found, expected)
+
+
 def test_a_state_that_does_not_match_is_refused_by_all_workers() -> None:
     make = OPTIMIZERS["adam"][0]
     opt = make()

@@ -275,6 +275,7 @@ def test_a_job_of_one_worker() -> None:
     alone = distributed.current()
     buffer = np.ones(2)
     alone.all_reduce([buffer]), alone.broadcast([buffer])
+    assert alone.reduce_scatter(buffer, [2]).tolist() == [1.0, 1.0]
     assert alone.all_gather_v(buffer)[0] is buffer and alone.alive() == {0} and alone.size == 1
     assert isinstance(alone, distributed.Communicator)
     with pytest.raises(NotSupported):

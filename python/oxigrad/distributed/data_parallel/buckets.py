@@ -47,9 +47,7 @@ class Bucket:
         self.paths = tuple(specs)
         whole = [[Piece(path, 0, spec.size, is_whole=True) for path, spec in specs.items()]]
         self._is_whole = pieces is None
-        self._parts = [
-            [piece for piece in own if piece.path in specs] for own in (whole if pieces is None else pieces)
-        ]
+        self._parts = [[piece for piece in own if piece.path in specs] for own in (whole if pieces is None else pieces)]
         self._counts = [sum(piece.stop - piece.start for piece in own) for own in self._parts]
         (dtype,) = {spec.dtype for spec in specs.values()}
         self.buffer = np.empty(sum(self._counts), dtype)

@@ -177,9 +177,7 @@ class DataParallel(LargeBatch):
         if keep_root:
             self._parameters.check_replaceable(model)
         are_parts = self._buckets is not None and self._buckets.pieces is not None
-        return self._shards.take(
-            self._parameters, model, means, self.communicator, self._seconds, are_parts=are_parts
-        )
+        return self._shards.take(self._parameters, model, means, self.communicator, self._seconds, are_parts=are_parts)
 
     def _inner_state(self, *, copy: bool, for_others: bool) -> dict[str, Any]:
         """See `Wrapper._inner_state`."""

@@ -33,6 +33,7 @@ from oxigrad.stepping.arrays.quantized import CODECS
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.rule_executors import kernel_of
+from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.stepper import Stepper
 
@@ -171,8 +172,9 @@ class Shards:
         own = self._pieces[communicator.rank]
         grads = {p.path: _part(p, means[p.path], is_part=are_parts) for p in own if p.path in means}
         if grads:
-            square = square_of(parameters.plan(model), values, means) if self._reads_all else 0.0
-            found = self._updated(parameters, model, own, values, grads, square)
+            found = self._updated(
+                parameters, model, own, values, grads, self._square(parameters.plan(model), values, means)
+            )
         else:
             self._stepper.pass_by()
             found = {}
@@ -180,6 +182,12 @@ class Shards:
         message = np.concatenate([np.empty(0, np.uint8), *parts])
         messages = communicator.all_gather_v(message, timeout=seconds)
         return parameters.write(model, self._assembled(messages, {path: values[path] for path in means}))
+
+    def _square(self, plan: Plan, values: Mapping[str, np.ndarray], means: Mapping[str, Any]) -> float:
+        """The square of the norm of all gradients, where a step of pieces reads it."""
+        if not self._reads_all:
+            return 0.0
+        return square_of(plan, values, {path: _dense(mean) for path, mean in means.items()})
 
     @property
     def _stepper(self) -> Stepper:
@@ -248,9 +256,11 @@ class Shards:
 
 def _part(piece: Piece, mean: Any, *, is_part: bool) -> np.ndarray:
     """The mean gradient of a piece: itself, or in that of its parameter."""
-    if isinstance(mean, SparseRows):
-        return piece.of(mean.todense())
-    return mean if is_part else piece.of(mean)
+    return mean if is_part and not isinstance(mean, SparseRows) else piece.of(_dense(mean))
+
+
+def _dense(mean: Any) -> np.ndarray:
+    return mean.todense() if isinstance(mean, SparseRows) else mean
 
 
 def _clips_first(optimizer: Optimizer) -> bool:

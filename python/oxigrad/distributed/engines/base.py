@@ -80,7 +80,7 @@ class EngineCommunicator(InOrder):
         raise NotImplementedError
 
     def _reduce_scatter(self, buf: Buffer, counts: Sequence[int], op: Op, seconds: float) -> None:
-        """Reduces the part of this worker in place: by default, all of the buffer."""
+        """Reduces the part of this worker in place: by default, all of the buffer, which needs no agreement on the parts."""
         self._all_reduce([buf], op, seconds, deterministic=True)
 
     def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from oxigrad.distributed.communicator import Buffer, succeed
 from oxigrad.distributed.engines.backoff import Backoff
 from oxigrad.distributed.engines.base import Arrival, Place
-from oxigrad.distributed.engines.collectives import PIECE, ByteCollectives
+from oxigrad.distributed.engines.collectives import ByteCollectives
 from oxigrad.distributed.engines.mpi.library import MPI
 from oxigrad.distributed.engines.mpi.membership import Membership
 from oxigrad.distributed.engines.spare import Spare
