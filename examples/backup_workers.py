@@ -1,8 +1,10 @@
 """Simulation of synchronous training with backup workers, by up to thousands of workers on one machine.
 
     python examples/backup_workers.py --picture docs/backup_workers.svg
+    python examples/backup_workers.py --gradient-bytes 10e6 --workers 10 100 1000 10000 --backups 0.05 --steps 5
 
-The state machine of `SyncReplicas` is the real one (`oxigrad.distributed.decisions.replicas`); workers and network are events of
+With ``--gradient-bytes`` it shows where a coordinator saturates: the share of time in which it sends and receives, and the time of
+a step if its gradients were divided among several. The state machine of `SyncReplicas` is the real one (`oxigrad.distributed.decisions.replicas`); workers and network are events of
 a virtual clock, so that a run takes no more time than its decisions, and gives the same numbers for the same seed. The model
 is trained for real: a softmax regression, by the gradients that were accepted. `Assumptions` states what is assumed of workers
 and network.
@@ -30,8 +32,10 @@ class Assumptions:
     The time of a gradient is lognormal with the median ``compute`` and the standard deviation ``spread`` of its logarithm,
     independent of other gradients; with the probability ``stall`` it takes ``stall_factor`` times as long, as of a machine that
     pages or restarts a task. A message takes ``latency``; the coordinator takes ``handling`` for each message that it receives or
-    sends, one after the other. Messages are not lost, workers do not die, and every gradient costs the same. ``slow`` has
-    further seconds for each gradient of some workers.
+    sends, one after the other, and for a gradient, which it receives from each worker and returns as a mean to each, the time of
+    ``gradient_bytes`` at ``bandwidth`` bytes a second. With several ``coordinators`` each has a part of every gradient, and all
+    take the decisions of one. Messages are not lost, workers do not die, and every gradient costs the same. ``slow`` has further
+    seconds for each gradient of some workers.
     """
 
     compute: float = 1.0
@@ -40,28 +44,47 @@ class Assumptions:
     stall_factor: float = 5.0
     latency: float = 0.005
     handling: float = 0.0001
+    gradient_bytes: float = 0.0
+    bandwidth: float = 1.25e9
+    coordinators: int = 1
     slow: Mapping[int, float] = dataclasses.field(default_factory=dict)
 
+    @property
+    def transfer(self) -> float:
+        """The time that a gradient takes at the network port of a coordinator."""
+        return self.gradient_bytes / self.coordinators / self.bandwidth
+
     def __str__(self) -> str:
+        size = (
+            f", and {self.gradient_bytes:g} bytes a gradient at {self.bandwidth:g} bytes/s"
+            if self.gradient_bytes
+            else ""
+        )
         return (
             f"a gradient takes {self.compute:g} s (lognormal, sigma {self.spread:g}), {self.stall_factor:g} times as long with "
-            f"probability {self.stall:g}; a message {self.latency:g} s; the coordinator {self.handling:g} s a message; "
+            f"probability {self.stall:g}; a message {self.latency:g} s; the coordinator {self.handling:g} s a message{size}; "
             "no losses, no deaths"
         )
 
 
 @dataclasses.dataclass
 class Run:
-    """A simulated run: the time at the end of each step, and the numbers of accepted and dropped gradients."""
+    """A simulated run: the time at the end of each step, the numbers of accepted and dropped gradients, and the time that the coordinator was busy."""
 
     times: np.ndarray
     accepted: int
     dropped: int
+    busy: float
 
     @property
     def step_time(self) -> float:
         """The mean time of a step."""
         return float(self.times[-1] / len(self.times))
+
+    @property
+    def load(self) -> float:
+        """The share of the time in which the coordinator was busy."""
+        return float(self.busy / self.times[-1])
 
 
 class _Durations:
@@ -89,26 +112,32 @@ def simulate(workers: int, replicas: int, steps: int, *, seed: int = 0, assumpti
     durations = [_Durations(seed, worker, a) for worker in range(workers)]
     numbers = [0] * workers
     events: list[tuple[float, int, Any]] = [(0.0, worker, Join(worker)) for worker in range(workers)]
-    count, free, accepted, dropped = workers, 0.0, 0, 0
+    count, free, busy, accepted, dropped = workers, 0.0, 0.0, 0, 0
     times: list[float] = []
+    loads: list[float] = []
     while len(times) < steps:
         arrived, _, event = heapq.heappop(events)
-        free = max(free, arrived) + a.handling
+        cost = a.handling + (a.transfer if isinstance(event, Push) else 0.0)
+        free, busy = max(free, arrived) + cost, busy + cost
         decisions.handle(Clock(free))
         for action in decisions.handle(event):
             if isinstance(action, Step):
                 times.append(free)
+                loads.append(busy)
                 accepted += len(action.gradients)
             elif isinstance(action, Verdict):
                 dropped += not action.accepted
             elif isinstance(action, Token):
-                free += a.handling
+                cost = a.handling + a.transfer
+                free, busy = free + cost, busy + cost
                 worker, count = action.worker, count + 1
                 push = Push(worker, numbers[worker], action.step)
                 numbers[worker] += 1
                 heapq.heappush(events, (free + 2 * a.latency + durations[worker].next(), count, push))
-    return Run(np.array(times), accepted, dropped)
+    return Run(np.array(times), accepted, dropped, loads[-1])
 
+
+COORDINATORS = (1, 4, 16, 64)
 
 # --- training ----------------------------------------------------------------------------------------------------------
 
@@ -166,6 +195,20 @@ def table(
     return rows
 
 
+def saturation(
+    workers: Sequence[int], share: float, steps: int, seed: int, assumptions: Assumptions
+) -> list[list[float]]:
+    """For each number of workers: their number, the load of one coordinator, and the seconds of a step with 1, 4, 16 and 64 coordinators."""
+    rows = []
+    for count in workers:
+        runs = [
+            simulate(count, count - round(share * count), steps, seed=seed, assumptions=each)
+            for each in (dataclasses.replace(assumptions, coordinators=number) for number in COORDINATORS)
+        ]
+        rows.append([count, runs[0].load, *(run.step_time for run in runs)])
+    return rows
+
+
 def draw(rows: Sequence[Row], steps: int, seconds: float, assumptions: Assumptions, picture: Path) -> None:
     """Draws the time of a step, and the accuracy after the same time, against the share of backup workers."""
     from matplotlib import rc_context
@@ -187,7 +230,18 @@ def draw(rows: Sequence[Row], steps: int, seconds: float, assumptions: Assumptio
         figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
 
 
-def main(arguments: Sequence[str] | None = None) -> list[Row]:
+def show_saturation(given: argparse.Namespace, assumptions: Assumptions) -> list[list[float]]:
+    """Prints the table of `saturation`."""
+    rows = saturation(given.workers, given.backups[0], given.steps, given.seed, assumptions)
+    out = sys.stdout.write
+    out(f"Assumed: {assumptions}.\n\n")
+    out(f"workers  coordinator busy  s/step with {', '.join(map(str, COORDINATORS))} coordinators\n")
+    for count, load, *times in rows:
+        out(f"{count:7}  {load:16.0%}  {'  '.join(f'{time:7.2f}' for time in times)}\n")
+    return rows
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Any]:
     """Prints the table, and draws the picture."""
     parser = argparse.ArgumentParser(description="Simulates backup workers.")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 3, 10, 30, 100, 300, 1000])
@@ -195,9 +249,15 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=10.0, help="virtual time after which accuracies are compared")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--gradient-bytes", type=float, default=0.0, help="show where a coordinator saturates")
+    parser.add_argument(
+        "--bandwidth", type=float, default=Assumptions.bandwidth, help="bytes a second of a network port"
+    )
     parser.add_argument("--picture", type=Path, help="a file for the picture, which takes matplotlib")
     given = parser.parse_args(arguments)
-    assumptions = Assumptions()
+    assumptions = Assumptions(gradient_bytes=given.gradient_bytes, bandwidth=given.bandwidth)
+    if given.gradient_bytes:
+        return show_saturation(given, assumptions)
     rows = table(given.workers, given.backups, given.steps, given.seconds, given.seed, assumptions)
     out = sys.stdout.write
     out(f"Assumed: {assumptions}.\n")

@@ -1,5 +1,6 @@
 """The simulation of many workers: deterministic, and backup workers shorten a step as they should."""
 
+import dataclasses
 import runpy
 from pathlib import Path
 
@@ -45,6 +46,18 @@ def test_a_thousand_workers() -> None:
     assert run.accepted == 3 * 950 and len(run.times) == 3
 
 
+def test_a_coordinator_saturates_by_the_bytes_of_gradients() -> None:
+    """With n workers a step takes 2 n transfers at least; parts of gradients at several coordinators take as much less."""
+    wide = dataclasses.replace(EXACT, gradient_bytes=1e6, bandwidth=1e9)
+    few, many = (simulate(workers, workers, 5, assumptions=wide) for workers in (2, 100))
+    assert few.step_time == pytest.approx(0.01 + 3 * 0.001, rel=0.1) and few.load < 0.5
+    np.testing.assert_allclose(np.diff(many.times), 2 * 100 * 0.001)
+    assert 0.9 < many.load <= 1
+    divided = simulate(100, 100, 5, assumptions=dataclasses.replace(wide, coordinators=100))
+    assert divided.step_time < 0.02
+    assert (divided.accepted, divided.dropped) == (many.accepted, many.dropped)
+
+
 def test_more_gradients_a_step_learn_better() -> None:
     accuracies = [np.mean([train(replicas, 20, seed=seed)[-1] for seed in range(3)]) for replicas in (1, 10, 100)]
     assert accuracies == sorted(accuracies) and accuracies[-1] > 0.8
@@ -60,3 +73,11 @@ def test_the_program_prints_what_it_assumes_and_draws(tmp_path: Path, capsys: py
     picture = (tmp_path / "a.svg").read_bytes()
     main([*arguments[:-1], str(tmp_path / "b.svg")])
     assert (tmp_path / "b.svg").read_bytes() == picture
+
+
+def test_the_program_shows_where_a_coordinator_saturates(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = main(["--workers", "1", "50", "--backups", "0", "--steps", "3", "--gradient-bytes", "1e8"])
+    assert [row[0] for row in rows] == [1, 50]
+    assert rows[0][1] < 0.5 < rows[1][1] <= 1
+    assert rows[1][2:] == sorted(rows[1][2:], reverse=True)
+    assert "1e+08 bytes a gradient at 1.25e+09 bytes/s" in capsys.readouterr().out
