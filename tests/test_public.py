@@ -62,7 +62,7 @@ API: dict[types.ModuleType, str] = {
         vector_norm""",
     xp.fft: """fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq
         rfftn""",
-    xp.integrate: """odeint""",
+    xp.integrate: """cumulative_simpson cumulative_trapezoid odeint simpson trapezoid""",
     xp.ndimage: """affine_transform convolve convolve1d correlate correlate1d fourier_ellipsoid fourier_gaussian
         fourier_shift fourier_uniform gaussian_filter gaussian_filter1d gaussian_gradient_magnitude
         gaussian_laplace laplace map_coordinates mean prewitt rotate shift sobel spline_filter spline_filter1d

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import scipy.integrate
 import scipy.linalg
 import scipy.ndimage
 import scipy.signal
@@ -70,6 +71,12 @@ scipy.ndimage.spline_filter(x) | scipy.ndimage.spline_filter(x, order=2, mode="r
 scipy.ndimage.spline_filter1d(x, 3, axis=0) | scipy.ndimage.spline_filter1d(x, order=2, mode="grid-wrap")
 scipy.ndimage.sum(x) | scipy.ndimage.sum(x, J, 2) | scipy.ndimage.sum(x, labels=J, index=[1, 3])
 scipy.ndimage.sum_labels(x) | scipy.ndimage.sum_labels(x, labels=J, index=[1, 3])
+"""
+_INTEGRATE = """
+scipy.integrate.cumulative_simpson(x) | scipy.integrate.cumulative_simpson(t, axis=1) | scipy.integrate.cumulative_simpson(x, x=np.cumsum(p, axis=1), initial=c) | scipy.integrate.cumulative_simpson(r, dx=c, axis=0, initial=0.0)
+scipy.integrate.cumulative_trapezoid(x) | scipy.integrate.cumulative_trapezoid(x, np.cumsum(h), initial=0) | scipy.integrate.cumulative_trapezoid(x, x=np.cumsum(p, axis=0), axis=0) | scipy.integrate.cumulative_trapezoid(v, dx=c)
+scipy.integrate.simpson(x) | scipy.integrate.simpson(x, np.cumsum(h)) | scipy.integrate.simpson(r, dx=c, axis=0) | scipy.integrate.simpson(x, x=np.cumsum(p, axis=0), axis=0) | scipy.integrate.simpson(w[:2], dx=0.5) | scipy.integrate.simpson(w[:3], x=np.cumsum(h[:3]))
+scipy.integrate.trapezoid(x) | scipy.integrate.trapezoid(x, np.cumsum(h)) | scipy.integrate.trapezoid(t, x=np.cumsum(h[:3]), axis=1) | scipy.integrate.trapezoid(v, dx=c)
 """
 _SIGNAL = """
 scipy.signal.convolve(v, w) | scipy.signal.convolve(x, m[:2, :2], mode="same") | scipy.signal.convolve(x, m[:2, :2], mode="valid") | scipy.signal.convolve(z, z)
@@ -214,5 +221,6 @@ SECTIONS: list[Section] = [
         {"xp.signal": _XP},
         _SCIPY,
     ),
+    Section("Functions of scipy.integrate", tuple(read(_INTEGRATE)), {"xp.integrate": _XP}, _SCIPY),
     Section("Distributions of scipy.stats", _distributions(), {"xp.stats": _XP}, _SCIPY),
 ]
