@@ -59,7 +59,7 @@ ROOMS = {
         "backends": "",
         "core": "backends",
         "scipy_signatures": "backends core",
-        "fft": "backends core",
+        "fft": "backends core scipy_signatures",
         "linalg": "backends core scipy_signatures",
         "special": "backends core scipy_signatures",
         "stats": "backends core linalg special",

@@ -60,7 +60,7 @@ API: dict[types.ModuleType, str] = {
         solve_banded solve_continuous_lyapunov solve_discrete_lyapunov solve_sylvester solve_toeplitz
         solve_triangular solveh_banded sqrtm svd svdvals tensordot tensorinv tensorsolve toeplitz trace vecdot
         vector_norm""",
-    xp.fft: """fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq
+    xp.fft: """dct dctn dst dstn idct idctn idst idstn fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq
         rfftn""",
     xp.integrate: """cumulative_simpson cumulative_trapezoid odeint simpson trapezoid""",
     xp.ndimage: """affine_transform convolve convolve1d correlate correlate1d fourier_ellipsoid fourier_gaussian

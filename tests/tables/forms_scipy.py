@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import scipy.fft
 import scipy.integrate
 import scipy.linalg
 import scipy.ndimage
@@ -71,6 +72,16 @@ scipy.ndimage.spline_filter(x) | scipy.ndimage.spline_filter(x, order=2, mode="r
 scipy.ndimage.spline_filter1d(x, 3, axis=0) | scipy.ndimage.spline_filter1d(x, order=2, mode="grid-wrap")
 scipy.ndimage.sum(x) | scipy.ndimage.sum(x, J, 2) | scipy.ndimage.sum(x, labels=J, index=[1, 3])
 scipy.ndimage.sum_labels(x) | scipy.ndimage.sum_labels(x, labels=J, index=[1, 3])
+"""
+_FFT = """
+scipy.fft.dct(x) | scipy.fft.dct(x, 1, norm="forward") | scipy.fft.dct(x, type=3, axis=0, norm="ortho") | scipy.fft.dct(v, type=4, n=6) | scipy.fft.dct(z, 2, n=3, orthogonalize=False)
+scipy.fft.dctn(x) | scipy.fft.dctn(t, type=3, axes=(0, 2), norm="ortho") | scipy.fft.dctn(x, s=(2, 5))
+scipy.fft.dst(x) | scipy.fft.dst(x, 1, norm="forward") | scipy.fft.dst(x, type=3, axis=0, norm="ortho") | scipy.fft.dst(v, type=4, n=6) | scipy.fft.dst(z, 2, n=3, orthogonalize=False)
+scipy.fft.dstn(x) | scipy.fft.dstn(t, type=3, axes=(0, 2), norm="ortho") | scipy.fft.dstn(x, s=(2, 5))
+scipy.fft.idct(x) | scipy.fft.idct(x, 1, norm="ortho") | scipy.fft.idct(x, type=3, axis=0, norm="forward") | scipy.fft.idct(v, type=4, n=6)
+scipy.fft.idctn(x) | scipy.fft.idctn(t, type=3, axes=(0, 2), norm="ortho") | scipy.fft.idctn(x, s=(2, 5))
+scipy.fft.idst(x) | scipy.fft.idst(x, 1, norm="ortho") | scipy.fft.idst(x, type=3, axis=0, norm="forward") | scipy.fft.idst(v, type=4, n=6)
+scipy.fft.idstn(x) | scipy.fft.idstn(t, type=3, axes=(0, 2), norm="ortho") | scipy.fft.idstn(x, s=(2, 5))
 """
 _INTEGRATE = """
 scipy.integrate.cumulative_simpson(x) | scipy.integrate.cumulative_simpson(t, axis=1) | scipy.integrate.cumulative_simpson(x, x=np.cumsum(p, axis=1), initial=c) | scipy.integrate.cumulative_simpson(r, dx=c, axis=0, initial=0.0)
@@ -221,6 +232,7 @@ SECTIONS: list[Section] = [
         {"xp.signal": _XP},
         _SCIPY,
     ),
+    Section("Functions of scipy.fft", tuple(read(_FFT)), {"xp.fft": _XP}, _SCIPY),
     Section("Functions of scipy.integrate", tuple(read(_INTEGRATE)), {"xp.integrate": _XP}, _SCIPY),
     Section("Distributions of scipy.stats", _distributions(), {"xp.stats": _XP}, _SCIPY),
 ]
