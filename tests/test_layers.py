@@ -65,6 +65,7 @@ ROOMS = {
         "stats": "backends core linalg special",
         "ndimage": "backends core scipy_signatures",
         "signal": "backends core scipy_signatures fft ndimage",
+        "spatial": "backends core linalg scipy_signatures special",
         "numpy": "backends core linalg special",
         "integrate": "backends core numpy scipy_signatures",
         "protocols": "backends core special numpy",

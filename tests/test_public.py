@@ -67,6 +67,8 @@ API: dict[types.ModuleType, str] = {
         fourier_shift fourier_uniform gaussian_filter gaussian_filter1d gaussian_gradient_magnitude
         gaussian_laplace laplace map_coordinates mean prewitt rotate shift sobel spline_filter spline_filter1d
         sum sum_labels uniform_filter uniform_filter1d zoom""",
+    xp.spatial: "distance",
+    xp.spatial.distance: "cdist pdist",
     xp.signal: """convolve convolve2d correlate correlate2d detrend fftconvolve filtfilt hilbert lfilter oaconvolve
         resample savgol_filter sosfilt upfirdn""",
 }
@@ -129,7 +131,7 @@ def test_dir_of_xp_is_the_standard_and_numpy() -> None:
     } - OF_STRICT
     numpys = {name for name in np.__all__ if not isinstance(getattr(np, name), types.ModuleType)} - {"__version__"}
     dunders = {"__array_api_version__", "__array_namespace_info__"}
-    parts = {"special", "stats", "linalg", "fft", "integrate", "ndimage", "signal"}
+    parts = {"special", "stats", "linalg", "fft", "integrate", "ndimage", "signal", "spatial"}
     assert set(dir(xp)) == standard | numpys | dunders | parts
     assert set(xp.__all__) == set(dir(xp)) - dunders
 
@@ -157,6 +159,7 @@ SPACES = [
     xp.integrate,
     xp.ndimage,
     xp.signal,
+    xp.spatial.distance,
 ]
 
 

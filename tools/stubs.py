@@ -95,6 +95,7 @@ class _Of2(_Ufunc, Protocol):
     "ops.linalg": _TYPES,
     "ops.ndimage": _TYPES,
     "ops.signal": _TYPES,
+    "ops.spatial.distance": _TYPES,
     "ops.special": _TYPES,
 }
 _PARAMS = "Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]"

@@ -15,7 +15,7 @@ from oxigrad import xp
 
 A = np.arange(1.0, 13.0).reshape(3, 4)
 V = np.array([3.0, 1.0, 2.0])
-PARTS = ("", "linalg", "fft", "special", "stats", "integrate", "ndimage", "signal")
+PARTS = ("", "linalg", "fft", "special", "stats", "integrate", "ndimage", "signal", "spatial.distance")
 PARAMETERS = ("axis", "axes", "axis1", "axis2", "source", "destination")
 
 # Arguments of functions that take more than a matrix.

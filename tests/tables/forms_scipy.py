@@ -16,6 +16,7 @@ import scipy.integrate
 import scipy.linalg
 import scipy.ndimage
 import scipy.signal
+import scipy.spatial.distance
 import scipy.special
 import scipy.stats
 
@@ -88,6 +89,23 @@ scipy.integrate.cumulative_simpson(x) | scipy.integrate.cumulative_simpson(t, ax
 scipy.integrate.cumulative_trapezoid(x) | scipy.integrate.cumulative_trapezoid(x, np.cumsum(h), initial=0) | scipy.integrate.cumulative_trapezoid(x, x=np.cumsum(p, axis=0), axis=0) | scipy.integrate.cumulative_trapezoid(v, dx=c)
 scipy.integrate.simpson(x) | scipy.integrate.simpson(x, np.cumsum(h)) | scipy.integrate.simpson(r, dx=c, axis=0) | scipy.integrate.simpson(x, x=np.cumsum(p, axis=0), axis=0) | scipy.integrate.simpson(w[:2], dx=0.5) | scipy.integrate.simpson(w[:3], x=np.cumsum(h[:3]))
 scipy.integrate.trapezoid(x) | scipy.integrate.trapezoid(x, np.cumsum(h)) | scipy.integrate.trapezoid(t, x=np.cumsum(h[:3]), axis=1) | scipy.integrate.trapezoid(v, dx=c)
+"""
+_DISTANCES = (
+    '"euclidean"',
+    '"sqeuclidean", w=h',
+    'metric="cityblock"',
+    '"chebyshev"',
+    '"minkowski", p=3.0, w=h',
+    '"canberra"',
+    '"braycurtis"',
+    '"cosine"',
+    '"correlation", w=h',
+    '"seuclidean", V=h',
+    '"mahalanobis", VI=m @ m.T',
+)
+_SPATIAL = f"""
+{" | ".join(f"scipy.spatial.distance.cdist(p, q[:2], {metric})" for metric in _DISTANCES)} | scipy.spatial.distance.cdist(p, q, "jensenshannon")
+{" | ".join(f"scipy.spatial.distance.pdist(p, {metric})" for metric in _DISTANCES)} | scipy.spatial.distance.pdist(p, "jensenshannon")
 """
 _SIGNAL = """
 scipy.signal.convolve(v, w) | scipy.signal.convolve(x, m[:2, :2], mode="same") | scipy.signal.convolve(x, m[:2, :2], mode="valid") | scipy.signal.convolve(z, z)
@@ -234,5 +252,6 @@ SECTIONS: list[Section] = [
     ),
     Section("Functions of scipy.fft", tuple(read(_FFT)), {"xp.fft": _XP}, _SCIPY),
     Section("Functions of scipy.integrate", tuple(read(_INTEGRATE)), {"xp.integrate": _XP}, _SCIPY),
+    Section("Functions of scipy.spatial", tuple(read(_SPATIAL)), {"xp.spatial": _XP}, _SCIPY),
     Section("Distributions of scipy.stats", _distributions(), {"xp.stats": _XP}, _SCIPY),
 ]

@@ -30,6 +30,7 @@ MODULES = {
     "oxigrad.xp.stats": "Probability distributions, by SciPy's names",
     "oxigrad.xp.signal": "Signals, by SciPy's names",
     "oxigrad.xp.ndimage": "Filters and interpolation, by SciPy's names",
+    "oxigrad.xp.spatial.distance": "Distances, by SciPy's names",
     "oxigrad.xp.integrate": "Integrals and differential equations, by SciPy's names",
     "oxigrad.tree": "Models as trees, and key paths",
     "oxigrad.optim": "Optimizers, chains and their options",

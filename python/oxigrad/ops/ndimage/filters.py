@@ -13,7 +13,7 @@ from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.host_calls import computed
 from oxigrad.ops.core.in_place import of_library
-from oxigrad.ops.core.standard import axes_of
+from oxigrad.ops.core.standard import axes_of, root_or_zero
 from oxigrad.ops.ndimage.extension import check_mode, extended_by, filtered, for_each_axis
 from oxigrad.ops.scipy_signatures import scipy_signature
 
@@ -215,8 +215,7 @@ def gaussian_gradient_magnitude(
         order = [int(at == axis) for at in range(ndim)]
         slope = gaussian_filter(x, sigma, order=order, mode=each, cval=cval, truncate=truncate, radius=radius)
         squares = squares + ops.square(slope)
-    zero = squares == 0.0
-    return ops.where(zero, 0.0, ops.sqrt(ops.where(zero, 1.0, squares)))
+    return root_or_zero(squares)
 
 
 @scipy_signature('input, output=None, mode="reflect", cval=0.0, *, axes=None')
