@@ -63,10 +63,12 @@ API: dict[types.ModuleType, str] = {
     xp.fft: """dct dctn dst dstn idct idctn idst idstn fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq
         rfftn""",
     xp.integrate: """cumulative_simpson cumulative_trapezoid odeint simpson trapezoid""",
-    xp.ndimage: """affine_transform convolve convolve1d correlate correlate1d fourier_ellipsoid fourier_gaussian
+    xp.ndimage: """affine_transform black_tophat convolve convolve1d correlate correlate1d fourier_ellipsoid fourier_gaussian
         fourier_shift fourier_uniform gaussian_filter gaussian_filter1d gaussian_gradient_magnitude
-        gaussian_laplace laplace map_coordinates mean prewitt rotate shift sobel spline_filter spline_filter1d
-        sum sum_labels uniform_filter uniform_filter1d zoom""",
+        gaussian_laplace grey_closing grey_dilation grey_erosion grey_opening laplace map_coordinates maximum_filter
+        maximum_filter1d mean median_filter minimum_filter minimum_filter1d morphological_gradient morphological_laplace
+        percentile_filter prewitt rank_filter rotate shift sobel spline_filter spline_filter1d sum sum_labels uniform_filter
+        uniform_filter1d white_tophat zoom""",
     xp.spatial: "distance",
     xp.spatial.distance: "cdist pdist",
     xp.signal: """convolve convolve2d correlate correlate2d detrend fftconvolve filtfilt hilbert lfilter oaconvolve

@@ -146,8 +146,11 @@ def _undifferentiated() -> list[Form]:
     return [Form(f"special.{name}", (call,), NO_RULE, refused=True, order=0) for name, call in calls.items()]
 
 
+_IMAGES = {**cases_ndimage.FILTERS, **cases_ndimage.SELECTIONS}
+
+
 def _image(name: str) -> Call:
-    return Call("ndimage", functools.partial(cases_ndimage.FILTERS[name], mode="nearest"), (cases_ndimage.X,))
+    return Call("ndimage", functools.partial(_IMAGES[name], mode="nearest"), (cases_ndimage.X,))
 
 
 def _distributions() -> tuple[Form, ...]:
@@ -235,7 +238,7 @@ SECTIONS: list[Section] = [
     ),
     Section(
         "Functions of scipy.ndimage",
-        _of_cases("ndimage", cases_ndimage.FILTERS, _image, _NDIMAGE),
+        _of_cases("ndimage", _IMAGES, _image, _NDIMAGE),
         {"xp.ndimage": _XP},
         _SCIPY,
     ),
