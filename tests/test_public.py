@@ -60,13 +60,17 @@ API: dict[types.ModuleType, str] = {
         solve_banded solve_continuous_lyapunov solve_discrete_lyapunov solve_sylvester solve_toeplitz
         solve_triangular solveh_banded sqrtm svd svdvals tensordot tensorinv tensorsolve toeplitz trace vecdot
         vector_norm""",
-    xp.fft: """fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq
+    xp.fft: """dct dctn dst dstn idct idctn idst idstn fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq
         rfftn""",
-    xp.integrate: """odeint""",
-    xp.ndimage: """affine_transform convolve convolve1d correlate correlate1d fourier_ellipsoid fourier_gaussian
+    xp.integrate: """cumulative_simpson cumulative_trapezoid odeint simpson trapezoid""",
+    xp.ndimage: """affine_transform black_tophat convolve convolve1d correlate correlate1d fourier_ellipsoid fourier_gaussian
         fourier_shift fourier_uniform gaussian_filter gaussian_filter1d gaussian_gradient_magnitude
-        gaussian_laplace laplace map_coordinates mean prewitt rotate shift sobel spline_filter spline_filter1d
-        sum sum_labels uniform_filter uniform_filter1d zoom""",
+        gaussian_laplace grey_closing grey_dilation grey_erosion grey_opening laplace map_coordinates maximum_filter
+        maximum_filter1d mean median_filter minimum_filter minimum_filter1d morphological_gradient morphological_laplace
+        percentile_filter prewitt rank_filter rotate shift sobel spline_filter spline_filter1d sum sum_labels uniform_filter
+        uniform_filter1d white_tophat zoom""",
+    xp.spatial: "distance",
+    xp.spatial.distance: "cdist pdist",
     xp.signal: """convolve convolve2d correlate correlate2d detrend fftconvolve filtfilt hilbert lfilter oaconvolve
         resample savgol_filter sosfilt upfirdn""",
 }
@@ -129,7 +133,7 @@ def test_dir_of_xp_is_the_standard_and_numpy() -> None:
     } - OF_STRICT
     numpys = {name for name in np.__all__ if not isinstance(getattr(np, name), types.ModuleType)} - {"__version__"}
     dunders = {"__array_api_version__", "__array_namespace_info__"}
-    parts = {"special", "stats", "linalg", "fft", "integrate", "ndimage", "signal"}
+    parts = {"special", "stats", "linalg", "fft", "integrate", "ndimage", "signal", "spatial"}
     assert set(dir(xp)) == standard | numpys | dunders | parts
     assert set(xp.__all__) == set(dir(xp)) - dunders
 
@@ -157,6 +161,7 @@ SPACES = [
     xp.integrate,
     xp.ndimage,
     xp.signal,
+    xp.spatial.distance,
 ]
 
 

@@ -66,7 +66,9 @@ Generated from the table of tests by `make generated`; do not edit. [NumPy's fun
 |---|---|---|
 | ufuncs of `scipy.special` | yes, `scipy.special.erf(x)` | `xp.special` |
 | other functions of `scipy.special` | no | `xp.special` |
-| `scipy.linalg`, `scipy.ndimage`, `scipy.signal` | no | `xp.linalg`, `xp.ndimage`, `xp.signal` |
+| cosine and sine transforms of `scipy.fft` | no | `xp.fft` |
+| `scipy.integrate`, `scipy.linalg`, `scipy.ndimage`, `scipy.signal` | no | `xp.integrate`, `xp.linalg`, `xp.ndimage`, `xp.signal` |
+| `scipy.spatial.distance` | no | `xp.spatial.distance` |
 | distributions of `scipy.stats` | no | `xp.stats` |
 | `scipy.optimize` | its objectives: [`oxigrad.scipy`](interop.md) | |
 

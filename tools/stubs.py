@@ -90,10 +90,12 @@ class _Of1(_Ufunc, Protocol):
 class _Of2(_Ufunc, Protocol):
     def __call__(self, x1: Array, x2: Array, /, **named: Any) -> Array: ...
 """,
+    "ops.fft": _TYPES,
     "ops.integrate": _TYPES,
     "ops.linalg": _TYPES,
     "ops.ndimage": _TYPES,
     "ops.signal": _TYPES,
+    "ops.spatial.distance": _TYPES,
     "ops.special": _TYPES,
 }
 _PARAMS = "Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]"

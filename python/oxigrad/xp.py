@@ -1,8 +1,8 @@
 """The differentiable Array API namespace: functions of the standard and of NumPy, recorded on the tape of their arguments.
 
-`xp.linalg` and `xp.fft` are the standard's extensions; `xp.special`, `xp.stats`, `xp.integrate`,
-`xp.ndimage` and `xp.signal` have functions under SciPy's names. A function of the standard or of NumPy that has no derivative here is passed on to its arguments' array
-library, and returns plain values.
+`xp.linalg` and `xp.fft` are the standard's extensions; `xp.special`, `xp.stats`, `xp.integrate`, `xp.ndimage`, `xp.signal` and
+`xp.spatial` have functions under SciPy's names. A function of the standard or of NumPy that has no derivative here is passed on to its
+arguments' array library, and returns plain values.
 
 >>> from oxigrad import xp
 >>> xp.log(1.0)
@@ -21,6 +21,7 @@ from oxigrad.ops import integrate as integrate
 from oxigrad.ops import linalg as linalg
 from oxigrad.ops import ndimage as ndimage
 from oxigrad.ops import signal as signal
+from oxigrad.ops import spatial as spatial
 from oxigrad.ops import special as special
 from oxigrad.ops import stats as stats
 from oxigrad.ops.core import indexed_update as _indexed_update

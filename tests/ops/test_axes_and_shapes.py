@@ -15,7 +15,7 @@ from oxigrad import xp
 
 A = np.arange(1.0, 13.0).reshape(3, 4)
 V = np.array([3.0, 1.0, 2.0])
-PARTS = ("", "linalg", "fft", "special", "stats", "integrate", "ndimage", "signal")
+PARTS = ("", "linalg", "fft", "special", "stats", "integrate", "ndimage", "signal", "spatial.distance")
 PARAMETERS = ("axis", "axes", "axis1", "axis2", "source", "destination")
 
 # Arguments of functions that take more than a matrix.
@@ -35,6 +35,12 @@ CALLS: dict[str, tuple[Any, ...]] = {
         for name in """fourier_ellipsoid fourier_gaussian fourier_shift fourier_uniform gaussian_filter gaussian_filter1d
         gaussian_gradient_magnitude gaussian_laplace rotate uniform_filter1d""".split()
     },
+    **{
+        f"ndimage.{name}": (A, 3)
+        for name in """black_tophat grey_closing grey_dilation grey_erosion grey_opening maximum_filter maximum_filter1d
+        median_filter minimum_filter minimum_filter1d morphological_gradient morphological_laplace white_tophat""".split()
+    },
+    **dict.fromkeys("ndimage.percentile_filter ndimage.rank_filter".split(), (A, 2, 3)),
     **{f"signal.{name}": (A, A) for name in "fftconvolve oaconvolve".split()},
     "apply_along_axis": (np.sum, 0, A),
     "apply_over_axes": (np.sum, A, 0),

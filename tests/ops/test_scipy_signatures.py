@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import operator
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -18,7 +19,7 @@ from oxigrad.testing import check_grads
 
 scipy = pytest.importorskip("scipy")
 pytest.importorskip("scipy.special")
-PARTS = ("integrate", "linalg", "ndimage", "signal", "special")
+PARTS = ("fft", "integrate", "linalg", "ndimage", "signal", "spatial.distance", "special")
 RELEASE = tuple(map(int, scipy.__version__.split(".")[:2]))
 X = np.random.default_rng(0).normal(size=(3, 5, 4))
 
@@ -28,9 +29,9 @@ def pairs() -> list[tuple[str, Callable[..., Any], Callable[..., Any]]]:
     found = []
     for part in PARTS:
         theirs = importlib.import_module(f"scipy.{part}")
-        for name in getattr(xp, part).__all__:
-            function, own = getattr(theirs, name, None), getattr(getattr(xp, part), name)
-            is_numpys = part == "linalg" and hasattr(np.linalg, name)
+        for name in operator.attrgetter(part)(xp).__all__:
+            function, own = getattr(theirs, name, None), operator.attrgetter(f"{part}.{name}")(xp)
+            is_numpys = hasattr(getattr(np, part, None), name)
             is_ufunc = inspect.isfunction(function) and "casting" in inspect.signature(function).parameters
             if inspect.isfunction(function) and callable(own) and not is_numpys and not is_ufunc:
                 found.append((f"{part}.{name}", own, function))

@@ -41,3 +41,47 @@ FILTERS: dict[str, Call] = {
     "zoom": lambda nd, x, **k: nd.zoom(x, (1.7, 0.6), **k),
     "zoom-grid": lambda nd, x, **k: nd.zoom(x, 1.5, order=2, grid_mode=True, **k),
 }
+
+FOOTPRINT = np.array([[1, 0, 1, 1], [0, 1, 1, 0], [1, 0, 0, 1]], bool)
+_WINDOWS: dict[str, dict[str, Any]] = {
+    "size": {"size": 3},
+    "sizes": {"size": (4, 3), "origin": (1, -1)},
+    "axes": {"size": (2, 3), "axes": (1, 0), "origin": (0, -1)},
+    "axis": {"footprint": FOOTPRINT[0], "axes": (1,)},
+    "footprint": {"footprint": FOOTPRINT, "origin": (1, -2)},
+}
+_STRUCTURES: dict[str, dict[str, Any]] = {
+    "structure": {"structure": K},
+    "structure-footprint": {"structure": K, "footprint": FOOTPRINT, "origin": (0, 1)},
+    "structure-axis": {"structure": W, "axes": (0,)},
+}
+_GREY = """grey_erosion grey_dilation grey_opening grey_closing morphological_gradient morphological_laplace white_tophat
+    black_tophat""".split()
+
+
+def _selection(name: str, named: dict[str, Any], *args: Any) -> Call:
+    return lambda nd, x, **k: getattr(nd, name)(x, *args, **named, **k)
+
+
+# Calls of filters that select elements of windows.
+SELECTIONS: dict[str, Call] = {
+    **{f"{name}-{way}": _selection(name, of) for name in _GREY for way, of in (_WINDOWS | _STRUCTURES).items()},
+    **{
+        f"{name}-{way}": _selection(name, of, *args)
+        for name, *args in (
+            ("minimum_filter",),
+            ("maximum_filter",),
+            ("median_filter",),
+            ("rank_filter", 2),
+            ("rank_filter", -3),
+            ("percentile_filter", 30.0),
+            ("percentile_filter", -20.0),
+        )
+        for way, of in _WINDOWS.items()
+    },
+    **{
+        f"{name}-{way}": _selection(name, of)
+        for name in ("minimum_filter1d", "maximum_filter1d")
+        for way, of in {"": {"size": 3}, "axis": {"size": 4, "axis": 0, "origin": -2}, "one": {"size": 1}}.items()
+    },
+}

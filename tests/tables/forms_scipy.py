@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import scipy.fft
+import scipy.integrate
 import scipy.linalg
 import scipy.ndimage
 import scipy.signal
+import scipy.spatial.distance
 import scipy.special
 import scipy.stats
 
@@ -71,6 +74,39 @@ scipy.ndimage.spline_filter1d(x, 3, axis=0) | scipy.ndimage.spline_filter1d(x, o
 scipy.ndimage.sum(x) | scipy.ndimage.sum(x, J, 2) | scipy.ndimage.sum(x, labels=J, index=[1, 3])
 scipy.ndimage.sum_labels(x) | scipy.ndimage.sum_labels(x, labels=J, index=[1, 3])
 """
+_FFT = """
+scipy.fft.dct(x) | scipy.fft.dct(x, 1, norm="forward") | scipy.fft.dct(x, type=3, axis=0, norm="ortho") | scipy.fft.dct(v, type=4, n=6) | scipy.fft.dct(z, 2, n=3, orthogonalize=False)
+scipy.fft.dctn(x) | scipy.fft.dctn(t, type=3, axes=(0, 2), norm="ortho") | scipy.fft.dctn(x, s=(2, 5))
+scipy.fft.dst(x) | scipy.fft.dst(x, 1, norm="forward") | scipy.fft.dst(x, type=3, axis=0, norm="ortho") | scipy.fft.dst(v, type=4, n=6) | scipy.fft.dst(z, 2, n=3, orthogonalize=False)
+scipy.fft.dstn(x) | scipy.fft.dstn(t, type=3, axes=(0, 2), norm="ortho") | scipy.fft.dstn(x, s=(2, 5))
+scipy.fft.idct(x) | scipy.fft.idct(x, 1, norm="ortho") | scipy.fft.idct(x, type=3, axis=0, norm="forward") | scipy.fft.idct(v, type=4, n=6)
+scipy.fft.idctn(x) | scipy.fft.idctn(t, type=3, axes=(0, 2), norm="ortho") | scipy.fft.idctn(x, s=(2, 5))
+scipy.fft.idst(x) | scipy.fft.idst(x, 1, norm="ortho") | scipy.fft.idst(x, type=3, axis=0, norm="forward") | scipy.fft.idst(v, type=4, n=6)
+scipy.fft.idstn(x) | scipy.fft.idstn(t, type=3, axes=(0, 2), norm="ortho") | scipy.fft.idstn(x, s=(2, 5))
+"""
+_INTEGRATE = """
+scipy.integrate.cumulative_simpson(x) | scipy.integrate.cumulative_simpson(t, axis=1) | scipy.integrate.cumulative_simpson(x, x=np.cumsum(p, axis=1), initial=c) | scipy.integrate.cumulative_simpson(r, dx=c, axis=0, initial=0.0)
+scipy.integrate.cumulative_trapezoid(x) | scipy.integrate.cumulative_trapezoid(x, np.cumsum(h), initial=0) | scipy.integrate.cumulative_trapezoid(x, x=np.cumsum(p, axis=0), axis=0) | scipy.integrate.cumulative_trapezoid(v, dx=c)
+scipy.integrate.simpson(x) | scipy.integrate.simpson(x, np.cumsum(h)) | scipy.integrate.simpson(r, dx=c, axis=0) | scipy.integrate.simpson(x, x=np.cumsum(p, axis=0), axis=0) | scipy.integrate.simpson(w[:2], dx=0.5) | scipy.integrate.simpson(w[:3], x=np.cumsum(h[:3]))
+scipy.integrate.trapezoid(x) | scipy.integrate.trapezoid(x, np.cumsum(h)) | scipy.integrate.trapezoid(t, x=np.cumsum(h[:3]), axis=1) | scipy.integrate.trapezoid(v, dx=c)
+"""
+_DISTANCES = (
+    '"euclidean"',
+    '"sqeuclidean", w=h',
+    'metric="cityblock"',
+    '"chebyshev"',
+    '"minkowski", p=3.0, w=h',
+    '"canberra"',
+    '"braycurtis"',
+    '"cosine"',
+    '"correlation", w=h',
+    '"seuclidean", V=h',
+    '"mahalanobis", VI=m @ m.T',
+)
+_SPATIAL = f"""
+{" | ".join(f"scipy.spatial.distance.cdist(p, q[:2], {metric})" for metric in _DISTANCES)} | scipy.spatial.distance.cdist(p, q, "jensenshannon")
+{" | ".join(f"scipy.spatial.distance.pdist(p, {metric})" for metric in _DISTANCES)} | scipy.spatial.distance.pdist(p, "jensenshannon")
+"""
 _SIGNAL = """
 scipy.signal.convolve(v, w) | scipy.signal.convolve(x, m[:2, :2], mode="same") | scipy.signal.convolve(x, m[:2, :2], mode="valid") | scipy.signal.convolve(z, z)
 scipy.signal.convolve2d(x, m[:2, :2]) | scipy.signal.convolve2d(x, m[:2, :2], mode="same", boundary="wrap") | scipy.signal.convolve2d(x, m[:2, :2], "full", boundary="fill", fillvalue=1.5)
@@ -110,8 +146,11 @@ def _undifferentiated() -> list[Form]:
     return [Form(f"special.{name}", (call,), NO_RULE, refused=True, order=0) for name, call in calls.items()]
 
 
+_IMAGES = {**cases_ndimage.FILTERS, **cases_ndimage.SELECTIONS}
+
+
 def _image(name: str) -> Call:
-    return Call("ndimage", functools.partial(cases_ndimage.FILTERS[name], mode="nearest"), (cases_ndimage.X,))
+    return Call("ndimage", functools.partial(_IMAGES[name], mode="nearest"), (cases_ndimage.X,))
 
 
 def _distributions() -> tuple[Form, ...]:
@@ -199,7 +238,7 @@ SECTIONS: list[Section] = [
     ),
     Section(
         "Functions of scipy.ndimage",
-        _of_cases("ndimage", cases_ndimage.FILTERS, _image, _NDIMAGE),
+        _of_cases("ndimage", _IMAGES, _image, _NDIMAGE),
         {"xp.ndimage": _XP},
         _SCIPY,
     ),
@@ -214,5 +253,8 @@ SECTIONS: list[Section] = [
         {"xp.signal": _XP},
         _SCIPY,
     ),
+    Section("Functions of scipy.fft", tuple(read(_FFT)), {"xp.fft": _XP}, _SCIPY),
+    Section("Functions of scipy.integrate", tuple(read(_INTEGRATE)), {"xp.integrate": _XP}, _SCIPY),
+    Section("Functions of scipy.spatial", tuple(read(_SPATIAL)), {"xp.spatial": _XP}, _SCIPY),
     Section("Distributions of scipy.stats", _distributions(), {"xp.stats": _XP}, _SCIPY),
 ]

@@ -1,30 +1,173 @@
-"""Integration of ordinary differential equations by differentiable steps.
+"""Integrals of samples, and ordinary differential equations by differentiable steps, named as in `scipy.integrate`.
 
 >>> import numpy as np
 >>> import oxigrad as ox
+>>> x = np.array([0.0, 1.0, 4.0])
+>>> round(ox.grad(lambda end: simpson(x * x, x * end))(1.0), 6)  # of the integral from 0 to 4 * end
+21.333333
 >>> decay = lambda y, t, rate: -rate * y
 >>> round(ox.grad(lambda rate: odeint(decay, 1.0, np.array([0.0, 1.0]), (rate,))[1])(2.0), 6)
 -0.135335
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
+
+import numpy as np
 
 from oxigrad._core import plain
 from oxigrad._names import without
 from oxigrad._typing import Array
-from oxigrad.ops.backends import fetched
+from oxigrad.ops.backends import fetched, on_host, to_host
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.primitives import stack
+from oxigrad.ops.core import standard
+from oxigrad.ops.core.array_like import array
+from oxigrad.ops.core.primitives import along, stack
+from oxigrad.ops.core.shapes import position
 from oxigrad.ops.core.standard import asarray
+from oxigrad.ops.numpy import reductions
 from oxigrad.ops.scipy_signatures import scipy_signature
 
-__all__ = ["odeint"]
+__all__ = ["cumulative_simpson", "cumulative_trapezoid", "odeint", "simpson", "trapezoid"]
 
 __dir__ = __all__.copy
 __getattr__ = without("oxigrad.xp.integrate", __all__)
 
+
+# --- integrals of samples ----------------------------------------------------------------------------------------------
+
+
+@scipy_signature("y, x=None, dx=1.0, axis=-1")
+def trapezoid(y: Array, /, x: Any, dx: Any, axis: int) -> Array:
+    """The integral along ``axis`` by the trapezoidal rule, over the points ``x`` or those ``dx`` apart.
+
+    Points have shape ``(n,)`` or that of ``y``; they are differentiable too.
+    """
+    return reductions.trapezoid(y, x, dx, axis)
+
+
+@scipy_signature("y, x=None, dx=1.0, axis=-1, initial=None")
+def cumulative_trapezoid(y: Array, /, x: Any, dx: Any, axis: int, initial: float | None) -> Array:
+    """The integrals from the first point to each other one by the trapezoidal rule; ``initial``, None or 0, goes before them."""
+    if initial is not None and (np.ndim(plain(initial)) or plain(initial) != 0):
+        raise ValueError(f"cumulative_trapezoid: initial is {initial!r}: expected None or 0")
+    y, axis = _samples("cumulative_trapezoid", y, axis)
+    parts = reductions.trapezoids(y, reductions.spacing("cumulative_trapezoid", y, x, dx, axis), axis)
+    return _cumulative(parts, initial, axis)
+
+
+@scipy_signature("y, x=None, *, dx=1.0, axis=-1")
+def simpson(y: Array, /, x: Any, dx: Any, axis: int) -> Array:
+    """The integral along ``axis`` by Simpson's rule, over the points ``x`` or those ``dx`` apart, which are differentiable too.
+
+    A parabola goes through every second point and its neighbours. The last of an odd number of intervals is integrated below
+    the parabola through the last three points (Cartwright, Math. Sci. 42, 2017). Points have shape ``(n,)`` or that of ``y``.
+    """
+    y, axis = _samples("simpson", y, axis)
+    spacing = reductions.spacing("simpson", y, x, dx, axis)
+    count = y.shape[axis] - 1
+    if count < 2:
+        return ops.sum(reductions.trapezoids(y, spacing, axis), axis=axis)
+    even = count - count % 2
+    h = _neighbours(spacing, slice(0, even, 2), slice(1, even, 2), axis)
+    left, middle, right = (y[along(axis, slice(start, even + start - 1, 2))] for start in range(3))
+    width = h[0] + h[1]
+    parts = (
+        left * (2.0 - _ratio(h[1], h[0]))
+        + middle * (width * _ratio(width, h[0] * h[1]))
+        + right * (2.0 - _ratio(h[0], h[1]))
+    )
+    total = ops.sum(parts * width / 6.0, axis=axis)
+    if even == count:
+        return total
+    return total + ops.sum(_last_interval(y, spacing, axis), axis=axis)
+
+
+@scipy_signature("y, *, x=None, dx=1.0, axis=-1, initial=None")
+def cumulative_simpson(y: Array, /, x: Any, dx: Any, axis: int, initial: Any) -> Array:
+    """The integrals from the first point to each other one by Simpson's rule, with the parabolas of `simpson`.
+
+    ``initial``, a number or an array with one element along ``axis``, is added to them and goes before them. Raises
+    `ValueError` where points ``x`` in host memory do not increase.
+    """
+    y, axis = _samples("cumulative_simpson", y, axis)
+    spacing = reductions.spacing("cumulative_simpson", y, x, dx, axis)
+    bare = plain(spacing)
+    if x is not None and on_host(bare) and not np.all(to_host(bare) > 0):
+        raise ValueError(
+            "cumulative_simpson: x does not increase: expected points that increase strictly along the axis"
+        )
+    count = y.shape[axis] - 1
+    if count < 2:
+        return _cumulative(reductions.trapezoids(y, spacing, axis), initial, axis)
+    # Pairs of intervals are below one parabola; the last of an odd number is below that through the last three points.
+    first = _neighbours(spacing, slice(0, count - 1, 2), slice(1, count, 2), axis)
+    forward = _below_parabola((y[along(axis, slice(at, count - 1 + at, 2))] for at in range(3)), first)
+    even = count - count % 2
+    second = _neighbours(spacing, slice(1, even, 2), slice(0, even, 2), axis)
+    backward = _below_parabola((y[along(axis, slice(at, even - 1 + at, 2))] for at in (2, 1, 0)), second)
+    parts = ops.stack([forward, backward], axis=axis + 1)
+    parts = ops.reshape(parts, (*y.shape[:axis], even, *y.shape[axis + 1 :]))
+    if even < count:
+        parts = ops.concat([parts, _last_interval(y, spacing, axis)], axis=axis)
+    return _cumulative(parts, initial, axis)
+
+
+def _samples(name: str, y: Any, axis: int) -> tuple[Any, int]:
+    """Samples in floating point, and the axis counted from the front."""
+    y = array(y)
+    axis = position(axis, y.ndim, name)
+    if not y.shape[axis]:
+        raise ValueError(f"{name}: found no sample along the axis, expected one at least")
+    return y, axis
+
+
+def _neighbours(spacing: Any, one: slice, other: slice, axis: int) -> tuple[Any, Any]:
+    """The distances of two sets of intervals; a distance that all have is that of each."""
+    if len(getattr(spacing, "shape", ())) <= axis or spacing.shape[axis] == 1:
+        return spacing, spacing
+    return spacing[along(axis, one)], spacing[along(axis, other)]
+
+
+def _last_interval(y: Any, spacing: Any, axis: int) -> Any:
+    count = y.shape[axis] - 1
+    pair = _neighbours(spacing, slice(count - 1, None), slice(count - 2, count - 1), axis)
+    return _below_parabola((y[along(axis, slice(at, at + 1))] for at in (count, count - 1, count - 2)), pair)
+
+
+def _below_parabola(points: Iterable[Any], spacing: tuple[Any, Any]) -> Any:
+    """The integral from the first to the second of three points of the parabola through them; ``spacing`` has their distances."""
+    near, middle, far = points
+    h, following = spacing
+    both = h + following
+    parts = (
+        near * (3.0 - _ratio(h, both))
+        + middle * _ratio(3.0 * following + h, following)
+        - far * _ratio(h * h, following * both)
+    )
+    return parts * h / 6.0
+
+
+def _ratio(x: Any, y: Any) -> Any:
+    """A ratio that is zero, with its derivatives, where the denominator is zero."""
+    if isinstance(y, (int, float)) and y:
+        return x / y
+    zero = y == 0.0
+    return ops.where(zero, 0.0, x / ops.where(zero, 1.0, y))
+
+
+def _cumulative(parts: Any, initial: Any, axis: int) -> Any:
+    """The sums up to each of some integrals, after the initial value."""
+    sums = standard.cumulative_sum(parts, axis=axis)
+    if initial is None:
+        return sums
+    shape = (*sums.shape[:axis], 1, *sums.shape[axis + 1 :])
+    initial = ops.astype(ops.broadcast_to(array(initial), shape), sums.dtype, copy=False)
+    return ops.concat([initial, sums + initial], axis=axis)
+
+
+# --- differential equations --------------------------------------------------------------------------------------------
 
 # Dormand and Prince (1980), the Butcher tableau: nodes, weights of the stages, and weights of the error estimate.
 _AT = (0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)

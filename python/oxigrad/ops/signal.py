@@ -2,7 +2,8 @@
 
 A convolution is differentiable in both arguments, to all orders; a filter is linear in the signal, and its coefficients are
 constants. Values are those of SciPy. Arrays of other libraries are read in host memory, and `NotImplementedError` is raised
-where the host cannot read them. Filters of ranks, such as ``medfilt``, are not differentiable and are not here.
+where the host cannot read them. Filters of ranks are in `oxigrad.xp.ndimage`: ``medfilt`` is
+`median_filter` in the mode "constant".
 
 >>> import oxigrad as ox
 >>> ox.grad(lambda h: convolve(np.array([1.0, 2.0, 3.0]), h)[1])(np.array([0.0, 1.0]))

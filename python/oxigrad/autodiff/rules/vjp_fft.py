@@ -10,6 +10,7 @@ from oxigrad import xp
 from oxigrad._typing import Array, Dtype
 from oxigrad.autodiff.rules.cotangents import match_dtype
 from oxigrad.ops.backends import device_of, namespace
+from oxigrad.ops.fft.standard import opposite
 
 
 def _shares(n: int, axis: int, like: Array, twice: float) -> Array:
@@ -21,11 +22,11 @@ def _shares(n: int, axis: int, like: Array, twice: float) -> Array:
 
 
 def _rfft(g: Array, n: int, axis: int, norm: str) -> Array:
-    return xp.fft.irfft(xp.conj(g * _shares(n, axis, g, 0.5)), n=n, axis=axis, norm=xp.fft.opposite(norm))
+    return xp.fft.irfft(xp.conj(g * _shares(n, axis, g, 0.5)), n=n, axis=axis, norm=opposite(norm))
 
 
 def _irfft(g: Array, n: int, axis: int, norm: str, x_dtype: Dtype) -> Array:
-    pulled = xp.conj(xp.fft.rfft(g, n=n, axis=axis, norm=xp.fft.opposite(norm)))
+    pulled = xp.conj(xp.fft.rfft(g, n=n, axis=axis, norm=opposite(norm)))
     return match_dtype(pulled * _shares(n, axis, pulled, 2.0), x_dtype)
 
 

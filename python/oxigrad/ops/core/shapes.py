@@ -125,7 +125,7 @@ def _conform(terms: Sequence[Sequence[str]], shapes: Sequence[Shape]) -> bool:
 # --- calls that failed ---------------------------------------------------------------------------------------------------
 
 # Parameters that name the array to which ``axis`` belongs, where it is not the first one.
-_ARRAYS = ("x", "a", "arr", "input", "data")
+_ARRAYS = ("y", "x", "a", "arr", "input", "data")
 
 
 def explain(

@@ -419,3 +419,9 @@ def asarray(obj: Any, /, *, dtype: Dtype = None, device: Device = None, copy: bo
 
 def _array(value: Any) -> Any:
     return value if is_array(value) or isinstance(value, Variable) else np.asarray(value)
+
+
+def root_or_zero(square: Any) -> Any:
+    """The square root of what is not negative; its derivatives are zero where it is zero."""
+    zero = square == 0.0
+    return ops.where(zero, 0.0, ops.sqrt(ops.where(zero, 1.0, square)))

@@ -1,25 +1,29 @@
-"""Linear filters and interpolation of images, named as in `scipy.ndimage`, with its values: `oxigrad.xp.ndimage`.
+"""Filters and interpolation of images, named as in `scipy.ndimage`, with its values: `oxigrad.xp.ndimage`.
 
 A linear filter is one entry of a tape, whose rule is its transpose, in all boundary modes: derivatives of all orders follow, in
 both modes. Arrays of other libraries are read in host memory, and `NotImplementedError` is raised where the host cannot read
-them. Further parameters (sizes, deviations, modes) are constants; ``output`` is a dtype, or an array to assign to. Filters of ranks (``median_filter``) and
-morphology are not differentiable, and are not here.
+them. Filters of ranks (`median_filter`) and morphology (`grey_opening`) run in the array's library; their derivative flows to the element
+that they select. Further parameters (sizes, deviations, modes) are constants; ``output`` is a dtype, or an array to assign to.
 
 >>> import numpy as np
 >>> import oxigrad as ox
 >>> x = np.array([0.0, 0.0, 1.0, 0.0])
 >>> ox.grad(lambda x: uniform_filter1d(x, 3)[0])(x).round(3)
 array([0.667, 0.333, 0.   , 0.   ])
+>>> ox.grad(lambda x: maximum_filter(x, 3)[1])(x)
+array([0., 0., 1., 0.])
 """
 
 from oxigrad._names import without
-from oxigrad.ops.ndimage import filters, interpolation
+from oxigrad.ops.ndimage import filters, interpolation, windows
 from oxigrad.ops.ndimage.filters import *
 from oxigrad.ops.ndimage.interpolation import *
+from oxigrad.ops.ndimage.windows import *
 
 __all__: list[str] = []
 __all__ += filters.__all__
 __all__ += interpolation.__all__
+__all__ += windows.__all__
 
 __dir__ = __all__.copy
 __getattr__ = without("oxigrad.xp.ndimage", __all__)

@@ -13,7 +13,7 @@ from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.host_calls import computed
 from oxigrad.ops.core.in_place import of_library
-from oxigrad.ops.core.standard import axes_of
+from oxigrad.ops.core.standard import axes_of, root_or_zero
 from oxigrad.ops.ndimage.extension import check_mode, extended_by, filtered, for_each_axis
 from oxigrad.ops.scipy_signatures import scipy_signature
 
@@ -95,7 +95,7 @@ def correlate(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, 
     check_mode("correlate", mode)
     origins = for_each_axis(origin, len(weights.shape))
     if axes is not None:
-        weights, origins = _along_axes("correlate", x, weights, origins, axes)
+        weights, origins = along_axes("correlate", x, weights, origins, axes)
     if not isinstance(weights, Variable):
         w = np.asarray(computed("correlate", lambda w: w, (weights,))[0]) if weights.shape else weights
         radii = [size + abs(shift) for size, shift in zip(w.shape, origins, strict=True)]
@@ -113,12 +113,14 @@ def correlate(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, 
     return total
 
 
-def _along_axes(name: str, x: Array, weights: Array, origins: list[int], axes: Axis) -> tuple[Array, list[int]]:
-    """Weights for some axes of an array, and their origins, as those for all."""
+def along_axes(
+    name: str, x: Array, weights: Array, origins: list[int], axes: Axis, what: str = "weights"
+) -> tuple[Array, list[int]]:
+    """Weights (``what`` they are in messages) for some axes of an array, and their origins, as those for all."""
     places = axes_of(axes, len(x.shape))
     if len(places) != len(weights.shape):
         raise ShapeError(
-            f"{name}: found weights of {len(weights.shape)} dimensions, expected {len(places)}, one for each axis"
+            f"{name}: found {what} of {len(weights.shape)} dimensions, expected {len(places)}, one for each axis"
         )
     shape, whole = [1] * len(x.shape), [0] * len(x.shape)
     for place, size in zip(sorted(places), weights.shape, strict=True):  # in the order of the array, as SciPy's
@@ -215,8 +217,7 @@ def gaussian_gradient_magnitude(
         order = [int(at == axis) for at in range(ndim)]
         slope = gaussian_filter(x, sigma, order=order, mode=each, cval=cval, truncate=truncate, radius=radius)
         squares = squares + ops.square(slope)
-    zero = squares == 0.0
-    return ops.where(zero, 0.0, ops.sqrt(ops.where(zero, 1.0, squares)))
+    return root_or_zero(squares)
 
 
 @scipy_signature('input, output=None, mode="reflect", cval=0.0, *, axes=None')

@@ -159,14 +159,25 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral along ``axis`` by the trapezoidal rule, over the points ``x`` or those ``dx`` apart."""
     y = array(y)
     axis = position(axis, y.ndim)
-    if x is not None:
-        x = array(x)
-        dx = (
-            ops.reshape(standard.diff(x), (-1,) + (1,) * (y.ndim - 1 - axis))
-            if x.ndim == 1
-            else standard.diff(x, axis=axis)
-        )
-    return ops.sum(dx * (y[along(axis, slice(1, None))] + y[along(axis, slice(None, -1))]) / 2.0, axis=axis)
+    return ops.sum(trapezoids(y, spacing("trapezoid", y, x, dx, axis), axis), axis=axis)
+
+
+def trapezoids(y: Array, spacing: Any, axis: int) -> Any:
+    """The integral from each point to the next by the trapezoidal rule."""
+    return spacing * (y[along(axis, slice(1, None))] + y[along(axis, slice(None, -1))]) / 2.0
+
+
+def spacing(name: str, y: Array, x: Any, dx: Any, axis: int) -> Any:
+    """The distances of the points ``x``, along the axis or of all elements, in a shape that broadcasts with ``y``; ``dx`` without them."""
+    if x is None:
+        return dx
+    x = array(x)
+    if x.ndim not in (1, y.ndim) or x.shape[axis if x.ndim > 1 else 0] != y.shape[axis]:
+        expected = " or ".join(sorted({f"({y.shape[axis]},)", str(tuple(y.shape))}, key=len))
+        raise ShapeError(f"{name}: found points of shape {tuple(x.shape)}, expected {expected}")
+    if x.ndim > 1:
+        return standard.diff(x, axis=axis)
+    return ops.reshape(standard.diff(x), (1,) * axis + (-1,) + (1,) * (y.ndim - 1 - axis))
 
 
 # --- those that skip NaN -------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Errors for functions of SciPy, PyTorch and JAX that are called on variables: what takes them, by name."""
 
+import operator
 import sys
 from types import FrameType
 from typing import Any
@@ -9,7 +10,7 @@ from oxigrad._core import DerivativeError, Variable
 _LOSS = "a variable does not turn into a plain array by itself, since that would lose its derivative: "
 _REMEDY = "xp.asarray or xp.stack makes one array of several variables, and ox.stop_gradient(x) gives the plain array"
 # The parts of SciPy that `oxigrad.xp` has too.
-_PARTS = ("linalg", "ndimage", "signal", "special", "stats", "integrate")
+_PARTS = ("fft", "linalg", "ndimage", "signal", "spatial.distance", "special", "stats", "integrate")
 
 
 def refused_array(x: Variable, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -31,7 +32,7 @@ def _called_of_scipy(frame: FrameType | None) -> str | None:
     part, name = _names(found) or ("", "")
     function = f"scipy.{part}.{name}"
     xp: Any = sys.modules["oxigrad.xp"]
-    if part in _PARTS and hasattr(getattr(xp, part), name.partition(".")[0]):
+    if part in _PARTS and hasattr(operator.attrgetter(part)(xp), name.partition(".")[0]):
         return f"xp.{part}.{name} is {function} for variables"
     standard = "; with SCIPY_ARRAY_API=1 in the environment, functions of SciPy that are written to the Array API take variables"
     return f"{function} takes none{standard}"
@@ -43,7 +44,8 @@ def _module(frame: FrameType) -> str:
 
 def _names(frame: FrameType) -> tuple[str, str] | None:
     """The part of SciPy and the public name of the function that a frame runs; None where it is internal."""
-    part, name = _module(frame).split(".")[1], frame.f_code.co_name
+    path, name = _module(frame).removeprefix("scipy."), frame.f_code.co_name
+    part = path if path in _PARTS else path.partition(".")[0]
     owner = frame.f_locals.get("self")
     distribution = getattr(owner, "name", type(owner).__name__.removesuffix("_gen"))
     module = sys.modules.get(f"scipy.{part}")

@@ -1,16 +1,15 @@
-"""The standard's discrete Fourier transforms, recorded on the tape of their arguments: `oxigrad.xp.fft`.
+"""The standard's discrete Fourier transforms, recorded on the tape of their arguments.
 
 ``norm`` is ``"backward"`` (the inverse divides by the length), ``"ortho"`` or ``"forward"``. `oxigrad.autodiff.rules.vjp_rules`
 defines the derivatives with respect to complex numbers.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from oxigrad._core import DtypeError, record
-from oxigrad._names import without
 from oxigrad._typing import Array, Axis, Device, Dtype, F
 from oxigrad.ops.backends import zeros_of
 from oxigrad.ops.core import primitives as ops
@@ -45,10 +44,6 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
-
-__dir__ = __all__.copy
-if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without("oxigrad.xp.fft", __all__)
 
 
 Norm = str | None

@@ -1,0 +1,19 @@
+"""Fourier transforms of the Array API standard, and cosine and sine transforms of `scipy.fft`: `oxigrad.xp.fft`.
+
+>>> import oxigrad as ox
+>>> import numpy as np
+>>> ox.grad(lambda x: dct(x, norm="ortho")[0])(np.array([1.0, 2.0, 3.0, 4.0]))
+array([0.5, 0.5, 0.5, 0.5])
+"""
+
+from oxigrad._names import without
+from oxigrad.ops.fft import standard, trigonometric
+from oxigrad.ops.fft.standard import *
+from oxigrad.ops.fft.trigonometric import *
+
+__all__: list[str] = []
+__all__ += standard.__all__
+__all__ += trigonometric.__all__
+
+__dir__ = __all__.copy
+__getattr__ = without("oxigrad.xp.fft", __all__)

@@ -1,0 +1,195 @@
+"""Cosine and sine transforms of types 1 to 4, as `scipy.fft` has them, composed of Fourier transforms.
+
+Derivatives of all orders follow, over every library that has Fourier transforms. Of complex arrays the real and the
+imaginary parts are transformed.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import ShapeError, plain
+from oxigrad._typing import Array
+from oxigrad.ops.backends import array_of, dtype_of, is_complex, namespace
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.dtypes import isdtype
+from oxigrad.ops.core.in_place import of_library
+from oxigrad.ops.core.shapes import position
+from oxigrad.ops.core.standard import moveaxis
+from oxigrad.ops.fft.standard import Norm, fft, irfft, opposite, resize, rfft
+from oxigrad.ops.scipy_signatures import scipy_signature
+
+__all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
+
+_INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
+# The elements at the ends that orthogonal transforms scale by the root of 2 before, and by its inverse after, by kind and type.
+_ENDS: dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] = {
+    ("dct", 1): ((0, -1), (0, -1)),
+    ("dct", 2): ((), (0,)),
+    ("dct", 3): ((0,), ()),
+    ("dst", 2): ((), (-1,)),
+    ("dst", 3): ((-1,), ()),
+}
+
+_ALONG_AXIS = "x, type=2, n=None, axis=-1, norm=None, overwrite_x=False, workers=None, orthogonalize=None"
+_ALONG_AXES = "x, type=2, s=None, axes=None, norm=None, overwrite_x=False, workers=None, orthogonalize=None"
+_SAME = "overwrite_x workers"
+
+
+@scipy_signature(_ALONG_AXIS, ignored=_SAME)
+def dct(x: Array, /, type: int, n: int | None, axis: int, norm: Norm, orthogonalize: bool | None) -> Array:
+    """The cosine transform of a ``type`` from 1 to 4 along ``axis``, after truncation or zero-padding to ``n`` elements.
+
+    ``norm`` is "backward" (the inverse has the scale), "ortho" or "forward". A transform that is to ``orthogonalize``, by default
+    one of norm "ortho", has an orthogonal matrix.
+    """
+    return _transform("dct", x, type, n, axis, norm, orthogonalize)
+
+
+@scipy_signature(_ALONG_AXIS, ignored=_SAME)
+def idct(x: Array, /, type: int, n: int | None, axis: int, norm: Norm, orthogonalize: bool | None) -> Array:
+    """The inverse of `dct`."""
+    return _inverse("dct", x, type, n, axis, norm, orthogonalize)
+
+
+@scipy_signature(_ALONG_AXIS, ignored=_SAME)
+def dst(x: Array, /, type: int, n: int | None, axis: int, norm: Norm, orthogonalize: bool | None) -> Array:
+    """The sine transform of a ``type`` from 1 to 4, with the arguments of `dct`."""
+    return _transform("dst", x, type, n, axis, norm, orthogonalize)
+
+
+@scipy_signature(_ALONG_AXIS, ignored=_SAME)
+def idst(x: Array, /, type: int, n: int | None, axis: int, norm: Norm, orthogonalize: bool | None) -> Array:
+    """The inverse of `dst`."""
+    return _inverse("dst", x, type, n, axis, norm, orthogonalize)
+
+
+@scipy_signature(_ALONG_AXES.replace(" orthogonalize", " *, orthogonalize"), ignored=_SAME)
+def dctn(x: Array, /, type: int, s: Any, axes: Any, norm: Norm, orthogonalize: bool | None) -> Array:
+    """`dct` along several axes, by default all; ``s`` has the sizes after truncation or zero-padding."""
+    return _along_axes(_transform, "dct", x, type, s, axes, norm, orthogonalize)
+
+
+@scipy_signature(_ALONG_AXES, ignored=_SAME)
+def idctn(x: Array, /, type: int, s: Any, axes: Any, norm: Norm, orthogonalize: bool | None) -> Array:
+    """The inverse of `dctn`."""
+    return _along_axes(_inverse, "dct", x, type, s, axes, norm, orthogonalize)
+
+
+@scipy_signature(_ALONG_AXES, ignored=_SAME)
+def dstn(x: Array, /, type: int, s: Any, axes: Any, norm: Norm, orthogonalize: bool | None) -> Array:
+    """`dst` along several axes, with the arguments of `dctn`."""
+    return _along_axes(_transform, "dst", x, type, s, axes, norm, orthogonalize)
+
+
+@scipy_signature(_ALONG_AXES, ignored=_SAME)
+def idstn(x: Array, /, type: int, s: Any, axes: Any, norm: Norm, orthogonalize: bool | None) -> Array:
+    """The inverse of `dstn`."""
+    return _along_axes(_inverse, "dst", x, type, s, axes, norm, orthogonalize)
+
+
+def _along_axes(
+    transform: Callable[..., Array], kind: str, x: Array, type: int, s: Any, axes: Any, norm: Norm, orthogonalize: Any
+) -> Array:
+    x = array_of(x)
+    sizes = None if s is None else [s] if isinstance(s, int) else list(s)
+    if axes is None:
+        axes = range(len(x.shape)) if sizes is None else range(len(x.shape) - len(sizes), len(x.shape))
+    axes = [axes] if isinstance(axes, int) else list(axes)
+    sizes = [None] * len(axes) if sizes is None else sizes
+    if len(sizes) != len(axes):
+        raise ShapeError(f"{kind}n: found {len(sizes)} sizes s for {len(axes)} axes, expected one for each")
+    for size, axis in zip(sizes, axes, strict=True):
+        x = transform(kind, x, type, size, axis, norm, orthogonalize)
+    return x
+
+
+def _inverse(kind: str, x: Array, type: int, n: int | None, axis: int, norm: Norm, orthogonalize: bool | None) -> Array:
+    """The transform of the inverse type, with the scale of the opposite norm."""
+    return _transform(kind, x, _INVERSE.get(type, type), n, axis, opposite(norm), orthogonalize)
+
+
+def _transform(
+    kind: str, x: Array, type: int, n: int | None, axis: int, norm: Norm, orthogonalize: bool | None
+) -> Array:
+    if type not in _INVERSE:
+        raise ValueError(f"{kind}: type is {type!r}: expected 1, 2, 3 or 4")
+    opposite(norm)  # which checks it
+    x = array_of(x)
+    axis = position(axis, len(x.shape), kind)
+    x = moveaxis(resize(_floating(x), n, axis), axis, -1)
+    size = x.shape[-1]
+    if size < 1 + (type == 1 and kind == "dct"):
+        raise ShapeError(f"{kind}: found {size} elements along the axis, expected {1 + (type == 1)} at least")
+    before, after = (
+        _ENDS.get((kind, type), ((), ())) if orthogonalize or (orthogonalize is None and norm == "ortho") else ((), ())
+    )
+    period = 2.0 * (size + (0 if type != 1 else -1 if kind == "dct" else 1))
+    scale = {"ortho": math.sqrt(1.0 / period), "forward": 1.0 / period}.get(norm or "backward", 1.0)
+    parts = [ops.real(x), ops.imag(x)] if is_complex(x) else [x]
+    done = []
+    for part in parts:
+        y = _KINDS[kind](_with_ends(part, before, math.sqrt(2.0)), type)
+        y = _with_ends(y, after, math.sqrt(0.5))
+        done.append(y * scale if scale != 1.0 else y)
+    return moveaxis(done[0] if len(done) == 1 else done[0] + 1j * done[1], -1, axis)
+
+
+def _floating(x: Array) -> Any:
+    """The array in a dtype that has Fourier transforms: of at least 32 bits."""
+    library, dtype = namespace(plain(x)), dtype_of(x)
+    if not isdtype(dtype, ("real floating", "complex floating")):
+        return ops.astype(x, library.float64)
+    return ops.astype(x, library.float32) if str(dtype).endswith("float16") else x
+
+
+def _with_ends(x: Any, places: Sequence[int], factor: float) -> Any:
+    """The array with elements along the last axis multiplied by a factor."""
+    if not places:
+        return x
+    weights = np.ones(x.shape[-1])
+    for place in places:
+        weights[place] = factor
+    return x * _like(weights, x)
+
+
+def _like(values: np.ndarray, x: Array) -> Any:
+    """Numbers in the library and dtype of an array."""
+    return ops.astype(of_library(values, x), dtype_of(x), copy=False)
+
+
+def _turns(x: Array, start: float) -> tuple[Any, Any]:
+    """The cosines and sines of quarter turns, so many as there are elements."""
+    angles = np.arange(start, x.shape[-1]) * (np.pi / (2.0 * x.shape[-1]))
+    return _like(np.cos(angles), x), _like(np.sin(angles), x)
+
+
+def _cosine(x: Any, type: int) -> Any:
+    """The cosine transform of a real array along the last axis, without a scale."""
+    size = x.shape[-1]
+    if type == 1:
+        return ops.real(rfft(ops.concat([x, ops.flip(x[..., 1:-1], axis=-1)], axis=-1)))
+    c, s = _turns(x, 0.0)
+    if type == 2:
+        z = rfft(ops.concat([x, ops.flip(x, axis=-1)], axis=-1))[..., :size]
+        return ops.real(z) * c + ops.imag(z) * s
+    if type == 3:
+        return irfft(x * c + 1j * (x * s), n=2 * size, norm="forward")[..., :size]
+    z = fft(x * c - 1j * (x * s), n=2 * size)[..., :size]
+    c, s = _turns(x, 0.5)
+    return 2.0 * (ops.real(z) * c + ops.imag(z) * s)
+
+
+def _sine(x: Any, type: int) -> Any:
+    """The sine transform of a real array along the last axis, without a scale: from the cosine transform, but for the first type."""
+    size = x.shape[-1]
+    if type == 1:
+        zero = ops.zeros_like(plain(x[..., :1]))
+        return -ops.imag(rfft(ops.concat([zero, x, zero, -ops.flip(x, axis=-1)], axis=-1)))[..., 1 : size + 1]
+    signs = _like((-1.0) ** np.arange(size), x)
+    return ops.flip(_cosine(x * signs, 2), axis=-1) if type == 2 else _cosine(ops.flip(x, axis=-1), type) * signs
+
+
+_KINDS = {"dct": _cosine, "dst": _sine}

@@ -1,0 +1,298 @@
+"""Filters of ranks and morphology of images, as functions of `oxigrad.xp.ndimage`.
+
+They are composed of a gather of the elements of each window and a reduction, so that a derivative flows to the element
+that is selected, in all modes and orders, over every library. Of equal extremes, each has an equal share, as by `xp.max`: in a window of
+a ``size``, of those along each axis in turn. Of equal elements that a rank selects, one has all. The windows, an array of as many
+elements as the image times those of a footprint, are held in memory.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import ShapeError
+from oxigrad._typing import Array, Axis
+from oxigrad.ops.backends import array_of, dtype_of
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core import standard
+from oxigrad.ops.core.dtypes import isdtype
+from oxigrad.ops.core.in_place import of_library
+from oxigrad.ops.core.standard import axes_of
+from oxigrad.ops.ndimage.extension import check_mode, for_each_axis, widened
+from oxigrad.ops.ndimage.filters import along_axes
+from oxigrad.ops.scipy_signatures import scipy_signature
+
+__all__ = [
+    "black_tophat",
+    "grey_closing",
+    "grey_dilation",
+    "grey_erosion",
+    "grey_opening",
+    "maximum_filter",
+    "maximum_filter1d",
+    "median_filter",
+    "minimum_filter",
+    "minimum_filter1d",
+    "morphological_gradient",
+    "morphological_laplace",
+    "percentile_filter",
+    "rank_filter",
+    "white_tophat",
+]
+
+_OF_SIZE = 'size=None, footprint=None, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None'
+_ALONG_AXIS = 'input, size, axis=-1, output=None, mode="reflect", cval=0.0, origin=0'
+_GREY = f"input, {_OF_SIZE.replace('footprint=None', 'footprint=None, structure=None')}"
+
+
+# --- windows -----------------------------------------------------------------------------------------------------------
+
+
+def _each(name: str, what: str, value: Any, count: int) -> list[Any]:
+    """A parameter for each axis that is filtered."""
+    found = for_each_axis(value, count)
+    if len(found) != count:
+        raise ShapeError(f"{name}: found {len(found)} numbers in {what}, expected {count}, one for each axis")
+    return found
+
+
+def _windows(
+    name: str, x: Array, footprint: np.ndarray, modes: Sequence[str], cval: Any, origins: Sequence[int]
+) -> Any:
+    """The elements of the window of each element along a last axis; ``cval`` beyond the edges in the mode "constant"."""
+    widths = [(size // 2 + at, size - 1 - size // 2 - at) for size, at in zip(footprint.shape, origins, strict=True)]
+    for size, at, width in zip(footprint.shape, origins, widths, strict=True):
+        if min(width) < 0:
+            raise ValueError(
+                f"{name}: origin is {at}: expected a whole number from {-(size // 2)} to {(size - 1) // 2}"
+            )
+    shape = tuple(x.shape)
+    places = np.arange(1, x.size + 1).reshape(shape)  # zero is beyond the edges
+    whole = np.lib.stride_tricks.sliding_window_view(widened(places, widths, modes), footprint.shape)[..., footprint]
+    taken = standard.take(ops.reshape(x, (-1,)), of_library(np.maximum(whole - 1, 0).reshape(-1), x), axis=0)
+    taken = ops.reshape(taken, whole.shape)
+    if whole.all():
+        return taken
+    cval = cval if isdtype(dtype_of(x), "real floating") else int(cval)
+    return ops.where(of_library(whole > 0, x), taken, cval)
+
+
+def _in_window(
+    name: str, x: Array, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Axis
+) -> tuple[Any, np.ndarray]:
+    """The windows of an image along some axes, by size or by footprint, and the footprint."""
+    places = axes_of(axes, len(x.shape))
+    if len(places) == len(x.shape):  # SciPy takes all axes in the order of the array
+        places = axes_of(None, len(x.shape))
+    if footprint is None:
+        footprint = np.ones([int(n) for n in _each(name, "size", _given(name, size), len(places))], bool)
+    footprint = np.asarray(footprint, bool)
+    if not footprint.any():
+        raise ValueError(f"{name}: found a footprint without elements, expected one at least")
+    origins = _each(name, "origin", origin, len(places))
+    whole, origins = along_axes(name, x, footprint, origins, places, "a footprint")
+    modes = ["constant"] * len(x.shape)
+    for place, each in zip(places, _each(name, "mode", mode, len(places)), strict=True):
+        check_mode(name, each)
+        modes[place] = each
+    return _windows(name, x, np.asarray(whole), modes, cval, origins), footprint
+
+
+def _given(name: str, size: Any) -> Any:
+    if size is None:
+        raise ValueError(f"{name}: found neither a size nor a footprint, expected one of them")
+    return size
+
+
+# --- extremes ----------------------------------------------------------------------------------------------------------
+
+_Reduction = Callable[..., Any]
+
+
+def _along_axis(
+    name: str, reduce: _Reduction, x: Array, size: int, axis: int, mode: str, cval: Any, origin: int
+) -> Any:
+    if size < 1:
+        raise ValueError(f"{name}: size is {size}: expected a whole number above zero")
+    return reduce(_in_window(name, x, size, None, mode, cval, origin, axis)[0], axis=-1)
+
+
+def _extreme(
+    name: str,
+    reduce: _Reduction,
+    x: Array,
+    size: Any,
+    footprint: Any,
+    mode: Any,
+    cval: Any,
+    origin: Any,
+    axes: Axis,
+    structure: Any = None,
+) -> Any:
+    """An extreme of each window, plus the elements of a structure: by a size, along one axis after another."""
+    x = array_of(x)
+    if footprint is not None and structure is None and np.all(footprint):
+        size, footprint = np.shape(footprint), None
+    if footprint is None and structure is None:
+        places = axes_of(axes, len(x.shape))
+        named = {"size": _given(name, size), "mode": mode, "origin": origin}
+        each = [_each(name, what, value, len(places)) for what, value in named.items()]
+        y = x
+        for place, n, one, at in zip(places, *each, strict=True):
+            y = _along_axis(name, reduce, y, int(n), place, one, cval, at)
+        return y
+    if structure is not None:
+        structure = array_of(structure, [x])
+        footprint = np.ones(tuple(structure.shape), bool) if footprint is None else footprint
+        if np.shape(footprint) != tuple(structure.shape):
+            found = f"{tuple(structure.shape)} and a footprint of shape {np.shape(footprint)}"
+            raise ShapeError(f"{name}: found a structure of shape {found}, expected equal shapes")
+    windows, chosen = _in_window(name, x, None, footprint, mode, cval, origin, axes)
+    if structure is not None:
+        at = of_library(np.flatnonzero(chosen), x)
+        windows = windows + standard.take(ops.reshape(structure, (-1,)), at, axis=0)
+    return reduce(windows, axis=-1)
+
+
+@scipy_signature(f"input, {_OF_SIZE}")
+def minimum_filter(x: Array, /, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Axis) -> Array:
+    """The smallest element of each window: a box of ``size``, or the elements that are true in ``footprint``."""
+    return _extreme("minimum_filter", ops.min, x, size, footprint, mode, cval, origin, axes)
+
+
+@scipy_signature(f"input, {_OF_SIZE}")
+def maximum_filter(x: Array, /, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Axis) -> Array:
+    """The largest element of each window: a box of ``size``, or the elements that are true in ``footprint``."""
+    return _extreme("maximum_filter", ops.max, x, size, footprint, mode, cval, origin, axes)
+
+
+@scipy_signature(_ALONG_AXIS)
+def minimum_filter1d(x: Array, /, size: int, axis: int, mode: str, cval: Any, origin: int) -> Array:
+    """The smallest of ``size`` elements along an axis."""
+    return _along_axis("minimum_filter1d", ops.min, array_of(x), size, axis, mode, cval, origin)
+
+
+@scipy_signature(_ALONG_AXIS)
+def maximum_filter1d(x: Array, /, size: int, axis: int, mode: str, cval: Any, origin: int) -> Array:
+    """The largest of ``size`` elements along an axis."""
+    return _along_axis("maximum_filter1d", ops.max, array_of(x), size, axis, mode, cval, origin)
+
+
+# --- ranks -------------------------------------------------------------------------------------------------------------
+
+
+def _of_rank(
+    name: str,
+    x: Array,
+    rank: Callable[[int], int],
+    size: Any,
+    footprint: Any,
+    mode: Any,
+    cval: Any,
+    origin: Any,
+    axes: Axis,
+) -> Any:
+    """The element of each window whose rank among so many is ``rank(count)``."""
+    windows, _ = _in_window(name, array_of(x), size, footprint, mode, cval, origin, axes)
+    count = windows.shape[-1]
+    at = rank(count)
+    if not 0 <= at < count:
+        raise ValueError(f"{name}: rank is {at}: expected a whole number from {-count} to {count - 1}")
+    return ops.index(standard.sort(windows, axis=-1), (..., at))
+
+
+@scipy_signature(f"input, rank, {_OF_SIZE}")
+def rank_filter(
+    x: Array, /, rank: int, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Axis
+) -> Array:
+    """The element of a ``rank`` in each window: 0 is the smallest, -1 the largest."""
+    of = lambda count: rank + count if rank < 0 else rank  # noqa: E731
+    return _of_rank("rank_filter", x, of, size, footprint, mode, cval, origin, axes)
+
+
+@scipy_signature(f"input, percentile, {_OF_SIZE}")
+def percentile_filter(
+    x: Array, /, percentile: float, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Axis
+) -> Array:
+    """The element of each window below which ``percentile`` of a hundred are; a negative one counts from 100."""
+    percent = percentile + 100.0 if percentile < 0.0 else percentile
+    if not 0.0 <= percent <= 100.0:
+        raise ValueError(f"percentile_filter: percentile is {percentile!r}: expected a number from -100 to 100")
+    of = lambda count: min(int(count * percent / 100.0), count - 1)  # noqa: E731
+    return _of_rank("percentile_filter", x, of, size, footprint, mode, cval, origin, axes)
+
+
+@scipy_signature(f"input, {_OF_SIZE}")
+def median_filter(x: Array, /, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Axis) -> Array:
+    """The median of each window; of an even number of elements, the larger of the two in the middle."""
+    return _of_rank("median_filter", x, lambda count: count // 2, size, footprint, mode, cval, origin, axes)
+
+
+# --- morphology --------------------------------------------------------------------------------------------------------
+
+
+@scipy_signature(_GREY)
+def grey_erosion(
+    x: Array, /, size: Any, footprint: Any, structure: Any, mode: Any, cval: Any, origin: Any, axes: Axis
+) -> Array:
+    """The smallest element of each window, less the elements of ``structure``, which is differentiable too."""
+    structure = None if structure is None else ops.negative(array_of(structure, [x]))
+    return _extreme("grey_erosion", ops.min, x, size, footprint, mode, cval, origin, axes, structure)
+
+
+@scipy_signature(_GREY)
+def grey_dilation(
+    x: Array, /, size: Any, footprint: Any, structure: Any, mode: Any, cval: Any, origin: Any, axes: Axis
+) -> Array:
+    """The largest element of each reflected window, plus the elements of ``structure``, which is differentiable too."""
+    count = len(axes_of(axes, len(array_of(x).shape)))
+    sizes = _each("grey_dilation", "size", size, count)
+    if structure is not None:
+        structure = array_of(structure, [x])
+        sizes = list(structure.shape)
+        structure = ops.flip(structure)
+    if footprint is not None:
+        footprint = np.asarray(footprint, bool)
+        sizes = list(footprint.shape)
+        footprint = np.flip(footprint)
+    origins = _each("grey_dilation", "origin", origin, count)
+    origins = [-at - (1 - int(_given("grey_dilation", n)) % 2) for at, n in zip(origins, sizes, strict=False)]
+    return _extreme("grey_dilation", ops.max, x, size, footprint, mode, cval, origins, axes, structure)
+
+
+@scipy_signature(_GREY)
+def grey_opening(x: Array, /, **window: Any) -> Array:
+    """The dilation of the erosion."""
+    return grey_dilation(grey_erosion(x, **window), **window)
+
+
+@scipy_signature(_GREY)
+def grey_closing(x: Array, /, **window: Any) -> Array:
+    """The erosion of the dilation."""
+    return grey_erosion(grey_dilation(x, **window), **window)
+
+
+@scipy_signature(_GREY)
+def morphological_gradient(x: Array, /, **window: Any) -> Array:
+    """The dilation less the erosion."""
+    return grey_dilation(x, **window) - grey_erosion(x, **window)
+
+
+@scipy_signature(_GREY)
+def morphological_laplace(x: Array, /, **window: Any) -> Array:
+    """The dilation plus the erosion, less twice the image."""
+    x = array_of(x)
+    return grey_dilation(x, **window) + grey_erosion(x, **window) - x - x
+
+
+@scipy_signature(_GREY)
+def white_tophat(x: Array, /, **window: Any) -> Array:
+    """The image less its opening."""
+    return array_of(x) - grey_opening(x, **window)
+
+
+@scipy_signature(_GREY)
+def black_tophat(x: Array, /, **window: Any) -> Array:
+    """The closing of the image less the image."""
+    return grey_closing(x, **window) - array_of(x)
