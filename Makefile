@@ -68,7 +68,11 @@ lint: .venv/lint .venv/test .venv/wheel ## Check formats, lints and types
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 # Advisories come from a database on GitHub: where that cannot be fetched, or a copy be used, the last line says so.
-audit: target/tools/bin/cargo-deny ## Check licences, duplicates, sources and known vulnerabilities of the Rust dependencies
+audit: .venv/audit target/tools/bin/cargo-deny ## Check workflows, project files, and licences, sources and known vulnerabilities of the Rust dependencies
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/zizmor --offline .github
+	$(BIN)/repo-review .
 	cargo fetch --quiet --locked
 	target/tools/bin/cargo-deny --offline --locked --workspace check licenses bans sources
 	@if target/tools/bin/cargo-deny --locked fetch db; then \
@@ -178,7 +182,7 @@ TIME_demo := 30 s
 TIME_test := a minute
 TIME_test-all := 10 minutes
 
-.venv/demo .venv/distributed .venv/docs .venv/release .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
+.venv/audit .venv/demo .venv/distributed .venv/docs .venv/release .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
 	@echo 'Installing the packages of the group "$(@F)" of pyproject.toml into .venv ($(or $(SIZE_$(@F)),less than 1 GB))'
 	$(BIN)/python -m pip install --group $(@F)
 	touch $@

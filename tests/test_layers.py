@@ -46,7 +46,7 @@ PYTHON = {
     "distributed": "_core _typing ops xp tree autodiff optim rules schedules stepping distributed/communicator distributed/decisions "
     "distributed/engines/background distributed/errors distributed/messages",
     "launch": "",
-    "scipy": "_core _typing ops xp tree autodiff",
+    "scipy": "_core _names _typing ops xp tree autodiff",
     "_callbacks": "_core ops xp autodiff stepping/deadlock",
     "doctor": "_core ops xp cuda cuda/__init__ stepping optim",
     "__init__": "_core _callbacks _names autodiff cuda cuda/__init__ optim recording rules schedules scipy stepping testing tree xp",

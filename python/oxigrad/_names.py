@@ -1,7 +1,9 @@
-"""Errors for unknown names of modules, with the name that was probably meant."""
+"""Errors for unknown names of modules, with the name that was probably meant, and for libraries that are not installed."""
 
 import difflib
+import importlib
 from collections.abc import Callable, Iterable
+from types import ModuleType
 
 
 def unknown_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
@@ -30,3 +32,17 @@ def nearest(name: str, names: Iterable[str]) -> str:
     written = name.lower().replace("_", "")
     found = [written] if written in plain else difflib.get_close_matches(written, plain, 1)
     return plain[found[0]] if found else ""
+
+
+def library(name: str, absent: str) -> ModuleType:
+    """The module of another library; where it is not installed, ``ModuleNotFoundError`` with the text ``absent``.
+
+    >>> library("numpy", "needs NumPy").__name__
+    'numpy'
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise  # it is installed, and lacks a library itself
+        raise ModuleNotFoundError(absent, name=error.name) from error

@@ -1,6 +1,5 @@
 """Trees as the vectors of float64 that SciPy's solvers take, and functions of trees as functions of such vectors."""
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from oxigrad import tree, xp
 from oxigrad._core import StructureError, plain
+from oxigrad._names import library
 from oxigrad._typing import Tree
 from oxigrad.autodiff.jacobians import hvp, jacobian
 from oxigrad.autodiff.sparse.jacobians import sparse_jacobian
@@ -15,7 +15,7 @@ from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import device_of, is_array, is_complex, is_smooth, namespace, to_host
 
 # SciPy states the types of arguments more narrowly than it takes them.
-optimize: Any = importlib.import_module("scipy.optimize")
+optimize: Any = library("scipy.optimize", "oxigrad.scipy needs SciPy: python -m pip install scipy")
 
 
 class Vectors:

@@ -1,6 +1,7 @@
 """PyTorch, imported by name: a type checker needs no stubs of it, and this package has its name."""
 
-import importlib
 from typing import Any
 
-torch: Any = importlib.import_module("torch")
+from oxigrad._names import library
+
+torch: Any = library("torch", "oxigrad.torch needs PyTorch: python -m pip install torch")

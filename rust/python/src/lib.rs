@@ -19,7 +19,8 @@ mod xla;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+// On a free-threaded interpreter the import turns the interpreter lock on: locks here were not examined without it.
+#[pymodule(gil_used = true)]
 mod _core {
     use super::*;
 

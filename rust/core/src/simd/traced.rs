@@ -3,6 +3,9 @@
 //!
 //! A number is known, the result of a step, or unknown. What goes through memory, such as a function that is computed
 //! element by element, is unknown, and so is what is computed from it: such a function has no traced form.
+//!
+//! Nothing here is hot, and every function of every op is compiled for this lane: operations are never inlined, which
+//! would make them a sixth of the machine code of the library.
 
 use std::cell::RefCell;
 
@@ -154,6 +157,7 @@ pub enum Traced<'a, T> {
 type Given<'a> = Traced<'a, Operand>;
 
 impl<'a, T: Traceable> Traced<'a, T> {
+    #[inline(never)]
     fn given(self) -> Given<'a> {
         match self {
             Self::Known(value) => Traced::Known(value.operand()),
@@ -188,6 +192,7 @@ impl<'a, T: Traceable> Traced<'a, T> {
 }
 
 /// Records a step; unknown if an operand is. One operand or more is the result of a step.
+#[inline(never)]
 fn record<'a, R: Traceable>(primitive: Primitive, given: &[Given<'a>]) -> Traced<'a, R> {
     let (mut found, mut operands) = (None, Vec::with_capacity(given.len()));
     for value in given {
@@ -201,6 +206,16 @@ fn record<'a, R: Traceable>(primitive: Primitive, given: &[Given<'a>]) -> Traced
         });
     }
     found.map_or(Traced::Unknown, |trace| trace.push(primitive, operands))
+}
+
+#[inline(never)]
+fn called<'a>(f: impl Unary<Traced<'a, f64>>, a: Traced<'a, f64>) -> Traced<'a, f64> {
+    f.call(a)
+}
+
+#[inline(never)]
+fn called_on_pair<'a>(f: impl Binary<Traced<'a, f64>>, a: Traced<'a, f64>, b: Traced<'a, f64>) -> Traced<'a, f64> {
+    f.call(a, b)
 }
 
 /// The lanes of a trace.
@@ -246,38 +261,55 @@ macro_rules! traced_lane {
             const WIDTH: usize = 1;
 
             fn splat(value: f64) -> Self { Self::Known(<$t>::from_f64(value)) }
+            #[inline(never)]
             fn add(self, other: Self) -> Self { self.binary(other, Primitive::Add, |a, b| a + b) }
+            #[inline(never)]
             fn sub(self, other: Self) -> Self { self.binary(other, Primitive::Sub, |a, b| a - b) }
+            #[inline(never)]
             fn mul(self, other: Self) -> Self { self.binary(other, Primitive::Mul, |a, b| a * b) }
+            #[inline(never)]
             fn div(self, other: Self) -> Self { self.binary(other, Primitive::Div, |a, b| a / b) }
+            #[inline(never)]
             fn mul_add(self, factor: Self, summand: Self) -> Self {
                 match (self, factor, summand) {
                     (Self::Known(a), Self::Known(b), Self::Known(c)) => Self::Known(a.mul_add(b, c)),
                     _ => record(Primitive::MulAdd, &[self.given(), factor.given(), summand.given()]),
                 }
             }
+            #[inline(never)]
             fn rem(self, other: Self) -> Self { self.binary(other, Primitive::Rem, |a, b| a % b) }
+            #[inline(never)]
             fn neg(self) -> Self { self.unary(Primitive::Neg, |a| -a) }
+            #[inline(never)]
             fn abs(self) -> Self { self.unary(Primitive::Abs, <$t>::abs) }
+            #[inline(never)]
             fn sqrt(self) -> Self { self.unary(Primitive::Sqrt, <$t>::sqrt) }
+            #[inline(never)]
             fn floor(self) -> Self { self.unary(Primitive::Floor, <$t>::floor) }
+            #[inline(never)]
             fn lt(self, other: Self) -> Self::Mask { self.binary(other, Primitive::Lt, |a, b| a < b) }
+            #[inline(never)]
             fn le(self, other: Self) -> Self::Mask { self.binary(other, Primitive::Le, |a, b| a <= b) }
+            #[inline(never)]
             fn eq(self, other: Self) -> Self::Mask { self.binary(other, Primitive::Eq, |a, b| a == b) }
+            #[inline(never)]
             fn ne(self, other: Self) -> Self::Mask { self.binary(other, Primitive::Ne, |a, b| a != b) }
             /// True of a mask that is not known: a lane computes the same where another element of it has the mask set.
             fn any(mask: Self::Mask) -> bool { !matches!(mask, Traced::Known(false)) }
+            #[inline(never)]
             fn select(mask: Self::Mask, yes: Self, no: Self) -> Self {
                 match mask {
                     Traced::Known(mask) => if mask { yes } else { no },
                     _ => record(Primitive::Select, &[mask.given(), yes.given(), no.given()]),
                 }
             }
+            #[inline(never)]
             fn to_bfloat16(self) -> Self { self.unary(Primitive::RoundToBfloat16, Lane::to_bfloat16) }
+            #[inline(never)]
             fn to_float16(self) -> Self { self.unary(Primitive::RoundToFloat16, Lane::to_float16) }
-            fn wide(self, f: impl Unary<Self::Wide>) -> Self { Self::nearest(f.call(self.widened())) }
+            fn wide(self, f: impl Unary<Self::Wide>) -> Self { Self::nearest(called(f, self.widened())) }
             fn wide_pair(self, other: Self, f: impl Binary<Self::Wide>) -> Self {
-                Self::nearest(f.call(self.widened(), other.widened()))
+                Self::nearest(called_on_pair(f, self.widened(), other.widened()))
             }
             fn map(self, f: impl Fn(f64) -> f64) -> Self {
                 match self {
@@ -319,27 +351,35 @@ impl<'a> Wide for Traced<'a, f64> {
     fn bits(value: u64) -> Self::Bits {
         Traced::Known(value)
     }
+    #[inline(never)]
     fn to_bits(self) -> Self::Bits {
         self.unary(Primitive::ToBits, f64::to_bits)
     }
+    #[inline(never)]
     fn from_bits(bits: Self::Bits) -> Self {
         bits.unary(Primitive::FromBits, f64::from_bits)
     }
+    #[inline(never)]
     fn bits_add(a: Self::Bits, b: Self::Bits) -> Self::Bits {
         a.binary(b, Primitive::BitsAdd, u64::wrapping_add)
     }
+    #[inline(never)]
     fn bits_sub(a: Self::Bits, b: Self::Bits) -> Self::Bits {
         a.binary(b, Primitive::BitsSub, u64::wrapping_sub)
     }
+    #[inline(never)]
     fn bits_and(a: Self::Bits, b: Self::Bits) -> Self::Bits {
         a.binary(b, Primitive::BitsAnd, |a, b| a & b)
     }
+    #[inline(never)]
     fn bits_or(a: Self::Bits, b: Self::Bits) -> Self::Bits {
         a.binary(b, Primitive::BitsOr, |a, b| a | b)
     }
+    #[inline(never)]
     fn bits_up52(a: Self::Bits) -> Self::Bits {
         a.unary(Primitive::BitsUp52, |a| a << 52)
     }
+    #[inline(never)]
     fn bits_down52(a: Self::Bits) -> Self::Bits {
         a.unary(Primitive::BitsDown52, |a| a >> 52)
     }

@@ -188,6 +188,7 @@ fn binomial(a: f64, b: f64, x: f64) -> f64 {
 }
 
 /// The regularized incomplete beta function; NaN outside of `0 <= x <= 1`, and where `a` or `b` is not positive.
+#[inline(never)] // seven loops for each instruction set and dtype call it
 pub fn betainc(a: f64, b: f64, x: f64) -> f64 {
     let is_inside = a > 0.0 && b > 0.0 && a.is_finite() && b.is_finite() && (0.0..=1.0).contains(&x);
     match x {

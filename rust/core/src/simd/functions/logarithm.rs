@@ -5,7 +5,7 @@
 use super::exponential::{exp, exp_of_sum};
 use super::pair::Pair;
 use super::parts::{LN2_HIGH, LN2_LOW, ROUND, clamp, log_limits, log_parts, polynomial, power_of_two};
-use crate::simd::lane::{Rare, Wide};
+use crate::simd::lane::{Body, Rare, Simd, Wide};
 use crate::special::double_double::{self, Double};
 
 /// k ln 2 + log(1 + f) + c, where `c` is small.
@@ -94,12 +94,26 @@ struct NearRoot<W> {
 impl<W: Wide> Rare<W, 1> for NearRoot<W> {
     #[inline(always)]
     fn compute(self) -> [W; 1] {
-        let less = Pair::sum_of_any(self.small, self.large.neg());
+        let mut value = self.large;
+        // SAFETY: this is compiled for the instruction set of `W`, as what it calls; `value` outlives the call.
+        unsafe { W::Set::address::<ByAddress, _>()((self, &raw mut value)) };
+        [value]
+    }
+}
+
+/// Called by its address: in the loops, which are many, this would be most of the machine code.
+struct ByAddress;
+
+impl<W: Wide> Body<(NearRoot<W>, *mut W)> for ByAddress {
+    #[inline(always)]
+    fn call<S: Simd>((NearRoot { large, small, is_binary }, to): (NearRoot<W>, *mut W)) {
+        let less = Pair::sum_of_any(small, large.neg());
         let ln2 = pair(double_double::LN_2);
-        let less = if self.is_binary { less.times(ln2) } else { less };
+        let less = if is_binary { less.times(ln2) } else { less };
         let log = log1p_pair(exp_pair(less));
-        let log = if self.is_binary { log.over(ln2) } else { log };
-        [log.plus(Pair { high: self.large, low: W::zero() }).rounded()]
+        let log = if is_binary { log.over(ln2) } else { log };
+        // SAFETY: `compute` passes the address of a variable.
+        unsafe { *to = log.plus(Pair { high: large, low: W::zero() }).rounded() };
     }
 }
 
