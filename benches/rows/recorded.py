@@ -19,11 +19,17 @@ from rows.gradients import Arrays, Objective, Problem, checked
 def recorded(objective: Objective, args: Arrays, tolerance: float) -> Ready:
     """`record` of `value_and_grad` of the objective over `xp`."""
     both = ox.record(ox.value_and_grad(lambda *args: objective(xp, *args), argnums=tuple(range(len(args)))))
-    both(*args)  # which may fill caches of the objective
-    both(*args)
-    if not both.recordings:
-        raise RuntimeError(f"it was not recorded: {both.why}")
+    require_recorded(both, *args)
     return checked(lambda: both(*args), objective, args, tolerance)
+
+
+def require_recorded(f: Any, *args: Any) -> None:
+    """Raises `RuntimeError` where a function cannot be recorded, whose row would time the function as it is."""
+    recorded = ox.record(f)
+    recorded(*args)  # which may fill caches of the objective
+    recorded(*args)
+    if not recorded.recordings:
+        raise RuntimeError(f"it was not recorded: {recorded.why}")
 
 
 def rosenbrock(_: Any, x: Any) -> Any:
@@ -56,11 +62,15 @@ def digits_step(problem: digits.Problem) -> Ready:
     """The step of `rows.digits`, by `minimize` with a recording."""
     model, optimizer = problem.model(), ox.optim.AdamW(learning_rate=digits.RATE, weight_decay=digits.DECAY)
 
+    cross_entropy, images, labels = problem.demo.cross_entropy, problem.images, problem.labels
+
     def loss(model: Any) -> Any:
-        return problem.demo.cross_entropy(model, problem.images, problem.labels)
+        return cross_entropy(model, images, labels)
 
     def call() -> Any:
         return float(optimizer.minimize(loss, model, record=True))
+
+    require_recorded(ox.value_and_grad(loss), model)
 
     return problem.ready(call, lambda: list(ox.tree.parameters(model).values()))
 

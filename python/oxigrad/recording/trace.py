@@ -65,6 +65,10 @@ class Trace:
         """An input with its value in this call."""
         return self._traced(self._append(Entry("input")), value)
 
+    def constant(self, value: np.ndarray) -> Any:
+        """A plain array as a traced value."""
+        return self._traced(self._constant(value), value)
+
     def apply(self, target: Target, function: Callable[..., Any], args: Any, named: Any) -> Any:
         """The result of a function, as a traced value; NotImplemented where another transform's values are among the arguments."""
         if _is_of_others(args, self) or _is_of_others(named, self):

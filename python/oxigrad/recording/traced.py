@@ -32,6 +32,9 @@ class Recorder(Protocol):
     def check(self, traced: "Traced") -> Any:
         """The value, which Python sees from now on."""
 
+    def constant(self, value: np.ndarray) -> Any:
+        """A plain array as a traced value."""
+
 
 class Traced(BatchLevel):
     """A value of a recording. Immutable."""
@@ -63,6 +66,10 @@ class Traced(BatchLevel):
     def number(self) -> Any:
         """The value as a float of Python, which is traced too."""
         return self if type(self.value) is float else self.trace.apply(Target("python", "float"), float, (self,), {})
+
+    def lifted(self, x: Any) -> Any:
+        """A plain array, which this value indexes, as a value of the recording; anything else as it is."""
+        return self.trace.constant(x) if isinstance(x, np.ndarray) else x
 
     def scattered_into(self, total: Any, key: Any, shape: tuple[int, ...]) -> Any:
         """The cotangent of ``x`` with this, that of ``x[key]``, added to ``total``, its sum so far or None."""

@@ -378,11 +378,13 @@ def index(x: Array, key: Any, /) -> Array:
 
 
 def for_examples(x: Array, key: Any) -> Array:
-    """``x`` for each example of the batched values in a key, or among indices; ``x`` itself where there are none."""
+    """``x`` for each example of the batched values in a key, or among indices, or in the recording of these; else ``x`` itself."""
     parts = [part for part in (key if isinstance(key, tuple) else (key,)) if isinstance(part, _core.BatchLevel)]
     part: Any = builtins.max(parts, key=operator.attrgetter("level"), default=None)
     if part is None or (isinstance(x, _core.BatchLevel) and x.level >= part.level):
         return x
+    if not hasattr(type(part), "of"):  # a value of a recording
+        return part.lifted(x)
     count, array = part.value.shape[0], array_of(x)
     if isinstance(x, _core.Variable):
         moved = _record("subtract", [x, type(part).of(part.level, zeros_of((count,), x))])

@@ -98,7 +98,7 @@ pub enum IndexKey<'py> {
 }
 
 impl<'py> IndexKey<'py> {
-    /// The kind of a key; `None` for a key that contains a truth value.
+    /// The kind of a key; `None` for a key that contains a truth value, or a value of a recording or of a `vmap`.
     pub fn of(key: &Object<'py>) -> Option<Self> {
         let is_basic = |part: &Object<'py>| {
             part.is_none()
@@ -110,7 +110,7 @@ impl<'py> IndexKey<'py> {
             Ok(parts) => parts.iter().collect(),
             Err(_) => SmallVec::from_elem(key.clone(), 1),
         };
-        if parts.iter().any(PyAnyMethods::is_instance_of::<PyBool>) {
+        if parts.iter().any(|part| part.is_instance_of::<PyBool>() || part.is_instance_of::<BatchLevel>()) {
             return None;
         }
         let key = key.clone();
