@@ -1,7 +1,11 @@
-"""Errors for unknown names of modules, with the name that was probably meant."""
+"""Names: a registry of classes and functions, and errors for unknown names of modules, with the name that was probably meant."""
 
 import difflib
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T", bound=Callable[..., object])
 
 
 def unknown_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
@@ -30,3 +34,35 @@ def nearest(name: str, names: Iterable[str]) -> str:
     written = name.lower().replace("_", "")
     found = [written] if written in plain else difflib.get_close_matches(written, plain, 1)
     return plain[found[0]] if found else ""
+
+
+class Registry(Generic[T]):
+    """A weak mapping of names to classes and functions; of several with one name, the latest that is alive.
+
+    >>> registry = Registry()
+    >>> class A: ...
+    >>> registry["A"] = A
+    >>> registry.get("A") is A, registry.get("B"), list(registry)
+    (True, None, ['A'])
+    """
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, list[weakref.ref[T]]] = {}
+
+    def __setitem__(self, name: str, made: T) -> None:
+        self._by_name.setdefault(name, []).append(weakref.ref(made, lambda gone: self._forget(name, gone)))
+
+    def _forget(self, name: str, gone: "weakref.ref[T]") -> None:
+        kept = [known for known in self._by_name.get(name, ()) if known is not gone]
+        if kept:
+            self._by_name[name] = kept
+        else:
+            self._by_name.pop(name, None)
+
+    def get(self, name: str | None) -> T | None:
+        """The latest object registered under a name that is alive; None where there is none."""
+        known = self._by_name.get(name, ()) if name is not None else ()
+        return next((made for made in (ref() for ref in reversed(known)) if made is not None), None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._by_name))
