@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from oxigrad import _core, tree
+from oxigrad._tables import Table
 from oxigrad._typing import Array, T, Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import dtype_name
@@ -296,8 +297,10 @@ class Optimizer(StatefulOptimizer):
         chosen = param_groups.chosen(groups, params)
         return functional.apply(self, params, grads, state, hyperparameters, chosen, loss=loss)
 
-    def table(self, model: Tree) -> str:
-        """A table, as text, of the parameters of ``model``, each with its optimizer and hyperparameters.
+    def table(self, model: Tree) -> Table:
+        """A table of the parameters of ``model``, each with its optimizer and hyperparameters: text of at most 100 columns.
+
+        Longer key paths are cut in the middle; ``rows`` of the table has them whole. Notebooks show it as HTML.
 
         >>> import numpy as np
         >>> from oxigrad.optim import Signum
@@ -317,4 +320,4 @@ class Optimizer(StatefulOptimizer):
         parameters = tree.parameters(model)
         self._check_patterns([(str(path), array) for path, array in parameters.items()])
         rows = (row(path, array) for path, array in parameters.items())
-        return param_groups.table(rows, ("parameter", "shape", "dtype", "optimizer", "hyperparameters"))
+        return Table(("parameter", "shape", "dtype", "optimizer", "hyperparameters"), rows, repr(self))

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 from oxigrad import _core
+from oxigrad._tables import Table
 from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.ops.backends import fetched
 from oxigrad.optim import summary
-from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import is_importable, restored, with_present_names
 from oxigrad.optim.settings.options import Options
 from oxigrad.rules import gradient_transforms
@@ -308,10 +308,10 @@ class StatefulOptimizer(Options):
 
     # --- shown ---------------------------------------------------------------------------------------------------------
 
-    def summary(self) -> str:
-        """A table, as text, of the slots of each parameter: names, dtypes and bytes, with the sum of bytes in the last line.
+    def summary(self) -> Table:
+        """A table of the slots of each parameter: names, dtypes and bytes, with the sum of bytes in the last line.
 
-        Parameters that the last step did not update come last. Notebooks show the same table in HTML.
+        Parameters that the last step did not update come last. It is text of at most 100 columns, which notebooks show as HTML.
 
         >>> import numpy as np
         >>> from oxigrad.optim import Adam
@@ -324,14 +324,10 @@ class StatefulOptimizer(Options):
         """
         with self._lock.reading():
             found = [*summary.rows(self._stepper.plan, self._stepper.own_slots)]
-        cells = [row.cells() for row in found]
-        total = ("all", *[""] * (len(summary.HEAD) - 2), f"{sum(row.bytes for row in found):,}")
-        return param_groups.table(iter([*cells, total]), summary.HEAD)
+        return summary.table(repr(self), self.step, found)
 
     def _repr_html_(self) -> str:
-        with self._lock.reading():
-            found = [*summary.rows(self._stepper.plan, self._stepper.own_slots)]
-        return summary.as_html(repr(self), self.step, found)
+        return self.summary()._repr_html_()
 
 
 _NORMS = {

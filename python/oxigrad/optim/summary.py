@@ -1,11 +1,11 @@
-"""A summary of an optimizer: the slots of each parameter, their dtypes and bytes, as text and as HTML."""
+"""A summary of an optimizer: the slots of each parameter, their dtypes and bytes."""
 
 import dataclasses
-import html
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from oxigrad._tables import Table
 from oxigrad.ops.backends import dtype_name, size_of
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.plan.plan import Plan
@@ -53,13 +53,10 @@ def bytes_of(slot: Any) -> int:
     return size_of(slot.shape) * (int(bits.group()) // 8 if bits else 1)
 
 
-def as_html(title: str, step: int, found: list[SummaryRow]) -> str:
-    """The rows as an HTML table below the ``title``, as notebooks show it."""
-
-    def line(cells: tuple[str, ...], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-    body = "".join(line(row.cells(), "td") for row in found)
-    total = f"{sum(row.bytes for row in found):,} bytes of slots, step {step:,}"
-    table = f"<table><thead>{line(HEAD, 'th')}</thead><tbody>{body}</tbody></table>" if found else ""
-    return f"<div><code>{html.escape(title)}</code><br>{total}{table}</div>"
+def table(caption: str, step: int, found: list[SummaryRow]) -> Table:
+    """The rows as a table with the sum of bytes in its last line."""
+    total = f"{sum(row.bytes for row in found):,}"
+    cells = [row.cells() for row in found]
+    return Table(
+        HEAD, [*cells, ("all", *[""] * (len(HEAD) - 2), total)], f"{caption}\n{total} bytes of slots, step {step:,}"
+    )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oxigrad._core import Variable, is_inexact
-from oxigrad._registry import Registry
+from oxigrad._names import Registry
 from oxigrad._typing import Array, Config
 from oxigrad.ops.backends import fetched, is_array, is_complex, is_smooth, namespace
 

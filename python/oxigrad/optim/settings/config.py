@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from oxigrad._registry import Registry
+from oxigrad._names import Registry
 from oxigrad._typing import Config
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.hyperparameters import from_plain

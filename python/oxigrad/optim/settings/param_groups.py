@@ -8,7 +8,7 @@ instead (``"0.bias"``, quoted), which distinguishes the two.
 import difflib
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from oxigrad import _core, tree
@@ -115,12 +115,3 @@ def plain(pattern: Pattern) -> Any:
 def from_plain(pattern: Any) -> Pattern:
     """The pattern that `plain` returned as plain data."""
     return re.compile(pattern["regex"], pattern.get("flags", 0)) if isinstance(pattern, dict) else pattern
-
-
-def table(rows: Iterator[tuple[str, ...]], head: tuple[str, ...]) -> str:
-    """Rows of text as a table with a header and aligned columns."""
-    lines = [head, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
