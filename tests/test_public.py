@@ -23,7 +23,7 @@ API: dict[types.ModuleType, str] = {
         ShapeError SparseRows StateError StructureError Tape TapeEndedError TapeThreadError Variable __version__ checkpoint
         custom_vjp debug_nans define_jvp define_vjp elementwise_grad field get_num_threads ggnvp grad hessian hessian_diag hvp implicit jacfwd jacobian jacrev jvp
         linearize load_recording optim record schedules set_num_threads sparse_hessian sparse_jacobian state
-        stop_gradient testing tree value_and_grad vjp vmap xp""",
+        stop_gradient support testing tree value_and_grad vjp vmap xp""",
     optim: """AdaptiveGradientClip Cautious Centralize Chain ChainPart Changes ClipByGlobalNorm ClipByNorm ClipByValue
         Copy EMA GradientNoise Interval LearningRateDropout Lookahead LossScale MARS Maximize Optimizer
         ParameterGroup Partition Quantized RateRange Regularize RuleOptimizer SAM SWA ScheduleFree Slot Slots

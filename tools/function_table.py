@@ -1,16 +1,17 @@
-"""Prints the tables of functions under other libraries' names: NumPy's, SciPy's and those of the Array API standard.
+"""Prints the catalogue of functions, `oxigrad.support`, and from it the tables of functions under other libraries' names.
 
-``python tools/function_table.py`` writes docs/numpy.md and docs/scipy.md.
+``python tools/function_table.py`` writes the catalogue's file, docs/numpy.md and docs/scipy.md.
 
-Each form of ``tests/tables`` is evaluated in every space and differentiated to second order, in both modes. The command fails
-where a form does not do what its row says.
+Each form of ``tests/tables`` is evaluated in every space and differentiated to second order, in both modes; functions of the
+standard over each library that is installed. The command fails where a form does not do what its row says.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import forms
@@ -18,6 +19,8 @@ import forms_numpy
 import libraries
 import standard
 from forms import Form, Section
+from oxigrad.autodiff.inspection import support
+from oxigrad.autodiff.inspection.support import Support
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -27,7 +30,7 @@ SECTIONS: list[Section] = [*forms_numpy.SECTIONS]
 HEAD = """\
 # NumPy's functions
 
-Generated from the table of tests by `make generated`; do not edit.
+Generated from the catalogue of functions, `ox.support()`, by `make generated`; do not edit.
 
 NumPy's own functions take variables: `np.median(x)` of a variable is recorded, through NumPy's protocols, and has derivatives
 of every order in both modes. `xp` has the same functions by the same names, `xp.median(x)`, for arrays of every library; where
@@ -60,7 +63,7 @@ array([1., 1.])
 OF_SCIPY = """\
 # SciPy's functions
 
-Generated from the table of tests by `make generated`; do not edit. [NumPy's functions](numpy.md) are in a table of their own.
+Generated from the catalogue of functions, `ox.support()`, by `make generated`; do not edit. [NumPy's functions](numpy.md) are in a table of their own.
 
 | SciPy's | takes variables under SciPy's name | under ours |
 |---|---|---|
@@ -105,72 +108,108 @@ array([-16.,  30., -14.])
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """A page of the documentation: its file, its head, its sections, and whether the standard's functions come after them."""
+    """A page of the documentation: its file, its head, and the origins of the functions in its tables."""
 
     path: Path
     head: str
-    sections: list[Section]
-    standard: bool = False
+    origins: tuple[str, ...]
 
     def text(self) -> str:
-        """The text of the page, where every form does what its row says."""
-        after = [of_the_standard()] if self.standard else []
-        return "\n".join([self.head, *map(table, self.sections), *after])
+        """The text of the page: a table for each section of the catalogue."""
+        rows = [row for row in support.read(support.FILE) if row.origin in self.origins]
+        sections = itertools.groupby(rows, lambda row: row.section)
+        return "\n".join([self.head, *(table(title, [*found]) for title, found in sections)])
 
 
-NUMPY = Page(DOCS / "numpy.md", HEAD, SECTIONS, standard=True)
+NUMPY = Page(DOCS / "numpy.md", HEAD, ("NumPy", "Array API"))
+SCIPY = Page(DOCS / "scipy.md", OF_SCIPY, ("SciPy",))
 
 
-def of_scipy() -> Page:
-    """The page of SciPy's functions, which needs SciPy."""
+# --- the catalogue -----------------------------------------------------------------------------------------------------------
+
+
+def of_scipy() -> list[Section]:
+    """The sections of SciPy's functions, which need SciPy."""
     import forms_scipy
 
-    return Page(DOCS / "scipy.md", OF_SCIPY, forms_scipy.SECTIONS)
+    return forms_scipy.SECTIONS
 
 
-def table(section: Section) -> str:
-    """A section as a Markdown table, a line a name."""
-    spaces = list(section.spaces)
-    differentiable = sum(form.order > 0 for form in section.forms)
-    calls = sum(len(form.calls) for form in section.forms)
-    refused = sum(form.refused for form in section.forms)
-    plain = len(section.forms) - differentiable - refused
-    return "\n".join(
-        [
-            f"## {section.title}\n",
-            f"{len(section.forms)} names, {calls} calls: {differentiable} differentiable, {plain} with plain results, {refused} refused.\n",
-            f"| name | calls | keywords | {' | '.join(spaces)} | first | second | why not |",
-            "|---|---|---|" + "---|" * (len(spaces) + 3),
-            *(row(form, spaces) for form in section.forms),
-            "",
-        ]
+def catalogue(sections: dict[str, list[Section]], orders: dict[str, dict[str, int]]) -> Iterator[Support]:
+    """The rows of the catalogue: of forms by origin, then of functions of the standard with their orders over each library."""
+    for origin, found in sections.items():
+        for section in found:
+            yield from (of_form(form, origin, section) for form in section.forms)
+    for name, of in orders.items():
+        plain = standard.PLAIN.get(name)
+        order = 0 if plain else max(of.values(), default=2)
+        yield support.row(name, "Array API", STANDARD, order=order, libraries=of, reason=plain.reason if plain else "")
+
+
+def of_form(form: Form, origin: str, section: Section) -> Support:
+    """The row of a form."""
+    spaces = dict.fromkeys(section.spaces, not form.refused)
+    return support.row(
+        form.name,
+        origin,
+        section.title,
+        calls=len(form.calls),
+        keywords=tuple(form.keywords),
+        spaces=spaces,
+        order=form.order,
+        reason=form.reason,
     )
 
 
-def row(form: Form, spaces: Iterable[str]) -> str:
-    """A form as a line of the table."""
-    answers = ["no" if form.refused else "yes"] * len(list(spaces))
-    orders = ["yes" if order <= form.order else "" for order in (1, 2)]
-    keywords = ", ".join(f"`{name}`" for name in form.keywords)
-    return f"| {' | '.join([f'`{form.name}`', str(len(form.calls)), keywords, *answers, *orders, form.reason])} |"
-
-
-def of_the_standard() -> str:
-    """The functions of the Array API standard as a Markdown table."""
+def measured() -> dict[str, dict[str, int]]:
+    """The orders of the functions of the standard over each library: over those that are installed found anew, else as they were."""
     import array_api_strict
 
-    names = sorted(standard.names(array_api_strict))  # whose order depends on what is imported first
-    rows = [
-        f"| `{name}` | | | {standard.PLAIN[name].reason} |" if name in standard.PLAIN else f"| `{name}` | yes | yes | |"
-        for name in names
-    ]
-    head = [
-        "## Functions of the Array API standard\n",
-        f"{len(names)} names, {len(names) - len(standard.PLAIN)} differentiable; `make standard` prints the orders over each library.\n",
-        "| name | first | second | why not |",
-        "|---|---|---|---|",
-    ]
-    return "\n".join([*head, *rows, ""])
+    known = {row.function: dict(row.libraries) for row in support.read(support.FILE)} if support.FILE.exists() else {}
+    found = {name: known.get(name, {}) for name in sorted(standard.names(array_api_strict))}
+    for library in (*libraries.LIBRARIES, *libraries.OTHERS):
+        if library.is_there() and library.name not in EMULATED:
+            cases = libraries.cases(library)
+            for name in found.keys() - standard.PLAIN.keys():
+                if standard.cases_of(name, cases):
+                    found[name][library.name] = standard.order(name, library)
+    return {name: dict(sorted(of.items())) for name, of in found.items()}
+
+
+STANDARD = "Functions of the Array API standard"
+# What stands for other libraries in tests.
+EMULATED = {"read-only", "device", "tiny"}
+
+
+# --- the pages ---------------------------------------------------------------------------------------------------------------
+
+
+def table(title: str, rows: list[Support]) -> str:
+    """A section as a Markdown table, a line a name."""
+    differentiable = sum(row.order > 0 for row in rows)
+    if rows[0].spaces:
+        spaces = [*rows[0].spaces]
+        refused = sum(row.is_refused for row in rows)
+        counts = f"{len(rows)} names, {sum(row.calls for row in rows)} calls: {differentiable} differentiable, "
+        counts += f"{len(rows) - differentiable - refused} with plain results, {refused} refused."
+        heads = ["calls", "keywords", *spaces, "first", "second", "why not"]
+    else:
+        counts = f"{len(rows)} names, {differentiable} differentiable; `ox.support(library=...)` has the orders over each library."
+        heads = ["first", "second", "why not"]
+    lines = [f"| {' | '.join(['name', *heads])} |", "|---|" + "---|" * len(heads), *map(line, rows)]
+    return "\n".join([f"## {title}\n", f"{counts}\n", *lines, ""])
+
+
+def line(row: Support) -> str:
+    """A row as a line of the table."""
+    orders = ["yes" if order <= row.order else "" for order in (1, 2)]
+    keywords = ", ".join(f"`{name}`" for name in row.keywords)
+    answers = ["yes" if answer else "no" for answer in row.spaces.values()]
+    forms = [str(row.calls), keywords, *answers] if row.spaces else []
+    return f"| {' | '.join([f'`{row.function}`', *forms, *orders, row.reason])} |"
+
+
+# --- checks ------------------------------------------------------------------------------------------------------------------
 
 
 def failures(sections: Iterable[Section] = SECTIONS) -> list[str]:
@@ -194,14 +233,17 @@ def failures_of_the_standard() -> list[str]:
 
 
 def main() -> int:
-    """Checks every form, writes the pages, and prints how many names there are, by order."""
-    failed = failures_of_the_standard()
-    for page in (NUMPY, of_scipy()):
-        failed += failures(page.sections)
+    """Checks every form, writes the catalogue and the pages, and prints how many names there are, by order."""
+    sections = {"NumPy": SECTIONS, "SciPy": of_scipy()}
+    failed = failures_of_the_standard() + failures(itertools.chain(*sections.values()))
+    support.FILE.write_text(support.written(catalogue(sections, measured())))
+    support.read.cache_clear()
+    for page in (NUMPY, SCIPY):
         page.path.write_text(page.text())
-        for section in page.sections:
-            first, second = (sum(form.order >= order for form in section.forms) for order in (1, 2))
-            print(f"{section.title:40}{len(section.forms):5} names, first order{first:4}, second order{second:4}")
+    for title, found in itertools.groupby(support.read(support.FILE), lambda row: row.section):
+        rows = [*found]
+        first, second = (sum(row.order >= order for row in rows) for order in (1, 2))
+        print(f"{title:40}{len(rows):5} names, first order{first:4}, second order{second:4}")
     print("\n".join([*failed, f"{len(failed)} do not do what the pages say"]))
     return bool(failed)
 

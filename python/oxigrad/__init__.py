@@ -44,6 +44,7 @@ if _TYPE_CHECKING:
     from oxigrad import optim, schedules, testing
     from oxigrad import rules as rules
     from oxigrad import scipy as scipy
+    from oxigrad.autodiff.inspection.support import support
     from oxigrad.stepping.arrays.sparse_rows import SparseRows
     from oxigrad.stepping.state import state_dict as state
 
@@ -93,6 +94,7 @@ __all__ = [
     "sparse_jacobian",
     "state",
     "stop_gradient",
+    "support",
     "testing",
     "tree",
     "value_and_grad",
@@ -116,6 +118,7 @@ _LAZY = {
     "scipy": "oxigrad.scipy",
     "state": "oxigrad.stepping.state.state_dict",
     "stepping": "oxigrad.stepping",
+    "support": "oxigrad.autodiff.inspection.support",
     "testing": "oxigrad.testing",
 }
 

@@ -5,6 +5,7 @@ import pytest
 import forms
 import function_table
 import oxigrad as ox
+import standard
 from forms import Form, Section
 
 
@@ -21,9 +22,20 @@ def test_names_are_unique() -> None:
         assert sorted(set(names)) == sorted(names)
 
 
-def test_the_page_is_printed_from_the_table(library) -> None:
-    library("array_api_strict")
+def test_the_page_is_printed_from_the_catalogue() -> None:
     assert function_table.NUMPY.path.read_text() == function_table.NUMPY.text()
+
+
+def test_the_catalogue_has_the_forms() -> None:
+    assert [*ox.support(origin="NumPy")] == [*function_table.catalogue({"NumPy": function_table.SECTIONS}, {})]
+
+
+def test_the_catalogue_has_the_functions_of_the_standard(library) -> None:
+    names = sorted(standard.names(library("array_api_strict")))
+    rows = ox.support(origin="Array API")
+    known = {name: dict(row.libraries) for name, row in zip(names, rows, strict=True)}
+    assert [*rows] == [*function_table.catalogue({}, known)]
+    assert all({"numpy", "torch", "jax"} <= {*row.libraries} for row in rows if row.order)
 
 
 def test_a_wrong_derivative_is_found() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 import forms
 import function_table
+import oxigrad as ox
 from forms import Call, Form, Section
 from oxigrad import xp
 
@@ -35,9 +36,9 @@ def test_every_name_of_ours_has_one_row() -> None:
     assert set(names) - refused == ours
 
 
-def test_the_page_is_printed_from_the_table() -> None:
-    page = function_table.of_scipy()
-    assert page.path.read_text() == page.text()
+def test_the_page_is_printed_from_the_catalogue() -> None:
+    assert function_table.SCIPY.path.read_text() == function_table.SCIPY.text()
+    assert [*ox.support(origin="SciPy")] == [*function_table.catalogue({"SciPy": forms_scipy.SECTIONS}, {})]
 
 
 def test_keywords_of_a_call_are_those_that_it_passes() -> None:

@@ -46,7 +46,11 @@ def test_the_tour_shows_what_is_printed(library) -> None:
     for name in ("torch", "jax"):
         library(name)
     strict = library("array_api_strict")
-    printed = standard.summary(standard.orders(strict, libraries.LIBRARIES), len(standard.names(strict)))
+    orders = standard.orders(strict, libraries.LIBRARIES)
+    for row in ox.support(origin="Array API", order=1):
+        found = orders[row.function]
+        assert {name: found[name] for name in row.libraries.keys() & found.keys()}.items() <= row.libraries.items()
+    printed = standard.summary(orders, len(standard.names(strict)))
     assert "\n".join(["```", *printed, "```"]) in (Path(__file__).parents[2] / "docs/guide/tour.md").read_text()
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import oxigrad
+from oxigrad.autodiff.inspection.support import Support
 from pages.tables import MIGRATION, elsewhere, support
 
 PACKAGE = Path(oxigrad.__file__).parent
@@ -73,7 +74,7 @@ class Entry:
         self.module, self.name, self.kind, self.about, self.body = module, name, kind, about, body
         self.page = f"{module}/{name}"  # below the folder of the reference
 
-    def text(self, others: dict[str, dict[str, list[str]]], supported: dict[str, dict[str, str]]) -> str:
+    def text(self, others: dict[str, dict[str, list[str]]], supported: dict[str, Support]) -> str:
         """The page."""
         full = f"{self.module}.{self.name}"
         place = full.removeprefix("oxigrad.")
@@ -87,11 +88,9 @@ class Entry:
             ]
             parts.append(".. rubric:: In other libraries\n\n" + "\n".join(stated))
         if self.module.startswith("oxigrad.xp") and (row := supported.get(place.removeprefix("xp."))):
-            orders = [order for order in ("first", "second") if row[order] == "yes"]
-            said = f"derivatives of {' and '.join(orders)} order are tested" if orders else row.get("why not", "")
-            parts.append(
-                f".. rubric:: Derivatives\n\nForward and reverse mode: {said} (:doc:`/{row['page'].removesuffix('.md')}`)."
-            )
+            orders = [name for at, name in enumerate(("first", "second"), 1) if at <= row.order]
+            said = f"derivatives of {' and '.join(orders)} order are tested" if orders else row.reason
+            parts.append(f".. rubric:: Derivatives\n\nForward and reverse mode: {said} (:doc:`/{row.origin.lower()}`).")
         parts.append(f"Up: :doc:`/reference/{self.module}/index`")
         return "\n\n".join(parts) + "\n"
 

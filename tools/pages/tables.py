@@ -4,6 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import oxigrad
+from oxigrad.autodiff.inspection.support import Support
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 # The pages of names in other libraries, by the library.
@@ -52,11 +55,10 @@ def elsewhere() -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def support() -> dict[str, dict[str, str]]:
-    """By the name of a function of NumPy or SciPy as the pages of support have it: its row."""
-    found: dict[str, dict[str, str]] = {}
-    for page in ("numpy.md", "scipy.md"):
-        for row in rows(DOCS / page):
-            if {"name", "first", "second"} <= row.keys() and (names := code(row["name"])):
-                found.setdefault(names[0], row | {"page": page})
+def support() -> dict[str, Support]:
+    """By the name of a function of NumPy or SciPy: its row of the catalogue."""
+    found: dict[str, Support] = {}
+    for row in oxigrad.support():
+        if row.origin != "Array API":
+            found.setdefault(row.function, row)
     return found

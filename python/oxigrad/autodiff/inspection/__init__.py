@@ -1,1 +1,4 @@
-"""Views of recorded programs: `debug_nans` searches where a NaN first appears, and `diagram` draws (``Tape.to_mermaid``, ``Tape.to_svg``)."""
+"""Views of recorded programs, and of what can be recorded.
+
+`debug_nans` searches where a NaN first appears, `diagram` draws (``Tape.to_mermaid``, ``Tape.to_svg``), `support` is the catalogue of functions.
+"""
