@@ -80,6 +80,7 @@ OF_LIBRARIES = {
     "oxigrad.optax": "State Transformation flat muon noisy_sgd optimistic_adam transformation",
     "oxigrad.interop.torch": "from_torch function",
     "oxigrad.interop.jax": "from_jax function",
+    "oxigrad.interop.autograd": "from_autograd",
     "oxigrad.scipy": "curve_fit least_squares minimize root",
 }
 # The names of the optimizers, which docs/rules.md lists: the classes, and the functions of optax.

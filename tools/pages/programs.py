@@ -28,6 +28,7 @@ NEEDED_BY = {
     "oxigrad.interop.torch": {"torch"},
     "oxigrad.optax": {"jax", "optax"},
     "oxigrad.interop.jax": {"jax"},
+    "oxigrad.interop.autograd": {"autograd"},
     "oxigrad.scipy": {"scipy"},
 }
 

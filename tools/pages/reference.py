@@ -8,6 +8,7 @@ import ast
 import importlib
 import inspect
 import itertools
+import operator
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,19 +41,20 @@ MODULES = {
     "oxigrad.optax": "Transformations for optax",
     "oxigrad.interop.torch": "Functions between oxigrad and PyTorch",
     "oxigrad.interop.jax": "Functions between oxigrad and JAX",
+    "oxigrad.interop.autograd": "Functions of HIPS autograd in oxigrad",
     "oxigrad.scipy": "SciPy's solvers, with derivatives by oxigrad",
     "oxigrad.distributed": "Training with several workers",
     "oxigrad.cuda": "Kernels on CUDA devices",
     "oxigrad.testing": "Checks of derivatives and rules",
 }
 # Of these, those that import a library which is not installed with the documentation.
-READ = {"oxigrad.torch", "oxigrad.optax", "oxigrad.interop.torch", "oxigrad.interop.jax"}
+READ = {"oxigrad.torch", "oxigrad.optax", "oxigrad.interop.torch", "oxigrad.interop.jax", "oxigrad.interop.autograd"}
 
 
 def resolved(module: str) -> Any:
     """A module, or a namespace such as ``oxigrad.xp.special``, which is no module of that name."""
     if module.startswith("oxigrad.xp."):
-        return getattr(oxigrad.xp, module.rpartition(".")[2])
+        return operator.attrgetter(module.removeprefix("oxigrad."))(oxigrad)
     return importlib.import_module(module)
 
 
