@@ -1,7 +1,8 @@
 """Trees: nested dataclasses, named tuples, lists, tuples, dicts and registered classes, and key paths into them.
 
-A tree is any nesting of these containers. `None` is a container without children; everything else is a leaf. A key path
-names a subtree, prints as `layers.0.weight`, and gets or sets the subtree in any tree of the same structure.
+A tree is any nesting of these containers, of modules of PyTorch, and of arrays and datasets of xarray, whose children are their data. `None`
+is a container without children; everything else is a leaf. A key path names a subtree, prints as `layers.0.weight`, and gets or
+sets the subtree in any tree of the same structure.
 
 >>> from dataclasses import dataclass
 >>> import numpy as np
@@ -253,7 +254,8 @@ def register(
     By attributes: those named in `fields` are the children. A new instance is made without calling `__init__`, with all
     other attributes as they were, and subclasses are containers too. By functions, where children are not attributes:
     `flatten(instance)` returns the children and anything else, `unflatten(anything_else, children)` a new instance. The
-    children then have index paths and are not writable in place, and a subclass has to be registered by itself.
+    children have index paths, or paths of their names where `flatten` returns a dict of them; `unflatten` is given a list. They are not
+    writable in place, and a subclass has to be registered by itself.
 
     Args:
         fields: the attributes that are children.

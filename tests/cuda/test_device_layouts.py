@@ -12,7 +12,7 @@ from mock_driver import MockDriver
 from test_device_step import assert_same_bits, slots_of
 
 from oxigrad import cuda, optim
-from oxigrad.ops.backends import device_memory
+from oxigrad.ops.backends.memory import device_memory
 from oxigrad.optim import AdamW, chain
 
 SHAPE = (2, 3, 5, 7)

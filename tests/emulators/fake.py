@@ -80,7 +80,7 @@ def posing(monkeypatch: Any) -> Iterator[Callable[[Any], Any]]:
     if not isinstance(driver(), MockDriver):
         pytest.skip("by the mock driver only: tensors of the host pose as CUDA tensors")
     from oxigrad.ops.backends import DeviceMemory, dtype_name
-    from oxigrad.ops.backends.device_memory import dense_strides
+    from oxigrad.ops.backends.memory.device_memory import dense_strides
     from oxigrad.ops.backends.torch import TorchAdapter
     from oxigrad.stepping.parameters.executor import DEVICE, RULE, Executor
     from oxigrad.stepping.plan import assignment, plan

@@ -522,6 +522,30 @@ def test_registering_later_counts():
     assert tree.leaves([Late()]) == [1]
 
 
+def test_children_by_functions_may_have_names():
+    class Named:
+        def __init__(self, **parts):
+            self.parts = parts
+
+    tree.register(
+        Named, flatten=lambda x: (x.parts, [*x.parts]), unflatten=lambda n, c: Named(**dict(zip(n, c, strict=True)))
+    )
+    model = {"m": Named(weight=np.ones(2), other=[np.zeros(2)])}
+    assert names(tree.parameters(model)) == ["m.weight", "m.other.0"]
+    path = tree.path("m.weight", model)
+    assert path(model) is model["m"].parts["weight"]
+    assert not path.writable(model)
+    path.set(model, 3.0)
+    assert model["m"].parts["weight"] == 3.0
+    with pytest.raises(KeyPathError, match="Named has the children weight, other"):
+        tree.path("m.bias", model)
+    swapped = {"m": Named(other=[1], weight=2)}
+    assert tree.map(lambda x, y: y, model, swapped)["m"].parts == {"weight": 2, "other": [1]}
+    assert tree.flatten(model)[1] != tree.flatten(swapped)[1]
+    with pytest.raises(StructureError, match="^m: expected"):
+        tree.map(lambda x, y: y, model, {"m": Named(weight=1, bias=[2])})
+
+
 @pytest.mark.parametrize(
     "options",
     [{}, {"fields": ("a",), "flatten": id}, {"flatten": id}, {"fields": ("a",), "not_trainable": ("b",)}],

@@ -11,7 +11,10 @@ from oxigrad.ops.backends import is_array
 
 def dependent(found: Any) -> Any:
     """The value of a loss; raises `DerivativeError` for a constant, which depends on no parameter."""
-    if not isinstance(found, Variable) and (is_array(found) or isinstance(found, (int, float))):
+    is_plain = not isinstance(found, Variable) and (is_array(found) or isinstance(found, (int, float)))
+    if is_plain and not any(
+        isinstance(leaf, Variable) for leaf in tree.leaves(found)
+    ):  # of a container that is like an array
         raise DerivativeError(
             f"the loss depends on no parameter: it is {type(found).__name__}, computed without the model that it is given, or "
             "from values of its arrays, as by float, stop_gradient or a library that records no derivatives"

@@ -5,8 +5,8 @@ import importlib
 from typing import Any
 
 from oxigrad.ops.backends.arrays import device_of, dtype_name
-from oxigrad.ops.backends.device_memory import DeviceMemory, dense_strides
 from oxigrad.ops.backends.generic import Adapter, is_basic
+from oxigrad.ops.backends.memory.device_memory import DeviceMemory, dense_strides
 
 
 class CuPyAdapter(Adapter):

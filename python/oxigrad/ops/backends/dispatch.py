@@ -99,7 +99,7 @@ def container_of(cls: type) -> Any:
     """The mappings that hold the children of a class's instances, if it is a class of containers of some library.
 
     A pair: for each mapping its attribute and whether its items are trainable (or the attribute of an item that says so),
-    and the attribute of an item that holds its gradient. None for any other class.
+    and the attribute of an item that holds its gradient. None for any other class, and for one that has been registered in this call.
     """
     for root in dict.fromkeys(str(base.__module__).partition(".")[0] for base in cls.__mro__):
         if (function := getattr(_file_of(root), "container", None)) and (found := function(cls)):

@@ -11,8 +11,8 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import is_inexact
 from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name, fetched, is_array, on_host, size_of
-from oxigrad.ops.backends.device_memory import DEFAULT_STREAM, DeviceMemory, interface_memory
 from oxigrad.ops.backends.functions import kernels, matrix_functions
+from oxigrad.ops.backends.memory.device_memory import DEFAULT_STREAM, DeviceMemory, interface_memory
 
 # Ops that the standard has in an extension: its name, and the arguments that select the op's results.
 _EXTENSIONS: dict[str, tuple[str, dict[str, Any]]] = {

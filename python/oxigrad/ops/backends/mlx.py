@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from oxigrad.ops.backends.arrays import dtype_name, is_array
-from oxigrad.ops.backends.copies import to_host
 from oxigrad.ops.backends.generic import Adapter
+from oxigrad.ops.backends.memory.copies import to_host
 
 # Creation functions: the standard gives them an argument ``device``, which MLX lacks.
 _MADE = "arange empty empty_like eye full full_like linspace ones ones_like zeros zeros_like".split()

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name
-from oxigrad.ops.backends.device_memory import DEFAULT_STREAM, DeviceMemory, dense_strides
 from oxigrad.ops.backends.generic import Adapter
+from oxigrad.ops.backends.memory.device_memory import DEFAULT_STREAM, DeviceMemory, dense_strides
 
 # Functions of ``xp`` that are methods of tensors with the same arguments.
 _ELEMENTWISE = """abs acos acosh add asin asinh atan atan2 atanh ceil copysign cos cosh divide exp exp2 expm1

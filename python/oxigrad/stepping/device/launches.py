@@ -18,7 +18,7 @@ from oxigrad.cuda.driver import Call, CaptureError, DeviceError, Driver, driver
 from oxigrad.cuda.launch import DeviceLeaf, DeviceStep
 from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, is_array, laid_out_like, row_major
 from oxigrad.ops.backends import resolved as unlazy
-from oxigrad.ops.backends.device_memory import LEGACY_STREAM
+from oxigrad.ops.backends.memory.device_memory import LEGACY_STREAM
 from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.places import check_device
 from oxigrad.stepping.arrays.sparse_rows import SparseRows

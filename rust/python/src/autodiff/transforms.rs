@@ -19,7 +19,7 @@ use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::vjp_rules::{seed, watchable};
 use crate::callbacks::callbacks;
 use crate::error::{DtypeError, to_python};
-use crate::tree::{Structure, flatten, is_inexact};
+use crate::tree::{Structure, flatten, is_inexact, type_info};
 
 /// The arguments of one call, on a tape: the inputs of the function, and the structure of its gradients.
 ///
@@ -261,7 +261,8 @@ fn is_differentiable(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// An array of integers as one of floats; `None` for any other object.
 fn as_floats<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if value.is_exact_instance_of::<PyInt>() || value.getattr_opt("dtype")?.is_none() {
+    let is_array = || Ok::<_, PyErr>(value.getattr_opt("dtype")?.is_some() && type_info(&value.get_type())?.is_leaf());
+    if value.is_exact_instance_of::<PyInt>() || !is_array()? {
         return Ok(None);
     }
     let floats = callbacks(value.py())?.as_floats.bind(value.py()).call1((value,))?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oxigrad_core::tree::{DictKey, Key, Segment, list_keys};
+use oxigrad_core::tree::{self, DictKey, Key, Segment, list_keys};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,6 +10,9 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::container::{Child, Container, dict_key, take_apart};
 use super::kind::{ContainerKind, Field, TypeInfo, type_info};
+
+/// Children, a description of their container, and the rest that rebuilding needs.
+type TakenApart<'py> = (Vec<Child<'py>>, Container, Option<Bound<'py, PyAny>>);
 
 /// A part of a tree and the kind of its class.
 pub struct Part<'py> {
@@ -34,7 +37,10 @@ impl<'py> Part<'py> {
             }
             (ContainerKind::Mappings(_), Segment::Number(index)) => usize::try_from(*index).ok().map(Key::Index),
             (
-                ContainerKind::NamedTuple(_) | ContainerKind::Fields(_) | ContainerKind::Mappings(_),
+                ContainerKind::NamedTuple(_)
+                | ContainerKind::Fields(_)
+                | ContainerKind::Mappings(_)
+                | ContainerKind::Functions(_),
                 Segment::Text(name),
             ) => Some(Key::Field(name.clone())),
             (ContainerKind::Dict, Segment::Number(number)) => Some(Key::Item(DictKey::Number(*number))),
@@ -60,10 +66,10 @@ impl<'py> Part<'py> {
                 None => Ok(None),
             },
             (ContainerKind::Mappings(mappings), key) => mappings.child(object, key),
-            (ContainerKind::Functions(_), Key::Index(index)) => {
-                let mut children = Vec::new();
-                take_apart(object, &self.info, &mut children, &mut Vec::new(), true)?;
-                Ok(children.into_iter().nth(*index).and_then(|child| child.object))
+            (ContainerKind::Functions(_), key) => {
+                let (mut children, container, _) = self.taken_apart()?;
+                let place = (0..children.len()).find(|child| tree::Container::key(&container, *child) == *key);
+                Ok(place.and_then(|place| children.swap_remove(place).object))
             }
             _ => Ok(None),
         }
@@ -119,14 +125,23 @@ impl<'py> Part<'py> {
     /// A new container like this one, with `value` under `key`.
     pub fn rebuild(&self, key: &Key, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = value.py();
-        let (mut children, mut keys) = (Vec::new(), Vec::new());
-        let rest = take_apart(&self.object, &self.info, &mut children, &mut keys, true)?;
-        let class = self.object.get_type().unbind();
-        let container = Container { class, info: self.info.clone(), keys: Vec::new() };
-        let place = (0..children.len()).find(|child| oxigrad_core::tree::Container::key(&container, *child) == *key);
+        let (mut children, container, rest) = self.taken_apart()?;
+        let place = (0..children.len()).find(|child| tree::Container::key(&container, *child) == *key);
         let place = place.ok_or_else(|| PyAttributeError::new_err(format!("{key} no longer exists")))?;
         children[place] = Child { object: Some(value), trainable: true };
         container.put_together(py, rest.as_ref(), children.into_iter().map(|child| child.object))
+    }
+
+    /// The children, the description of the container with its keys, and the rest that rebuilding needs.
+    fn taken_apart(&self) -> PyResult<TakenApart<'py>> {
+        let (mut children, mut found) = (Vec::new(), Vec::new());
+        let rest = take_apart(&self.object, &self.info, &mut children, &mut found, true)?;
+        let mut keys = Vec::with_capacity(found.len());
+        for key in found {
+            let text = dict_key(&key)?.map_err(PyAttributeError::new_err)?;
+            keys.push((key.unbind(), text));
+        }
+        Ok((children, Container { class: self.object.get_type().unbind(), info: self.info.clone(), keys }, rest))
     }
 
     /// A description in words: `a list of 3`, `a leaf (ndarray)`.
@@ -166,7 +181,10 @@ impl<'py> Part<'py> {
                 format!("{name} has the fields {}", list_keys(names))
             }
             ContainerKind::Mappings(_) => format!("{name} has the children {}", self.dict_keys()?),
-            ContainerKind::Functions(_) => format!("{name} has children by index"),
+            ContainerKind::Functions(_) => match self.dict_keys()? {
+                keys if keys.is_empty() => format!("{name} has children by index"),
+                keys => format!("{name} has the children {keys}"),
+            },
         })
     }
 

@@ -23,13 +23,13 @@ pub struct Child<'py> {
     pub trainable: bool,
 }
 
-/// Description of a container in a structure: its class, and its keys if it is a dict.
+/// Description of a container in a structure: its class, and its keys if its children have names.
 pub struct Container {
     /// The class.
     pub class: Py<PyType>,
     /// The kind of the class.
     pub info: Arc<TypeInfo>,
-    /// The keys of a dict, as Python objects and as keys of key paths.
+    /// The keys of a dict, of mappings, or of children by name, as Python objects and as keys of key paths.
     pub keys: Vec<(Py<PyAny>, DictKey)>,
 }
 
@@ -59,17 +59,18 @@ impl tree::Container for Container {
     fn key(&self, child: usize) -> Key {
         match &self.info.kind {
             ContainerKind::Dict => Key::Item(self.keys[child].1.clone()),
-            ContainerKind::Mappings(_) => match &self.keys[child].1 {
-                DictKey::Text(name) => mappings::key(name),
-                number @ DictKey::Number(_) => Key::Item(number.clone()),
-            },
+            ContainerKind::Mappings(_) | ContainerKind::Functions(_) => {
+                match self.keys.get(child).map(|(_, key)| key) {
+                    Some(DictKey::Text(name)) => mappings::key(name),
+                    Some(number @ DictKey::Number(_)) => Key::Item(number.clone()),
+                    None => Key::Index(child),
+                }
+            }
             ContainerKind::NamedTuple(names) => Key::Field(names[child].clone()),
             ContainerKind::Fields(fields) => Key::Field(fields.all[child].text.clone()),
-            ContainerKind::List
-            | ContainerKind::Tuple
-            | ContainerKind::Functions(_)
-            | ContainerKind::Leaf
-            | ContainerKind::Empty => Key::Index(child),
+            ContainerKind::List | ContainerKind::Tuple | ContainerKind::Leaf | ContainerKind::Empty => {
+                Key::Index(child)
+            }
         }
     }
 }
@@ -117,7 +118,7 @@ pub fn dict_key(key: &Bound<'_, PyAny>) -> PyResult<Result<DictKey, String>> {
     Ok(Err(format!("a dict key must be a str or an int, found {} ({})", text.to_cow()?, class.to_cow()?)))
 }
 
-/// Appends the children of `object` to `children`, and the keys of a dict or of mappings to `keys`. Returns the rest that
+/// Appends the children of `object` to `children`, and the keys of those that have names to `keys`. Returns the rest that
 /// rebuilding needs, if requested.
 ///
 /// The rest depends on the kind. Attributes: a dict of those that are not fields, if there are any; a class registered
@@ -167,8 +168,15 @@ pub fn take_apart<'py>(
         ContainerKind::Functions(functions) => {
             let parts = functions.flatten.bind(object.py()).call1((object,))?;
             let (parts, rest): (Bound<'py, PyAny>, Bound<'py, PyAny>) = parts.extract()?;
-            for part in parts.try_iter()? {
-                children.push(child(part?));
+            if let Ok(named) = parts.cast::<PyDict>() {
+                for (key, part) in named.iter() {
+                    keys.push(key);
+                    children.push(child(part));
+                }
+            } else {
+                for part in parts.try_iter()? {
+                    children.push(child(part?));
+                }
             }
             Ok(Some(rest))
         }

@@ -35,7 +35,7 @@ pub enum ContainerKind {
     Fields(Fields),
     /// Attributes that are mappings, by the names in them.
     Mappings(Mappings),
-    /// Registered with a function that flattens an instance and one that rebuilds it, by index.
+    /// Registered with a function that flattens an instance and one that rebuilds it, by index or by name.
     Functions(Functions),
 }
 
@@ -65,7 +65,7 @@ pub struct Field {
 
 /// The two functions that a class was registered with.
 pub struct Functions {
-    /// `flatten(instance) -> (children, rest)`.
+    /// `flatten(instance) -> (children, rest)`; children in a dict have its keys.
     pub flatten: Py<PyAny>,
     /// `unflatten(rest, children) -> instance`.
     pub unflatten: Py<PyAny>,
@@ -193,10 +193,12 @@ fn find_out(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
     } else if class.is_subclass_of::<PyDict>()? {
         info.exact = exact(&py.get_type::<PyDict>());
         info.kind = ContainerKind::Dict;
-    } else if let Some(callbacks) = callbacks::installed(py)
-        && let Some((all, gradient)) = callbacks.container.bind(py).call1((class,))?.extract()?
-    {
-        info.kind = ContainerKind::Mappings(Mappings { all, gradient, plain: is_plain(class)? });
+    } else if let Some(callbacks) = callbacks::installed(py) {
+        if let Some((all, gradient)) = callbacks.container.bind(py).call1((class,))?.extract()? {
+            info.kind = ContainerKind::Mappings(Mappings { all, gradient, plain: is_plain(class)? });
+        } else if let Some(info) = registered(class)? {
+            return Ok(info); // by the callback
+        }
     }
     Ok(Arc::new(info))
 }

@@ -16,6 +16,7 @@ mod zip;
 pub use {
     flatten::flatten,
     functions::register,
+    kind::type_info,
     path::{KeyPath, Replacements, get, is_writable, parse, set},
     select::{is_inexact, key_paths, parameters},
     structure::Structure,

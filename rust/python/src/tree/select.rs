@@ -131,10 +131,10 @@ pub fn parameters(py: Python<'_>, leaves: &[Py<PyAny>], structure: &Structure) -
     Ok(groups)
 }
 
-/// Whether a value is an array of floating or complex dtype.
+/// Whether a value is an array of floating or complex dtype. A container that has a dtype, such as that of an array in it, is none.
 #[pyfunction]
 pub fn is_inexact(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Dtypes::default().is_parameter(value)
+    Ok(Dtypes::default().is_parameter(value)? && type_info(&value.get_type())?.is_leaf())
 }
 
 /// Cache of whether a dtype is floating or complex.
