@@ -13,7 +13,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
 .PHONY: help demo test test-all soak test-gpu gpu-smoke gpu-install wheels standard lint audit format bench bench-small compare counts track report
-.PHONY: versus gradbench versus-gpu generated develop device-report distributed docs release release-source clean plan-demo plan-test plan-test-all
+.PHONY: versus gradbench versus-gpu generated develop device-report distributed docs release release-source reproducible test-aarch64 clean plan-demo plan-test plan-test-all
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -31,6 +31,9 @@ test: plan-test .venv/test .venv/wheel ## Test the Rust core and the Python pack
 
 test-all: plan-test-all .venv/test-all .venv/wheel ## Test with PyTorch, JAX and the tools around them as well, none of which may be missing
 	$(PYTEST) --require=torch,jax,optax,autograd,keras,accelerate,lightning,dask,mlx,ndonnx,xarray,cuda,mpi4py,ray,basedpyright $(OPTIONS)
+
+test-aarch64: .venv/build .venv/test .venv/wheel ## Test the core and the wheel for aarch64 by emulation, as root, in an hour; compare bits with those of here
+	sh tests/aarch64/run.sh $(BIN)/python
 
 soak: .venv/test-all .venv/wheel ## Kill workers and coordinators 100 times while they train: make soak OPTIONS='--kills 20'
 	$(BIN)/python tests/distributed/soak.py $(OPTIONS)
@@ -136,11 +139,28 @@ docs: .venv/docs .venv/wheel ## Build the site in output/docs, run its programs,
 	PYTHONPATH=tools $(BIN)/python -m pages.build $(OPTIONS)
 	PYTHONPATH=tools $(BIN)/python -m pages.check
 
+# Without the paths and the time of this build, so that every folder gives the same bytes.
+release: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct || date +%s)
+release: export RUSTFLAGS += --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
 release: .venv/release ## Build the wheel of a release into dist: make release OPTIONS='--zig --compatibility manylinux_2_28'
 	$(BIN)/maturin build --release --locked --out dist $(OPTIONS)
+	$(BIN)/python tools/wheel_packing.py dist/*.whl
 
 release-source: .venv/release ## Build the source distribution of a release into dist
 	$(BIN)/maturin sdist --out dist
+
+reproducible: .venv/release ## Build the source distribution and, from it, the wheel twice, in two folders, and compare their bytes
+	rm -rf target/reproducible
+	for folder in one another/deeper; do \
+		$(BIN)/maturin sdist --out target/reproducible/$$folder && \
+		tar --extract --gzip --strip-components 1 --directory target/reproducible/$$folder --file target/reproducible/$$folder/*.tar.gz \
+		|| exit 1; \
+	done
+	for folder in one another/deeper; do \
+		$(MAKE) --directory target/reproducible/$$folder --old-file .venv/release BIN=$(CURDIR)/$(BIN) release || exit 1; \
+	done
+	cd target/reproducible && sha256sum one/*.tar.gz one/dist/*.whl && diff --recursive one/dist another/deeper/dist && \
+		cmp one/*.tar.gz another/deeper/*.tar.gz && echo 'equal bytes'
 
 develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel
 	. $(BIN)/activate && maturin develop --profile fast
@@ -182,7 +202,7 @@ TIME_demo := 30 s
 TIME_test := a minute
 TIME_test-all := 10 minutes
 
-.venv/audit .venv/demo .venv/distributed .venv/docs .venv/release .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
+.venv/audit .venv/build .venv/demo .venv/distributed .venv/docs .venv/release .venv/test .venv/test-all .venv/lint .venv/bench .venv/versus .venv/dev: pyproject.toml | .venv/pip
 	@echo 'Installing the packages of the group "$(@F)" of pyproject.toml into .venv ($(or $(SIZE_$(@F)),less than 1 GB))'
 	$(BIN)/python -m pip install --group $(@F)
 	touch $@
