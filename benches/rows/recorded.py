@@ -12,7 +12,7 @@ import oxigrad as ox
 import sizes
 from measure import Contestant, Goal, Ready, Row
 from oxigrad import xp
-from rows import digits, gradients
+from rows import digits, gradients, jacobians
 from rows.gradients import Arrays, Objective, Problem, checked
 
 
@@ -42,7 +42,7 @@ def at_random(length: int) -> Callable[[], Arrays]:
     return lambda: [np.random.default_rng(3).normal(size=length)]
 
 
-def row(name: str, problem: Problem, tolerance: float, faster: float) -> Row:
+def row(name: str, problem: Problem, tolerance: float, faster: float, **settings: Any) -> Row:
     """The recorded function beside jax.jit, and as it is; the goal is to be so many times ``faster`` than jax.jit."""
     objective, make = problem
 
@@ -55,7 +55,44 @@ def row(name: str, problem: Problem, tolerance: float, faster: float) -> Row:
             Contestant("NumPy, forward only", "ceiling", lambda: gradients.forward_only(objective, args)),
         ]
 
-    return Row(name, build, (Goal(faster, "jax, jit"),))
+    return Row(name, build, (Goal(faster, "jax, jit"),), **settings)
+
+
+def first_call(name: str, problem: Problem, tolerance: float) -> Row:
+    """The first call of a recording, each time a new one, beside the function as it is; the goal is at most twice the time."""
+    objective, make = problem
+
+    def first(args: Arrays) -> Ready:
+        both = ox.value_and_grad(lambda *args: objective(xp, *args), argnums=tuple(range(len(args))))
+        require_recorded(both, *args)
+        return checked(lambda: ox.record(both)(*args), objective, args, tolerance)
+
+    def build() -> list[Contestant]:
+        args = make()
+        return [
+            Contestant("oxigrad, first call", "ours", lambda: first(args)),
+            Contestant("oxigrad", "peer", lambda: gradients.ours(objective, args, tolerance)),
+        ]
+
+    return Row(name, build, (Goal(0.5, "oxigrad"),))
+
+
+def hand_jacobian() -> Ready:
+    """The Jacobian of `rows.jacobians`, recorded."""
+    jacobian, at = ox.jacobian(jacobians.hand(xp, np.asarray)), jacobians.angles()
+    require_recorded(jacobian, at)
+    replayed = ox.record(jacobian)
+    return jacobians.checked(lambda: replayed(at))
+
+
+def hand_contestants() -> list[Contestant]:
+    """Everybody at the Jacobian of a hand."""
+    return [
+        Contestant("oxigrad, recorded", "ours", hand_jacobian),
+        Contestant("oxigrad", "peer", lambda: jacobians.ours(None)),
+        Contestant("jax, jit, jacfwd", "peer", jacobians.in_jax),
+        Contestant("NumPy, value only", "ceiling", jacobians.value_only),
+    ]
 
 
 def digits_step(problem: digits.Problem) -> Ready:
@@ -92,4 +129,10 @@ ROWS = [
     row("recorded: mix of functions 1e6", (gradients.mix, at_random(MILLION)), 1e-3, 4.0),
     row("recorded: network 2-16-1", gradients.network((2, 16, 1), 4, np.float64), 1e-6, 3.0),
     Row("recorded: digits step, 1 thread", digits_contestants, (Goal(1.5, "jax and optax, jit"),), threads=1),
+    row("recorded: network 784-128-64-10", gradients.network((784, 128, 64, 10), 64, np.float32), 2e-3, 1.2, threads=1),
+    row("recorded: mixture d=10 K=25", gradients.mixture(10, 25, sizes.items(1000)), 1e-5, 1.3, samples=15),
+    row("recorded: mixture d=20 K=50", gradients.mixture(20, 50, sizes.items(1000)), 1e-5, 1.3, samples=9),
+    Row("recorded: Jacobian of a hand", hand_contestants, (Goal(0.8, "jax, jit, jacfwd"),), samples=9, threads=1),
+    first_call("first call: network 784-128-64-10", gradients.network((784, 128, 64, 10), 64, np.float32), 2e-3),
+    first_call("first call: mix of functions 1e6", (gradients.mix, at_random(MILLION)), 1e-3),
 ]

@@ -30,7 +30,23 @@ def _stated(entry: Entry, entries: list[Entry]) -> tuple[Any, ...]:
     shape = None if entry.type is None else list(entry.type[0])
     target = tuple(entry.target)
     key = (target, _without_ids(entry.args), _without_ids(entry.named), None if shape is None else tuple(shape))
-    return ("call", target, entry.function, entry.args, entry.named, shape, key, _elementwise(entry, entries))
+    return ("call", target, entry.function, entry.args, entry.named, shape, key, _member(entry, entries))
+
+
+def _member(entry: Entry, entries: list[Entry]) -> tuple[str, list[int], str] | None:
+    """The op of a call that the core may compute in a run, and the shape and the dtype of the arrays; None for any other."""
+    if entry.target in (("op", "sum"), ("op", "mean")):
+        return _sum(entry, entries)
+    return _elementwise(entry, entries)
+
+
+def _sum(entry: Entry, entries: list[Entry]) -> tuple[str, list[int], str] | None:
+    """The same of a sum or a mean of all elements of an elementwise call; None for any other."""
+    if entry.named != {"axis": None, "keepdims": False} or entry.type is None or type(entry.args[0]) is not EntryId:
+        return None
+    of = entries[entry.args[0].id]
+    found = _elementwise(of, entries) if of.kind == "call" else None
+    return None if found is None or entry.type != ((), found[2]) else (entry.target.name, *found[1:])
 
 
 def _elementwise(entry: Entry, entries: list[Entry]) -> tuple[str, list[int], str] | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import BatchLevel, EntryId, Variable, have_same_bits, new_batch_level
+from oxigrad._core import BatchLevel, EntryId, Variable, have_same_bits, new_batch_level, scatter_into
 from oxigrad.recording.library import traced_array, traced_in
 from oxigrad.recording.targets import Target
 from oxigrad.recording.traced import Traced, TracedNumber, UnrecordableError
@@ -59,6 +59,8 @@ class Trace:
         self.entries: list[Entry] = []
         self._constants: dict[int, tuple[Any, EntryId, Any]] = {}
         self._checked: dict[int, EntryId] = {}
+        # The cotangent and the key of each array of zeros that a cotangent was added to.
+        self._scattered: dict[int, tuple[Traced, Any]] = {}
         self._line = line
 
     def input(self, value: Any) -> Any:
@@ -82,6 +84,20 @@ class Trace:
         ids, by_name = self._ids(args, is_argument=target.kind in _OF_ARRAYS), self._ids(named)
         entry = Entry("call", target=target, function=function, args=tuple(ids), named=by_name)
         return self._traced(self._append(entry), result, is_in_rule=is_in_rule)
+
+    def scattered(self, total: Any, g: Traced, key: Any, shape: tuple[int, ...]) -> Any:
+        """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``.
+
+        A second cotangent of one slice is added to the first one, in the run that computes them, rather than to the elements
+        of the slice: the bits are the same.
+        """
+        known = self._scattered.get(total.id) if isinstance(total, Traced) and total.trace is self else None
+        if known is not None and _are_of_one_slice(known[0], g, known[1], key):
+            total, g = None, known[0].computed("add", (known[0], g), None)
+        result = self.apply(Target("core", "scatter_into"), scatter_into, (total, g, key, shape), {})
+        if total is None:
+            self._scattered[result.id] = (g.in_rule, key)
+        return result
 
     def check(self, traced: Traced) -> Any:
         """The value, which Python sees from now on."""
@@ -160,6 +176,24 @@ _OF_ARRAYS = ("op", "rule", "operator", "numpy")
 
 # Functions whose result depends on the shape and dtype of their argument alone, which are those of the recording: it is a constant.
 _OF_SHAPES = ("ones_like", "zeros_like", "full_like")
+
+
+def _are_of_one_slice(one: Traced, other: Traced, key: Any, its: Any) -> bool:
+    """Whether two cotangents are arrays alike of the same elements, each of which a key of slices and integers names once."""
+    parts, others = (each if type(each) is tuple else (each,) for each in (key, its))
+    are_plain = all(_is_plain_part(part) for part in (*parts, *others)) and any(type(part) is slice for part in parts)
+    return (
+        are_plain
+        and parts == others
+        and type(one.value) is type(other.value) is np.ndarray
+        and (one.value.shape, one.value.dtype) == (other.value.shape, other.value.dtype)
+    )
+
+
+def _is_plain_part(part: Any) -> bool:
+    if type(part) is slice:
+        return all(bound is None or type(bound) is int for bound in (part.start, part.stop, part.step))
+    return part is None or part is Ellipsis or type(part) is int
 
 
 def _kept(array: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oxigrad._core import BatchLevel, compute_in_rule, record, scatter_into
+from oxigrad._core import BatchLevel, compute_in_rule, record
 from oxigrad.recording import targets
 from oxigrad.recording.targets import Target
 
@@ -34,6 +34,9 @@ class Recorder(Protocol):
 
     def constant(self, value: np.ndarray) -> Any:
         """A plain array as a traced value."""
+
+    def scattered(self, total: Any, g: "Traced", key: Any, shape: tuple[int, ...]) -> Any:
+        """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``."""
 
 
 class Traced(BatchLevel):
@@ -73,7 +76,7 @@ class Traced(BatchLevel):
 
     def scattered_into(self, total: Any, key: Any, shape: tuple[int, ...]) -> Any:
         """The cotangent of ``x`` with this, that of ``x[key]``, added to ``total``, its sum so far or None."""
-        return self.trace.apply(Target("core", "scatter_into"), scatter_into, (total, self, key, shape), {})
+        return self.trace.scattered(total, self, key, shape)
 
     def computed(self, name: str, args: Any, named: dict[str, Any] | None) -> Any:
         """An op, of which this is the argument with the highest level."""

@@ -78,7 +78,7 @@ impl Program {
             is_apart[*output as usize] = true;
         }
         for (id, entry) in self.entries.iter().enumerate().rev() {
-            if is_apart[id] && entry.origin == (Origin::Call { group: None }) {
+            if is_apart[id] && matches!(entry.origin, Origin::Call { group: None, .. }) {
                 entry.args.iter().for_each(|arg| is_apart[*arg as usize] = true);
             }
         }
@@ -119,7 +119,7 @@ mod tests {
     use super::super::program::tests::{CALL, entry};
     use super::*;
 
-    const ELEMENTWISE: Origin = Origin::Call { group: Some(0) };
+    const ELEMENTWISE: Origin = Origin::Call { group: Some(0), reduces: false };
 
     #[test]
     fn dead_entries_are_dropped_and_checks_keep_what_they_read() {

@@ -16,8 +16,10 @@ pub enum Origin {
     Constant,
     /// The result of a function without effects: the same function of the same arguments gives the same result.
     Call {
-        /// The group of elementwise calls, of one shape and dtype, that may be computed in one pass; `None` for other calls.
+        /// The group of calls over arrays of one shape and dtype that may be computed in one pass; `None` for other calls.
         group: Option<u32>,
+        /// Whether the result is one number, a sum over an array of the group; otherwise calls of a group are elementwise.
+        reduces: bool,
     },
     /// The value of its argument must be the one that was recorded.
     Check,
@@ -117,7 +119,7 @@ pub(super) mod tests {
         Entry { origin, number, args: args.to_vec() }
     }
 
-    pub const CALL: Origin = Origin::Call { group: None };
+    pub const CALL: Origin = Origin::Call { group: None, reduces: false };
 
     #[test]
     fn a_program_reads_earlier_entries_only() {

@@ -1,4 +1,4 @@
-//! The order of computation: elementwise calls of one group in runs, and when a value is no longer needed.
+//! The order of computation: calls of one group in runs, sums at their ends included, and when a value is no longer needed.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::program::{Id, Origin, Program};
 pub enum Step {
     /// One entry.
     Entry(Id),
-    /// Elementwise calls of one group, arguments first, in one pass over memory.
+    /// Calls of one group, arguments first, in one pass over memory.
     Run {
         /// The calls.
         calls: Vec<Id>,
@@ -36,18 +36,19 @@ impl Schedule {
     /// The schedule of a program, with runs of at most `most` calls.
     ///
     /// The level of an entry is above those of its arguments, except that calls of one group may be of one level: those
-    /// of a level and a group are one run, which is cut where it is too long.
+    /// of a level and a group are one run, which is cut where it is too long. A sum is known after the pass: what reads it
+    /// is of a level above.
     #[must_use]
     pub fn new(program: &Program, most: usize) -> Self {
         let mut levels: Vec<u32> = Vec::with_capacity(program.entries.len());
         let group = |id: Id| match program.entries[id as usize].origin {
-            Origin::Call { group } => group,
-            Origin::Input | Origin::Constant | Origin::Check => None,
+            Origin::Call { group, reduces } => (group, reduces),
+            Origin::Input | Origin::Constant | Origin::Check => (None, false),
         };
         let mut places: BTreeMap<Place, Vec<Id>> = BTreeMap::new();
         for (id, entry) in (0..).zip(&program.entries) {
-            let own = group(id);
-            let above = |arg: &Id| levels[*arg as usize] + u32::from(own.is_none() || group(*arg) != own);
+            let (own, _) = group(id);
+            let above = |arg: &Id| levels[*arg as usize] + u32::from(own.is_none() || group(*arg) != (own, false));
             let level = entry.args.iter().map(above).max().unwrap_or(0);
             levels.push(level);
             if matches!(entry.origin, Origin::Call { .. } | Origin::Check) {
@@ -127,7 +128,8 @@ mod tests {
     use super::super::program::tests::{CALL, entry};
     use super::*;
 
-    const A: Origin = Origin::Call { group: Some(0) };
+    const A: Origin = Origin::Call { group: Some(0), reduces: false };
+    const SUM: Origin = Origin::Call { group: Some(0), reduces: true };
 
     fn run(calls: &[Id], reads: &[Id], writes: &[Id]) -> Step {
         Step::Run { calls: calls.to_vec(), reads: reads.to_vec(), writes: writes.to_vec() }
@@ -151,6 +153,21 @@ mod tests {
     }
 
     #[test]
+    fn sums_end_a_run_and_what_reads_them_is_another() {
+        let entries = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(A, 0, &[0]),
+            entry(SUM, 1, &[1]),
+            entry(A, 2, &[1, 0]),
+            entry(A, 3, &[3, 2]), // reads the sum
+            entry(SUM, 1, &[4]),
+        ];
+        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), 64);
+        assert_eq!(schedule.steps, vec![run(&[1, 2, 3], &[0], &[2, 3]), run(&[4, 5], &[3, 2], &[5])]);
+        assert_eq!(schedule.last, vec![vec![1], vec![2, 3, 4]]);
+    }
+
+    #[test]
     fn a_run_is_cut_where_it_is_too_long() {
         let mut entries = vec![entry(Origin::Input, 0, &[])];
         entries.extend((0..5).map(|id| entry(A, 0, &[id])));
@@ -169,7 +186,8 @@ mod tests {
         for _ in 0..200 {
             let mut entries = vec![entry(Origin::Input, 0, &[]), entry(Origin::Input, 0, &[])];
             for id in 2..40 {
-                let origin = Origin::Call { group: [None, Some(0), Some(1)][next(3) as usize] };
+                let group = [None, Some(0), Some(1)][next(3) as usize];
+                let origin = Origin::Call { group, reduces: group.is_some() && next(4) == 0 };
                 entries.push(entry(origin, next(5), &[next(id), next(id)]));
             }
             let program = Program::new(entries, vec![39, next(39)]).unwrap();
@@ -179,6 +197,9 @@ mod tests {
             for (step, last) in schedule.steps.iter().zip(&schedule.last) {
                 for id in step.calls() {
                     for arg in &program.entries[id as usize].args {
+                        let is_sum =
+                            matches!(program.entries[*arg as usize].origin, Origin::Call { reduces: true, .. });
+                        assert!(!is_sum || !step.calls().any(|other| other == *arg));
                         assert!(is_known[*arg as usize] && !is_gone[*arg as usize]);
                     }
                     assert!(!std::mem::replace(&mut is_known[id as usize], true));

@@ -10,6 +10,7 @@ use crate::arrays::value::Value;
 use crate::autodiff::graph::template::Template;
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::record;
+use crate::autodiff::replay::scatter::{scatter_into, scatter_onto};
 use crate::error::items;
 use crate::recording::direct;
 use crate::recording::rule::compute_in_rule;
@@ -28,6 +29,8 @@ pub enum Function {
     Method(Py<PyString>),
     /// An attribute of the first argument.
     Attribute(Py<PyString>),
+    /// A sum with the elements of a key: see [`scatter_into`].
+    Scatter,
     /// Any other function.
     Object(Py<PyAny>),
 }
@@ -72,6 +75,7 @@ impl Call {
             ("operator", Some(op)) => Function::Operator(op),
             ("method", _) => Function::Method(as_text()),
             ("attribute", _) => Function::Attribute(as_text()),
+            ("core", _) if name == "scatter_into" && args.len() == 4 && named.is_none() => Function::Scatter,
             _ => Function::Object(function.clone().unbind()),
         };
         let is_plain = args.iter().enumerate().all(|(at, arg)| matches!(arg, Template::Entry(entry) if *entry == at));
@@ -108,9 +112,23 @@ impl Call {
                 args[0].getattr(name.bind(py))?.call(PyTuple::new(py, &args[1..])?, named.as_ref())?
             }
             Function::Attribute(name) => args[0].getattr(name.bind(py))?,
+            Function::Scatter => scatter_into(&args[0], &args[1], &args[2], &args[3])?,
             Function::Object(function) => function.bind(py).call(PyTuple::new(py, args)?, named.as_ref())?,
         };
         Ok(Value::from(result))
+    }
+
+    /// Whether the result is the first entry that the call reads, with something added to some elements.
+    pub fn adds_to_first(&self) -> bool {
+        matches!((&self.function, self.args.first()), (Function::Scatter, Some(Template::Entry(0))))
+    }
+
+    /// The result of such a call, in the memory of `first` if nobody else has it.
+    pub fn added_to(&self, py: Python<'_>, first: Value, read: &[&Value]) -> PyResult<Value> {
+        let read = |at: usize| Ok(read[at].object(py));
+        let rest: SmallVec<[Object<'_>; 3]> =
+            self.args[1..].iter().map(|arg| arg.fill(py, &read)).collect::<PyResult<_>>()?;
+        scatter_onto(first, &rest[0], &rest[1], &rest[2])
     }
 
     /// The result on Python's floats, where it needs no Python object; `None` where Python may raise an error, or has

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use oxigrad_core::array::buffer::Dtype;
-use oxigrad_core::op::{Attribute, Elementwise};
+use oxigrad_core::op::{Attribute, Op, Structured};
 use oxigrad_core::recording::{Entry, Id, Origin, Program, Schedule, Step};
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::op_named;
-use crate::arrays::compute::run::{Group, Run};
+use crate::arrays::compute::run::{Group, Member, Run};
 use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::error::{IntoPython, Items, unless};
@@ -42,8 +42,9 @@ pub type Failed<'py> = (String, Object<'py>, Object<'py>);
 /// The program of a recording, which `run` replays without a function of Python's for each entry.
 ///
 /// `entries` has a tuple for each: ``("input",)``, ``("constant", value)``, ``("check", id, expected, line)`` or ``("call", target, function,
-/// args, named, shape, key, elementwise)``, where `shape` is that of the result, which a replay checks, `key` is equal for calls of one
-/// function with the same arguments apart from entries, and `elementwise` is the op, shape and dtype of a call that may be part of a run.
+/// args, named, shape, key, member)``, where `shape` is that of the result, which a replay checks, `key` is equal for calls of one
+/// function with the same arguments apart from entries, and `member` is the op of a call that may be part of a run, and the shape and dtype
+/// of its arrays.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Replay {
     recorded: Program,
@@ -221,7 +222,11 @@ impl Replay {
             match entry.origin {
                 Origin::Call { .. } => {
                     let call = &self.calls[entry.number as usize];
-                    let result = {
+                    let result = if call.adds_to_first() && self.is_last(at, &entry.args) {
+                        let first = std::mem::replace(&mut values[entry.args[0] as usize], Value::Absent);
+                        let read: SmallVec<[&Value; 4]> = entry.args.iter().map(|arg| &values[*arg as usize]).collect();
+                        call.added_to(py, first, &read)?
+                    } else {
                         let read: SmallVec<[&Value; 4]> = entry.args.iter().map(|arg| &values[*arg as usize]).collect();
                         call.call(py, &read)?
                     };
@@ -247,6 +252,11 @@ impl Replay {
             }
         }
         Ok(None)
+    }
+
+    /// Whether the first argument of a call is needed for that alone, in this step.
+    fn is_last(&self, at: usize, args: &[Id]) -> bool {
+        self.schedule.last[at].contains(&args[0]) && !args[1..].contains(&args[0])
     }
 
     fn holds(&self, py: Python<'_>, check: &Check, value: &Value) -> PyResult<bool> {
@@ -277,7 +287,7 @@ struct Parts {
     checks: Vec<Check>,
     groups: Vec<Group>,
     /// The op of each call that may be part of a run, and its group.
-    elementwise: Vec<Option<(Elementwise, u32)>>,
+    members: Vec<Option<(Member, u32)>>,
     /// The number of the call of each key.
     keys: Py<PyDict>,
     inputs: u32,
@@ -290,7 +300,7 @@ impl Parts {
             constants: Vec::new(),
             checks: Vec::new(),
             groups: Vec::new(),
-            elementwise: Vec::new(),
+            members: Vec::new(),
             keys: PyDict::new(py).unbind(),
             inputs: 0,
         }
@@ -327,7 +337,7 @@ impl Parts {
         let target = given.get_item(1)?.extract()?;
         let call = Call::new(target, &function, &arguments, &named, &mut args, shape.map(SmallVec::from_vec))?;
         let stated: Option<(String, Vec<usize>, String)> = given.get_item(7)?.extract()?;
-        let elementwise = stated.map(|stated| self.group(stated)).transpose()?.flatten();
+        let member = stated.map(|stated| self.member(stated)).transpose()?.flatten();
         let (key, fresh) = (given.get_item(6)?, self.calls.len());
         let known: Option<usize> = self.keys.bind(py).get_item(&key)?.map(|known| known.extract()).transpose()?;
         let number = if let Some(known) = known {
@@ -335,29 +345,38 @@ impl Parts {
         } else {
             self.keys.bind(py).set_item(&key, fresh)?;
             self.calls.push(call);
-            self.elementwise.push(elementwise);
+            self.members.push(member);
             fresh
         };
-        let group = self.elementwise[number].map(|(_, group)| group);
+        let group = self.members[number].map(|(_, group)| group);
+        let reduces = self.members[number].is_some_and(|(member, _)| !matches!(member, Member::Elementwise(_)));
         let number = u32::try_from(number).expect("ids are of 32 bits");
-        Ok(Entry { origin: Origin::Call { group }, number, args })
+        Ok(Entry { origin: Origin::Call { group, reduces }, number, args })
     }
 
-    /// The op and the group of an elementwise call; `None` where its eager result is not that of the core.
-    fn group(&mut self, stated: (String, Vec<usize>, String)) -> PyResult<Option<(Elementwise, u32)>> {
+    /// The op and the group of a call of a run; `None` where its eager result is not that of the core.
+    fn member(&mut self, stated: (String, Vec<usize>, String)) -> PyResult<Option<(Member, u32)>> {
         let (name, shape, dtype) = stated;
-        let oxigrad_core::op::Op::Elementwise(op) = op_named(&name)? else { return Ok(None) };
+        let member = match op_named(&name)? {
+            Op::Elementwise(op) => Member::Elementwise(op),
+            Op::Structured(Structured::Sum) => Member::Sum,
+            Op::Structured(Structured::Mean) => Member::Mean,
+            Op::Structured(_) => return Ok(None),
+        };
         let dtype = match dtype.as_str() {
             "<f4" => Dtype::F32,
             "<f8" => Dtype::F64,
             _ => return Ok(None),
         };
         let group = Group { shape: SmallVec::from_vec(shape), dtype };
+        if !(matches!(member, Member::Elementwise(_)) || group.has_sums()) {
+            return Ok(None);
+        }
         let at = self.groups.iter().position(|known| *known == group).unwrap_or_else(|| {
             self.groups.push(group);
             self.groups.len() - 1
         });
-        Ok(Some((op, u32::try_from(at).expect("ids are of 32 bits"))))
+        Ok(Some((member, u32::try_from(at).expect("ids are of 32 bits"))))
     }
 
     /// The number of the constant of a call of constants; `None` where it raises, or takes more memory than they do.
@@ -382,9 +401,9 @@ impl Parts {
         let mut group = 0;
         for id in calls {
             let entry = &program.entries()[*id as usize];
-            let (op, own) = self.elementwise[entry.number as usize]?;
+            let (member, own) = self.members[entry.number as usize]?;
             group = own;
-            operations.push((op, entry.args.iter().map(|arg| at[arg]).collect()));
+            operations.push((member, entry.args.iter().map(|arg| at[arg]).collect()));
         }
         let writes: Vec<usize> = writes.iter().map(|id| at[id] - reads.len()).collect();
         Run::new(&operations, reads.len(), &writes, &self.groups[group as usize])
@@ -394,6 +413,6 @@ impl Parts {
 /// Whether the eager result of an op on NumPy arrays is that of the core, for each elementwise op by name.
 #[pyfunction]
 pub fn is_computed_in_core(name: &str) -> PyResult<bool> {
-    let oxigrad_core::op::Op::Elementwise(op) = op_named(name)? else { return Ok(false) };
+    let Op::Elementwise(op) = op_named(name)? else { return Ok(false) };
     Ok([Attribute::Exact, Attribute::Vectorized, Attribute::Precise].iter().any(|attribute| op.has(*attribute)))
 }

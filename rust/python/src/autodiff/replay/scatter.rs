@@ -51,16 +51,24 @@ pub fn scatter_into<'py>(
     key: &Object<'py>,
     shape: &Object<'py>,
 ) -> PyResult<Object<'py>> {
+    let total = if sum.is_none() { Value::Absent } else { Value::new(sum) };
+    scatter_onto(total, g, key, shape).map(|total| total.into_object(g.py()))
+}
+
+/// The same in the memory of `sum`, if nobody else has it.
+pub fn scatter_onto(mut sum: Value, g: &Object<'_>, key: &Object<'_>, shape: &Object<'_>) -> PyResult<Value> {
     let py = g.py();
-    let mut total = if sum.is_none() { Value::Absent } else { Value::new(sum) };
-    if is_host(g)? && add_into(key, shape, g, &mut total)? {
-        return Ok(total.into_object(py));
+    if is_host(g)? && add_into(key, shape, g, &mut sum)? {
+        return Ok(sum);
     }
     let named = PyDict::new(py);
     named.set_item("key", key)?;
     named.set_item("shape", shape)?;
     let term = record(py, Op::Structured(Structured::ScatterAdd), std::slice::from_ref(g), Some(&named))?;
-    if sum.is_none() { Ok(term) } else { record(py, Op::Elementwise(Elementwise::Add), &[sum.clone(), term], None) }
+    if matches!(sum, Value::Absent) {
+        return Ok(Value::from(term));
+    }
+    record(py, Op::Elementwise(Elementwise::Add), &[sum.into_object(py), term], None).map(Value::from)
 }
 
 fn add_into(key: &Object<'_>, shape: &Object<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult<bool> {
