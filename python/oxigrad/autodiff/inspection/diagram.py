@@ -16,6 +16,7 @@ _HEIGHT = 28
 _GAP_X = 16
 _GAP_Y = 32
 _MARGIN = 12
+_LANE = 4
 
 
 def mermaid(boxes: Sequence[Box], left_out: int) -> str:
@@ -38,10 +39,13 @@ def mermaid(boxes: Sequence[Box], left_out: int) -> str:
 
 
 def svg(boxes: Sequence[Box], left_out: int) -> str:
-    """A program as an SVG drawing: each box is in the layer below its lowest argument, with lines from its arguments."""
+    """A program as an SVG drawing: each box is in the layer below its lowest argument, with lines from its arguments.
+
+    A line runs between two layers, and past the boxes of a layer in a lane of its own.
+    """
     labels = [_cut(label) for _, label, _ in boxes]
-    places = _places(labels, [arguments for _, _, arguments in boxes])
-    width = max([160, *(x + width for x, _, width in places)]) + _MARGIN
+    places, lanes, right = _places(labels, [arguments for _, _, arguments in boxes])
+    width = max(160, right) + _MARGIN
     bottom = max([_MARGIN, *(y + _HEIGHT for _, y, _ in places)])
     height = bottom + (_GAP_Y if left_out else _MARGIN)
     head = (
@@ -52,8 +56,10 @@ def svg(boxes: Sequence[Box], left_out: int) -> str:
     for (_, _, arguments), (x, y, width) in zip(boxes, places, strict=True):
         for argument in arguments:
             from_x, from_y, from_width = places[argument]
-            path = f"M{from_x + from_width // 2} {from_y + _HEIGHT}L{x + width // 2} {y}"
-            lines.append(f'<path d="{path}" stroke="#888888"/>')
+            path = f"M{from_x + from_width // 2} {from_y + _HEIGHT}"
+            for beside in range(from_y + _HEIGHT + _GAP_Y, y, _HEIGHT + _GAP_Y):
+                path += f"L{lanes[argument, beside]} {beside}V{beside + _HEIGHT}"
+            lines.append(f'<path d="{path}L{x + width // 2} {y}" fill="none" stroke="#888888"/>')
     for (kind, _, _), label, (x, y, width) in zip(boxes, labels, places, strict=True):
         lines.append(
             f'<rect x="{x}" y="{y}" width="{width}" height="{_HEIGHT}" rx="5" fill="{_FILL[kind]}" stroke="#444444"/>'
@@ -64,19 +70,39 @@ def svg(boxes: Sequence[Box], left_out: int) -> str:
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
-def _places(labels: Sequence[str], arguments: Sequence[Sequence[int]]) -> list[tuple[int, int, int]]:
-    """The left edge, the upper edge and the width of each box; boxes of a layer go from left to right."""
+def _places(
+    labels: Sequence[str], arguments: Sequence[Sequence[int]]
+) -> tuple[list[tuple[int, int, int]], dict[tuple[int, int], int], int]:
+    """The left edge, the upper edge and the width of each box; lanes; and the right edge of all.
+
+    Lanes are in the layers that a line passes, by the box that it comes from and the upper edge of the layer. Boxes and lanes of a
+    layer go from left to right.
+    """
     layers: list[int] = []
     ends: list[int] = []
-    places = []
+    places: list[tuple[int, int, int]] = []
+    lanes: dict[tuple[int, int], int] = {}
+
+    def taken(layer: int, width: int) -> int:
+        ends.extend([_MARGIN] * (layer + 1 - len(ends)))
+        start = ends[layer]
+        ends[layer] += width + _GAP_X
+        return start
+
     for label, read in zip(labels, arguments, strict=True):
         layer = max((layers[argument] + 1 for argument in read), default=0)
+        for argument in read:
+            for passed in range(layers[argument] + 1, layer):
+                if (argument, _top(passed)) not in lanes:
+                    lanes[argument, _top(passed)] = taken(passed, _LANE) + _LANE // 2
         layers.append(layer)
-        ends += [_MARGIN] * (layer + 1 - len(ends))
         width = (len(label) + 2) * _CHARACTER
-        places.append((ends[layer], _MARGIN + layer * (_HEIGHT + _GAP_Y), width))
-        ends[layer] += width + _GAP_X
-    return places
+        places.append((taken(layer, width), _top(layer), width))
+    return places, lanes, max(ends, default=_GAP_X) - _GAP_X
+
+
+def _top(layer: int) -> int:
+    return _MARGIN + layer * (_HEIGHT + _GAP_Y)
 
 
 def _cut(label: str) -> str:
