@@ -12,7 +12,7 @@ PYTEST := $(BIN)/python -m pytest --dist=loadgroup --numprocesses=$(shell $(PYTH
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: help demo test test-all soak test-gpu gpu-smoke gpu-install wheels standard lint audit format bench bench-small compare counts track report
+.PHONY: help demo test test-all test-mpich soak test-gpu gpu-smoke gpu-install wheels standard lint audit format bench bench-small compare counts track report
 .PHONY: versus gradbench versus-gpu generated develop device-report distributed docs release release-source reproducible test-aarch64 clean plan-demo plan-test plan-test-all
 .DEFAULT_GOAL := help
 
@@ -37,6 +37,9 @@ test-aarch64: .venv/build .venv/test .venv/wheel ## Test the core and the wheel 
 
 soak: .venv/test-all .venv/wheel ## Kill workers and coordinators 100 times while they train: make soak OPTIONS='--kills 20'
 	$(BIN)/python tests/distributed/soak.py $(OPTIONS)
+
+test-mpich: target/mpich/stamp .venv/wheel ## Test the engine of MPI by MPICH, in the place of Open MPI
+	target/mpich/bin/python -m pytest tests/distributed/test_mpi.py $(OPTIONS)
 
 test-gpu: gpu-install ## Test on the GPU here, with the PyTorch or CuPy of PYTHON and the wheels in dist: make test-gpu PYTHON=python3
 	PYTHONPATH=output/gpu $(PYTHON) -m pytest --gpu --continue-on-collection-errors $(OPTIONS)
@@ -212,6 +215,14 @@ TIME_test-all := 10 minutes
 .venv/wheel: $(SOURCES) | .venv/pip
 	@echo '.venv/wheel: $(COMPILES)'
 	$(BIN)/python -m pip install --verbose .
+	touch $@
+
+# The packages of .venv, in an environment whose mpiexec is that of MPICH.
+target/mpich/stamp: .venv/test-all
+	$(PYTHON) -m venv target/mpich
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+		$$(target/mpich/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/of-tests.pth
+	target/mpich/bin/python -m pip install --quiet mpich
 	touch $@
 
 # A peer that needs Python 3.12: an environment of its own, and no peer where no such Python is found.

@@ -15,6 +15,11 @@ from oxigrad import distributed, launch
 pytest.importorskip("mpi4py")
 pytestmark = pytest.mark.xdist_group("processes")
 
+#: MPICH ends a job in which a process dies, and its launcher listens on all addresses of a host.
+needs_open_mpi = pytest.mark.skipif(
+    not launch._is_open_mpi(launch._version(launch.find_launcher())), reason="what Open MPI does for its processes"
+)
+
 
 def test_every_operation_gives_the_bits_that_threads_give() -> None:
     run = jobs.launched(3, "exchange")
@@ -57,6 +62,7 @@ def test_a_wait_ends_by_its_time_out() -> None:
     assert "ends the processes that wait" in run.stderr
 
 
+@needs_open_mpi
 def test_a_process_that_dies_before_its_communicator_ends_the_job() -> None:
     run = jobs.launched(2, "killed_before_start")
     assert run.returncode != 0
@@ -73,6 +79,7 @@ def test_an_uncaught_exception_ends_the_job() -> None:
     assert jobs.results(run.stdout) == []
 
 
+@needs_open_mpi
 def test_the_launcher_prints_what_listens() -> None:
     line = [sys.executable, "-m", "oxigrad.launch", "-n", "2", jobs.__file__, "mpi", "listening_names"]
     run = jobs.completed(line)
@@ -83,6 +90,7 @@ def test_the_launcher_prints_what_listens() -> None:
     assert jobs.results(run.stdout) == [[], []]  # the workers themselves listen nowhere
 
 
+@needs_open_mpi
 @pytest.mark.parametrize(
     ("imports", "status"),
     [
