@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet
 PYTEST := $(BIN)/python -m pytest --dist=loadgroup --numprocesses=$(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
-SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
+SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.tsv' -o -name py.typed)
 
 .PHONY: help demo test test-all test-mpich soak test-gpu gpu-smoke gpu-install wheels standard lint audit format bench bench-small compare counts track report
 .PHONY: versus gradbench versus-gpu generated develop device-report distributed docs release release-source reproducible test-aarch64 clean plan-demo plan-test plan-test-all
