@@ -1,6 +1,5 @@
 """Names: a registry of classes and functions, and errors for unknown names of modules and for libraries that are not installed."""
 
-import difflib
 import importlib
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -32,6 +31,8 @@ def without(module: str, names: Iterable[str]) -> Callable[[str], object]:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """The name that differs from ``name`` in case and underscores alone, or the one nearest to it; empty where none is near."""
+    import difflib  # here, since few programs have unknown names
+
     plain = {each.lower().replace("_", ""): each for each in names}
     written = name.lower().replace("_", "")
     found = [written] if written in plain else difflib.get_close_matches(written, plain, 1)

@@ -1,6 +1,5 @@
 """Recordings as files: entries as JSON beside the arrays that they hold, which another process replays without the function."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,8 @@ class Saved:
 
 def save(file: Any, name: str, cases: list[Saved]) -> None:
     """Writes recorded calls to a file; raises `StateError` where one has what no file holds."""
+    import json
+
     from oxigrad.stepping.state import safetensors_io
 
     encoder = Encoder()
@@ -72,6 +73,8 @@ def load(file: Any) -> "LoadedRecording":
     Raises `StateError` for a file of another format or a later version, and for a damaged one: each entry, function, id and attribute is
     checked. Only functions that compute their result and nothing else are called.
     """
+    import json
+
     from oxigrad.stepping.state import safetensors_io
 
     arrays, text = safetensors_io.read(file)

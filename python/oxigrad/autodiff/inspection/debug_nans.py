@@ -2,16 +2,16 @@
 
 import contextlib
 import linecache
+import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from oxigrad import xp
 from oxigrad._core import NonFiniteError, Tape, Variable, plain, set_debug_nans
 from oxigrad.ops.backends import is_array, is_smooth
 
-_PACKAGE = str(Path(__file__).parents[2])
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 class _Search:
