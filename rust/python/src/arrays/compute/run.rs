@@ -49,7 +49,7 @@ impl Group {
     pub fn has_sums(&self) -> bool {
         const CHUNK: usize = 4096;
         let length: usize = self.shape.iter().product();
-        length >= CHUNK && (length % CHUNK == 0 || length % CHUNK >= 64)
+        length >= CHUNK && (length.is_multiple_of(CHUNK) || length % CHUNK >= 64)
     }
 }
 
