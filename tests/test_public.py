@@ -50,9 +50,11 @@ API: dict[types.ModuleType, str] = {
         ndtri_exp owens_t pdtr pdtrc pdtri poch polygamma powm1 pseudo_huber psi radian rel_entr rgamma shichi
         sici sindg softmax softplus spence stdtr stdtrit struve tandg voigt_profile wofz wrightomega xlog1py
         xlogy y0 y1 yn yv yve zeta""",
-    xp.stats: """bernoulli beta binom cauchy chi chi2 dirichlet expon f fisk gamma geom gompertz gumbel_l gumbel_r
-        halfcauchy halflogistic halfnorm invgamma laplace levy logistic lognorm lomax maxwell moyal
-        multivariate_normal nbinom norm pareto poisson powerlaw rayleigh t uniform weibull_max weibull_min""",
+    xp.stats: """arcsine bernoulli beta betaprime binom burr12 cauchy chi chi2 dgamma dirichlet dweibull expon f
+        fatiguelife fisk gamma genextreme genlogistic genpareto geom gompertz gumbel_l gumbel_r halfcauchy
+        halflogistic halfnorm hypsecant invgamma johnsonsb johnsonsu laplace levy logistic loglaplace
+        lognorm lomax maxwell moyal multivariate_normal nbinom norm pareto poisson
+        powerlaw rayleigh t triang truncexpon truncnorm uniform weibull_max weibull_min""",
     xp.linalg: """EigResult EighResult LUResult QRResult SVDResult SlogdetResult block_diag cho_factor cho_solve
         cholesky circulant cond coshm cosm cross det diagonal eig eigh eigvals eigvalsh expm expm_frechet
         fractional_matrix_power hankel inv khatri_rao kron logm lstsq lu lu_factor lu_solve matmul matrix_norm

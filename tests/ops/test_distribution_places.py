@@ -32,7 +32,7 @@ from reference import Note, close, limit, log_of, nearest, partials, value_and_d
 COUNT_METHODS = "pmf logpmf cdf logcdf sf logsf".split()
 METHODS = "pdf logpdf cdf logcdf sf logsf".split()
 DENSITIES = {*METHODS, *COUNT_METHODS, "ppf", "isf", "entropy", "mean", "var", "std", "median"}
-REFUSED = {"beta", "t", "f"}  # by the shape parameters of their distribution functions
+REFUSED = {"beta", "betaprime", "t", "f"}  # by the shape parameters of their distribution functions
 SCALE = 2.0
 
 
@@ -95,13 +95,15 @@ def distribution(name: str, note: Note) -> None:
     """Notes what is wrong with a distribution."""
     law, ours = LAWS[name], getattr(xp.stats, name)
     for s in (*law.shapes, *law.only_density):
-        edges = [(SCALE * float(e), side) for e, side in ((law.low, 1), (law.high, -1)) if not math.isinf(e)]
-        edges = [] if min(s, default=1.0) < 1e-100 else edges  # the limits would be taken too far from the edge
-        x = [SCALE * z for z in law.places] + [edge for edge, _ in edges]
+        edges = [(SCALE * e, side) for e, side in zip(law.edges(s), (1, -1), strict=True) if not math.isinf(e)]
+        # No edges: the limits would be taken too far from them.
+        edges = [] if min(map(abs, s), default=1.0) < 1e-100 or not law.has_edges(*s) else edges
+        places = law.inside(s)
+        x = [SCALE * z for z in places] + [edge for edge, _ in edges]
         args = tuple(np.full(len(x), v) for v in (*s, 0.0, SCALE))
         for method in METHODS[:2] if s in law.only_density else METHODS:
             f = _method(law, method)
-            expected = [_inside(f, at, s) for at in x[: len(law.places)]]
+            expected = [_inside(f, at, s) for at in x[: len(places)]]
             expected += [_at_edge(f, edge, side, s) for edge, side in edges]
             for results in value_and_derivatives(getattr(ours, method), (np.array(x), *args)):
                 for at, reference in enumerate(expected):
@@ -125,7 +127,8 @@ def test_a_distribution_at_special_places(name: str) -> None:
 def test_beyond_the_support_at_infinity_and_of_no_number(name: str) -> None:
     law, ours, theirs = LAWS[name], getattr(xp.stats, name), getattr(scipy.stats, name)
     s = law.shapes[-1] if name != "gompertz" else law.shapes[0]
-    below, above = (-math.inf if math.isinf(law.low) else float(law.low) - 1e-3), float(law.high) + 1e-3
+    low, high = law.edges(s)
+    below, above = low - 1e-3, high + 1e-3
     x = np.array([-math.inf, below, above, math.inf])
     args = tuple(np.full(len(x), v) for v in (*s, 0.0, 1.0))
     constant = {"pdf": (0.0, 0.0), "cdf": (0.0, 1.0), "sf": (1.0, 0.0)}
@@ -133,22 +136,23 @@ def test_beyond_the_support_at_infinity_and_of_no_number(name: str) -> None:
         f = getattr(ours, method)
         for value, *derivatives in value_and_derivatives(f, (x, *args)):
             with np.errstate(all="ignore"):
-                low, high = np.log(constant[method[3:]]) if "log" in method else constant[method]
-            np.testing.assert_array_equal(value, [low, low, high, high])
+                first, last = np.log(constant[method[3:]]) if "log" in method else constant[method]
+            np.testing.assert_array_equal(value, [first, first, last, last])
             for part in derivatives:
                 np.testing.assert_array_equal(0.0 if part is None else part[np.isfinite(value)], 0.0)
-        inside = np.full(
-            3, 0.7 * float(law.high) if math.isfinite(law.high) and law.high else max(float(law.low), 0.0) + 0.7
+        # A place inside of the support.
+        where = (
+            low + 0.7 * (high - low) if math.isfinite(high - low) else low + 0.7 if math.isfinite(low) else high - 0.7
         )
-        inside = -inside if law.high == 0 else inside
+        inside = np.full(3, where if math.isfinite(where) else 0.7)
         # Of a number that is none, and of parameters that are not positive.
         assert (
             np.isnan(f(math.nan, *s))
             and np.isnan(f(inside, *s, 0.0, -1.0)).all()
             and np.isnan(f(inside, *s, 0.0, 0.0)).all()
         )
-        for at in range(len(s)):
-            assert np.isnan(f(inside, *s[:at], -1.0, *s[at + 1 :])).all()
+        for invalid in law.invalid or [(*s[:at], -1.0, *s[at + 1 :]) for at in range(len(s))]:
+            assert np.isnan(f(inside, *invalid)).all()
     q = np.array([-0.1, 0.0, 1.0, 1.1])
     for inverse, expected in ((ours.ppf, theirs.ppf), (ours.isf, theirs.isf)):
         np.testing.assert_array_equal(inverse(q, *s), expected(q, *s))
@@ -161,14 +165,14 @@ def test_quantiles_of_rare_events(name: str) -> None:
     law, ours = LAWS[name], getattr(xp.stats, name)
     for s in law.shapes[-2:] if name != "gompertz" else law.shapes[:1]:
         for q in (1e-100, 1e-20, 0.25, 0.5, 0.75, 1.0 - 2.0**-40):
-            quantile, beyond = float(ours.ppf(q, *s)), float(ours.isf(q, *s))
-            if law.low < beyond < law.high and abs(beyond) < 1e100:
+            quantile, beyond, (low, high) = float(ours.ppf(q, *s)), float(ours.isf(q, *s)), law.edges(s)
+            if low < beyond < high and abs(beyond) < 1e100 and ours.pdf(beyond, *s):
                 with mp.workprec(400):
                     z = mpf(beyond)
                     density, upper = mp.exp(law.log_density(z, *map(mpf, s))), law.upper(z, *map(mpf, s))
                     error = abs(upper - q) / density
                     assert error <= 2e-11 * (abs(z) + min(q, 1 - q) / density) + 1e-15, (name, s, q, beyond)
-            if not (law.low < quantile < law.high) or abs(quantile) > 1e100:  # rounded to an edge
+            if not (low < quantile < high) or abs(quantile) > 1e100 or not ours.pdf(quantile, *s):  # rounded to an edge
                 continue
             derivatives = [ox.grad(ours.ppf)(q, *s), ox.jvp(lambda q, s=s: ours.ppf(q, *s), (q,), (1.0,))[1]]
             with mp.workprec(400):
@@ -187,7 +191,7 @@ def test_quantiles_of_rare_events(name: str) -> None:
 def test_second_derivatives_inside_of_the_support(name: str) -> None:
     law, ours = LAWS[name], getattr(xp.stats, name)
     s = law.shapes[-1] if name != "gompertz" else law.shapes[0]
-    x = np.array([z for z in map(float, law.places) if 1e-3 < abs(z) < 1e3])
+    x = np.array([z for z in law.inside(s) if 1e-3 < abs(z) < 1e3])
     for method in METHODS:
         f, g = _method(law, method), getattr(ours, method)
         slope = ox.grad(lambda x, g=g: xp.sum(g(x, *s)))

@@ -20,6 +20,20 @@ CONTINUOUS: dict[str, tuple[tuple[float, ...], np.ndarray]] = {
     "beta": ((1.7, 0.6), np.array([0.1, 0.5, 0.9])),
     "t": ((3.5,), WHOLE),
     "f": ((3.5, 2.5), INSIDE),
+    "betaprime": ((1.7, 2.5), INSIDE),
+    "burr12": ((1.7, 2.0), INSIDE),
+    **dict.fromkeys(["fatiguelife"], ((1.7,), np.array([0.05, 0.3, 0.7, 1.4, 2.5]))),
+    "loglaplace": ((1.7,), INSIDE),
+    "genpareto": ((0.3,), INSIDE),
+    "genextreme": ((0.3,), np.array([-3.0, -0.4, 0.7, 2.5])),
+    **dict.fromkeys("dweibull dgamma genlogistic".split(), ((1.7,), WHOLE)),
+    "hypsecant": ((), WHOLE),
+    "johnsonsu": ((0.3, 1.7), WHOLE),
+    "johnsonsb": ((0.3, 1.7), np.array([0.1, 0.5, 0.9])),
+    "arcsine": ((), np.array([0.1, 0.5, 0.9])),
+    "triang": ((0.35,), np.array([0.1, 0.5, 0.9])),
+    "truncnorm": ((-1.0, 2.5), np.array([-0.5, 0.3, 2.0])),
+    "truncexpon": ((3.0,), np.array([0.1, 1.5, 2.8])),
 }
 COUNTED: dict[str, tuple[Any, ...]] = {
     "binom": (5, 0.3),
@@ -29,6 +43,8 @@ COUNTED: dict[str, tuple[Any, ...]] = {
     "poisson": (2.5,),
 }
 # Distribution functions without a derivative in their shape parameters.
-ONLY_X = {"f", "beta", "t"}
+ONLY_X = {"f", "beta", "betaprime", "t"}
+# Those with first derivatives by their shape parameter, by the forms of the incomplete gamma function.
+ONCE = {"gamma", "chi", "chi2", "invgamma", "dgamma"}
 # What the tests call of each continuous distribution.
 CONTINUOUS_METHODS = "logpdf pdf cdf logcdf sf logsf ppf isf".split()

@@ -158,10 +158,6 @@ def _distributions() -> tuple[Form, ...]:
     return tuple(sorted(rows, key=lambda form: form.name))
 
 
-# Distributions whose distribution functions have first derivatives by their shape parameter, by the forms of the incomplete gamma function.
-_GAMMA = ("gamma", "chi", "chi2", "invgamma")
-
-
 def _continuous(name: str) -> Form:
     shapes, z = cases_stats.CONTINUOUS[name]
     loc, scale = 0.3, 1.4
@@ -180,7 +176,7 @@ def _continuous(name: str) -> Form:
         calls.append(Call("stats", _named(name, "logsf", "loc"), (loc + z, *shapes, loc)))
         calls.append(Call("stats", _named(name, "ppf", "scale", "loc"), (np.array([0.3, 0.6]), *shapes, scale, loc)))
     reason = "cdf, sf and their inverses: not by the shape parameters" if name in cases_stats.ONLY_X else ""
-    if name in _GAMMA:
+    if name in cases_stats.ONCE:
         return Form(
             f"stats.{name}",
             tuple(calls),

@@ -6,6 +6,7 @@ for numbers inside of the support; both distribution functions, so that logarith
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,8 +18,8 @@ from places import Function, beta_i, gamma_p, gamma_q, student
 class Law(NamedTuple):
     """A distribution: the edges of its support, its functions, shape parameters to try, and places inside of the support."""
 
-    low: float
-    high: float
+    low: float | Function
+    high: float | Function
     log_density: Function
     lower: Function
     upper: Function
@@ -26,6 +27,20 @@ class Law(NamedTuple):
     places: Sequence[float] = ()
     # Those for which mpmath has no distribution function.
     only_density: Sequence[tuple[float, ...]] = ()
+    # Parameters of which there is no distribution; by default, those of which one is negative.
+    invalid: Sequence[tuple[float, ...]] | None = None
+    # Whether edges are compared with limits: not where they are open, nor where logarithms of the far end of a tail are limits too slow to see.
+    has_edges: Function = lambda *shapes: True
+
+    def edges(self, shapes: tuple[float, ...]) -> tuple[float, float]:
+        """The edges of the support for these shape parameters."""
+        low, high = (float(edge(*shapes)) if callable(edge) else float(edge) for edge in (self.low, self.high))
+        return low, high
+
+    def inside(self, shapes: tuple[float, ...]) -> list[float]:
+        """The places inside of the support."""
+        low, high = self.edges(shapes)
+        return [z for z in self.places if low < z < high]
 
 
 def _erfc(x: Any) -> Any:
@@ -78,8 +93,7 @@ def _hazard(low: float, hazard: Function, log_rate: Function, shapes: Any, place
 
 def _mirrored(law: Law) -> Law:
     return Law(
-        -law.high,
-        -law.low,
+        *(-edge for edge in law.edges(law.shapes[0])[::-1]),
         lambda z, *s: law.log_density(-z, *s),
         lambda z, *s: law.upper(-z, *s),
         lambda z, *s: law.lower(-z, *s),
@@ -277,3 +291,168 @@ LAWS: dict[str, Law] = {
         (1e-190, 1e-160, 1e-8, 0.5, 1.0, 3.0, 1e8, 1e160, 1e190),
     ),
 }  # fmt: skip
+
+
+def _of_normal(to: Function, log_slope: Function, **fields: Any) -> Law:
+    return Law(
+        fields.pop("low", -mp.inf),
+        fields.pop("high", mp.inf),
+        lambda z, *s: _log_phi_density(to(z, *s)) + log_slope(z, *s),
+        lambda z, *s: _phi(to(z, *s)),
+        lambda z, *s: _phi(-to(z, *s)),
+        **fields,
+    )
+
+
+def _doubled(law: Law, places: Sequence[float]) -> Law:
+    return Law(
+        -mp.inf,
+        mp.inf,
+        lambda z, *s: law.log_density(abs(z), *s) - mp.log(2),
+        lambda z, *s: law.upper(-z, *s) / 2 if z < 0 else (1 + law.lower(z, *s)) / 2,
+        lambda z, *s: law.upper(z, *s) / 2 if z > 0 else (1 + law.lower(-z, *s)) / 2,
+        law.shapes,
+        places,
+    )
+
+
+def _between(a: Any, b: Any) -> Any:
+    return _phi(-a) - _phi(-b) if a > 0 else _phi(b) - _phi(a)
+
+
+def _extreme(z: Any, c: Any) -> Any:
+    return mp.exp(-z) if c == 0 else (1 - c * z) ** (1 / c)
+
+
+_SIGNED = (1e-8, -1e-8, 0.5, -0.5, 8.0, -8.0, 30.0, -30.0)
+_FURTHER: dict[str, Law] = {
+    "betaprime": Law(
+        0.0,
+        mp.inf,
+        lambda z, a, b: (a - 1) * mp.log(z) - (a + b) * mp.log1p(z) - mp.log(mp.beta(a, b)),
+        lambda z, a, b: beta_i(a, b, z / (1 + z), 1 / (1 + z)),
+        lambda z, a, b: beta_i(b, a, 1 / (1 + z), z / (1 + z)),
+        ((0.5, 2.0), (1.0, 1.0), (2.0, 3.0), (3.0, 2.5)),
+        (1e-160, 1e-8, 0.5, 1.0, 3.0, 1e8, 1e160),
+    ),
+    "burr12": _hazard(
+        0.0,
+        lambda z, c, d: d * mp.log1p(z**c),
+        lambda z, c, d: mp.log(c * d) + (c - 1) * mp.log(z) - mp.log1p(z**c),
+        ((0.5, 2.0), (1.0, 0.5), (1.5, 3.0), (2.0, 1.0), (3.0, 1.5)),
+        _HEAVY,
+    ),
+    "genpareto": Law(
+        0.0,
+        lambda c: -1.0 / c if c < 0 else mp.inf,
+        lambda z, c: -(1 + 1 / c) * mp.log1p(c * z),
+        lambda z, c: -mp.expm1(-mp.log1p(c * z) / c),
+        lambda z, c: mp.exp(-mp.log1p(c * z) / c),
+        ((-2.0,), (-1.0,), (-0.3,), (1e-9,), (0.3,), (2.0,)),
+        (1e-160, 1e-8, 0.25, 0.45, 1.0, 3.0, 100.0),
+        invalid=((math.inf,),),
+        has_edges=lambda c: False,
+    ),
+    "genextreme": Law(
+        lambda c: 1.0 / c if c < 0 else -mp.inf,
+        lambda c: 1.0 / c if c > 0 else mp.inf,
+        lambda z, c: (1 - c) * mp.log(_extreme(z, c)) - _extreme(z, c),
+        lambda z, c: mp.exp(-_extreme(z, c)),
+        lambda z, c: -mp.expm1(-_extreme(z, c)),
+        ((-2.0,), (-0.3,), (1e-9,), (0.3,), (1.0,), (2.0,)),
+        (-30.0, -6.0, -0.4, -1e-8, 1e-8, 0.45, 0.9, 3.0, 30.0),
+        invalid=((math.inf,),),
+        has_edges=lambda c: False,
+    ),
+    "genlogistic": Law(
+        -mp.inf,
+        mp.inf,
+        lambda z, c: mp.log(c) - _softplus(z) - c * _softplus(-z),
+        lambda z, c: mp.exp(-c * _softplus(-z)),
+        lambda z, c: -mp.expm1(-c * _softplus(-z)),
+        ((0.5,), (1.0,), (3.0,)),
+        _WHOLE,
+    ),
+    "hypsecant": Law(
+        -mp.inf,
+        mp.inf,
+        lambda z: mp.log(mp.sech(z) / mp.pi),
+        lambda z: 2 / mp.pi * mp.atan(mp.exp(z)),
+        lambda z: 2 / mp.pi * mp.atan(mp.exp(-z)),
+        places=_WHOLE,
+    ),
+    "arcsine": Law(
+        0.0,
+        1.0,
+        lambda z: -mp.log(mp.pi) - (mp.log(z) + mp.log1p(-z)) / 2,
+        lambda z: 2 / mp.pi * mp.asin(mp.sqrt(z)),
+        lambda z: 2 / mp.pi * mp.acos(mp.sqrt(z)),
+        places=_UNIT,
+    ),
+    "loglaplace": Law(
+        0.0,
+        mp.inf,
+        lambda z, c: mp.log(c / 2) - mp.log(z) - c * abs(mp.log(z)),
+        lambda z, c: z**c / 2 if z < 1 else 1 - z**-c / 2,
+        lambda z, c: z**-c / 2 if z > 1 else 1 - z**c / 2,
+        _POWERS[:-1],
+        (1e-160, 1e-8, 0.25, 0.75, 3.0, 1e8, 1e100),
+    ),
+    "dweibull": _doubled(_weibull, _SIGNED),
+    "dgamma": _doubled(LAWS["gamma"], _SIGNED),
+    "fatiguelife": _of_normal(
+        lambda z, c: (mp.sqrt(z) - 1 / mp.sqrt(z)) / c,
+        lambda z, c: mp.log1p(z) - mp.log(2 * c) - 3 * mp.log(z) / 2,
+        low=0.0,
+        shapes=((0.3,), (1.0,), (4.0,)),
+        places=(1e-8, 1e-3, 0.5, 1.0, 3.0, 30.0, 1e8),
+    ),
+    "johnsonsu": _of_normal(
+        lambda z, a, b: a + b * mp.asinh(z),
+        lambda z, a, b: mp.log(b) - mp.log1p(z * z) / 2,
+        shapes=((-1.0, 0.5), (0.3, 1.7), (0.1, 3.0)),
+        places=(0.0, 1e-8, -1e-8, 0.5, -0.5, 8.0, -8.0, 1e8, -1e8),
+        invalid=((0.3, -1.0), (math.inf, 1.0)),
+    ),
+    "johnsonsb": _of_normal(
+        lambda z, a, b: a + b * (mp.log(z) - mp.log1p(-z)),
+        lambda z, a, b: mp.log(b) - mp.log(z) - mp.log1p(-z),
+        low=0.0,
+        high=1.0,
+        shapes=((-1.0, 0.5), (0.3, 1.7)),
+        places=(1e-100, 1e-8, 0.25, 0.5, 0.75, 1.0 - 2.0**-30),
+        invalid=((0.3, -1.0), (math.inf, 1.0)),
+    ),
+    "triang": Law(
+        0.0,
+        1.0,
+        lambda z, c: mp.log(2 * z / c) if z < c else mp.log(2 * (1 - z) / (1 - c)),
+        lambda z, c: z * z / c if z < c else 1 - (1 - z) ** 2 / (1 - c),
+        lambda z, c: 1 - z * z / c if z < c else (1 - z) ** 2 / (1 - c),
+        ((0.01,), (0.6,), (0.3,)),
+        (1e-160, 1e-8, 0.25, 0.5, 0.75, 1.0 - 2.0**-30),
+        invalid=((-0.1,), (1.1,)),
+    ),
+    "truncnorm": Law(
+        lambda a, b: a,
+        lambda a, b: b,
+        lambda z, a, b: _log_phi_density(z) - mp.log(_between(a, b)),
+        lambda z, a, b: _between(a, z) / _between(a, b),
+        lambda z, a, b: _between(z, b) / _between(a, b),
+        ((-1.0, 2.5), (5.0, 5.1), (3.0, 40.0), (-40.0, -30.0), (-50.0, 50.0)),
+        (-45.0, -31.0, -30.5, -0.5, 0.0, 1e-8, 2.0, 3.5, 5.001, 5.09, 30.0, 45.0),
+        invalid=((2.0, 1.0), (1.0, 1.0)),
+        has_edges=lambda a, b: b - a < 5.0,
+    ),
+    "truncexpon": Law(
+        0.0,
+        lambda b: b,
+        lambda z, b: -z - mp.log(-mp.expm1(-b)),
+        lambda z, b: mp.expm1(-z) / mp.expm1(-b),
+        lambda z, b: mp.exp(-z) * mp.expm1(z - b) / mp.expm1(-b),
+        ((1e-9,), (800.0,), (3.0,)),
+        (1e-160, 3e-10, 1e-8, 0.5, 2.5, 30.0, 799.0),
+        has_edges=lambda b: b < 100.0,
+    ),
+}
+LAWS |= _FURTHER

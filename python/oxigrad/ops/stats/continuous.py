@@ -1,299 +1,20 @@
-"""The continuous distributions whose distribution functions are elementary or of the error function, named as in SciPy."""
+"""The continuous distributions whose distribution functions are elementary, named as in SciPy."""
 
-import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
+from oxigrad._core import plain
 from oxigrad._typing import Array
 from oxigrad.ops import special
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.guarded import branch, log1p_square, log_of, unless, xlogy
-from oxigrad.ops.special.composed import log1prel
-from oxigrad.ops.stats.distribution import LOG_2_PI, Continuous
+from oxigrad.ops.core.guarded import branch, log1p_square, log_of, xlogy
+from oxigrad.ops.stats.derived import doubled
+from oxigrad.ops.stats.distribution import Continuous
+from oxigrad.ops.stats.hazard import weibull_min
 
-_LOG_2, _ROOT_HALF, _TWO_PI = math.log(2.0), math.sqrt(0.5), 2.0 / math.pi
-
-# --- of the normal distribution ----------------------------------------------------------------------------------------
-
-# Below, the series is accurate in float64; above, `erfc` is in float32.
-_FAR = -12.0
-
-
-def _normal_density(z: Array) -> Array:
-    return -0.5 * z * z - 0.5 * LOG_2_PI
-
-
-def _normal(z: Array) -> Array:
-    return 0.5 * special.erfc(z * -_ROOT_HALF)
-
-
-def _log_normal_tail(z: Array) -> Array:
-    # Abramowitz and Stegun 26.2.12.
-    down, series = -ops.square(1.0 / z), 1.0
-    for odd in range(19, 0, -2):
-        series = 1.0 + odd * down * series
-    return _normal_density(z) - ops.log(-z) + ops.log(series)
-
-
-def _log_normal(z: Array) -> Array:
-    return branch(z < _FAR, _log_normal_tail, lambda z: log_of(_normal(z), _normal(-z)), (z, _FAR, _FAR))
-
-
-def _log_twice_normal(z: Array) -> Array:
-    """``log(2 * _normal(z))`` for negative ``z``."""
-    near = lambda z: log_of(special.erfc(z * -_ROOT_HALF), special.erf(z * -_ROOT_HALF))  # noqa: E731
-    return branch(z < _FAR, lambda z: _LOG_2 + _log_normal_tail(z), near, (z, _FAR, _FAR))
-
-
-norm: Continuous = Continuous(
-    "norm",
-    "",
-    _normal_density,
-    _normal,
-    lambda z: _normal(-z),
-    _log_normal,
-    lambda z: _log_normal(-z),
-    special.ndtri,
-    upper_quantile=lambda q: -special.ndtri(q),
-)
-halfnorm: Continuous = Continuous(
-    "halfnorm",
-    "",
-    lambda z: _normal_density(z) + _LOG_2,
-    lambda z: special.erf(z * _ROOT_HALF),
-    lambda z: special.erfc(z * _ROOT_HALF),
-    log_upper=lambda z: _log_twice_normal(-z),
-    quantile=lambda q: math.sqrt(2.0) * special.erfinv(q),
-    upper_quantile=lambda q: math.sqrt(2.0) * special.erfcinv(q),
-    low=0.0,
-    inner=0.5,
-)
-lognorm: Continuous = Continuous(
-    "lognorm",
-    "s",
-    lambda z, s: _normal_density(ops.log(z) / s) - ops.log(s) - ops.log(z),
-    lambda z, s: _normal(ops.log(z) / s),
-    lambda z, s: _normal(-ops.log(z) / s),
-    lambda z, s: _log_normal(ops.log(z) / s),
-    lambda z, s: _log_normal(-ops.log(z) / s),
-    lambda q, s: ops.exp(s * special.ndtri(q)),
-    upper_quantile=lambda q, s: ops.exp(-s * special.ndtri(q)),
-    low=0.0,
-    inner=1.0,
-    is_open=True,
-)
-# In both, an argument of the error function that would overflow is cut off far beyond the place where the result is constant.
-levy: Continuous = Continuous(
-    "levy",
-    "",
-    lambda z: -0.5 * LOG_2_PI - 1.5 * ops.log(z) - 0.5 / z,
-    lambda z: unless(z < 1e-50, 0.0, lambda z: special.erfc(ops.sqrt(0.5 / z)), z, 1.0),
-    lambda z: unless(z < 1e-50, 1.0, lambda z: special.erf(ops.sqrt(0.5 / z)), z, 1.0),
-    log_lower=lambda z: _log_twice_normal(-1.0 / ops.sqrt(z)),
-    quantile=lambda q: 0.5 / ops.square(special.erfcinv(q)),
-    upper_quantile=lambda q: 0.5 / ops.square(special.erfinv(q)),
-    low=0.0,
-    inner=1.0,
-    is_open=True,
-)
-moyal: Continuous = Continuous(
-    "moyal",
-    "",
-    lambda z: -0.5 * (z + ops.exp(-z) + LOG_2_PI),
-    lambda z: unless(z < -20.0, 0.0, lambda z: special.erfc(ops.exp(-0.5 * z) * _ROOT_HALF), z, 0.0),
-    lambda z: unless(z < -20.0, 1.0, lambda z: special.erf(ops.exp(-0.5 * z) * _ROOT_HALF), z, 0.0),
-    log_lower=lambda z: unless(z < -1400.0, -math.inf, lambda z: _log_twice_normal(-ops.exp(-0.5 * z)), z, 0.0),
-    log_upper=lambda z: branch(
-        z > 40.0,
-        lambda z: 0.5 * (math.log(_TWO_PI) - z),
-        lambda z: unless(
-            z < -20.0,
-            0.0,
-            lambda z: log_of(*(of(ops.exp(-0.5 * z) * _ROOT_HALF) for of in (special.erf, special.erfc))),
-            z,
-            0.0,
-        ),
-        (z, 41.0, 0.0),
-    ),
-    quantile=lambda q: -_LOG_2 - 2.0 * ops.log(special.erfcinv(q)),
-    upper_quantile=lambda q: -_LOG_2 - 2.0 * ops.log(special.erfinv(q)),
-)
-
-
-# --- by their hazard ---------------------------------------------------------------------------------------------------
-
-# A cumulative hazard above is as good as infinite: exponentials of its negative are zero, with their derivatives.
-_SURE = 2e3
-
-
-def _hazard(
-    name: str,
-    shapes: str,
-    hazard: Callable[..., Any],
-    log_hazard: Callable[..., Any],
-    log_rate: Callable[..., Any],
-    inverse: Callable[..., Any],
-    *,
-    rate: Callable[..., Any] | None = None,
-    low: float = 0.0,
-    inner: float = 0.5,
-) -> Continuous:
-    """A distribution on the numbers above ``low``, by its cumulative hazard ``-log(sf)``, the logarithm of its derivative, and its inverse."""
-
-    def decayed(constant: float, f: Callable[..., Any]) -> Callable[..., Any]:
-        """``f`` of the hazard, and the constant that it is where the hazard is as good as infinite."""
-        return lambda z, *s: unless(hazard(z, *s) > _SURE, constant, lambda z: f(hazard(z, *s), z, *s), z, inner)
-
-    log_lower = decayed(0.0, lambda h, z, *s: guarded.log1mexp(h, log_hazard(z, *s)))
-    return Continuous(
-        name,
-        shapes,
-        lambda z, *s: log_rate(z, *s) - hazard(z, *s),
-        decayed(1.0, lambda h, *_: -guarded.expm1_of(-h)),
-        decayed(0.0, lambda h, *_: ops.exp(-h)),
-        lambda z, *s: branch(
-            hazard(z, *s) < 1e-17, lambda z: log_hazard(z, *s), lambda z: log_lower(z, *s), (z, inner, inner)
-        ),
-        lambda z, *s: -hazard(z, *s),
-        lambda q, *s: inverse(-ops.log1p(-q), *s),
-        rate and decayed(0.0, lambda h, z, *s: cast(Any, rate)(z, *s) * ops.exp(-h)),
-        low=low,
-        inner=inner,
-        upper_quantile=lambda q, *s: inverse(-ops.log(q), *s),
-    )
-
-
-def _power_hazard(z: Array, c: Array) -> Array:
-    """``log1p(z**c)``; the power does not overflow."""
-    large = lambda z: c * ops.log(z) + ops.log1p(ops.pow(z, -c))  # noqa: E731
-    return branch(z > 1.0, large, lambda z: ops.log1p(ops.pow(z, c)), (z, 2.0, 0.5))
-
-
-def _log_power_hazard(z: Array, c: Array) -> Array:
-    """Its logarithm, which is read where it is small."""
-    power = ops.pow(z, c)
-    is_plain = ops.logical_or(z > 1.0, power < 1e-17)  # where the correction is of no account
-    return c * ops.log(z) + unless(is_plain, 0.0, lambda z: ops.log(log1prel(ops.pow(z, c))), z, 0.5)
-
-
-def _gompertz_hazard(z: Array, c: Array) -> Array:
-    large = lambda z: ops.exp(z + ops.log(c)) - c  # noqa: E731
-    return branch(z > 600.0, large, lambda z: c * ops.expm1(z), (z, 601.0, 0.0))
-
-
-def _log_expm1(z: Array) -> Array:
-    large = lambda z: z + ops.log1p(-ops.exp(-z))  # noqa: E731
-    return branch(z > 1.0, large, lambda z: ops.log(ops.expm1(z)), (z, 2.0, 0.5))
-
-
-def _half_logistic_hazard(z: Array) -> Array:
-    large = lambda z: z + ops.log1p(ops.exp(-z)) - _LOG_2  # noqa: E731
-    return branch(z > 1.0, large, lambda z: ops.log1p(0.5 * ops.expm1(z)), (z, 2.0, 0.5))
-
-
-expon: Continuous = _hazard("expon", "", lambda z: z, ops.log, lambda z: 0.0 * z, lambda h: h)
-rayleigh: Continuous = _hazard(
-    "rayleigh",
-    "",
-    lambda z: 0.5 * z * z,
-    lambda z: 2.0 * ops.log(z) - _LOG_2,
-    ops.log,
-    lambda h: ops.sqrt(2.0 * h),
-    rate=lambda z: z,
-)
-weibull_min: Continuous = _hazard(
-    "weibull_min",
-    "c",
-    ops.pow,
-    lambda z, c: c * ops.log(z),
-    lambda z, c: ops.log(c) + xlogy(c - 1.0, z),
-    lambda h, c: ops.pow(h, 1.0 / c),
-    rate=lambda z, c: c * ops.pow(z, c - 1.0),
-)
-pareto: Continuous = _hazard(
-    "pareto",
-    "b",
-    lambda z, b: b * ops.log(z),
-    lambda z, b: ops.log(b) + ops.log(ops.log(z)),
-    lambda z, b: ops.log(b) - ops.log(z),
-    lambda h, b: ops.exp(h / b),
-    low=1.0,
-    inner=2.0,
-)
-lomax: Continuous = _hazard(
-    "lomax",
-    "c",
-    lambda z, c: c * ops.log1p(z),
-    lambda z, c: ops.log(c) + ops.log(ops.log1p(z)),
-    lambda z, c: ops.log(c) - ops.log1p(z),
-    lambda h, c: ops.expm1(h / c),
-)
-gompertz: Continuous = _hazard(
-    "gompertz",
-    "c",
-    _gompertz_hazard,
-    lambda z, c: ops.log(c) + _log_expm1(z),
-    lambda z, c: ops.log(c) + z,
-    lambda h, c: ops.log1p(h / c),
-)
-gumbel_l: Continuous = _hazard("gumbel_l", "", ops.exp, lambda z: z, lambda z: z, ops.log, low=-math.inf, inner=0.0)
-fisk: Continuous = _hazard(
-    "fisk",
-    "c",
-    _power_hazard,
-    _log_power_hazard,
-    lambda z, c: ops.log(c) + xlogy(c - 1.0, z) - _power_hazard(z, c),
-    lambda h, c: ops.pow(ops.expm1(h), 1.0 / c),
-    rate=lambda z, c: branch(
-        z > 1.0,
-        lambda z: c / (z * (1.0 + ops.pow(z, -c))),
-        lambda z: c * ops.pow(z, c - 1.0) / (1.0 + ops.pow(z, c)),
-        (z, 2.0, 0.5),
-    ),
-)
-halflogistic: Continuous = _hazard(
-    "halflogistic",
-    "",
-    _half_logistic_hazard,
-    lambda z: ops.log(_half_logistic_hazard(z)),
-    special.log_expit,
-    lambda h: h + ops.log1p(-ops.expm1(-h)),
-)
-
-
-def _mirrored(name: str, base: Continuous) -> Continuous:
-    """The distribution of the negative of a number."""
-
-    def negated(f: Any) -> Any:
-        return f and (lambda z, *s: f(-z, *s))
-
-    def opposite(f: Any) -> Any:
-        return lambda q, *s: -f(q, *s)
-
-    return dataclasses.replace(
-        base,
-        name=name,
-        log_density=negated(base.log_density),
-        density=negated(base.density),
-        lower=negated(base.upper),
-        upper=negated(base.lower),
-        log_lower=negated(base.log_upper),
-        log_upper=negated(base.log_lower),
-        quantile=opposite(base.upper_quantile),
-        upper_quantile=opposite(base.quantile),
-        low=-base.high,
-        high=-base.low,
-        inner=-base.inner,
-    )
-
-
-gumbel_r: Continuous = _mirrored("gumbel_r", gumbel_l)
-weibull_max: Continuous = _mirrored("weibull_max", weibull_min)
-
-
-# --- of other shapes ---------------------------------------------------------------------------------------------------
+_LOG_2, _TWO_PI = math.log(2.0), 2.0 / math.pi
 
 
 def _symmetric(name: str, log_density: Any, lower: Any, log_lower: Any, quantile: Any) -> Continuous:
@@ -394,3 +115,143 @@ powerlaw: Continuous = Continuous(
     high=1.0,
     inner=0.5,
 )
+
+
+def _by_side(left: Callable[..., Any], right: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a number and of the mode ``c``, both from zero to one: by the one of both on whose side the number is."""
+
+    def of(z: Array, c: Array) -> Array:
+        is_left = ops.logical_or(plain(z) < plain(c), plain(c) == 1.0)
+        return branch(is_left, left, right, (z, 0.25, 0.75), (c, 0.5, 0.5))
+
+    return of
+
+
+def _triangle_isf(q: Array, c: Array) -> Array:
+    is_left = ops.logical_or(1.0 - plain(q) < plain(c), plain(c) == 1.0)
+    left, right = (lambda q, c: ops.sqrt(c * (1.0 - q))), (lambda q, c: 1.0 - ops.sqrt((1.0 - c) * q))
+    return branch(is_left, left, right, (q, 0.75, 0.25), (c, 0.5, 0.5))
+
+
+triang: Continuous = Continuous(
+    "triang",
+    "c",
+    _by_side(lambda z, c: _LOG_2 + ops.log(z) - ops.log(c), lambda z, c: _LOG_2 + ops.log1p(-z) - ops.log1p(-c)),
+    _by_side(lambda z, c: z * z / c, lambda z, c: 1.0 - ops.square(1.0 - z) / (1.0 - c)),
+    _by_side(lambda z, c: 1.0 - z * z / c, lambda z, c: ops.square(1.0 - z) / (1.0 - c)),
+    _by_side(
+        lambda z, c: 2.0 * ops.log(z) - ops.log(c),
+        lambda z, c: ops.log1p(-ops.square(1.0 - z) / (1.0 - c)),
+    ),
+    _by_side(lambda z, c: ops.log1p(-z * z / c), lambda z, c: 2.0 * ops.log1p(-z) - ops.log1p(-c)),
+    _by_side(lambda q, c: ops.sqrt(c * q), lambda q, c: 1.0 - ops.sqrt((1.0 - c) * (1.0 - q))),
+    _by_side(lambda z, c: 2.0 * z / c, lambda z, c: 2.0 * (1.0 - z) / (1.0 - c)),
+    low=0.0,
+    high=1.0,
+    inner=lambda c: ops.where(c < 0.5, 0.5 + 0.5 * c, 0.5 * c),
+    upper_quantile=_triangle_isf,
+    is_valid=lambda c: ops.logical_and(c >= 0.0, c <= 1.0),
+)
+
+
+def _log_laplace(z: Array, c: Array) -> Array:
+    low = lambda z: xlogy(c - 1.0, z)  # noqa: E731
+    high = lambda z: -ops.log(z) - c * ops.abs(ops.log(z))  # noqa: E731
+    return ops.log(c) - _LOG_2 + branch(z < 0.5, low, high, (z, 0.25, 2.0))
+
+
+def _by_size(low: Callable[..., Any], high: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a number and of ``c``, which differs below one and above."""
+    return lambda z, c: branch(z < 1.0, lambda z: low(z, c), lambda z: high(z, c), (z, 0.5, 2.0))
+
+
+def _by_half(low: Callable[..., Any], high: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a probability, of which ``high`` is given the complement where that is less than a half."""
+    return lambda q, *s: branch(q < 0.5, lambda q: low(q, *s), lambda q: high(1.0 - q, *s), (q, 0.25, 0.75))
+
+
+_RISE, _FALL = (lambda q, c, sign=sign: ops.pow(2.0 * q, sign / c) for sign in (1.0, -1.0))
+loglaplace: Continuous = Continuous(
+    "loglaplace",
+    "c",
+    _log_laplace,
+    _by_size(lambda z, c: 0.5 * ops.pow(z, c), lambda z, c: 1.0 - 0.5 * ops.pow(z, -c)),
+    _by_size(lambda z, c: 1.0 - 0.5 * ops.pow(z, c), lambda z, c: 0.5 * ops.pow(z, -c)),
+    _by_size(lambda z, c: c * ops.log(z) - _LOG_2, lambda z, c: ops.log1p(-0.5 * ops.pow(z, -c))),
+    _by_size(lambda z, c: ops.log1p(-0.5 * ops.pow(z, c)), lambda z, c: -c * ops.log(z) - _LOG_2),
+    _by_half(_RISE, _FALL),
+    lambda z, c: branch(
+        z < 0.5,
+        lambda z: 0.5 * c * ops.pow(z, c - 1.0),
+        lambda z: ops.exp(_log_laplace(z, c)),
+        (z, 0.25, 2.0),
+    ),
+    low=0.0,
+    inner=0.5,
+    upper_quantile=_by_half(_FALL, _RISE),
+)
+
+
+def _hypsecant(z: Array) -> Array:
+    below = lambda z: _TWO_PI * ops.atan(ops.exp(z))  # noqa: E731
+    return branch(z < 0.0, below, lambda z: 1.0 - below(-z), (z, -1.0, 1.0))
+
+
+hypsecant: Continuous = _symmetric(
+    "hypsecant",
+    lambda z: math.log(_TWO_PI) - ops.logaddexp(z, -z),
+    _hypsecant,
+    lambda z: branch(
+        z < -20.0,
+        lambda z: z + math.log(_TWO_PI),
+        lambda z: log_of(_hypsecant(z), _hypsecant(-z)),
+        (z, -21.0, 0.0),
+    ),
+    _by_half(
+        lambda q: ops.log(ops.tan(0.5 * math.pi * q)),
+        lambda q: -ops.log(ops.tan(0.5 * math.pi * q)),
+    ),
+)
+
+
+# --- between two numbers -----------------------------------------------------------------------------------------------
+
+
+def _truncated_sum(b: Array) -> Array:
+    return -guarded.expm1_of(-b)
+
+
+def _log_truncated_tail(z: Array, b: Array) -> Array:
+    return guarded.log1mexp(b - z, ops.log(b - z)) - z - guarded.log1mexp(b, ops.log(b))
+
+
+def _truncated_quantile(q: Array, rest: Array, b: Array) -> Array:
+    small = lambda q, _: -ops.log1p(-q * _truncated_sum(b))  # noqa: E731
+
+    def large(q: Array, rest: Array) -> Array:
+        share = rest + q * ops.exp(-b)
+        at_edge = lambda rest, _: b - ops.sqrt(rest)  # noqa: E731
+        return branch(share == 0.0, at_edge, lambda _, share: -ops.log(share), (rest, 1.0, 0.5), (share, 0.5, 0.5))
+
+    return branch(q < 0.5, small, large, (q, 0.25, 0.75), (rest, 0.75, 0.25))
+
+
+truncexpon: Continuous = Continuous(
+    "truncexpon",
+    "b",
+    lambda z, b: -z - guarded.log1mexp(b, ops.log(b)),
+    lambda z, b: _truncated_sum(z) / _truncated_sum(b),
+    lambda z, b: ops.exp(-z) * _truncated_sum(b - z) / _truncated_sum(b),
+    log_upper=lambda z, b: branch(
+        plain(z) < 0.5 * ops.where(plain(b) < 1.0, plain(b), 1.0),
+        lambda z: ops.log1p(-_truncated_sum(z) / _truncated_sum(b)),
+        lambda z: _log_truncated_tail(z, b),
+        (z, 0.0, 0.5 * plain(b)),
+    ),
+    quantile=lambda q, b: _truncated_quantile(q, 1.0 - q, b),
+    low=0.0,
+    high=lambda b: b,
+    inner=lambda b: 0.5 * b,
+    upper_quantile=lambda q, b: _truncated_quantile(1.0 - q, q, b),
+)
+dweibull: Continuous = doubled("dweibull", weibull_min)

@@ -2,7 +2,7 @@
 
 At the places where a formula has no derivative of its own: an edge of the support belongs to it, and derivatives there are the limits
 from inside, infinite where those are; beyond the support, and at infinity, functions are constant. Where a parameter is not positive,
-or not between 0 and 1 if it is a probability, results are NaN, as SciPy's.
+or not between 0 and 1 if it is a probability, results are NaN, as SciPy's; the rows of those that may be negative say which are valid.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any, cast
 
-from oxigrad._core import DerivativeError, Variable, plain
+from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
@@ -34,6 +34,15 @@ def _probability(q: Any) -> Any:
 def _standardized(x: Any, loc: Any, scale: Any) -> Any:
     # By functions: arrays of some libraries have operators that refuse a variable on their right.
     return ops.divide(ops.subtract(x, loc), scale)
+
+
+# A place of a distribution: a number, or a function of the shape parameters.
+Edge = float | Callable[..., Any]
+
+
+def at(edge: Edge, shapes: tuple[Any, ...]) -> Any:
+    """The place for these shape parameters."""
+    return edge(*map(plain, shapes)) if callable(edge) else edge
 
 
 def _by_place_or_name(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -70,8 +79,10 @@ def _named(name: str, names: list[str], required: int, args: tuple[Any, ...], na
 class Continuous:
     """A continuous distribution, defined by its functions of the standardized ``z`` and of the shape parameters.
 
-    The functions are called inside of the support, whose edges are ``low`` and ``high``, and smooth at ``inner``. ``density`` is written
-    where the density has derivatives at a lower edge of zero that its logarithm has not; at numbers above one it may be the exponential.
+    The functions are called inside of the support, whose edges are ``low`` and ``high``, and smooth at ``inner``: numbers, or functions of
+    the shape parameters. ``density`` is written where the density has derivatives at a lower edge of zero that its logarithm has not;
+    at numbers above one it may be the exponential. ``is_valid`` says for which shape parameters there is a distribution: by default, where all
+    are positive.
     """
 
     # Distributions are pickled by name, as members of the public module.
@@ -86,24 +97,34 @@ class Continuous:
     log_upper: Callable[..., Any] | None = None
     quantile: Callable[..., Any] | None = None
     density: Callable[..., Any] | None = None
-    low: float = -math.inf
-    high: float = math.inf
-    inner: float = 0.0
-    # Whether the functions are constant at the lower edge too, as where all derivatives tend to zero.
+    low: Edge = -math.inf
+    high: Edge = math.inf
+    inner: Edge = 0.0
+    # Whether the functions are constant at the lower edge too, as where all derivatives tend to zero; and at the upper one.
     is_open: bool = False
+    is_open_above: bool = False
     # The inverse of ``upper``; by default the quantile of ``1 - q``, where that has all digits.
     upper_quantile: Callable[..., Any] | None = None
+    is_valid: Callable[..., Any] | None = None
 
     def __reduce__(self) -> str:
         return self.name
 
+    def _checked(self, shapes: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The shape parameters; NaN where there is no distribution of them."""
+        if self.is_valid is None:
+            return tuple(map(_positive, shapes))
+        valid = self.is_valid(*map(plain, shapes))
+        return tuple(ops.where(valid, shape, math.nan) for shape in shapes)
+
     def _values(self, x: Any, shapes: tuple[Any, ...], loc: Any, scale: Any, f: Any, ends: tuple[float, float]) -> Any:
         """``f`` of the standardized ``x`` inside of the support, and constants on both sides; and the scale."""
-        shapes, scale = tuple(map(_positive, shapes)), _positive(scale)
+        shapes, scale = self._checked(shapes), _positive(scale)
         z = _standardized(x, loc, scale)
-        below = z <= self.low if self.is_open or math.isinf(self.low) else z < self.low
-        above = z >= self.high if math.isinf(self.high) else z > self.high
-        inner = plain(loc) + plain(scale) * self.inner
+        low, high, inner = (at(edge, shapes) for edge in (self.low, self.high, self.inner))
+        below = z <= low if self.is_open else ops.logical_or(z < low, z == -math.inf)
+        above = z >= high if self.is_open_above else ops.logical_or(z > high, z == math.inf)
+        inner = plain(loc) + plain(scale) * inner
         x = ops.where(ops.logical_or(below, above), inner, x)
         if isinstance(scale, Variable) and 0.0 in (self.low, self.high):
             # At an edge of zero, where the derivative by z may be infinite, that of z by the scale is zero.
@@ -121,7 +142,7 @@ class Continuous:
         density = self.density or (lambda z, *shapes: ops.exp(self.log_density(z, *shapes)))
         if self.density:  # which is smooth near the edge, however small the density
             is_zero = ops.logical_and(is_zero, ops.abs(z) > 1.0)
-        return guarded.unless(is_zero, 0.0, lambda z: density(z, *shapes), z, self.inner)
+        return guarded.unless(is_zero, 0.0, lambda z: density(z, *shapes), z, at(self.inner, shapes))
 
     @_by_place_or_name
     def logpdf(self, x: Array, *shapes: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
@@ -183,15 +204,20 @@ class Continuous:
         Where its derivative is infinite at an edge, it is plus or minus a root of zero, which has that derivative.
         """
         if inverse is None:
-            raise DerivativeError(
-                f"{self.name}.{name} has no derivative here: expected a distribution with a quantile function"
+            raise NotImplementedError(
+                f"{self.name}.{name} is not implemented: its inverse has no closed form: expected pdf, cdf, sf or their logarithms"
             )
-        parameters, scale, q = tuple(map(_positive, shapes)), _positive(scale), _probability(q)
-        at_low = ops.logical_and(shares[0] == 0.0, self.is_open or math.isinf(self.low))
-        at_high = ops.logical_and(shares[1] == 0.0, math.isinf(self.high))
+        parameters, scale, q = self._checked(shapes), _positive(scale), _probability(q)
+        low, high = (at(edge, parameters) for edge in (self.low, self.high))
+        at_low = ops.logical_and(shares[0] == 0.0, ops.logical_or(self.is_open, low == -math.inf))
+        is_flat = self.is_open_above and not callable(self.high)  # an inverse holds at an edge that moves
+        at_high = ops.logical_and(shares[1] == 0.0, ops.logical_or(is_flat, high == math.inf))
         inside = inverse(ops.where(ops.logical_or(at_low, at_high), 0.5, q), *parameters)
-        low = self.low + ops.sqrt(ops.where(at_low, shares[0], 1.0))
-        high = self.high - ops.sqrt(ops.where(at_high, shares[1], 1.0))
+        for edge, share in ((self.low, shares[0]), (self.high, shares[1])):
+            if callable(edge):  # without the rounding of the inverse
+                inside = inside + ops.where(share == 0.0, at(edge, parameters) - plain(inside), 0.0)
+        low = low + ops.sqrt(ops.where(at_low, shares[0], 1.0))
+        high = high - ops.sqrt(ops.where(at_high, shares[1], 1.0))
         return loc + scale * ops.where(at_low, low, ops.where(at_high, high, inside))
 
 

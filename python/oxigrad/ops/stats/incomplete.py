@@ -11,6 +11,7 @@ from oxigrad.ops import special
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch, log1p_square, log_by, power_exp, unless, xlogy
+from oxigrad.ops.stats.derived import doubled, with_shapes
 from oxigrad.ops.stats.distribution import Continuous
 
 _LOG_2 = math.log(2.0)
@@ -112,12 +113,8 @@ chi: Continuous = _of_gamma(
 )
 
 
-def _of_three(f: Any) -> Callable[..., Any]:
-    return lambda z: f(z, 3.0)
-
-
-_FIELDS = "log_density density lower upper log_lower log_upper quantile upper_quantile".split()
-maxwell: Continuous = _of_gamma("maxwell", "", **{field: _of_three(getattr(chi, field)) for field in _FIELDS})
+maxwell: Continuous = with_shapes("maxwell", "", chi, lambda: (3.0,))
+dgamma: Continuous = doubled("dgamma", gamma)
 
 
 def _inverse(z: Array, constant: float, f: Callable[[Any], Any]) -> Any:
@@ -297,4 +294,39 @@ f: Continuous = _of_beta(
     ),
     low=0.0,
     inner=1.0,
+)
+
+
+def _betaprime_arguments(z: Array, a: Array, b: Array) -> tuple[Array, ...]:
+    log = ops.log1p(z)
+    return a, b, -ops.expm1(-log), ops.exp(-log)
+
+
+def _odds(share: Callable[..., Any], rest: Callable[..., Any], edge: float) -> Callable[..., Any]:
+    """The ratio of two inverses of ``q`` that sum to one; where ``q`` is at the ``edge`` at which it is zero, without the infinite derivative of the second one."""
+    return lambda q, a, b: branch(
+        q == edge, lambda q: share(a, b, q), lambda q: share(a, b, q) / rest(b, a, q), (q, 0.5, 0.5)
+    )
+
+
+betaprime: Continuous = _of_beta(
+    "betaprime",
+    "a b",
+    _betaprime_arguments,
+    log_density=lambda z, a, b: xlogy(a - 1.0, z) - (a + b) * ops.log1p(z) - special.betaln(a, b),
+    density=lambda z, a, b: power_exp(z, a - 1.0, -(a + b) * ops.log1p(z) - special.betaln(a, b)),
+    quantile=_odds(special.betaincinv, special.betainccinv, 0.0),
+    upper_quantile=_odds(special.betainccinv, special.betaincinv, 1.0),
+    low=0.0,
+    inner=1.0,
+)
+arcsine: Continuous = dataclasses.replace(
+    with_shapes("arcsine", "", beta, lambda: (0.5, 0.5)),
+    quantile=lambda q: ops.square(ops.sin(0.5 * math.pi * q)),
+    upper_quantile=lambda q: branch(
+        q < 0.5,
+        lambda q: ops.square(ops.cos(0.5 * math.pi * q)),
+        lambda q: ops.square(ops.sin(0.5 * math.pi * (1.0 - q))),
+        (q, 0.25, 0.75),
+    ),
 )
