@@ -92,8 +92,10 @@ def _hazard(low: float, hazard: Function, log_rate: Function, shapes: Any, place
 
 
 def _mirrored(law: Law) -> Law:
+    low, high = law.edges(law.shapes[0])
     return Law(
-        *(-edge for edge in law.edges(law.shapes[0])[::-1]),
+        -high,
+        -low,
         lambda z, *s: law.log_density(-z, *s),
         lambda z, *s: law.upper(-z, *s),
         lambda z, *s: law.lower(-z, *s),
