@@ -1,6 +1,6 @@
 """Checks the site that was built: ``PYTHONPATH=tools python -m pages.check`` follows every link, and opens pages in Chromium if there is one.
 
-A page that logs an error, a picture that is not seen, a search without the page that it should find: each is printed, and the exit
+A page that logs an error or is wider than the screen of a phone, a picture that is not seen, a search without the page that it should find: each is printed, and the exit
 status is 1. ``--screenshots FOLDER`` saves how pages look on a desktop, on a phone and in the dark.
 """
 
@@ -21,6 +21,8 @@ SITE = Path(__file__).parents[2] / "output" / "docs"
 OPENED = [
     "index.html",
     "tutorials/gradients.html",
+    "tutorials/recording.html",
+    "tutorials/workers.html",
     "gallery/index.html",
     "gallery/AdamW.html",
     "numpy.html",
@@ -102,13 +104,12 @@ class Browser:
             )
         )
         try:
-            found, errors = self.run(probe.as_uri(), "--virtual-time-budget=10000", "--dump-dom")
+            for screen, (width, height) in SCREENS.items():
+                size = f"--window-size={width},{height}"
+                found, errors = self.run(probe.as_uri(), size, "--virtual-time-budget=10000", "--dump-dom")
+                yield from (f"{page}, {screen}: {fault}" for fault in [*errors, *told(found)])
         finally:
             probe.unlink()
-        yield from (f"{page}: {error}" for error in errors)
-        seen = re.search(r'data-unseen="([^"]*)"', found)
-        if seen is None or seen[1]:
-            yield f"{page}: pictures that are not seen: {seen[1] if seen else 'the page did not load'}"
 
     def searched(self, words: str, expected: str) -> Iterator[str]:
         """The faults of a search."""
@@ -121,10 +122,28 @@ class Browser:
             yield f"search of {words}: {expected} is not found"
 
 
+def told(found: str) -> Iterator[str]:
+    """The faults that a page with the probe tells of itself."""
+    for name, what in {
+        "unseen": "pictures that are not seen",
+        "wide": "wider than the screen",
+        "versions": "no versions",
+    }.items():
+        said = re.search(rf'data-{name}="([^"]*)"', found)
+        if said is None or said[1]:
+            yield f"{what}: {said[1] if said else 'the page did not load'}"
+
+
 PROBE = """<script>addEventListener("load", () => {
   for (const image of document.images) image.loading = "eager";
   const unseen = () => [...document.images].filter((image) => !image.complete || !image.naturalWidth).map((image) => image.src);
-  setTimeout(() => { document.body.dataset.unseen = unseen().join(" "); }, 1000);
+  const wide = () => [...document.querySelectorAll("main *")].filter((one) => one.getBoundingClientRect().right > innerWidth + 1
+    && !one.closest("pre, table, svg, .formula, .pst-scrollable-table-container")).map((one) => one.tagName);
+  setTimeout(() => {
+    document.body.dataset.unseen = unseen().join(" ");
+    document.body.dataset.wide = document.documentElement.scrollWidth > innerWidth + 1 ? wide().join(" ") || "the page" : "";
+    document.body.dataset.versions = document.querySelector("details.versions li a") ? "" : "none";
+  }, 1000);
 });</script>"""
 
 

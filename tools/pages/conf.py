@@ -41,8 +41,9 @@ if tags.has("online"):  # noqa: F821 - Sphinx defines it  # pyright: ignore[repo
 html_theme = "pydata_sphinx_theme"
 html_title = "oxigrad"
 html_static_path = ["static"]
+templates_path = ["templates"]
 html_css_files = ["oxigrad.css"]
-html_js_files = ["filter.js"]
+html_js_files = ["filter.js", "versions.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
@@ -52,7 +53,7 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "navbar_persistent": ["search-button"],
-    "navbar_end": ["theme-switcher"],
+    "navbar_end": ["versions", "theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
     "footer_start": ["copyright"],

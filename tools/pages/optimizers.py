@@ -68,7 +68,7 @@ def page(name: str, row: Row, picture: str | None) -> str:
     if picture:
         rates = " and ".join(f"{rate:g}" for rate in row.valleys or ())
         said = f"{gallery.STEPS} steps on Rosenbrock's function and on Beale's, with the learning rates {rates}, which a search"
-        said += f" over 1, 2, 3 and 5 times the powers of ten has found for each ({source('examples/gallery.py')})."
+        said += f" over 1, 2, 3 and 5 times the powers of ten has found for each ({source('examples/gallery.py')}). The cross is the minimum, the dot the end of the path; darker is lower."
         lines += [f"![The path of {name} down Rosenbrock's function, and Beale's]({picture})", "", said, ""]
     lines += ["| | |", "|---|---|", f"| slots | {slots(row)} |"]
     lines += [
