@@ -1,8 +1,8 @@
 """Prints the type stubs of the modules whose names are made when they are imported: ``python tools/stubs.py``.
 
 These are the optimizers, which come from the table, and functions under the names of the standard, of NumPy and of SciPy. Names that a
-module defines in its source are imported from there; the others have the signatures that `inspect.signature` shows. Editors and type checkers
-read the stubs; nothing else does.
+module defines in its source are imported from there; the others have the signatures that `inspect.signature` shows. Rules are formulas, whose
+source leaves out the types of arrays: their stubs add them. Editors and type checkers read the stubs; nothing else does.
 """
 
 import ast
@@ -98,6 +98,12 @@ class _Of2(_Ufunc, Protocol):
     "ops.spatial.distance": _TYPES,
     "ops.special": _TYPES,
 }
+# Modules of rules.
+RULES = (
+    *"rules.adagrad rules.adam rules.adam_variants rules.factored rules.gradient_transforms rules.layerwise".split(),
+    *"rules.low_rank rules.orthogonal rules.parameter_free rules.preconditioned rules.schedule_free rules.sgd".split(),
+    *"rules.core.arrays rules.core.moments rules.core.norms torch.formulas".split(),
+)
 _PARAMS = "Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]"
 # The release whose signatures `oxigrad.xp` shows.
 NUMPY = np.__version__.rpartition(".")[0]
@@ -131,6 +137,8 @@ def path(name: str) -> Path:
 def stub(name: str) -> str:
     """The text of the stub of a module, which must be importable."""
     module = importlib.import_module(f"oxigrad.{name}")
+    if name in RULES:
+        return "\n".join(["# Printed by tools/stubs.py.", *_rules(module)])
     if name in ("torch", "optax"):
         made = [key for key in module.__all__ if f" as {key}\n" not in HEADS[name]]
         parts = _classes(module, made) if name == "torch" else _functions(module, made)
@@ -192,6 +200,63 @@ def _optimizers(module: ModuleType) -> Iterator[str]:
         yield from (f"    {each}: {text}" for each, text in types.items())
         given = {each: _GIVEN.get(text, text) for each, text in types.items()}
         yield f"    def __init__(self, {_arguments(kind, functools.partial(_argument, given))}) -> None: ...\n"
+
+
+def _rules(module: ModuleType) -> Iterator[str]:
+    """The functions and constants of a module of rules, with the imports that they read."""
+    source = ast.parse(Path(str(module.__file__)).read_text())
+    body = [*_typed(module, source)]
+    code = re.sub(r'"""(?:[^"]|"(?!""))*"""', "...", "\n".join(body))
+    names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+    imports = [node for node in source.body if isinstance(node, ast.ImportFrom)]
+    rule = "from oxigrad.rules.core.rule import Rule"
+    for node in [*imports, *ast.parse(f"from typing import Any\nfrom oxigrad._typing import Array\n{rule}").body]:
+        used = [each for each in node.names if each.name in names]
+        names -= {each.name for each in used}
+        if used:
+            yield ast.unparse(ast.ImportFrom(node.module, used, 0))
+    yield from ["", *body]
+
+
+def _typed(module: ModuleType, source: ast.Module) -> Iterator[str]:
+    for node in source.body:
+        if isinstance(node, ast.FunctionDef) and node.name[0] != "_":
+            yield f"def {node.name}({_typed_arguments(node.args)}) -> {_returned(node)}:"
+            yield f"{_documented(getattr(module, node.name))}\n" if ast.get_docstring(node) else "    ...\n"
+        elif isinstance(node, ast.Assign):
+            for name in (each.id for each in node.targets if isinstance(each, ast.Name)):
+                value = getattr(module, name, None)
+                if name == "__all__" or "Annotated[" in ast.unparse(node.value):
+                    yield ast.unparse(node)
+                elif name[0] != "_":
+                    yield f"{name}: {type(value).__name__ if type(value).__name__ == 'Rule' else _container(value)}"
+
+
+def _container(value: Any) -> str:
+    """The type of a constant."""
+    if isinstance(value, dict):
+        return f"dict[{', '.join(_container(next(iter(part))) for part in (value, value.values()))}]"
+    return "tuple[Any, ...]" if isinstance(value, tuple) else type(value).__name__
+
+
+def _typed_arguments(given: ast.arguments) -> str:
+    """The parameters of a rule: arrays, where no type is written."""
+    for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
+        if each is not None and each.annotation is None:
+            each.annotation = ast.Name("Any" if each.arg == "xp" or each in (given.vararg, given.kwarg) else "Array")
+    for defaults in (given.defaults, given.kw_defaults):
+        defaults[:] = [
+            each if each is None or isinstance(each, ast.Constant) else ast.Constant(...) for each in defaults
+        ]
+    return ast.unparse(given)
+
+
+def _returned(function: ast.FunctionDef) -> str:
+    """The type of a result: as it is written, else a tuple where every result is one."""
+    if function.returns is not None:
+        return ast.unparse(function.returns)
+    found = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+    return "tuple[Array, ...]" if found and all(isinstance(value, ast.Tuple) for value in found) else "Array"
 
 
 def _argument(types: dict[str, str], parameter: inspect.Parameter) -> str:
@@ -333,7 +398,7 @@ def _by_default(number: str, annotations: dict[str, str]) -> Callable[[inspect.P
 
 def main() -> int:
     """Writes the stubs of the modules whose libraries are installed; returns the exit status."""
-    for name in HEADS:
+    for name in (*HEADS, *RULES):
         try:
             text = stub(name)
         except ModuleNotFoundError as error:
