@@ -10,25 +10,11 @@ from oxigrad.ops import special
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch, log1p_square, log_of, xlogy
-from oxigrad.ops.stats.derived import doubled
+from oxigrad.ops.stats.derived import doubled, symmetric
 from oxigrad.ops.stats.distribution import Continuous
 from oxigrad.ops.stats.hazard import weibull_min
 
 _LOG_2, _TWO_PI = math.log(2.0), 2.0 / math.pi
-
-
-def _symmetric(name: str, log_density: Any, lower: Any, log_lower: Any, quantile: Any) -> Continuous:
-    return Continuous(
-        name,
-        "",
-        log_density,
-        lower,
-        lambda z: lower(-z),
-        log_lower,
-        lambda z: log_lower(-z),
-        quantile,
-        upper_quantile=lambda q: -quantile(q),
-    )
 
 
 def _cauchy(z: Array) -> Array:
@@ -40,21 +26,21 @@ def _cotangent(q: Array) -> Array:
     return 1.0 / ops.tan(math.pi * q)
 
 
-laplace: Continuous = _symmetric(
+laplace: Continuous = symmetric(
     "laplace",
     lambda z: -ops.abs(z) - _LOG_2,
     lambda z: branch(z < 0.0, lambda z: 0.5 * ops.exp(z), lambda z: 1.0 - 0.5 * ops.exp(-z), (z, 0.0, 0.0)),
     lambda z: branch(z < 0.0, lambda z: z - _LOG_2, lambda z: ops.log1p(-0.5 * ops.exp(-z)), (z, 0.0, 0.0)),
     lambda q: branch(q < 0.5, lambda q: ops.log(2.0 * q), lambda q: -ops.log(2.0 - 2.0 * q), (q, 0.5, 0.5)),
 )
-logistic: Continuous = _symmetric(
+logistic: Continuous = symmetric(
     "logistic",
     lambda z: special.log_expit(z) + special.log_expit(-z),
     special.expit,
     special.log_expit,
     special.logit,
 )
-cauchy: Continuous = _symmetric(
+cauchy: Continuous = symmetric(
     "cauchy",
     lambda z: -log1p_square(z) - math.log(math.pi),
     _cauchy,
@@ -197,7 +183,7 @@ def _hypsecant(z: Array) -> Array:
     return branch(z < 0.0, below, lambda z: 1.0 - below(-z), (z, -1.0, 1.0))
 
 
-hypsecant: Continuous = _symmetric(
+hypsecant: Continuous = symmetric(
     "hypsecant",
     lambda z: math.log(_TWO_PI) - ops.logaddexp(z, -z),
     _hypsecant,

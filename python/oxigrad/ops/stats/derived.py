@@ -41,6 +41,21 @@ def mirrored(name: str, base: Continuous) -> Continuous:
     )
 
 
+def symmetric(name: str, log_density: Any, lower: Any, log_lower: Any, quantile: Any) -> Continuous:
+    """A distribution without shape parameters that is that of the negative of its number too."""
+    return Continuous(
+        name,
+        "",
+        log_density,
+        lower,
+        lambda z: lower(-z),
+        log_lower,
+        lambda z: log_lower(-z),
+        quantile,
+        upper_quantile=lambda q: -quantile(q),
+    )
+
+
 def doubled(name: str, base: Continuous) -> Continuous:
     """The distribution of a positive number times a sign, each of which has the probability 1/2.
 

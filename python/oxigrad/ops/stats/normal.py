@@ -10,6 +10,7 @@ from oxigrad.ops import special
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch, log1p_square, log_of, unless
+from oxigrad.ops.stats.derived import symmetric
 from oxigrad.ops.stats.distribution import LOG_2_PI, Continuous
 from oxigrad.ops.stats.integrals import integral
 
@@ -48,17 +49,7 @@ def _log_twice(z: Array) -> Array:
     return branch(z < _FAR, lambda z: _LOG_2 + _log_tail(z), near, (z, _FAR, _FAR))
 
 
-norm: Continuous = Continuous(
-    "norm",
-    "",
-    log_density,
-    lower,
-    lambda z: lower(-z),
-    log_lower,
-    lambda z: log_lower(-z),
-    special.ndtri,
-    upper_quantile=lambda q: -special.ndtri(q),
-)
+norm: Continuous = symmetric("norm", log_density, lower, log_lower, special.ndtri)
 halfnorm: Continuous = Continuous(
     "halfnorm",
     "",
