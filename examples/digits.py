@@ -106,7 +106,7 @@ class Data(NamedTuple):
 
 def load() -> tuple[Data, Data]:
     """The digits, four fifths for training and one fifth for testing, stratified by digit."""
-    pixels, digits = load_digits(return_X_y=True)
+    pixels, digits = map(np.asarray, load_digits(return_X_y=True))
     images = np.asarray(pixels, np.float32) / 16
     train, test = train_test_split(np.arange(len(images)), test_size=0.2, stratify=digits, random_state=0)
     return Data(images[train], digits[train]), Data(images[test], digits[test])

@@ -74,7 +74,7 @@ def test_the_combinations_are_counted() -> None:
     texts = {text for own in distinct(every).values() for text in own}
     refused = len(REFUSED) * len(OPTIMIZERS)
     assert len(every) == len(OPTIMIZERS) * len(DTYPES) * len(OPTIONS) - refused
-    assert (len(every), len(texts)) == (6468, 5754)
+    assert (len(every), len(texts)) == (6732, 5954)
 
 
 @pytest.mark.parametrize(("option", "dtype"), REFUSED)

@@ -132,7 +132,7 @@ def test_low_precision_state_in_a_distributed_checkpoint(tmp_path: Path, mesh: A
         ({"state_dtype": "4bit"}, torch.float32),
         ({"master": True}, torch.bfloat16),
     ]
-    for options, dtype in kinds:
+    for number, (options, dtype) in enumerate(kinds):
         model, other = classifier().to(dtype), classifier(1).to(dtype)
         opt, resumed = (ours.AdamW(m.parameters(), lr=1e-3, **options) for m in (model, other))
         train(opt, [*model.parameters()])
@@ -140,8 +140,8 @@ def test_low_precision_state_in_a_distributed_checkpoint(tmp_path: Path, mesh: A
             dict(zip(("model", "optimizer"), get_state_dict(m, o), strict=True))
             for m, o in ((model, opt), (other, resumed))
         ]
-        checkpoint.save(copy.deepcopy(read[0]), checkpoint_id=tmp_path / str(dtype))
-        checkpoint.load(read[1], checkpoint_id=tmp_path / str(dtype))
+        checkpoint.save(copy.deepcopy(read[0]), checkpoint_id=tmp_path / str(number))
+        checkpoint.load(read[1], checkpoint_id=tmp_path / str(number))
         set_state_dict(other, resumed, model_state_dict=read[1]["model"], optim_state_dict=read[1]["optimizer"])
         train(opt, [*model.parameters()], range(3, 6))
         train(resumed, [*other.parameters()], range(3, 6))
