@@ -20,7 +20,6 @@ from oxigrad.torch.state.conversion import kept_on_error, number_dtype
 from oxigrad.torch.state.file import StateFile
 from oxigrad.torch.state.loading import KeepingDtypes
 from oxigrad.torch.step.in_backward import Bucket, InBackward
-from oxigrad.torch.step.norm import EarlyNorm
 from oxigrad.torch.step.offload.host import HostMemory, HostSteps
 from oxigrad.torch.step.resolved import TensorStep, is_recorded
 from oxigrad.torch.table import Entry
@@ -127,7 +126,7 @@ class TensorOptimizer(KeepingDtypes):
             _take_untraced(self, getattr(self, "grad_scale", None), loss)
         return loss
 
-    def _take(self, scale: Any, of: Bucket | EarlyNorm | None = None, loss: Any = None) -> None:
+    def _take(self, scale: Any, of: Bucket | None = None, loss: Any = None) -> None:
         """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None; ``of`` some parameters, or of all."""
         if self._host is not None and of is None:
             with torch.no_grad():

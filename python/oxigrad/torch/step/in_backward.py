@@ -13,7 +13,7 @@ from typing import Any
 from oxigrad._core import StateError
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
-from oxigrad.torch.step.norm import EarlyNorm, MeasuredNorm
+from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.plan import TensorPlace, noise_step, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import PartialStep, all_parameters, are_same, is_recorded
 
@@ -95,7 +95,6 @@ class InBackward:
         # Whether a backward in which hooks did nothing has accumulated gradients since the last step.
         self._has_accumulated = False
         self._norm, self._is_measuring = MeasuredNorm(), False
-        self._early = EarlyNorm()
         # Threads of several devices run hooks.
         self._lock = threading.RLock()
 
@@ -145,7 +144,7 @@ class InBackward:
 
     def reset(self, opt: Any) -> None:
         """Begins anew with another state."""
-        self._places, self._buckets, self._params, self._early = {}, {}, [], EarlyNorm()
+        self._places, self._buckets, self._params = {}, {}, []
         self._end()
         self.attach(opt, all_parameters(opt))
 
@@ -193,10 +192,7 @@ class InBackward:
         p = place.tensor
         is_on_host = opt._host is not None and opt._host.streams(opt, p)
         if self._clips and not (self._is_measuring or self._norm or is_on_host):
-            is_measured = p.grad is not None and p.grad.nbytes > _SMALL and self._is_last(p)
-            if is_measured and opt._host is None and _count_workers() == 1:
-                _see_untraced(opt, self._early, place)
-            return
+            return  # step() clips by the norm of all: to measure each here, while it is in the cache, takes longer.
         self._check_gradient(place.path, p)
         if self._clips and not is_on_host and self._is_measured(place.path, p):
             self._norm.add(opt, place)
@@ -328,8 +324,7 @@ class InBackward:
         if self._norm:
             self._check_norm(params)
         if any(p.grad is not None for p in params) or (opt._host is not None and opt._host.is_under_way):
-            is_known = self._clips and opt._host is None and not self._ahead and self._is_known(opt, params)
-            _take_untraced(opt, self._early if is_known else None)
+            _take_untraced(opt, None)
             for p in params:
                 p.grad = None
         if self._has_drawn:
@@ -337,15 +332,9 @@ class InBackward:
         self._end()
         self.attach(opt, params)
 
-    def _is_known(self, opt: Any, params: list[Any]) -> bool:
-        """Whether hooks have measured the norm of all gradients."""
-        are_known = self._has_begun and are_same(params, self._params) and self._early.is_worth(_SMALL, params)
-        return are_known and self._early.is_complete(opt, self._places.values())
-
     def _end(self) -> None:
         self._ahead.clear()
         self._norm.clear()
-        self._early.clear()
         self._pending, self._pending_bytes = {}, 0
         self._has_begun = self._has_accumulated = self._has_drawn = False
 
@@ -362,13 +351,7 @@ class InBackward:
 
 
 @torch._disable_dynamo
-def _see_untraced(opt: Any, early: EarlyNorm, place: TensorPlace) -> None:
-    """Measures a gradient that is final."""
-    early.see(opt, place)
-
-
-@torch._disable_dynamo
-def _take_untraced(opt: Any, of: Bucket | EarlyNorm | None) -> None:
+def _take_untraced(opt: Any, of: Bucket | None) -> None:
     """Takes the step of some parameters, or of all that have gradients; `torch.compile` does not trace it."""
     opt._take(None, of)
 

@@ -1,7 +1,6 @@
 """The norm of all gradients, measured one gradient at a time, with the bits of a step that has all of them."""
 
 import weakref
-from collections.abc import Iterable
 from typing import Any
 
 from oxigrad import _core
@@ -14,7 +13,6 @@ from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.plan import TensorPlace
-from oxigrad.torch.step.resolved import TensorStep
 
 
 class MeasuredNorm:
@@ -39,12 +37,6 @@ class MeasuredNorm:
         self._terms.clear()
         self._programs.clear()
         self._measures = {key: found for key, found in self._measures.items() if found.is_needed}
-        self._square = None
-
-    def keep(self, params: Iterable[Any]) -> None:
-        """Forgets the gradients of all parameters but these."""
-        kept = {*map(id, params)}
-        self._terms = {key: term for key, term in self._terms.items() if key in kept}
         self._square = None
 
     def add(self, opt: Any, place: TensorPlace, gradient: Any = None, like: Any = None) -> None:
@@ -127,49 +119,3 @@ class _Measure:
         tensor = self._tensor if like is None else like
         self._core.step(True, (tensor,), (gradient,), programs=self._programs, seed=0)
         return float(self._value)
-
-
-class EarlyNorm:
-    """The norm of gradients that are measured when they are final, and stay: a step that is given it reads each once more, not twice."""
-
-    def __init__(self) -> None:
-        self.norm = MeasuredNorm()
-        self._seen: dict[int, tuple[Any, int]] = {}
-        # The step of all parameters with gradients, as `oxigrad.torch.optimizer` keeps it.
-        self._resolved: TensorStep | None = None
-
-    #: The parameter whose state an error leaves as it was: all of them.
-    kept = None
-
-    def resolve(self, opt: Any) -> TensorStep:
-        """The step of all parameters that have gradients."""
-        return TensorStep(opt, scaled=False, square=self.norm.square)
-
-    def see(self, opt: Any, place: TensorPlace) -> bool:
-        """Measures a gradient that is final; False where its step is no kernel in host memory."""
-        g = place.tensor.grad
-        if g is None or g.layout is not torch.strided or not self.norm.measure(opt, place):
-            return False
-        self._seen[id(place.tensor)] = g, g._version
-        return True
-
-    def is_worth(self, small: int, params: Iterable[Any]) -> bool:
-        """Whether hooks have measured more bytes than measures of the other gradients cost, each as much as so many bytes."""
-        seen = sum(g.nbytes for g, _ in self._seen.values())
-        others = sum(p.grad is not None and id(p) not in self._seen for p in params)
-        return seen > others * small
-
-    def is_complete(self, opt: Any, places: Iterable[TensorPlace]) -> bool:
-        """Whether the norm is that of the gradients that are there; measures those that have changed since, or were not seen."""
-        given = [place for place in places if place.tensor.grad is not None]
-        self.norm.keep([place.tensor for place in given])
-        return all(self._is_seen(place) or self.see(opt, place) for place in given)
-
-    def _is_seen(self, place: TensorPlace) -> bool:
-        seen, version = self._seen.get(id(place.tensor), (None, 0))
-        return seen is place.tensor.grad and seen._version == version
-
-    def clear(self) -> None:
-        """Forgets the gradients."""
-        self.norm.clear()
-        self._seen.clear()
