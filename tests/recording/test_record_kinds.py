@@ -1,4 +1,4 @@
-"""What makes a call of another kind, the settings of a thread, lifetimes of what a recording holds, calls in calls, and threads."""
+"""Calls of other kinds, the settings of a thread, lifetimes of what a recording holds, calls in calls, and threads."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ LEAVES = [
 
 
 def _reference(leaf: Any) -> Any:
-    """What a recording is made for, written in Python."""
+    """The kind of a leaf, by which recordings tell calls apart, written in Python."""
     if type(leaf) is np.ndarray:
         return leaf.shape, leaf.dtype.str, leaf.flags.c_contiguous
     if isinstance(leaf, np.generic):

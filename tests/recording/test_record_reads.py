@@ -1,4 +1,4 @@
-"""What the code of a function reads: as `dis` tells, over the functions of the standard library and NumPy."""
+"""Names that the code of a function reads: as `dis` tells, over the functions of the standard library and NumPy."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_a_first_moment_of_positive_numbers_is_coded_by_sixteenths() -> None:
 
 @pytest.mark.parametrize("length", [1, 2, 3, 127, 128, 129, 130, 255, 257, 4097])
 def test_tails_are_blocks_of_their_own(length: int) -> None:
-    """What lies after the last number changes neither its scale nor a bit of memory."""
+    """Memory after the last number changes neither its scale nor a bit of memory."""
     for x in (numbers(3, length), np.abs(numbers(3, length)) + np.float32(1e-3)):
         found = coded(x)
         assert found.codes.shape == (-(-length // 2),) and found.scales.shape == (-(-length // 128),)

@@ -452,7 +452,7 @@ def test_a_scaled_loss_is_refused() -> None:
 
 
 def test_an_error_in_a_backward_tells_what_is_ahead(small: int) -> None:
-    """Those that wait for others when it comes are not; ``step()`` updates them."""
+    """Parameters that wait for others when it comes are not ahead; ``step()`` updates them."""
 
     class Failing(torch.autograd.Function):
         @staticmethod

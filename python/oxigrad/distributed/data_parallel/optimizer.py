@@ -20,7 +20,7 @@ from oxigrad.distributed.methods.means import divided, sum_of_rows
 from oxigrad.distributed.parameters import host_gradient
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import Domain, Interval
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.arrays.sparse_rows import SparseRows, as_array
 from oxigrad.stepping.state import state_dict as states
 from oxigrad.stepping.state.state_dict import Report
 
@@ -284,7 +284,7 @@ class DataParallel(LargeBatch):
             self._drop()
             self._buckets = Buckets(self._specs, order, self.bucket_bytes, pieces)
         found = {path: sums[path] for path in order if path in sums}
-        arrays = {path: g.todense() if isinstance(g, SparseRows) else g for path, g in found.items()}
+        arrays = {path: as_array(g) for path, g in found.items()}
         self._buckets.finish(arrays, self.communicator, self._seconds)
 
     def _in_order(self, known: Sequence[str]) -> list[str]:

@@ -30,7 +30,7 @@ from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.rules.core.slots import Formula, Slot
 from oxigrad.stepping.arrays.precision import SMALLEST_CODED
 from oxigrad.stepping.arrays.quantized import CODECS
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.arrays.sparse_rows import SparseRows, as_array
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.rule_executors import kernel_of
 from oxigrad.stepping.plan.plan import Plan
@@ -187,7 +187,7 @@ class Shards:
         """The square of the norm of all gradients, where a step of pieces reads it."""
         if not self._reads_all:
             return 0.0
-        return square_of(plan, values, {path: _dense(mean) for path, mean in means.items()})
+        return square_of(plan, values, {path: as_array(mean) for path, mean in means.items()})
 
     @property
     def _stepper(self) -> Stepper:
@@ -256,11 +256,7 @@ class Shards:
 
 def _part(piece: Piece, mean: Any, *, is_part: bool) -> np.ndarray:
     """The mean gradient of a piece: itself, or in that of its parameter."""
-    return mean if is_part and not isinstance(mean, SparseRows) else piece.of(_dense(mean))
-
-
-def _dense(mean: Any) -> np.ndarray:
-    return mean.todense() if isinstance(mean, SparseRows) else mean
+    return mean if is_part and not isinstance(mean, SparseRows) else piece.of(as_array(mean))
 
 
 def _clips_first(optimizer: Optimizer) -> bool:

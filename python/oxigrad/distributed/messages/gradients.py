@@ -15,7 +15,7 @@ from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.messages.reduction import reduce_in_order
 from oxigrad.ops.backends import dtype_name
 from oxigrad.stepping.arrays.precision import HALVES
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.arrays.sparse_rows import SparseRows, as_array
 
 Gradients: TypeAlias = dict[str, np.ndarray | SparseRows]
 """Gradients by key path."""
@@ -174,7 +174,7 @@ def mean_of(
 def _mean(gradients: list[Any], weights: Sequence[float], sparse_mean: SparseMean) -> Any:
     if all(isinstance(gradient, SparseRows) for gradient in gradients):
         return _mean_of_rows(gradients, weights, sparse_mean)
-    dense = [gradient.todense() if isinstance(gradient, SparseRows) else gradient for gradient in gradients]
+    dense = [as_array(gradient) for gradient in gradients]
     for gradient, weight in zip(dense, weights, strict=True):
         if weight != 1.0:
             np.multiply(gradient, gradient.dtype.type(weight), out=gradient)

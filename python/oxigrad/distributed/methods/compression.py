@@ -24,7 +24,7 @@ from oxigrad.optim.closures.sam import SAM
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.partition import Partition
 from oxigrad.optim.settings.config import OPTIONS
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.arrays.sparse_rows import as_array
 
 _RESIDUAL, _VELOCITY, _DECAY = "compression-residual", "compression-velocity", "compression-decay"
 # What the first word of a message says where it is not the number of values.
@@ -199,7 +199,7 @@ class DeepGradientCompression(CollectiveWrapper):
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         """See `Wrapper._step`."""
-        gradients = {path: _dense(g) for path, g in self._parameters.gradients(model, grads).items()}
+        gradients = {path: as_array(g) for path, g in self._parameters.gradients(model, grads).items()}
         late = False
         if self._done < 0:
             model, late = self._agree(model)
@@ -346,10 +346,6 @@ class _Exchanged:
     means: Mapping[str, np.ndarray]
     memories: dict[str, Memory] = dataclasses.field(default_factory=dict)
     refused: list[int] = dataclasses.field(default_factory=list)
-
-
-def _dense(gradient: Any) -> np.ndarray:
-    return gradient.todense() if isinstance(gradient, SparseRows) else gradient
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

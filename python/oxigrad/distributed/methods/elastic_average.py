@@ -24,7 +24,7 @@ from oxigrad.distributed.wrapper import take_step
 from oxigrad.optim import SGD
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.stepping.arrays.quantized import Quantized
-from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.arrays.sparse_rows import as_array
 
 # The centre as a worker last saw it, and, of rank 0, as it is.
 _SEEN, _KEPT = "elastic-centre", "elastic-kept"
@@ -172,7 +172,7 @@ class ElasticAverage(CollectiveWrapper):
         values = self._parameters.read(model)
         penalized = {}
         for path, g in self._parameters.gradients(model, grads).items():
-            dense = g.todense() if isinstance(g, SparseRows) else g
+            dense = as_array(g)
             pull = promoted(values[path]) - self._centre[path]
             penalized[path] = (dense + self._centre[path].dtype.type(self.rho) * pull).astype(dense.dtype, copy=False)
         return self._parameters.tree(model, penalized)

@@ -276,3 +276,8 @@ def caught_up(decays: Mapping[str, Any], last: Any, rows: Any, taken: int, shape
         return [np.ones(()) for _ in decays]
     found = factors(decays, last if rows is None else last[rows], taken)
     return [like_column(factor, shape) for factor in found.values()]
+
+
+def as_array(gradient: Any) -> Any:
+    """The gradient as an array, where it is `SparseRows`; another one as it is."""
+    return gradient.todense() if isinstance(gradient, SparseRows) else gradient

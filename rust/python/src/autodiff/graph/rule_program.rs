@@ -205,7 +205,7 @@ pub enum Operand {
 /// The sizes of a shape.
 #[derive(Debug)]
 pub enum Sizes {
-    /// Those of an argument, which is a shape.
+    /// The sizes of an argument that is a shape.
     Shape(usize),
     Parts(Vec<Part>),
 }
