@@ -173,7 +173,7 @@ CORE = {
     "kernel": "array/dtype array/quantized error op simd",
     "exec": "array array/dtype array/half array/quantized error kernel noise op parallel simd",
     "autodiff": "array error exec kernel op scalar",
-    "recording": "error",
+    "recording": "error op scalar simd",
     "lib": "array autodiff error exec kernel noise op parallel recording scalar simd special tree",
 }
 BINDING = {

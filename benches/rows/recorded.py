@@ -42,6 +42,16 @@ def at_random(length: int) -> Callable[[], Arrays]:
     return lambda: [np.random.default_rng(3).normal(size=length)]
 
 
+def pendulum(lib: Any, angle: Any, length: Any) -> Any:
+    """The squares of a pendulum's angles, added up over 300 steps of 0.01 seconds."""
+    speed = total = 0.0
+    for _ in range(sizes.items(300)):
+        speed = speed - 0.01 * 9.81 / length * lib.sin(angle)
+        angle = angle + 0.01 * speed
+        total = total + angle * angle
+    return total
+
+
 def row(name: str, problem: Problem, tolerance: float, faster: float, **settings: Any) -> Row:
     """The recorded function beside jax.jit, and as it is; the goal is to be so many times ``faster`` than jax.jit."""
     objective, make = problem
@@ -128,6 +138,7 @@ ROWS = [
     row("recorded: Rosenbrock 1e6", (rosenbrock, at_random(MILLION)), 1e-3, 0.8),
     row("recorded: mix of functions 1e6", (gradients.mix, at_random(MILLION)), 1e-3, 4.0),
     row("recorded: network 2-16-1", gradients.network((2, 16, 1), 4, np.float64), 1e-6, 3.0),
+    row("recorded: pendulum of 300 steps", (pendulum, lambda: [np.array(1.0), np.array(2.0)]), 1e-5, 1.0, samples=9),
     Row("recorded: digits step, 1 thread", digits_contestants, (Goal(1.5, "jax and optax, jit"),), threads=1),
     row("recorded: network 784-128-64-10", gradients.network((784, 128, 64, 10), 64, np.float32), 2e-3, 1.2, threads=1),
     row("recorded: mixture d=10 K=25", gradients.mixture(10, 25, sizes.items(1000)), 1e-5, 1.3, samples=15),

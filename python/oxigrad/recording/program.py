@@ -12,6 +12,11 @@ _OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "di
 _UFUNCS = {name: name for name in "add subtract multiply divide negative sqrt square reciprocal".split()}
 _UFUNCS["true_divide"] = "divide"
 _FLOATS = ("<f4", "<f8")
+# The precisions of scalars, in the order of promotion.
+_PRECISIONS = ("float", *_FLOATS)
+
+# The op of a call that the core may compute in a run, the shape of the arrays, and their dtype alone, or the precisions of scalars.
+Member = tuple[str, list[int], list[str]]
 
 
 def replay_of(entries: list[Entry], outputs: list[EntryId]) -> Replay:
@@ -29,37 +34,58 @@ def _stated(entry: Entry, entries: list[Entry]) -> tuple[Any, ...]:
         return ("check", entry.args[0].id, entry.value, entry.line)
     shape = None if entry.type is None else list(entry.type[0])
     target = tuple(entry.target)
-    key = (target, _without_ids(entry.args), _without_ids(entry.named), None if shape is None else tuple(shape))
-    return ("call", target, entry.function, entry.args, entry.named, shape, key, _member(entry, entries))
+    member = _member(entry, entries)
+    key = (target, _without_ids(entry.args), _without_ids(entry.named), entry.type, member and tuple(member[2]))
+    return ("call", target, entry.function, entry.args, entry.named, shape, key, member)
 
 
-def _member(entry: Entry, entries: list[Entry]) -> tuple[str, list[int], str] | None:
-    """The op of a call that the core may compute in a run, and the shape and the dtype of the arrays; None for any other."""
+def _member(entry: Entry, entries: list[Entry]) -> Member | None:
+    """The part of a run that a call may be; None for any other."""
     if entry.target in (("op", "sum"), ("op", "mean")):
         return _sum(entry, entries)
     return _elementwise(entry, entries)
 
 
-def _sum(entry: Entry, entries: list[Entry]) -> tuple[str, list[int], str] | None:
+def _sum(entry: Entry, entries: list[Entry]) -> Member | None:
     """The same of a sum or a mean of all elements of an elementwise call; None for any other."""
     if entry.named != {"axis": None, "keepdims": False} or entry.type is None or type(entry.args[0]) is not EntryId:
         return None
     of = entries[entry.args[0].id]
     found = _elementwise(of, entries) if of.kind == "call" else None
-    return None if found is None or entry.type != ((), found[2]) else (entry.target.name, *found[1:])
+    is_of_array = found is not None and bool(found[1]) and [entry.type] == [((), dtype) for dtype in found[2]]
+    return (entry.target.name, *found[1:]) if found is not None and is_of_array else None
 
 
-def _elementwise(entry: Entry, entries: list[Entry]) -> tuple[str, list[int], str] | None:
-    """The op, the shape and the dtype of a call that the core may compute in a run; None for any other."""
+def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
+    """The same of an elementwise call; None for any other."""
     kind, name = entry.target
     known = {"op": name, "rule": name, "operator": _OPERATORS.get(name), "numpy": _UFUNCS.get(name)}
     op = known.get(kind)
-    if op is None or entry.named or entry.type is None or entry.type[1] not in _FLOATS or not entry.type[0]:
+    if op is None or entry.named or not all(type(arg) is EntryId for arg in entry.args):
         return None
-    if (kind == "op" and not is_computed_in_core(op)) or not all(type(arg) is EntryId for arg in entry.args):
+    if (precision := _precision(entry)) is not None:
+        found = [known for arg in entry.args if (known := _precision(entries[arg.id])) is not None]
+        fits = bool(found) and len(found) == len(entry.args) and max(found, key=_PRECISIONS.index) == precision
+        return (op, [], found) if fits else None
+    if entry.type is None or entry.type[1] not in _FLOATS or not entry.type[0]:
+        return None
+    if kind == "op" and not is_computed_in_core(op):
         return None
     fits = all(_fits(entries[arg.id], entry.type[1]) for arg in entry.args)
-    return (op, list(entry.type[0]), entry.type[1]) if fits else None
+    return (op, list(entry.type[0]), [entry.type[1]]) if fits else None
+
+
+def _precision(entry: Entry) -> str | None:
+    """The precision of a float of Python or NumPy; None for any other value. Integers that are constants are floats of Python."""
+    if entry.kind == "constant":
+        value = entry.value
+        if type(value) in (float, int):
+            return "float"
+        is_scalar = isinstance(value, (np.ndarray, np.generic)) and value.shape == () and value.dtype.str in _FLOATS
+        return value.dtype.str if is_scalar else None
+    if entry.is_float:
+        return "float"
+    return entry.type[1] if entry.type is not None and entry.type[0] == () and entry.type[1] in _FLOATS else None
 
 
 def _fits(argument: Entry, dtype: str) -> bool:

@@ -1,6 +1,7 @@
 """The recording of one call: entries, checks and constants, as data."""
 
 import operator
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -58,6 +59,7 @@ class Trace:
         self.level = new_batch_level()
         self.entries: list[Entry] = []
         self._constants: dict[int, tuple[Any, EntryId, Any]] = {}
+        self._scalars: dict[Any, EntryId] = {}
         self._checked: dict[int, EntryId] = {}
         # The cotangent and the key of each array of zeros that a cotangent was added to.
         self._scattered: dict[int, tuple[Traced, Any]] = {}
@@ -158,6 +160,8 @@ class Trace:
         return self._constant(value) if is_argument else value
 
     def _constant(self, value: Any) -> EntryId:
+        if type(value) is float or (isinstance(value, (np.ndarray, np.generic)) and value.shape == ()):
+            return self._scalar(value)
         known = self._constants.get(id(value))
         if known is not None and (not isinstance(value, np.ndarray) or is_same(known[0], value)):
             return known[1]
@@ -168,6 +172,17 @@ class Trace:
         # The object is kept alive, so that no other has its id.
         self._constants[id(value)] = (kept, identifier, value)
         return identifier
+
+    def _scalar(self, value: Any) -> EntryId:
+        """A float or a value of NumPy without dimensions: equal ones are one constant, and so are the calls that read them."""
+        bits = struct.pack("d", value) if type(value) is float else (value.dtype.str, value.tobytes())
+        known = self._scalars.get((type(value), bits))
+        if known is None:
+            kept = np.array(value) if isinstance(value, np.ndarray) else value
+            if isinstance(kept, np.ndarray):
+                kept.flags.writeable = False  # since a result may be a view of it
+            known = self._scalars[type(value), bits] = self._append(Entry("constant", value=kept))
+        return known
 
 
 _DISPATCHED = ("numpy", "numpy.linalg", "numpy.fft", "scipy.special")

@@ -414,7 +414,8 @@ impl<L: Lane> Task for OneCall<L> {
     }
 }
 
-struct OnNumbers<L>([L; 3]);
+/// The visitor that computes an op on numbers.
+pub(crate) struct OnNumbers<L>(pub(crate) [L; 3]);
 
 impl<L: Lane> Visitor<L> for OnNumbers<L> {
     type Output = L;

@@ -101,6 +101,24 @@ impl Elementwise {
     }
 }
 
+impl Elementwise {
+    /// Whether an exact op with this result raised no floating-point flag, of those that NumPy's `errstate` handles. It may
+    /// report a flag that is not raised.
+    #[inline]
+    #[must_use]
+    pub fn is_quiet(self, result: Scalar, numbers: [f64; 3]) -> bool {
+        let is_short = result.precision == Precision::F32;
+        let smallest = if is_short { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE };
+        let may_underflow = match self {
+            Self::Multiply => numbers[0] != 0.0 && numbers[1] != 0.0,
+            Self::Square | Self::Divide => numbers[0] != 0.0,
+            Self::Reciprocal => true,
+            _ => false, // sums that are subnormal are exact
+        };
+        result.number.is_finite() && !(may_underflow && result.number.abs() < smallest)
+    }
+}
+
 /// The precision that scalars promote to.
 #[inline]
 #[must_use]

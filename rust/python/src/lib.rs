@@ -63,7 +63,9 @@ mod _core {
     #[pymodule_export]
     use crate::recording::kinds::LeafKind;
     #[pymodule_export]
-    use crate::recording::replay::{Replay, is_computed_in_core};
+    use crate::recording::parts::is_computed_in_core;
+    #[pymodule_export]
+    use crate::recording::replay::Replay;
     #[pymodule_export]
     use crate::recording::rule::compute_named_in_rule;
     #[pymodule_export]

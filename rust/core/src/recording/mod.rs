@@ -2,7 +2,9 @@
 
 mod passes;
 mod program;
+mod scalars;
 mod schedule;
 
 pub use program::{Entry, Id, Origin, Program};
+pub use scalars::{Condition, ScalarCall, ScalarRun};
 pub use schedule::{Schedule, Step};

@@ -33,13 +33,13 @@ pub struct Schedule {
 type Place = (u32, bool, u32, u32);
 
 impl Schedule {
-    /// The schedule of a program, with runs of at most `most` calls.
+    /// The schedule of a program, with runs of at most `most` calls, a function of the group.
     ///
     /// The level of an entry is above those of its arguments, except that calls of one group may be of one level: those
     /// of a level and a group are one run, which is cut where it is too long. A sum is known after the pass: what reads it
     /// is of a level above.
     #[must_use]
-    pub fn new(program: &Program, most: usize) -> Self {
+    pub fn new(program: &Program, most: impl Fn(u32) -> usize) -> Self {
         let mut levels: Vec<u32> = Vec::with_capacity(program.entries.len());
         let group = |id: Id| match program.entries[id as usize].origin {
             Origin::Call { group, reduces } => (group, reduces),
@@ -56,8 +56,9 @@ impl Schedule {
             }
         }
         let mut steps = Vec::new();
-        for calls in places.into_values() {
-            steps.extend(calls.chunks(most.max(1)).map(|calls| match calls {
+        for ((_, is_run, number, _), calls) in places {
+            let most = if is_run { most(number).max(1) } else { 1 };
+            steps.extend(calls.chunks(most).map(|calls| match calls {
                 [only] => Step::Entry(*only),
                 calls => Step::Run { calls: calls.to_vec(), reads: Vec::new(), writes: Vec::new() },
             }));
@@ -82,10 +83,11 @@ impl Schedule {
         }
         let mut is_output = vec![false; program.entries.len()];
         program.outputs.iter().for_each(|output| is_output[*output as usize] = true);
+        let mut reader = vec![usize::MAX; program.entries.len()];
         for (at, step) in self.steps.iter_mut().enumerate() {
             let Step::Run { calls, reads, writes } = step else { continue };
             for arg in calls.iter().flat_map(|id| &program.entries[*id as usize].args) {
-                if step_of[*arg as usize] != at && !reads.contains(arg) {
+                if step_of[*arg as usize] != at && std::mem::replace(&mut reader[*arg as usize], at) != at {
                     reads.push(*arg);
                 }
             }
@@ -145,7 +147,7 @@ mod tests {
             entry(A, 3, &[3, 2]),
             entry(A, 4, &[4, 1]),
         ];
-        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), 64);
+        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 64);
         let expected = vec![Step::Entry(2), run(&[1, 3], &[0], &[1, 3]), run(&[4, 5], &[3, 2, 1], &[5])];
         assert_eq!(schedule.steps, expected);
         assert_eq!(schedule.last, vec![vec![], vec![], vec![1, 2, 3, 4]]);
@@ -162,7 +164,7 @@ mod tests {
             entry(A, 3, &[3, 2]), // reads the sum
             entry(SUM, 1, &[4]),
         ];
-        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), 64);
+        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 64);
         assert_eq!(schedule.steps, vec![run(&[1, 2, 3], &[0], &[2, 3]), run(&[4, 5], &[3, 2], &[5])]);
         assert_eq!(schedule.last, vec![vec![1], vec![2, 3, 4]]);
     }
@@ -171,7 +173,7 @@ mod tests {
     fn a_run_is_cut_where_it_is_too_long() {
         let mut entries = vec![entry(Origin::Input, 0, &[])];
         entries.extend((0..5).map(|id| entry(A, 0, &[id])));
-        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), 2);
+        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 2);
         assert_eq!(schedule.steps, vec![run(&[1, 2], &[0], &[2]), run(&[3, 4], &[2], &[4]), Step::Entry(5)]);
         assert_eq!(schedule.last, vec![vec![1], vec![2, 3], vec![4]]);
     }
@@ -191,7 +193,7 @@ mod tests {
                 entries.push(entry(origin, next(5), &[next(id), next(id)]));
             }
             let program = Program::new(entries, vec![39, next(39)]).unwrap();
-            let schedule = Schedule::new(&program, 3);
+            let schedule = Schedule::new(&program, |_| 3);
             let (mut is_known, mut is_gone) = (vec![false; 40], vec![false; 40]);
             is_known[..2].fill(true);
             for (step, last) in schedule.steps.iter().zip(&schedule.last) {

@@ -1,6 +1,7 @@
 //! The functions that the entries of a recording call.
 
-use oxigrad_core::op::{Elementwise, Op, Operator};
+use oxigrad_core::autodiff::tape::Value as _;
+use oxigrad_core::op::{Op, Operator};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
@@ -14,6 +15,7 @@ use crate::autodiff::replay::scatter::{scatter_into, scatter_onto};
 use crate::error::items;
 use crate::recording::direct;
 use crate::recording::rule::compute_in_rule;
+use crate::recording::scalars::ScalarOp;
 
 type Object<'py> = Bound<'py, PyAny>;
 
@@ -43,8 +45,10 @@ pub struct Call {
     pub named: Option<Template>,
     /// The arguments by name of an op, where they are no entries: ops keep them not.
     attributes: Option<Py<PyDict>>,
+    /// The op of a call that may be of scalars.
+    pub scalar_op: Option<ScalarOp>,
     /// Whether the arguments are entries, in order.
-    is_plain: bool,
+    pub is_plain: bool,
     pub name: String,
     /// The shape that the result must have, if it is an array.
     pub shape: Option<SmallVec<[usize; 4]>>,
@@ -78,15 +82,21 @@ impl Call {
             ("core", _) if name == "scatter_into" && args.len() == 4 && named.is_none() => Function::Scatter,
             _ => Function::Object(function.clone().unbind()),
         };
+        let scalar_op = match &function {
+            Function::Op(Op::Elementwise(op))
+            | Function::Rule(Op::Elementwise(op))
+            | Function::Operator(Op::Elementwise(op)) => ScalarOp::new(&kind, *op),
+            _ => None,
+        };
         let is_plain = args.iter().enumerate().all(|(at, arg)| matches!(arg, Template::Entry(entry) if *entry == at));
         let name = if kind == "op" { name } else { format!("{kind}.{name}") };
-        Ok(Self { function, args, named, attributes, is_plain, name, shape })
+        Ok(Self { function, args, named, attributes, scalar_op, is_plain, name, shape })
     }
 
     /// The result, given the values that the call reads.
     pub fn call(&self, py: Python<'_>, read: &[&Value]) -> PyResult<Value> {
         if self.is_plain {
-            if let Some(result) = self.on_numbers(py, read) {
+            if let Some(result) = self.on_scalars(py, read) {
                 return Ok(result);
             }
             if let (Function::Op(op), true) = (&self.function, self.named.is_none() || self.attributes.is_some())
@@ -131,41 +141,15 @@ impl Call {
         scatter_onto(first, &rest[0], &rest[1], &rest[2])
     }
 
-    /// The result on Python's floats, where it needs no Python object; `None` where Python may raise an error, or has
-    /// other bits than the core.
-    fn on_numbers(&self, py: Python<'_>, read: &[&Value]) -> Option<Value> {
-        let mut numbers = [0.0; 3];
-        if read.len() > 3 || self.named.is_some() {
-            return None;
-        }
-        for (number, value) in numbers.iter_mut().zip(read) {
-            let Value::Number(given) = value else { return None };
-            *number = *given;
-        }
-        let op = match (&self.function, self.named.is_none()) {
-            (Function::Op(Op::Elementwise(op)) | Function::Rule(Op::Elementwise(op)), true) => *op,
-            (Function::Operator(Op::Elementwise(op)), true) if is_alike_in_python(*op, numbers) => *op,
-            _ => return None,
-        };
-        if op.arity() != read.len() {
-            return None;
-        }
-        let result = op.on_numbers(numbers);
-        let is_truth = op.kind() == oxigrad_core::op::ResultKind::Truth && !matches!(self.function, Function::Rule(_));
-        Some(if is_truth {
-            Value::Object(PyBool::new(py, result != 0.0).to_owned().into_any().unbind())
+    /// The result on scalars, where no Python function is needed.
+    fn on_scalars(&self, py: Python<'_>, read: &[&Value]) -> Option<Value> {
+        let op = self.scalar_op.filter(|_| self.named.is_none())?;
+        let result = op.on_values(py, read)?;
+        Some(if op.is_truth() {
+            Value::Object(PyBool::new(py, result.number != 0.0).to_owned().into_any().unbind())
         } else {
-            Value::Number(result)
+            Value::from_scalar(result)
         })
-    }
-}
-
-/// Whether Python's operator gives the bits of the op on floats.
-fn is_alike_in_python(op: Elementwise, numbers: [f64; 3]) -> bool {
-    match op.operator() {
-        Some(Operator::Divide) => numbers[1] != 0.0,
-        Some(Operator::Power | Operator::FloorDivide | Operator::Remainder | Operator::MatrixMultiply) | None => false,
-        Some(_) => true,
     }
 }
 

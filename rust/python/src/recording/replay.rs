@@ -2,22 +2,20 @@
 
 use std::collections::HashMap;
 
-use oxigrad_core::array::buffer::Dtype;
-use oxigrad_core::op::{Attribute, Op, Structured};
+use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::recording::{Entry, Id, Origin, Program, Schedule, Step};
-use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyTuple};
+use pyo3::types::{PyBool, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
-use crate::arrays::compute::elementwise::op_named;
-use crate::arrays::compute::run::{Group, Member, Run};
-use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
-use crate::error::{IntoPython, Items, unless};
+use crate::error::{IntoPython, Items};
 use crate::recording::call::Call;
+use crate::recording::parts::{Check, Parts, Pass, Runs, shape_of};
+use crate::recording::scalars::scalar_in;
 
 type Object<'py> = Bound<'py, PyAny>;
 
@@ -27,15 +25,6 @@ const MOST: usize = 32;
 /// The passes over a program, in order: common entries are computed once, calls of constants are folded, dead entries are dropped.
 const PASSES: [&str; 3] = ["common", "constants", "dead"];
 
-/// A constant takes at most so many bytes, or as many as those that it was folded from.
-const MOST_FOLDED: usize = 1 << 16;
-
-/// A value that Python saw, and where.
-struct Check {
-    expected: Py<PyAny>,
-    line: String,
-}
-
 /// The check that failed: its line, the value that was recorded and the present one.
 pub type Failed<'py> = (String, Object<'py>, Object<'py>);
 
@@ -43,8 +32,8 @@ pub type Failed<'py> = (String, Object<'py>, Object<'py>);
 ///
 /// `entries` has a tuple for each: ``("input",)``, ``("constant", value)``, ``("check", id, expected, line)`` or ``("call", target, function,
 /// args, named, shape, key, member)``, where `shape` is that of the result, which a replay checks, `key` is equal for calls of one
-/// function with the same arguments apart from entries, and `member` is the op of a call that may be part of a run, and the shape and dtype
-/// of its arrays.
+/// function with the same arguments apart from entries, and `member` is the op of a call that may be part of a run, the shape of its arrays,
+/// and a list of their dtype, or of the precisions of scalars.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Replay {
     recorded: Program,
@@ -53,7 +42,7 @@ pub struct Replay {
     folded: HashMap<Id, u32>,
     schedule: Schedule,
     /// The kernel of each step; `None` for steps that are no runs.
-    runs: Vec<Option<Run>>,
+    runs: Vec<Option<Pass>>,
     calls: Vec<Call>,
     constants: Vec<Value>,
     checks: Vec<Check>,
@@ -82,7 +71,10 @@ impl Replay {
         });
         raised?;
         let program = constant.without_dead_entries();
-        let schedule = Schedule::new(&program, MOST);
+        let schedule = Schedule::new(&program, |group| match parts.groups[group as usize] {
+            Runs::Arrays(_) => MOST,
+            Runs::Scalars => usize::MAX,
+        });
         let runs = schedule.steps.iter().map(|step| parts.run(&program, step)).collect();
         let Parts { calls, constants, checks, .. } = parts;
         Ok(Self { recorded, program, folded, schedule, runs, calls, constants, checks, same })
@@ -208,7 +200,13 @@ impl Replay {
         if let (Some(run), Step::Run { reads, writes, .. }) = (&self.runs[at], step) {
             let results = {
                 let read: SmallVec<[&Value; 8]> = reads.iter().map(|id| &values[*id as usize]).collect();
-                run.run(py, &read)?
+                match run {
+                    Pass::Arrays(run) => run.run(py, &read)?,
+                    Pass::Scalars(run) => {
+                        let found = run.run(read.iter().map(|value| scalar_in(py, value)));
+                        found.map(|results| results.into_iter().map(Value::from_scalar).collect())
+                    }
+                }
             };
             if let Some(results) = results {
                 for (id, result) in writes.iter().zip(results) {
@@ -267,152 +265,4 @@ impl Replay {
         }
         self.same.bind(py).call1((&check.expected, value.object(py)))?.is_truthy()
     }
-}
-
-/// The shape of a NumPy array.
-fn shape_of(py: Python<'_>, value: &Value) -> Option<SmallVec<[usize; 4]>> {
-    let Value::Object(object) = value else { return None };
-    Some(Numpy::get(py)?.fields(object.bind(py))?.extents().collect())
-}
-
-/// The bytes of the elements of a NumPy array, at eight an element.
-fn bytes(py: Python<'_>, value: &Value) -> usize {
-    shape_of(py, value).map_or(0, |shape| shape.iter().fold(8, |bytes: usize, extent| bytes.saturating_mul(*extent)))
-}
-
-/// The functions and values that entries refer to, while a program is made.
-struct Parts {
-    calls: Vec<Call>,
-    constants: Vec<Value>,
-    checks: Vec<Check>,
-    groups: Vec<Group>,
-    /// The op of each call that may be part of a run, and its group.
-    members: Vec<Option<(Member, u32)>>,
-    /// The number of the call of each key.
-    keys: Py<PyDict>,
-    inputs: u32,
-}
-
-impl Parts {
-    fn new(py: Python<'_>) -> Self {
-        Self {
-            calls: Vec::new(),
-            constants: Vec::new(),
-            checks: Vec::new(),
-            groups: Vec::new(),
-            members: Vec::new(),
-            keys: PyDict::new(py).unbind(),
-            inputs: 0,
-        }
-    }
-
-    fn entry(&mut self, given: &Bound<'_, PyTuple>) -> PyResult<Entry> {
-        let kind: String = given.get_item(0)?.extract()?;
-        let position = |length: usize| u32::try_from(length - 1).expect("ids are of 32 bits");
-        Ok(match kind.as_str() {
-            "input" => {
-                self.inputs += 1;
-                Entry { origin: Origin::Input, number: self.inputs - 1, args: Vec::new() }
-            }
-            "constant" => {
-                self.constants.push(Value::new(&given.get_item(1)?));
-                Entry { origin: Origin::Constant, number: position(self.constants.len()), args: Vec::new() }
-            }
-            "check" => {
-                let (id, expected, line) =
-                    (given.get_item(1)?.extract()?, given.get_item(2)?.unbind(), given.get_item(3)?);
-                self.checks.push(Check { expected, line: line.extract()? });
-                Entry { origin: Origin::Check, number: position(self.checks.len()), args: vec![id] }
-            }
-            "call" => self.call(given)?,
-            _ => return Err(PyValueError::new_err(format!("an entry is of kind {kind:?}"))),
-        })
-    }
-
-    fn call(&mut self, given: &Bound<'_, PyTuple>) -> PyResult<Entry> {
-        let py = given.py();
-        let (mut args, named) = (Vec::new(), given.get_item(4)?.cast_into::<PyDict>()?);
-        let shape: Option<Vec<usize>> = given.get_item(5)?.extract()?;
-        let (function, arguments) = (given.get_item(2)?, given.get_item(3)?);
-        let target = given.get_item(1)?.extract()?;
-        let call = Call::new(target, &function, &arguments, &named, &mut args, shape.map(SmallVec::from_vec))?;
-        let stated: Option<(String, Vec<usize>, String)> = given.get_item(7)?.extract()?;
-        let member = stated.map(|stated| self.member(stated)).transpose()?.flatten();
-        let (key, fresh) = (given.get_item(6)?, self.calls.len());
-        let known: Option<usize> = self.keys.bind(py).get_item(&key)?.map(|known| known.extract()).transpose()?;
-        let number = if let Some(known) = known {
-            known
-        } else {
-            self.keys.bind(py).set_item(&key, fresh)?;
-            self.calls.push(call);
-            self.members.push(member);
-            fresh
-        };
-        let group = self.members[number].map(|(_, group)| group);
-        let reduces = self.members[number].is_some_and(|(member, _)| !matches!(member, Member::Elementwise(_)));
-        let number = u32::try_from(number).expect("ids are of 32 bits");
-        Ok(Entry { origin: Origin::Call { group, reduces }, number, args })
-    }
-
-    /// The op and the group of a call of a run; `None` where its eager result is not that of the core.
-    fn member(&mut self, stated: (String, Vec<usize>, String)) -> PyResult<Option<(Member, u32)>> {
-        let (name, shape, dtype) = stated;
-        let member = match op_named(&name)? {
-            Op::Elementwise(op) => Member::Elementwise(op),
-            Op::Structured(Structured::Sum) => Member::Sum,
-            Op::Structured(Structured::Mean) => Member::Mean,
-            Op::Structured(_) => return Ok(None),
-        };
-        let dtype = match dtype.as_str() {
-            "<f4" => Dtype::F32,
-            "<f8" => Dtype::F64,
-            _ => return Ok(None),
-        };
-        let group = Group { shape: SmallVec::from_vec(shape), dtype };
-        if !(matches!(member, Member::Elementwise(_)) || group.has_sums()) {
-            return Ok(None);
-        }
-        let at = self.groups.iter().position(|known| *known == group).unwrap_or_else(|| {
-            self.groups.push(group);
-            self.groups.len() - 1
-        });
-        Ok(Some((member, u32::try_from(at).expect("ids are of 32 bits"))))
-    }
-
-    /// The number of the constant of a call of constants; `None` where it raises, or takes more memory than they do.
-    fn folded(&mut self, py: Python<'_>, entry: &Entry, args: &[u32]) -> PyResult<Option<u32>> {
-        let call = &self.calls[entry.number as usize];
-        let read: Vec<&Value> = args.iter().map(|number| &self.constants[*number as usize]).collect();
-        let Some(value) = unless::<PyException, _>(py, call.call(py, &read))? else { return Ok(None) };
-        let most = read.iter().map(|value| bytes(py, value)).sum::<usize>().max(MOST_FOLDED);
-        let is_of_shape = call.shape.is_none() || shape_of(py, &value).is_none_or(|found| Some(found) == call.shape);
-        if !is_of_shape || bytes(py, &value) > most {
-            return Ok(None);
-        }
-        self.constants.push(value);
-        Ok(u32::try_from(self.constants.len() - 1).ok())
-    }
-
-    /// The kernel of a step that is a run.
-    fn run(&self, program: &Program, step: &Step) -> Option<Run> {
-        let Step::Run { calls, reads, writes } = step else { return None };
-        let mut operations = Vec::with_capacity(calls.len());
-        let at: HashMap<Id, usize> = reads.iter().chain(calls).enumerate().map(|(at, id)| (*id, at)).collect();
-        let mut group = 0;
-        for id in calls {
-            let entry = &program.entries()[*id as usize];
-            let (member, own) = self.members[entry.number as usize]?;
-            group = own;
-            operations.push((member, entry.args.iter().map(|arg| at[arg]).collect()));
-        }
-        let writes: Vec<usize> = writes.iter().map(|id| at[id] - reads.len()).collect();
-        Run::new(&operations, reads.len(), &writes, &self.groups[group as usize])
-    }
-}
-
-/// Whether the eager result of an op on NumPy arrays is that of the core, for each elementwise op by name.
-#[pyfunction]
-pub fn is_computed_in_core(name: &str) -> PyResult<bool> {
-    let Op::Elementwise(op) = op_named(name)? else { return Ok(false) };
-    Ok([Attribute::Exact, Attribute::Vectorized, Attribute::Precise].iter().any(|attribute| op.has(*attribute)))
 }

@@ -308,21 +308,11 @@ pub fn on_numpy_scalars(op: Elementwise, scalars: &[Scalar]) -> Option<Scalar> {
         return None;
     }
     let result = op.on_scalars(scalars);
-    (!op.has(Attribute::Exact) || is_quiet(op, result, scalars)).then_some(result)
-}
-
-/// Whether an exact op raised no floating-point flag, of those that `errstate` handles. It may report a flag
-/// that is not raised.
-fn is_quiet(op: Elementwise, result: Scalar, scalars: &[Scalar]) -> bool {
-    let smallest = if result.precision == Precision::F32 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE };
-    let is_zero = |scalar: &Scalar| scalar.number == 0.0;
-    let may_underflow = match op {
-        Elementwise::Multiply | Elementwise::Square => !scalars.iter().any(is_zero),
-        Elementwise::Divide => !scalars.first().is_some_and(is_zero),
-        Elementwise::Reciprocal => true,
-        _ => false, // sums that are subnormal are exact
-    };
-    result.number.is_finite() && !(may_underflow && result.number.abs() < smallest)
+    let mut numbers = [0.0; 3];
+    for (number, scalar) in numbers.iter_mut().zip(scalars) {
+        *number = scalar.number;
+    }
+    (!op.has(Attribute::Exact) || op.is_quiet(result, numbers)).then_some(result)
 }
 
 /// The function of a NumPy array of any layout, for the functions that the core has vector code of.
@@ -376,7 +366,7 @@ pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<
 
 /// Whether the core computes the op on NumPy's arrays and scalars: NumPy's function gives the same bits, or is slower
 /// or less precise.
-const fn is_computed_here(op: Elementwise) -> bool {
+pub const fn is_computed_here(op: Elementwise) -> bool {
     op.has(Attribute::Exact) || op.has(Attribute::Vectorized) || op.has(Attribute::Precise)
 }
 

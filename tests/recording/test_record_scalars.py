@@ -1,0 +1,129 @@
+"""Calls on scalars in recordings: one run of numbers, with the bits, classes and errors of the functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_record import agrees, equal
+
+import oxigrad as ox
+from oxigrad import tree, xp
+
+KINDS = {
+    "float": float,
+    "float64": np.float64,
+    "float32": np.float32,
+    "float64 of no dimensions": lambda x: np.array(x),
+    "float32 of no dimensions": lambda x: np.array(x, dtype="f4"),
+}
+
+
+def pendulum(angle: Any, length: Any, steps: int = 30) -> Any:
+    """The energy that a pendulum's angles add up to, by steps of 0.01 seconds."""
+    speed = total = 0.0
+    for _ in range(steps):
+        speed = speed - 0.01 * 9.81 / length * xp.sin(angle)
+        angle = angle + 0.01 * speed
+        total = total + angle * angle / 2 - speed * -0.0
+    return total
+
+
+FUNCTIONS = {
+    "pendulum": pendulum,
+    "operators": lambda a, b: (a + b) * (a - b) / (b * 3) + -a + abs(b) + 2 * a - 1 / b,
+    "powers": lambda a, b: a**2 + b**-1.5 * xp.sqrt(b) + 2.0**a,
+    "functions": lambda a, b: xp.exp(a) * xp.log(b) + xp.tanh(a * b) + xp.where(a > b, a, b) + xp.maximum(a, 0.3),
+    "comparisons": lambda a, b: (a * b if a < b else a / b) + (a > 0.25) * b,
+    "NumPy": lambda a, b: np.multiply(a, b) + np.negative(a) * np.sin(b),
+    "an array among them": lambda a, b: xp.sum(np.arange(3.0) * a) * b + a * b,
+    "steps": lambda a, b: xp.floor(a * 10) * b + xp.sign(a) * a + a // 0.5,
+}
+
+
+def is_alike(g: Any, f: Any, *args: Any) -> bool:
+    """Whether a recorded function gives the result or the error of the function; a NaN may have another sign."""
+    try:
+        expected = tree.leaves(f(*args))
+    except OverflowError:
+        with pytest.raises(OverflowError):
+            g(*args)
+        return True
+    pairs = zip(tree.leaves(g(*args)), expected, strict=True)
+    return all(equal(a, b) or (type(a) is type(b) and np.isnan(a) and np.isnan(b)) for a, b in pairs)
+
+
+@pytest.mark.parametrize("one", KINDS)
+@pytest.mark.parametrize("other", KINDS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_bits_and_classes_are_those_of_the_function(name, one, other):
+    f = FUNCTIONS[name]
+    for function in (f, ox.value_and_grad(f, argnums=(0, 1))):
+        g = ox.record(function)
+        with np.errstate(all="ignore"):
+            for a, b in [*[(0.3, 1.7)] * 2, (-1.1, 0.1), (2.0, 1.5), (1e-300, 1e-20), (0.7, np.inf), (0.1, np.nan)]:
+                assert is_alike(g, function, KINDS[one](a), KINDS[other](b))
+        assert g._refusal is None
+        assert not g._refused
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_loop_is_one_run_after_common_entries_are_computed_once(kind):
+    g = ox.record(ox.value_and_grad(pendulum, argnums=(0, 1)))
+    args = [KINDS[kind](x) for x in (1.0, 2.0)]
+    assert g.why is None
+    for _ in range(3):
+        assert equal(g(*args), ox.value_and_grad(pendulum, argnums=(0, 1))(*args))
+    assert g.why is None
+    recorded, replayed, runs, in_runs, constants = g.recordings[0].sizes()
+    assert replayed < recorded  # 0.01 * 9.81 / length, and its derivative
+    assert (runs, in_runs) == (1, replayed)
+    assert constants < 8
+
+
+def test_a_division_by_zero_raises_as_the_function_does():
+    def f(a: Any, b: Any) -> Any:
+        return a / b + a * 2
+
+    g = ox.record(f)
+    assert g(1.0, 2.0) == g(1.0, 2.0) == 2.5
+    with pytest.raises(ZeroDivisionError):
+        g(1.0, 0.0)
+    assert g.why is not None
+    assert isinstance(g.why.new, ZeroDivisionError)
+    h = ox.record(f)
+    assert h(np.float64(1.0), 2.0) == h(np.float64(1.0), 2.0)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        h(np.float64(1.0), np.float64(0.0))
+
+
+def test_integers_are_exact_where_floats_are_not():
+    def f(n: Any, x: Any) -> Any:
+        return n * 3 + 1, x * n
+
+    g = ox.record(f)
+    for n in (1, 2, 2**53 + 1, 10**30):
+        assert agrees(g, f, n, 0.5)
+
+
+def test_equal_floats_are_one_constant_but_for_the_sign_of_zero():
+    def f(x: Any) -> Any:
+        return x * float("0.5") + float("0.5") * x + x * 0.0 + x * -0.0, 0.0, -0.0
+
+    g = ox.record(f)
+    for x in (1.0, 1.0, -2.0):
+        assert agrees(g, f, x)
+    assert g.recordings[0].sizes()[-1] == 3
+
+
+def test_scalars_of_two_precisions_have_runs_of_their_own_bits():
+    def f(x: Any, y: Any) -> Any:
+        return x * 0.1 + x, y * 0.1 + y, x * y + 0.1
+
+    g, args = ox.record(f), (np.float32(0.3), np.float64(0.7))
+    for scale in (1.0, 1.0, 3.0):
+        assert agrees(g, f, np.float32(args[0] * scale), args[1] * scale)
+    assert g.why is None
+    _, replayed, runs, in_runs, _ = g.recordings[0].sizes()
+    assert (runs, in_runs) == (1, replayed)
