@@ -399,9 +399,7 @@ class RecordedFunction:
         replay: Replay,
         result: Structure,
         copied: list[int],
-        is_verified: bool,
     ) -> None: ...
-    def _drop(self, replay: Replay) -> None: ...
     _why: Any
     @property
     def replays(self) -> int: ...

@@ -36,14 +36,21 @@ class _Case:
     """A recorded call: its program, and the structure of its result."""
 
     def __init__(
-        self, inputs: "Inputs", replay: Replay, entries: list[Entry], outputs: list[EntryId], structure: tree.Structure
+        self, inputs: "Inputs", entries: list[Entry], outputs: list[EntryId], structure: tree.Structure
     ) -> None:
         self.inputs = inputs.described()
-        self.replay, self.entries, self.outputs, self.structure = replay, entries, outputs, structure
+        self.entries, self.outputs, self.structure = entries, outputs, structure
         # The first call, until the replay has given its bits.
         self.first: FirstCall | None = None
+        # Whether the core replays it.
+        self.is_added = False
         # Results that are constants: a call gives a copy of each.
         self.copied = [at for at, output in enumerate(outputs) if isinstance(entries[output.id].value, np.ndarray)]
+
+    @functools.cached_property
+    def replay(self) -> Replay:
+        """The program, which is made where it is asked for: many functions are called once for arguments of a kind."""
+        return replay_of(self.entries, self.outputs)
 
 
 class Recorded(RecordedFunction):
@@ -90,6 +97,8 @@ class Recorded(RecordedFunction):
                 return self._eager(args, named)
             return self._begin(args, named, changed)
         inputs = Inputs(given, structure, captures, with_ints=self._with_ints)
+        if self._settle(inputs.key):
+            return self(*args, **named)
         if failed is not None:
             self._why = Why(*failed)
         elif inputs.key not in self._cases and self._last is not None:
@@ -172,18 +181,23 @@ class Recorded(RecordedFunction):
                 if captures is self._captures:
                     self._cases.setdefault(inputs.key, []).append(case)
                     self._last = case.inputs
-                    self._add(*inputs.key, case.replay, case.structure, case.copied, case.first is None)
+            if case.first is None:
+                self._settle(inputs.key)
         return result
 
-    def _verify(self, replay: Replay) -> bool:
-        """Whether a recording gives the bits of its first call, which is asked before it is first replayed; it is dropped where it does not."""
-        for key, cases in list(self._cases.items()):
-            for case in cases:
-                if case.replay is replay:
-                    return self._is_verified(key, case)
-        return False
+    def _settle(self, key: Key) -> bool:
+        """Gives recordings for arguments of a kind to the core, if there are some that it has not; tells whether there were."""
+        found = False
+        for case in [case for case in self._cases.get(key, ()) if not case.is_added]:
+            if self._is_verified(key, case):
+                with self._lock:
+                    if not case.is_added:
+                        case.is_added = found = True
+                        self._add(*key, case.replay, case.structure, case.copied)
+        return found
 
     def _is_verified(self, key: Key, case: _Case) -> bool:
+        """Whether a recording gives the bits of its first call, which is asked before it is first replayed; it is dropped where it does not."""
         first = case.first
         if first is None:
             return True
@@ -193,7 +207,6 @@ class Recorded(RecordedFunction):
             with self._lock:
                 self._cases = {at: [each for each in cases if each is not case] for at, cases in self._cases.items()}
                 self._cases = {at: cases for at, cases in self._cases.items() if cases}
-                self._drop(case.replay)
             is_ours = isinstance(error, UnrecordableError)
             self._refuse_kind(key, str(error) if is_ours else f"{type(error).__name__}: {error}")
             return False
@@ -339,9 +352,9 @@ def _recorded(inputs: Inputs, captures: Captures, expected: Any) -> _Case:
     result = _core.call_traced(captures.copied(captured), args, named)
     leaves, structure = tree.flatten(result)
     outputs = trace.outputs(leaves)
-    values = (leaf.value if isinstance(leaf, Traced) else leaf for leaf in leaves)
+    values = (leaf.held if isinstance(leaf, Traced) else leaf for leaf in leaves)
     FirstCall(inputs.values, expected).require(values, structure)
-    return _Case(inputs, replay_of(trace.entries, outputs), trace.entries, outputs, structure)
+    return _Case(inputs, trace.entries, outputs, structure)
 
 
 def record(f: Callable[..., Any], *, limit: int = 8) -> Recorded:

@@ -9,6 +9,7 @@ import numpy as np
 
 from oxigrad.ops.backends import namespace, standard_namespace
 from oxigrad.recording import targets
+from oxigrad.recording.deferred import Deferred
 from oxigrad.recording.traced import Recorder, Traced, TracedArray, UnrecordableError
 
 
@@ -81,10 +82,12 @@ def _class_of(module: Any) -> type[TracedArray]:
     )
 
 
-def traced_array(trace: Recorder, identifier: int, value: Any) -> TracedArray:
+def traced_array(trace: Recorder, identifier: int, value: Any, *, is_in_rule: bool = False) -> TracedArray:
     """A traced array; raises `UnrecordableError` for one of a library that is not NumPy."""
+    if type(value) is Deferred:
+        return _class_of_numpy()(trace, identifier, value, is_in_rule=is_in_rule)
     if not isinstance(value, (np.ndarray, np.generic)):
         raise UnrecordableError(f"found an array of {namespace(value).__name__}: recordings hold arrays of NumPy")
     if isinstance(value, np.ndarray) and type(value) is not np.ndarray:
         raise UnrecordableError(f"found a {type(value).__name__}: recordings hold plain arrays")
-    return _class_of_numpy()(trace, identifier, value)
+    return _class_of_numpy()(trace, identifier, value, is_in_rule=is_in_rule)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import BatchLevel, EntryId, Variable, have_same_bits, new_batch_level, scatter_into
+from oxigrad.recording.deferred import Deferred, deferred, is_plain_part
 from oxigrad.recording.library import traced_array, traced_in
 from oxigrad.recording.targets import Target
 from oxigrad.recording.traced import Traced, TracedNumber, UnrecordableError
@@ -75,16 +76,33 @@ class Trace:
 
     def apply(self, target: Target, function: Callable[..., Any], args: Any, named: Any) -> Any:
         """The result of a function, as a traced value; NotImplemented where another transform's values are among the arguments."""
-        if _is_of_others(args, self) or _is_of_others(named, self):
+        is_in_rule, is_flat, is_ours = False, True, not (named and _is_of_others(named, self))
+        for arg in args:
+            if isinstance(arg, Traced):
+                is_in_rule, is_ours = is_in_rule or arg.is_in_rule, is_ours and arg.trace is self
+            elif type(arg) not in _ATOMS:
+                is_flat, is_ours = False, is_ours and not _is_of_others(arg, self)
+        if not is_ours:
             if target.kind in ("operator", *_DISPATCHED):
                 return NotImplemented
             raise UnrecordableError(f"{target} was called with values of an inner derivative or vmap")
-        is_in_rule = any(isinstance(arg, Traced) and arg.is_in_rule for arg in args)
-        result = function(*_plain(args), **_plain(named))
-        if result is NotImplemented or (target.name in _OF_SHAPES and not traced_in((args[1:], named))):
+        if target.name in _OF_SHAPES and not traced_in((args[1:], named)):
+            return function(_like(args[0]), *args[1:], **named)
+        result = deferred(target, function, args, named) if is_flat else None
+        if result is None:
+            result = function(*(_plain(arg) for arg in args), **(_plain(named) if named else named))
+        if result is NotImplemented:
             return result
-        ids, by_name = self._ids(args, is_argument=target.kind in _OF_ARRAYS), self._ids(named)
-        entry = Entry("call", target=target, function=function, args=tuple(ids), named=by_name)
+        is_argument = target.kind in _OF_ARRAYS
+        if is_flat:
+            ids = [
+                EntryId(arg.id) if isinstance(arg, Traced) else self._ids(arg, is_argument=is_argument) for arg in args
+            ]
+        else:
+            ids = self._ids(args, is_argument=is_argument)
+        entry = Entry(
+            "call", target=target, function=function, args=tuple(ids), named=self._ids(named) if named else {}
+        )
         return self._traced(self._append(entry), result, is_in_rule=is_in_rule)
 
     def scattered(self, total: Any, g: Traced, key: Any, shape: tuple[int, ...]) -> Any:
@@ -123,12 +141,12 @@ class Trace:
         return EntryId(len(self.entries) - 1)
 
     def _traced(self, identifier: EntryId, value: Any, *, is_in_rule: bool = False) -> Any:
-        if isinstance(value, (np.ndarray, np.generic)):
-            if value.dtype == object:
+        like = value.like if type(value) is Deferred else value
+        if isinstance(like, (np.ndarray, np.generic)):
+            if like.dtype == object:
                 raise UnrecordableError("found an array of objects")
-            self.entries[identifier.id].type = (value.shape, value.dtype.str)
-            traced = traced_array(self, identifier.id, value)
-            return traced.in_rule if is_in_rule else traced
+            self.entries[identifier.id].type = (like.shape, like.dtype.str)
+            return traced_array(self, identifier.id, value, is_in_rule=is_in_rule)
         if isinstance(value, (bool, int, float, complex)):
             self.entries[identifier.id].is_float = type(value) is float
             return TracedNumber(self, identifier.id, value, is_in_rule=is_in_rule)
@@ -185,6 +203,8 @@ class Trace:
         return known
 
 
+# Classes of arguments that hold no other value.
+_ATOMS = {float, int, bool, str, complex, type(None), type(Ellipsis), np.ndarray, np.float64, np.float32}
 _DISPATCHED = ("numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 _OF_ARRAYS = ("op", "rule", "operator", "numpy")
 
@@ -196,26 +216,33 @@ _OF_SHAPES = ("ones_like", "zeros_like", "full_like")
 def _are_of_one_slice(one: Traced, other: Traced, key: Any, its: Any) -> bool:
     """Whether two cotangents are arrays alike of the same elements, each of which a key of slices and integers names once."""
     parts, others = (each if type(each) is tuple else (each,) for each in (key, its))
-    are_plain = all(_is_plain_part(part) for part in (*parts, *others)) and any(type(part) is slice for part in parts)
+    are_plain = all(is_plain_part(part) for part in (*parts, *others)) and any(type(part) is slice for part in parts)
     return (
         are_plain
         and parts == others
-        and type(one.value) is type(other.value) is np.ndarray
-        and (one.value.shape, one.value.dtype) == (other.value.shape, other.value.dtype)
+        and type(one.like) is type(other.like) is np.ndarray
+        and (one.like.shape, one.like.dtype) == (other.like.shape, other.like.dtype)
     )
 
 
-def _is_plain_part(part: Any) -> bool:
-    if type(part) is slice:
-        return all(bound is None or type(bound) is int for bound in (part.start, part.stop, part.step))
-    return part is None or part is Ellipsis or type(part) is int
+_FIRST = (0,)
+
+
+def _is_repeated(array: Any) -> bool:
+    """Whether an array is one element that is repeated."""
+    return isinstance(array, np.ndarray) and array.ndim > 0 and array.size > 0 and not any(array.strides)
 
 
 def _kept(array: np.ndarray) -> np.ndarray:
     """A copy of an array; one element that is repeated to a larger shape stays so."""
-    if array.ndim and array.size and not any(array.strides):
-        return np.broadcast_to(array[(0,) * array.ndim].copy(), array.shape)
+    if _is_repeated(array):
+        return np.broadcast_to(array[_FIRST * array.ndim].copy(), array.shape)
     return np.array(array, order="K")
+
+
+def _like(value: Any) -> Any:
+    """The shape and dtype of a traced value, as an array."""
+    return value.like if isinstance(value, Traced) else value
 
 
 def _plain(value: Any) -> Any:
@@ -247,12 +274,12 @@ def is_same(a: Any, b: Any) -> bool:
     if (known := have_same_bits(a, b)) is not None:
         return known
     if isinstance(a, (np.ndarray, np.generic)):
-        return (
-            type(a) is type(b)
-            and a.dtype == b.dtype
-            and a.shape == b.shape
-            and np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
-        )
+        if type(a) is not type(b) or a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        if _is_repeated(a) and _is_repeated(b):
+            first: Any = _FIRST * a.ndim
+            return np.asarray(a)[first].tobytes() == np.asarray(b)[first].tobytes()
+        return np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
     if type(a) is not type(b):
         return False
     if isinstance(a, (float, complex)):

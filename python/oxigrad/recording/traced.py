@@ -6,6 +6,7 @@ would be another one does not count.
 """
 
 import builtins
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ import numpy as np
 
 from oxigrad._core import BatchLevel, compute_in_rule, record
 from oxigrad.recording import targets
+from oxigrad.recording.deferred import Deferred
 from oxigrad.recording.targets import Target
 
 
@@ -39,36 +41,64 @@ class Recorder(Protocol):
         """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``."""
 
 
+@functools.cache
+def _op(name: str) -> tuple[Target, Callable[..., Any]]:
+    return Target("op", name), lambda *given, **by_name: record(name, list(given), by_name or None)
+
+
+@functools.cache
+def _rule(name: str) -> tuple[Target, Callable[..., Any]]:
+    return Target("rule", name), lambda *given: compute_in_rule(name, list(given))
+
+
+@functools.cache
+def _of_python(name: str) -> tuple[Target, Callable[..., Any]]:
+    return Target("operator", name), getattr(operator, name)
+
+
 class Traced(BatchLevel):
     """A value of a recording. Immutable."""
 
-    __slots__ = ("id", "is_in_rule", "trace", "value")
+    __slots__ = ("held", "id", "is_in_rule", "trace")
 
     trace: Recorder
     id: int
-    value: Any
+    # The value, which may be deferred.
+    held: Any
     is_in_rule: bool
 
     def __new__(cls, trace: Recorder, identifier: int, value: Any, *, is_in_rule: bool = False) -> Any:
         """The value of the entry of this number."""
         self = super().__new__(cls, trace.level)
-        self.trace, self.id, self.value, self.is_in_rule = trace, identifier, value, is_in_rule
+        self.trace, self.id, self.held, self.is_in_rule = trace, identifier, value, is_in_rule
         return self
+
+    @property
+    def value(self) -> Any:
+        """The value in this call."""
+        held = self.held
+        return held.found() if type(held) is Deferred else held
+
+    @property
+    def like(self) -> Any:
+        """The value, or one of its shape and dtype where it is not computed."""
+        held = self.held
+        return held.like if type(held) is Deferred else held
 
     @property
     def in_rule(self) -> "Traced":
         """The same value as an operand of a derivative rule, whose ops are those of the core."""
-        return type(self)(self.trace, self.id, self.value, is_in_rule=True)
+        return type(self)(self.trace, self.id, self.held, is_in_rule=True)
 
     @property
     def out_of_rule(self) -> "Traced":
         """The same value outside of a derivative rule."""
-        return type(self)(self.trace, self.id, self.value)
+        return type(self)(self.trace, self.id, self.held)
 
     @property
     def number(self) -> Any:
         """The value as a float of Python, which is traced too."""
-        return self if type(self.value) is float else self.trace.apply(Target("python", "float"), float, (self,), {})
+        return self if type(self.like) is float else self.trace.apply(Target("python", "float"), float, (self,), {})
 
     def lifted(self, x: Any) -> Any:
         """A plain array, which this value indexes, as a value of the recording; anything else as it is."""
@@ -83,19 +113,13 @@ class Traced(BatchLevel):
         if name == "call":
             return (named or {})["function"](*args)
         if self.is_in_rule and not named and name not in _VECTORIZED:
-            target = Target("rule", name)
-            return self.trace.apply(target, lambda *given: compute_in_rule(name, list(given)), tuple(args), {})
-        return self.trace.apply(
-            Target("op", name),
-            lambda *given, **by_name: record(name, list(given), by_name or None),
-            tuple(args),
-            named or {},
-        )
+            return self.trace.apply(*_rule(name), tuple(args), {})
+        return self.trace.apply(*_op(name), tuple(args), named or {})
 
     def _operator(self, name: str, *args: Any) -> Any:
         if self.is_in_rule and name in _OPS:
             return self.computed(_OPS[name], args, None)
-        return self.trace.apply(Target("operator", name), getattr(operator, name), args, {})
+        return self.trace.apply(*_of_python(name), args, {})
 
     def __bool__(self) -> bool:
         return bool(self.trace.check(self.trace.apply(Target("python", "bool"), bool, (self,), {})))
@@ -228,43 +252,43 @@ class TracedArray(Traced):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape, which a replay checks."""
-        return self.value.shape
+        return self.like.shape
 
     @property
     def dtype(self) -> Any:
         """The dtype, which a replay checks."""
-        return self.value.dtype
+        return self.like.dtype
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return self.value.ndim
+        return self.like.ndim
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return self.value.size
+        return self.like.size
 
     @property
     def itemsize(self) -> int:
         """The bytes of an element."""
-        return self.value.itemsize
+        return self.like.itemsize
 
     @property
     def nbytes(self) -> int:
         """The bytes of all elements."""
-        return self.value.nbytes
+        return self.like.nbytes
 
     @property
     def device(self) -> Any:
         """The device."""
-        return self.value.device
+        return self.like.device
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.array(self.trace.check(self), dtype=dtype)
 
     def __len__(self) -> int:
-        return len(self.value)
+        return len(self.like)
 
     def __iter__(self) -> Any:
         return (self[at] for at in range(len(self)))
@@ -278,7 +302,7 @@ class TracedArray(Traced):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # protocols that share memory
             raise AttributeError(f"a value of a recording has no attribute {name!r}", name=name, obj=self)
-        own = getattr(self.value, name)  # which raises the error of arrays
+        own = getattr(self.like, name)  # which raises the error of arrays
         if name in targets.ATTRIBUTES:
             return self.trace.apply(Target("attribute", name), operator.attrgetter(name), (self,), {})
         if name in targets.METHODS and callable(own):

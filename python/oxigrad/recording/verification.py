@@ -10,6 +10,7 @@ import numpy as np
 
 from oxigrad import tree
 from oxigrad._core import Replay
+from oxigrad.recording.deferred import Deferred
 from oxigrad.recording.trace import is_same
 from oxigrad.recording.traced import UnrecordableError
 
@@ -40,16 +41,23 @@ class FirstCall:
         return made
 
     def require(self, leaves: Iterable[Any], structure: tree.Structure) -> None:
-        """Raises `UnrecordableError` where another computation of the call has another structure, or other bits."""
+        """Raises `UnrecordableError` where another computation of the call has another structure, or other bits.
+
+        Of values that are not computed, shapes and dtypes are compared.
+        """
         found = list(leaves)
         if structure != self.structure or len(found) != len(self.leaves):
             raise UnrecordableError("the function returns another structure where it is recorded")
         for at, (one, other) in enumerate(zip(self.leaves, found, strict=True)):
-            if not is_same(one, other):
+            if isinstance(other, Deferred) and not other.is_known:
+                is_alike = _kind_of(one) == _kind_of(other.like)
+            else:
+                is_alike = is_same(one, other.found() if isinstance(other, Deferred) else other)
+            if not is_alike:
                 where = str(structure.path(at))
                 raise UnrecordableError(
                     f"the function does not give the same bits in two calls{f', at {where}' if where else ''}: "
-                    f"{_briefly(one)} and {_briefly(other)}"
+                    f"{_briefly(one)} and {_briefly(getattr(other, 'like', other))}"
                 )
 
     def verify(self, replay: Replay, structure: tree.Structure) -> None:
@@ -59,6 +67,10 @@ class FirstCall:
             path, old, new = failed
             raise UnrecordableError(f"the function is not the same in two calls: {path}: {old} -> {new}")
         self.require(found, structure)
+
+
+def _kind_of(value: Any) -> Any:
+    return type(value), getattr(value, "shape", None), getattr(value, "dtype", None)
 
 
 def _briefly(value: Any) -> str:

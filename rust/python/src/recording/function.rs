@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyException, PyValueError};
@@ -69,8 +69,6 @@ struct Case {
     result: Py<Structure>,
     /// Results that are constants: a call gives a copy of each.
     copied: Vec<usize>,
-    /// Whether a replay has given the bits of the function: `_verify` of the subclass tells, before the first one.
-    is_verified: AtomicBool,
 }
 
 /// Guards and recordings, by which the calls of a function are replayed.
@@ -148,7 +146,7 @@ impl RecordedFunction {
         }
         let named = named.cloned().unwrap_or_else(|| PyDict::new(py));
         let outcome = match own.plan() {
-            Some(plan) if !is_watched(py)? => plan.replayed(slf, args, &named)?,
+            Some(plan) if !is_watched(py)? => plan.replayed(args, &named)?,
             _ => Outcome::None,
         };
         let otherwise = |failed, raised| slf.call_method1(intern!(py, "_otherwise"), (args, &named, failed, raised));
@@ -170,7 +168,7 @@ impl RecordedFunction {
         self.set_plan(guards.map(|guards| Plan { guards, captured, cases: Vec::new() }));
     }
 
-    /// Adds a recording, whose results at ``copied`` are constants, and which ``is_verified`` or is before it is first replayed.
+    /// Adds a recording, whose results at ``copied`` are constants.
     #[allow(clippy::too_many_arguments, reason = "the parts of a recording, as Python states them once")]
     fn _add(
         &self,
@@ -181,7 +179,6 @@ impl RecordedFunction {
         replay: Py<Replay>,
         result: Py<Structure>,
         copied: Vec<usize>,
-        is_verified: bool,
     ) -> PyResult<()> {
         let Some(plan) = self.plan() else { return Ok(()) };
         let total: usize = structures.iter().map(|structure| structure.get().len()).sum();
@@ -190,18 +187,10 @@ impl RecordedFunction {
             return Err(PyValueError::new_err("a recording has a structure for each tree, and a kind for each leaf"));
         }
         let is_input = leaves.iter().map(|kind| kind.get().is_input()).collect();
-        let is_verified = AtomicBool::new(is_verified);
-        let case = Case { structures, leaves, is_input, aliases, replay, result, copied, is_verified };
+        let case = Case { structures, leaves, is_input, aliases, replay, result, copied };
         let cases = plan.cases.iter().cloned().chain([Arc::new(case)]).collect();
         self.set_plan(Some(Plan { guards: plan.guards.clone_ref(py), captured: plan.captured.clone(), cases }));
         Ok(())
-    }
-
-    /// Drops the recording that has this replay.
-    fn _drop(&self, py: Python<'_>, replay: &Bound<'_, Replay>) {
-        let Some(plan) = self.plan() else { return };
-        let cases = plan.cases.iter().filter(|case| !case.replay.is(replay)).cloned().collect();
-        self.set_plan(Some(Plan { guards: plan.guards.clone_ref(py), captured: plan.captured.clone(), cases }));
     }
 
     #[getter]
@@ -244,11 +233,10 @@ impl Plan {
     /// The result of the first recording that fits.
     fn replayed<'py>(
         &self,
-        of: &Bound<'py, RecordedFunction>,
         args: &Bound<'py, PyTuple>,
         named: &Bound<'py, PyDict>,
     ) -> PyResult<Outcome<'py>> {
-        let py = of.py();
+        let py = args.py();
         if self.cases.is_empty() {
             return Ok(Outcome::None);
         }
@@ -265,7 +253,7 @@ impl Plan {
         }
         let mut outcome = Outcome::None;
         for case in &self.cases {
-            if !case.fits(py, &trees)? || !case.is_verified(of)? {
+            if !case.fits(py, &trees)? {
                 continue;
             }
             outcome = match case.replayed(py, &trees) {
@@ -301,16 +289,6 @@ impl Case {
             }
         }
         Ok(are_aliases(&self.aliases, &arrays))
-    }
-
-    /// Whether a replay gives the bits of the function, which Python is asked once.
-    fn is_verified(&self, of: &Bound<'_, RecordedFunction>) -> PyResult<bool> {
-        if self.is_verified.load(Ordering::Acquire) {
-            return Ok(true);
-        }
-        let found = of.call_method1(intern!(of.py(), "_verify"), (&self.replay,))?.is_truthy()?;
-        self.is_verified.fetch_or(found, Ordering::Release);
-        Ok(found)
     }
 
     fn replayed<'py>(&self, py: Python<'py>, trees: &[&Flat]) -> PyResult<Result<Object<'py>, Failed<'py>>> {
