@@ -9,7 +9,7 @@ import builtins
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -64,9 +64,12 @@ class Captures:
         self._functions: dict[tuple[int, bool], tuple[types.FunctionType, list[_Slot]]] = {}
         self._is_fixed = 0
         self._refused: dict[str, UnrecordableError] = {}
+        self._watched: set[tuple[int, str]] = set()
         # The names that functions read, and the attributes of classes by name: path, place of the class's namespace, and value.
         self._names: set[str] = set()
         self._attributes: dict[str, list[tuple[str, int, Any]]] = {}
+        # Modules that objects have as attributes.
+        self._modules: list[tuple[str, types.ModuleType]] = []
         self._value("", self.guards.object(f), f)
         self.add_classes(arguments)
 
@@ -112,7 +115,7 @@ class Captures:
             self._value(f"{path}.__self__", self.guards.attribute(place, "__self__"), value.__self__)
         elif isinstance(value, types.ModuleType):
             self._guard(path, place, value)
-            _require_pure(value.__name__, path)
+            self._modules.append((path, value))
         elif isinstance(value, type):
             self._guard(path, place, value)
             self._class(path, value)
@@ -175,6 +178,8 @@ class Captures:
                 self._classes(path, part)
         elif isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
             self._fixed(path, self.guards.object(value), value)
+        elif isinstance(value, types.ModuleType):
+            self._modules.append((path, value))
         elif not _is_input(value) and not isinstance(value, (*SIMPLE, type)):
             self._class(path, type(value))
             for part in getattr(value, "__dict__", {}).values():
@@ -234,15 +239,20 @@ class Captures:
             self._refused[name] = error
 
     def _finish(self) -> None:
-        """Guards the attributes of classes whose names are read anywhere; raises the error of a method that was refused, where its is."""
-        while known := self._names & self._attributes.keys():
-            for name in sorted(known):
+        """Guards the attributes of classes and modules whose names are read anywhere; raises the error of a method that was refused, where its is."""
+        before = -1
+        while before != len(self._names) or self._names & self._attributes.keys():
+            before = len(self._names)
+            for name in sorted(self._names & self._attributes.keys()):
                 for path, held, value in self._attributes.pop(name):
                     place = self.guards.item(held, name)
                     if isinstance(value, RecordedFunction) or not hasattr(type(value), "__get__"):
                         self._fixed(path, place, value)
                     else:
                         self._guard(path, place, value)
+            for path, module in self._modules:
+                if not _is_pure(module.__name__) or module.__name__.startswith("numpy.random"):
+                    self._module(path, module, sorted(self._names))
         for name, error in self._refused.items():
             if name in self._names:
                 raise error
@@ -273,18 +283,19 @@ class Captures:
                 continue
             if isinstance(value, types.ModuleType) and not _is_pure(value.__name__):
                 self._guard(where, slot.place, value)
-                self._module(where, value, slot)
+                if _root(value.__name__) in sys.stdlib_module_names:
+                    _require_pure(value.__name__, where)
+                self._module(where, value, slot.attributes)
             else:
                 self._value(where, slot.place, value)
 
-    def _module(self, path: str, module: types.ModuleType, slot: "_Slot") -> None:
+    def _module(self, path: str, module: types.ModuleType, names: Iterable[str]) -> None:
         """The attributes of a module of the user's that a function may read: they are guarded by their contents."""
-        if _root(module.__name__) in sys.stdlib_module_names:
-            _require_pure(module.__name__, path)
         own = vars(module)
         held = self.guards.object(own)
-        for name in slot.attributes:
-            if name in own:
+        for name in names:
+            if name in own and (id(module), name) not in self._watched:
+                self._watched.add((id(module), name))
                 self._fixed(f"{path}.{name}", self.guards.item(held, name), own[name])
 
 

@@ -23,7 +23,7 @@ from oxigrad.recording.traced import Traced, UnrecordableError
 from oxigrad.recording.verification import FirstCall
 
 # Arguments that a function may call: what they read is watched.
-_CALLED = (type, types.FunctionType, types.BuiltinFunctionType)
+_CALLED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 # More kinds of calls that were refused are not remembered.
 _MOST_REFUSED = 64
 
