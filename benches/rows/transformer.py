@@ -80,7 +80,9 @@ class Problem:
                     before = float(start[at].flat[element])
                     moved = float(np.asarray(parameters()[at]).flat[element]) - before * (1 - RATE * DECAY)
                     if abs(slope) > 1e-5 and not abs(moved + RATE * np.sign(slope)) < 0.05 * RATE:
-                        raise WrongResultError(f"element {element} of array {at} moved by {moved}, its slope is {slope}")
+                        raise WrongResultError(
+                            f"element {element} of array {at} moved by {moved}, its slope is {slope}"
+                        )
 
         return Ready(call, check)
 
@@ -107,7 +109,7 @@ def ours(problem: Problem, *, record: bool) -> Ready:
 def torch_step(problem: Problem) -> Ready:
     """Torch's layers and its fused AdamW."""
     import torch
-    from torch.nn import functional as F  # noqa: N812 - its name everywhere
+    from torch.nn import functional as F
 
     leaves = [torch.tensor(array, requires_grad=True) for array in problem.arrays()]
     model, tokens = ox.tree.unflatten(problem.structure, leaves), torch.tensor(problem.tokens)

@@ -15,8 +15,9 @@ _FLOATS = ("<f4", "<f8")
 # The precisions of scalars, in the order of promotion.
 _PRECISIONS = ("float", *_FLOATS)
 
-# The op of a call that the core may compute in a run, the shape of the arrays, and their dtype alone, or the precisions of scalars.
-Member = tuple[str, list[int], list[str]]
+# The op of a call that the core may compute in a run, the shape of the arrays, and their dtype alone, or the precisions of scalars; for sums along
+# axes these, and whether they are kept.
+Member = tuple[str, list[int], list[str], tuple[list[int], bool] | None]
 
 
 def replay_of(entries: list[Entry], outputs: list[EntryId]) -> Replay:
@@ -35,7 +36,13 @@ def _stated(entry: Entry, entries: list[Entry]) -> tuple[Any, ...]:
     shape = None if entry.type is None else list(entry.type[0])
     target = tuple(entry.target)
     member = _member(entry, entries)
-    key = (target, _without_ids(entry.args), _without_ids(entry.named), entry.type, member and tuple(member[2]))
+    key = (
+        target,
+        _without_ids(entry.args),
+        _without_ids(entry.named),
+        entry.type,
+        member and (tuple(member[1]), tuple(member[2])),
+    )
     return ("call", target, entry.function, entry.args, entry.named, shape, key, member)
 
 
@@ -47,13 +54,20 @@ def _member(entry: Entry, entries: list[Entry]) -> Member | None:
 
 
 def _sum(entry: Entry, entries: list[Entry]) -> Member | None:
-    """The same of a sum or a mean of all elements of an elementwise call; None for any other."""
-    if entry.named != {"axis": None, "keepdims": False} or entry.type is None or type(entry.args[0]) is not EntryId:
+    """The same of a sum or a mean of an elementwise call; None for any other."""
+    if entry.named.keys() != {"axis", "keepdims"} or entry.type is None or type(entry.args[0]) is not EntryId:
         return None
     of = entries[entry.args[0].id]
     found = _elementwise(of, entries) if of.kind == "call" else None
-    is_of_array = found is not None and bool(found[1]) and [entry.type] == [((), dtype) for dtype in found[2]]
-    return (entry.target.name, *found[1:]) if found is not None and is_of_array else None
+    if found is None or not found[1] or [entry.type[1]] != found[2]:
+        return None
+    axis, kept = entry.named["axis"], entry.named["keepdims"]
+    if axis is None:
+        return (entry.target.name, found[1], found[2], None) if kept is False and not entry.type[0] else None
+    axes = axis if type(axis) is tuple else (axis,)
+    if not (axes and all(type(each) is int for each in axes) and type(kept) is bool):
+        return None
+    return entry.target.name, found[1], found[2], ([*axes], kept)
 
 
 def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
@@ -66,13 +80,13 @@ def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
     if (precision := _precision(entry)) is not None:
         found = [known for arg in entry.args if (known := _precision(entries[arg.id])) is not None]
         fits = bool(found) and len(found) == len(entry.args) and max(found, key=_PRECISIONS.index) == precision
-        return (op, [], found) if fits else None
+        return (op, [], found, None) if fits else None
     if entry.type is None or entry.type[1] not in _FLOATS or not entry.type[0]:
         return None
     if kind == "op" and not is_computed_in_core(op):
         return None
     fits = all(_fits(entries[arg.id], entry.type[1]) for arg in entry.args)
-    return (op, list(entry.type[0]), [entry.type[1]]) if fits else None
+    return (op, list(entry.type[0]), [entry.type[1]], None) if fits else None
 
 
 def _precision(entry: Entry) -> str | None:

@@ -12,7 +12,7 @@ pub mod exec;
 pub mod kernel;
 pub mod noise;
 pub mod op;
-mod parallel;
+pub mod parallel;
 pub mod recording;
 pub mod scalar;
 pub mod simd;

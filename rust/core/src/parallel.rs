@@ -40,7 +40,7 @@ pub(crate) fn share(count: usize, each: usize, threads: Option<&ThreadPool>, wor
 const EACH: usize = 4;
 
 /// Shares `0..count` as [`share`] does, in ranges of a fourth of a thread's part; without a pool, in one range.
-pub(crate) fn share_evenly(count: usize, threads: Option<&ThreadPool>, work: impl Fn(Range<usize>) + Sync) {
+pub fn share_evenly(count: usize, threads: Option<&ThreadPool>, work: impl Fn(Range<usize>) + Sync) {
     let ranges = threads.map_or(1, |pool| pool.current_num_threads() * EACH);
     share(count, count.div_ceil(ranges).max(1), threads, |ranges| ranges.for_each(&work));
 }

@@ -231,11 +231,7 @@ impl RecordedFunction {
 
 impl Plan {
     /// The result of the first recording that fits.
-    fn replayed<'py>(
-        &self,
-        args: &Bound<'py, PyTuple>,
-        named: &Bound<'py, PyDict>,
-    ) -> PyResult<Outcome<'py>> {
+    fn replayed<'py>(&self, args: &Bound<'py, PyTuple>, named: &Bound<'py, PyDict>) -> PyResult<Outcome<'py>> {
         let py = args.py();
         if self.cases.is_empty() {
             return Ok(Outcome::None);

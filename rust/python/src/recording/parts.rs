@@ -48,8 +48,9 @@ pub struct Check {
     pub line: String,
 }
 
-/// The op of a call of a run, the shape of its arrays, and their dtype; without a shape, the precisions of its arguments.
-type Stated = (String, Vec<usize>, Vec<String>);
+/// The op of a call of a run, the shape of its arrays, and their dtype; without a shape, the precisions of its arguments. Sums along axes have
+/// these, and whether they are kept.
+type Stated = (String, Vec<usize>, Vec<String>, Option<(Vec<isize>, bool)>);
 
 /// The functions and values that entries refer to, while a program is made.
 pub struct Parts {
@@ -121,13 +122,19 @@ impl Parts {
             fresh
         };
         let group = self.members[number].as_ref().map(|(_, group)| *group);
-        let reduces = matches!(self.members[number], Some((Part::Array(Member::Sum | Member::Mean), _)));
+        let reduces =
+            matches!(self.members[number], Some((Part::Array(Member::Sum | Member::Mean | Member::Axes(..)), _)));
         let number = u32::try_from(number).expect("ids are of 32 bits");
         Ok(Entry { origin: Origin::Call { group, reduces }, number, args })
     }
 
     /// The computation and the group of a call of a run; `None` where its eager result is not that of the core.
-    fn member(&mut self, (name, shape, dtypes): Stated, call: &mut Call, kind: &str) -> PyResult<Option<(Part, u32)>> {
+    fn member(
+        &mut self,
+        (name, shape, dtypes, along): Stated,
+        call: &mut Call,
+        kind: &str,
+    ) -> PyResult<Option<(Part, u32)>> {
         let member = match op_named(&name)? {
             Op::Elementwise(op) if shape.is_empty() => {
                 call.scalar_op = ScalarOp::new(kind, op);
@@ -146,6 +153,10 @@ impl Parts {
             _ => return Ok(None),
         };
         let group = Group { shape: SmallVec::from_vec(shape), dtype };
+        if let Some((axes, keepdims)) = along {
+            let member = group.sums_along(&axes, keepdims, matches!(member, Member::Mean));
+            return Ok(member.map(|member| (Part::Array(member), self.group(Runs::Arrays(group)))));
+        }
         if !(matches!(member, Member::Elementwise(_)) || group.has_sums()) {
             return Ok(None);
         }
@@ -191,8 +202,8 @@ impl Parts {
         match &self.groups[parts.first()?.1 as usize] {
             Runs::Scalars => scalar_run(reads.len(), parts, writes).map(Pass::Scalars),
             Runs::Arrays(group) => {
-                let operation = |(part, _, args)| match part {
-                    &Part::Array(member) => Some((member, args)),
+                let operation = |(part, _, args): (&Part, _, _)| match part {
+                    Part::Array(member) => Some((member.clone(), args)),
                     Part::Scalars(..) => None,
                 };
                 let operations: Vec<_> = parts.into_iter().map(operation).collect::<Option<_>>()?;
