@@ -11,6 +11,7 @@ from oxigrad.recording.trace import Entry, is_same
 _OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "neg": "negative"}
 _UFUNCS = {name: name for name in "add subtract multiply divide negative sqrt square reciprocal".split()}
 _UFUNCS["true_divide"] = "divide"
+_TO_SHAPES = (("op", "reshape"), ("op", "broadcast_to"))
 _FLOATS = ("<f4", "<f8")
 # The precisions of scalars, in the order of promotion.
 _PRECISIONS = ("float", *_FLOATS)
@@ -36,14 +37,18 @@ def _stated(entry: Entry, entries: list[Entry]) -> tuple[Any, ...]:
     shape = None if entry.type is None else list(entry.type[0])
     target = tuple(entry.target)
     member = _member(entry, entries)
-    key = (
-        target,
-        _without_ids(entry.args),
-        _without_ids(entry.named),
-        entry.type,
-        member and (tuple(member[1]), tuple(member[2])),
-    )
-    return ("call", target, entry.function, entry.args, entry.named, shape, key, member)
+    is_identity = _is_identity(entry, entries)
+    part = member and (tuple(member[1]), tuple(member[2]))
+    key = (target, _without_ids(entry.args), _without_ids(entry.named), entry.type, is_identity, part)
+    return ("call", target, entry.function, entry.args, entry.named, shape, key, is_identity, member)
+
+
+def _is_identity(entry: Entry, entries: list[Entry]) -> bool:
+    """Whether a call gives its first argument: an array in the shape that it has."""
+    if entry.target not in _TO_SHAPES or entry.type is None or type(entry.args[0]) is not EntryId:
+        return False
+    of = entries[entry.args[0].id]
+    return entry.type[0] != () and of.type == entry.type
 
 
 def _member(entry: Entry, entries: list[Entry]) -> Member | None:

@@ -21,6 +21,18 @@ impl Program {
         self.rebuilt(|id, _, _| if is_needed[id] { Fate::Kept } else { Fate::Dropped })
     }
 
+    /// The program in which calls that give their first argument are that argument: `is_identity` tells which ones do, of the numbers of
+    /// calls. Results of the program stay calls: a caller may see whether two of them are one object.
+    #[must_use]
+    pub fn without_identities(&self, is_identity: impl Fn(u32) -> bool) -> Self {
+        self.rebuilt(|id, entry, _| match (entry.origin, entry.args.first()) {
+            (Origin::Call { .. }, Some(first)) if is_identity(entry.number) && !self.outputs.contains(&id_of(id)) => {
+                Fate::Merged(*first)
+            }
+            _ => Fate::Kept,
+        })
+    }
+
     /// The program in which calls of one function with the same arguments, and equal checks, are computed once.
     ///
     /// Results of the program stay apart: a caller may write to an array that it was given, and not see the change in another.
@@ -92,7 +104,7 @@ impl Program {
         for (id, entry) in self.entries.iter().enumerate() {
             let args = entry.args.iter().map(|arg| renamed[*arg as usize]).collect();
             let entry = Entry { args, ..*entry };
-            let new = Id::try_from(entries.len()).expect("ids are of 32 bits");
+            let new = id_of(entries.len());
             renamed.push(match fate(id, &entry, new) {
                 Fate::Kept => {
                     entries.push(entry);
@@ -105,6 +117,10 @@ impl Program {
         let outputs = self.outputs.iter().map(|output| renamed[*output as usize]).collect();
         Self { entries, outputs }
     }
+}
+
+fn id_of(position: usize) -> Id {
+    Id::try_from(position).expect("ids are of 32 bits")
 }
 
 /// The outcome of a pass for an entry.
@@ -139,6 +155,26 @@ mod tests {
             entry(CALL, 2, &[0]),
         ];
         assert_eq!(program, Program { entries: expected, outputs: vec![3] });
+    }
+
+    #[test]
+    fn identities_are_their_arguments_but_for_results() {
+        let entries = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(CALL, 7, &[0]), // an identity
+            entry(CALL, 7, &[1]), // another
+            entry(ELEMENTWISE, 1, &[2, 1]),
+            entry(CALL, 7, &[3]), // a result
+            entry(Origin::Check, 7, &[2]),
+        ];
+        let program = Program::new(entries, vec![4]).unwrap().without_identities(|number| number == 7);
+        let expected = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(ELEMENTWISE, 1, &[0, 0]),
+            entry(CALL, 7, &[1]),
+            entry(Origin::Check, 7, &[0]),
+        ];
+        assert_eq!(program, Program { entries: expected, outputs: vec![2] });
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub struct Call {
     /// Whether the arguments are entries, in order.
     pub is_plain: bool,
     pub name: String,
+    /// Whether the result is the first argument.
+    pub is_identity: bool,
     /// The shape that the result must have, if it is an array.
     pub shape: Option<SmallVec<[usize; 4]>>,
 }
@@ -90,7 +92,7 @@ impl Call {
         };
         let is_plain = args.iter().enumerate().all(|(at, arg)| matches!(arg, Template::Entry(entry) if *entry == at));
         let name = if kind == "op" { name } else { format!("{kind}.{name}") };
-        Ok(Self { function, args, named, attributes, scalar_op, is_plain, name, shape })
+        Ok(Self { function, args, named, attributes, scalar_op, is_plain, name, is_identity: false, shape })
     }
 
     /// The result, given the values that the call reads.

@@ -109,7 +109,8 @@ impl Parts {
         let target: (String, String) = given.get_item(1)?.extract()?;
         let kind = target.0.clone();
         let mut call = Call::new(target, &function, &arguments, &named, &mut args, shape.map(SmallVec::from_vec))?;
-        let stated: Option<Stated> = given.get_item(7)?.extract()?;
+        call.is_identity = given.get_item(7)?.is_truthy()?;
+        let stated: Option<Stated> = given.get_item(8)?.extract()?;
         let member = stated.map(|stated| self.member(stated, &mut call, &kind)).transpose()?.flatten();
         let (key, fresh) = (given.get_item(6)?, self.calls.len());
         let known: Option<usize> = self.keys.bind(py).get_item(&key)?.map(|known| known.extract()).transpose()?;

@@ -22,8 +22,9 @@ type Object<'py> = Bound<'py, PyAny>;
 /// Runs are not longer, so that their values stay in registers and the cache.
 const MOST: usize = 32;
 
-/// The passes over a program, in order: common entries are computed once, calls of constants are folded, dead entries are dropped.
-const PASSES: [&str; 3] = ["common", "constants", "dead"];
+/// The passes over a program, in order: calls that give their argument are that, common entries are computed once, calls of constants are
+/// folded, dead entries are dropped.
+const PASSES: [&str; 4] = ["identities", "common", "constants", "dead"];
 
 /// The check that failed: its line, the value that was recorded and the present one.
 pub type Failed<'py> = (String, Object<'py>, Object<'py>);
@@ -31,8 +32,8 @@ pub type Failed<'py> = (String, Object<'py>, Object<'py>);
 /// The program of a recording, which `run` replays without a function of Python's for each entry.
 ///
 /// `entries` has a tuple for each: ``("input",)``, ``("constant", value)``, ``("check", id, expected, line)`` or ``("call", target, function,
-/// args, named, shape, key, member)``, where `shape` is that of the result, which a replay checks, `key` is equal for calls of one
-/// function with the same arguments apart from entries, and `member` is the op of a call that may be part of a run, the shape of its arrays,
+/// args, named, shape, key, is_identity, member)``, where `shape` is that of the result, which a replay checks, `key` is equal for calls of one
+/// function with the same arguments apart from entries, `is_identity` tells whether it gives its first argument, and `member` is the op of a call that may be part of a run, the shape of its arrays,
 /// and a list of their dtype, or of the precisions of scalars.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Replay {
@@ -59,7 +60,8 @@ impl Replay {
             made.push(parts.entry(entry.cast::<PyTuple>()?)?);
         }
         let recorded = Program::new(made, outputs).python()?;
-        let common = recorded.without_common_entries();
+        let common =
+            recorded.without_identities(|number| parts.calls[number as usize].is_identity).without_common_entries();
         let (mut folded, mut raised) = (HashMap::new(), Ok(()));
         let constant = common.with_folded_constants(|id, entry, args| {
             let number = parts.folded(py, entry, args).unwrap_or_else(|error| {
@@ -117,6 +119,7 @@ impl Replay {
         let mut program = self.recorded.clone();
         for pass in &PASSES[..at + usize::from(after)] {
             program = match *pass {
+                "identities" => program.without_identities(|number| self.calls[number as usize].is_identity),
                 "common" => program.without_common_entries(),
                 "constants" => program.with_folded_constants(|id, _, _| self.folded.get(&id).copied()),
                 _ => program.without_dead_entries(),
@@ -259,7 +262,7 @@ impl Replay {
 
     fn holds(&self, py: Python<'_>, check: &Check, value: &Value) -> PyResult<bool> {
         if let Value::Object(object) = value
-            && object.bind(py).is_exact_instance_of::<PyBool>()
+            && (object.is(&check.expected) || object.bind(py).is_exact_instance_of::<PyBool>())
         {
             return Ok(object.is(&check.expected));
         }
