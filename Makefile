@@ -13,7 +13,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.tsv' -o -name py.typed)
 
 .PHONY: help demo test test-all test-mpich soak test-gpu gpu-smoke gpu-install wheels standard lint audit format bench bench-small compare counts track report
-.PHONY: versus gradbench versus-gpu generated develop device-report distributed docs release release-source reproducible test-aarch64 clean plan-demo plan-test plan-test-all
+.PHONY: versus gradbench times versus-gpu generated develop device-report distributed docs release release-source reproducible test-aarch64 clean plan-demo plan-test plan-test-all
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -126,6 +126,12 @@ versus: .venv/versus .venv/wheel target/advect/stamp ## Time oxigrad against oth
 
 gradbench: .venv/versus .venv/wheel ## Time the twelve problems of GradBench beside PyTorch, JAX and HIPS autograd
 	$(BIN)/python benches/gradbench $(OPTIONS)
+
+times: .venv/versus .venv/wheel target/advect/stamp ## Time everything beside other libraries, an hour and more, and print docs/design/times.md
+	mkdir -p output
+	$(BIN)/python benches/versus.py --json output/versus.json $(OPTIONS)
+	$(BIN)/python benches/gradbench --json output/gradbench.json $(OPTIONS)
+	$(BIN)/python benches/times_page.py output/versus.json output/gradbench.json
 
 versus-gpu: gpu-install ## Time oxigrad against PyTorch on the GPU here, with the wheels in dist: make versus-gpu PYTHON=python3
 	PYTHONPATH=output/gpu $(PYTHON) benches/versus.py --rows 'gpu *' $(OPTIONS)

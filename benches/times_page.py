@@ -1,0 +1,102 @@
+"""The page of times beside other libraries: `docs/design/times.md`, from files that `versus.py --json` and `gradbench --json` wrote.
+
+    python benches/times_page.py FILE [FILE ...] [--page FILE]
+
+A row that is in several files is taken from the last one, so that a few rows can be measured again; machines are not mixed: files of another
+processor, number of threads or version than the first one are refused. A row that was unsteady says so, and one whose result was wrong is left out.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import measure
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "times.md"
+HEAD = """\
+# Times beside other libraries
+
+Printed by `make times`; do not edit. Each line is a row of `make versus` or `make gradbench`: our median time, the times of the others as
+multiples of it (above 1 we are faster), and what the row is to reach. The ceiling is what the row names: it does no more than what has to be done.
+Everybody evaluates the same formulas, in turn, and was checked first; compile times are not counted.
+
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the page; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="what versus.py wrote")
+    parser.add_argument("--page", type=Path, default=PAGE, metavar="FILE", help="where to write (docs/design/times.md)")
+    parser.add_argument("--note", default="", metavar="TEXT", help="a sentence about the run, such as what else ran")
+    options = parser.parse_args(arguments)
+    runs = [json.loads(file.read_text(encoding="utf-8")) for file in options.files]
+    try:
+        text = page(runs, options.note)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    options.page.write_text(text, encoding="utf-8")
+    return 0
+
+
+def page(runs: list[dict[str, Any]], note: str = "") -> str:
+    """The page; raises `ValueError` for runs on several machines, and for one with small arrays."""
+    machine = runs[0]["machine"]
+    for run in runs:
+        if run["machine"].get("small"):
+            raise ValueError("found a run with --small, whose times mean nothing")
+        for key in ("cpu", "threads", "python", "libraries"):
+            if run["machine"][key] != machine[key]:
+                raise ValueError(
+                    f"found {key} {run['machine'][key]!r} beside {machine[key]!r}: expected runs on one machine"
+                )
+    known = {row["row"]: row for run in runs for row in run["rows"] if not row["wrong"]}
+    ours = {name: row for name, row in known.items() if not name.startswith("gradbench ")}
+    theirs = {name.removeprefix("gradbench "): row for name, row in known.items() if name not in ours}
+    parts = [HEAD + described(machine) + (f"{note}\n" if note else "")]
+    parts += [f"## {title}\n\n{table(rows)}\n" for title, rows in (("Rows", ours), ("GradBench", theirs)) if rows]
+    return "\n".join(parts)
+
+
+def described(machine: dict[str, Any]) -> str:
+    """The machine, in a sentence."""
+    libraries = ", ".join(f"{name} {version}" for name, version in machine["libraries"].items() if version != "missing")
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['isa']}, {machine['threads']} threads for each library; "
+        f"Python {machine['python']}, {libraries}.\n"
+    )
+
+
+def table(rows: dict[str, dict[str, Any]]) -> str:
+    """A line for each row."""
+    lines = ["| row | ours | others | ceiling | goals |", "|---|---|---|---|---|"]
+    lines += [f"| {' | '.join((name, *cells(row)))} |" for name, row in rows.items()]
+    return "\n".join(lines)
+
+
+def cells(row: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Our time, those of the others, that of the ceiling, and the goals."""
+    named = {
+        role: [each for each in row["contestants"] if each["role"] == role] for role in ("ours", "peer", "ceiling")
+    }
+    ours = " ".join(measure.duration(each["median"]) for each in named["ours"]) + (
+        " (unsteady)" if row["unsteady"] else ""
+    )
+    others, ceiling = (", ".join(map(compared, named[role])) for role in ("peer", "ceiling"))
+    goals = ", ".join(f"{goal['goal'].replace('at least ', '')}: {goal['word']}" for goal in row.get("goals", []))
+    return ours, others, ceiling, goals
+
+
+def compared(contestant: dict[str, Any]) -> str:
+    """Another one's time, as a multiple of ours where there is ours."""
+    found = (
+        f"{contestant['ratio']['of_medians']:.3g}x" if "ratio" in contestant else measure.duration(contestant["median"])
+    )
+    return f"{contestant['name']} {found}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
