@@ -117,6 +117,17 @@ def test_a_value_is_computed_where_it_is_looked_at(name, dtype):
         assert not g._refused
 
 
+def test_slices_and_their_derivatives_are_not_computed(monkeypatch):
+    def f(x: Any) -> Any:
+        return xp.sum((x[1:] - x[:-1] ** 2) ** 2 * xp.exp(x[1:, :1]) + xp.mean(x))
+
+    monkeypatch.setattr(Deferred, "_compute", lambda self: pytest.fail("a value was computed"))
+    g = ox.record(ox.value_and_grad(f))
+    for scale in (1.0, 1.0, 2.0):
+        assert agrees(g, ox.value_and_grad(f), LARGE * scale)
+    assert g.why is None
+
+
 def test_a_program_is_made_at_the_second_call_or_where_it_is_asked_for():
     g = ox.record(lambda x: xp.sum(xp.exp(x)))
     g(LARGE)

@@ -88,7 +88,7 @@ class Trace:
             raise UnrecordableError(f"{target} was called with values of an inner derivative or vmap")
         if target.name in _OF_SHAPES and not traced_in((args[1:], named)):
             return function(_like(args[0]), *args[1:], **named)
-        result = deferred(target, function, args, named) if is_flat else None
+        result = deferred(target, function, args, named)
         if result is None:
             result = function(*(_plain(arg) for arg in args), **(_plain(named) if named else named))
         if result is NotImplemented:
