@@ -498,7 +498,7 @@ SOURCES = {"python/oxigrad": ".py", "rust/core/src": ".rs", "rust/core/tests": "
 ENTRIES, LINES = 14, 450
 FULLER = {"python/oxigrad": 24}
 LONGER = """
-rust/core/src/exec/interpreter rust/core/src/kernel/native/generated
+rust/core/src/kernel/native/generated
 """
 
 

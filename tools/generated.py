@@ -1,4 +1,4 @@
-"""Prints the shipped rules as native code for the core: ``python tools/generated.py`` writes its ``generated.rs``."""
+"""Prints the shipped rules as native code for the core: ``python tools/generated.py`` writes its ``generated.rs``, and the programs for its tests."""
 
 import functools
 from collections.abc import Callable
@@ -8,7 +8,8 @@ from typing import Any
 from oxigrad import _core, optim
 from oxigrad.optim.table.row import TABLE, Row
 
-PATH = Path(__file__).parent.parent / "rust" / "core" / "src" / "kernel" / "native" / "generated.rs"
+_CORE = Path(__file__).parent.parent / "rust" / "core"
+PATHS = _CORE / "src" / "kernel" / "native" / "generated.rs", _CORE / "tests" / "programs" / "table.rs"
 
 
 def _tail() -> Any:
@@ -38,8 +39,8 @@ def _kernels(title: str, row: Row) -> dict[str, Callable[[], Any]]:
 SHIPPED = {name: make for title, row in TABLE.items() for name, make in _kernels(title, row).items()}
 
 
-def text() -> str:
-    """The text of the file."""
+def texts() -> tuple[str, str]:
+    """The texts of the files."""
 
     def program(optimizer: Any) -> Any:
         choice = optim.ParameterGroup(optimizer, optimizer, {}, "bfloat16")
@@ -49,4 +50,5 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    PATH.write_text(text())
+    for path, text in zip(PATHS, texts(), strict=True):
+        path.write_text(text)

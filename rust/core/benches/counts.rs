@@ -111,8 +111,7 @@ fn compile((nodes, outputs): (Vec<Node>, Vec<u32>)) -> Kernel {
 
 /// The program of a rule and its outputs.
 fn program(rule: &str) -> (Vec<Node>, Vec<u32>) {
-    let programs = oxigrad_core::kernel::native::PROGRAMS;
-    let (_, nodes, wanted) = programs.iter().find(|(name, ..)| *name == rule).expect("it is shipped");
+    let (nodes, wanted) = steps::programs::program(rule);
     (nodes.to_vec(), wanted.outputs.to_vec())
 }
 

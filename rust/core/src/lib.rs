@@ -5,6 +5,9 @@
     reason = "lanes must be inlined into the loop compiled for their instruction set: see `simd`"
 )]
 
+#[cfg(test)]
+extern crate self as oxigrad_core; // for files that unit tests share with others
+
 pub mod array;
 pub mod autodiff;
 pub mod error;

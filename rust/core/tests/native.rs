@@ -3,13 +3,14 @@
 use meaning::{LeafCase, Shape, check, leaf_case};
 use oxigrad_core::array::buffer::{Dtype, Rounding};
 use oxigrad_core::kernel::codegen::print_generated;
-use oxigrad_core::kernel::native::PROGRAMS;
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::op::Elementwise::{Multiply, Sqrt, Subtract};
 use oxigrad_core::simd::dispatch::Isa;
+use programs::{PROGRAMS, program};
 use proptest::prelude::*;
 
 mod meaning;
+mod programs;
 
 fn shipped() -> impl Iterator<Item = (&'static str, Kernel)> {
     PROGRAMS.iter().map(|(name, nodes, wanted)| (*name, Kernel::compile_wanted(nodes, wanted).unwrap()))
@@ -18,8 +19,10 @@ fn shipped() -> impl Iterator<Item = (&'static str, Kernel)> {
 #[test]
 fn generated_code_is_what_its_programs_print() {
     let programs: Vec<_> = PROGRAMS.iter().map(|(name, nodes, wanted)| ((*name).to_owned(), *nodes, *wanted)).collect();
-    let text = print_generated(&programs).unwrap();
-    assert!(text == include_str!("../src/kernel/native/generated.rs"), "generated.rs is out of date: make generated");
+    let (code, table) = print_generated(&programs).unwrap();
+    std::fs::write("tests/programs/table.rs", &table).unwrap();
+    assert!(code == include_str!("../src/kernel/native/generated.rs"), "generated.rs is out of date: make generated");
+    assert!(table == include_str!("programs/table.rs"), "programs/table.rs is out of date: make generated");
     assert!(shipped().all(|(_, kernel)| kernel.is_native()));
 }
 
@@ -93,18 +96,18 @@ fn programs_that_record_norms_keep_their_native_code() {
 
 #[test]
 fn sums_that_outputs_or_other_sums_need_leave_no_native_code() {
-    let (_, nodes, wanted) = PROGRAMS.iter().find(|(name, ..)| *name == "AdamW").unwrap();
-    let (mut nodes, results) = recording(nodes, wanted, [true, false, false]);
+    let (nodes, wanted) = program("AdamW");
+    let (mut nodes, results) = recording(nodes, &wanted, [true, false, false]);
     let next = u32::try_from(nodes.len()).unwrap();
     let mut outputs = wanted.outputs.to_vec();
     // The parameter times the norm of the gradient.
     nodes.push(Node::Apply(Multiply, [outputs[0], results[0], 0]));
     outputs[0] = next;
     let is_native = |nodes: &[Node], wanted: &Wanted| Kernel::compile_wanted(nodes, wanted).unwrap().is_native();
-    assert!(!is_native(&nodes, &Wanted { outputs: &outputs, ..*wanted }));
+    assert!(!is_native(&nodes, &Wanted { outputs: &outputs, ..wanted }));
     // The sum of a product with the norm of the gradient.
     nodes.push(Node::Sum(next));
-    assert!(!is_native(&nodes, &Wanted { results: &[next + 1], ..*wanted }));
+    assert!(!is_native(&nodes, &Wanted { results: &[next + 1], ..wanted }));
 }
 
 proptest! {

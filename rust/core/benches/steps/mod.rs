@@ -3,15 +3,17 @@
 use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
 use oxigrad_core::array::quantized::Codec;
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
-use oxigrad_core::kernel::native::PROGRAMS;
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::simd::dispatch::Isa;
 use rayon::ThreadPool;
 
+#[path = "../../tests/programs/mod.rs"]
+pub mod programs;
+
 /// The kernel of a rule that has native code.
 pub fn shipped(name: &str) -> Kernel {
-    let (_, nodes, wanted) = PROGRAMS.iter().find(|(shipped, ..)| *shipped == name).expect("it is shipped");
-    Kernel::compile_wanted(nodes, wanted).unwrap()
+    let (nodes, wanted) = programs::program(name);
+    Kernel::compile_wanted(nodes, &wanted).unwrap()
 }
 
 const SCALARS: [f64; 6] = [3.0, 1e-3, 0.9, 0.999, 1e-8, 0.01];

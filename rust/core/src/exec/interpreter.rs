@@ -2,7 +2,7 @@
 //! code. It names no op and no instruction set. One of the files that touch foreign memory.
 
 use super::batch::{CHUNK, Leaf, Part};
-use super::loops::{Block, Drawn, Find, Loop, accumulate, draws, fill, fold};
+use super::loops::{Block, BoundLoop, Drawn, accumulate, draws, fill, fold};
 use super::native::{NativeRun, Sums, SumsOfSquares, has_code, reads_halves};
 use super::prefetch::{self, Prefetch, Stored};
 use super::register::{Register, SUMMANDS, Totals};
@@ -12,7 +12,6 @@ use crate::array::quantized;
 use crate::kernel::Kernel;
 use crate::kernel::compiled::{Native, Phase};
 use crate::kernel::fuse::{FusedLoop, LoopWork};
-use crate::op::Elementwise;
 use crate::simd::{Element, Lane, Simd, Task};
 
 /// Bytes of one block register: a handful of them fit the first-level cache of any processor.
@@ -31,36 +30,6 @@ const _: () = assert!(
     CHUNK.is_multiple_of(quantized::BLOCK) && (BLOCK / size_of::<f64>()).is_multiple_of(quantized::BLOCK),
     "parts and blocks start where blocks of codes do"
 );
-
-/// A fused loop, bound to the registers of a part.
-#[derive(Clone, Copy)]
-struct BoundLoop {
-    function: Loop,
-    /// Whether an argument moves: if not, the result is the same for all elements, and `function` computes a lane of
-    /// it.
-    moves: bool,
-}
-
-impl BoundLoop {
-    #[inline(always)]
-    fn of<L: Lane>(fused: &FusedLoop, registers: &[Register]) -> Self {
-        let mut moves = [false; 3];
-        for (moves, arg) in moves.iter_mut().zip(fused.work.arguments()) {
-            *moves = registers[usize::from(*arg)].moves;
-        }
-        let any = moves.contains(&true);
-        let find = Find { moves: if any { moves } else { [true; 3] } };
-        let function = match fused.work {
-            LoopWork::Apply(op, _) => op.visit::<L, _>(find),
-            LoopWork::Pair(pair, _) => pair.visit::<L, _>(find),
-            // They have loops of their own.
-            LoopWork::Noise(_) | LoopWork::Sum(_) | LoopWork::SumOfProducts(_) => {
-                Elementwise::Positive.visit::<L, _>(find)
-            }
-        };
-        Self { function, moves: any }
-    }
-}
 
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]

@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 use super::register::{Register, SUMMANDS, Totals};
 use super::transfer::Compute;
 use crate::array::sum::balanced;
+use crate::kernel::fuse::{FusedLoop, LoopWork};
 use crate::noise;
-use crate::op::Visitor;
+use crate::op::{Elementwise, Visitor};
 use crate::simd::{Binary, Body, Element, Lane, Simd, Ternary, Unary};
 
 /// Random numbers that are drawn together.
@@ -301,4 +302,34 @@ fn two<L: Lane, F: Binary<L>, const A: bool, const B: bool>(_: F) -> Loop {
 
 fn three<L: Lane, F: Ternary<L>, const A: bool, const B: bool, const C: bool>(_: F) -> Loop {
     L::Set::address::<Three<L, F, A, B, C>, _>()
+}
+
+/// A fused loop, bound to the registers of a part.
+#[derive(Clone, Copy)]
+pub(super) struct BoundLoop {
+    pub function: Loop,
+    /// Whether an argument moves: if not, the result is the same for all elements, and `function` computes a lane of
+    /// it.
+    pub moves: bool,
+}
+
+impl BoundLoop {
+    #[inline(always)]
+    pub fn of<L: Lane>(fused: &FusedLoop, registers: &[Register]) -> Self {
+        let mut moves = [false; 3];
+        for (moves, arg) in moves.iter_mut().zip(fused.work.arguments()) {
+            *moves = registers[usize::from(*arg)].moves;
+        }
+        let any = moves.contains(&true);
+        let find = Find { moves: if any { moves } else { [true; 3] } };
+        let function = match fused.work {
+            LoopWork::Apply(op, _) => op.visit::<L, _>(find),
+            LoopWork::Pair(pair, _) => pair.visit::<L, _>(find),
+            // They have loops of their own.
+            LoopWork::Noise(_) | LoopWork::Sum(_) | LoopWork::SumOfProducts(_) => {
+                Elementwise::Positive.visit::<L, _>(find)
+            }
+        };
+        Self { function, moves: any }
+    }
 }

@@ -27,13 +27,13 @@ const HEAD: &str = "\
 //! Printed by `kernel/codegen.rs` from the rules of the Python layer (`make generated`); do not edit.
 
 use super::code::{NativeCode, NativeVisitor, native_kernels};
-use crate::kernel::program::Node::{self, Apply, Constant, Leaf, Noise, Scalar, Sum, Total};
-use crate::kernel::program::Wanted;
-#[allow(clippy::enum_glob_use, reason = \"programs name whatever ops they have\")]
-use crate::op::Elementwise::*;
 use crate::op::meaning;
 #[allow(unused_imports, reason = \"no rule may have an op of some arity\")]
 use crate::simd::{Binary, Lane, Ternary, Unary};
+";
+
+const HEAD_OF_TABLE: &str = "\
+// Printed with `generated.rs` (`make generated`); do not edit. The name of each kernel and its program.
 ";
 
 /// A phase as source text: a line an instruction, and the names of the terms of its sums.
@@ -103,29 +103,27 @@ impl Kernel {
     }
 }
 
-/// The text of `generated.rs`: native code for programs, given as nodes and outputs under a name.
+/// The texts of `generated.rs`, native code for programs, given as nodes and outputs under a name, and of the table of
+/// these programs, which tests read.
 ///
 /// # Errors
 /// `Rule` if no kernel can run a program.
-pub fn print_generated(programs: &[(String, &[Node], Wanted)]) -> Result<String> {
+pub fn print_generated(programs: &[(String, &[Node], Wanted)]) -> Result<(String, String)> {
     let (mut rows, mut items, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     for (name, nodes, wanted) in programs {
         let graph = Graph::new(nodes, wanted)?;
         let kernel = kernel(&graph)?;
         let phases = kernel.print_native(name);
         let of_phases: Vec<&str> = phases.iter().map(|phase| phase.row.as_str()).collect();
-        rows.push(format!("    {:#018x} {name}: {};", graph.fingerprint(), of_phases.join(", ")));
+        rows.push(format!("    {:#034x} {name}: {};", graph.fingerprint(), of_phases.join(", ")));
         items.extend(phases.into_iter().map(|phase| phase.text));
         let Graph { nodes, outputs, results, guard, .. } = graph;
         let wanted = format!("Wanted {{ outputs: &{outputs:?}, results: &{results:?}, guard: {guard:?} }}");
         sources.push(format!("    ({name:?}, &{nodes:?}, {wanted}),"));
     }
     let (rows, sources, items) = (rows.join("\n"), sources.join("\n"), items.join("\n"));
-    let programs = "\
-/// The programs that have native code, under a name: leaves are the gradient, the parameter and the slots, scalars the
-/// step, the hyperparameters and the slots of one number; outputs and results are what is written.
-pub const PROGRAMS: &[(&str, &[Node], Wanted)]";
-    Ok(format!("{HEAD}\nnative_kernels! {{\n{rows}\n}}\n\n{programs} = &[\n{sources}\n];\n\n{items}"))
+    let code = format!("{HEAD}\nnative_kernels! {{\n{rows}\n}}\n\n{items}");
+    Ok((code, format!("{HEAD_OF_TABLE}&[\n{sources}\n]\n")))
 }
 
 /// The template with `{0}`, `{1}`, ... replaced.

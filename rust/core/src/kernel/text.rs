@@ -131,7 +131,7 @@ fn all(words: &mut SplitWhitespace) -> Option<Vec<u32>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::native::generated::PROGRAMS;
+    use super::super::programs::PROGRAMS;
     use super::*;
     use proptest::prelude::*;
 

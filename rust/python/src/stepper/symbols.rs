@@ -180,9 +180,9 @@ impl Program {
     }
 }
 
-/// The text of the core's `generated.rs`: native code for the programs under these names.
+/// The text of the core's `generated.rs`, native code for the programs under these names, and of the table of these programs.
 #[pyfunction]
-pub fn print_generated(programs: Vec<(String, PyRef<'_, Program>)>) -> PyResult<String> {
+pub fn print_generated(programs: Vec<(String, PyRef<'_, Program>)>) -> PyResult<(String, String)> {
     let rows: Vec<_> =
         programs.iter().map(|(name, program)| (name.clone(), &program.nodes[..], program.wanted())).collect();
     oxigrad_core::kernel::codegen::print_generated(&rows).python()

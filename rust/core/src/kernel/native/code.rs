@@ -20,7 +20,7 @@ pub(crate) trait NativeVisitor {
 
 macro_rules! native_kernels {
     ($($fingerprint:literal $name:ident: $($phase:ident $i:literal $s:literal $o:literal $q:literal),+;)*) => {
-        /// A kernel that has native code, in the order of `PROGRAMS`.
+        /// A kernel that has native code, in the order in which they are printed.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum NativeKernel { $($name),* }
 
@@ -29,8 +29,8 @@ macro_rules! native_kernels {
         pub(crate) enum NativePhase { $($($phase),+),* }
 
         impl NativeKernel {
-            /// The kernel whose program has this fingerprint. Other programs may have it too.
-            pub fn with_fingerprint(fingerprint: u64) -> Option<Self> {
+            /// The kernel whose program has this fingerprint.
+            pub fn with_fingerprint(fingerprint: u128) -> Option<Self> {
                 match fingerprint {
                     $($fingerprint => Some(Self::$name),)*
                     _ => None,
