@@ -1,0 +1,75 @@
+"""Random functions of arrays and numbers: a replay has the bits of the function, whatever is fused, deferred or dropped."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from test_record import agrees
+
+import oxigrad as ox
+from oxigrad import xp
+
+SHAPES = [(80, 70), (3, 5)]
+PROGRAMS = 60
+
+
+def source(seed: int) -> str:
+    """The lines of a function of two arrays of one shape, a vector and a number."""
+    draw = random.Random(seed)
+    lines, arrays, columns, numbers = ["def f(x, y, v, s):"], ["x", "y"], [], ["s"]
+    names = (f"t{at}" for at in itertools.count())
+    one = "sin cos tanh exp square negative abs".split()
+    for _ in range(draw.randrange(4, 16)):
+        a, b, n = draw.choice(arrays), draw.choice([*arrays, *columns, "v"]), draw.choice(numbers)
+        makes = {
+            "array": [
+                f"xp.{draw.choice(one)}({a} * 0.5)",
+                f"{a} {draw.choice('+-*')} {b}",
+                f"{a} / ({b} * {b} + 1.0)",
+                f"{a} * {n} + {draw.choice(['0.5', n])}",
+                f"xp.maximum({a}, {b})",
+                f"xp.where({a} > {b}, {a}, {n})",
+                f"xp.reshape({a}, {a}.shape)",
+                f"xp.permute_dims(xp.permute_dims({a}, (1, 0)) * {n}, (1, 0))",
+                f"xp.broadcast_to({b}, {a}.shape) * {a}",
+                f"xp.concat([{a}[1:], {a}[:1] * {n}])",
+                f"xp.matmul({a}, xp.matmul(xp.permute_dims({a}, (1, 0)), {a})) * 1e-3",
+            ],
+            "column": [
+                f"xp.{draw.choice(['sum', 'mean'])}({a} * {b}, axis={draw.choice([1, -1])}, keepdims=True)",
+                f"{a}[:, :1] * {n}",
+                f"xp.max({a}, axis=1, keepdims=True)",
+            ],
+            "number": [
+                f"xp.mean({a} * {b})",
+                f"xp.sin({n}) * {draw.choice(numbers)}",
+                f"xp.sum({a}[0] * {a}[1]) * 0.1",
+                f"{n} * {n} - 0.25 / ({n} * {n} + 1.0)",
+                f"({n} if {n} > 0.1 else -{n})",
+            ],
+        }
+        kind = draw.choice(["array", "array", "column", "number"])
+        name = next(names)
+        lines.append(f"    {name} = {draw.choice(makes[kind])}")
+        {"array": arrays, "column": columns, "number": numbers}[kind].append(name)
+    total = " + ".join(f"xp.mean({name})" for name in (*arrays[-3:], *columns[-2:])) + f" + {numbers[-1]}"
+    return "\n".join([*lines, f"    return {total}"])
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_random_functions_have_their_bits_in_replays(seed):
+    space: dict[str, Any] = {"xp": xp}
+    exec(source(seed), space)  # noqa: S102 - of this test's own
+    f, rng = space["f"], np.random.default_rng(seed)
+    shape, dtype = SHAPES[seed % 2], "f4 f8".split()[seed // 2 % 2]
+    number = [float, np.float64, np.array, np.dtype(dtype).type][seed // 4 % 4]
+    g = ox.record(f, limit=20)
+    for round_ in range(4):
+        x, y, v = (rng.normal(size=size).astype(dtype) for size in (shape, shape, shape[-1:]))
+        with np.errstate(all="ignore"):
+            assert agrees(g, f, x, y, v, number(0.3 + 0.2 * round_)), source(seed)
+    assert not g._refused, (g, source(seed))
