@@ -3,6 +3,7 @@
 import copy
 import io
 import itertools
+import logging
 import pickle
 import time
 from collections import Counter
@@ -122,3 +123,21 @@ def test_a_timeline_draws_a_lane_for_each_worker() -> None:
     }
     assert {bounds[1:] for bounds in drawn} == {(0.0, -0.4, 1.0, 0.8), (1.0, 0.6, 2.0, 0.8), (1.5, 0.6, 0.5, 0.8)}
     assert timeline.seconds(1) == {"compute": 0.0, "step": 1.5, "wait": 0.5}
+
+
+def test_log_records_carry_rank_and_step() -> None:
+    def worker(comm: Any) -> Any:
+        opt, records = distributed.LargeBatch(optim.SGD(0.1)), io.StringIO()
+        handler, log = logging.StreamHandler(records), logging.Logger(f"worker {comm.rank}")
+        handler.setFormatter(logging.Formatter("%(rank)d %(step)d %(message)s"))
+        handler.addFilter(distributed.WorkerFilter(opt))
+        log.addHandler(handler)
+        model = {"w": np.ones(2)}
+        for _ in range(2):
+            log.info("before")
+            model = opt.update(model, {"w": np.ones(2)})
+        log.info("after")
+        return records.getvalue().splitlines()
+
+    found = distributed.run(worker, workers=2)
+    assert found == [[f"{rank} 0 before", f"{rank} 1 before", f"{rank} 2 after"] for rank in range(2)]

@@ -29,6 +29,7 @@ from oxigrad.distributed.errors import (
 from oxigrad.distributed.kfac.optimizer import KFAC
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.reports.clock import Span
+from oxigrad.distributed.messages.reports.logs import WorkerFilter
 from oxigrad.distributed.messages.reports.table import WorkerReport, WorkerReports
 from oxigrad.distributed.messages.reports.timeline import Timeline
 from oxigrad.distributed.methods.compression import DeepGradientCompression
@@ -61,6 +62,7 @@ __all__ = [
     "SyncReplicas",
     "TimedOut",
     "Timeline",
+    "WorkerFilter",
     "WorkerLost",
     "WorkerReport",
     "WorkerReports",
