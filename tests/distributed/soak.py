@@ -93,6 +93,7 @@ def kill_a_worker_of_each_wrapper(make: Any, kill: Any, seed: int, names: Any = 
 
 def kill_thread(job: Any, rank: int) -> None:
     """Kills a thread after some steps."""
+    job.start()
     time.sleep(0.7)
     job.kill(rank)
 
