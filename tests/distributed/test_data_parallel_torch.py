@@ -189,3 +189,20 @@ def test_modules_have_the_same_bits_with_their_slots_in_shards(make: Any, overla
     found = trained(lambda: DataParallel(make(), bucket_bytes=60, overlap=overlap, shard_state=True), workers=3)
     expected = trained(lambda: DataParallel(make(), bucket_bytes=60, overlap=False), workers=3)
     assert [each[0] for each in found] == [each[0] for each in expected]
+    assert (found[0][1] > 0) == overlap
+
+
+def test_buckets_of_a_backward_are_reduced_into_parts() -> None:
+    def worker(comm: Any) -> Any:
+        module = new_module()
+        with DataParallel(optim.Adam(0.1), bucket_bytes=60, shard_state=True) as opt:
+            for step in range(3):
+                module.zero_grad()
+                loss(module, comm.rank, step).backward()
+                opt.update(module)
+            buckets = opt._buckets
+            assert buckets is not None and len(buckets._buckets) > 1
+            return sum(view.size for view in buckets.mean(1, comm.rank).values())
+
+    sizes = distributed.run(worker, workers=3, timeout=jobs.DEADLINE)
+    assert sum(sizes) == sum(p.numel() for p in new_module().parameters()) and max(sizes) - min(sizes) <= 3

@@ -28,13 +28,17 @@ from oxigrad.distributed.errors import (
 )
 from oxigrad.distributed.kfac.optimizer import KFAC
 from oxigrad.distributed.messages.message import Header, Layout
+from oxigrad.distributed.messages.reports.clock import Span
+from oxigrad.distributed.messages.reports.logs import WorkerFilter
+from oxigrad.distributed.messages.reports.table import WorkerReport, WorkerReports
+from oxigrad.distributed.messages.reports.timeline import Timeline
 from oxigrad.distributed.methods.compression import DeepGradientCompression
 from oxigrad.distributed.methods.elastic_average import ElasticAverage
 from oxigrad.distributed.methods.large_batch import LargeBatch
 from oxigrad.distributed.methods.model_average import ModelAverage
 from oxigrad.distributed.methods.softsync import DropStale, Softsync
 from oxigrad.distributed.methods.sync_replicas import SyncReplicas
-from oxigrad.distributed.wrapper import WorkerReport, Wrapper
+from oxigrad.distributed.wrapper import Wrapper
 
 __all__ = [
     "KFAC",
@@ -54,10 +58,14 @@ __all__ = [
     "Refused",
     "Shard",
     "Softsync",
+    "Span",
     "SyncReplicas",
     "TimedOut",
+    "Timeline",
+    "WorkerFilter",
     "WorkerLost",
     "WorkerReport",
+    "WorkerReports",
     "Wrapper",
     "communicator",
     "current",

@@ -13,6 +13,9 @@ from oxigrad._core import RuleError, StateError
 from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.distributed.communicator import Communicator, current
 from oxigrad.distributed.fields import Field, restored, written
+from oxigrad.distributed.messages.reports.clock import Clock
+from oxigrad.distributed.messages.reports.table import Display, WorkerReport, WorkerReports
+from oxigrad.distributed.messages.reports.timeline import Timeline, packed, unpacked
 from oxigrad.distributed.parameters import Parameters
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.settings.config import REGISTRY
@@ -25,22 +28,6 @@ from oxigrad.stepping.state.state_dict import Report
 from oxigrad.stepping.version import Version
 
 _REQUIRED = object()
-
-
-@dataclasses.dataclass
-class WorkerReport:
-    """Counts of the gradients of one worker: accepted in a step, or dropped.
-
-    ``stale`` counts the gradients by staleness, the number of steps that others had taken since the worker read its
-    parameters; ``refused`` counts the messages that were not valid, by reason.
-    """
-
-    rank: int
-    accepted: int = 0
-    dropped: int = 0
-    stale: Counter[int] = dataclasses.field(default_factory=Counter)
-    bytes_sent: int = 0
-    refused: Counter[str] = dataclasses.field(default_factory=Counter)
 
 
 def take_step(optimizer: Optimizer, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
@@ -122,6 +109,7 @@ class Wrapper(Optimizer):
         self._lock = _core.Lock()
         self._parameters = Parameters(cast(SteppingOptimizer, self))
         self._report = WorkerReport(self.communicator.rank)
+        self._clock, self._display = Clock(), Display()
 
     # --- for subclasses ------------------------------------------------------------------------------------------------
 
@@ -178,16 +166,73 @@ class Wrapper(Optimizer):
         else:
             self._abandon()  # the others are told by the loss of this worker
 
-    def report(self) -> list[WorkerReport]:
-        """The counts of gradients of each worker that this one knows of: at least its own."""
-        counts, communicator = self._report, self.communicator
-        return [dataclasses.replace(counts, bytes_sent=communicator.bytes_sent, refused=Counter(communicator.refused))]
+    def report(self, *, gather: bool = False, live: bool = False, batch_size: int | None = None) -> WorkerReports:
+        """A table of the workers that this one knows of, at least itself, which is a list of `WorkerReport`.
+
+        Args:
+            gather: whether the workers tell each other their counts and times: all of them call it then, at the same place among their
+                collective operations, and each gets the table of all. Raises an error of communication. Otherwise nothing is sent.
+            live: whether rank 0 prints the table on the standard error stream, on a terminal in place of the one before.
+            batch_size: the samples that a worker uses in an update, for a column of samples per second.
+
+        >>> import numpy as np
+        >>> from oxigrad import distributed, optim
+        >>> def worker(comm):
+        ...     opt = distributed.DataParallel(optim.SGD(0.1))
+        ...     model = opt.update({"w": np.ones(2)}, {"w": np.ones(2)})
+        ...     return opt.report(gather=True)
+        >>> [
+        ...     (each["rank"], each["step"], each["dropped"])
+        ...     for each in distributed.run(worker, workers=2)[0].rows
+        ... ]
+        [(0, 1, 0), (1, 1, 0)]
+        """
+        reports = self._known_reports()
+        if gather:
+            told = self.communicator.all_gather_v(self._own_report().packed(), timeout=self._seconds)
+            reports = [*map(WorkerReport.unpacked, told)]
+        table = WorkerReports(reports, batch_size)
+        if live and self.communicator.rank == 0:
+            self._display.show(repr(table))
+        return table
+
+    def _own_report(self) -> WorkerReport:
+        counts, communicator, clock = self._report, self.communicator, self._clock
+        return dataclasses.replace(
+            counts,
+            stale=Counter(counts.stale),
+            bytes_sent=communicator.bytes_sent,
+            refused=Counter(communicator.refused),
+            step=int(self.step),
+            rate=clock.rate,
+            waited=clock.waited,
+        )
+
+    def _known_reports(self) -> list[WorkerReport]:
+        """The reports of the workers that this one knows of."""
+        return [self._own_report()]
+
+    def record_timeline(self, limit: int = 10_000) -> None:
+        """Begins to keep the last ``limit`` time spans of this worker, for `timeline`; 0 ends it. Those before are forgotten."""
+        self._clock.record(limit)
+
+    def timeline(self, *, gather: bool = True) -> Timeline:
+        """When workers computed, stepped and waited since `record_timeline`: ``timeline().plot()`` is a picture of it.
+
+        With ``gather``, all workers call it, as `report`, and each gets the spans of all; otherwise those of this worker. Times are of the
+        clocks of the workers' machines, which may differ.
+        """
+        own = packed(self._clock.spans())
+        if not gather:
+            return Timeline({self.communicator.rank: unpacked(own)})
+        told = self.communicator.all_gather_v(own, timeout=self._seconds)
+        return Timeline(dict(enumerate(map(unpacked, told))))
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
     def update(self, model: T, grads: Tree | None = None, *, loss: Array | None = None) -> T:
         """See `Optimizer.update`. Raises an error of communication as well. No rule in a wrapper reads the ``loss``."""
-        with self._lock.stepping():
+        with self._lock.stepping(), self._clock.step():
             return self._step(model, grads)
 
     def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
@@ -201,7 +246,7 @@ class Wrapper(Optimizer):
     def minimize(self, loss: Callable[[T], Array], model: T, *, record: bool = False) -> Array:
         """See `Optimizer.minimize`. Raises an error of communication as well."""
         value, grads = self._gradients_of_step(loss, model, record=record)
-        with self._lock.stepping():
+        with self._lock.stepping(), self._clock.step():
             self._step(model, grads, keep_root=True)
         return value
 

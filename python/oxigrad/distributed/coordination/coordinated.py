@@ -41,8 +41,9 @@ from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Re
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.gradients import SparseMean
 from oxigrad.distributed.messages.message import Header
+from oxigrad.distributed.messages.reports.table import WorkerReport
 from oxigrad.distributed.methods.collective import refuse_inside
-from oxigrad.distributed.wrapper import WorkerReport, Wrapper
+from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import Domain
 
@@ -423,16 +424,16 @@ class Coordinated(Wrapper):
         """The number of steps taken by all workers together, as far as this one knows."""
         return max(self._local_step, self.optimizer.step)
 
-    def report(self) -> list[WorkerReport]:
-        """See `Wrapper.report`. On rank 0, of all workers; elsewhere of this one."""
-        local = super().report()[0]
+    def _known_reports(self) -> list[WorkerReport]:
+        """See `Wrapper._known_reports`. On the coordinator's rank, of all workers; elsewhere of this one."""
+        local = self._own_report()
         if self._coordinator is None:
             return [local]
         reports = self._coordinator.reports
         copies = [dataclasses.replace(reports[rank], stale=Counter(reports[rank].stale)) for rank in sorted(reports)]
-        for mine in copies:
-            if mine.rank == local.rank:
-                mine.bytes_sent, mine.refused = local.bytes_sent, local.refused
+        mine = next((each for each in copies if each.rank == local.rank), local)
+        mine.bytes_sent, mine.refused = local.bytes_sent, local.refused
+        mine.step, mine.rate, mine.waited = local.step, local.rate, local.waited
         return copies
 
 

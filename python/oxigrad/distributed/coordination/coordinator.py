@@ -18,7 +18,7 @@ from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Reader, SparseMean, mean_of
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.refusals import encoded, refusal_of
-from oxigrad.distributed.wrapper import WorkerReport
+from oxigrad.distributed.messages.reports.table import WorkerReport
 from oxigrad.optim.optimizer import Optimizer
 
 # Tags of messages.

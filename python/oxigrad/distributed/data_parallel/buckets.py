@@ -5,7 +5,6 @@ receives the sums of all elements, or those of its pieces of the parameters alon
 """
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -84,8 +83,7 @@ class Bucket:
 class Buckets:
     """The buckets of parameters in the order in which they are exchanged.
 
-    ``begin`` fills the next bucket and starts its exchange in a thread; ``finish`` does it for the others, and waits for all. With
-    ``pieces`` there is one bucket for each dtype, since its parts are of one size for all workers only then.
+    ``begin`` fills the next bucket and starts its exchange in a thread; ``finish`` does it for the others, and waits for all.
     """
 
     def __init__(
@@ -96,18 +94,22 @@ class Buckets:
         pieces: Sequence[Sequence[Piece]] | None = None,
     ) -> None:
         self.order = tuple(order)
-        self.pieces, self._specs = pieces, specs
-        buckets = cut(specs, order, limit if pieces is None else math.inf)
+        self.pieces, self._specs, self._limit = pieces, specs, limit
+        buckets = cut(specs, order, limit)
         self._buckets = [Bucket({path: specs[path] for path in paths}, pieces) for paths in buckets]
         self._numbers = {path: number for number, bucket in enumerate(self._buckets) for path in bucket.paths}
         self._running: list[Running] = []
 
     def fits(
-        self, specs: Mapping[str, GradientSpec], order: Sequence[str], pieces: Sequence[Sequence[Piece]] | None
+        self,
+        specs: Mapping[str, GradientSpec],
+        order: Sequence[str],
+        limit: float,
+        pieces: Sequence[Sequence[Piece]] | None,
     ) -> bool:
-        """Whether the buckets are those of parameters in this order, and of these pieces."""
+        """Whether the buckets are those of parameters in this order, of this limit, and of these pieces."""
         is_same = specs is self._specs or all(specs[p] == self._specs[p] for p in order)
-        return self.order == tuple(order) and pieces is self.pieces and is_same
+        return self.order == tuple(order) and limit == self._limit and pieces is self.pieces and is_same
 
     @property
     def begun(self) -> int:

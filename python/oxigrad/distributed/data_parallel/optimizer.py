@@ -1,5 +1,6 @@
 """DataParallel: steps by the mean gradient over workers, exchanged in buckets while it is still computed."""
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -279,10 +280,12 @@ class DataParallel(LargeBatch):
 
     def _sum(self, order: Sequence[str], sums: Mapping[str, Any]) -> None:
         """Completes the buckets of the parameters in ``order`` with the sums over workers."""
-        pieces = None if self._shards is None or self._overlaps else self._shards.scattered
-        if self._buckets is None or not self._buckets.fits(self._specs, order, pieces):
+        pieces = None if self._shards is None else self._shards.scattered
+        # Where nothing overlaps, all pieces go in one bucket: its parts are of one size for all workers only then.
+        limit = self.bucket_bytes if pieces is None or self._overlaps else math.inf
+        if self._buckets is None or not self._buckets.fits(self._specs, order, limit, pieces):
             self._drop()
-            self._buckets = Buckets(self._specs, order, self.bucket_bytes, pieces)
+            self._buckets = Buckets(self._specs, order, limit, pieces)
         found = {path: sums[path] for path in order if path in sums}
         arrays = {path: as_array(g) for path, g in found.items()}
         self._buckets.finish(arrays, self.communicator, self._seconds)

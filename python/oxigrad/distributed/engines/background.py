@@ -4,6 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from oxigrad.distributed.messages.reports.clock import waiting
+
 
 class _Exchange(threading.Thread):
     """The thread of an operation."""
@@ -34,7 +36,8 @@ class Running:
 
     def wait(self) -> None:
         """Waits until the operation has ended, which the time-outs of its collective operations limit."""
-        self._thread.join()
+        with waiting():
+            self._thread.join()
 
     def result(self) -> Any:
         """Waits for the result. Raises the error of the operation."""

@@ -16,6 +16,7 @@ from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.message import HEADER_BYTES, Guard, Header, copied, scatter, size_of
 from oxigrad.distributed.messages.reduction import Op, check_op, part_of
 from oxigrad.distributed.messages.refusals import Refusals
+from oxigrad.distributed.messages.reports.clock import waiting
 
 
 class Place(NamedTuple):
@@ -115,8 +116,9 @@ class EngineCommunicator(InOrder):
     ) -> None:
         """See `Communicator.all_reduce`. After an error, the content of the buffers is undefined."""
         check_op(op)
-        self._await_turn()
-        self._all_reduce(bufs, op, self._limit(timeout), deterministic=deterministic)
+        with waiting():
+            self._await_turn()
+            self._all_reduce(bufs, op, self._limit(timeout), deterministic=deterministic)
         self._count(size_of(bufs))
 
     def reduce_scatter(
@@ -125,22 +127,25 @@ class EngineCommunicator(InOrder):
         """See `Communicator.reduce_scatter`."""
         check_op(op)
         own = buf[part_of(counts, self.rank, self.size, buf.size)]
-        self._await_turn()
-        self._reduce_scatter(buf, counts, op, self._limit(timeout))
+        with waiting():
+            self._await_turn()
+            self._reduce_scatter(buf, counts, op, self._limit(timeout))
         self._count(buf.nbytes)
         return own
 
     def broadcast(self, bufs: Sequence[Buffer], root: int = 0, *, timeout: float | None = None) -> None:
         """See `Communicator.broadcast`."""
         self._check_rank(root, "root")
-        self._await_turn()
-        self._broadcast(bufs, root, self._limit(timeout))
+        with waiting():
+            self._await_turn()
+            self._broadcast(bufs, root, self._limit(timeout))
         self._count(size_of(bufs) if self.rank == root else 0)
 
     def all_gather_v(self, buf: Buffer, *, timeout: float | None = None) -> list[Buffer]:
         """See `Communicator.all_gather_v`."""
-        self._await_turn()
-        gathered = self._all_gather_v(buf, self._limit(timeout))
+        with waiting():
+            self._await_turn()
+            gathered = self._all_gather_v(buf, self._limit(timeout))
         self._count(buf.nbytes)
         return gathered
 
@@ -169,12 +174,13 @@ class EngineCommunicator(InOrder):
     ) -> Header | None:
         """See `Communicator.recv_any`."""
         wait = Backoff(self._limit(timeout))
-        while (arrival := self._poll(tag, source, wait)) is not None:
-            try:
-                return self._received(arrival, bufs, wait)
-            except Refused as error:
-                self.refused.add(error)
-                self._discard(arrival)
+        with waiting():
+            while (arrival := self._poll(tag, source, wait)) is not None:
+                try:
+                    return self._received(arrival, bufs, wait)
+                except Refused as error:
+                    self.refused.add(error)
+                    self._discard(arrival)
         return None
 
     def _received(self, arrival: Arrival, memory: Memory, wait: Backoff) -> Header:

@@ -245,7 +245,7 @@ class KFAC(CollectiveWrapper):
         else:
             value, grads = self._gradients_of_step(loss, model, record=record)
             statistics = self.compute_statistics(sampled, model, examples=examples)[2]
-        with self._lock.stepping():
+        with self._lock.stepping(), self._clock.step():
             self._step(model, grads, statistics, keep_root=True)
         return value
 
@@ -258,7 +258,7 @@ class KFAC(CollectiveWrapper):
         loss: Array | None = None,
     ) -> Tree:
         """See `Optimizer.update`. ``statistics`` of `compute_statistics` are added to the factors before the step; all workers pass some, or none."""
-        with self._lock.stepping():
+        with self._lock.stepping(), self._clock.step():
             return self._step(model, grads, statistics)
 
     def _step(

@@ -1,0 +1,93 @@
+"""Times of a worker: how many steps it has taken, how long it waited in them, and the spans of a time line."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """A time span of a worker: "compute" between two steps, "step", or "wait" within a step; in seconds since the epoch."""
+
+    kind: str
+    begin: float
+    end: float
+
+
+class _Active(threading.local):
+    clock: "Clock | None" = None
+
+
+_active = _Active()
+
+
+class Clock:
+    """The times of one worker. Waits count in the thread that takes the step alone: not those of a coordinator beside it.
+
+    >>> clock = Clock()
+    >>> with clock.step(), waiting():
+    ...     pass
+    >>> clock.steps, clock.waited >= 0.0, clock.rate
+    (1, True, None)
+    """
+
+    def __init__(self) -> None:
+        #: The steps that were completed, and the seconds that the worker waited for others in steps.
+        self.steps, self.waited = 0, 0.0
+        self._first = self._last = 0.0
+        self._spans: deque[Span] | None = None
+        self._epoch = time.time() - time.perf_counter()
+
+    @property
+    def rate(self) -> float | None:
+        """Steps per second, from the end of the first step to that of the last; None before the second one."""
+        return (self.steps - 1) / (self._last - self._first) if self._last > self._first else None
+
+    def record(self, limit: int) -> None:
+        """Keeps the last ``limit`` spans from now on, and forgets those before; 0 keeps none."""
+        self._spans = deque(maxlen=limit) if limit else None
+
+    def spans(self) -> list[Span]:
+        """The spans that are kept."""
+        return [*self._spans] if self._spans is not None else []
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """A context that is a step of the worker; one that raises an error is not counted."""
+        outer, begin = _active.clock, time.perf_counter()
+        _active.clock = self
+        if self.steps:
+            self._add("compute", self._last, begin)
+        try:
+            yield
+            self.steps += 1
+        finally:
+            _active.clock, end = outer, time.perf_counter()
+            self._last, self._first = end, self._first or end
+            self._add("step", begin, end)
+
+    def wait(self, begin: float, end: float) -> None:
+        """Counts a wait."""
+        self.waited += end - begin
+        self._add("wait", begin, end)
+
+    def _add(self, kind: str, begin: float, end: float) -> None:
+        if self._spans is not None:
+            self._spans.append(Span(kind, self._epoch + begin, self._epoch + end))
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """A context in which the worker waits for others, or exchanges messages; one within another counts once."""
+    clock = _active.clock
+    if clock is None:
+        yield
+        return
+    begin, _active.clock = time.perf_counter(), None
+    try:
+        yield
+    finally:
+        _active.clock = clock
+        clock.wait(begin, time.perf_counter())
