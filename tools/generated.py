@@ -9,7 +9,7 @@ from oxigrad import _core, optim
 from oxigrad.optim.table.row import TABLE, Row
 
 _CORE = Path(__file__).parent.parent / "rust" / "core"
-PATHS = _CORE / "src" / "kernel" / "native" / "generated.rs", _CORE / "tests" / "programs" / "table.rs"
+PATHS = _CORE / "src" / "kernel" / "native" / "generated.rs", _CORE / "tests" / "meaning" / "programs_table.rs"
 
 
 def _tail() -> Any:

@@ -7,7 +7,7 @@ use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::simd::dispatch::Isa;
 use rayon::ThreadPool;
 
-#[path = "../../tests/programs/mod.rs"]
+#[path = "../../tests/meaning/programs.rs"]
 pub mod programs;
 
 /// The kernel of a rule that has native code.

@@ -86,9 +86,13 @@ impl Fnv {
 #[cfg(test)]
 mod tests {
     use super::super::program::Wanted;
-    use super::super::programs::{PROGRAMS, program};
     use super::*;
     use crate::op::Elementwise::{Add, Multiply, Subtract};
+    use programs::{PROGRAMS, program};
+
+    mod programs {
+        include!("../../tests/meaning/programs.rs");
+    }
 
     fn graph(nodes: &[Node], wanted: &Wanted) -> Graph {
         Graph::new(nodes, wanted).unwrap()

@@ -18,9 +18,6 @@ mod instruction;
 mod lower;
 pub mod native;
 mod program;
-#[cfg(test)]
-#[path = "../../tests/programs/mod.rs"]
-mod programs;
 pub mod text;
 
 pub use compiled::Kernel;

@@ -1,5 +1,5 @@
-//! The programs that have native code, under a name: leaves are the gradient, the parameter and the slots, scalars the
-//! step, the hyperparameters and the slots of one number; outputs and results are what is written.
+// The programs that have native code, under a name: leaves are the gradient, the parameter and the slots, scalars the
+// step, the hyperparameters and the slots of one number; outputs and results are what is written.
 
 use oxigrad_core::kernel::Node::{self, Apply, Constant, Leaf, Noise, Scalar, Sum, Total};
 use oxigrad_core::kernel::Wanted;
@@ -11,7 +11,7 @@ type Row = (&'static str, &'static [Node], Wanted<'static>);
 /// All programs, in the order of their kernels.
 #[rustfmt::skip]
 #[allow(clippy::unreadable_literal, reason = "constants are printed with all their digits")]
-pub const PROGRAMS: &[Row] = include!("table.rs");
+pub const PROGRAMS: &[Row] = include!("programs_table.rs");
 
 /// The program of this name.
 pub fn program(name: &str) -> (&'static [Node], Wanted<'static>) {
