@@ -76,7 +76,7 @@ def test_gradients_of_every_layout_are_read(name: str, door: Any) -> None:
 def test_memory_that_was_shrunk_is_refused_and_nothing_changes(
     name: str, steps: int, which: str, left: int, door: Any
 ) -> None:
-    """A gradient is the array of the steps before: a new tensor is not looked at, which would take as long as a small update."""
+    """A gradient is the array of the steps before: a new tensor of few elements is not looked at, which would take as long as its update."""
     one: Door = door(name)
     grads: dict[str, Any] = drawn(5)
     grads["b"] = one.array(grads["b"])

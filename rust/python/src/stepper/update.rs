@@ -46,6 +46,10 @@ impl<'a> ProgramLeaves<'a> {
     }
 }
 
+/// The number of elements from which on the storage of each new gradient is looked at: that of a smaller one takes as long as
+/// its update, so that it is looked at in the first step alone.
+const LOOKED_AT: usize = 1 << 13;
+
 impl Prepared {
     /// The numbers of the arrays that are not in their places of the last step, if there was one, and the owners of the
     /// memory of the others.
@@ -64,8 +68,10 @@ impl Prepared {
             return Ok((all, Vec::new()));
         };
         let fresh = Self::fresh(seen, given, look);
-        let is_trusted =
-            |number: usize, array: &Bound<'py, PyAny>| is_gradient(number) || seen.places[number].is_unsure_of(array);
+        let is_trusted = |number: usize, array: &Bound<'py, PyAny>| {
+            let is_small = || self.parameters[number / 2].shape.iter().product::<usize>() < LOOKED_AT;
+            (is_gradient(number) && is_small()) || seen.places[number].is_unsure_of(array)
+        };
         self.refuse_unreadable(fresh.iter().copied(), given, look, is_trusted)?;
         let mut holds = Vec::new();
         let is_detached = self.keeps_memory();
