@@ -158,6 +158,7 @@ def value_and_grad(
     argnums: int | tuple[int, ...],
     has_aux: bool,
     finish: Callable[..., tuple[Any, Any]],
+    begin: Callable[..., Callable[[int, Any], bool]] | None = None,
 ) -> tuple[Any, Any]: ...
 
 @final

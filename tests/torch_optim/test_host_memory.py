@@ -213,7 +213,7 @@ def test_gradients_of_the_device_are_given_back_in_the_backward(
     device: LateDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Gradients that are alive are on their way down, or the next one."""
-    monkeypatch.setattr(in_backward, "_SMALL", 0)
+    monkeypatch.setattr(in_backward, "SMALL", 0)
     model = layers(12)
     opt = ours.AdamW(model.parameters(), in_backward=True, state_device=ours.HostMemory(piece=512, places=2))
     most = [0]

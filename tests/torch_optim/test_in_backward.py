@@ -43,10 +43,10 @@ OPTIONS: list[tuple[str, dict[str, Any], Any]] = [
 ]
 
 
-@pytest.fixture(params=[0, in_backward._SMALL], ids=["one by one", "small ones together"])
+@pytest.fixture(params=[0, in_backward.SMALL], ids=["one by one", "small ones together"])
 def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """The bytes up to which gradients wait for others."""
-    monkeypatch.setattr(in_backward, "_SMALL", request.param)
+    monkeypatch.setattr(in_backward, "SMALL", request.param)
     return request.param
 
 
@@ -110,7 +110,7 @@ def test_recorded_steps_are_refused(options: dict[str, Any]) -> None:
 
 def test_gradients_are_given_back_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """At most two gradients are alive: the one that is used, and the next."""
-    monkeypatch.setattr(in_backward, "_SMALL", 0)
+    monkeypatch.setattr(in_backward, "SMALL", 0)
     model = layers()
     gradients_alive = AliveGradients(model.parameters())
     opt = ours.AdamW(model.parameters(), in_backward=True)
@@ -357,7 +357,7 @@ def test_a_state_is_loaded_again_and_again() -> None:
 # --- small gradients --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("limits", [{"_MOST": 3}, {"_BUCKET": 600}, {"_BUCKET": 1}], ids=str)
+@pytest.mark.parametrize("limits", [{"MOST": 3}, {"BUCKET": 600}, {"BUCKET": 1}], ids=str)
 def test_small_gradients_wait_up_to_a_limit(monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]) -> None:
     for name, value in limits.items():
         monkeypatch.setattr(in_backward, name, value)

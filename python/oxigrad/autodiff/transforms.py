@@ -300,10 +300,17 @@ def value_and_grad(
     return wrapped
 
 
-def value_and_grad_of(f: Callable[..., Any], primal: Tree) -> tuple[Array, Tree]:
-    """``value_and_grad(f)(primal)``, without the cost of making the wrapper."""
+def value_and_grad_of(
+    f: Callable[..., Any], primal: Tree, begin: Callable[..., Callable[[int, Any], bool]] | None = None
+) -> tuple[Array, Tree]:
+    """``value_and_grad(f)(primal)``, without the cost of making the wrapper.
+
+    ``begin(watched, constants, value)`` is called before the derivatives are replayed. It returns a function that takes the number of a
+    variable and its gradient, once that is final and no derivative that is left reads the variable. Where that is true, the gradient
+    is 0.0 in the result, and the variable's array may have changed.
+    """
     check_callable(f, "grad")
-    return _core.value_and_grad(f, (primal,), None, 0, False, _finish_first)
+    return _core.value_and_grad(f, (primal,), None, 0, False, _finish_first, begin)
 
 
 def _finish(argnums: Argnums, has_aux: bool, tape: Tape, watched: Watched, result: Any) -> tuple[Any, Any]:

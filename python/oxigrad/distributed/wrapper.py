@@ -243,8 +243,12 @@ class Wrapper(Optimizer):
         """See `Optimizer.scale_loss`."""
         return self.optimizer.scale_loss(loss)
 
-    def minimize(self, loss: Callable[[T], Array], model: T, *, record: bool = False) -> Array:
-        """See `Optimizer.minimize`. Raises an error of communication as well."""
+    def minimize(
+        self, loss: Callable[[T], Array], model: T, *, record: bool = False, in_backward: bool = False
+    ) -> Array:
+        """See `Optimizer.minimize`. Raises an error of communication as well, and `ValueError` with ``in_backward``."""
+        if in_backward:
+            self._refuse_in_backward(record=record)
         value, grads = self._gradients_of_step(loss, model, record=record)
         with self._lock.stepping(), self._clock.step():
             self._step(model, grads, keep_root=True)

@@ -8,6 +8,7 @@ from oxigrad._tables import Table
 from oxigrad._typing import Array, T, Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import dtype_name
+from oxigrad.optim import in_backward as in_backward_steps
 from oxigrad.optim.losses import dependent, warn_of_floats
 from oxigrad.optim.recorded_losses import RecordedLosses
 from oxigrad.optim.settings import param_groups
@@ -136,7 +137,8 @@ class Optimizer(StatefulOptimizer):
     def flush(self, model: T) -> T:
         """Takes a step with the mean of the gradients accumulated so far, as at the end of an epoch; returns the model.
 
-        Without accumulated gradients it does nothing. Errors are those of `update`.
+        Without accumulated gradients it does nothing. A step in the backward that an error has ended is counted; see `ahead`. Errors are
+        those of `update`.
 
         >>> import numpy as np
         >>> from oxigrad.optim import SGD
@@ -229,20 +231,52 @@ class Optimizer(StatefulOptimizer):
         found = self._stepper.counts.scale_like(loss)
         return self.scale if found is None else found
 
-    def minimize(self, loss: Callable[[T], Array], model: T, *, record: bool = False) -> Array:
+    def minimize(
+        self, loss: Callable[[T], Array], model: T, *, record: bool = False, in_backward: bool = False
+    ) -> Array:
         """`compute_gradients`, then `update` in place; returns the value of the loss before the step.
 
         With ``record``, value and gradient of the loss are recorded (see `oxigrad.record`) at the first step and replayed at later
         ones, with the same bits. The loss must be the same function in each step: it reads a batch from variables. With a
         ``loss_scale`` it runs as it is.
 
+        With ``in_backward``, each parameter is updated while derivatives are computed, as soon as its gradient is final, and the gradient is
+        dropped: memory holds a few gradients at a time. The bits are those of a step after it. Where a rule sums over all
+        parameters, as `ClipByGlobalNorm`, or a parameter is on a device, the step follows the backward. Raises `ValueError` together with
+        ``record``, ``accumulate``, ``loss_scale``, ``nonfinite`` or ``zero_gradients``, and for optimizers with another `minimize` or other
+        gradients. After an error in the middle, `ahead` names the parameters that are updated, and `flush` finishes the step.
+
+        >>> import numpy as np
+        >>> from oxigrad import xp
+        >>> from oxigrad.optim import SGD
+        >>> model = {"w": np.array([3.0, 4.0])}
+        >>> float(SGD(0.25).minimize(lambda m: xp.sum(m["w"] ** 2), model, in_backward=True)), model
+        (25.0, {'w': array([1.5, 2. ])})
+
         Raises `StructureError`, before anything is changed, where a parameter can neither be written nor replaced in
         ``model`` itself; use `update`, which returns the new tree.
         """
+        if in_backward:
+            self._refuse_in_backward(record=record)
+            return in_backward_steps.minimize(self, loss, model)
         value, grads = self._gradients_of_step(loss, model, record=record)
         with self._lock.stepping():
             self._stepper.update(model, grads, loss=value, keep_root=True)
         return value
+
+    def _refuse_in_backward(self, *, record: bool = False) -> None:
+        """Raises `ValueError` for an optimizer that cannot update one parameter at a time in `minimize`."""
+        own, cls = Optimizer, type(self)
+        same = cls.compute_gradients is own.compute_gradients and cls._gradients is own._gradients
+        in_backward_steps.refuse(self, record=record, is_own=same and cls.minimize is own.minimize)
+
+    @property
+    def ahead(self) -> list[str]:
+        """The key paths of the parameters that `minimize` with ``in_backward`` has updated in a step which an error has ended.
+
+        The others are as before the step, whose gradients are lost. `flush` finishes the step: it counts it, for all parameters.
+        """
+        return [*self._stepper.ahead]
 
     # --- as a pure function --------------------------------------------------------------------------------------------
 

@@ -5,12 +5,13 @@ copied first and replaced. Where an array lives anywhere else, the rule itself i
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from oxigrad import _core, xp
-from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError
+from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateError
 from oxigrad.ops.backends import REFUSALS, fetched, resolved
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
@@ -22,7 +23,8 @@ from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.planner import Planner
-from oxigrad.stepping.writes import StepWrites, Touched, call_step, touch
+from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.writes import PartialStep, StepWrites, Touched, call_step, touch
 
 
 class Stepper(Planner):
@@ -30,8 +32,16 @@ class Stepper(Planner):
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
+    def __init__(self, owner: SteppingOptimizer) -> None:
+        super().__init__(owner)
+        #: The key paths of parameters that are updated in a step which an error has ended.
+        self.ahead: list[str] = []
+        self._parts: dict[tuple[int, ...], PartialStep] = {}
+
     def update(self, model: Any, grads: Any, *, loss: Any = None, keep_root: bool = False) -> Any:
         """See `Optimizer.update`; with ``keep_root``, a tree that would have to be replaced is refused."""
+        if self.ahead:
+            self.check_no_part()
         core = self._core
         step = self._resolved.get(core.micro + 1 < self._accumulate)
         if step is None or not (step.is_current() or step.refresh()) or self._process != _core.forks():
@@ -225,6 +235,7 @@ class Stepper(Planner):
     def check_whole(self) -> None:
         """Raises `StateError` where slots and counts are not those of a whole number of steps, as a signal handler may see them."""
         self._core.check_whole()
+        self.check_no_part()
         self.counts.sync()
         self._settle()
 
@@ -241,6 +252,9 @@ class Stepper(Planner):
     def flush(self, model: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.flush`."""
         self.averages.refuse_swapped()
+        if self.ahead:
+            self.ahead = []
+            self.count_parts()
         if not self.micro:
             return model
         plan, leaves = self.planned(model)
@@ -258,6 +272,51 @@ class Stepper(Planner):
             self.presence.settle(count)
         self.presence.enter({}, (), self._table.by_path, count)
         self._core.count = count + 1
+
+    # --- steps in parts ------------------------------------------------------------------------------------------------
+
+    def resolve_whole(self, model: Any, loss: Any) -> tuple[ResolvedStep, list[Any]]:
+        """The step of all parameters of a model that is to be changed in place, with its numbers filled in, and the leaves."""
+        self.averages.refuse_swapped()
+        self.check_no_part()
+        if self._plan is not None and self._plan.idle:
+            self._forget()
+        plan, leaves = self.planned(model)
+        plan.check_replaceable(model)
+        self._accumulate = self._owner.accumulate
+        step = self._resolved.get(False)
+        if step is None or step.plan is not plan or not (step.is_current() or step.refresh()):
+            step = ResolvedStep(plan, self._owner, holds=False)
+            if plan is not self._plan or step.layout != self._layout or step.absent != self._absent:
+                self._enter(step, leaves)
+            self._resolved[False] = step
+            self._parts.clear()
+        step.fill(self._core.count, 1, 1.0, loss)
+        return step, leaves
+
+    def part(self, step: ResolvedStep, parameters: Sequence[Parameter]) -> PartialStep:
+        """The part of a step that updates some of its parameters."""
+        key = tuple(p.position for p in parameters)
+        if key not in self._parts or self._parts[key].whole is not step:
+            if len(self._parts) > 2 * len(step.plan.parameters):
+                self._parts.clear()
+            self._parts[key] = PartialStep(step, parameters, self._table.by_path, self._owner)
+        part = self._parts[key]
+        part.core.count = self._core.count
+        return part
+
+    def count_parts(self) -> None:
+        """Counts a step that was taken in parts."""
+        self._core.count += 1
+
+    def check_no_part(self) -> None:
+        """Raises `StateError` where an error has ended a step in the backward, and parameters are ahead of the others."""
+        if self.ahead:
+            others = f" and {len(self.ahead) - 3} others" if len(self.ahead) > 3 else ""
+            raise StateError(
+                f"{', '.join(self.ahead[:3])}{others} was updated in the backward of a step that is not finished: expected "
+                "flush(model), which finishes it, or a state from before"
+            )
 
     # --- steps that are computed elsewhere -----------------------------------------------------------------------------
 

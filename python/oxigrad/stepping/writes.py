@@ -1,5 +1,6 @@
 """The writes of a step besides the update by the core: results of rules called on arrays, and records of rows."""
 
+import copy
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.plan.step_program import StepProgram
+from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.slots.view import ParameterSlots
 
 # A parameter's position among those in host memory, its rows (None for all), and a factor for each of its slots.
@@ -153,3 +155,54 @@ def touch(
         if rows is not None or caught:
             touched.append((position, rows, caught))
     return touched, stamps
+
+
+class PartialStep:
+    """The part of the step ``whole`` that updates some of its ``parameters``, with the kernels, numbers and noise of the whole.
+
+    None of them is on a device. It counts nothing.
+    """
+
+    def __init__(
+        self,
+        whole: ResolvedStep,
+        parameters: Sequence[Parameter],
+        slots: Mapping[str, ParameterSlots],
+        owner: SteppingOptimizer,
+    ) -> None:
+        self.whole, self._slots = whole, slots
+        self._step = step = copy.copy(whole)
+        step.plan = whole.plan.part(parameters, owner)
+        step.programs = step.programs_of_all if step.plan.host else []
+        self.core = _core.Stepper()
+        self._prepared: list[Any] | None = None
+
+    def take(self, model: Any, leaves: list[Any], given: list[Any]) -> None:
+        """Takes it, with gradients ``given`` at the positions of leaves; all or nothing is written."""
+        step, writes = self._step, StepWrites()
+        plan = step.plan
+        gradients = plan.gradients.checked(given, optional=True)
+        if self._prepared is None:
+            self.core.prepare(step.host_parameters(leaves, self._slots))
+            self._prepared = [leaves[p.index] for p in plan.host]
+        if plan.ruled or plan.copied:
+            plan.check_memory(leaves, gradients, self._slots, [])
+        call_step(step, leaves, gradients, self._slots, writes)
+        sparse = any(isinstance(gradients[p.index], SparseRows) for p in plan.host)
+        catches_up = any(plan.groups[p.group].catches_up for p in plan.host)
+        touched: list[Touched] = []
+        if sparse or catches_up:
+            touched, stamps = touch(step, gradients, self._slots, self.core.count)
+            writes.assignments += stamps
+        for parameter in plan.copied:
+            array = leaves[parameter.index] = np.array(leaves[parameter.index])
+            writes.replacements += [(path, array) for path in parameter.paths]
+        self.core.step(
+            model,
+            plan.pick(leaves),
+            plan.pick(gradients),
+            programs=step.programs,
+            seed=step.seed,
+            touched=touched,
+            writes=writes.frozen(),
+        )

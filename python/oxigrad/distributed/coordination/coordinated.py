@@ -301,11 +301,11 @@ class Coordinated(Wrapper):
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
-    def minimize(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool = False) -> Array:
-        """See `Optimizer.minimize`. Joins before the first gradient is computed."""
+    def _gradients_of_step(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
+        """See `Optimizer._gradients_of_step`. Joins before the first gradient is computed."""
         if self._link is None:
             self.build(model)
-        return super().minimize(loss, model, record=record)
+        return super()._gradients_of_step(loss, model, record=record)
 
     def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
         gradients = self._parameters.gradients(model, grads)

@@ -226,6 +226,7 @@ class KFAC(CollectiveWrapper):
         model: Tree,
         *,
         record: bool = False,
+        in_backward: bool = False,
         sampled: Callable[[Tree], Array] | None = None,
         examples: int | None = None,
     ) -> Array:
@@ -234,6 +235,8 @@ class KFAC(CollectiveWrapper):
         ``sampled`` is a loss whose labels are drawn from the model's distribution: the factors are then those of its derivatives. With
         ``record``, gradients are those of a recorded loss (see `Optimizer.minimize`) wherever no statistics are computed with them.
         """
+        if in_backward:
+            self._refuse_in_backward(record=record)
         statistics = None
         if self._done < 0:
             self._parameters.check_replaceable(model)

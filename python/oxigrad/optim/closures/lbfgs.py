@@ -250,7 +250,9 @@ class ClosureOptimizer(RuleOptimizer):
                 f"{self.name}: {', '.join(others)} cannot be set: the loss is evaluated several times a step"
             )
 
-    def minimize(self, loss: Callable[[T], Array], model: T, *, record: bool = False) -> Array:
+    def minimize(
+        self, loss: Callable[[T], Array], model: T, *, record: bool = False, in_backward: bool = False
+    ) -> Array:
         """Takes one step, of up to ``max_iterations`` iterations, in place; returns the value of the loss before it.
 
         With ``record``, value and gradient of the loss are recorded and replayed: see `Optimizer.minimize`.
@@ -266,6 +268,8 @@ class ClosureOptimizer(RuleOptimizer):
         >>> np.round(model["x"], 4)
         array([1., 1.])
         """
+        if in_backward:
+            self._refuse_in_backward(record=record)
         with self._lock.stepping():
             plan, leaves = self._stepper.begin(model)
             if len(set(plan.groups)) > 1:

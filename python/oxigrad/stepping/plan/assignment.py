@@ -61,7 +61,7 @@ class Assignment:
         self.host = [p for p in self.parameters if p.executor.is_core]
         self.on_devices = [p for p in self.parameters if p.executor is DEVICE]
         self.ruled = [p for p in self.parameters if p.executor.calls_rule]
-        self.pick = _picker([p.index for p in self.host], len(arrays))
+        self.pick = picker([p.index for p in self.host], len(arrays))
 
     def on_arrays(self, array: Any) -> Executor:
         """The executor of a parameter whose rule is called on arrays."""
@@ -98,7 +98,7 @@ def _updated(p: Parameter, array: Any, slots: Slots) -> Iterator[Named]:
         yield f"a slot of {p.text}", part, p.executor.is_core or slots.are_overwritten
 
 
-def _picker(indices: Sequence[int], count: int) -> Callable[[list[Any]], tuple[Any, ...]]:
+def picker(indices: Sequence[int], count: int) -> Callable[[list[Any]], tuple[Any, ...]]:
     """A function that picks the items at ``indices`` of a list of ``count``."""
     if list(indices) == list(range(count)):
         return tuple

@@ -1,5 +1,6 @@
 """The plan of a step for a model: the group of hyperparameters and the executor of each parameter."""
 
+import copy
 import weakref
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
@@ -26,7 +27,7 @@ from oxigrad.stepping.parameters.parameter import Parameter, copying
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.parameters.weak import alive
-from oxigrad.stepping.plan.assignment import Assignment
+from oxigrad.stepping.plan.assignment import Assignment, picker
 from oxigrad.stepping.plan.gradients import PlannedGradients
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.version import Version
@@ -170,6 +171,16 @@ class Plan(Assignment):
         """Whether what updates a parameter reads slots that are codes: the core, or a kernel for all gradients."""
         by_kernel = p.executor is DEVICE and not p.is_permuted and self._owner.sparse == "dense"
         return by_kernel or p.executor.is_core
+
+    def part(self, parameters: Sequence[Parameter], owner: SteppingOptimizer) -> "Plan":
+        """The same plan for some of its parameters, with the positions that they have in the whole."""
+        made, chosen = copy.copy(self), {p.position for p in parameters}
+        for name in ("parameters", "host", "on_devices", "ruled", "replaced", "copied", "into", "tied", "recorded"):
+            setattr(made, name, [p for p in getattr(self, name) if p.position in chosen])
+        made.is_tied = bool(made.tied)
+        made.pick = picker([p.index for p in made.host], len(self.structure))
+        made.gradients = PlannedGradients(made, owner)
+        return made
 
     def is_current(self) -> bool:
         """Whether options and groups of hyperparameters are unchanged since the plan was made."""

@@ -11,14 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from oxigrad._core import StateError
+from oxigrad.stepping.plan.announcements import BUCKET, MOST, SMALL
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.plan import TensorPlace, noise_step, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import PartialStep, all_parameters, are_same, is_recorded
 
-# Gradients of at most so many bytes wait for others, until there are so many bytes, or parameters, or the backward ends.
-_SMALL, _BUCKET, _MOST = 1 << 16, 1 << 20, 64
 _AHEAD = "was updated in the backward of a step that is not finished"
 
 
@@ -200,12 +199,12 @@ class InBackward:
             return
         if p.grad.layout is not torch.strided or not self._is_last(p):
             return  # step() takes it.
-        if p.grad.nbytes > _SMALL or conversion.is_distributed(p):
+        if p.grad.nbytes > SMALL or conversion.is_distributed(p):
             self._take(opt, [place])
             return
         self._pending[id(p)] = place, p.grad
         self._pending_bytes += p.grad.nbytes
-        if len(self._pending) >= _MOST or self._pending_bytes >= _BUCKET:
+        if len(self._pending) >= MOST or self._pending_bytes >= BUCKET:
             self._flush(opt)
         else:  # A callback of a backward that an error ends is not called.
             torch.autograd.Variable._execution_engine.queue_callback(_Flush(self))

@@ -236,6 +236,14 @@ impl<H: Arrays> Fusion<H> {
         Ok(host.share(cotangent.computed().expect("a program computes all that is deferred")))
     }
 
+    /// Computes all that is deferred, so that arrays which it reads may change.
+    ///
+    /// # Errors
+    /// Any error of the host.
+    pub fn flush(&mut self, host: &H) -> Result<(), H::Error> {
+        self.run(host)
+    }
+
     /// The node of a large cotangent, whose shape and dtype the program has from now on.
     fn begin(&mut self, host: &H, cotangent: &Cotangent<H::Value>) -> Result<Option<u32>, H::Error> {
         if matches!(cotangent, Cotangent::Known(value) if !host.is_large(value)) {

@@ -1,5 +1,7 @@
 //! Reverse replay: propagates cotangents from the results to the inputs, and sums those of an entry with several uses.
 
+use std::collections::HashMap;
+
 use super::accumulate::accumulate;
 use super::rule::Rules;
 use super::tape::{Id, Origin, Tape, Value, View, index};
@@ -8,8 +10,9 @@ use crate::op::Op;
 impl<V: Value, A> Tape<V, A> {
     /// Replays the entries in reverse from the seeds, and sums the cotangents of an entry with several uses.
     ///
-    /// Returns the cotangents of `inputs`, absent if no seed depends on them. With `release`, the kept value of an
-    /// entry is dropped as soon as no rule needs it any more, and the tape cannot be replayed again.
+    /// Returns the cotangents of `inputs`, absent if no seed depends on them, and where `host` took them as they were
+    /// final. With `release`, the kept value of an entry is dropped as soon as no rule needs it any more, and the tape
+    /// cannot be replayed again.
     ///
     /// # Errors
     /// Any error of `host`.
@@ -27,6 +30,7 @@ impl<V: Value, A> Tape<V, A> {
             accumulate(&mut cotangents[id as usize], seed, |a, b| host.add(a, b))?;
         }
         let asked_for_ops: Vec<Id> = inputs.iter().copied().filter(|id| self.origin(*id) != Origin::Input).collect();
+        let mut due = if host.takes() { self.first_readers(top, inputs) } else { Vec::new() };
         for id in (0..top).rev() {
             if id % PULSE == 0 {
                 host.pulse()?;
@@ -40,6 +44,12 @@ impl<V: Value, A> Tape<V, A> {
                     host.spend(cotangent);
                 }
             }
+            while let Some((_, which)) = due.pop_if(|(reader, _)| *reader == id) {
+                let sum = &mut cotangents[inputs[which] as usize];
+                if !sum.is_absent() {
+                    *sum = host.take(which, std::mem::replace(sum, H::Flow::absent()))?;
+                }
+            }
             if release {
                 host.retire(std::mem::replace(&mut self.values[id], V::absent()));
             }
@@ -47,6 +57,23 @@ impl<V: Value, A> Tape<V, A> {
         let mut take =
             |id: &Id| cotangents.get_mut(*id as usize).map(|slot| std::mem::replace(slot, H::Flow::absent()));
         Ok(inputs.iter().map(|id| take(id).unwrap_or_else(H::Flow::absent)).collect())
+    }
+
+    /// For the watched inputs among `inputs`, the first entry below `top` that reads it, after which its cotangent is final
+    /// in a reverse replay, and its position; in the order of these entries.
+    fn first_readers(&self, top: usize, inputs: &[Id]) -> Vec<(usize, usize)> {
+        let watched = inputs.iter().enumerate().filter(|(_, id)| self.origin(**id) == Origin::Input);
+        let mut waiting: HashMap<Id, usize> = watched.map(|(which, id)| (*id, which)).collect();
+        let mut found = Vec::with_capacity(waiting.len());
+        for reader in 0..top {
+            if waiting.is_empty() {
+                break;
+            }
+            for arg in self.view(index(reader)).args {
+                found.extend(waiting.remove(arg).map(|which| (reader, which)));
+            }
+        }
+        found
     }
 
     fn pull<H: Host<V, A>>(
@@ -153,6 +180,20 @@ pub trait Host<V, A> {
     /// An error if the values cannot be added.
     fn add(&mut self, a: Self::Flow, b: Self::Flow) -> Result<Self::Flow, Self::Error>;
 
+    /// Whether `take` is to be called.
+    fn takes(&self) -> bool {
+        false
+    }
+
+    /// Takes the cotangent of the `which`-th input of a replay, which is final: nothing that is still to be computed reads
+    /// the value of the input, but for deferred cotangents. Returns absent, or the cotangent where it is not taken.
+    ///
+    /// # Errors
+    /// An error stops the replay.
+    fn take(&mut self, _which: usize, cotangent: Self::Flow) -> Result<Self::Flow, Self::Error> {
+        Ok(cotangent)
+    }
+
     /// Takes a value that the replay no longer needs: it may be dropped, or its memory reused.
     fn retire(&mut self, value: V) {
         drop(value);
@@ -179,13 +220,24 @@ mod tests {
 
     type Number = Option<f64>;
 
-    struct Numbers(Rules);
+    struct Numbers {
+        rules: Rules,
+        /// The inputs and cotangents that were taken, in order; none where the host takes none.
+        taken: Option<Vec<(usize, f64)>>,
+    }
 
     impl Host<Number, ()> for Numbers {
         type Error = String;
         type Flow = Number;
         fn rules(&self) -> &Rules {
-            &self.0
+            &self.rules
+        }
+        fn takes(&self) -> bool {
+            self.taken.is_some()
+        }
+        fn take(&mut self, which: usize, cotangent: Number) -> Result<Number, String> {
+            self.taken.as_mut().expect("it takes").push((which, cotangent.expect("it is present")));
+            Ok(None)
         }
         fn pullback(&mut self, entry: &View<'_, Number, ()>, which: usize, _: &Number) -> Result<Number, String> {
             Err(format!("entry {} has no rule for argument {which}", entry.id))
@@ -217,7 +269,7 @@ mod tests {
         rules.set(Elementwise::Multiply, 0, times(Source::Arg(1)));
         rules.set(Elementwise::Multiply, 1, times(Source::Arg(0)));
         rules.set(Elementwise::Exp, 0, times(Source::Result));
-        Numbers(rules)
+        Numbers { rules, taken: None }
     }
 
     type Numeric = Tape<Number, ()>;
@@ -242,6 +294,55 @@ mod tests {
         let square = apply(&mut tape, Elementwise::Multiply, &[x, x]);
         let y = apply(&mut tape, Elementwise::Multiply, &[square, x]);
         assert_eq!(gradient(&mut tape, y, &[x, square, y]), [Some(27.0), Some(3.0), Some(1.0)]);
+    }
+
+    #[test]
+    fn a_cotangent_is_taken_after_the_first_reader_of_its_input() {
+        let mut tape = Numeric::default();
+        let inputs = [2.0, 3.0, 5.0, 7.0].map(|number| tape.watch(Some(number)));
+        let [a, b, c, unused] = inputs;
+        let ab = apply(&mut tape, Elementwise::Multiply, &[a, b]);
+        let abc = apply(&mut tape, Elementwise::Multiply, &[ab, c]);
+        let y = apply(&mut tape, Elementwise::Multiply, &[abc, a]);
+        let mut host = Numbers { taken: Some(Vec::new()), ..host() };
+        let left = tape.replay(vec![(y, Some(1.0))], &[a, b, c, unused], true, &mut host).expect("it has rules");
+        assert_eq!(host.taken.expect("it takes"), [(2, 12.0), (1, 20.0), (0, 60.0)]);
+        assert_eq!(left, [None; 4]);
+    }
+
+    proptest::proptest! {
+        /// For any tape: each input once, after all entries that read it, with the cotangent of a replay that takes none.
+        #[test]
+        fn cotangents_are_taken_when_no_reader_is_left(
+            ops in proptest::collection::vec((proptest::bool::ANY, 0_usize..1000, 0_usize..1000), 1..40),
+            count in 1_u32..6,
+        ) {
+            let record = || {
+                let mut tape = Numeric::default();
+                let inputs: Vec<Id> = (0..count).map(|number| tape.watch(Some(1.0 + f64::from(number) / 8.0))).collect();
+                for (is_sum, a, b) in &ops {
+                    let op = if *is_sum { Elementwise::Add } else { Elementwise::Multiply };
+                    let args = [index(a % tape.len()), index(b % tape.len())];
+                    apply(&mut tape, op, &args);
+                }
+                (tape, inputs)
+            };
+            let (mut tape, inputs) = record();
+            let top = index(tape.len() - 1);
+            let readers = |input| tape.views().find(|view| view.args.contains(&input)).map(|view| view.id);
+            let first: Vec<Option<Id>> = inputs.iter().map(|input| readers(*input)).collect();
+            let expected = gradient(&mut tape, top, &inputs);
+            let mut host = Numbers { taken: Some(Vec::new()), ..host() };
+            let left = record().0.replay(vec![(top, Some(1.0))], &inputs, true, &mut host).expect("it has rules");
+            let taken = host.taken.expect("it takes");
+            // In the order in which the last readers are replayed, each with the whole cotangent.
+            proptest::prop_assert!(taken.windows(2).all(|pair| first[pair[0].0] >= first[pair[1].0]));
+            for (which, cotangent) in expected.into_iter().enumerate() {
+                let found: Vec<f64> = taken.iter().filter(|(at, _)| *at == which).map(|(_, taken)| *taken).collect();
+                proptest::prop_assert_eq!(found, cotangent.into_iter().collect::<Vec<_>>());
+            }
+            proptest::prop_assert!(left.iter().all(Option::is_none));
+        }
     }
 
     #[test]

@@ -228,6 +228,30 @@ impl Tape {
         Self::replayed(slf, sources, of, release, zeros, |core, ids| reverse::replay(py, core, seeds, ids, release))
     }
 
+    /// As [`Tape::pull_back`] with `release`, for inputs of the tape in their order; 0.0 in the place of cotangents that
+    /// `take` has taken, see [`reverse::replay_taking`].
+    pub fn pull_back_taking<'py>(
+        slf: &Bound<'py, Self>,
+        seeds: Vec<(Id, Value)>,
+        inputs: &[Bound<'py, PyAny>],
+        take: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = slf.py();
+        let zeros = |value: &Value| vjp_rules::zeros(py, value);
+        let of = |source: &Variable| source.source(py);
+        Self::replayed(slf, inputs, of, true, zeros, |core, ids| reverse::replay_taking(py, core, seeds, ids, take))
+    }
+
+    /// The plain values that the tape keeps as constants.
+    pub fn constants<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
+        let inner = self.lock();
+        let constants = inner.tape.views().filter(|view| view.origin == Origin::Constant);
+        let kept: Vec<Value> = constants.map(|view| view.result().share(py)).collect();
+        drop(inner);
+        let objects = kept.into_iter().filter(|value| matches!(value, Value::Object(_)));
+        objects.map(|value| value.into_object(py)).collect()
+    }
+
     /// As [`Tape::pull_back`], with a search for the entry where a NaN among the cotangents first appears.
     fn pull_back_searched<'py>(
         slf: &Bound<'py, Self>,

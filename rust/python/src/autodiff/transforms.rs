@@ -210,8 +210,13 @@ pub fn record_call<'py>(
 
 /// The value of a function that returns a real scalar, and its gradient. `finish(tape, watched, result)` is called for
 /// any other result, with `has_aux` for every one, and returns both.
+///
+/// With `begin`, `begin(watched, constants, value)` is called before the replay, and returns a function that is called with the
+/// position of a variable among those of `watched` and its gradient, as soon as that is final. Where it returns true, the
+/// variable's value may have changed in place, and 0.0 takes the place of the gradient. `constants` are the arrays on the
+/// tape that are no variables, which the replay may read.
 #[pyfunction]
-#[pyo3(signature = (f, args, named, argnums, has_aux, finish))]
+#[pyo3(signature = (f, args, named, argnums, has_aux, finish, begin=None))]
 pub fn value_and_grad<'py>(
     f: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
@@ -219,6 +224,7 @@ pub fn value_and_grad<'py>(
     argnums: &Bound<'py, PyAny>,
     has_aux: bool,
     finish: &Bound<'py, PyAny>,
+    begin: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let py = f.py();
     let tape = Bound::new(py, Tape::new(false))?;
@@ -232,8 +238,14 @@ pub fn value_and_grad<'py>(
     let seeds = vec![(id, seed(target, None)?)];
     let sources: Vec<Bound<'py, PyAny>> =
         watched.variables.iter().map(|variable| variable.bind(py).clone().into_any()).collect();
-    let gradients = Tape::pull_back(&tape, seeds, &sources, true)?;
-    let mut trees = watched.trees_of(py, gradients)?;
+    let mut trees = match begin.filter(|_| !tape.get().debug_nans) {
+        Some(begin) => {
+            let watched = Bound::new(py, watched)?;
+            let take = begin.call1((&watched, tape.get().constants(py), value.object(py)))?;
+            watched.get().trees_of(py, Tape::pull_back_taking(&tape, seeds, &sources, take)?)?
+        }
+        None => watched.trees_of(py, Tape::pull_back(&tape, seeds, &sources, true)?)?,
+    };
     let gradient = match trees.pop_if(|_| argnums.is_instance_of::<PyInt>()) {
         Some(only) => only.into_bound(py),
         None => PyTuple::new(py, trees)?.into_any(),

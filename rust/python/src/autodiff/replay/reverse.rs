@@ -34,6 +34,23 @@ pub struct PythonHost<'py> {
     /// The number of tangents along a leading batch axis; `None` if a tangent has the shape of its value.
     pub batch: Option<usize>,
     fusion: Fusion<'py>,
+    /// Takes final cotangents, if given: `take(which, cotangent)` returns whether it has.
+    take: Option<Bound<'py, PyAny>>,
+}
+
+/// Replays a tape in reverse from the seeds and returns the cotangents of `inputs`; 0.0 in the place of those that `take`,
+/// called with the position of an input and its final cotangent, has taken. It may then change the input in place.
+pub fn replay_taking<'py>(
+    py: Python<'py>,
+    tape: &mut CoreTape,
+    seeds: Vec<(Id, Value)>,
+    inputs: &[Id],
+    take: Bound<'py, PyAny>,
+) -> PyResult<Vec<Value>> {
+    let mut host = PythonHost { take: Some(take), ..PythonHost::new(py, None)? };
+    let seeds = seeds.into_iter().map(|(id, seed)| (id, Cotangent::Known(seed))).collect();
+    let found = tape.replay(seeds, inputs, true, &mut host)?;
+    found.iter().map(|flow| host.resolve(flow)).collect()
 }
 
 /// Replays a tape in reverse from the seeds and returns the cotangents of `inputs`.
@@ -143,6 +160,18 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         self.sum(sum, term).map(Cotangent::Known)
     }
 
+    fn takes(&self) -> bool {
+        self.take.is_some()
+    }
+
+    fn take(&mut self, which: usize, cotangent: Cotangent) -> PyResult<Cotangent> {
+        let value = self.resolve_owned(cotangent)?;
+        self.fusion.flush(&NumpyArrays(self.py))?;
+        let Some(take) = &self.take else { return Ok(Cotangent::Known(value)) };
+        let is_taken = take.call1((which, value.object(self.py)))?.is_truthy()?;
+        Ok(Cotangent::Known(if is_taken { Value::Number(0.0) } else { value }))
+    }
+
     fn retire(&mut self, value: Value) {
         array_pool::keep(self.py, value);
     }
@@ -161,7 +190,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
 impl<'py> PythonHost<'py> {
     /// A host for one replay; see [`PythonHost::batch`].
     pub fn new(py: Python<'py>, batch: Option<usize>) -> PyResult<Self> {
-        Ok(Self { py, registry: registry(py)?, batch, fusion: Fusion::default() })
+        Ok(Self { py, registry: registry(py)?, batch, fusion: Fusion::default(), take: None })
     }
 
     /// The value of a cotangent, computed now where it was deferred.

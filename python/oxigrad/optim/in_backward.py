@@ -1,0 +1,135 @@
+"""Steps of `minimize` inside of the backward: each parameter is updated as soon as its gradient is final, and the gradient dropped."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from oxigrad import _core, tree
+from oxigrad._core import DerivativeError, Variable, Watched
+from oxigrad.autodiff.transforms import value_and_grad_of
+from oxigrad.optim.losses import dependent
+from oxigrad.stepping.arrays.alignment import align
+from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.plan.announcements import Announcements
+from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.plan.resolved import ResolvedStep
+
+
+def refuse(opt: Any, *, record: bool, is_own: bool) -> None:
+    """Raises `ValueError` for an optimizer that cannot update one parameter at a time in `minimize`."""
+    if not is_own:
+        raise ValueError(f"{opt.name} does not support in_backward=True: it has gradients or steps of its own")
+    why = ""
+    if record:
+        why = "record=True, whose replays compute all gradients in one call"
+    elif opt.accumulate > 1:
+        why = f"accumulate={opt.accumulate}, whose gradients are kept from step to step"
+    elif opt.loss_scale is not None:
+        why = "loss_scale, for which all gradients must be finite before a step"
+    elif opt.nonfinite != "propagate":
+        why = f"nonfinite={opt.nonfinite!r}, for which all gradients must be finite before a step"
+    elif opt.zero_gradients:
+        why = "zero_gradients=True, since the gradients are given back"
+    if why:
+        raise ValueError(f"{opt.name}: in_backward=True excludes {why}")
+
+
+def minimize(opt: Any, loss: Callable[[Any], Any], model: Any) -> Any:
+    """The value of a loss before the step, which is taken while its derivatives are replayed."""
+    opt._stepper.check_no_part()
+    with ExitStack() as stack:
+        step = BackwardStep(opt, model, stack)
+        try:
+            value, grads = value_and_grad_of(lambda model: dependent(loss(model)), model, step.begin)
+            opt._tell_of_floats(model, grads)
+            step.finish(value, grads)
+        except BaseException:
+            step.abort()
+            raise
+    return value
+
+
+class BackwardStep:
+    """A step of an optimizer, in parts: those in the backward, and the rest after it. It holds the optimizer's lock in ``stack`` meanwhile."""
+
+    def __init__(self, opt: Any, model: Any, stack: ExitStack) -> None:
+        self._opt, self._model, self._stack = opt, model, stack
+        self._stepper = opt._stepper
+        self._step: ResolvedStep | None = None
+        self._ahead: list[str] = []
+        self._is_locked = False
+
+    def begin(self, watched: Watched, constants: Sequence[Any], value: Any) -> Callable[[int, Any], bool]:
+        """Prepares the step, before anything is changed; returns the function that takes a final gradient."""
+        self._stack.enter_context(self._opt._lock.stepping())
+        self._is_locked = True
+        step, leaves = self._stepper.resolve_whole(self._model, value)
+        plan = step.plan
+        if plan.needs_all or plan.on_devices:  # the step follows the backward
+            return lambda which, g: False
+        plan.check_parameters(leaves)
+        chosen = [0] if watched.structures[0] is None else watched.structures[0][1]
+        self._step, self._leaves = step, leaves
+        self._announced = Announcements(plan.parameters, leaves, _read_again(plan, leaves, constants))
+        self._left = {p.text: p for p in plan.parameters}
+
+        def take(which: int, g: Any) -> bool:
+            is_taken, complete = self._announced.announce(chosen[which], g)
+            if complete:
+                self._update(complete, self._announced.taken(complete, len(leaves)))
+            return is_taken
+
+        return take
+
+    def finish(self, value: Any, grads: Any) -> None:
+        """Updates the parameters that are left, and counts the step."""
+        step = self._step
+        if step is None:
+            if not self._is_locked:  # the loss was none of one number, or one of an outer derivative
+                _refuse_variables(self._model)
+                self._stack.enter_context(self._opt._lock.stepping())
+            self._stepper.update(self._model, grads, loss=value, keep_root=True)
+            return
+        given = align(step.plan.structure, grads).leaves
+        for leaf, g in self._announced.held.items():
+            given[leaf] = g
+        if self._left:
+            self._update([*self._left.values()], given)
+        self._stepper.count_parts()
+
+    def abort(self) -> None:
+        """Notes the parameters that are ahead of the others after an error."""
+        if self._ahead:
+            self._stepper.ahead = self._ahead
+
+    def _update(self, parameters: Sequence[Parameter], given: list[Any]) -> None:
+        """Updates some parameters, in one dispatch, with the numbers of the step."""
+        part = self._stepper.part(self._step, parameters)
+        self._ahead += [p.text for p in parameters]
+        try:
+            part.take(self._model, self._leaves, given)
+        except Exception:  # Nothing was written. After an interrupt, that is not known.
+            del self._ahead[len(self._ahead) - len(parameters) :]
+            raise
+        for p in parameters:
+            del self._left[p.text]
+
+
+def _refuse_variables(model: Any) -> None:
+    """Raises `DerivativeError` for parameters that are variables."""
+    leaves, structure = tree.flatten(model)
+    found = [str(structure.path(i)) for i, leaf in enumerate(leaves) if isinstance(leaf, Variable)]
+    if found:
+        raise DerivativeError(
+            f"{found[0]}: in_backward=True changes parameters, and this one is a variable of an outer derivative: expected an array"
+        )
+
+
+def _read_again(plan: Plan, leaves: list[Any], constants: Sequence[Any]) -> set[str]:
+    """The parameters whose memory derivatives read past the model, as constants of the loss: they are updated after the backward."""
+    arrays = [array for array in constants if _core.exports_memory(array)]
+    found = [p for p in plan.parameters if _core.exports_memory(leaves[p.index])]
+    if not arrays or not found:
+        return set()
+    given = [(leaves[p.index], True) for p in found] + [(array, False) for array in arrays]
+    return {found[at].text for at in _core.aliases(given)}

@@ -1,0 +1,63 @@
+"""Gradients that are announced one by one, as soon as each is final, and the parameters that they complete."""
+
+from collections.abc import Container, Sequence
+from typing import Any
+
+from oxigrad import xp
+from oxigrad.ops.backends import is_array
+from oxigrad.ops.core.aliasing import is_same_array
+from oxigrad.stepping.parameters.parameter import Parameter
+
+#: Gradients of at most so many bytes wait for others, until there are so many bytes, or parameters, or the backward ends.
+SMALL, BUCKET, MOST = 1 << 16, 1 << 20, 64
+
+
+class Announcements:
+    """The gradients of ``parameters`` that have been announced, by their positions among the leaves of the model.
+
+    A parameter with several key paths has a gradient at each, and is complete with the last one of them. Those ``kept`` are not taken:
+    their leaves, and leaves that are no arrays, get their gradients when the backward has ended.
+    """
+
+    def __init__(self, parameters: Sequence[Parameter], leaves: Sequence[Any], kept: Container[str]) -> None:
+        self._of_leaf = {i: p for p in parameters for i in p.indices}
+        self._arrays = [is_array(leaf) for leaf in leaves]
+        self._kept = kept
+        #: Gradients of parameters that are not complete or not updated yet, by leaf.
+        self.held: dict[int, Any] = {}
+        self._waiting: list[Parameter] = []
+        self._bytes = 0
+
+    def announce(self, leaf: int, g: Any) -> tuple[bool, list[Parameter]]:
+        """Whether the gradient of a leaf is taken, and the parameters that are to be updated now."""
+        p = self._of_leaf.get(leaf)
+        if p is None or p.text in self._kept:
+            return p is None and self._arrays[leaf], []  # that of a frozen parameter is dropped
+        self.held[leaf] = self._apart(p, g)
+        if any(i not in self.held for i in p.indices):
+            return True, []
+        size = sum(getattr(self.held[i], "nbytes", 0) for i in p.indices)
+        if size > SMALL:
+            return True, [p]
+        self._waiting.append(p)
+        self._bytes += size
+        is_full = len(self._waiting) >= MOST or self._bytes >= BUCKET
+        return True, self.rest() if is_full else []
+
+    def _apart(self, p: Parameter, g: Any) -> Any:
+        """The gradient; a copy where it is that of another key path too: an array that is given twice counts once."""
+        others = [self.held[i] for i in p.indices if i in self.held]
+        return xp.asarray(g, copy=True) if any(is_same_array(g, other) for other in others) else g
+
+    def rest(self) -> list[Parameter]:
+        """The complete parameters that have waited for others."""
+        waiting, self._waiting, self._bytes = self._waiting, [], 0
+        return waiting
+
+    def taken(self, parameters: Sequence[Parameter], count: int) -> list[Any]:
+        """The gradients of these parameters among ``count`` leaves; they are no longer held."""
+        given = [None] * count
+        for p in parameters:
+            for i in p.indices:
+                given[i] = self.held.pop(i)
+        return given
