@@ -216,6 +216,41 @@ def test_an_error_in_the_middle_names_the_parameters_that_are_ahead():
     assert opt.step == 2
 
 
+def test_a_parameter_that_becomes_read_only_is_replaced():
+    found = []
+    for in_backward in (False, True):
+        opt, model = optim.AdamW(0.1), new_model()
+        trained(opt, in_backward, model=model, steps=2)
+        model["gain"].flags.writeable = False
+        found.append(bits(trained(opt, in_backward, model=model)[1]))
+    assert found[0] == found[1]
+
+
+def test_a_derivative_that_reads_the_state_in_the_middle_is_refused():
+    opt, model = optim.SGD(0.1, 0.9), {"a": np.ones((200, 200)), "b": np.ones((200, 200))}
+
+    def rule(g, y, x):
+        opt.state_dict()
+        return (g,)
+
+    saving = ox.custom_vjp(lambda x: x * 1.0, rule)
+    with pytest.raises(ox.StateError, match="^b was updated in the backward"):
+        opt.minimize(lambda m: xp.sum(saving(m["a"]) @ m["b"]), model, in_backward=True)
+    assert opt.ahead == ["b"]
+
+
+def test_slots_that_are_copies_of_parameters_begin_anew_after_an_error():
+    found = []
+    for in_backward in (False, True):
+        opt, model = optim.ScheduleFreeSGD(0.1), {"a": np.ones(2), "b": np.ones((2, 2))}
+        with pytest.raises(RuntimeError, match="midway"):
+            opt.minimize(failing, model, in_backward=in_backward)
+        model["b"][...] = 3.0
+        opt.minimize(lambda m: xp.sum(m["a"] @ m["b"]), model, in_backward=in_backward)
+        found.append(bits(model))
+    assert found[0] == found[1]
+
+
 def test_an_error_before_the_first_update_changes_nothing():
     opt, model = optim.Adam(0.1), {"a": np.ones(2), "b": np.ones((2, 2))}
     with pytest.raises(RuntimeError, match="midway"):

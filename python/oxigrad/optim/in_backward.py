@@ -56,6 +56,8 @@ class BackwardStep:
         self._opt, self._model, self._stack = opt, model, stack
         self._stepper = opt._stepper
         self._step: ResolvedStep | None = None
+        self._before: tuple[Any, Any] | None = None
+        # The stepper has the same list, so that a derivative that reads the state meanwhile is refused.
         self._ahead: list[str] = []
         self._is_locked = False
 
@@ -63,13 +65,14 @@ class BackwardStep:
         """Prepares the step, before anything is changed; returns the function that takes a final gradient."""
         self._stack.enter_context(self._opt._lock.stepping())
         self._is_locked = True
+        self._before = self._stepper.own_slots, self._stepper.fitting
         step, leaves = self._stepper.resolve_whole(self._model, value)
         plan = step.plan
         if plan.needs_all or plan.on_devices:  # the step follows the backward
             return lambda which, g: False
         plan.check_parameters(leaves)
         chosen = [0] if watched.structures[0] is None else watched.structures[0][1]
-        self._step, self._leaves = step, leaves
+        self._step, self._leaves, self._stepper.ahead = step, leaves, self._ahead
         self._announced = Announcements(plan.parameters, leaves, _read_again(plan, leaves, constants))
         self._left = {p.text: p for p in plan.parameters}
 
@@ -98,9 +101,9 @@ class BackwardStep:
         self._stepper.count_parts()
 
     def abort(self) -> None:
-        """Notes the parameters that are ahead of the others after an error."""
-        if self._ahead:
-            self._stepper.ahead = self._ahead
+        """Leaves things as they were before the step, where an error has ended it before the first update."""
+        if self._before is not None:
+            self._stepper.undo_begun(*self._before)
 
     def _update(self, parameters: Sequence[Parameter], given: list[Any]) -> None:
         """Updates some parameters, in one dispatch, with the numbers of the step."""

@@ -5,7 +5,7 @@ copied first and replaced. Where an array lives anywhere else, the rule itself i
 it. Everything that can fail comes first; then the core writes, replaces and counts the step without calling Python.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.planner import Planner
 from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.writes import PartialStep, StepWrites, Touched, call_step, touch
 
 
@@ -253,7 +254,6 @@ class Stepper(Planner):
         """See `Optimizer.flush`."""
         self.averages.refuse_swapped()
         if self.ahead:
-            self.ahead = []
             self.count_parts()
         if not self.micro:
             return model
@@ -282,6 +282,9 @@ class Stepper(Planner):
         if self._plan is not None and self._plan.idle:
             self._forget()
         plan, leaves = self.planned(model)
+        if any(p.executor is HOST and executor_of(leaves[p.index]) is not HOST for p in plan.parameters):
+            self._forget()  # An array has become read-only: it is replaced from now on.
+            plan, leaves = self.planned(model)
         plan.check_replaceable(model)
         self._accumulate = self._owner.accumulate
         step = self._resolved.get(False)
@@ -307,7 +310,15 @@ class Stepper(Planner):
 
     def count_parts(self) -> None:
         """Counts a step that was taken in parts."""
+        self.ahead = []
         self._core.count += 1
+
+    def undo_begun(self, slots: Mapping[str, ParameterSlots], fitting: Any) -> None:
+        """Drops the slots that a step has begun which an error ended before the first update: they may be copies of parameters."""
+        if self.fitting is fitting and self._table.by_path is not slots and not self.ahead:
+            self._forget()
+            self._parts.clear()
+            self._table.by_path = slots
 
     def check_no_part(self) -> None:
         """Raises `StateError` where an error has ended a step in the backward, and parameters are ahead of the others."""

@@ -180,6 +180,7 @@ class Plan(Assignment):
         made.is_tied = bool(made.tied)
         made.pick = picker([p.index for p in made.host], len(self.structure))
         made.gradients = PlannedGradients(made, owner)
+        made.gradients.lazy = True
         return made
 
     def is_current(self) -> bool:
