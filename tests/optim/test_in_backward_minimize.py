@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from oxigrad import optim, schedules, xp
+from oxigrad import distributed, optim, schedules, xp
 
 RNG = np.random.default_rng(0)
 INPUTS = RNG.normal(size=(4, 8, 6))
@@ -287,3 +287,13 @@ def test_an_outer_derivative_is_refused_by_name():
 
     with pytest.raises(ox.DerivativeError, match="^w: in_backward=True"):
         ox.grad(outer)(np.ones(3))
+
+
+def test_a_wrapper_of_workers_is_refused_by_name():
+    def worker(comm):
+        opt, model = distributed.DataParallel(optim.SGD(0.1)), {"w": np.ones(3)}
+        with pytest.raises(ValueError, match=r"DataParallel\(SGD\) does not support in_backward=True"):
+            opt.minimize(lambda m: xp.sum(m["w"] ** 2), model, in_backward=True)
+        return model["w"]
+
+    assert all((w == 1).all() for w in distributed.run(worker, workers=2))
