@@ -11,7 +11,7 @@ OPTIONS = """
     accumulate loss_scale master nonfinite record_norms rounding seed slot_dtype sparse zero_gradients
 """.split()
 METHODS = """
-    apply averaged_parameters build compute_gradients copied_parameters current flush get_config global_norm init load load_state_dict
+    ahead apply averaged_parameters build compute_gradients copied_parameters current flush get_config global_norm init load load_state_dict
     minimize rebuild save scale_loss state_dict summary swap_in swap_out table update
 """.split()
 READ = ["name", "recorded_norms", "scale", "skipped", "slots", "step"]

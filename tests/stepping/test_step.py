@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import gc
 import itertools
 import linecache
 import subprocess
@@ -493,7 +494,7 @@ def is_with(file: str, line: int) -> bool:
 
 
 def traced(call: Callable[[], Any], at_line: Callable[[tuple[str, int]], None]) -> None:
-    """Calls, with ``at_line`` before each line of the package's Python."""
+    """Calls, with ``at_line`` before each line of the package's Python. Generators that an earlier error left are closed outside of it."""
 
     def trace(frame: Any, event: str, _: Any) -> Any:
         file = frame.f_code.co_filename
@@ -504,11 +505,13 @@ def traced(call: Callable[[], Any], at_line: Callable[[tuple[str, int]], None]) 
         return trace
 
     before = sys.gettrace()
+    gc.disable()
     sys.settrace(trace)
     try:
         call()
     finally:
         sys.settrace(before)
+        gc.enable()
 
 
 FORKED = """
