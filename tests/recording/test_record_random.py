@@ -73,3 +73,16 @@ def test_random_functions_have_their_bits_in_replays(seed):
         with np.errstate(all="ignore"):
             assert agrees(g, f, x, y, v, number(0.3 + 0.2 * round_)), source(seed)
     assert not g._refused, (g, source(seed))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("number", [float, np.float64, np.array])
+def test_derivatives_that_sum_permuted_arrays_have_their_bits(shape, number):
+    def f(x, s):
+        return xp.mean(xp.permute_dims(xp.permute_dims(x, (1, 0)) * s, (1, 0)))
+
+    rng, h = np.random.default_rng(0), ox.grad(f, argnums=1)
+    g = ox.record(h)
+    for round_ in range(4):
+        assert agrees(g, h, rng.normal(size=shape), number(0.3 + 0.2 * round_))
+    assert "permuted axes" in str(g.why)

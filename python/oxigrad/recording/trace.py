@@ -59,6 +59,7 @@ class Trace:
     def __init__(self, line: Callable[[], str] = str) -> None:
         self.level = new_batch_level()
         self.entries: list[Entry] = []
+        self.permuted: set[int] = set()
         self._constants: dict[int, tuple[Any, EntryId, Any]] = {}
         self._scalars: dict[Any, EntryId] = {}
         self._checked: dict[int, EntryId] = {}
@@ -68,7 +69,10 @@ class Trace:
 
     def input(self, value: Any) -> Any:
         """An input with its value in this call."""
-        return self._traced(self._append(Entry("input")), value)
+        identifier = self._append(Entry("input"))
+        if isinstance(value, np.ndarray) and not value.flags.c_contiguous:
+            self.permuted.add(identifier.id)
+        return self._traced(identifier, value)
 
     def constant(self, value: np.ndarray) -> Any:
         """A plain array as a traced value."""
@@ -103,7 +107,12 @@ class Trace:
         entry = Entry(
             "call", target=target, function=function, args=tuple(ids), named=self._ids(named) if named else {}
         )
-        return self._traced(self._append(entry), result, is_in_rule=is_in_rule)
+        identifier = self._append(entry)
+        shape = getattr(getattr(result, "like", result), "shape", ())
+        may_permute = len(shape) > 1 and target.name not in _ORDERED
+        if may_permute and (target.name in _PERMUTING or self._is_permuted(args)):
+            self.permuted.add(identifier.id)
+        return self._traced(identifier, result, is_in_rule=is_in_rule)
 
     def scattered(self, total: Any, g: Traced, key: Any, shape: tuple[int, ...]) -> Any:
         """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``.
@@ -133,6 +142,14 @@ class Trace:
     def outputs(self, leaves: list[Any]) -> list[EntryId]:
         """The ids of the leaves of a result."""
         return [self._ids(leaf, is_argument=True) for leaf in leaves]
+
+    def _is_permuted(self, args: Any) -> bool:
+        """Whether an argument may be in another order in memory than that of its indices."""
+        if isinstance(args, Traced):
+            return args.id in self.permuted
+        if isinstance(args, np.ndarray):
+            return not args.flags.c_contiguous and args.flags.f_contiguous
+        return isinstance(args, (tuple, list)) and any(map(self._is_permuted, args))
 
     def _append(self, entry: Entry) -> EntryId:
         if len(self.entries) >= MOST_ENTRIES:
@@ -207,6 +224,11 @@ class Trace:
 _ATOMS = {float, int, bool, str, complex, type(None), type(Ellipsis), np.ndarray, np.float64, np.float32}
 _DISPATCHED = ("numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 _OF_ARRAYS = ("op", "rule", "operator", "numpy")
+
+
+# Functions that permute axes, and functions whose result is in the order of its indices in any case.
+_PERMUTING = ("permute_dims", "transpose", "matrix_transpose", "swapaxes", "moveaxis", "rollaxis", "T", "mT")
+_ORDERED = ("matmul", "sum", "mean", "scatter_into")
 
 
 # Functions whose result depends on the shape and dtype of their argument alone, which are those of the recording: it is a constant.
