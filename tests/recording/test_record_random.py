@@ -86,3 +86,17 @@ def test_derivatives_that_sum_permuted_arrays_have_their_bits(shape, number):
     for round_ in range(4):
         assert agrees(g, h, rng.normal(size=shape), number(0.3 + 0.2 * round_))
     assert "permuted axes" in str(g.why)
+
+
+@pytest.mark.parametrize("seed", range(0, PROGRAMS, 2))
+def test_derivatives_of_random_functions_have_their_bits_or_are_refused(seed):
+    space: dict[str, Any] = {"xp": xp}
+    exec(source(seed), space)  # noqa: S102 - of this test's own
+    h, rng = ox.grad(space["f"], argnums=(0, 1, 2, 3)), np.random.default_rng(seed)
+    shape, dtype = SHAPES[seed // 2 % 2], "f4 f8".split()[seed // 4 % 2]
+    number = [float, np.float64, np.array, np.dtype(dtype).type][seed // 8 % 4]
+    g = ox.record(h, limit=20)
+    for round_ in range(4):
+        x, y, v = (rng.normal(size=size).astype(dtype) for size in (shape, shape, shape[-1:]))
+        with np.errstate(all="ignore"):
+            assert agrees(g, h, x, y, v, number(0.3 + 0.2 * round_)), source(seed)
