@@ -59,7 +59,8 @@ class Trace:
     def __init__(self, line: Callable[[], str] = str) -> None:
         self.level = new_batch_level()
         self.entries: list[Entry] = []
-        self.permuted: set[int] = set()
+        # The ids of arrays that may be in another order in memory than that of their indices.
+        self._permuted: set[int] = set()
         self._constants: dict[int, tuple[Any, EntryId, Any]] = {}
         self._scalars: dict[Any, EntryId] = {}
         self._checked: dict[int, EntryId] = {}
@@ -71,7 +72,7 @@ class Trace:
         """An input with its value in this call."""
         identifier = self._append(Entry("input"))
         if isinstance(value, np.ndarray) and not value.flags.c_contiguous:
-            self.permuted.add(identifier.id)
+            self._permuted.add(identifier.id)
         return self._traced(identifier, value)
 
     def constant(self, value: np.ndarray) -> Any:
@@ -92,6 +93,9 @@ class Trace:
             raise UnrecordableError(f"{target} was called with values of an inner derivative or vmap")
         if target.name in _OF_SHAPES and not traced_in((args[1:], named)):
             return function(_like(args[0]), *args[1:], **named)
+        # NumPy keeps the order of its arguments. Kernels of rules do not, and a sum depends on the order.
+        if is_in_rule and _is_ufunc(target) and self._is_permuted(args):
+            named = {**(named or {}), "order": "C"}
         result = deferred(target, function, args, named)
         if result is None:
             result = function(*(_plain(arg) for arg in args), **(_plain(named) if named else named))
@@ -109,9 +113,9 @@ class Trace:
         )
         identifier = self._append(entry)
         shape = getattr(getattr(result, "like", result), "shape", ())
-        may_permute = len(shape) > 1 and target.name not in _ORDERED
+        may_permute = len(shape) > 1 and target.name not in _ORDERED and not (named and "order" in named)
         if may_permute and (target.name in _PERMUTING or self._is_permuted(args)):
-            self.permuted.add(identifier.id)
+            self._permuted.add(identifier.id)
         return self._traced(identifier, result, is_in_rule=is_in_rule)
 
     def scattered(self, total: Any, g: Traced, key: Any, shape: tuple[int, ...]) -> Any:
@@ -146,7 +150,7 @@ class Trace:
     def _is_permuted(self, args: Any) -> bool:
         """Whether an argument may be in another order in memory than that of its indices."""
         if isinstance(args, Traced):
-            return args.id in self.permuted
+            return args.id in self._permuted
         if isinstance(args, np.ndarray):
             return not args.flags.c_contiguous and args.flags.f_contiguous
         return isinstance(args, (tuple, list)) and any(map(self._is_permuted, args))
@@ -229,6 +233,11 @@ _OF_ARRAYS = ("op", "rule", "operator", "numpy")
 # Functions that permute axes, and functions whose result is in the order of its indices in any case.
 _PERMUTING = ("permute_dims", "transpose", "matrix_transpose", "swapaxes", "moveaxis", "rollaxis", "T", "mT")
 _ORDERED = ("matmul", "sum", "mean", "scatter_into")
+
+
+def _is_ufunc(target: Target) -> bool:
+    """Whether a target is a universal function of NumPy."""
+    return target.kind == "numpy" and isinstance(getattr(np, target.name, None), np.ufunc)
 
 
 # Functions whose result depends on the shape and dtype of their argument alone, which are those of the recording: it is a constant.

@@ -27,8 +27,6 @@ class Recorder(Protocol):
     """The recording that a value belongs to: see `oxigrad.recording.trace.Trace`."""
 
     level: int
-    # The ids of arrays that may be in another order in memory than that of their indices.
-    permuted: set[int]
 
     def apply(self, target: Target, function: Callable[..., Any], args: Any, named: Any) -> Any:
         """The result of a function, as a traced value."""
@@ -105,13 +103,6 @@ class Traced(BatchLevel):
     def lifted(self, x: Any) -> Any:
         """A plain array, which this value indexes, as a value of the recording; anything else as it is."""
         return self.trace.constant(x) if isinstance(x, np.ndarray) else x
-
-    def require_order(self) -> None:
-        """Raises `UnrecordableError` where elements may be in another order in memory than without recording: see `Recorder`."""
-        if self.id in self.trace.permuted:
-            raise UnrecordableError(
-                "a derivative sums an array of permuted axes, whose order in memory a replay may not have"
-            )
 
     def scattered_into(self, total: Any, key: Any, shape: tuple[int, ...]) -> Any:
         """The cotangent of ``x`` with this, that of ``x[key]``, added to ``total``, its sum so far or None."""

@@ -59,16 +59,8 @@ def unbroadcast(g: Array, shape: tuple[int, ...], dtype: Dtype) -> Array:
     added = len(g.shape) - len(shape)
     axes = [axis for axis, size in enumerate(g.shape) if axis < added or shape[axis - added] != size]
     if axes:
-        _require_order(g)
         g = primitives.reshape(primitives.sum(g, axis=tuple(axes)), tuple(shape))
     return match_dtype(g, dtype)
-
-
-def _require_order(g: Array) -> None:
-    """Raises in a recording where the order in memory of a cotangent, in which it is summed, may not be that without recording."""
-    require = getattr(plain(g), "require_order", None) if isinstance(g, (_core.Variable, _core.BatchLevel)) else None
-    if require is not None:
-        require()
 
 
 def match_dtype(g: Array, dtype: Dtype) -> Array:
@@ -84,8 +76,6 @@ def match_dtype(g: Array, dtype: Dtype) -> Array:
 
 def unbroadcast_to_number(g: Array) -> Array:
     """The cotangent ``g`` summed to one number."""
-    if len(getattr(g, "shape", ())):
-        _require_order(g)
     total = primitives.sum(g) if len(getattr(g, "shape", ())) else g
     total = primitives.real(total) if is_complex(total) else total
     if isinstance(total, _core.Variable):

@@ -1,5 +1,6 @@
 //! Ops of derivative rules, one at a time, with the bits of the kernel of the whole rule.
 
+use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::op::{Op, ResultKind};
 use oxigrad_core::scalar::{Precision, Scalar, promoted};
@@ -7,6 +8,7 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::{compute_in_core, op_named};
+use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::autodiff::operations::record::record;
 
@@ -33,7 +35,7 @@ pub fn compute_in_rule<'py>(py: Python<'py>, op: Op, args: &[Object<'py>]) -> Py
             }
             return Ok(Value::from_scalar(result).into_object(py));
         }
-        let largest = args.iter().filter(|arg| !Value::of_argument(arg).is_scalar()).max_by_key(|arg| size(arg));
+        let largest = args.iter().filter(|arg| !Value::of_argument(arg).is_scalar()).max_by_key(|arg| extent(arg));
         if let Some(like) = largest
             && let Some(result) = compute_in_core(op, &values, like)?
         {
@@ -43,7 +45,9 @@ pub fn compute_in_rule<'py>(py: Python<'py>, op: Op, args: &[Object<'py>]) -> Py
     record(py, op, args, None)
 }
 
-/// The number of elements; one for what has no shape.
-fn size(arg: &Object<'_>) -> usize {
-    crate::arrays::memory::contiguous::length(arg).unwrap_or(1)
+/// The number of elements, one for what has no shape, and the bytes of each: of arrays of one size, the op is computed in the widest
+/// dtype, as in the kernel of the rule.
+fn extent(arg: &Object<'_>) -> (usize, usize) {
+    let dtype = Numpy::get(arg.py()).and_then(|numpy| numpy.own_dtype(&numpy.fields(arg)?));
+    (crate::arrays::memory::contiguous::length(arg).unwrap_or(1), dtype.map_or(0, Dtype::size))
 }
