@@ -62,17 +62,23 @@ def source(seed: int) -> str:
 
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_random_functions_have_their_bits_in_replays(seed):
+    g = recorded_with_its_bits(seed, seed, lambda f: f)
+    assert not g._refused, (g, source(seed))
+
+
+def recorded_with_its_bits(seed, kinds, transform):
+    """The recording of a transformed random function, which has its bits in four calls; ``kinds`` are those of shapes and dtypes."""
     space: dict[str, Any] = {"xp": xp}
     exec(source(seed), space)  # noqa: S102 - of this test's own
-    f, rng = space["f"], np.random.default_rng(seed)
-    shape, dtype = SHAPES[seed % 2], "f4 f8".split()[seed // 2 % 2]
-    number = [float, np.float64, np.array, np.dtype(dtype).type][seed // 4 % 4]
+    f, rng = transform(space["f"]), np.random.default_rng(seed)
+    shape, dtype = SHAPES[kinds % 2], "f4 f8".split()[kinds // 2 % 2]
+    number = [float, np.float64, np.array, np.dtype(dtype).type][kinds // 4 % 4]
     g = ox.record(f, limit=20)
     for round_ in range(4):
         x, y, v = (rng.normal(size=size).astype(dtype) for size in (shape, shape, shape[-1:]))
         with np.errstate(all="ignore"):
             assert agrees(g, f, x, y, v, number(0.3 + 0.2 * round_)), source(seed)
-    assert not g._refused, (g, source(seed))
+    return g
 
 
 def turned(x):
@@ -105,13 +111,4 @@ def test_derivatives_that_sum_arrays_of_other_order_or_dtype_have_their_bits(f, 
 
 @pytest.mark.parametrize("seed", range(0, PROGRAMS, 2))
 def test_derivatives_of_random_functions_have_their_bits_or_are_refused(seed):
-    space: dict[str, Any] = {"xp": xp}
-    exec(source(seed), space)  # noqa: S102 - of this test's own
-    h, rng = ox.grad(space["f"], argnums=(0, 1, 2, 3)), np.random.default_rng(seed)
-    shape, dtype = SHAPES[seed // 2 % 2], "f4 f8".split()[seed // 4 % 2]
-    number = [float, np.float64, np.array, np.dtype(dtype).type][seed // 8 % 4]
-    g = ox.record(h, limit=20)
-    for round_ in range(4):
-        x, y, v = (rng.normal(size=size).astype(dtype) for size in (shape, shape, shape[-1:]))
-        with np.errstate(all="ignore"):
-            assert agrees(g, h, x, y, v, number(0.3 + 0.2 * round_)), source(seed)
+    recorded_with_its_bits(seed, seed // 2, lambda f: ox.grad(f, argnums=(0, 1, 2, 3)))

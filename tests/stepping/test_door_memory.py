@@ -153,7 +153,7 @@ def test_lazy_gradients_are_read(name: str, steps: int, kind: str, door: Any) ->
 
 @pytest.mark.parametrize("name", ["SGD", "AdamW"])
 def test_conjugate_gradients_are_read(name: str) -> None:
-    """Those of complex parameters, which the classes of PyTorch have: `oxigrad.optim` and `oxigrad.optax` refuse these."""
+    """Conjugate gradients belong to complex parameters, which the classes of PyTorch have; `oxigrad.optim` and `oxigrad.optax` refuse them."""
     torch = pytest.importorskip("torch")
     values = {
         path: (value + 1j * value[::-1] if value.ndim else value + 1j).astype(np.complex64)

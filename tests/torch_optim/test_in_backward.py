@@ -18,6 +18,7 @@ ours = pytest.importorskip("oxigrad.torch")
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from oxigrad import AliasError, StateError  # noqa: E402
+from oxigrad.stepping.plan import announcements  # noqa: E402
 from oxigrad.torch.step import in_backward  # noqa: E402
 from torch_problems import OURS, AliveGradients, equal, gradients, layers, parameters, shapes_for, states, values  # noqa: E402
 from torch_requirements import process_group  # noqa: E402
@@ -360,7 +361,7 @@ def test_a_state_is_loaded_again_and_again() -> None:
 @pytest.mark.parametrize("limits", [{"MOST": 3}, {"BUCKET": 600}, {"BUCKET": 1}], ids=str)
 def test_small_gradients_wait_up_to_a_limit(monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]) -> None:
     for name, value in limits.items():
-        monkeypatch.setattr(in_backward, name, value)
+        monkeypatch.setattr(announcements, name, value)
     found = []
     for others in ({}, {"in_backward": True}):
         model = layers(8)

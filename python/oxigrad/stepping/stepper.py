@@ -20,6 +20,7 @@ from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.launches import DeviceSteps, Launches, LayoutError
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.plan.announcements import UNFINISHED, named
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.planner import Planner
@@ -323,10 +324,8 @@ class Stepper(Planner):
     def check_no_part(self) -> None:
         """Raises `StateError` where an error has ended a step in the backward, and parameters are ahead of the others."""
         if self.ahead:
-            others = f" and {len(self.ahead) - 3} others" if len(self.ahead) > 3 else ""
             raise StateError(
-                f"{', '.join(self.ahead[:3])}{others} was updated in the backward of a step that is not finished: expected "
-                "flush(model), which finishes it, or a state from before"
+                f"{named(self.ahead)} {UNFINISHED}: expected flush(model), which finishes it, or a state from before"
             )
 
     # --- steps that are computed elsewhere -----------------------------------------------------------------------------

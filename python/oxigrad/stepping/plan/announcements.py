@@ -10,6 +10,33 @@ from oxigrad.stepping.parameters.parameter import Parameter
 
 #: Gradients of at most so many bytes wait for others, until there are so many bytes, or parameters, or the backward ends.
 SMALL, BUCKET, MOST = 1 << 16, 1 << 20, 64
+#: The state of parameters that are ahead of the others, in errors.
+UNFINISHED = "was updated in the backward of a step that is not finished"
+
+
+def named(paths: Sequence[str]) -> str:
+    """Some names of parameters, and how many others there are."""
+    others = f" and {len(paths) - 3} others" if len(paths) > 3 else ""
+    return ", ".join(paths[:3]) + others
+
+
+class Pending:
+    """Small gradients that wait for others, by a key each: ``items``."""
+
+    def __init__(self) -> None:
+        self.items: dict[int, Any] = {}
+        self._bytes = 0
+
+    def add(self, key: int, item: Any, size: int) -> bool:
+        """Adds a gradient of ``size`` bytes; whether there are enough for an update."""
+        self.items[key] = item
+        self._bytes += size
+        return len(self.items) >= MOST or self._bytes >= BUCKET
+
+    def drain(self) -> list[Any]:
+        """The items, which no longer wait."""
+        items, self.items, self._bytes = self.items, {}, 0
+        return [*items.values()]
 
 
 class Announcements:
@@ -25,8 +52,7 @@ class Announcements:
         self._kept = kept
         #: Gradients of parameters that are not complete or not updated yet, by leaf.
         self.held: dict[int, Any] = {}
-        self._waiting: list[Parameter] = []
-        self._bytes = 0
+        self._pending = Pending()
 
     def announce(self, leaf: int, g: Any) -> tuple[bool, list[Parameter]]:
         """Whether the gradient of a leaf is taken, and the parameters that are to be updated now."""
@@ -39,20 +65,12 @@ class Announcements:
         size = sum(getattr(self.held[i], "nbytes", 0) for i in p.indices)
         if size > SMALL:
             return True, [p]
-        self._waiting.append(p)
-        self._bytes += size
-        is_full = len(self._waiting) >= MOST or self._bytes >= BUCKET
-        return True, self.rest() if is_full else []
+        return True, self._pending.drain() if self._pending.add(p.position, p, size) else []
 
     def _apart(self, p: Parameter, g: Any) -> Any:
         """The gradient; a copy where it is that of another key path too: an array that is given twice counts once."""
         others = [self.held[i] for i in p.indices if i in self.held]
         return xp.asarray(g, copy=True) if any(is_same_array(g, other) for other in others) else g
-
-    def rest(self) -> list[Parameter]:
-        """The complete parameters that have waited for others."""
-        waiting, self._waiting, self._bytes = self._waiting, [], 0
-        return waiting
 
     def taken(self, parameters: Sequence[Parameter], count: int) -> list[Any]:
         """The gradients of these parameters among ``count`` leaves; they are no longer held."""

@@ -11,14 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from oxigrad._core import StateError
-from oxigrad.stepping.plan.announcements import BUCKET, MOST, SMALL
+from oxigrad.stepping.plan.announcements import SMALL, UNFINISHED, Pending, named
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.plan import TensorPlace, noise_step, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import PartialStep, all_parameters, are_same, is_recorded
-
-_AHEAD = "was updated in the backward of a step that is not finished"
 
 
 class Bucket:
@@ -85,8 +83,7 @@ class InBackward:
         self._places: dict[int, TensorPlace] = {}
         self._buckets: dict[tuple[int, ...], Bucket] = {}
         # Small parameters that are not updated yet, with their gradients, by identity.
-        self._pending: dict[int, tuple[TensorPlace, Any]] = {}
-        self._pending_bytes = 0
+        self._pending = Pending()
         self._params: list[Any] = []
         self._ahead: dict[int, str] = {}
         self._has_begun = self._clips = self._has_drawn = False
@@ -105,7 +102,7 @@ class InBackward:
     def check_whole(self) -> None:
         """Raises `StateError` while parameters are ahead."""
         if self._ahead:
-            raise StateError(f"{_named(self.ahead)} {_AHEAD}: expected step() before the state is read")
+            raise StateError(f"{named(self.ahead)} {UNFINISHED}: expected step() before the state is read")
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -202,9 +199,7 @@ class InBackward:
         if p.grad.nbytes > SMALL or conversion.is_distributed(p):
             self._take(opt, [place])
             return
-        self._pending[id(p)] = place, p.grad
-        self._pending_bytes += p.grad.nbytes
-        if len(self._pending) >= MOST or self._pending_bytes >= BUCKET:
+        if self._pending.add(id(p), (place, p.grad), p.grad.nbytes):
             self._flush(opt)
         else:  # A callback of a backward that an error ends is not called.
             torch.autograd.Variable._execution_engine.queue_callback(_Flush(self))
@@ -217,8 +212,7 @@ class InBackward:
                 self._flush(opt)
 
     def _flush(self, opt: Any) -> None:
-        pending, self._pending, self._pending_bytes = self._pending, {}, 0
-        places = [place for place, g in pending.values() if place.tensor.grad is g]
+        places = [place for place, g in self._pending.drain() if place.tensor.grad is g]
         for is_on_host in (False, True) if opt._host is not None else (False,):
             found = [place for place in places if self._is_streamed(opt, place) is is_on_host]
             if found:
@@ -288,10 +282,10 @@ class InBackward:
 
     def _check_gradient(self, path: str, p: Any) -> None:
         """Raises `RuntimeError` for a gradient that is not final, or not that of the step."""
-        is_pending = id(p) in self._pending and self._pending[id(p)][1] is p.grad
+        is_pending = id(p) in self._pending.items and self._pending.items[id(p)][1] is p.grad
         if id(p) in self._ahead or is_pending:
             raise RuntimeError(
-                f"{path}: a second gradient before step(), and {_named(self.ahead) or 'no parameter'} {_AHEAD}: expected step() after each backward, "
+                f"{path}: a second gradient before step(), and {named(self.ahead) or 'no parameter'} {UNFINISHED}: expected step() after each backward, "
                 "and `with opt.no_step():` around backwards of micro-batches but the last; with use_reentrant=True, parameters of "
                 "a checkpoint may be used once"
             )
@@ -311,12 +305,12 @@ class InBackward:
         if getattr(opt, "grad_scale", None) is not None:
             raise RuntimeError(
                 "torch.amp.GradScaler is not supported with in_backward=True, since the gradients of the scaled loss were used in the "
-                f"backward: {_named(self.ahead) or 'no parameter'} was updated; expected bfloat16, or in_backward=False"
+                f"backward: {named(self.ahead) or 'no parameter'} was updated; expected bfloat16, or in_backward=False"
             )
         again = [self._ahead[id(p)] for p in self._params if id(p) in self._ahead and p.grad is not None]
         if again:
             raise RuntimeError(
-                f"{_named(again)} {_AHEAD}, and has a gradient again, as DistributedDataParallel leaves one: expected zero_grad() before "
+                f"{named(again)} {UNFINISHED}, and has a gradient again, as DistributedDataParallel leaves one: expected zero_grad() before "
                 "step()"
             )
         count, params = noise_step(opt), all_parameters(opt)
@@ -334,7 +328,7 @@ class InBackward:
     def _end(self) -> None:
         self._ahead.clear()
         self._norm.clear()
-        self._pending, self._pending_bytes = {}, 0
+        self._pending.drain()
         self._has_begun = self._has_accumulated = self._has_drawn = False
 
     def _check_norm(self, params: Sequence[Any]) -> None:
@@ -344,8 +338,8 @@ class InBackward:
             paths = [self._places[id(p)].path for p in odd]
             self._norm.clear()
             raise RuntimeError(
-                f"{_named(paths)}: the gradient was measured in norm_pass() and not used, or was not measured; "
-                f"{_named(self.ahead) or 'no parameter'} was updated"
+                f"{named(paths)}: the gradient was measured in norm_pass() and not used, or was not measured; "
+                f"{named(self.ahead) or 'no parameter'} was updated"
             )
 
 
@@ -365,12 +359,6 @@ def _stream_untraced(opt: Any, places: Sequence[TensorPlace]) -> None:
 def _advance_untraced(opt: Any) -> None:
     """Begins copies and updates of the step in host memory."""
     opt._host.advance(opt)
-
-
-def _named(paths: Sequence[str]) -> str:
-    """Some names of parameters, and how many others there are."""
-    others = f" and {len(paths) - 3} others" if len(paths) > 3 else ""
-    return ", ".join(paths[:3]) + others
 
 
 def _check(opt: Any) -> None:
