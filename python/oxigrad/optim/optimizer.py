@@ -52,30 +52,7 @@ class Optimizer(StatefulOptimizer):
 
     _has_seen_floats = False
 
-    def __init__(
-        self,
-        *,
-        seed: int = 0,
-        accumulate: int = 1,
-        nonfinite: str = "propagate",
-        loss_scale: LossScale | None = None,
-        zero_gradients: bool = False,
-        sparse: str = "dense",
-        slot_dtype: str | None = None,
-        master: bool = False,
-        rounding: str = "nearest",
-        record_norms: str | Iterable[str] = (),
-    ) -> None:
-        self._version = Version()
-        self.sparse = sparse
-        self.seed = seed
-        self.accumulate = accumulate
-        self.loss_scale = loss_scale
-        self.zero_gradients = zero_gradients
-        self.record_norms = tuple([record_norms] if isinstance(record_norms, str) else record_norms)
-        self._precision = checked_precision(slot_dtype, master, rounding)
-        self.nonfinite = nonfinite
-        self._stepper = Stepper(self)
+    def __init__(self) -> None:
         self._lock = _core.Lock()
 
     # --- steps ---------------------------------------------------------------------------------------------------------
@@ -355,3 +332,33 @@ class Optimizer(StatefulOptimizer):
         self._check_patterns([(str(path), array) for path, array in parameters.items()])
         rows = (row(path, array) for path, array in parameters.items())
         return Table(("parameter", "shape", "dtype", "optimizer", "hyperparameters"), rows, repr(self))
+
+
+class LocalOptimizer(Optimizer):
+    """Base class of the optimizers that take their steps themselves, with options of their own: all but those of `oxigrad.distributed`."""
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        accumulate: int = 1,
+        nonfinite: str = "propagate",
+        loss_scale: LossScale | None = None,
+        zero_gradients: bool = False,
+        sparse: str = "dense",
+        slot_dtype: str | None = None,
+        master: bool = False,
+        rounding: str = "nearest",
+        record_norms: str | Iterable[str] = (),
+    ) -> None:
+        super().__init__()
+        self._version = Version()
+        self.sparse = sparse
+        self.seed = seed
+        self.accumulate = accumulate
+        self.loss_scale = loss_scale
+        self.zero_gradients = zero_gradients
+        self.record_norms = tuple([record_norms] if isinstance(record_norms, str) else record_norms)
+        self._precision = checked_precision(slot_dtype, master, rounding)
+        self.nonfinite = nonfinite
+        self._stepper = Stepper(self)
