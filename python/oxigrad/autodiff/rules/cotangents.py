@@ -89,11 +89,11 @@ def copy_duplicates(primals: Sequence[Array], gradients: Sequence[Array]) -> lis
 
     An optimizer sums the gradients of a parameter with several key paths, and counts an array that it gets twice once.
     """
-    found: list[Any] = []
+    result: list[Any] = []
     by_primal: dict[int, list[Any]] = {}
     for primal, g in zip(primals, gradients, strict=True):
         others = by_primal.setdefault(id(primal), [])
         is_another = is_array(g) and any(is_same_array(g, other) for other in others)
-        found.append(xp.asarray(g, copy=True) if is_another else g)
-        others.append(found[-1])
-    return found
+        result.append(xp.asarray(g, copy=True) if is_another else g)
+        others.append(result[-1])
+    return result

@@ -347,9 +347,9 @@ def astype(x: Array, dtype: Dtype, /, *, copy: bool = True, device: Device = Non
 
 def require_device(name: str, x: Array, device: Device) -> None:
     """Raises `ValueError` where a variable would have to be copied to another device, for which there is no derivative."""
-    own = device_of(plain(x))
-    if device is not None and device != own and str(device) != str(own):
-        raise ValueError(f"{name}: device is {device!r}: expected {own!r}, that of the variable, or None")
+    current = device_of(plain(x))
+    if device is not None and device != current and str(device) != str(current):
+        raise ValueError(f"{name}: device is {device!r}: expected {current!r}, that of the variable, or None")
 
 
 def copied(x: Array, /) -> Array:
