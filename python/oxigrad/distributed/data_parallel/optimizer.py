@@ -255,7 +255,7 @@ class DataParallel(LargeBatch):
                 return self._replayed.begin(self._parameters.plan(model), watched)
 
             try:
-                value, grads = Optimizer._gradients(self.optimizer, loss, model, record=False, begin=begin)
+                value, grads = self.optimizer._unrecorded_gradients(loss, model, begin)
             except BaseException:
                 self._replayed.fail(is_under_way=self._buckets is not None and self._buckets.begun > 0)
                 raise
