@@ -48,7 +48,7 @@ class PartOwner:
         self._optimizer = optimizer
         #: The parameters by key path, during a step, and the square of the norm of their gradients.
         self.whole: Mapping[str, Any] = {}
-        self.square = 0.0
+        self.square: float = 0.0
         self._knowing: dict[int, KnowingGroup] = {}
 
     def __getattr__(self, name: str) -> Any:
