@@ -2,14 +2,14 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from oxigrad import tree, xp
 from oxigrad._core import StateError
 from oxigrad.ops.backends import is_array, on_host
 from oxigrad.optax.displacement import displacement, displacement_of_kernel
 from oxigrad.optax.eager import EagerStep
-from oxigrad.optax.library import jax, optax
+from oxigrad.optax.library import GradientTransformationExtraArgs, jax, optax
 from oxigrad.optax.pytrees import Named, State, given_parameters
 from oxigrad.optim import LBFGS, SAM, Optimizer, ParameterGroup, Partition, RuleOptimizer
 from oxigrad.rules.core.rule import Rule
@@ -27,7 +27,7 @@ Adapt = Callable[[ParameterGroup], ParameterGroup]
 _OPTIONS = {"accumulate": 1, "nonfinite": "propagate", "loss_scale": None, "sparse": "dense", "zero_gradients": False}
 
 
-class Transformation(optax.GradientTransformationExtraArgs):
+class Transformation(GradientTransformationExtraArgs):
     """An ``optax.GradientTransformationExtraArgs``, whose third function takes the whole step.
 
     ``init(params)`` and ``update(updates, state, params)`` are optax's. ``apply(updates, state, params)`` is ``update``
@@ -75,7 +75,8 @@ def transformation(
 
 def made_of(steps: "Steps") -> Transformation:
     """The transformation that takes these steps."""
-    made = Transformation(steps.init, steps.update)
+    init, update = cast("Any", steps.init), cast("Any", steps.update)  # optax's types allow for any tree as a state
+    made = Transformation(init, update)
     made.apply, made.averaged_parameters, made.steps = steps.apply, steps.averaged_parameters, steps
     return made
 

@@ -57,7 +57,7 @@ class Captures:
 
     def __init__(self, f: Callable[..., Any], arguments: Any = ()) -> None:
         self.inputs: list[tuple[str, int, int]] = []
-        self.guards = Guards(is_same)
+        self.guards: Guards = Guards(is_same)
         self._f = f
         self._seen: set[int] = set()
         self._slots: dict[int, tuple[int, Any]] = {}

@@ -43,13 +43,13 @@ class Bucket:
     """
 
     def __init__(self, specs: Mapping[str, GradientSpec], pieces: Sequence[Sequence[Piece]] | None = None) -> None:
-        self.paths = tuple(specs)
+        self.paths: tuple[str, ...] = tuple(specs)
         whole = [[Piece(path, 0, spec.size, is_whole=True) for path, spec in specs.items()]]
         self._is_whole = pieces is None
         self._parts = [[piece for piece in own if piece.path in specs] for own in (whole if pieces is None else pieces)]
         self._counts = [sum(piece.stop - piece.start for piece in own) for own in self._parts]
         (dtype,) = {spec.dtype for spec in specs.values()}
-        self.buffer = np.empty(sum(self._counts), dtype)
+        self.buffer: np.ndarray = np.empty(sum(self._counts), dtype)
         ends = [*itertools.accumulate(piece.stop - piece.start for own in self._parts for piece in own)]
         flat = iter(np.split(self.buffer, ends[:-1]))
         self._views = [
@@ -93,8 +93,9 @@ class Buckets:
         limit: float,
         pieces: Sequence[Sequence[Piece]] | None = None,
     ) -> None:
-        self.order = tuple(order)
-        self.pieces, self._specs, self._limit = pieces, specs, limit
+        self.order: tuple[str, ...] = tuple(order)
+        self.pieces: Sequence[Sequence[Piece]] | None = pieces
+        self._specs, self._limit = specs, limit
         buckets = cut(specs, order, limit)
         self._buckets = [Bucket({path: specs[path] for path in paths}, pieces) for paths in buckets]
         self._numbers = {path: number for number, bucket in enumerate(self._buckets) for path in bucket.paths}

@@ -98,9 +98,9 @@ class DataParallel(LargeBatch):
     ) -> None:
         super().__init__(optimizer, local_batches, communicator=communicator, timeout=timeout)
         refuse_inside(self, LargeBatch)
-        self.bucket_bytes = int(_COUNT.check("bucket_bytes", bucket_bytes))
-        self.overlap = _FLAG.check("overlap", overlap)
-        self.shard_state = _FLAG.check("shard_state", shard_state)
+        self.bucket_bytes: int = int(_COUNT.check("bucket_bytes", bucket_bytes))
+        self.overlap: bool = _FLAG.check("overlap", overlap)
+        self.shard_state: bool = _FLAG.check("shard_state", shard_state)
         self._shards = Shards(optimizer) if shard_state else None
 
     def _set_apart(self) -> None:

@@ -52,7 +52,7 @@ class PartOwner:
         self._optimizer = optimizer
         #: The parameters by key path, during a step, and the square of the norm of their gradients.
         self.whole: Mapping[str, Any] = {}
-        self.square = 0.0
+        self.square: float = 0.0
         self._with_square: dict[ParameterGroup, GroupWithSquare] = {}
 
     # Options that `check_options` refuses otherwise.

@@ -29,7 +29,9 @@ __all__ += composed.__all__
 __all__.extend(table.TABLE)  # pyright: ignore[reportUnsupportedDunderAll]
 globals().update({**table.FUNCTIONS, "zeta": composed.zeta})  # Riemann's too
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
 
 
 def __getattr__(name: str) -> Any:  # the functions of the table

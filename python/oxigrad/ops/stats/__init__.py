@@ -130,6 +130,10 @@ __all__ = [
     "weibull_min",
 ]
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
+
+
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
     __getattr__ = without("oxigrad.xp.stats", __all__)
