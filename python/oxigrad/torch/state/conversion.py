@@ -142,7 +142,7 @@ def begin(
     known = [name for name in keys if name not in missing or name in numbers]
     is_host = executor is HOST
     like = local(p).to(where)
-    found = new_slots(group, path, like, on_host=is_host, coded=not executor.calls_rule, known=known)
+    found = new_slots(group, path, like, on_host=is_host, coded=not executor.calls_rule, existing=known)
     for name, value in found.items():
         if isinstance(value, Quantized):
             own[keys[name]] = {**value.fields, **{part: torch.as_tensor(own) for part, own in value.arrays.items()}}
