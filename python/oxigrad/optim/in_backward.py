@@ -10,7 +10,7 @@ from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.optim.losses import dependent
 from oxigrad.stepping.arrays.alignment import align
 from oxigrad.stepping.parameters.parameter import Parameter
-from oxigrad.stepping.plan.announcements import Announcements
+from oxigrad.stepping.plan.announcements import Announcements, watched_leaves
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 
@@ -71,7 +71,7 @@ class BackwardStep:
         if plan.needs_all or plan.on_devices:  # the step follows the backward
             return lambda which, g: False
         plan.check_parameters(leaves)
-        chosen = [0] if watched.structures[0] is None else watched.structures[0][1]
+        chosen = watched_leaves(watched)
         self._step, self._leaves, self._stepper.ahead = step, leaves, self._ahead
         self._announced = Announcements(plan.parameters, leaves, _read_again(plan, leaves, constants))
         self._left = {p.text: p for p in plan.parameters}

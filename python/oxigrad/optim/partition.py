@@ -6,7 +6,7 @@ from typing import Any
 
 from oxigrad._core import StructureError
 from oxigrad._typing import Array, Config
-from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import REGISTRY
@@ -15,7 +15,7 @@ from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.version import Version
 
 
-class Partition(Optimizer):
+class Partition(LocalOptimizer):
     """Optimizer that updates each parameter by one of several optimizers; `partition` makes one."""
 
     def __init__(self, optimizers: Mapping[Pattern, RuleOptimizer | None], **options: Any) -> None:

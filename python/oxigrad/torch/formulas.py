@@ -2,7 +2,7 @@
 
 from oxigrad import rules
 from oxigrad.rules import gradient_transforms
-from oxigrad.rules.core import norms, rule
+from oxigrad.rules.core import rule
 from oxigrad.rules.core.ranges import Limit
 from oxigrad.rules.core.slots import Slot
 
@@ -110,7 +110,6 @@ L2 = rule.read(l2, "gradient")
 MAXIMIZE = rule.read(gradient_transforms.maximize, "gradient")
 CLIP = rule.read(clip, "gradient")
 CLIP_BY_KNOWN_NORM = rule.read(clip_by_known_norm, "gradient")
-MEASURE = rule.read(norms.square_of_gradients)
 UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
 DECAY = rule.read(gradient_transforms.weight_decay, "after")
 ASGD = rule.read(asgd)

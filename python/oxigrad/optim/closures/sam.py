@@ -7,7 +7,7 @@ from oxigrad import tree, xp
 from oxigrad._core import RuleError
 from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.ops.backends import detached
-from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import number
@@ -17,7 +17,7 @@ from oxigrad.stepping.version import Version
 _DISTANCE = Domain(interval=Interval("[0, inf)"))
 
 
-class SAM(Optimizer):
+class SAM(LocalOptimizer):
     """Sharpness-aware minimization (Foret et al. 2021, arXiv:2010.01412) around another optimizer.
 
     The gradient is that of the loss at ``p + rho * g / norm(g)``, where g is the gradient at p and the norm is the global norm.
