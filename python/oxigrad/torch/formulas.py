@@ -68,14 +68,14 @@ def nadam(
 ):
     """`oxigrad.rules.nadam` with the state of torch.optim.NAdam: the product is computed in float32."""
     mu = beta1 * (1 - 0.5 * 0.96 ** (step * momentum_decay))
-    known = xp.where(mu > 0, _float32(product * _float32(mu)) / xp.where(mu > 0, mu, 1.0), product)
+    product_before = xp.where(mu > 0, _float32(product * _float32(mu)) / xp.where(mu > 0, mu, 1.0), product)
     return rules.nadam(
         xp,
         p,
         g,
         m,
         v,
-        known,
+        product_before,
         step=step,
         learning_rate=learning_rate,
         beta1=beta1,

@@ -59,8 +59,8 @@ class SAM(LocalOptimizer):
         self.rho, self.adaptive, self.eta = rho, adaptive, eta
 
     def _refuse_options(self) -> None:
-        if given := self.optimizer._stepping_options():
-            raise ValueError(f"{self.optimizer!r}: {', '.join(given)} must be set on SAM instead")
+        if names := self.optimizer._stepping_options():
+            raise ValueError(f"{self.optimizer!r}: {', '.join(names)} must be set on SAM instead")
 
     def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
         """See `Optimizer._check_patterns`."""
@@ -109,8 +109,8 @@ class SAM(LocalOptimizer):
 
     def get_config(self) -> Config:
         """See `Optimizer.get_config`."""
-        own = {"rho": self.rho, "adaptive": self.adaptive, "eta": self.eta}
-        return {"optimizer": self.name, "parts": [self.optimizer.get_config()], **own, **self._options()}
+        values = {"rho": self.rho, "adaptive": self.adaptive, "eta": self.eta}
+        return {"optimizer": self.name, "parts": [self.optimizer.get_config()], **values, **self._options()}
 
     def update(self, model: T, grads: Tree | None = None, *, loss: Array | None = None) -> T:
         """Raises `RuleError`: a step needs the gradient at the perturbed parameters."""
@@ -127,8 +127,8 @@ class SAM(LocalOptimizer):
         yield from self.optimizer._classes()
 
     def __repr__(self) -> str:
-        own = f"rho={self.rho}, adaptive={self.adaptive}, eta={self.eta}"
-        return f"SAM({self.optimizer!r}, {own}{self._shown_options()})"
+        shown = f"rho={self.rho}, adaptive={self.adaptive}, eta={self.eta}"
+        return f"SAM({self.optimizer!r}, {shown}{self._shown_options()})"
 
     def _hint(self, name: str) -> str:
         is_inside = name in getattr(self.optimizer, "_declared", ())
