@@ -2,8 +2,8 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
 from oxigrad.distributed.data_parallel.hooks import GradientHooks
 from oxigrad.distributed.data_parallel.shards import PartStepper, Shards
-from oxigrad.distributed.errors import NotSupported
+from oxigrad.distributed.errors import NotSupported, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.methods.large_batch import LargeBatch
@@ -187,7 +187,18 @@ class DataParallel(LargeBatch):
 
     def _repeated(self, model: Tree, operation: Callable[[], Any]) -> tuple[Tree, Any]:
         """See `CollectiveWrapper._repeated`."""
-        return super()._repeated(model, operation) if self._shards is None else (model, operation())
+        if self._shards is None:
+            return super()._repeated(model, operation)
+        with self._telling_of_slots():
+            return model, operation()
+
+    @contextmanager
+    def _telling_of_slots(self) -> Iterator[None]:
+        """A block in which the loss of workers is told with the slots that are lost with them."""
+        try:
+            yield
+        except WorkerLost as error:
+            raise error if self._shards is None else self._shards.lost(error) from error
 
     def _take(self, model: Tree, means: Mapping[str, Any], *, keep_root: bool) -> Tree:
         """See `LargeBatch._take`."""
@@ -196,7 +207,10 @@ class DataParallel(LargeBatch):
         if keep_root:
             self._parameters.check_replaceable(model)
         are_parts = self._buckets is not None and self._buckets.pieces is not None
-        return self._shards.take(self._parameters, model, means, self.communicator, self._seconds, are_parts=are_parts)
+        with self._telling_of_slots():
+            return self._shards.take(
+                self._parameters, model, means, self.communicator, self._seconds, are_parts=are_parts
+            )
 
     def _inner_state(self, *, copy: bool, for_others: bool) -> dict[str, Any]:
         """See `Wrapper._inner_state`."""
