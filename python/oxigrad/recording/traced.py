@@ -330,7 +330,6 @@ def _refuse_write(self: TracedArray, *_: Any) -> NoReturn:
     raise UnrecordableError("the function writes to an array that it was given or has computed from one")
 
 
-for (
-    _name
-) in """setitem delitem iadd isub imul itruediv ipow imod ifloordiv imatmul iand ior ixor ilshift irshift""".split():
+_WRITES = "setitem delitem iadd isub imul itruediv ipow imod ifloordiv imatmul iand ior ixor ilshift irshift"
+for _name in _WRITES.split():
     setattr(TracedArray, f"__{_name}__", _refuse_write)
