@@ -15,7 +15,7 @@ class NullDriver:
 
     def __init__(self) -> None:
         self._next, self._pinned = 1 << 20, dict[int, Any]()
-        self.kept: dict[int, Any] = {}
+        self.records: dict[int, Any] = {}
 
     def name(self, device: int) -> str:
         """The name of a device."""

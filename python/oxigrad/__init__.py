@@ -142,5 +142,5 @@ if not _TYPE_CHECKING:  # to type checkers, a name that is not there is an error
         if name not in _LAZY:
             raise _unknown_name("oxigrad", name, [*__all__, *_LAZY])
         module = _importlib.import_module(_LAZY[name])
-        found = globals()[name] = getattr(module, name, module)
-        return found
+        value = globals()[name] = getattr(module, name, module)
+        return value

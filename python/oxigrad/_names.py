@@ -15,8 +15,8 @@ def unknown_name(module: str, name: str, names: Iterable[str]) -> AttributeError
     >>> unknown_name("oxigrad.optim", "adam", ["Adam", "AdamW"])
     AttributeError("module 'oxigrad.optim' has no attribute 'adam' (did you mean Adam?)")
     """
-    found = "" if name.startswith("_") else nearest(name, names)
-    hint = f" (did you mean {found}?)" if found else ""
+    suggestion = "" if name.startswith("_") else nearest(name, names)
+    hint = f" (did you mean {suggestion}?)" if suggestion else ""
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name)
 
 
@@ -35,8 +35,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
     plain = {each.lower().replace("_", ""): each for each in names}
     written = name.lower().replace("_", "")
-    found = [written] if written in plain else difflib.get_close_matches(written, plain, 1)
-    return plain[found[0]] if found else ""
+    matches = [written] if written in plain else difflib.get_close_matches(written, plain, 1)
+    return plain[matches[0]] if matches else ""
 
 
 def library(name: str, absent: str) -> ModuleType:
@@ -66,20 +66,20 @@ class Registry(Generic[T]):
     def __init__(self) -> None:
         self._by_name: dict[str, list[weakref.ref[T]]] = {}
 
-    def __setitem__(self, name: str, made: T) -> None:
-        self._by_name.setdefault(name, []).append(weakref.ref(made, lambda gone: self._forget(name, gone)))
+    def __setitem__(self, name: str, value: T) -> None:
+        self._by_name.setdefault(name, []).append(weakref.ref(value, lambda gone: self._forget(name, gone)))
 
     def _forget(self, name: str, gone: "weakref.ref[T]") -> None:
-        kept = [known for known in self._by_name.get(name, ()) if known is not gone]
-        if kept:
-            self._by_name[name] = kept
+        references = [reference for reference in self._by_name.get(name, ()) if reference is not gone]
+        if references:
+            self._by_name[name] = references
         else:
             self._by_name.pop(name, None)
 
     def get(self, name: str | None) -> T | None:
         """The latest object registered under a name that is alive; None where there is none."""
-        known = self._by_name.get(name, ()) if name is not None else ()
-        return next((made for made in (ref() for ref in reversed(known)) if made is not None), None)
+        references = self._by_name.get(name, ()) if name is not None else ()
+        return next((value for value in (ref() for ref in reversed(references)) if value is not None), None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._by_name))

@@ -31,9 +31,9 @@ class Table(str):
     def __new__(cls, head: Iterable[str], rows: Iterable[Iterable[str]], caption: str = "") -> "Table":
         """The table of these cells; a caption is shown by notebooks alone."""
         names, cells = tuple(head), tuple(tuple(map(str, row)) for row in rows)
-        made = super().__new__(cls, "\n".join(_lines((names, *cells))))
-        made.head, made.rows, made.caption = names, cells, caption
-        return made
+        table = super().__new__(cls, "\n".join(_lines((names, *cells))))
+        table.head, table.rows, table.caption = names, cells, caption
+        return table
 
     def __reduce__(self) -> tuple[type["Table"], tuple[object, ...]]:
         return (Table, (self.head, self.rows, self.caption))

@@ -101,39 +101,39 @@ def version(module: str) -> str | None:
 
 def _of_compiler() -> Finding:
     try:
-        found = compiler.compiler()
+        nvrtc = compiler.compiler()
     except compiler.CompilerUnavailableError as error:
         return Finding("NVRTC", "", f"{error}" if _INSTALL in str(error) else f"{error}: {_INSTALL}")
-    names = ", ".join(f"sm_{capability}" for capability in found.capabilities)
-    return Finding("NVRTC", f"{found.version[0]}.{found.version[1]} ({found.path}) for {names}")
+    names = ", ".join(f"sm_{capability}" for capability in nvrtc.capabilities)
+    return Finding("NVRTC", f"{nvrtc.version[0]}.{nvrtc.version[1]} ({nvrtc.path}) for {names}")
 
 
 def _of_driver() -> list[Finding]:
     try:
-        found = driver.driver()
+        cuda_driver = driver.driver()
     except driver.DriverUnavailableError as error:
         return [
             Finding("CUDA driver", "", f"{error}; kernels need NVIDIA's driver and a card: https://nvidia.com/drivers")
         ]
-    devices = list(cards(found))
-    own = [Finding("CUDA driver", _driver_version() or "found", "" if devices else "the driver finds no card")]
-    return own + [_of_card(found, number, name) for number, name in enumerate(devices)]
+    devices = list(cards(cuda_driver))
+    report = [Finding("CUDA driver", _driver_version() or "found", "" if devices else "the driver finds no card")]
+    return report + [_of_card(cuda_driver, number, name) for number, name in enumerate(devices)]
 
 
-def _of_card(found: driver.Driver, number: int, name: str) -> Finding:
+def _of_card(cuda_driver: driver.Driver, number: int, name: str) -> Finding:
     try:
-        found.check(number)
+        cuda_driver.check(number)
     except (driver.DeviceError, compiler.CompileError) as error:
         return Finding(f"card {number}", name, str(error))
     return Finding(f"card {number}", name)
 
 
-def cards(found: driver.Driver) -> Iterable[str]:
+def cards(cuda_driver: driver.Driver) -> Iterable[str]:
     """The name of each card that a driver finds, with its compute capability."""
     number = 0
     while True:
         try:
-            yield found.name(number)
+            yield cuda_driver.name(number)
         except driver.DeviceError:
             return
         number += 1
@@ -192,8 +192,8 @@ def check_host(make: Callable[[], Any]) -> None:
         opt = make()
         model, grads = _problem(dtype)
         expected = by_rule(opt._rule, dict(opt.hyperparameters), *_problem(dtype))
-        for given in grads:
-            opt.update(model, given)
+        for gradients in grads:
+            opt.update(model, gradients)
         for name, value in expected.items():
             error = float(np.max(np.abs(model[name] - value)) / np.max(np.abs(value)))
             _require(error <= tolerance, f"{name} of {dtype} differs from the rule by {error:.1e} of its size")
@@ -201,15 +201,15 @@ def check_host(make: Callable[[], Any]) -> None:
 
 def by_rule(rule: Any, values: dict[str, Any], model: dict[str, Any], grads: list[dict[str, Any]]) -> dict[str, Any]:
     """The parameters after steps by the rule of an optimizer, called on arrays of float64."""
-    found = {}
+    parameters = {}
     for name, value in model.items():
         p = np.asarray(value, np.float64)
         slots = [np.zeros_like(p) for _ in rule.slots]
-        for step, given in enumerate(grads, 1):
-            g = np.asarray(given[name], np.float64)
+        for step, gradients in enumerate(grads, 1):
+            g = np.asarray(gradients[name], np.float64)
             p, *slots = rule.run(xp, p, g, slots, values | {"step": float(step)})
-        found[name] = p
-    return found
+        parameters[name] = p
+    return parameters
 
 
 def check_compiled(make: Callable[[], Any], architecture: str) -> None:
@@ -224,9 +224,9 @@ def check_device(make: Callable[[], Any], asarray: Callable[[Any], Any]) -> None
     model, grads = _problem("float32")
     there = {name: asarray(value) for name, value in model.items()}
     here, on_host = make(), make()
-    for given in grads:
-        there = here.update(there, {name: asarray(value) for name, value in given.items()})
-        on_host.update(model, given)
+    for gradients in grads:
+        there = here.update(there, {name: asarray(value) for name, value in gradients.items()})
+        on_host.update(model, gradients)
     reason = next((why for value in there.values() if (why := cuda.why(value))), "")
     _require(not reason, f"no kernel was launched: {reason}")
     for name, value in model.items():
@@ -236,10 +236,10 @@ def check_device(make: Callable[[], Any], asarray: Callable[[Any], Any]) -> None
 def _architecture() -> str:
     """The architecture that kernels are compiled for: sm_90, or another that the compiler knows; empty without a compiler."""
     try:
-        known = compiler.compiler().capabilities
+        capabilities = compiler.compiler().capabilities
     except compiler.CompilerUnavailableError:
         return ""
-    return f"sm_{90 if 90 in known else known[-1]}"
+    return f"sm_{90 if 90 in capabilities else capabilities[-1]}"
 
 
 def _devices() -> Iterable[tuple[str, Callable[[Any], Any]]]:
@@ -273,16 +273,16 @@ def _placing(module: str, library: Any, card: int) -> Callable[[Any], Any]:
 
 def main(*, as_json: bool = False) -> int:
     """Prints the report; returns the exit status, which is 1 where a test failed."""
-    found, checks = findings(), self_test()
+    all_findings, checks = findings(), self_test()
     if as_json:
         report = {
-            "findings": [dataclasses.asdict(finding) for finding in found],
+            "findings": [dataclasses.asdict(finding) for finding in all_findings],
             "self_test": [dataclasses.asdict(check) for check in checks],
             "failed": [check.name for check in checks if check.failure],
         }
         text = json.dumps(report, indent=2)
     else:
-        text = "\n".join([*map(_line, found), "", *map(_result, checks)])
+        text = "\n".join([*map(_line, all_findings), "", *map(_result, checks)])
     sys.stdout.write(f"{text}\n")
     return int(any(check.failure for check in checks))
 

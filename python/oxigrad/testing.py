@@ -108,8 +108,8 @@ def _check(
     numeric = (_inner(cotangent, ahead) - _inner(cotangent, behind)) / (2 * step)
     for mode in modes:
         derivative, path = _MODES[mode](f, direction, cotangent), " over ".join((mode, *taken))
-        found = derivative(*args)
-        analytic = _inner(cotangent, found) if mode == "fwd" else _inner(found, direction)
+        products = derivative(*args)
+        analytic = _inner(cotangent, products) if mode == "fwd" else _inner(products, direction)
         if not abs(numeric - analytic) <= tolerance * max(1.0, abs(numeric), abs(analytic)):
             raise AssertionError(f"derivative {analytic!r} by {path}, central difference {numeric!r}")
         if order > 1:
@@ -191,9 +191,9 @@ def check_rule(
     for dtype in dtypes:
         inputs = _inputs(shapes, steps, dtype, seed, 1.0)
         expected = list(_run(kinds["the rule on"](**hyperparameters), inputs, "float64", _MEMORY["an array"]))
-        for (kind, made), (memory, placed) in ((k, m) for k in kinds.items() for m in _MEMORY.items()):
-            found = _run(made(**hyperparameters), inputs, dtype, placed)
-            _compare(f"{name}: {kind} {memory} of {dtype}", found, expected, limits[dtype])
+        for (kind, make), (memory, placed) in ((k, m) for k in kinds.items() for m in _MEMORY.items()):
+            outputs = _run(make(**hyperparameters), inputs, dtype, placed)
+            _compare(f"{name}: {kind} {memory} of {dtype}", outputs, expected, limits[dtype])
 
 
 def _inputs(
@@ -218,17 +218,17 @@ def _run(
     model = {f"w{at}": placed(_cast(x, dtype)) for at, x in enumerate(inputs[0])}
     for gradients in inputs[1:]:
         model = opt.update(model, {f"w{at}": _cast(g, dtype) for at, g in enumerate(gradients)}, loss=1.5)
-        found = {f"parameter of shape {x.shape}": x for x in model.values()}
+        arrays = {f"parameter of shape {x.shape}": x for x in model.values()}
         for path, x in model.items():
-            found |= {f"slot {slot} of shape {x.shape}": value for slot, value in opt.slots[path].items()}
-        yield {what: np.array(value, np.float64) for what, value in found.items() if value is not None}
+            arrays |= {f"slot {slot} of shape {x.shape}": value for slot, value in opt.slots[path].items()}
+        yield {what: np.array(value, np.float64) for what, value in arrays.items() if value is not None}
 
 
 def _compare(
-    where: str, found: Iterator[dict[str, np.ndarray]], expected: Sequence[dict[str, np.ndarray]], tolerance: float
+    where: str, outputs: Iterator[dict[str, np.ndarray]], expected: Sequence[dict[str, np.ndarray]], tolerance: float
 ) -> None:
-    for step, (own, reference) in enumerate(zip(found, expected, strict=True), 1):
-        for what, array in own.items():
+    for step, (arrays, reference) in enumerate(zip(outputs, expected, strict=True), 1):
+        for what, array in arrays.items():
             scale = np.max(np.abs(reference[what]), initial=0.0)
             error = np.max(np.abs(array - reference[what]), initial=0.0)
             if not error <= tolerance * scale + np.finfo(np.float64).tiny:
@@ -242,11 +242,11 @@ def _checked(rule: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     @functools.wraps(rule)
     def called(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Any:
-        given = dict(zip(["p", "g", *names[1:]], (p, g, *slots), strict=False))
-        before = {what: np.array(x) for what, x in given.items() if is_array(x)}
+        arguments = dict(zip(["p", "g", *names[1:]], (p, g, *slots), strict=False))
+        before = {what: np.array(x) for what, x in arguments.items() if is_array(x)}
         outputs = rule(xp, p, g, *slots, **named)
         for what, x in before.items():
-            if not np.array_equal(x, given[what], equal_nan=True):
+            if not np.array_equal(x, arguments[what], equal_nan=True):
                 raise AssertionError(f"{name}: it changes {what} in place: expected a new array")
         listed = outputs if isinstance(outputs, tuple) else (outputs,)
         for what, old, new in zip(names, (p, *slots), listed, strict=False):
@@ -255,8 +255,8 @@ def _checked(rule: Callable[..., Any], name: str) -> Callable[..., Any]:
                     shapes = f"shape {tuple(new.shape)}: expected {tuple(old.shape)}"
                     raise AssertionError(f"{name}: it returned the {what} with {shapes}")
                 if not is_inexact(new) or is_complex(new):
-                    found = f"dtype {dtype_name(new.dtype)}: expected a real floating-point dtype"
-                    raise AssertionError(f"{name}: it returned the {what} with {found}")
+                    dtype = f"dtype {dtype_name(new.dtype)}: expected a real floating-point dtype"
+                    raise AssertionError(f"{name}: it returned the {what} with {dtype}")
         return outputs
 
     return called

@@ -201,14 +201,14 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     def unravel(vector: Any) -> Any:
         if tuple(vector.shape) != (total,):
             raise _core.ShapeError(f"unravel: found a vector of shape {tuple(vector.shape)}, expected {(total,)}")
-        made, end = [*leaves], 0
+        new_leaves, end = [*leaves], 0
         for at, part, shape in zip(chosen, parts, shapes, strict=True):
             begin, end = end, end + math.prod(shape)
             if is_array(_core.plain(part)):
-                made[at] = xp.astype(xp.reshape(vector[begin:end], shape), part.dtype, copy=False)
+                new_leaves[at] = xp.astype(xp.reshape(vector[begin:end], shape), part.dtype, copy=False)
             else:
-                made[at] = vector[begin]
-        return _core.tree_unflatten(structure, made)
+                new_leaves[at] = vector[begin]
+        return _core.tree_unflatten(structure, new_leaves)
 
     total = sum(math.prod(shape) for shape in shapes)
     return vector, unravel

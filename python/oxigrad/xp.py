@@ -75,5 +75,5 @@ def __getattr__(name: str) -> _Any:
         return _unlisted[name]
     if not hasattr(_np, name):
         raise _unknown_name("oxigrad.xp", name, [*__all__, *_unlisted])
-    found = getattr(_np, name)
-    return found if not callable(found) or isinstance(found, type) else _passthrough.passthrough(name)
+    value = getattr(_np, name)
+    return value if not callable(value) or isinstance(value, type) else _passthrough.passthrough(name)

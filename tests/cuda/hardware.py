@@ -49,7 +49,7 @@ class HardwareDriver:
         self.graph: list[Any] = []
         self.memory: dict[int, int] = {}
         self.contexts: list[int] = []
-        self.kept: dict[int, Any] = {}  # what the package keeps for each device of a driver
+        self.records: dict[int, Any] = {}  # what the package keeps for each device of a driver
         #: Whether events are done when they are asked for; otherwise once the host waits for them.
         self.immediate = True
         self._streams: dict[tuple[int, int], int] = {}

@@ -229,3 +229,29 @@ def module_in_buckets(comm: Any) -> list[Any]:
             opt.update(module)
     found = b"".join(p.detach().numpy().tobytes() for p in module.parameters())
     return [begun > 1, hashlib.sha256(found).hexdigest()[:16]]
+
+
+def minimize_in_buckets(comm: Any) -> list[Any]:
+    """A digest of a network after four steps of `minimize`, and whether buckets had left when its first layer was differentiated."""
+    rng, begun = np.random.default_rng(0), 0
+    shapes = {"first": (50, 40), "second": (40, 40), "third": (40, 3)}
+    model = {name: rng.standard_normal(shape) / 10 for name, shape in shapes.items()}
+
+    def watched(g: Any, y: Any, x: Any) -> Any:
+        nonlocal begun
+        begun = opt._buckets.begun if opt._buckets else 0
+        return g
+
+    watch = ox.custom_vjp(lambda x: x * 1.0, watched)
+    with distributed.DataParallel(ox.optim.Adam(0.1), bucket_bytes=400, communicator=comm) as opt:
+        opt.start(model)
+        for step in range(4):
+            x = np.random.default_rng([comm.rank, step]).standard_normal((8, 50))
+
+            def loss(model: Any, x: Any = x) -> Any:
+                hidden = watch(ox.xp.tanh(x @ model["first"]))
+                return ox.xp.mean((ox.xp.tanh(hidden @ model["second"]) @ model["third"]) ** 2)
+
+            opt.minimize(loss, model)
+    found = b"".join(array.tobytes() for array in model.values())
+    return [begun > 0, hashlib.sha256(found).hexdigest()[:16]]

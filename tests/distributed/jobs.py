@@ -41,6 +41,7 @@ from job_methods import (
     ask_with_another_tree,
     check_overtaken,
     every_method,
+    minimize_in_buckets,
     module_in_buckets,
     overtaken_and_folds,
 )
@@ -102,6 +103,7 @@ __all__ = [
     "launched",
     "listening_names",
     "main",
+    "minimize_in_buckets",
     "module_in_buckets",
     "other_version",
     "overtaken_and_folds",

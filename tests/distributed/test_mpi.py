@@ -171,3 +171,10 @@ def test_gradients_of_a_module_leave_during_the_backward() -> None:
     run = jobs.launched(2, "module_in_buckets")
     assert run.returncode == 0, run.stderr
     assert jobs.results(run.stdout) == distributed.run(jobs.module_in_buckets, workers=2)
+
+
+def test_gradients_of_minimize_leave_during_the_replay() -> None:
+    run = jobs.launched(2, "minimize_in_buckets")
+    assert run.returncode == 0, run.stderr
+    found = jobs.results(run.stdout)
+    assert found == distributed.run(jobs.minimize_in_buckets, workers=2) and found[0][0]

@@ -173,3 +173,8 @@ def test_a_cluster_without_authentication_is_refused(
 
 def test_every_method_gives_the_bits_that_it_gives_on_threads(engine: ModuleType) -> None:
     assert distributed.run(jobs.every_method, "ray", 3) == distributed.run(jobs.every_method, workers=3)
+
+
+def test_gradients_of_minimize_leave_during_the_replay(engine: ModuleType) -> None:
+    runs = distributed.run(jobs.minimize_in_buckets, "ray", 2)
+    assert runs == distributed.run(jobs.minimize_in_buckets, workers=2) and runs[0][0]

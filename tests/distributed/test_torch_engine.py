@@ -127,3 +127,9 @@ def test_gradients_of_a_module_leave_during_the_backward() -> None:
     runs = found(2, "module_in_buckets")
     assert runs == distributed.run(jobs.module_in_buckets, workers=2)
     assert runs[0] == runs[1] and runs[0][0]
+
+
+def test_gradients_of_minimize_leave_during_the_replay() -> None:
+    runs = found(2, "minimize_in_buckets")
+    assert runs == distributed.run(jobs.minimize_in_buckets, workers=2)
+    assert runs[0] == runs[1] and runs[0][0]

@@ -50,7 +50,7 @@ class MockDriver:
         #: Whether events are done as soon as they are recorded; otherwise once the host waits for them.
         self.immediate = True
         self.deferred = False
-        self.kept: dict[int, Any] = {}
+        self.records: dict[int, Any] = {}
         self.events: set[Event] = set()
         self.modules: list[str] = []
         #: Whether memory is freed in the order of streams.

@@ -44,9 +44,9 @@ class _Rule:
 
     def defvjp(self, fwd: Callable[..., tuple[Any, Any]], bwd: Callable[..., Any]) -> None:
         """Sets the rule ``fwd(*args)``, ``bwd(residuals, g)``."""
-        for given, name in ((fwd, "fwd"), (bwd, "bwd")):
-            if not callable(given):
-                raise TypeError(f"defvjp: found {given!r} as {name}, expected a function")
+        for function, name in ((fwd, "fwd"), (bwd, "bwd")):
+            if not callable(function):
+                raise TypeError(f"defvjp: found {function!r} as {name}, expected a function")
         self._fwd, self.pull = fwd, lambda g, y, args, residuals: bwd(residuals, g)
 
     @property
@@ -58,10 +58,10 @@ class _Rule:
         """The value of the function and the residuals, None where the rule has none."""
         if self._fwd is None:
             return self._f(*args, **named), None
-        given = self._fwd(*args, **named)
-        if not (isinstance(given, tuple) and len(given) == 2):
-            raise TypeError(f"fwd: found a result of type {type(given).__name__}, expected a pair (value, residuals)")
-        return given
+        result = self._fwd(*args, **named)
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise TypeError(f"fwd: found a result of type {type(result).__name__}, expected a pair (value, residuals)")
+        return result
 
 
 def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) -> CustomVJP:
@@ -127,12 +127,14 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
             f"no derivative is defined for {name}: expected {name}.defvjp(fwd, bwd) before it is called"
         )
     # The tape keeps alive all that the functions below refer to, so they must not refer to the variables.
-    kept: list[Any] = []  # the residuals; none where the function was called for each example of batched values
+    saved_residuals: list[
+        Any
+    ] = []  # the residuals; none where the function was called for each example of batched values
     count = len(args)
 
     def forward(*args: Any) -> Any:
         value, residuals = rule.call(args, named)
-        kept[:] = [residuals]
+        saved_residuals[:] = [residuals]
         return value
 
     call = FunctionCall(forward, args, {}, lambda *args: _call(f, rule, args, named), takes_batches=False)
@@ -150,8 +152,8 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
         filled = [g.get(at, zero_or_same(leaf)) for at, leaf in enumerate(y)]
         result, cotangent = tree.unflatten(call.structure, y), tree.unflatten(call.structure, filled)
         # If the arguments are variables of an enclosing tape, the residuals must be variables too.
-        is_known = bool(kept) and not any(isinstance(value, Variable) for value in values)
-        residuals = kept[0] if is_known else rule.call(arguments, named)[1] if rule.has_residuals else None
+        are_saved = bool(saved_residuals) and not any(isinstance(value, Variable) for value in values)
+        residuals = saved_residuals[0] if are_saved else rule.call(arguments, named)[1] if rule.has_residuals else None
         pulled = pull_back(cotangent, result, arguments, residuals)
         pulled = pulled if isinstance(pulled, tuple) or count != 1 else (pulled,)
         return call.chosen((_completed(pulled, arguments), {}))
@@ -167,9 +169,9 @@ def _level_of_constants(values: Leaves) -> int | None:
 def _completed(pulled: Any, arguments: tuple[Tree, ...]) -> tuple[Tree, ...]:
     """The cotangents in the structure of the arguments, unbroadcast, with `Zero` for each leaf without one."""
     if not isinstance(pulled, tuple) or len(pulled) != len(arguments):
-        given = f"{len(pulled)}" if isinstance(pulled, tuple) else type(pulled).__name__
+        count = f"{len(pulled)}" if isinstance(pulled, tuple) else type(pulled).__name__
         raise DerivativeError(
-            f"the rule: found {given} cotangents, expected a tuple of {len(arguments)}, one for each argument"
+            f"the rule: found {count} cotangents, expected a tuple of {len(arguments)}, one for each argument"
         )
     return tuple(map(_completed_tree, range(len(pulled)), pulled, arguments))
 
@@ -188,11 +190,11 @@ def _unbroadcast(position: int, argument: Array, pulled: Array) -> Array:
         return Zero
     if not is_array(plain(argument)):
         return unbroadcast_to_number(pulled)
-    shape, own = tuple(getattr(pulled, "shape", ())), tuple(argument.shape)
-    added = len(shape) - len(own)
-    if added < 0 or any(size not in (1, given) for size, given in zip(own, shape[added:], strict=True)):
-        raise ShapeError(f"argument {position}: found a cotangent of shape {shape}, expected {own}")
-    return unbroadcast(pulled if is_array(pulled) else xp.ones_like(argument) * pulled, own, argument.dtype)
+    shape, expected = tuple(getattr(pulled, "shape", ())), tuple(argument.shape)
+    added = len(shape) - len(expected)
+    if added < 0 or any(size not in (1, length) for size, length in zip(expected, shape[added:], strict=True)):
+        raise ShapeError(f"argument {position}: found a cotangent of shape {shape}, expected {expected}")
+    return unbroadcast(pulled if is_array(pulled) else xp.ones_like(argument) * pulled, expected, argument.dtype)
 
 
 def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -220,9 +222,9 @@ def define_vjp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
         _check_reads(f, reads, {"g", "y", *names})
 
         def rule(g: Tree, y: Tree, *args: Tree) -> tuple[Tree, ...]:
-            known = {"g": g, "y": y, **dict(zip(names, args, strict=False))}
+            values = {"g": g, "y": y, **dict(zip(names, args, strict=False))}
             stated = zip(rules, reads, strict=True)
-            pulled = [rule and rule(**{name: known[name] for name in read}) for rule, read in stated]
+            pulled = [rule and rule(**{name: values[name] for name in read}) for rule, read in stated]
             return tuple(pulled[: len(args)])
 
         return custom_vjp(f, rule)
@@ -261,11 +263,11 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
 
         def tangent(t: tuple[Tree, ...], args: tuple[Tree, ...]) -> list[Tree]:
             """The tangent of the value, a tree for each rule that is read."""
-            known = dict(zip(names, args, strict=False))
+            values = dict(zip(names, args, strict=False))
             if any("y" in read for read in reads):
-                known["y"] = wrapped(*args)
+                values["y"] = wrapped(*args)
             stated = zip(rules, reads, t, strict=False)
-            return [rule(**{name: {**known, "t": of}[name] for name in read}) for rule, read, of in stated if rule]
+            return [rule(**{name: {**values, "t": of}[name] for name in read}) for rule, read, of in stated if rule]
 
         @functools.wraps(f)
         def wrapped(*args: Any, **named: Any) -> Any:
@@ -280,10 +282,10 @@ def define_jvp(*rules: Callable[..., Any] | None) -> Callable[[Callable[..., Any
     return decorate
 
 
-def _check_reads(f: Callable[..., Any], reads: list[list[str]], known: set[str]) -> None:
+def _check_reads(f: Callable[..., Any], reads: list[list[str]], readable: set[str]) -> None:
     """Raises `TypeError` where a rule reads a value that there is not."""
-    if unknown := {name for read in reads for name in read} - known:
-        special = "g, y" if "g" in known else "t, y"
+    if unknown := {name for read in reads for name in read} - readable:
+        special = "g, y" if "g" in readable else "t, y"
         raise TypeError(
             f"{f.__name__}: found a rule with parameters {', '.join(sorted(unknown))}, expected {special} or arguments by name"
         )
@@ -313,17 +315,17 @@ def _pushed(
     call.name = getattr(f, "__qualname__", repr(f))
 
     def outputs(values: Leaves) -> tuple[Any, ...]:
-        found = call.outputs(values)
-        noted(found)
-        return found
+        results = call.outputs(values)
+        noted(results)
+        return results
 
     def push(values: Leaves, tangents: Leaves) -> dict[int, Any]:
         level = _level_of_constants((*values, *tangents))
         if level is not None:
             return called_for_each(push, (tuple(values), tuple(tangents)), {}, level)
         arguments, _ = call.arguments(values)
-        given = [zero_tangent(v, None) if t is None else t for v, t in zip(values, tangents, strict=True)]
-        directions, _ = call.tangents(given)
+        filled = [zero_tangent(v, None) if t is None else t for v, t in zip(values, tangents, strict=True)]
+        directions, _ = call.tangents(filled)
         total: dict[int, Any] = {}
         for part in tangent(directions, arguments):
             for at, (leaf, like) in enumerate(zip(tree.leaves(part), shapes, strict=True)):

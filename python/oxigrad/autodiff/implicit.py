@@ -37,8 +37,8 @@ def implicit(
     >>> round(grad(root)(8.0), 12), round(grad(grad(root))(8.0), 12)
     (0.083333333333, -0.006944444444)
     """
-    for given, name in ((residual, "residual"), (solver, "solver")):
-        check_callable(given, f"implicit, {name}")
+    for function, name in ((residual, "residual"), (solver, "solver")):
+        check_callable(function, f"implicit, {name}")
 
     def rule(g: Tree, x: Tree, *args: Tree) -> tuple[Tree, ...]:
         system = _System(residual, solve)
@@ -72,8 +72,8 @@ class _System:
 
         def by_products(b: Tree, x: Tree, *args: Tree) -> Tree:
             vector, unravel = tree.ravel(b)
-            found = solve(lambda v: tree.ravel(self._product(unravel(v), x, args, transposed=transposed))[0], vector)
-            return unravel(xp.asarray(found, dtype=vector.dtype))
+            solution = solve(lambda v: tree.ravel(self._product(unravel(v), x, args, transposed=transposed))[0], vector)
+            return unravel(xp.asarray(solution, dtype=vector.dtype))
 
         def rule(g: Tree, v: Tree, _: Tree, x: Tree, *args: Tree) -> tuple[Tree, ...]:
             adjoint = self.solved(g, x, args, transposed=not transposed)
@@ -95,12 +95,12 @@ class _System:
 
     def _checked(self, x: Tree, args: tuple[Tree, ...]) -> Tree:
         """The residual, of the structure and shapes of ``x``."""
-        found = self._residual(x, *args)
+        residual = self._residual(x, *args)
         try:
-            tree.map(_check_shape, x, found)
+            tree.map(_check_shape, x, residual)
         except StructureError as error:
             raise StructureError(f"implicit: the residual differs from the solution: {error}") from None
-        return found
+        return residual
 
 
 def _check_shape(x: Any, residual: Any) -> None:

@@ -106,10 +106,10 @@ def hessian_diag(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., A
         parts = tuple(args[at] for at in chosen)
         _, derivative = linearize(gradient, *parts)
         leaves, structure = tree.flatten(parts)
-        found = [
+        diagonals = [
             _diagonal(derivative, leaves, structure, at) if is_smooth(leaf) else leaf for at, leaf in enumerate(leaves)
         ]
-        result = tree.unflatten(structure, found)
+        result = tree.unflatten(structure, diagonals)
         return result[0] if isinstance(argnums, int) else result
 
     return wrapped

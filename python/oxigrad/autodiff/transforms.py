@@ -37,7 +37,7 @@ def resolve(f: Callable[..., Any], argnums: Argnums | None, argnames: str | Sequ
             raise TypeError(f"argnums is {argnums!r}: expected an int, or a tuple of them{hint}")
     if argnames is None:
         return argnums
-    positions = [given if isinstance(given, (tuple, list)) else (given,) for given in (argnums, _named(f, argnames))]
+    positions = [group if isinstance(group, (tuple, list)) else (group,) for group in (argnums, _named(f, argnames))]
     both = (*positions[0], *positions[1])
     if len(set(both)) < len(both):
         raise ValueError(f"argnums is {argnums!r} and argnames {argnames!r}: found an argument in both")
@@ -46,13 +46,15 @@ def resolve(f: Callable[..., Any], argnums: Argnums | None, argnames: str | Sequ
 
 def _named(f: Callable[..., Any], argnames: str | Sequence[str]) -> Argnums:
     """The positions of the arguments with these names."""
-    known = _positional(f)
+    parameters = _positional(f)
     for name in [argnames] if isinstance(argnames, str) else argnames:
-        if name not in known:
+        if name not in parameters:
             raise TypeError(
-                f"argnames: found {name!r}, expected positional parameters of the function: {', '.join(known)}"
+                f"argnames: found {name!r}, expected positional parameters of the function: {', '.join(parameters)}"
             )
-    return known.index(argnames) if isinstance(argnames, str) else tuple(known.index(name) for name in argnames)
+    return (
+        parameters.index(argnames) if isinstance(argnames, str) else tuple(parameters.index(name) for name in argnames)
+    )
 
 
 def _positional(f: Callable[..., Any]) -> list[str]:
@@ -95,29 +97,31 @@ def _leaves_like(structure: tree.Structure, other: Any, what: str) -> list[Any]:
         raise StructureError(f"{what}: {error}") from None
 
 
-def _matched(given: Any, value: Any, what: str, like: str, batch: int | None = None) -> Any:
-    """The tangent or cotangent ``given``, checked to have the shape and dtype of ``value``, or so many of them."""
-    shape, expected = tuple(getattr(given, "shape", ())), tuple(getattr(value, "shape", ()))
+def _matched(derivative: Any, value: Any, what: str, like: str, batch: int | None = None) -> Any:
+    """The tangent or cotangent ``derivative``, checked to have the shape and dtype of ``value``, or so many of them."""
+    shape, expected = tuple(getattr(derivative, "shape", ())), tuple(getattr(value, "shape", ()))
     expected = expected if batch is None else (batch, *expected)
-    if not is_smooth(given) and type(given) is not int:
-        raise DtypeError(f"{what}: found {_describe(given)}, expected a float, or an array of floating-point dtype")
+    if not is_smooth(derivative) and type(derivative) is not int:
+        raise DtypeError(
+            f"{what}: found {_describe(derivative)}, expected a float, or an array of floating-point dtype"
+        )
     if shape != expected:
         of = like if batch is None else f"{like} after an axis of tangents"
         raise ShapeError(f"{what}: found shape {shape}, expected {expected}, that of {of}")
-    if is_complex(given) and not is_complex(value):
+    if is_complex(derivative) and not is_complex(value):
         raise DtypeError(f"{what}: found a complex value, expected a real one, as {like} is")
     if not is_array(plain(value)):
-        return given if isinstance(given, Variable) or batch is not None else float(given)
-    if not is_array(plain(given)):
-        return xp.ones_like(value) * given
-    if dtype_of(given) != value.dtype:
-        raise DtypeError(f"{what}: found dtype {dtype_of(given)}, expected {value.dtype}, that of {like}")
-    return given
+        return derivative if isinstance(derivative, Variable) or batch is not None else float(derivative)
+    if not is_array(plain(derivative)):
+        return xp.ones_like(value) * derivative
+    if dtype_of(derivative) != value.dtype:
+        raise DtypeError(f"{what}: found dtype {dtype_of(derivative)}, expected {value.dtype}, that of {like}")
+    return derivative
 
 
-def _leading(given: Any, what: str) -> int:
+def _leading(tangents: Any, what: str) -> int:
     """The number of tangents that lie along the first axis of an array."""
-    shape = tuple(getattr(given, "shape", ()))
+    shape = tuple(getattr(tangents, "shape", ()))
     if not shape:
         raise ShapeError(f"{what}: found no dimensions, expected an axis of tangents first")
     return shape[0]
@@ -171,9 +175,11 @@ class Recording:
         if isinstance(result, Variable) and self.tape.owns(result):
             return result.value, [result], _LEAF
         leaves, structure = tree.flatten(result)
-        own = [leaf if isinstance(leaf, Variable) and self.tape.owns(leaf) else None for leaf in leaves]
-        values = [leaf if variable is None else variable.value for leaf, variable in zip(leaves, own, strict=True)]
-        return tree.unflatten(structure, values), own, structure
+        variables = [leaf if isinstance(leaf, Variable) and self.tape.owns(leaf) else None for leaf in leaves]
+        values = [
+            leaf if variable is None else variable.value for leaf, variable in zip(leaves, variables, strict=True)
+        ]
+        return tree.unflatten(structure, values), variables, structure
 
     def matched(self, tangents: Sequence[Tree], *, together: bool = False) -> tuple[list[Array], int | None]:
         """The tangents of the variables, given trees of the structures of the arguments; checks shapes and dtypes.
@@ -184,15 +190,15 @@ class Recording:
         if len(tangents) != len(structures):
             raise StructureError(f"found {len(tangents)} tangents, expected {len(structures)}, one for each primal")
         matched, remaining, batch = [], iter(self.watched.variables), None
-        for position, (found, tangent) in enumerate(zip(structures, tangents, strict=True)):
+        for position, (entry, tangent) in enumerate(zip(structures, tangents, strict=True)):
             where = f"argument {position}"
-            structure, chosen = found or (_LEAF, [0])
-            given = _leaves_like(structure, tangent, f"the tangent of {where}")
+            structure, chosen = entry or (_LEAF, [0])
+            leaves = _leaves_like(structure, tangent, f"the tangent of {where}")
             for i in chosen:
                 what = f"{_at(structure, i, where)}: the tangent"
                 if together and batch is None:
-                    batch = _leading(given[i], what)
-                matched.append(_matched(given[i], next(remaining).value, what, "the primal", batch))
+                    batch = _leading(leaves[i], what)
+                matched.append(_matched(leaves[i], next(remaining).value, what, "the primal", batch))
         return matched, batch
 
     def pushed(self, tangents: Sequence[Tree], *, together: bool = False) -> Tree:
@@ -231,8 +237,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     call = Recording.of(f, primals, tuple(range(len(primals))), has_aux=has_aux)
 
     def pullback(cotangent: Tree) -> tuple[Tree, ...]:
-        given, seeds = _leaves_like(call.structure, cotangent, "the cotangent"), []
-        for i, (output, leaf) in enumerate(zip(call.outputs, given, strict=True)):
+        cotangents, seeds = _leaves_like(call.structure, cotangent, "the cotangent"), []
+        for i, (output, leaf) in enumerate(zip(call.outputs, cotangents, strict=True)):
             if output is not None:
                 what = ": ".join(filter(None, (_at(call.structure, i), "the cotangent")))
                 seeds.append((output, _matched(leaf, output.value, what, "the target")))

@@ -38,14 +38,14 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
         if len(axes) != len(args):
             raise StructureError(f"vmap: in_axes has {len(axes)} items, expected {len(args)}, one for each argument")
-        given = [
+        arguments = [
             _pairs(argument, axis, f"argument {at}") for at, (argument, axis) in enumerate(zip(args, axes, strict=True))
         ]
         by_name = {name: _pairs(argument, 0, f"argument {name!r}") for name, argument in named.items()}
-        size = _size([pair for pairs, _ in (*given, *by_name.values()) for pair in pairs])
+        size = _size([pair for pairs, _ in (*arguments, *by_name.values()) for pair in pairs])
         level = new_batch_level()
-        inside = [_batched(level, pairs, structure) for pairs, structure in given]
-        result = f(*inside, **{name: _batched(level, *made) for name, made in by_name.items()})
+        inside = [_batched(level, pairs, structure) for pairs, structure in arguments]
+        result = f(*inside, **{name: _batched(level, *entry) for name, entry in by_name.items()})
         pairs, structure = _pairs(result, out_axes, "the result")
         return tree.unflatten(structure, [_unbatched(level, size, *pair) for pair in pairs])
 
@@ -56,10 +56,10 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
 _Pair = tuple[Any, int | None, str]
 
 
-def _pairs(given: Tree, axes: Any, what: str) -> tuple[list[_Pair], tree.Structure]:
+def _pairs(argument: Tree, axes: Any, what: str) -> tuple[list[_Pair], tree.Structure]:
     """The leaves of a tree with their axes, and the structure of the tree."""
-    leaves, structure = tree.flatten(given)
-    chosen = tree.leaves(_spread(axes, given, what))
+    leaves, structure = tree.flatten(argument)
+    chosen = tree.leaves(_spread(axes, argument, what))
     places = [f"{what}, {path}" if (path := str(structure.path(at))) else what for at in range(len(leaves))]
     return [(leaf, axis.axis, place) for leaf, axis, place in zip(leaves, chosen, places, strict=True)], structure
 
@@ -71,15 +71,15 @@ class _Axis:
         self.axis = axis
 
 
-def _spread(axes: Any, given: Tree, what: str) -> Tree:
-    """The axes as a tree of the structure of ``given``."""
+def _spread(axes: Any, argument: Tree, what: str) -> Tree:
+    """The axes as a tree of the structure of ``argument``."""
     if axes is None or isinstance(axes, int):
-        return tree.map(lambda _: _Axis(axes), given)
-    if isinstance(axes, dict) and isinstance(given, dict) and axes.keys() == given.keys():
-        return {key: _spread(axes[key], part, what) for key, part in given.items()}
-    if isinstance(axes, (tuple, list)) and isinstance(given, (tuple, list)) and len(axes) == len(given):
-        parts = [_spread(axis, part, what) for axis, part in zip(axes, given, strict=True)]
-        return type(given)(*parts) if hasattr(given, "_fields") else type(given)(parts)
+        return tree.map(lambda _: _Axis(axes), argument)
+    if isinstance(axes, dict) and isinstance(argument, dict) and axes.keys() == argument.keys():
+        return {key: _spread(axes[key], part, what) for key, part in argument.items()}
+    if isinstance(axes, (tuple, list)) and isinstance(argument, (tuple, list)) and len(axes) == len(argument):
+        parts = [_spread(axis, part, what) for axis, part in zip(axes, argument, strict=True)]
+        return type(argument)(*parts) if hasattr(argument, "_fields") else type(argument)(parts)
     raise StructureError(
         f"vmap: {what}: found the axes {axes!r}, expected an axis, None, or a tree of these like {what}"
     )
@@ -87,7 +87,7 @@ def _spread(axes: Any, given: Tree, what: str) -> Tree:
 
 def _size(pairs: list[_Pair]) -> int:
     """The number of examples."""
-    found: tuple[int, str] | None = None
+    first: tuple[int, str] | None = None
     for leaf, axis, place in pairs:
         if axis is None:
             continue
@@ -96,14 +96,14 @@ def _size(pairs: list[_Pair]) -> int:
             raise ShapeError(
                 f"vmap: {place}: found shape {shape}, expected an axis {axis} of examples, or None in in_axes"
             )
-        if found is not None and shape[axis] != found[0]:
+        if first is not None and shape[axis] != first[0]:
             raise ShapeError(
-                f"vmap: {place}: axis {axis} has size {shape[axis]}, expected {found[0]}, that of {found[1]}"
+                f"vmap: {place}: axis {axis} has size {shape[axis]}, expected {first[0]}, that of {first[1]}"
             )
-        found = found or (shape[axis], place)
-    if found is None:
+        first = first or (shape[axis], place)
+    if first is None:
         raise ValueError("vmap: no argument is mapped: expected an axis in in_axes")
-    return found[0]
+    return first[0]
 
 
 def _batched(level: int, pairs: list[_Pair], structure: tree.Structure) -> Tree:

@@ -21,19 +21,19 @@ def unavailable(device: int) -> str:
     if _without_driver:
         return _without_driver[0]
     try:
-        found = driver()
+        loaded = driver()
     except DriverUnavailableError as error:
         _without_driver.append(str(error))
         return _warned(str(error))
-    known = _reasons.setdefault(found, {})
-    if device not in known:
-        known[device] = ""
+    reasons = _reasons.setdefault(loaded, {})
+    if device not in reasons:
+        reasons[device] = ""
         try:
-            found.check(device)
+            loaded.check(device)
         except (DriverUnavailableError, CompilerUnavailableError) as error:
-            known[device] = str(error)
+            reasons[device] = str(error)
             return _warned(str(error))
-    return known[device]
+    return reasons[device]
 
 
 def tell(reason: str) -> None:

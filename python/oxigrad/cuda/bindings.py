@@ -25,8 +25,8 @@ class Pinned:
 
 def described(api: Any, status: Any) -> str:
     """The name of a status, and the driver's text for it."""
-    found, text = api.cuGetErrorString(status)
-    return f"{status.name} ({text.decode()})" if int(found) == 0 and text else str(status)
+    outcome, text = api.cuGetErrorString(status)
+    return f"{status.name} ({text.decode()})" if int(outcome) == 0 and text else str(status)
 
 
 class Driver:
@@ -38,7 +38,7 @@ class Driver:
     def __init__(self, api: Any) -> None:
         self._api = api
         #: What steps keep of each device, as long as the driver: see `oxigrad.cuda.device`.
-        self.kept: dict[int, Any] = {}
+        self.records: dict[int, Any] = {}
         self._contexts: dict[int, Any] = {}
         self._streams: dict[int, int] = {}  # a stream of its own on each device
         self._has_pools: dict[int, bool] = {}
@@ -185,8 +185,8 @@ class Driver:
         device = int(self._checked(None, self._api.cuCtxGetDevice()))
         if device not in self._has_pools:
             attribute = self._api.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
-            found = self._checked(device, self._api.cuDeviceGetAttribute(attribute, device))
-            self._has_pools[device] = bool(found)
+            has_pools = self._checked(device, self._api.cuDeviceGetAttribute(attribute, device))
+            self._has_pools[device] = bool(has_pools)
         return not self._has_pools[device]
 
     def pinned(self, size: int) -> Pinned:

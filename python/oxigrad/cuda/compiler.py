@@ -93,14 +93,14 @@ def architectures(capability: tuple[int, int], device: str = "the device") -> li
     message names NVRTC and ``device``.
     """
     loaded, number = compiler(), 10 * capability[0] + capability[1]
-    known = [each for each in loaded.capabilities if each <= number]
-    if not known:
+    supported = [each for each in loaded.capabilities if each <= number]
+    if not supported:
         first, last = loaded.capabilities[0], loaded.capabilities[-1]
         raise CompilerUnavailableError(
             f"{loaded} does not support {device} of compute capability {_dotted(number)}: it supports {_dotted(first)} to "
             f"{_dotted(last)}; install an older nvidia-cuda-nvrtc"
         )
-    return [f"sm_{number}"] * (number in known) + [f"compute_{known[-1]}"]
+    return [f"sm_{number}"] * (number in supported) + [f"compute_{supported[-1]}"]
 
 
 def _dotted(number: int) -> str:
@@ -121,11 +121,11 @@ def _load() -> str:
     """Loads libnvrtc, so that the bindings find it, and gives its path."""
     load = _finder()
     try:
-        return _found(load)
+        return _find(load)
     except (RuntimeError, OSError) as error:
         _load_beside_packages()
         with contextlib.suppress(RuntimeError, OSError):
-            return _found(load)
+            return _find(load)
         raise CompilerUnavailableError(
             f"NVRTC was not found ({error}): expected pip install 'oxigrad[cuda]'"
         ) from error
@@ -143,7 +143,7 @@ def _finder() -> Callable[[str], Any]:
         ) from error
 
 
-def _found(load: Callable[[str], Any]) -> str:
+def _find(load: Callable[[str], Any]) -> str:
     path = load("nvrtc").abs_path
     if path is None:
         raise OSError("the path of libnvrtc is unknown")
@@ -271,12 +271,12 @@ _USED = re.compile(r"Used (\d+) registers(?:.*?\b(\d+) bytes smem)?")
 
 def _resources(log: str) -> dict[str, Resources]:
     """The resources that ptxas reports: a line with a function's name, one with its stack and, for a kernel, one with its registers."""
-    name, found = "", dict[str, Resources]()
+    name, resources = "", dict[str, Resources]()
     for line in log.splitlines():
         if function := _FUNCTION.search(line):
             name = function[1]
         elif stack := _STACK.search(line):
-            found[name] = Resources(0, int(stack[1]), int(stack[2]), int(stack[3]), 0)
+            resources[name] = Resources(0, int(stack[1]), int(stack[2]), int(stack[3]), 0)
         elif used := _USED.search(line):
-            found[name] = replace(found[name], registers=int(used[1]), shared=int(used[2] or 0))
-    return found
+            resources[name] = replace(resources[name], registers=int(used[1]), shared=int(used[2] or 0))
+    return resources

@@ -37,9 +37,9 @@ class Counter:
         self._written = self._take()
         self.use_on(stream)
         self._record(self._written, stream)
-        self._known: Counted | None = None
+        self._last_counted: Counted | None = None
         self.is_ahead = False
-        self._kept: list[Any] = []
+        self._captured_steps: list[Any] = []
 
     @property
     def address(self) -> int:
@@ -60,16 +60,18 @@ class Counter:
 
     def keep(self, step: Any) -> None:
         """Keeps the memory of a step, which a graph reads as long as it may be replayed."""
-        if not any(step is kept for kept in self._kept):
-            self._kept.append(step)
+        if not any(step is other for other in self._captured_steps):
+            self._captured_steps.append(step)
 
     def begin(self, count: int, stream: int, *, capturing: bool) -> None:
         """Sets the count on the device, unless the device has counted these steps itself.
 
         It is set in the order of the stream; where that is captured, before any replay, but after the work that uses the memory.
         """
-        is_known = self._known is not None and (self._pending or self.is_ahead or self._known.step == count)
-        if is_known:
+        is_counted = self._last_counted is not None and (
+            self._pending or self.is_ahead or self._last_counted.step == count
+        )
+        if is_counted:
             return
         content = tables.CONTROL.pack(count, 0, 0)
         if capturing:
@@ -84,7 +86,7 @@ class Counter:
             pinned.bytes[: len(content)] = content
             self._driver.upload(self.address, pinned.address, len(content), stream)
             self._record(self._written, stream)
-        self._known = Counted(count, 0)
+        self._last_counted = Counted(count, 0)
 
     def calls(self, stream: int) -> list[Call]:
         """The calls after the launches of a step, which copy the count to the host without waiting; `expect` follows."""
@@ -110,20 +112,20 @@ class Counter:
     @property
     def count(self) -> int:
         """The number of steps as far as it is known, with those whose count has not arrived."""
-        return (self._known.step if self._known else 0) + len(self._pending)
+        return (self._last_counted.step if self._last_counted else 0) + len(self._pending)
 
     def learn(self, device: int, *, wait: bool) -> Sequence[Counted]:
         """The changes of the counts by steps whose count has arrived, in order; with ``wait``, by all steps."""
         if not (self._pending or (self.is_ahead and wait)):
             return ()
         with self._driver.current(device):
-            found = self._arrived(wait=wait)
+            changes = self._arrived(wait=wait)
             if self.is_ahead and wait:
-                found.append(self._read(self.stream))
-            return found
+                changes.append(self._read(self.stream))
+            return changes
 
     def _arrived(self, *, wait: bool) -> list[Counted]:
-        found: list[Counted] = []
+        changes: list[Counted] = []
         while self._pending:
             oldest = self._pending[0]
             if not self._driver.is_done(oldest.event):
@@ -131,8 +133,8 @@ class Counter:
                     break
                 self._driver.wait(oldest.event)
             self._free.append(self._pending.popleft())
-            found.append(self._change(oldest.pinned))
-        return found
+            changes.append(self._change(oldest.pinned))
+        return changes
 
     def _read(self, stream: int) -> Counted:
         """The change of the counts since they were known, after all work on the device: a graph is replayed on any stream. Waits for it."""
@@ -150,6 +152,6 @@ class Counter:
 
     def _change(self, pinned: Pinned) -> Counted:
         step, _, skipped = tables.CONTROL.unpack_from(pinned.bytes)
-        before = self._known or Counted(0, 0)
-        self._known = Counted(step, skipped)
+        before = self._last_counted or Counted(0, 0)
+        self._last_counted = Counted(step, skipped)
         return Counted(step - before.step, skipped - before.skipped)

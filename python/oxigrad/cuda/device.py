@@ -46,17 +46,17 @@ class Device:
 
     def load(self, text: str, names: Iterable[str], *, capturing: bool) -> Module:
         """The kernels of a text. Raises `CompileError`, and `CaptureError` where the stream is being captured."""
-        found = self._modules.get(text)
-        if found is None:
+        module = self._modules.get(text)
+        if module is None:
             if capturing:
                 raise CaptureError(f"cuda:{self.number}: a kernel would be compiled during a capture: {WARM_UP}")
             self.releases.free(may_wait=True)
-            found = self._modules[text] = Module(self, text, names)
+            module = self._modules[text] = Module(self, text, names)
             while len(self._modules) > MOST_MODULES:
                 self._modules.popitem(last=False)
         else:
             self._modules.move_to_end(text)
-        return found
+        return module
 
     def allocate(self, size: int, stream: int, *, capturing: bool) -> DeviceBlock:
         """Memory of the device. Raises `CaptureError` where the stream is being captured."""
@@ -67,6 +67,6 @@ class Device:
 
 def device_record(driver: Driver, number: int) -> Device:
     """The device of a driver, one object a device."""
-    if number not in driver.kept:
-        driver.kept[number] = Device(driver, number)
-    return driver.kept[number]
+    if number not in driver.records:
+        driver.records[number] = Device(driver, number)
+    return driver.records[number]

@@ -102,10 +102,10 @@ def _digest(key: bytes, content: bytes) -> bytes:
 def _is_private(folder: Path) -> bool:
     """Whether nobody but this user can write to a folder. Windows keeps folders of the profile private by itself."""
     try:
-        found = folder.stat()
+        status = folder.stat()
     except OSError:
         return False
-    return sys.platform == "win32" or (found.st_uid == os.getuid() and not found.st_mode & 0o022)
+    return sys.platform == "win32" or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
 
 
 def _modified(file: Path) -> float:

@@ -167,7 +167,7 @@ class DeviceStep:
         self._spans.check([np.array(each.pointers, np.uint64) for each in self._groups])
         self._place(programs, stream, capturing=capturing)
         self._calls: dict[tuple[int, bool], list[tuple[Call, bool]]] = {}
-        self._given: dict[int, tuple[float, ...]] = {}
+        self._uploaded: dict[int, tuple[float, ...]] = {}
         #: Whether a graph reads its tables, which then must not change.
         self.is_captured = False
 
@@ -184,9 +184,9 @@ class DeviceStep:
         """Allocates the tables and the memory that entries write, and fills the tables."""
         arena, terms, ends = Arena(), dict[int, int](), list[int]()
         for number in range(len(programs)):
-            own = [leaf for leaf in self._leaves if leaf.program == number]
-            terms |= {leaf.position: len(terms) + at for at, leaf in enumerate(own)}
-            ends += [len(terms)] if own else []
+            leaves = [leaf for leaf in self._leaves if leaf.program == number]
+            terms |= {leaf.position: len(terms) + at for at, leaf in enumerate(leaves)}
+            ends += [len(terms)] if leaves else []
         for each in self._groups:
             each.place(arena, len(programs[each.program][1]))
         totals = max(each.source.totals for each in self._groups)
@@ -205,8 +205,12 @@ class DeviceStep:
             self._tables.append(table := each.table(terms))
             tasks = tables.task_bytes([leaf.length for leaf in each.leaves])
             parts += [(base + each.places["leaves"], table.tobytes()), (base + each.places["tasks"], tasks)]
-            own = {name: base + at for name, at in each.places.items()}
-            addresses = {**own, **{name: base + at for name, at in shared.items()}, "batch_count": len(ends)}
+            group_addresses = {name: base + at for name, at in each.places.items()}
+            addresses = {
+                **group_addresses,
+                **{name: base + at for name, at in shared.items()},
+                "batch_count": len(ends),
+            }
             self._fixed.append(tables.Launch(**addresses))
         targets = [*self._scale_targets(programs)]
         parts.append((base + targets_at, loss_scale.addresses(targets)))
@@ -235,7 +239,7 @@ class DeviceStep:
     def can_count(self) -> bool:
         """Whether the number of the step can be in memory of the device."""
         kinds = [{entry.kind for entry in each.source.entries} for each in self._groups]
-        return all({"scalars", "advance"} <= found for found in kinds)
+        return all({"scalars", "advance"} <= group_kinds for group_kinds in kinds)
 
     def takes(self, programs: Programs, leaves: Sequence[DeviceLeaf], scales_at: Mapping[int, int]) -> bool:
         """Whether it was made for these programs and leaves, wherever their arrays are now."""
@@ -259,16 +263,16 @@ class DeviceStep:
         new = [table.copy() for table in self._tables]
         groups, rows = self._group_of[numbers], self._row_of[numbers]
         for number, table in enumerate(new):
-            own = groups == number
-            table[rows[own], tables.FIRST_POINTER + columns[own]] = moves[own, 2]
+            of_group = groups == number
+            table[rows[of_group], tables.FIRST_POINTER + columns[of_group]] = moves[of_group, 2]
         self._write(new, stream, capturing)
 
     def _filled(self, leaves: Sequence[DeviceLeaf]) -> list[np.ndarray]:
         """The tables with the addresses of these leaves."""
         new = [table.copy() for table in self._tables]
         for number, table in enumerate(new):
-            own = [leaves[at].pointers for at in np.flatnonzero(self._group_of == number).tolist()]
-            table[:, tables.FIRST_POINTER :] = np.array(own, np.uint64)
+            pointers = [leaves[at].pointers for at in np.flatnonzero(self._group_of == number).tolist()]
+            table[:, tables.FIRST_POINTER :] = np.array(pointers, np.uint64)
         return new
 
     def _write(self, new: list[np.ndarray], stream: int, capturing: bool) -> None:
@@ -315,7 +319,7 @@ class DeviceStep:
         parts: list[tuple[int, bytes | memoryview]] = []
         for number, (each, fixed) in enumerate(zip(self._groups, self._fixed, strict=True)):
             program, sets = programs[each.program]
-            given = self._numbers(program, each.source, sets, by_host=by_host, counted=bool(control))
+            numbers = self._numbers(program, each.source, sets, by_host=by_host, counted=bool(control))
             fields = fixed._replace(
                 scalars=0,
                 values=0 if by_host else fixed.values,
@@ -324,15 +328,15 @@ class DeviceStep:
                 step=step,
                 batch_count=len(self._ends),
             )
-            if len(given) <= tables.MOST_GIVEN and not self._scales_at:
-                fields.pack_into(each.argument, given)
+            if len(numbers) <= tables.MOST_NUMBERS and not self._scales_at:
+                fields.pack_into(each.argument, numbers)
                 continue
             fields._replace(scalars=fixed.scalars).pack_into(each.argument, ())
-            if self._given.get(number) != given:
+            if self._uploaded.get(number) != numbers:
                 if capturing:
                     raise CaptureError(f"cuda:{self._device.number}: hyperparameters have changed: {WARM_UP}")
-                parts.append((fixed.scalars, memoryview(_doubles(given)).cast("B")))
-                self._given[number] = given
+                parts.append((fixed.scalars, memoryview(_doubles(numbers)).cast("B")))
+                self._uploaded[number] = numbers
         if parts:
             self._device.staging.upload_parts(parts, stream)
         return self._launches(stream, by_host=by_host, counted=bool(control))
@@ -350,10 +354,10 @@ class DeviceStep:
     def _launches(self, stream: int, *, by_host: bool, counted: bool) -> list[tuple[Call, bool]]:
         key = stream, counted
         if key not in self._calls:
-            self._calls = {key: self._made(stream, by_host=by_host, counted=counted)}
+            self._calls = {key: self._make_calls(stream, by_host=by_host, counted=counted)}
         return self._calls[key]
 
-    def _made(self, stream: int, *, by_host: bool, counted: bool) -> list[tuple[Call, bool]]:
+    def _make_calls(self, stream: int, *, by_host: bool, counted: bool) -> list[tuple[Call, bool]]:
         chosen: list[tuple[int, Group, CudaEntry]] = []
         once: set[int] = set()
         for each in self._groups:
@@ -390,13 +394,13 @@ class DeviceStep:
 
 def group(programs: Programs, leaves: Iterable[DeviceLeaf]) -> list[Group]:
     """The groups of leaves, by program, dtypes and rounding. Raises `RuleError` where an op has no form on a device."""
-    found: dict[tuple[Any, ...], list[DeviceLeaf]] = {}
+    by_key: dict[tuple[Any, ...], list[DeviceLeaf]] = {}
     for leaf in leaves:
         numbers = len(leaf.numbers), leaf.stochastic, leaf.number_dtype
-        found.setdefault((leaf.program, leaf.dtypes, numbers), []).append(leaf)
+        by_key.setdefault((leaf.program, leaf.dtypes, numbers), []).append(leaf)
     return [
-        Group(number, text_of(programs[number][0], dtypes, len(programs[number][1][0]), *numbers), own)
-        for (number, dtypes, numbers), own in found.items()
+        Group(number, text_of(programs[number][0], dtypes, len(programs[number][1][0]), *numbers), members)
+        for (number, dtypes, numbers), members in by_key.items()
     ]
 
 

@@ -144,16 +144,16 @@ class Staging:
     def take(self, size: int) -> Buffer:
         """A buffer whose copies are done, for `give`."""
         room = max(_PAGE, 1 << (size - 1).bit_length())
-        found: list[Buffer] = []
+        taken: list[Buffer] = []
 
-        def is_found(buffer: Buffer) -> bool:
-            if not found and room <= buffer.room and self._driver.is_done(buffer.event):
-                found.append(buffer)
+        def take(buffer: Buffer) -> bool:
+            if not taken and room <= buffer.room and self._driver.is_done(buffer.event):
+                taken.append(buffer)
                 return True
             return False
 
-        _each(self._buffers, is_found)
-        return found[0] if found else self._made(room)
+        _each(self._buffers, take)
+        return taken[0] if taken else self._make_buffer(room)
 
     def give(self, buffer: Buffer) -> None:
         """Takes a buffer back, whose event is recorded after its last copy."""
@@ -163,7 +163,7 @@ class Staging:
         """Takes these buffers back."""
         self._buffers.extend(buffers)
 
-    def _made(self, room: int) -> Buffer:
+    def _make_buffer(self, room: int) -> Buffer:
         """A new buffer, in place of others where there are too many."""
         while self._is_full(room):
             is_done = (each for each in [*self._buffers] if self._driver.is_done(each.event))

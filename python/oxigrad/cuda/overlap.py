@@ -18,27 +18,27 @@ class Spans:
     ) -> None:
         self._names = [
             (path, column)
-            for own, columns in zip(paths, written, strict=True)
-            for path in own
+            for part, columns in zip(paths, written, strict=True)
+            for path in part
             for column in range(len(columns))
         ]
         every = np.concatenate(
-            [np.tile(np.array(own, bool), len(rows)) for own, rows in zip(written, paths, strict=True)]
+            [np.tile(np.array(part, bool), len(rows)) for part, rows in zip(written, paths, strict=True)]
         )
-        whole = np.concatenate([own.reshape(-1) for own in sizes])
+        whole = np.concatenate([part.reshape(-1) for part in sizes])
         self._used = np.flatnonzero(whole)
         self._sizes, self._written = whole[self._used], every[self._used]
         self._read = np.flatnonzero(~self._written)
         # The arrays that are written, where the last check has found them: their addresses, and in order, starts and ends.
-        self._known: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._last_check: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def check_again(self, addresses: Sequence[np.ndarray]) -> None:
         """As `check`, and faster where only arrays that are read have moved since the last one."""
         start = self._starts(addresses)
-        if self._known is None or (start[self._written] != self._known[0]).any():
+        if self._last_check is None or (start[self._written] != self._last_check[0]).any():
             self.check(addresses)
             return
-        _, starts, ends = self._known
+        _, starts, ends = self._last_check
         first = start[self._read]
         # Written arrays share no memory: of those that begin before the end of an array, the last one ends last.
         before = np.searchsorted(starts, first + self._sizes[self._read])
@@ -46,12 +46,12 @@ class Spans:
             self.check(addresses)
 
     def _starts(self, addresses: Sequence[np.ndarray]) -> np.ndarray:
-        return np.concatenate([own.reshape(-1) for own in addresses]).astype(np.int64)[self._used]
+        return np.concatenate([part.reshape(-1) for part in addresses]).astype(np.int64)[self._used]
 
     def check(self, addresses: Sequence[np.ndarray]) -> None:
         """Raises `AliasError` where an array that is written shares memory with another one."""
-        given, self._known = self._starts(addresses), None
-        start = given
+        starts, self._last_check = self._starts(addresses), None
+        start = starts
         order = np.lexsort((self._written, start + self._sizes, start))
         start, written = start[order], self._written[order]
         end = start + self._sizes[order]
@@ -60,7 +60,7 @@ class Spans:
         reads = written[1:] & (start[1:] < reached[:-1])
         shared = np.flatnonzero(reads | (start[1:] < reached_by_written[:-1]))
         if not shared.size:
-            self._known = given[self._written], start[written], np.append(0, end[written])
+            self._last_check = starts[self._written], start[written], np.append(0, end[written])
             return
         at = shared[0]
         other = np.argmax((end if reads[at] else end_of_written)[: at + 1])

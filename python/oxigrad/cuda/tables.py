@@ -13,8 +13,8 @@ import numpy as np
 # Elements of a chunk, which one block of an update works on.
 CHUNK = 4096
 # Numbers in the argument of a launch.
-MOST_GIVEN = 256
-_LAUNCH = struct.Struct(f"<9Q3Q{MOST_GIVEN}d")
+MOST_NUMBERS = 256
+_LAUNCH = struct.Struct(f"<9Q3Q{MOST_NUMBERS}d")
 _HEAD = struct.Struct("<12Q")
 #: The fields of ``OxLeaf`` before its pointers.
 LEAF = np.dtype(
@@ -46,10 +46,10 @@ class Launch(NamedTuple):
     seed: int = 0
     step: int = 0
 
-    def pack_into(self, to: memoryview, given: Sequence[float]) -> None:
+    def pack_into(self, to: memoryview, numbers: Sequence[float]) -> None:
         """Writes the argument of a launch with these numbers."""
         _HEAD.pack_into(to, 0, *self)
-        struct.pack_into(f"<{len(given)}d", to, _HEAD.size, *given)
+        struct.pack_into(f"<{len(numbers)}d", to, _HEAD.size, *numbers)
 
 
 def leaf_table(fields: Sequence[tuple[int, ...]], pointers: Sequence[Sequence[int]]) -> np.ndarray:

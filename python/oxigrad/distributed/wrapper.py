@@ -103,10 +103,10 @@ class Wrapper(Optimizer):
             raise TypeError(
                 f"{type(self).__name__}: found {optimizer!r}, which reads the loss: workers have different ones"
             )
+        super().__init__()
         self.optimizer = optimizer
         self.communicator = current() if communicator is None else communicator
         self.timeout = timeout
-        self._lock = _core.Lock()
         self._parameters = Parameters(cast(SteppingOptimizer, self))
         self._report = WorkerReport(self.communicator.rank)
         self._clock, self._display = Clock(), Display()
@@ -367,15 +367,15 @@ class Wrapper(Optimizer):
     # --- as the optimizer that it wraps --------------------------------------------------------------------------------
 
     @property
-    def _stepper(self) -> Any:
+    def _stepper(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.optimizer._stepper
 
     @property
-    def _precision(self) -> Any:
+    def _precision(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.optimizer._precision
 
     @property
-    def _version(self) -> Version:
+    def _version(self) -> Version:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.optimizer._version
 
     def _resume(self, stepper: Any) -> None:

@@ -39,8 +39,8 @@ class ArrayFunction:
 
         def compute(arrays: Arrays) -> list[Any]:
             primals, tangents = arrays[: len(arrays) - len(at)], arrays[len(arrays) - len(at) :]
-            _, found = jvp(functools.partial(self._varied, primals, at), [primals[i] for i in at], tangents)
-            return [found[i] for i in outputs]
+            _, pushed = jvp(functools.partial(self._varied, primals, at), [primals[i] for i in at], tangents)
+            return [pushed[i] for i in outputs]
 
         return ArrayFunction(compute)
 
@@ -51,9 +51,9 @@ class ArrayFunction:
         """
 
         def compute(arrays: Arrays) -> list[Any]:
-            primals, given = arrays[: len(arrays) - len(outputs)], arrays[len(arrays) - len(outputs) :]
+            primals, cotangents = arrays[: len(arrays) - len(outputs)], arrays[len(arrays) - len(outputs) :]
             pull = self.pullback(primals, at, conjugated=conjugated)[1]
-            return pull(dict(zip(outputs, given, strict=True)))
+            return pull(dict(zip(outputs, cotangents, strict=True)))
 
         return ArrayFunction(compute)
 
@@ -65,9 +65,9 @@ class ArrayFunction:
         values, pull = vjp(functools.partial(self._varied, primals, at), *(primals[i] for i in at))
         conjugate = _conjugate if conjugated else lambda x: x
 
-        def pulled(given: Mapping[int, Any]) -> list[Any]:
+        def pulled(by_output: Mapping[int, Any]) -> list[Any]:
             cotangents = [xp.zeros_like(value) if is_smooth(value) else value for value in values]
-            for i, cotangent in given.items():
+            for i, cotangent in by_output.items():
                 cotangents[i] = xp.astype(conjugate(cotangent), values[i].dtype, copy=False)
             return [conjugate(cotangent) for cotangent in pull(cotangents)]
 
@@ -120,15 +120,15 @@ class TreeCall:
         The function gets copies of arrays that it could write, as it gets variables for others: assignments to its arguments do
         not change the arrays of the caller.
         """
-        own = [copied(x) if _is_writable(x) else x for x in arrays]
-        args, named = tree.unflatten(self._structure, replaced(self._leaves, self._chosen, own))
+        inputs = [copied(x) if _is_writable(x) else x for x in arrays]
+        args, named = tree.unflatten(self._structure, replaced(self._leaves, self._chosen, inputs))
         leaves, structure = tree.flatten(self._f(*args, **named))
         at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _core.Variable) or self._is_theirs(leaf)]
-        found = [leaves[i] for i in at]
+        arrays_of_result = [leaves[i] for i in at]
         for i in at:
             leaves[i] = None
         self._result = leaves, at, structure
-        return found
+        return arrays_of_result
 
     def result(self, arrays: Arrays) -> Any:
         """The result of the function, with its arrays replaced by these."""

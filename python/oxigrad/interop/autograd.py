@@ -71,12 +71,12 @@ class _Autodiff:
             return _builtins.tuple(f(replaced(arrays, at, [chosen[i] for i in range(count)])))
 
         inputs = _builtins.tuple([arrays[i] for i in at])
-        pull, found = _core.make_vjp(called, inputs)
-        outputs = [found[i] for i in range(len(found))]
+        pull, result = _core.make_vjp(called, inputs)
+        outputs = [result[i] for i in range(len(result))]
 
         def pullback(cotangents: Mapping[int, Any]) -> list[Any]:
-            given = [cotangents.get(i, _zeros(y)) for i, y in enumerate(outputs)]
-            pulled = pull(_builtins.tuple(given))
+            filled = [cotangents.get(i, _zeros(y)) for i, y in enumerate(outputs)]
+            pulled = pull(_builtins.tuple(filled))
             return [pulled[i] for i in range(count)]
 
         return outputs, pullback

@@ -74,13 +74,13 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
         call = TreeCall(f, args, named)
-        given, call.arrays = call.arrays, []
-        for number, array in enumerate(given):
+        tracers, call.arrays = call.arrays, []
+        for number, array in enumerate(tracers):
             if jax.dtypes.issubdtype(array.dtype, jax.dtypes.extended):
                 raise DtypeError(
                     f"{call.where(number)}: found dtype {array.dtype}, expected numbers, such as jax.random.key_data(key)"
                 )
-        arrays = [jax.numpy.asarray(array) for array in given]
+        arrays = [jax.numpy.asarray(array) for array in tracers]
         return call.result(_host_call.bind(*arrays, call=_HostCall(ArrayFunction(call.compute))))
 
     return wrapped
@@ -108,12 +108,12 @@ class _HostCall:
     def types(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """The shapes and dtypes of the outputs, for arguments of these shapes and dtypes."""
         if self._types is None:
-            given = [_type(x) for x in arguments]
+            types = [_type(x) for x in arguments]
             try:
-                found = jax.eval_shape(lambda *arrays: self._function.compute(arrays), *given)
+                outputs = jax.eval_shape(lambda *arrays: self._function.compute(arrays), *types)
             except (*REFUSALS, IndexError):  # it takes no tracers, or would raise on the host too
-                found = self.host(*(np.ones(x.shape, x.dtype) for x in given))
-            self._types = [_type(y) for y in found]
+                outputs = self.host(*(np.ones(x.shape, x.dtype) for x in types))
+            self._types = [_type(y) for y in outputs]
         return self._types
 
     def host(self, *arrays: Any) -> list[np.ndarray]:
@@ -121,10 +121,12 @@ class _HostCall:
         outputs = [to_host(np.asarray(y)) for y in self._function.compute([np.asarray(x) for x in arrays])]
         if self._types is None:
             return outputs
-        found, expected = [y.shape for y in outputs], [tuple(y.shape) for y in self._types]
-        if found != expected:
-            raise ShapeError(f"the results have the shapes {found}, and had {expected} when the function was traced")
-        return [y.astype(own.dtype, copy=False) for y, own in zip(outputs, self._types, strict=True)]
+        shapes, expected = [y.shape for y in outputs], [tuple(y.shape) for y in self._types]
+        if shapes != expected:
+            raise ShapeError(f"the results have the shapes {shapes}, and had {expected} when the function was traced")
+        return [
+            y.astype(expected_type.dtype, copy=False) for y, expected_type in zip(outputs, self._types, strict=True)
+        ]
 
     def pushed(self, at: Sequence[int], outputs: Sequence[int], types: Sequence[Any]) -> "_HostCall":
         """See `ArrayFunction.pushed`; the tangents of ``outputs`` have these types."""
@@ -167,26 +169,28 @@ def _lowered(*arrays: Any, call: _HostCall) -> list[Any]:
 
 
 def _pushed(primals: Sequence[Any], tangents: Sequence[Any], *, call: _HostCall) -> tuple[list[Any], list[Any]]:
-    found = _host_call.bind(*primals, call=call)
+    outputs = _host_call.bind(*primals, call=call)
     at = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero and is_inexact(primals[i])]
-    smooth = [i for i, y in enumerate(found) if is_inexact(y)]
-    pushed = call.pushed(at, smooth, [_type(found[i]) for i in smooth])
-    known = {}
+    smooth = [i for i, y in enumerate(outputs) if is_inexact(y)]
+    pushed = call.pushed(at, smooth, [_type(outputs[i]) for i in smooth])
+    by_output = {}
     if at and smooth:
-        known = dict(zip(smooth, _host_call.bind(*primals, *(tangents[i] for i in at), call=pushed), strict=True))
-    return found, [known[i] if i in known else ad.Zero(jax.typeof(y).to_tangent_aval()) for i, y in enumerate(found)]
+        by_output = dict(zip(smooth, _host_call.bind(*primals, *(tangents[i] for i in at), call=pushed), strict=True))
+    return outputs, [
+        by_output[i] if i in by_output else ad.Zero(jax.typeof(y).to_tangent_aval()) for i, y in enumerate(outputs)
+    ]
 
 
 def _transposed(cotangents: Sequence[Any], *arguments: Any, call: _HostCall) -> list[Any]:
     count = len(arguments) - call.linear
-    known, unknown = arguments[:count], arguments[count:]
+    constants, unknown = arguments[:count], arguments[count:]
     if call.transpose is None or not all(map(ad.is_undefined_primal, unknown)):
         raise NotImplementedError("oxigrad_host_call is not linear in these arguments, and has no transpose")
-    given = [i for i, cotangent in enumerate(cotangents) if type(cotangent) is not ad.Zero]
-    if not given:
+    nonzero = [i for i, cotangent in enumerate(cotangents) if type(cotangent) is not ad.Zero]
+    if not nonzero:
         return [None] * count + [ad.Zero(x.aval) for x in unknown]
-    call = call.transpose(given, [_type(x.aval) for x in unknown])
-    return [None] * count + _host_call.bind(*known, *(cotangents[i] for i in given), call=call)
+    call = call.transpose(nonzero, [_type(x.aval) for x in unknown])
+    return [None] * count + _host_call.bind(*constants, *(cotangents[i] for i in nonzero), call=call)
 
 
 def _batched(arrays: Sequence[Any], axes: Sequence[Any], *, call: _HostCall) -> tuple[list[Any], list[int]]:
@@ -197,10 +201,10 @@ def _batched(arrays: Sequence[Any], axes: Sequence[Any], *, call: _HostCall) -> 
 
     stacked = [jax.numpy.moveaxis(arrays[i], axes[i], 0) for i in mapped]
     if any(isinstance(x, jax.core.Tracer) for x in arrays) or not stacked[0].shape[0]:
-        found = jax.lax.map(one, stacked)
+        outputs = jax.lax.map(one, stacked)
     else:  # not compiled
-        found = [jax.numpy.stack(column) for column in zip(*map(one, zip(*stacked, strict=True)), strict=True)]
-    return found, [0] * len(found)
+        outputs = [jax.numpy.stack(column) for column in zip(*map(one, zip(*stacked, strict=True)), strict=True)]
+    return outputs, [0] * len(outputs)
 
 
 mlir.register_lowering(_host_call, mlir.lower_fun(_lowered, multiple_results=True))
@@ -281,12 +285,16 @@ def _type_of(array: Any) -> tuple[tuple[int, ...], Any]:
     return tuple(array.shape), array.dtype
 
 
-def _cotangent(given: Any, of: tuple[tuple[int, ...], Any]) -> Any:
+def _cotangent(cotangent: Any, of: tuple[tuple[int, ...], Any]) -> Any:
     """A cotangent in the shape and dtype of the output; zeros where there is none."""
     shape, dtype = of
     if not jax.numpy.issubdtype(dtype, jax.numpy.inexact):
         return np.zeros(shape, jax.dtypes.float0)
-    return jax.numpy.zeros(shape, dtype) if given is None else jax.numpy.reshape(jax.numpy.asarray(given, dtype), shape)
+    return (
+        jax.numpy.zeros(shape, dtype)
+        if cotangent is None
+        else jax.numpy.reshape(jax.numpy.asarray(cotangent, dtype), shape)
+    )
 
 
 def _precision(arrays: Sequence[Any]) -> Any:

@@ -60,25 +60,25 @@ def differentiable(f: Callable[..., Any], theirs: Autodiff) -> Callable[..., Any
         leaves, structure = tree.flatten((args, named))
         at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Variable) or is_array(leaf)]
         like = next((x for x in (lowest(leaves[i]) for i in at) if is_array(x)), None)
-        found: list[Any] = [[], [], None]
+        result_parts: list[Any] = [[], [], None]
 
         def flat(arrays: Sequence[Any]) -> list[Any]:
-            own, named_own = tree.unflatten(structure, replaced(leaves, at, arrays))
-            results, found[2] = tree.flatten(f(*own, **named_own))
+            positional, named_own = tree.unflatten(structure, replaced(leaves, at, arrays))
+            results, result_parts[2] = tree.flatten(f(*positional, **named_own))
             if any(isinstance(result, Variable) for result in results):
                 raise DerivativeError(
                     f"{getattr(f, '__qualname__', repr(f))} uses a variable that is not among its arguments, and would lose "
                     "its derivative: pass it as an argument, or ox.stop_gradient of it"
                 )
-            found[1] = [i for i, result in enumerate(results) if theirs.is_array(result)]
-            found[0] = [None if theirs.is_array(result) else result for result in results]
-            return [results[i] for i in found[1]]
+            result_parts[1] = [i for i, result in enumerate(results) if theirs.is_array(result)]
+            result_parts[0] = [None if theirs.is_array(result) else result for result in results]
+            return [results[i] for i in result_parts[1]]
 
         values = [leaves[i] for i in at]
         for i in at:  # a tape keeps the function alive, but must not keep the variables
             leaves[i] = None
         outputs = _called(flat, values, [like], theirs)
-        results, positions, result_structure = found
+        results, positions, result_structure = result_parts
         return tree.unflatten(result_structure, replaced(results, positions, outputs))
 
     return wrapped
@@ -102,11 +102,11 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
         if level is not None:
             return called_for_each(again, tuple(values), {}, level)
         return apart(ours(theirs.evaluate(f, [*map(theirs.array, values)])), values)
-    kept: list[Pullback] = []
+    saved_pullbacks: list[Pullback] = []
 
     def forward(*values: Any) -> list[Any]:
         outputs, pullback = theirs.record(f, [*map(theirs.array, values)], at)
-        kept[:] = [pullback]
+        saved_pullbacks[:] = [pullback]
         return apart(ours(outputs), values)
 
     count, call = len(values), FunctionCall(forward, tuple(values), {}, again, takes_batches=False)
@@ -116,8 +116,8 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
     def pull(g: TupleCotangent, y: Any, chosen: Sequence[Any]) -> list[Any]:
         if not any(isinstance(value, (Variable, BatchLevel)) for value in (*chosen, *g.values())):
             cotangents = {i: theirs.array(cotangent) for i, cotangent in g.items()}
-            found = theirs.pull(kept[0], cotangents)
-            return [_like(value, cotangent, theirs) for value, cotangent in zip(chosen, found, strict=True)]
+            derivatives = theirs.pull(saved_pullbacks[0], cotangents)
+            return [_like(value, cotangent, theirs) for value, cotangent in zip(chosen, derivatives, strict=True)]
         (arguments, _), outputs = call.arguments(chosen), list(g)
 
         def pulled(arrays: Sequence[Any]) -> list[Any]:
@@ -125,8 +125,8 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
             return pullback(dict(zip(outputs, arrays[count:], strict=True)))
 
         likes = [lowest(value) for value, active in zip(chosen, call.are_active, strict=True) if active]
-        found = iter(_called(pulled, [*arguments, *g.values()], likes, theirs))
-        return [next(found) if active else None for active in call.are_active]
+        derivatives = iter(_called(pulled, [*arguments, *g.values()], likes, theirs))
+        return [next(derivatives) if active else None for active in call.are_active]
 
     return list(call.record(call.outputs, pull, None))
 
@@ -135,9 +135,9 @@ def _like(like: Any, array: Any, theirs: Autodiff) -> Any:
     """An array as one of the library of ``like``; a number if it has no axes, and ``like`` is a number or None."""
     if like is not None and theirs.is_array(like):
         return array
-    found = theirs.to_host(array)
+    host = theirs.to_host(array)
     if not is_array(like):
-        return found.item() if found.shape == () else found
+        return host.item() if host.shape == () else host
     if isinstance(like, (np.ndarray, np.generic)):
-        return found
-    return namespace(like).asarray(found, device=device_of(like))
+        return host
+    return namespace(like).asarray(host, device=device_of(like))

@@ -99,7 +99,7 @@ class _Call:
         self.function = function
         self._recorded = recorded
         self._pull: Pullback | None = None
-        self._kept: list[tuple[Any, int]] = []
+        self._recorded_outputs: list[tuple[Any, int]] = []
 
     def forward(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         """The outputs; records the tape where a graph of PyTorch's is recorded."""
@@ -107,7 +107,7 @@ class _Call:
         if self._recorded:
             values, self._pull = self.function.pullback(detached, self._recorded, conjugated=True)
             # The outputs get the graph, which keeps this call alive: the tape has other tensors of the same memory.
-            self._kept = [(y, y._version) for y in values]
+            self._recorded_outputs = [(y, y._version) for y in values]
             values = [y.detach() for y in values]
         else:
             values = self.function.compute(detached)
@@ -115,15 +115,17 @@ class _Call:
 
     def pulled(self, tensors: Sequence[Any], at: Sequence[int], cotangents: Mapping[int, Any]) -> Mapping[int, Any]:
         """The cotangents of the tensors ``at`` these positions; by the tape of the forward pass, where no graph is recorded."""
-        if any(y._version != version for y, version in self._kept):  # changed in place since: the tape is not valid
-            self._pull, self._kept = None, []
+        if any(
+            y._version != version for y, version in self._recorded_outputs
+        ):  # changed in place since: the tape is not valid
+            self._pull, self._recorded_outputs = None, []
         if self._pull is None or torch.is_grad_enabled():
             function = self.function.pulled(at, [*cotangents], conjugated=True)
             return dict(zip(at, _applied(function, [*tensors, *cotangents.values()]), strict=True))
-        found = self._pull(cotangents)
+        pulled = self._pull(cotangents)
         if not torch._C._autograd._get_current_graph_task_keep_graph():
-            self._pull, self._kept = None, []
-        return dict(zip(self._recorded, found, strict=True))
+            self._pull, self._recorded_outputs = None, []
+        return dict(zip(self._recorded, pulled, strict=True))
 
 
 class _Node(torch.autograd.Function):
@@ -147,16 +149,16 @@ class _Node(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: Any) -> tuple[Any, ...]:
         tensors = ctx.saved_tensors
         at = [i for i, needed in enumerate(ctx.needs_input_grad[1:]) if needed]
-        given = {i: cotangents[i] for i in ctx.smooth if cotangents[i] is not None}
-        found = ctx.call.pulled(tensors, at, given) if at and given else {}
-        return None, *(found.get(i) if i in at else None for i in range(len(tensors)))
+        by_output = {i: cotangents[i] for i in ctx.smooth if cotangents[i] is not None}
+        pulled = ctx.call.pulled(tensors, at, by_output) if at and by_output else {}
+        return None, *(pulled.get(i) if i in at else None for i in range(len(tensors)))
 
     @staticmethod
     def jvp(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
-        given = {i: tangent for i, tangent in enumerate(tangents) if tangent is not None}
-        pushed = ctx.call.function.pushed([*given], ctx.smooth)
-        found = dict(zip(ctx.smooth, _applied(pushed, [*ctx.saved_tensors, *given.values()]), strict=True))
-        return tuple(found.get(i) for i in range(ctx.count))
+        by_input = {i: tangent for i, tangent in enumerate(tangents) if tangent is not None}
+        pushed = ctx.call.function.pushed([*by_input], ctx.smooth)
+        by_output = dict(zip(ctx.smooth, _applied(pushed, [*ctx.saved_tensors, *by_input.values()]), strict=True))
+        return tuple(by_output.get(i) for i in range(ctx.count))
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], call: _Call, *tensors: Any) -> tuple[Any, Any]:
@@ -226,18 +228,18 @@ class _Autograd:
             outputs = f([x.clone() for x in replaced(arrays, at, inputs)])
 
         def pullback(cotangents: Mapping[int, Any]) -> list[Any]:
-            given = [(outputs[i], _fitted(c, outputs[i])) for i, c in cotangents.items() if outputs[i].requires_grad]
-            if not given:
+            active = [(outputs[i], _fitted(c, outputs[i])) for i, c in cotangents.items() if outputs[i].requires_grad]
+            if not active:
                 return [torch.zeros_like(x) for x in inputs]
-            found = torch.autograd.grad(
-                [y for y, _ in given],
+            gradients = torch.autograd.grad(
+                [y for y, _ in active],
                 inputs,
-                [c for _, c in given],
+                [c for _, c in active],
                 retain_graph=True,
                 create_graph=torch.is_grad_enabled(),
                 allow_unused=True,
             )
-            return [torch.zeros_like(x) if g is None else g.conj() for x, g in zip(inputs, found, strict=True)]
+            return [torch.zeros_like(x) if g is None else g.conj() for x, g in zip(inputs, gradients, strict=True)]
 
         return [*outputs] if torch.is_grad_enabled() else [y.detach() for y in outputs], pullback
 

@@ -102,8 +102,8 @@ def find_launcher() -> str:
             files = metadata.files(wheel) or []
             folders += [str(Path(str(file.locate())).resolve().parent) for file in files if file.stem == "mpiexec"]
     for folder in (*folders, None):
-        if found := shutil.which("mpiexec", path=folder):
-            return found
+        if path := shutil.which("mpiexec", path=folder):
+            return path
     raise FileNotFoundError("mpiexec is not found: pip install 'oxigrad[mpi]' installs it, or --mpiexec names it")
 
 
@@ -151,10 +151,10 @@ def _run(line: list[str], environment: dict[str, str], *, quiet: bool, local: bo
     job = subprocess.Popen(line, env=environment)  # noqa: S603 - the program that the user asks for
     if not quiet:
         threading.Thread(target=_print_listening, args=(job,), daemon=True).start()
-    told: list[int] = []  # the signals that came
+    signals: list[int] = []  # the signals that came
 
     def end(number: int, _: object) -> None:
-        told.append(number)
+        signals.append(number)
         if number != signal.SIGINT:  # which the launcher gets from the terminal, too, and ends its processes
             job.terminate()
 
@@ -163,22 +163,22 @@ def _run(line: list[str], environment: dict[str, str], *, quiet: bool, local: bo
         numbers.clear()
     before = {number: signal.signal(number, end) for number in numbers}  # the job ends with this process
     try:
-        return _wait(job, told, local=local)
+        return _wait(job, signals, local=local)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _wait(job: "subprocess.Popen[bytes]", told: list[int], *, local: bool) -> int:
+def _wait(job: "subprocess.Popen[bytes]", signals: list[int], *, local: bool) -> int:
     """The status of the job, which is killed where it hangs after a signal, or without processes."""
     steady = time.monotonic()
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return job.wait(POLL)
-        if not told and (not local or _has_processes(job.pid)):
+        if not signals and (not local or _has_processes(job.pid)):
             steady = time.monotonic()
-        elif time.monotonic() - steady > (ENDING if told else IDLE):
-            return _kill(job, told)
+        elif time.monotonic() - steady > (ENDING if signals else IDLE):
+            return _kill(job, signals)
 
 
 def _has_processes(root: int) -> bool:
@@ -188,9 +188,13 @@ def _has_processes(root: int) -> bool:
     return any(stat(process)[0] not in ("Z", "") for process in descendants(root) - {root})
 
 
-def _kill(job: "subprocess.Popen[bytes]", told: list[int]) -> int:
+def _kill(job: "subprocess.Popen[bytes]", signals: list[int]) -> int:
     """Ends a launcher that hangs, as one does that reads from a connection to its port on which nothing comes, and its processes."""
-    why = f"{signal.Signals(told[0]).name} was {ENDING:g} s ago" if told else f"no process of it has run for {IDLE:g} s"
+    why = (
+        f"{signal.Signals(signals[0]).name} was {ENDING:g} s ago"
+        if signals
+        else f"no process of it has run for {IDLE:g} s"
+    )
     sys.stderr.write(
         f"oxigrad.launch: the launcher ({job.pid}) does not end, and {why}: killed with all its processes\n"
     )
@@ -199,18 +203,18 @@ def _kill(job: "subprocess.Popen[bytes]", told: list[int]) -> int:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
     job.wait()
-    return 128 + told[0] if told else 1
+    return 128 + signals[0] if signals else 1
 
 
 def _print_listening(job: "subprocess.Popen[bytes]") -> None:
     """Prints the sockets of the job's processes, once those have started."""
-    known: set[tuple[str, int]] = set()
+    printed: set[tuple[str, int]] = set()
     for _ in range(20):
         time.sleep(0.25)
         if job.poll() is not None:
             return
         for name, address, port in listening(job.pid):
-            if (address, port) not in known:
-                known.add((address, port))
+            if (address, port) not in printed:
+                printed.add((address, port))
                 sys.stderr.write(f"oxigrad.launch: {name} listens on {address} port {port}\n")
         sys.stderr.flush()

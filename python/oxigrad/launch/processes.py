@@ -10,28 +10,28 @@ from pathlib import Path
 def listening(root: int) -> list[tuple[str, str, int]]:
     """Name, address and port of the listening TCP sockets of a process and its descendants; empty where there is no ``/proc``."""
     sockets = _sockets()
-    found = []
+    sockets_of_job = []
     for process in sorted(descendants(root)):
         inodes = [link[8:-1] for link in _links(Path(f"/proc/{process}/fd")) if link.startswith("socket:[")]
         with contextlib.suppress(OSError):  # the process has ended
             name = Path(f"/proc/{process}/comm").read_text().strip()
-            found += [(f"{name} ({process})", *sockets[inode]) for inode in inodes if inode in sockets]
-    return found
+            sockets_of_job += [(f"{name} ({process})", *sockets[inode]) for inode in inodes if inode in sockets]
+    return sockets_of_job
 
 
 def _links(folder: Path) -> list[str]:
     """The targets of the links in a folder; entries that vanish meanwhile are left out."""
-    found = []
+    targets = []
     with contextlib.suppress(OSError):
         for entry in folder.iterdir():
             with contextlib.suppress(OSError):
-                found.append(os.readlink(entry))
-    return found
+                targets.append(os.readlink(entry))
+    return targets
 
 
 def _sockets() -> dict[str, tuple[str, int]]:
     """Address and port of each listening TCP socket of this host, by inode."""
-    found = {}
+    sockets = {}
     for table in ("tcp", "tcp6"):
         try:
             lines = Path("/proc/net", table).read_text().splitlines()[1:]
@@ -41,14 +41,14 @@ def _sockets() -> dict[str, tuple[str, int]]:
             fields = line.split()
             address, port = fields[1].split(":")
             if fields[3] == "0A":
-                found[fields[9]] = _address(address), int(port, 16)
-    return found
+                sockets[fields[9]] = _address(address), int(port, 16)
+    return sockets
 
 
 def _address(text: str) -> str:
     words = [int(text[start : start + 8], 16) for start in range(0, len(text), 8)]
-    found = ipaddress.ip_address(struct.pack(f"={len(words)}I", *words))
-    return str(getattr(found, "ipv4_mapped", None) or found)
+    address = ipaddress.ip_address(struct.pack(f"={len(words)}I", *words))
+    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 def descendants(root: int) -> set[int]:
@@ -57,12 +57,12 @@ def descendants(root: int) -> set[int]:
     for entry in Path("/proc").glob("[0-9]*"):
         if parent := stat(int(entry.name))[1]:
             parents.setdefault(int(parent), []).append(int(entry.name))
-    found, rest = set(), [root]
+    processes, rest = set(), [root]
     while rest:
         process = rest.pop()
-        found.add(process)
+        processes.add(process)
         rest += parents.get(process, [])
-    return found
+    return processes
 
 
 def stat(process: int) -> tuple[str, str]:

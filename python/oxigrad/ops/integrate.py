@@ -204,13 +204,13 @@ def odeint(
     differentiate the computed solution, to any order. Raises `ArithmeticError` where the step size underflows, as at a
     singularity.
     """
-    y, size, found = y0, math.inf, [y0]
-    tolerances = tuple(1.49012e-8 if given is None else given for given in (rtol, atol))
+    y, size, solution = y0, math.inf, [y0]
+    tolerances = tuple(1.49012e-8 if tolerance is None else tolerance for tolerance in (rtol, atol))
     slope = (lambda y, t: func(t, y, *args)) if tfirst else lambda y, t: func(y, t, *args)
     for i in range(1, t.shape[0]):
         y, size = _advanced(slope, y, (t[i - 1], t[i]), size, tolerances)
-        found.append(y)
-    return stack([asarray(y) for y in found])
+        solution.append(y)
+    return stack([asarray(y) for y in solution])
 
 
 def _advanced(

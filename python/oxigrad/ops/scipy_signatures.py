@@ -33,28 +33,32 @@ def scipy_signature(parameters: str, *, ignored: str = "") -> Callable[[Callable
     optional = {name: default for name, default in defaults.items() if default is not inspect.Parameter.empty}
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        own = inspect.signature(function).parameters
-        first = [p.name for p in own.values() if p.kind is p.POSITIONAL_ONLY]
+        ours = inspect.signature(function).parameters
+        first = [p.name for p in ours.values() if p.kind is p.POSITIONAL_ONLY]
         leading = list(theirs.parameters)[: len(first)]
         variadic = next((p.name for p in theirs.parameters.values() if p.kind is p.VAR_POSITIONAL), "")
-        takes_all = any(p.kind is p.VAR_KEYWORD for p in own.values())
-        known = theirs.parameters.keys() - {*leading, "output"} if takes_all else own.keys()
-        absent = {name: default for name, default in optional.items() if name in known and name not in leading}
+        takes_all = any(p.kind is p.VAR_KEYWORD for p in ours.values())
+        accepted = theirs.parameters.keys() - {*leading, "output"} if takes_all else ours.keys()
+        absent = {name: default for name, default in optional.items() if name in accepted and name not in leading}
 
         @functools.wraps(function)
         def called(*args: Any, **named: Any) -> Any:
             try:
-                given = theirs.bind(*args, **named).arguments
+                arguments = theirs.bind(*args, **named).arguments
             except TypeError as error:
                 raise TypeError(f"{function.__name__}: {error}") from None
-            check_given_axes(function.__name__, given)
-            positional = [given.pop(name, defaults[name]) for name in leading] or [*given.pop(variadic, ())]
-            output = given.pop("output", None)
-            passed = absent | given.pop("kwargs", {}) | {name: value for name, value in given.items() if name in known}
-            for name in given.keys() - known - skipped:
-                if not _is_same(given[name], defaults[name]):
+            check_given_axes(function.__name__, arguments)
+            positional = [arguments.pop(name, defaults[name]) for name in leading] or [*arguments.pop(variadic, ())]
+            output = arguments.pop("output", None)
+            passed = (
+                absent
+                | arguments.pop("kwargs", {})
+                | {name: value for name, value in arguments.items() if name in accepted}
+            )
+            for name in arguments.keys() - accepted - skipped:
+                if not _is_same(arguments[name], defaults[name]):
                     raise NotImplementedError(
-                        f"{function.__name__}: {name} is {given[name]!r}: expected {defaults[name]!r}: other values are not implemented"
+                        f"{function.__name__}: {name} is {arguments[name]!r}: expected {defaults[name]!r}: other values are not implemented"
                     )
             try:
                 result = function(*positional, **passed)
@@ -74,14 +78,14 @@ def _parsed(parameters: str) -> inspect.Signature:
     args = cast("ast.Lambda", ast.parse(f"lambda {parameters}: 0", mode="eval").body).args
     defaults = [inspect.Parameter.empty] * (len(args.args) - len(args.defaults)) + list(map(_default, args.defaults))
     kind = inspect.Parameter
-    found = [kind(a.arg, kind.POSITIONAL_OR_KEYWORD, default=d) for a, d in zip(args.args, defaults, strict=True)]
+    signature = [kind(a.arg, kind.POSITIONAL_OR_KEYWORD, default=d) for a, d in zip(args.args, defaults, strict=True)]
     if args.vararg:
-        found.append(kind(args.vararg.arg, kind.VAR_POSITIONAL))
+        signature.append(kind(args.vararg.arg, kind.VAR_POSITIONAL))
     for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
-        found.append(kind(arg.arg, kind.KEYWORD_ONLY, default=kind.empty if default is None else _default(default)))
+        signature.append(kind(arg.arg, kind.KEYWORD_ONLY, default=kind.empty if default is None else _default(default)))
     if args.kwarg:
-        found.append(kind(args.kwarg.arg, kind.VAR_KEYWORD))
-    return inspect.Signature(found)
+        signature.append(kind(args.kwarg.arg, kind.VAR_KEYWORD))
+    return inspect.Signature(signature)
 
 
 def _default(node: ast.expr) -> Any:

@@ -141,8 +141,8 @@ def correlate(x: Array, h: Array, /, mode: str) -> Array:
 def _planar(name: str, x: Array, h: Array, mode: str, boundary: str, fillvalue: float) -> Array:
     x, h = _pair(name, x, h)
     if len(x.shape) != 2 or boundary not in ("fill", "wrap", "symm"):
-        found = f"{len(x.shape)} dimensions, boundary={boundary!r}"
-        raise ShapeError(f"{name}: found {found}, expected 2 dimensions, and boundary 'fill', 'wrap' or 'symm'")
+        arguments = f"{len(x.shape)} dimensions, boundary={boundary!r}"
+        raise ShapeError(f"{name}: found {arguments}, expected 2 dimensions, and boundary 'fill', 'wrap' or 'symm'")
     late = name == "correlate2d"  # as SciPy has the middle of weights of an even size
     h = ops.conjugate(ops.flip(h)) if late else h
     if mode == "valid" or (boundary == "fill" and fillvalue == 0.0):

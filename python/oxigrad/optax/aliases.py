@@ -84,44 +84,46 @@ def function(name: str) -> Callable[..., Transformation]:
     alias = ALIASES[name]
     signature = inspect.Signature([*_parameters(alias)], return_annotation=Transformation)
 
-    def made(*args: Any, **named: Any) -> Transformation:
-        given = signature.bind(*args, **named)
-        given.apply_defaults()
-        return _made(alias, given.arguments)
+    def build(*args: Any, **named: Any) -> Transformation:
+        arguments = signature.bind(*args, **named)
+        arguments.apply_defaults()
+        return _transformation_of(alias, arguments.arguments)
 
-    made = with_known_names(made, name, signature)
-    made.__name__ = made.__qualname__ = name
-    made.__module__, made.__doc__ = "oxigrad.optax", _documentation(name, alias)
-    return made
+    build = with_known_names(build, name, signature)
+    build.__name__ = build.__qualname__ = name
+    build.__module__, build.__doc__ = "oxigrad.optax", _documentation(name, alias)
+    return build
 
 
 def with_known_names(
-    made: Callable[..., Transformation], name: str, signature: inspect.Signature
+    function: Callable[..., Transformation], name: str, signature: inspect.Signature
 ) -> Callable[..., Transformation]:
     """A function under optax's name whose errors for unknown arguments suggest optax's."""
 
-    @functools.wraps(made)
+    @functools.wraps(function)
     def checked(*args: Any, **named: Any) -> Transformation:
         for unknown in named.keys() - signature.parameters.keys():
-            known = [*signature.parameters]
-            raise TypeError(f"{name}: unknown: {unknown}{_meant(unknown, known)}; its arguments are {', '.join(known)}")
-        return made(*args, **named)
+            arguments = [*signature.parameters]
+            raise TypeError(
+                f"{name}: unknown: {unknown}{_meant(unknown, arguments)}; its arguments are {', '.join(arguments)}"
+            )
+        return function(*args, **named)
 
-    found: Any = checked
-    found.__signature__ = signature
-    return found
+    named_function: Any = checked
+    named_function.__signature__ = signature
+    return named_function
 
 
-def _meant(unknown: str, known: Sequence[str]) -> str:
+def _meant(unknown: str, arguments: Sequence[str]) -> str:
     """A suggestion for an argument that optax has not: its word for one of ours or of PyTorch's, or one that is written alike."""
     ours = {"lr": "learning_rate"}.get(unknown, unknown)
     words = [
         word
         for word, of in ARG_NAMES.items()
-        if word in known and (of == ours or (ours in of and isinstance(of, tuple)))
+        if word in arguments and (of == ours or (ours in of and isinstance(of, tuple)))
     ]
-    found = ours if ours in known else words[0] if words else nearest(unknown, known)
-    return f" (did you mean {found}?)" if found else ""
+    suggestion = ours if ours in arguments else words[0] if words else nearest(unknown, arguments)
+    return f" (did you mean {suggestion}?)" if suggestion else ""
 
 
 def _parameters(alias: Alias) -> Iterable[inspect.Parameter]:
@@ -136,9 +138,9 @@ def _parameters(alias: Alias) -> Iterable[inspect.Parameter]:
 
 def _default(alias: Alias, name: str) -> Any:
     """The default of an argument."""
-    given = alias.defaults.get(name, inspect.Parameter.empty if name == "learning_rate" else ...)
-    if given is not ...:
-        return given
+    default = alias.defaults.get(name, inspect.Parameter.empty if name == "learning_rate" else ...)
+    if default is not ...:
+        return default
     if name in SLOTS or name in MASKS:
         return None
     if name == "nesterov" and alias.nesterov:
@@ -146,8 +148,8 @@ def _default(alias: Alias, name: str) -> Any:
     ours, preset = alias.words.get(name, ARG_NAMES.get(name, name)), {}
     for part in parts_of(alias.parts):
         preset |= part._rule.defaults | part._presets.get("optax", {})
-    found = tuple(preset[each] for each in ours) if isinstance(ours, tuple) else preset[ours]
-    return TO_OPTAX[name](found) if name in TO_OPTAX else found
+    value = tuple(preset[each] for each in ours) if isinstance(ours, tuple) else preset[ours]
+    return TO_OPTAX[name](value) if name in TO_OPTAX else value
 
 
 def _documentation(name: str, alias: Alias) -> str:
@@ -156,14 +158,14 @@ def _documentation(name: str, alias: Alias) -> str:
     return f"{first}\n\nArguments are those of ``optax.{name}``; the rule is that of {titles}."
 
 
-def _made(alias: Alias, given: Mapping[str, Any]) -> Transformation:
+def _transformation_of(alias: Alias, arguments: Mapping[str, Any]) -> Transformation:
     """The transformation of an alias with these arguments."""
-    chosen = given.get("nesterov") if alias.nesterov else False
+    chosen = arguments.get("nesterov") if alias.nesterov else False
     parts = parts_of(alias.nesterov if alias.nesterov and chosen else alias.parts)
     values: dict[str, Any] = dict(alias.fixed)
     dtypes: dict[str, Any] = {}
     mask = None
-    for name, value in given.items():
+    for name, value in arguments.items():
         if name in SLOTS:
             dtypes[SLOTS[name]] = value
         elif name in MASKS:
@@ -189,17 +191,17 @@ def _made(alias: Alias, given: Mapping[str, Any]) -> Transformation:
 
 def optimizer_of(parts: Sequence[Part], values: Mapping[str, Any], **options: Any) -> optim.RuleOptimizer:
     """The optimizer of the parts, each with those of the values that it declares, and with optax's defaults."""
-    made = []
+    optimizers = []
     for part in parts:
-        own = {name: value for name, value in values.items() if name in part._declared}
-        made.append(
+        part_values = {name: value for name, value in values.items() if name in part._declared}
+        optimizers.append(
             part(
-                **own,
+                **part_values,
                 compat="optax" if "optax" in part._presets else None,
                 **options if not parts[1:] else {},
             )
         )
-    return made[0] if len(made) == 1 else optim.Chain(*made, **options)
+    return optimizers[0] if len(optimizers) == 1 else optim.Chain(*optimizers, **options)
 
 
 def _values(alias: Alias, name: str, value: Any) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.arrays.precision import half
 
 
-def _known(function: Callable[..., Transformation]) -> Any:
+def _with_suggestions(function: Callable[..., Transformation]) -> Any:
     """The function, with errors for unknown arguments that suggest optax's."""
     return with_known_names(function, function.__name__, inspect.signature(function))
 
 
-@_known
+@_with_suggestions
 def muon(
     learning_rate: Any,
     ns_coeffs: tuple[float, float, float] | str = (3.4445, -4.7750, 2.0315),
@@ -43,22 +43,28 @@ def muon(
     coefficients = (
         {"coefficients": ns_coeffs} if isinstance(ns_coeffs, str) else dict(zip("abc", ns_coeffs, strict=True))
     )
-    own = {"learning_rate": learning_rate, "momentum": beta, "epsilon": eps, "weight_decay": weight_decay}
+    values = {"learning_rate": learning_rate, "momentum": beta, "epsilon": eps, "weight_decay": weight_decay}
     matrices = optimizer_of(
         (optim.Muon,),
-        {name: number(name, value) for name, value in own.items()}
+        {name: number(name, value) for name, value in values.items()}
         | {"iterations": ns_steps, "nesterov": nesterov, **coefficients},
     )
     rate = learning_rate if adam_learning_rate is None else adam_learning_rate
-    own = {"learning_rate": rate, "beta1": adam_b1, "beta2": adam_b2, "epsilon": eps, "weight_decay": adam_weight_decay}
+    values = {
+        "learning_rate": rate,
+        "beta1": adam_b1,
+        "beta2": adam_b2,
+        "epsilon": eps,
+        "weight_decay": adam_weight_decay,
+    }
     others = optimizer_of(
         parts_of(ALIASES["adamw"].nesterov) if nesterov else (optim.AdamW,),
-        {name: number(name, value) for name, value in own.items()},
+        {name: number(name, value) for name, value in values.items()},
     )
     return transformation(optim.partition({(lambda path, array: len(array.shape) == 2): matrices, "*": others}))
 
 
-@_known
+@_with_suggestions
 def optimistic_adam(
     learning_rate: Any,
     optimism: Any = None,
@@ -75,14 +81,14 @@ def optimistic_adam(
     Arguments are those of ``optax.optimistic_adam``, which is deprecated there; the rule is that of `oxigrad.optim.OptimisticAdam`.
     """
     optimism = learning_rate if optimism is None else optimism
-    own = {"alpha": learning_rate, "beta": optimism, "b1": b1, "b2": b2, "eps": eps, "eps_root": eps_root}
-    return function("optimistic_adam_v2")(1.0, **own, mu_dtype=mu_dtype, nesterov=nesterov)
+    values = {"alpha": learning_rate, "beta": optimism, "b1": b1, "b2": b2, "eps": eps, "eps_root": eps_root}
+    return function("optimistic_adam_v2")(1.0, **values, mu_dtype=mu_dtype, nesterov=nesterov)
 
 
 # --- noise --------------------------------------------------------------------------------------------------------------
 
 
-@_known
+@_with_suggestions
 def noisy_sgd(learning_rate: Any, eta: Any = 0.01, gamma: Any = 0.55, key: Any = 0) -> Transformation:
     """SGD with normal noise of variance ``eta / step**gamma`` added to gradients.
 
@@ -122,8 +128,8 @@ class _Noisy(Steps):
         values = {name: value(state.count) if callable(value) else value for name, value in self._noise.items()}
         step = jax.random.fold_in(self._key, state.count)
         leaves, structure = jax.tree.flatten(updates)
-        found = [_with_noise(g, jax.random.fold_in(step, at), state.count + 1, values) for at, g in enumerate(leaves)]
-        return structure.unflatten(found)
+        noisy = [_with_noise(g, jax.random.fold_in(step, at), state.count + 1, values) for at, g in enumerate(leaves)]
+        return structure.unflatten(noisy)
 
 
 def _with_noise(g: Any, key: Any, step: Any, values: dict[str, Any]) -> Any:

@@ -78,11 +78,44 @@ class Displaced:
     def __neg__(self) -> Any:
         return -self.value
 
-    def __getattr__(self, name: str) -> Any:
+    def __abs__(self) -> Any:
+        return abs(self.value)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.value[key]
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the value. Raises `AttributeError` for a symbol, which has none."""
         try:
-            return getattr(self.value, name)
-        except RuleError as error:  # a symbol has no dtype, which operators of other symbols look for
+            return self.value.dtype
+        except RuleError as error:  # which operators of other symbols look for
             raise AttributeError(str(error)) from error
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the value."""
+        return self.value.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes of the value."""
+        return self.value.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the value."""
+        return self.value.size
+
+    @property
+    def device(self) -> Any:
+        """The device of the value."""
+        return self.value.device
+
+    @property
+    def mT(self) -> Any:
+        """The value with its last two axes swapped."""
+        return self.value.mT
 
 
 def plain(value: Any) -> Any:

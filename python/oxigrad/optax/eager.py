@@ -54,7 +54,7 @@ class EagerStep:
         adapt: Callable[[ParameterGroup], ParameterGroup] | None,
     ) -> "EagerStep | None":
         """The step of a model whose ``slots``, by key path, are those of the state; None where kernels of the core do not take it."""
-        arrays = [state.count, *named.leaves, *(slot for own in slots.values() for slot in own.values())]
+        arrays = [state.count, *named.leaves, *(slot for by_name in slots.values() for slot in by_name.values())]
         if len({*map(type, arrays)}) > 1 or len({*map(_IS_COMMITTED, named.leaves)}) > 1:
             return None
         devices = {device for array in arrays for device in array.devices()}
@@ -85,7 +85,7 @@ class EagerStep:
                 return None
             if state.count.shape or [state.count.dtype, *map(_DTYPE, slots)] != [self._count, *self._dtypes]:
                 return None
-            values, given = [*map(np.asarray, leaves)], [*map(np.asarray, gradients)]
+            values, host_gradients = [*map(np.asarray, leaves)], [*map(np.asarray, gradients)]
             read = [*map(np.asarray, slots, self._read)]
             step = int(state.count)
         except (KeyError, *REFUSALS):  # arrays that were deleted, too
@@ -94,8 +94,8 @@ class EagerStep:
             return None
         if not 0 <= step < self._most:
             return None
-        found = self._pure.run(values, given, read, step, _read(loss))
-        return None if found is None else self._in_jax(*found, step, state)
+        results = self._pure.run(values, host_gradients, read, step, _read(loss))
+        return None if results is None else self._in_jax(*results, step, state)
 
     def _slots_of(self, state: State) -> list[Any]:
         """The slots in the order of the resolved step. Raises `ValueError` or `KeyError` where they are of another model."""

@@ -117,7 +117,7 @@ class _FlatSteps(Steps):
         self, updates: Any, state: State, named: Named, value: Any, *, writes_change: bool
     ) -> tuple[Any, State]:
         count = count_of(state)
-        given = named.gradients(updates)
+        named_gradients = named.gradients(updates)
         if not named.leaves:
             return named.structure.unflatten([]), State(optax.safe_increment(state.count), state.slots)
         plan, leaves, opt = self._plan(named)
@@ -131,7 +131,7 @@ class _FlatSteps(Steps):
             **group.flags,
             **group.numbers(count),
         }
-        gradients = plan.gradients.read(given, called=True)
+        gradients = plan.gradients.read(named_gradients, called=True)
         nothing: dict[str, Any] = {p.text: {} for p in plan.parameters}
         called = called_leaves(plan, plan.parameters, leaves, gradients, nothing, [rule], [values])
         kernels = functools.partial(group.traced, rule)

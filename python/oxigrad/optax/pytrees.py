@@ -33,9 +33,9 @@ class Named:
 
     def __init__(self, params: Any) -> None:
         self.params = params
-        found, self.structure = jax.tree_util.tree_flatten_with_path(params)
-        self._keys = [tuple(map(_key, path)) for path, _ in found]
-        self.leaves = _distinct([jax.numpy.asarray(leaf) for _, leaf in found])
+        with_paths, self.structure = jax.tree_util.tree_flatten_with_path(params)
+        self._keys = [tuple(map(_key, path)) for path, _ in with_paths]
+        self.leaves = _distinct([jax.numpy.asarray(leaf) for _, leaf in with_paths])
         self.tree = self.nested(self.leaves)
         named, structure = tree.flatten(self.tree)
         self.paths = [str(structure.path(i)) for i in range(len(named))]
@@ -54,10 +54,10 @@ class Named:
             at[keys[-1]] = leaf
         return root
 
-    def like(self, given: Any, what: str) -> list[Any]:
+    def like(self, pytree: Any, what: str) -> list[Any]:
         """The leaves of a pytree of the same structure."""
         try:
-            return self.structure.flatten_up_to(given)
+            return self.structure.flatten_up_to(pytree)
         except ValueError as error:
             raise StructureError(f"the {what} have another structure than the parameters: {error}") from None
 
@@ -68,28 +68,28 @@ class Named:
 
     def gradients(self, updates: Any) -> Any:
         """The gradients of the leaves, in nested dicts, in the dtypes of the leaves."""
-        given = self.like(updates, "updates")
-        return self.nested([_of_dtype(g, leaf) for g, leaf in zip(given, self.leaves, strict=True)])
+        gradients = self.like(updates, "updates")
+        return self.nested([_of_dtype(g, leaf) for g, leaf in zip(gradients, self.leaves, strict=True)])
 
     def by_slot(self, slots: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
         """The trees of slots, by name, from the slots of each parameter by key path."""
-        every = dict.fromkeys([*names, *(name for own in slots.values() for name in own)])
+        every = dict.fromkeys([*names, *(name for parameter_slots in slots.values() for name in parameter_slots)])
         return {
             name: self.structure.unflatten([slots.get(path, {}).get(name) for path in self.paths]) for name in every
         }
 
     def by_path(self, slots: Mapping[str, Any], opt: Optimizer) -> dict[str, dict[str, Any]]:
         """The slots of each parameter that an optimizer updates, by key path, from the trees of slots."""
-        columns = {name: self.like(own, f"slots {name}") for name, own in slots.items()}
-        found = {}
+        columns = {name: self.like(branch, f"slots {name}") for name, branch in slots.items()}
+        by_path = {}
         rule_of = functools.cache(lambda group: group.rule())
         for i, (path, leaf) in enumerate(zip(self.paths, self.leaves, strict=True)):
             group = opt._assign(path, leaf) if is_inexact(leaf) else None
             if group is not None:
-                own = {name: column[i] for name, column in columns.items() if column[i] is not None}
-                _check_slots(path, leaf, own, rule_of(group))
-                found[path] = {name: jax.numpy.asarray(slot) for name, slot in own.items()}
-        return found
+                parameter_slots = {name: column[i] for name, column in columns.items() if column[i] is not None}
+                _check_slots(path, leaf, parameter_slots, rule_of(group))
+                by_path[path] = {name: jax.numpy.asarray(slot) for name, slot in parameter_slots.items()}
+        return by_path
 
 
 def given_parameters(params: Any) -> Named:
@@ -114,30 +114,30 @@ def _of_dtype(g: Any, leaf: Any) -> Any:
     return g if is_wider else xp.astype(g, leaf.dtype, copy=False)
 
 
-def _check_slots(path: str, p: Any, own: Mapping[str, Any], rule: Rule) -> None:
+def _check_slots(path: str, p: Any, slots: Mapping[str, Any], rule: Rule) -> None:
     """Raises `StateError` for slots of a parameter that are missing, or have another dtype or shape than its rule has them in."""
     for slot in rule.slots:
-        name, found = slot.name, own.get(slot.name)
-        if found is None:
+        name, array = slot.name, slots.get(slot.name)
+        if array is None:
             if not rule.elementwise:  # vectors lack slots of matrices
                 continue
             raise StateError(
                 f"{path}: the state has no slot {name}: expected the State that init or the last step returned"
             )
-        if not is_array(found) or not is_inexact(found):
-            kind = dtype_name(found.dtype) if is_array(found) else type(found).__name__
+        if not is_array(array) or not is_inexact(array):
+            kind = dtype_name(array.dtype) if is_array(array) else type(array).__name__
             raise StateError(f"{path}: the slot {name} is {kind}: expected an array of a floating-point dtype")
         shape = () if slot.is_number else tuple(p.shape)
-        if tuple(found.shape) != shape and (rule.elementwise or slot.is_number):
-            raise StateError(f"{path}: the slot {name} has shape {tuple(found.shape)}: expected {shape}")
+        if tuple(array.shape) != shape and (rule.elementwise or slot.is_number):
+            raise StateError(f"{path}: the slot {name} has shape {tuple(array.shape)}: expected {shape}")
 
 
 def _key(key: Any) -> Any:
     """The key of a nested dict for a key of JAX."""
     for name in ("key", "idx", "name"):
         if hasattr(key, name):
-            found = getattr(key, name)
-            return found if type(found) in (int, str) else str(found)
+            part = getattr(key, name)
+            return part if type(part) in (int, str) else str(part)
     return str(key)
 
 

@@ -76,9 +76,9 @@ def transformation(
 def made_of(steps: "Steps") -> Transformation:
     """The transformation that takes these steps."""
     init, update = cast("Any", steps.init), cast("Any", steps.update)  # optax's types allow for any tree as a state
-    made = Transformation(init, update)
-    made.apply, made.averaged_parameters, made.steps = steps.apply, steps.averaged_parameters, steps
-    return made
+    new = Transformation(init, update)
+    new.apply, new.averaged_parameters, new.steps = steps.apply, steps.averaged_parameters, steps
+    return new
 
 
 def _check(opt: Optimizer) -> None:
@@ -116,9 +116,11 @@ class Steps:
         """The state before the first step."""
         named = Named(params)
         opt = self.optimizer(named)
-        found = opt.init(named.tree)["slots"] if named.has_parameters else {}
-        slots = named.by_slot(found, _slot_names(opt))
-        return State(jax.numpy.zeros((), jax.numpy.int32), {name: self._cast(name, own) for name, own in slots.items()})
+        slots_by_path = opt.init(named.tree)["slots"] if named.has_parameters else {}
+        slots = named.by_slot(slots_by_path, _slot_names(opt))
+        return State(
+            jax.numpy.zeros((), jax.numpy.int32), {name: self._cast(name, column) for name, column in slots.items()}
+        )
 
     def update(
         self, updates: Any, state: State, params: Any = None, *, value: Any = None, **extra: Any
@@ -129,10 +131,10 @@ class Steps:
         named = given_parameters(params)
         # Under jit, noise is drawn by the kernels that `apply` calls.
         is_random = _draws(self.optimizer(named)) and not isinstance(count_of(state), int)
-        found, after = self._step(named, updates, state, value, displaced=not is_random)
+        new_leaves, after = self._step(named, updates, state, value, displaced=not is_random)
         changes = [
             xp.zeros_like(leaf) if path not in after else new - leaf if is_random else new
-            for path, leaf, new in zip(named.paths, named.leaves, found, strict=True)
+            for path, leaf, new in zip(named.paths, named.leaves, new_leaves, strict=True)
         ]
         return named.structure.unflatten(changes), _next(named, state, after)
 
@@ -143,36 +145,36 @@ class Steps:
         if (taken := self._taken_again(updates, state, params, value, displaced=False)) is not None:
             return taken
         named = given_parameters(params)
-        found, after = self._step(named, updates, state, value, displaced=False)
-        return named.structure.unflatten(found), _next(named, state, after)
+        new_leaves, after = self._step(named, updates, state, value, displaced=False)
+        return named.structure.unflatten(new_leaves), _next(named, state, after)
 
     def averaged_parameters(self, state: State, params: Any) -> Any:
         """The averages of the parameters; see `Transformation`."""
         named = given_parameters(params)
         opt, (leaves, structure) = self.optimizer(named), tree.flatten(named.tree)
         plan = Plan(leaves, structure, opt)
-        found = nonempty(Averages().compute(plan, leaves, named.by_path(state.slots, opt), state.count), "averages")
+        by_path = nonempty(Averages().compute(plan, leaves, named.by_path(state.slots, opt), state.count), "averages")
         averages = [
-            xp.astype(found.get(path, leaf), leaf.dtype, copy=False)
+            xp.astype(by_path.get(path, leaf), leaf.dtype, copy=False)
             for path, leaf in zip(named.paths, named.leaves, strict=True)
         ]
         return named.structure.unflatten(averages)
 
     def _step(self, named: Named, updates: Any, state: State, value: Any, *, displaced: bool) -> tuple[list[Any], Any]:
         """The results for the leaves, and the slots of the parameters by key path; ``value`` is the loss."""
-        given = named.gradients(updates)
+        gradients = named.gradients(updates)
         if not named.has_parameters:
             return named.leaves, {}
         opt = self.optimizer(named)
         count = count_of(state)
         before = {"step": count, "slots": named.by_path(state.slots, opt)}
-        is_known = isinstance(count, int) and not self.flags
-        displace = displacement_of_kernel if is_known else displacement
+        is_constant = isinstance(count, int) and not self.flags
+        displace = displacement_of_kernel if is_constant else displacement
         adapt = _adapted(self.flags, displace if displaced else None)
-        found, after = functional.apply(opt, named.tree, given, before, adapt=adapt, loss=value)
+        results, after = functional.apply(opt, named.tree, gradients, before, adapt=adapt, loss=value)
         if opt is self._make and not self.flags:
             self._resolve(named, opt, state, after["slots"], displaced=displaced)
-        return tree.leaves(found), after["slots"]
+        return tree.leaves(results), after["slots"]
 
     def _resolve(self, named: Named, opt: Optimizer, state: State, slots: Any, *, displaced: bool) -> None:
         """Resolves the next steps, where kernels of the core take them on arrays that are not traced."""
@@ -180,11 +182,11 @@ class Steps:
         if (displaced, named.structure) in self._has_none or any(isinstance(each, jax.core.Tracer) for each in arrays):
             return
         adapt = _adapted({}, displacement_of_kernel if displaced else None)
-        made = EagerStep.of(named, opt, state, slots, adapt)
-        if made is None:
+        eager = EagerStep.of(named, opt, state, slots, adapt)
+        if eager is None:
             self._has_none.add((displaced, named.structure))
         else:
-            self._eager[displaced] = made
+            self._eager[displaced] = eager
 
     def _taken_again(
         self, updates: Any, state: State, params: Any, value: Any, *, displaced: bool
@@ -221,11 +223,11 @@ def count_of(state: Any) -> Any:
     count, slots = getattr(state, "count", None), getattr(state, "slots", None)
     if count is None or not isinstance(slots, Mapping):
         raise StateError(f"the state is {type(state).__name__}: expected the State that init or the last step returned")
-    found = jax.numpy.asarray(count) if isinstance(count, int) or is_array(count) else None
-    if found is None or found.shape or not jax.numpy.issubdtype(found.dtype, jax.numpy.integer):
+    array = jax.numpy.asarray(count) if isinstance(count, int) or is_array(count) else None
+    if array is None or array.shape or not jax.numpy.issubdtype(array.dtype, jax.numpy.integer):
         raise StateError(f"the state has count {count!r}: expected a whole number of steps, an array without axes")
-    check_step_count(found, "the state has count")
-    return int(found) if not isinstance(found, jax.core.Tracer) and on_host(found) else found
+    check_step_count(array, "the state has count")
+    return int(array) if not isinstance(array, jax.core.Tracer) and on_host(array) else array
 
 
 def _next(named: Named, state: State, slots: Mapping[str, Mapping[str, Any]]) -> State:

@@ -1,5 +1,6 @@
 """Chains: optimizers of several parts, composed into one rule."""
 
+import abc
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -36,7 +37,68 @@ else:
     DefinedTransform = Transform
 
 
-class ChainPart:
+class PartView(abc.ABC):
+    """Base class of parts of a chain, whose hyperparameters are attributes, which can be set."""
+
+    __slots__ = ("_number",)
+
+    _number: int
+
+    def __init__(self, number: int) -> None:
+        object.__setattr__(self, "_number", number)
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """The name of its class."""
+
+    @property
+    @abc.abstractmethod
+    def hyperparameters(self) -> Mapping[str, Any]:
+        """Read-only view of its hyperparameters by name; set them as attributes."""
+
+    @property
+    @abc.abstractmethod
+    def slot_names(self) -> Mapping[str, str]:
+        """Maps the names of its slots to their names in ``slots`` of the optimizer."""
+
+    def get_config(self) -> Config:
+        """The part as plain data."""
+        return self._copy().get_config()
+
+    @abc.abstractmethod
+    def _copy(self) -> Part:
+        """A part of the same class outside of the chain, with the current hyperparameters."""
+
+    @abc.abstractmethod
+    def _set(self, name: str, value: Any) -> None:
+        """Sets a hyperparameter."""
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and name in self.hyperparameters:
+            return self.hyperparameters[name]
+        raise self._missing(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.hyperparameters:
+            raise self._missing(name)
+        try:
+            self._set(name, value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"parts[{self._number}]: {error}") from None
+
+    def _missing(self, name: str) -> AttributeError:
+        near = "" if name.startswith("_") else hint(name, [*self.hyperparameters, *vars(PartView)])
+        return AttributeError(f"{self.name} has no attribute {name}{near}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.hyperparameters]
+
+    def __repr__(self) -> str:
+        return repr(self._copy())
+
+
+class ChainPart(PartView):
     """A part of a chain. Its hyperparameters are attributes, which can be set.
 
     >>> from oxigrad import optim
@@ -46,18 +108,17 @@ class ChainPart:
     (EMA(decay=0.999, average_from='start'), {'average': '2.average'})
     """
 
-    __slots__ = ("_chain", "_number")
+    __slots__ = ("_chain",)
 
     _chain: "Chain"
-    _number: int
 
     def __init__(self, chain: "Chain", number: int) -> None:
+        super().__init__(number)
         object.__setattr__(self, "_chain", chain)
-        object.__setattr__(self, "_number", number)
 
     @property
     def name(self) -> str:
-        """The name of its class."""
+        """See `PartView.name`."""
         return self._kind.__name__
 
     @property
@@ -66,18 +127,14 @@ class ChainPart:
 
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
-        """Read-only view of its hyperparameters by name; set them as attributes."""
+        """See `PartView.hyperparameters`."""
         values = self._chain.hyperparameters
         return MappingProxyType({own: values[name] for own, name in self._names.items()})
 
     @property
     def slot_names(self) -> Mapping[str, str]:
-        """Maps the names of its slots to their names in ``slots`` of the optimizer."""
+        """See `PartView.slot_names`."""
         return MappingProxyType(self._chain._slot_names[self._number])
-
-    def get_config(self) -> Config:
-        """The part as plain data."""
-        return self._copy().get_config()
 
     @property
     def _kind(self) -> type[Part]:
@@ -88,31 +145,10 @@ class ChainPart:
         return self._chain._hyperparameter_names[self._number]
 
     def _copy(self) -> Part:
-        """A part of the same class outside of the chain, with the current hyperparameters."""
         return self._kind(**self.hyperparameters)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in self._names:
-            return self._chain.hyperparameters[self._names[name]]
-        raise self._missing(name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self._names:
-            raise self._missing(name)
-        try:
-            setattr(self._chain, self._names[name], value)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"parts[{self._number}]: {error}") from None
-
-    def _missing(self, name: str) -> AttributeError:
-        near = "" if name.startswith("_") else hint(name, [*self._names, *vars(ChainPart)])
-        return AttributeError(f"{self.name} has no attribute {name}{near}")
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._names]
-
-    def __repr__(self) -> str:
-        return repr(self._copy())
+    def _set(self, name: str, value: Any) -> None:
+        setattr(self._chain, self._names[name], value)
 
 
 class Chain(RuleOptimizer):

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from oxigrad._typing import Config
-from oxigrad.optim.chain import Chain, ChainPart
+from oxigrad.optim.chain import Chain, ChainPart, PartView
 from oxigrad.optim.partition import Partition
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.attributes import hint
@@ -14,53 +14,41 @@ from oxigrad.optim.settings.hyperparameters import Part
 from oxigrad.optim.settings.param_groups import Pattern
 
 
-class CommonPart:
+class CommonPart(PartView):
     """A part of a chain with a partition, common to the chains of all patterns. Its hyperparameters are attributes.
 
     Setting a hyperparameter sets it for all patterns; ``optimizers[pattern].parts`` of the chain has those of one pattern.
     """
 
-    __slots__ = ("_number", "_parts")
+    __slots__ = ("_parts",)
 
-    _number: int
     _parts: tuple[ChainPart, ...]
 
     def __init__(self, number: int, parts: tuple[ChainPart, ...]) -> None:
-        object.__setattr__(self, "_number", number)
+        super().__init__(number)
         object.__setattr__(self, "_parts", parts)
 
     @property
     def name(self) -> str:
-        """The name of its class."""
+        """See `PartView.name`."""
         return self._parts[0].name
 
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
-        """Read-only view of its hyperparameters by name; set them as attributes."""
+        """See `PartView.hyperparameters`."""
         return self._parts[0].hyperparameters
 
-    def get_config(self) -> Config:
-        """The part as plain data."""
-        return self._parts[0].get_config()
+    @property
+    def slot_names(self) -> Mapping[str, str]:
+        """See `PartView.slot_names`."""
+        return self._parts[0].slot_names
 
     def _copy(self) -> Part:
         return self._parts[0]._copy()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._parts[0], name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        try:
-            for part in self._parts:
-                setattr(part, name, value)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"parts[{self._number}]: {str(error).partition(': ')[2]}") from None
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.hyperparameters]
-
-    def __repr__(self) -> str:
-        return repr(self._parts[0])
+    def _set(self, name: str, value: Any) -> None:
+        for part in self._parts:
+            part._set(name, value)
 
 
 class PartitionPart:

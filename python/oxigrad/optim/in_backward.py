@@ -10,7 +10,7 @@ from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.optim.losses import dependent
 from oxigrad.stepping.arrays.alignment import align
 from oxigrad.stepping.parameters.parameter import Parameter
-from oxigrad.stepping.plan.announcements import Announcements
+from oxigrad.stepping.plan.announcements import Announcements, watched_leaves
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 
@@ -71,7 +71,7 @@ class BackwardStep:
         if plan.needs_all or plan.on_devices:  # the step follows the backward
             return lambda which, g: False
         plan.check_parameters(leaves)
-        chosen = [0] if watched.structures[0] is None else watched.structures[0][1]
+        chosen = watched_leaves(watched)
         self._step, self._leaves, self._stepper.ahead = step, leaves, self._ahead
         self._announced = Announcements(plan.parameters, leaves, _read_again(plan, leaves, constants))
         self._left = {p.text: p for p in plan.parameters}
@@ -93,11 +93,11 @@ class BackwardStep:
                 self._stack.enter_context(self._opt._lock.stepping())
             self._stepper.update(self._model, grads, loss=value, keep_root=True)
             return
-        given = align(step.plan.structure, grads).leaves
+        gradients = align(step.plan.structure, grads).leaves
         for leaf, g in self._announced.held.items():
-            given[leaf] = g
+            gradients[leaf] = g
         if self._left:
-            self._update([*self._left.values()], given)
+            self._update([*self._left.values()], gradients)
         self._stepper.count_parts()
 
     def abort(self) -> None:
@@ -105,12 +105,12 @@ class BackwardStep:
         if self._before is not None:
             self._stepper.undo_begun(*self._before)
 
-    def _update(self, parameters: Sequence[Parameter], given: list[Any]) -> None:
+    def _update(self, parameters: Sequence[Parameter], gradients: list[Any]) -> None:
         """Updates some parameters, in one dispatch, with the numbers of the step."""
         part = self._stepper.part(self._step, parameters)
         self._ahead += [p.text for p in parameters]
         try:
-            part.take(self._model, self._leaves, given)
+            part.take(self._model, self._leaves, gradients)
         except Exception:  # Nothing was written. After an interrupt, that is not known.
             del self._ahead[len(self._ahead) - len(parameters) :]
             raise
@@ -121,18 +121,18 @@ class BackwardStep:
 def _refuse_variables(model: Any) -> None:
     """Raises `DerivativeError` for parameters that are variables."""
     leaves, structure = tree.flatten(model)
-    found = [str(structure.path(i)) for i, leaf in enumerate(leaves) if isinstance(leaf, Variable)]
-    if found:
+    variables = [str(structure.path(i)) for i, leaf in enumerate(leaves) if isinstance(leaf, Variable)]
+    if variables:
         raise DerivativeError(
-            f"{found[0]}: in_backward=True changes parameters, and this one is a variable of an outer derivative: expected an array"
+            f"{variables[0]}: in_backward=True changes parameters, and this one is a variable of an outer derivative: expected an array"
         )
 
 
 def _read_again(plan: Plan, leaves: list[Any], constants: Sequence[Any]) -> set[str]:
     """The parameters whose memory derivatives read past the model, as constants of the loss: they are updated after the backward."""
     arrays = [array for array in constants if _core.exports_memory(array)]
-    found = [p for p in plan.parameters if _core.exports_memory(leaves[p.index])]
-    if not arrays or not found:
+    parameters = [p for p in plan.parameters if _core.exports_memory(leaves[p.index])]
+    if not arrays or not parameters:
         return set()
-    given = [(leaves[p.index], True) for p in found] + [(array, False) for array in arrays]
-    return {found[at].text for at in _core.aliases(given)}
+    ranges = [(leaves[p.index], True) for p in parameters] + [(array, False) for array in arrays]
+    return {parameters[at].text for at in _core.aliases(ranges)}

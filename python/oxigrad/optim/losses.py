@@ -9,30 +9,30 @@ from oxigrad._core import DerivativeError, Variable
 from oxigrad.ops.backends import is_array
 
 
-def dependent(found: Any) -> Any:
+def dependent(loss: Any) -> Any:
     """The value of a loss; raises `DerivativeError` for a constant, which depends on no parameter."""
-    is_plain = not isinstance(found, Variable) and (is_array(found) or isinstance(found, (int, float)))
+    is_plain = not isinstance(loss, Variable) and (is_array(loss) or isinstance(loss, (int, float)))
     if is_plain and not any(
-        isinstance(leaf, Variable) for leaf in tree.leaves(found)
+        isinstance(leaf, Variable) for leaf in tree.leaves(loss)
     ):  # of a container that is like an array
         raise DerivativeError(
-            f"the loss depends on no parameter: it is {type(found).__name__}, computed without the model that it is given, or "
+            f"the loss depends on no parameter: it is {type(loss).__name__}, computed without the model that it is given, or "
             "from values of its arrays, as by float, stop_gradient or a library that records no derivatives"
         )
-    return found
+    return loss
 
 
 def warn_of_floats(model: Any, grads: Any) -> None:
     """Warns of Python floats in a model that a loss depends on: they are no parameters."""
     leaves, structure = tree.flatten(model)
-    found = [
+    floats = [
         str(structure.path(i))
         for i, (leaf, g) in enumerate(zip(leaves, tree.leaves(grads), strict=True))
         if type(leaf) is float and structure.is_trainable(i) and g
     ]
-    if found:
+    if floats:
         warnings.warn(
-            f"{', '.join(found)}: the loss depends on Python floats, which are no parameters and stay as they are: make them "
+            f"{', '.join(floats)}: the loss depends on Python floats, which are no parameters and stay as they are: make them "
             "arrays, such as np.array(1.0), to train them, or dataclass fields by ox.field(trainable=False)",
             stacklevel=_level_of_caller(),
         )

@@ -52,30 +52,7 @@ class Optimizer(StatefulOptimizer):
 
     _has_seen_floats = False
 
-    def __init__(
-        self,
-        *,
-        seed: int = 0,
-        accumulate: int = 1,
-        nonfinite: str = "propagate",
-        loss_scale: LossScale | None = None,
-        zero_gradients: bool = False,
-        sparse: str = "dense",
-        slot_dtype: str | None = None,
-        master: bool = False,
-        rounding: str = "nearest",
-        record_norms: str | Iterable[str] = (),
-    ) -> None:
-        self._version = Version()
-        self.sparse = sparse
-        self.seed = seed
-        self.accumulate = accumulate
-        self.loss_scale = loss_scale
-        self.zero_gradients = zero_gradients
-        self.record_norms = tuple([record_norms] if isinstance(record_norms, str) else record_norms)
-        self._precision = checked_precision(slot_dtype, master, rounding)
-        self.nonfinite = nonfinite
-        self._stepper = Stepper(self)
+    def __init__(self) -> None:
         self._lock = _core.Lock()
 
     # --- steps ---------------------------------------------------------------------------------------------------------
@@ -184,6 +161,12 @@ class Optimizer(StatefulOptimizer):
             value, grads = self._recorded_losses.value_and_grad(loss, model)
             self._tell_of_floats(model, grads)
             return value, grads
+        return self._unrecorded_gradients(loss, model)
+
+    def _unrecorded_gradients(
+        self, loss: Callable[[Tree], Array], model: Tree, begin: Callable[..., Any] | None = None
+    ) -> tuple[Any, Any]:
+        """The value of ``loss(model)`` and its gradient; ``begin`` is that of `value_and_grad_of`."""
         factors: list[Any] = []
 
         def scaled(model: Tree) -> Array:
@@ -193,7 +176,7 @@ class Optimizer(StatefulOptimizer):
             factors.append(self._scale_for(found))
             return factors[-1] * found
 
-        value, grads = value_and_grad_of(scaled, model)
+        value, grads = value_and_grad_of(scaled, model, begin)
         self._tell_of_floats(model, grads)
         return (value / factors[-1] if factors else value), grads
 
@@ -264,11 +247,15 @@ class Optimizer(StatefulOptimizer):
             self._stepper.update(model, grads, loss=value, keep_root=True)
         return value
 
+    def _has_own_gradients(self) -> bool:
+        """Whether a subclass computes gradients in another way than by one value and gradient of the loss."""
+        own, cls = Optimizer, type(self)
+        return cls.compute_gradients is not own.compute_gradients or cls._gradients is not own._gradients
+
     def _refuse_in_backward(self, *, record: bool = False) -> None:
         """Raises `ValueError` for an optimizer that cannot update one parameter at a time in `minimize`."""
-        own, cls = Optimizer, type(self)
-        same = cls.compute_gradients is own.compute_gradients and cls._gradients is own._gradients
-        in_backward_steps.refuse(self, record=record, is_own=same and cls.minimize is own.minimize)
+        is_own = not self._has_own_gradients() and type(self).minimize is Optimizer.minimize
+        in_backward_steps.refuse(self, record=record, is_own=is_own)
 
     @property
     def ahead(self) -> list[str]:
@@ -355,3 +342,33 @@ class Optimizer(StatefulOptimizer):
         self._check_patterns([(str(path), array) for path, array in parameters.items()])
         rows = (row(path, array) for path, array in parameters.items())
         return Table(("parameter", "shape", "dtype", "optimizer", "hyperparameters"), rows, repr(self))
+
+
+class LocalOptimizer(Optimizer):
+    """Base class of the optimizers that take their steps themselves, with options of their own: all but those of `oxigrad.distributed`."""
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        accumulate: int = 1,
+        nonfinite: str = "propagate",
+        loss_scale: LossScale | None = None,
+        zero_gradients: bool = False,
+        sparse: str = "dense",
+        slot_dtype: str | None = None,
+        master: bool = False,
+        rounding: str = "nearest",
+        record_norms: str | Iterable[str] = (),
+    ) -> None:
+        super().__init__()
+        self._version = Version()
+        self.sparse = sparse
+        self.seed = seed
+        self.accumulate = accumulate
+        self.loss_scale = loss_scale
+        self.zero_gradients = zero_gradients
+        self.record_norms = tuple([record_norms] if isinstance(record_norms, str) else record_norms)
+        self._precision = checked_precision(slot_dtype, master, rounding)
+        self.nonfinite = nonfinite
+        self._stepper = Stepper(self)

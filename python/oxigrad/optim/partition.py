@@ -6,7 +6,7 @@ from typing import Any
 
 from oxigrad._core import StructureError
 from oxigrad._typing import Array, Config
-from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import REGISTRY
@@ -15,7 +15,7 @@ from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.version import Version
 
 
-class Partition(Optimizer):
+class Partition(LocalOptimizer):
     """Optimizer that updates each parameter by one of several optimizers; `partition` makes one."""
 
     def __init__(self, optimizers: Mapping[Pattern, RuleOptimizer | None], **options: Any) -> None:
@@ -31,8 +31,8 @@ class Partition(Optimizer):
 
     def _refuse_options(self) -> None:
         for pattern, optimizer in self._optimizers.items():
-            if given := optimizer._stepping_options() if optimizer else []:
-                raise ValueError(f"the pattern {pattern!r}: {', '.join(given)} must be set on the partition instead")
+            if names := optimizer._stepping_options() if optimizer else []:
+                raise ValueError(f"the pattern {pattern!r}: {', '.join(names)} must be set on the partition instead")
 
     @property
     def optimizers(self) -> Mapping[Pattern, RuleOptimizer | None]:
@@ -47,8 +47,8 @@ class Partition(Optimizer):
     def _parts(self) -> Iterator[tuple[str, Any]]:
         yield from super()._parts()
         for number, optimizer in enumerate(self.optimizers.values()):
-            found = optimizer._parts() if optimizer else ()
-            yield from ((f"parts.{number}.{name}", part) for name, part in found)
+            parts = optimizer._parts() if optimizer else ()
+            yield from ((f"parts.{number}.{name}", part) for name, part in parts)
 
     def _group_for(self, owner: Optimizer, path: str, array: Array) -> ParameterGroup | None:
         """See `Optimizer._group_for`."""
@@ -69,11 +69,11 @@ class Partition(Optimizer):
 
     def get_config(self) -> Config:
         """See `Optimizer.get_config`."""
-        found = [
+        parts = [
             [param_groups.plain(pattern), optimizer and optimizer.get_config()]
             for pattern, optimizer in self.optimizers.items()
         ]
-        return {"optimizer": "partition", "parts": found, **self._options()}
+        return {"optimizer": "partition", "parts": parts, **self._options()}
 
     def _versions(self) -> Iterator[Version]:
         yield from super()._versions()

@@ -24,10 +24,10 @@ class RecordedLosses:
     @classmethod
     def of(cls, optimizer: Any) -> "RecordedLosses":
         """That of an optimizer, for as long as it lives."""
-        found = _known.get(optimizer)
-        if found is None:
-            found = _known[optimizer] = cls()
-        return found
+        losses = _by_optimizer.get(optimizer)
+        if losses is None:
+            losses = _by_optimizer[optimizer] = cls()
+        return losses
 
     def value_and_grad(self, loss: Callable[[Any], Any], model: Any) -> tuple[Any, Any]:
         """The value of a loss and its gradient: replayed, where it is the loss of the last step."""
@@ -53,4 +53,4 @@ def _nothing(model: Any) -> Any:
     return model
 
 
-_known: weakref.WeakKeyDictionary[Any, RecordedLosses] = weakref.WeakKeyDictionary()
+_by_optimizer: weakref.WeakKeyDictionary[Any, RecordedLosses] = weakref.WeakKeyDictionary()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from oxigrad._typing import Array, Config
 from oxigrad.ops.backends import dtype_name
-from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import OPTIONS, REGISTRY
 from oxigrad.optim.settings.hyperparameters import Part, declare, plain
@@ -19,7 +19,7 @@ from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 
 
-class RuleOptimizer(Part, Optimizer):
+class RuleOptimizer(Part, LocalOptimizer):
     """Base class of optimizers of one rule, which `define` makes. Hyperparameters are attributes: constants, or schedules (functions of the step).
 
     ``groups`` sets hyperparameters by pattern: a dict from globs, compiled regular expressions or predicates ``(path, array)``
@@ -49,7 +49,7 @@ class RuleOptimizer(Part, Optimizer):
         keywords = self._filled_in(compat, args, keywords)
         options = {name: keywords.pop(name) for name in (*OPTIONS,) if name in keywords}
         Part.__init__(self, *args, **keywords)
-        Optimizer.__init__(self, **options)
+        LocalOptimizer.__init__(self, **options)
         self.dtype = dtype
         self.groups = groups or {}
 

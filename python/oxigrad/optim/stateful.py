@@ -34,8 +34,8 @@ class Slots(Mapping[Any, Mapping[str, Any]]):
             alike = [text for text in self._by_path if '"' in text and _core.tree_unquoted(text) == path]
             if len(alike) == 1:
                 return self._by_path[alike[0]]
-            known = ", ".join(self._by_path) or "no parameter: build or the first update makes them"
-            raise KeyError(f"{path}: no slots; there are slots for {known}")
+            paths = ", ".join(self._by_path) or "no parameter: build or the first update makes them"
+            raise KeyError(f"{path}: no slots; there are slots for {paths}")
         return self._by_path[str(path)]
 
     def __iter__(self) -> Iterator[str]:
@@ -169,7 +169,9 @@ class StatefulOptimizer(Options):
             slots = self._stepper.own_slots
             return {
                 kind: {
-                    path: float(fetched(own[name])) for path, own in slots.items() if (name := norms.SLOTS[kind]) in own
+                    path: float(fetched(by_name[name]))
+                    for path, by_name in slots.items()
+                    if (name := norms.SLOTS[kind]) in by_name
                 }
                 for kind in self.record_norms
             }
@@ -277,8 +279,8 @@ class StatefulOptimizer(Options):
 
     def _remembering(self) -> dict[str, Any]:
         """The schedules and loss scales with a state, by name."""
-        found = {name: part for name, part in self._parts() if hasattr(part, "state_dict")}
-        return {name: part for name, part in found.items() if part.state_dict()}
+        parts = {name: part for name, part in self._parts() if hasattr(part, "state_dict")}
+        return {name: part for name, part in parts.items() if part.state_dict()}
 
     def _parts(self) -> Iterator[tuple[str, Any]]:
         yield "loss_scale", self.loss_scale
@@ -295,16 +297,18 @@ class StatefulOptimizer(Options):
         yield type(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        made = memo[id(self)] = object.__new__(type(self))
+        copied = memo[id(self)] = object.__new__(type(self))
         with self._lock.reading():
             self._stepper.check_whole()
-            own = {
+            attributes = {
                 name: value
                 for name, value in vars(self).items()
                 if name not in ("_lock", "_stepper", "_pure_step", "_parameter_groups")
             }
-            vars(made).update(copy.deepcopy(own, memo), _lock=_core.Lock(), _stepper=self._stepper.copied(made))
-        return made
+            vars(copied).update(
+                copy.deepcopy(attributes, memo), _lock=_core.Lock(), _stepper=self._stepper.copied(copied)
+            )
+        return copied
 
     # --- shown ---------------------------------------------------------------------------------------------------------
 
@@ -323,8 +327,8 @@ class StatefulOptimizer(Options):
         all                                                    96
         """
         with self._lock.reading():
-            found = [*summary.rows(self._stepper.plan, self._stepper.own_slots)]
-        return summary.table(repr(self), self.step, found)
+            rows = [*summary.rows(self._stepper.plan, self._stepper.own_slots)]
+        return summary.table(repr(self), self.step, rows)
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()

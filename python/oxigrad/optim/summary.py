@@ -34,9 +34,12 @@ def rows(plan: Plan | None, slots: Mapping[str, Mapping[str, Any]]) -> Iterator[
     """A row for each parameter that a plan updates, then for those that only have slots."""
     parameters = {p.text: p for p in plan.parameters} if plan else {}
     for path in [*parameters, *(path for path in slots if path not in parameters)]:
-        own = slots.get(path, {})
-        total = sum(map(bytes_of, own.values()))
-        names, dtypes = ", ".join(own), ", ".join(dict.fromkeys(dtype_name(slot.dtype) for slot in own.values()))
+        by_name = slots.get(path, {})
+        total = sum(map(bytes_of, by_name.values()))
+        names, dtypes = (
+            ", ".join(by_name),
+            ", ".join(dict.fromkeys(dtype_name(slot.dtype) for slot in by_name.values())),
+        )
         if plan is not None and path in parameters:
             p = parameters[path]
             name = plan.groups[p.group].optimizer.name
@@ -53,10 +56,10 @@ def bytes_of(slot: Any) -> int:
     return size_of(slot.shape) * (int(bits.group()) // 8 if bits else 1)
 
 
-def table(caption: str, step: int, found: list[SummaryRow]) -> Table:
+def table(caption: str, step: int, lines: list[SummaryRow]) -> Table:
     """The rows as a table with the sum of bytes in its last line."""
-    total = f"{sum(row.bytes for row in found):,}"
-    cells = [row.cells() for row in found]
+    total = f"{sum(row.bytes for row in lines):,}"
+    cells = [row.cells() for row in lines]
     return Table(
         HEAD, [*cells, ("all", *[""] * (len(HEAD) - 2), total)], f"{caption}\n{total} bytes of slots, step {step:,}"
     )

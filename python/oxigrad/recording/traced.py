@@ -37,6 +37,9 @@ class Recorder(Protocol):
     def constant(self, value: np.ndarray) -> Any:
         """A plain array as a traced value."""
 
+    def is_permuted(self, args: Any) -> Any:
+        """Whether an array may be in another order in memory than that of its indices."""
+
     def scattered(self, total: Any, g: "Traced", key: Any, shape: tuple[int, ...]) -> Any:
         """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``."""
 
@@ -278,6 +281,13 @@ class TracedArray(Traced):
     def device(self) -> Any:
         """The device."""
         return self.like.device
+
+    @property
+    def sample(self) -> np.ndarray:
+        """The value, which lies in memory as in each replay; raises `UnrecordableError` for one that may lie otherwise."""
+        if self.trace.is_permuted(self):
+            raise UnrecordableError("the function depends on the order in memory of an array that is not contiguous")
+        return self.value
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.array(self.trace.check(self), dtype=dtype)

@@ -156,13 +156,13 @@ def ema(
     Keras' ``ema_overwrite_frequency``, call `Optimizer.swap_in`.
     """
     if average_from == "start":
-        kept = decay
+        effective_decay = decay
     elif average_from == "first_step":
-        kept = xp.where(step == 1, 0.0, decay)
+        effective_decay = xp.where(step == 1, 0.0, decay)
     else:
         before = xp.where(decay < 1.0, 1.0 - decay ** (step - 1), step - 1)
-        kept = decay * before / xp.where(decay < 1.0, 1.0 - decay**step, step)
-    return new, kept * average + (1 - kept) * new
+        effective_decay = decay * before / xp.where(decay < 1.0, 1.0 - decay**step, step)
+    return new, effective_decay * average + (1 - effective_decay) * new
 
 
 def swa(xp, p, new, average=Slot.copy(), *, step, start: CountOrZero = 0, every: Count = 1):

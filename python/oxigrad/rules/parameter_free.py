@@ -240,12 +240,12 @@ def momo(
     pass ``lower_bound``, which is also estimated with ``adapt_lower_bound`` and kept in ``bound``. Averages begin with the first gradient,
     or with zero where ``bias_correction`` corrects them. The weight decay is proximal: it divides the new parameters, where optax divides those before the step.
     """
-    kept = beta if bias_correction else xp.where(step == 1, 0.0, beta)
+    effective_beta = beta if bias_correction else xp.where(step == 1, 0.0, beta)
     weight = 1 - beta**step if bias_correction else 1.0
     bound = xp.where(step == 1, lower_bound, bound)
-    average_loss = kept * average_loss + (1 - kept) * loss
-    m = kept * m + (1 - kept) * g
-    products = kept * products + (1 - kept) * total(p * g)
+    average_loss = effective_beta * average_loss + (1 - effective_beta) * loss
+    m = effective_beta * m + (1 - effective_beta) * g
+    products = effective_beta * products + (1 - effective_beta) * total(p * g)
     decay = 1 + learning_rate * weight_decay
     size, bound = _step_of_model(
         xp,

@@ -115,7 +115,7 @@ def shampoo(
     shapes = _statistic_shapes(p.shape, max_size)
     x = xp.reshape(g, p.shape or (1,))
     share = share_of_new(xp, beta2)
-    kept = [
+    new_statistics = [
         beta2 * old + share * _covariance(xp, x, axis, shape)
         for axis, (old, shape) in enumerate(zip(_split(xp, statistics, shapes), shapes, strict=True))
     ]
@@ -123,7 +123,7 @@ def shampoo(
     (roots,) = choose(
         xp,
         (step - 1) % interval == 0,
-        lambda: [_joined(xp, [_inverse_root(xp, statistic, exponent, epsilon) for statistic in kept])],
+        lambda: [_joined(xp, [_inverse_root(xp, statistic, exponent, epsilon) for statistic in new_statistics])],
         lambda: [roots],
     )
     if m is not None:
@@ -137,7 +137,7 @@ def shampoo(
         length = norm(xp, update)
         update = update * xp.where(length > 0, norm(xp, direction) / length, 0.0)
     moved = (1 - learning_rate * weight_decay) * p - learning_rate * xp.reshape(update, p.shape)
-    return moved, _joined(xp, kept), roots, m, v
+    return moved, _joined(xp, new_statistics), roots, m, v
 
 
 # --- SOAP --------------------------------------------------------------------------------------------------------------
@@ -190,19 +190,19 @@ def soap(
         return p, m, v, statistics, bases
     axes = _rotated_axes(p.shape, max_size, vectors)
     shapes = [(p.shape[axis], p.shape[axis]) for axis in axes]
-    kept, rotations = [], [None] * len(p.shape)
+    new_statistics, rotations = [], [None] * len(p.shape)
     if axes:
         for axis, old, basis in zip(axes, _split(xp, statistics, shapes), _split(xp, bases, shapes), strict=True):
-            kept.append(beta2 * old + (1 - beta2) * _covariance(xp, g, axis, old.shape))
+            new_statistics.append(beta2 * old + (1 - beta2) * _covariance(xp, g, axis, old.shape))
             rotations[axis] = basis
     count = xp.maximum(step - 1, 1)
 
     def begun():
-        return [p, m, v, _joined(xp, [_eigenvectors(xp, statistic) for statistic in kept]) if axes else bases]
+        return [p, m, v, _joined(xp, [_eigenvectors(xp, statistic) for statistic in new_statistics]) if axes else bases]
 
     def turned():
-        found = zip(kept, _split(xp, bases, shapes), strict=True)
-        return [_joined(xp, [xp.linalg.qr(statistic @ basis)[0] for statistic, basis in found])]
+        pairs = zip(new_statistics, _split(xp, bases, shapes), strict=True)
+        return [_joined(xp, [xp.linalg.qr(statistic @ basis)[0] for statistic, basis in pairs])]
 
     def moved():
         rotated = _applied_to_all(xp, g, rotations, transposed=True)
@@ -215,4 +215,4 @@ def soap(
         return [new, average, square, after]
 
     new, average, square, after = choose(xp, step == 1, begun, moved)
-    return new, average, square, _joined(xp, kept) if axes else statistics, after
+    return new, average, square, _joined(xp, new_statistics) if axes else statistics, after

@@ -142,9 +142,9 @@ class Schedule:
         Raises `ValueError` for the state of another schedule and `TypeError` for values that are not numbers, with nothing
         changed.
         """
-        expected, found = self.state_dict().keys(), state.keys()
-        if expected != found:
-            missing, unexpected = sorted(expected - found), sorted(found - expected)
+        expected, names = self.state_dict().keys(), state.keys()
+        if expected != names:
+            missing, unexpected = sorted(expected - names), sorted(names - expected)
             raise ValueError(f"the state belongs to another schedule: missing {missing}, unexpected {unexpected}")
         values = {name: None if value is None else number(value) for name, value in state.items()}
         for prefix, held in self._states():
@@ -272,7 +272,7 @@ def from_config(config: Mapping[str, Any]) -> Schedule:
         raise TypeError(f"the configuration is {type(config).__name__}: expected a dict, the result of get_config")
     fields = dict(config)
     name = fields.pop("schedule", None)
-    if (made := _REGISTRY.get(name)) is None:
+    if (cls := _REGISTRY.get(name)) is None:
         raise ValueError(f"schedule is {name!r}: expected one of {sorted(_REGISTRY)}")
 
     def read(value: Any) -> Any:
@@ -280,7 +280,7 @@ def from_config(config: Mapping[str, Any]) -> Schedule:
             return from_config(value)
         return tuple(map(read, value)) if isinstance(value, (list, tuple)) else value
 
-    return made(**{key: read(value) for key, value in fields.items()})
+    return cls(**{key: read(value) for key, value in fields.items()})
 
 
 def number(value: Any) -> int | float:

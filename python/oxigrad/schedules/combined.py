@@ -58,9 +58,9 @@ class join(Schedule):
         value = None
         for schedule, start, end in zip(self.schedules, starts, (*self.boundaries, None), strict=True):
             since = step - start if value is None else xp.maximum(step - start, 0.0)
-            own = value_at(schedule, since if end is None else xp.minimum(since, end - start))
-            own = own + 0.0 * since if isinstance(own, (int, float)) else own  # in the dtype of the steps
-            value = own if value is None else xp.where(step < start, value, own)
+            part = value_at(schedule, since if end is None else xp.minimum(since, end - start))
+            part = part + 0.0 * since if isinstance(part, (int, float)) else part  # in the dtype of the steps
+            value = part if value is None else xp.where(step < start, value, part)
         return value
 
 
@@ -138,8 +138,8 @@ def piecewise(values: Sequence[float], boundaries: Sequence[float], interpolatio
             f"found {len(values)} values for {len(boundaries)} boundaries: expected one more value than boundaries"
         )
     if interpolation != "constant" and interpolation not in _INTERPOLATIONS:
-        known = ", ".join(("constant", *_INTERPOLATIONS))
-        raise ValueError(f"interpolation is {interpolation!r}: expected one of {known}")
+        names = ", ".join(("constant", *_INTERPOLATIONS))
+        raise ValueError(f"interpolation is {interpolation!r}: expected one of {names}")
     if interpolation == "constant":
         return join(tuple(values), tuple(boundaries))
     knots = zip((0, *boundaries), boundaries, values, values[1:], strict=False)

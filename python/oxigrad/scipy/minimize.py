@@ -60,7 +60,7 @@ def minimize(
         named["hess"] = vectors.hessian(objective)
     if callback is not None:
         named["callback"] = _callback(callback, vectors)
-    found = optimize.minimize(
+    result = optimize.minimize(
         function,
         vectors.start,
         method=method,
@@ -70,10 +70,10 @@ def minimize(
         options=None if options is None else dict(options),
         **named,
     )
-    found.x = vectors.tree(found.x)
-    if isinstance(found.get("jac"), np.ndarray) and found.jac.shape == vectors.start.shape:
-        found.jac = vectors.tree(found.jac)
-    return found
+    result.x = vectors.tree(result.x)
+    if isinstance(result.get("jac"), np.ndarray) and result.jac.shape == vectors.start.shape:
+        result.jac = vectors.tree(result.jac)
+    return result
 
 
 def _callback(callback: Callable[[Tree], Any], vectors: Vectors) -> Callable[..., Any]:
@@ -87,8 +87,8 @@ def _callback(callback: Callable[[Tree], Any], vectors: Vectors) -> Callable[...
 
 def _constraints(constraints: Any, vectors: Vectors) -> Any:
     """Constraints on trees as constraints on vectors, with Jacobians."""
-    given = constraints if isinstance(constraints, (list, tuple)) else [constraints]
-    return [_constraint(each, vectors) for each in given]
+    several = constraints if isinstance(constraints, (list, tuple)) else [constraints]
+    return [_constraint(each, vectors) for each in several]
 
 
 def _constraint(constraint: Any, vectors: Vectors) -> Any:

@@ -22,8 +22,8 @@ def root(f: Callable[..., Tree], x0: Tree, args: tuple[Any, ...] = (), method: s
     ``x`` is a tree. Raises `StructureError` where ``x0`` has no floating-point number, and SciPy's errors.
 
     >>> import numpy as np
-    >>> found = root(lambda x: {"a": x["a"] ** 2 - 4.0, "b": x["b"] - x["a"]}, {"a": 1.0, "b": 0.0})
-    >>> round(float(found.x["b"]), 9)
+    >>> solution = root(lambda x: {"a": x["a"] ** 2 - 4.0, "b": x["b"] - x["a"]}, {"a": 1.0, "b": 0.0})
+    >>> round(float(solution.x["b"]), 9)
     2.0
     """
     vectors = Vectors(x0)
@@ -33,9 +33,9 @@ def root(f: Callable[..., Tree], x0: Tree, args: tuple[Any, ...] = (), method: s
 
     if method in _WITH_JACOBIAN:
         options["jac"] = vectors.jacobian(residual)
-    found = optimize.root(_vector_valued(vectors, residual), vectors.start, method=method, **options)
-    found.x = vectors.tree(found.x)
-    return found
+    solution = optimize.root(_vector_valued(vectors, residual), vectors.start, method=method, **options)
+    solution.x = vectors.tree(solution.x)
+    return solution
 
 
 def least_squares(
@@ -72,9 +72,11 @@ def least_squares(
     if sparse and options.get("method") == "lm":
         raise ValueError("least_squares: method is 'lm': expected 'trf' or 'dogbox' with sparse=True")
     jacobian = vectors.sparse_jacobian if sparse else vectors.jacobian
-    found = optimize.least_squares(_vector_valued(vectors, residual), vectors.start, jac=jacobian(residual), **options)
-    found.x, found.grad = vectors.tree(found.x), vectors.tree(found.grad)
-    return found
+    solution = optimize.least_squares(
+        _vector_valued(vectors, residual), vectors.start, jac=jacobian(residual), **options
+    )
+    solution.x, solution.grad = vectors.tree(solution.x), vectors.tree(solution.grad)
+    return solution
 
 
 def curve_fit(
@@ -119,7 +121,7 @@ def curve_fit(
     limits = vectors.bounds(bounds)
     if limits is not None:
         options["bounds"] = (limits.lb, limits.ub)
-    found, covariance = optimize.curve_fit(
+    fitted_vector, covariance = optimize.curve_fit(
         lambda _, *p: value(np.array(p)),
         np.arange(int(np.prod(expected))),
         np.ravel(host(ydata)),
@@ -128,7 +130,7 @@ def curve_fit(
         jac=lambda _, *p: jacobian(np.array(p)),
         **options,
     )[:2]
-    return vectors.tree(found), covariance
+    return vectors.tree(fitted_vector), covariance
 
 
 def _of_one_tree(f: Callable[..., Array], p0: Tree) -> tuple[Callable[..., Array], Tree]:

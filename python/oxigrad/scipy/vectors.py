@@ -38,7 +38,7 @@ class Vectors:
 
     def tree(self, vector: np.ndarray) -> Tree:
         """The tree of a vector, with arrays of the library, dtype and device of those of ``x0``."""
-        return self._unravel(self._own(vector))
+        return self._unravel(self._like_x0(vector))
 
     def vector(self, tree_: Tree) -> np.ndarray:
         """The vector of a tree of the structure of ``x0``."""
@@ -48,7 +48,7 @@ class Vectors:
         """A scalar function of trees, as a function of vectors that returns its value and its gradient."""
 
         def called(vector: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = value_and_grad_of(lambda v: f(self._unravel(v)), self._own(vector))
+            value, gradient = value_and_grad_of(lambda v: f(self._unravel(v)), self._like_x0(vector))
             return float(host(value)), host(gradient)
 
         return called
@@ -57,54 +57,54 @@ class Vectors:
         """A function of trees whose result is a number or a tree of arrays, as a function of vectors."""
 
         def called(vector: np.ndarray) -> Any:
-            found = f(self.tree(vector))
-            return float(host(found)) if _is_number(found) else host(raveled(found))
+            result = f(self.tree(vector))
+            return float(host(result)) if _is_number(result) else host(raveled(result))
 
         return called
 
     def jacobian(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], np.ndarray]:
         """The Jacobian of the vector of a function's results, of shape (results, elements)."""
         of_vector = jacobian(lambda v: raveled(f(self._unravel(v))))
-        return lambda vector: host(of_vector(self._own(vector)))
+        return lambda vector: host(of_vector(self._like_x0(vector)))
 
     def sparse_jacobian(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], Any]:
         """The Jacobian of the vector of a function's results, as a CSR matrix of float64."""
         of_vector = sparse_jacobian(lambda v: raveled(f(self._unravel(v))))
-        return lambda vector: of_vector(self._own(vector)).astype(np.float64)
+        return lambda vector: of_vector(self._like_x0(vector)).astype(np.float64)
 
     def hessian_product(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """The product of the Hessian of a scalar function with a vector."""
 
         def product(vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
             of_vector = lambda v: f(self._unravel(v))  # noqa: E731
-            return host(hvp(of_vector, (self._own(vector),), (self._own(np.ravel(direction)),))[0])
+            return host(hvp(of_vector, (self._like_x0(vector),), (self._like_x0(np.ravel(direction)),))[0])
 
         return product
 
     def hessian(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], np.ndarray]:
         """The Hessian matrix of a scalar function."""
         of_vector = jacobian(lambda v: value_and_grad_of(lambda v: f(self._unravel(v)), v)[1], mode="forward")
-        return lambda vector: host(of_vector(self._own(vector)))
+        return lambda vector: host(of_vector(self._like_x0(vector)))
 
-    def bounds(self, given: Any) -> Any:
+    def bounds(self, bounds: Any) -> Any:
         """SciPy's bounds of a pair of trees, or of numbers for all; None where there are none."""
-        if given is None or isinstance(given, optimize.Bounds):
-            return given
-        if not (isinstance(given, Sequence) and len(given) == 2):
-            raise TypeError(f"bounds is {given!r}: expected a pair, the lowest and the greatest values")
-        return optimize.Bounds(self._bound(given[0], -np.inf), self._bound(given[1], np.inf))
+        if bounds is None or isinstance(bounds, optimize.Bounds):
+            return bounds
+        if not (isinstance(bounds, Sequence) and len(bounds) == 2):
+            raise TypeError(f"bounds is {bounds!r}: expected a pair, the lowest and the greatest values")
+        return optimize.Bounds(self._bound(bounds[0], -np.inf), self._bound(bounds[1], np.inf))
 
     def _bound(self, bound: Any, limit: float) -> np.ndarray:
         """The vector of one side; ``limit`` where there is none."""
         if bound is None or isinstance(bound, (int, float)):
             return np.full(self.start.shape, limit if bound is None else float(bound))
 
-        def of_leaf(leaf: Any, own: Any) -> Any:
-            return own + leaf * 0.0 if hasattr(leaf, "shape") else float(own) if is_smooth(leaf) else leaf
+        def of_leaf(leaf: Any, side: Any) -> Any:
+            return side + leaf * 0.0 if hasattr(leaf, "shape") else float(side) if is_smooth(leaf) else leaf
 
         return self.vector(tree.map(of_leaf, self._x0, bound))
 
-    def _own(self, vector: np.ndarray) -> Any:
+    def _like_x0(self, vector: np.ndarray) -> Any:
         """A vector of the library, dtype and device of ``x0``."""
         like = plain(self._sample)
         copied = np.array(vector, dtype=np.float64)  # SciPy writes to the vectors that it passes

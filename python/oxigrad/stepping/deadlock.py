@@ -26,12 +26,12 @@ _RUN = concurrent.futures.thread._WorkItem.run.__code__
 
 def refuse_deadlock(holder: int) -> None:
     """Raises `StateError` where the thread of identifier ``holder`` waits for this one, itself or by way of others."""
-    own, frames = threading.get_ident(), sys._current_frames()
+    this_thread, frames = threading.get_ident(), sys._current_frames()
     running = {id(future): thread for thread, frame in frames.items() for future in _run_by(frame)}
     seen, waiting = set[int](), [holder]
     while waiting:
         thread = waiting.pop()
-        if thread == own and seen:
+        if thread == this_thread and seen:
             raise StateError(
                 "the optimizer is in use by a thread that waits for this one, so that neither would go on: a function that a step "
                 "calls, such as a schedule, cannot wait for a thread that uses the optimizer"
@@ -54,14 +54,14 @@ def _run_by(frame: FrameType) -> list[Any]:
 
 def _waited_for(frame: FrameType, running: dict[int, int]) -> list[int]:
     """The identifiers of the threads that a thread waits for; ``running`` are those that run a future, by its identity."""
-    found: list[int | None] = []
+    threads: list[int | None] = []
     for each in _stack(frame):
         if each.f_code not in _WAITING or each.f_locals.get("timeout") is not None:
             continue  # With a time-out it goes on by itself.
         if each.f_code is _JOIN:
-            found.append(each.f_locals["self"].ident)
+            threads.append(each.f_locals["self"].ident)
         elif each.f_code in _FUTURES:
-            found.append(running.get(id(each.f_locals["self"])))
+            threads.append(running.get(id(each.f_locals["self"])))
         else:
-            found += [running.get(id(future)) for future in each.f_locals["fs"]]
-    return [thread for thread in found if thread is not None]
+            threads += [running.get(id(future)) for future in each.f_locals["fs"]]
+    return [thread for thread in threads if thread is not None]

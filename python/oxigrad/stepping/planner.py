@@ -87,21 +87,25 @@ class Planner:
         presence: Mapping[str, Any],
     ) -> Self:
         """A stepper of the same optimizer with other counts and slots, and the ``presence`` of parameters in earlier steps."""
-        made = type(self)(self._owner)
-        made._core.count, made._core.micro, made.counts.skipped = counts["step"], counts["micro"], counts["skipped"]
-        made.slots, made.fitting = slots, fitting
-        made.presence = ParticipationLog.of(presence)
-        return made
+        resumed = type(self)(self._owner)
+        resumed._core.count, resumed._core.micro, resumed.counts.skipped = (
+            counts["step"],
+            counts["micro"],
+            counts["skipped"],
+        )
+        resumed.slots, resumed.fitting = slots, fitting
+        resumed.presence = ParticipationLog.of(presence)
+        return resumed
 
     def copied(self, owner: SteppingOptimizer) -> Self:
         """The stepper of a copy of its optimizer, with the same counts and copies of the slots."""
-        made = type(self)(owner)
-        made._core.count, made._core.micro = self.counts.taken, self.micro
-        made.counts.skipped = self.counts.skipped
-        made.slots, made.fitting = copied_slots(self._table.by_path), self.fitting
-        made.presence = ParticipationLog.of(self.presence.state(self.counts.taken))
-        made.averages = copy.copy(self.averages)
-        return made
+        stepper = type(self)(owner)
+        stepper._core.count, stepper._core.micro = self.counts.taken, self.micro
+        stepper.counts.skipped = self.counts.skipped
+        stepper.slots, stepper.fitting = copied_slots(self._table.by_path), self.fitting
+        stepper.presence = ParticipationLog.of(self.presence.state(self.counts.taken))
+        stepper.averages = copy.copy(self.averages)
+        return stepper
 
     @property
     def plan(self) -> Plan | None:
@@ -111,12 +115,12 @@ class Planner:
     def group_of(self, path: str) -> ParameterGroup:
         """The group of a parameter of the last model; raises `KeyError` where there is none."""
         plan = self._plan
-        found = next((plan.groups[p.group] for p in plan.parameters if p.text == path), None) if plan else None
-        if found is None:
+        group = next((plan.groups[p.group] for p in plan.parameters if p.text == path), None) if plan else None
+        if group is None:
             raise KeyError(
                 f"{path}: no parameter that is updated: expected one of {', '.join(self._table.by_path) or 'a built model'}"
             )
-        return found
+        return group
 
     def build(self, model: Any) -> None:
         """Makes the slots for a new model."""
@@ -143,7 +147,7 @@ class Planner:
         ):
             return self._plan, self._plan.detach(leaves), gradients
         leaves, structure = tree.flatten(model)
-        given = (
+        aligned = (
             align(structure, grads)
             if grads is not None
             else AlignedGradients(structure.gradients(leaves) or [], [], False)
@@ -151,11 +155,11 @@ class Planner:
         if self._owner.accumulate > 1:
             is_last = not self._holds(grads)
             self._without = accumulated(
-                structure, leaves, given.leaves, self.presence.without, first=not self.micro, last=is_last
+                structure, leaves, aligned.leaves, self.presence.without, first=not self.micro, last=is_last
             )
-        present = None if given.is_complete else given.present()
+        present = None if aligned.is_complete else aligned.present()
         plan, leaves = self._new_plan(leaves, structure, present, holds_own=grads is None)
-        return plan, leaves, plan.gradients.of_leaves(given)
+        return plan, leaves, plan.gradients.of_leaves(aligned)
 
     def _holds(self, grads: Any) -> bool:
         """Whether gradients are only accumulated in this step; means that are `AlignedGradients` back are taken."""
@@ -175,10 +179,10 @@ class Planner:
         # Known counts wait for no device where every parameter has slots.
         count = (
             self.counts.taken
-            if self._table.by_path and self.presence.were_inactive | self.presence.kept
+            if self._table.by_path and self.presence.were_inactive | self.presence.orphans
             else self._core.count
         )
-        missed = functools.partial(self.presence.missed_by, known=self._table.by_path, count=count)
+        missed = functools.partial(self.presence.missed_by, with_slots=self._table.by_path, count=count)
         plan = Plan(
             leaves, structure, self._owner, self._table.version, present=present, holds_own=holds_own, missed=missed
         )
@@ -186,7 +190,7 @@ class Planner:
         if self.fitting:
             self._table.fit(self.fitting, plan, leaves)
             self.fitting = None
-        plan.check_known(self._table.by_path, self.presence.were_inactive, self.presence.kept)
+        plan.check_known(self._table.by_path, self.presence.were_inactive, self.presence.orphans)
         return plan, leaves
 
     def _forget(self) -> None:
@@ -226,9 +230,11 @@ class Planner:
             if self.presence.is_counting:
                 self.presence.settle(self.counts.taken)
             self._forget()
-            self._table.by_path = {path: own for path, own in self._table.by_path.items() if path not in dropped}
+            self._table.by_path = {
+                path: parameter_slots for path, parameter_slots in self._table.by_path.items() if path not in dropped
+            }
             self.presence.drop(dropped)
-            self.presence.kept |= set(changes.kept)
+            self.presence.orphans |= set(changes.kept)
             self.presence.were_inactive |= set(changes.added) | set(changes.reset)
             plan, leaves = self._new_plan(leaves, structure, None)
             self._enter(ResolvedStep(plan, self._owner, holds=False), leaves)

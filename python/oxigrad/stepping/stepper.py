@@ -123,21 +123,21 @@ class Stepper(Planner):
         plan, touched, writes, launches = step.plan, (), None, None
         if not step.is_in_place or plan.gradients.sparse:
             try:
-                found = self._prepare_writes(step, leaves, gradients, grads)
+                prepared = self._prepare_writes(step, leaves, gradients, grads)
             except LayoutError:
                 self._forget()
                 return self.update(model, grads, loss=step.loss, keep_root=keep_root)
-            if found is None:
+            if prepared is None:
                 return self.skip(plan, model, gradients)
-            touched, writes, launches = found
+            touched, writes, launches = prepared
         observes = step.observes and not (launches and launches.scale)
         counts = self._core.count, self._core.micro
-        written, given = plan.pick(leaves), plan.pick(gradients)
+        written, read = plan.pick(leaves), plan.pick(gradients)
         try:
             done = self._core.step(
                 model,
                 written,
-                given,
+                read,
                 programs=step.programs,
                 seed=step.seed,
                 holds=step.holds,
@@ -146,7 +146,7 @@ class Stepper(Planner):
                 writes=writes,
             )
         except ArrayMemoryError:
-            if not self._adapt(plan, leaves, given):
+            if not self._adapt(plan, leaves, read):
                 raise
             again = self._update_anew if isinstance(grads, AlignedGradients) else self.update
             return again(model, grads, loss=step.loss, keep_root=keep_root)
@@ -215,11 +215,13 @@ class Stepper(Planner):
             writes.replacements += [(path, array) for path in parameter.paths]
         return touched, writes.frozen(), writes.launches
 
-    def _adapt(self, plan: Plan, leaves: list[Any], given: tuple[Any, ...]) -> bool:
+    def _adapt(self, plan: Plan, leaves: list[Any], gradients: tuple[Any, ...]) -> bool:
         """Changes the plan after the core refused an array of the step; False where there is nothing to change."""
-        if not plan.gradients.sparse and any(isinstance(g, SparseRows) for g in given):
+        if not plan.gradients.sparse and any(isinstance(g, SparseRows) for g in gradients):
             plan.gradients.sparse = True
-        elif not plan.gradients.lazy and not self._owner.zero_gradients and any(resolved(g) is not g for g in given):
+        elif (
+            not plan.gradients.lazy and not self._owner.zero_gradients and any(resolved(g) is not g for g in gradients)
+        ):
             plan.gradients.lazy = True
         elif any(executor_of(array) is not HOST for array in plan.pick(leaves)):
             self._forget()  # An array has become read-only: it is replaced from now on.
@@ -244,9 +246,9 @@ class Stepper(Planner):
     def skip(self, plan: Plan, model: Any, gradients: list[Any]) -> Any:
         """Counts a step whose gradients are not finite as skipped and returns the model, or raises `NonFiniteError`."""
         if self._owner.nonfinite == "raise":
-            given = {p.text: gradients[p.index] for p in plan.parameters}
-            given |= {path: g.values for path, g in given.items() if isinstance(g, SparseRows)}
-            bad = [path for path, g in given.items() if not fetched(xp.all(xp.isfinite(g)))]
+            by_path = {p.text: gradients[p.index] for p in plan.parameters}
+            by_path |= {path: g.values for path, g in by_path.items() if isinstance(g, SparseRows)}
+            bad = [path for path, g in by_path.items() if not fetched(xp.all(xp.isfinite(g)))]
             raise NonFiniteError(f"{', '.join(bad)}: the gradient has infinities or NaN; nothing was changed")
         self.counts.add_skipped()
         return model
@@ -344,10 +346,10 @@ class Stepper(Planner):
         by_path = {p.text: value for p, value in zip(plan.parameters, values, strict=True)}
         replacements, copies = plan.written_with(leaves, by_path)
         of_leaves = [self._table.by_path[p.text] for p in plan.parameters]
-        assigned = [(own, *item) for own, new in zip(of_leaves, slots, strict=True) for item in new.items()]
-        changed = [(own, name, array) for own, name, array in assigned if array is not own[name]]
-        found = apart([array for *_, array in changed], [*leaves, *values])
-        assignments = [(own, name, array) for (own, name, _), array in zip(changed, found, strict=True)]
+        assigned = [(old, *item) for old, new in zip(of_leaves, slots, strict=True) for item in new.items()]
+        changed = [(old, name, array) for old, name, array in assigned if array is not old[name]]
+        separate = apart([array for *_, array in changed], [*leaves, *values])
+        assignments = [(old, name, array) for (old, name, _), array in zip(changed, separate, strict=True)]
         writes = _core.Writes(replacements=replacements, assignments=assignments, copies=copies)
         owner = self._owner
         observes = owner.loss_scale is not None

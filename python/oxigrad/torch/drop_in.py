@@ -47,12 +47,12 @@ class DropIn(TensorOptimizer):
         with torch.no_grad():
             for p in [p for group in self.param_groups for p in group["params"] if p.grad is not None]:
                 p.grad.mul_(1.0 / float(scale))
-        found = self.grad_scale, self.found_inf
+        before = self.grad_scale, self.found_inf
         self.grad_scale = self.found_inf = None
         try:
             step(self)
         finally:
-            self.grad_scale, self.found_inf = found
+            self.grad_scale, self.found_inf = before
 
 
 class LazyAdagrad(DropIn):
@@ -134,5 +134,5 @@ def options() -> list[inspect.Parameter]:
 
 def _signature(theirs: type) -> inspect.Signature:
     """The signature of PyTorch's class, with the options of this package."""
-    own = [p.replace(annotation=p.empty) for p in inspect.signature(theirs).parameters.values()]
-    return inspect.Signature([*own, *options()])
+    arguments = [p.replace(annotation=p.empty) for p in inspect.signature(theirs).parameters.values()]
+    return inspect.Signature([*arguments, *options()])

@@ -2,7 +2,7 @@
 
 from oxigrad import rules
 from oxigrad.rules import gradient_transforms
-from oxigrad.rules.core import norms, rule
+from oxigrad.rules.core import rule
 from oxigrad.rules.core.ranges import Limit
 from oxigrad.rules.core.slots import Slot
 
@@ -68,14 +68,14 @@ def nadam(
 ):
     """`oxigrad.rules.nadam` with the state of torch.optim.NAdam: the product is computed in float32."""
     mu = beta1 * (1 - 0.5 * 0.96 ** (step * momentum_decay))
-    known = xp.where(mu > 0, _float32(product * _float32(mu)) / xp.where(mu > 0, mu, 1.0), product)
+    product_before = xp.where(mu > 0, _float32(product * _float32(mu)) / xp.where(mu > 0, mu, 1.0), product)
     return rules.nadam(
         xp,
         p,
         g,
         m,
         v,
-        known,
+        product_before,
         step=step,
         learning_rate=learning_rate,
         beta1=beta1,
@@ -110,7 +110,6 @@ L2 = rule.read(l2, "gradient")
 MAXIMIZE = rule.read(gradient_transforms.maximize, "gradient")
 CLIP = rule.read(clip, "gradient")
 CLIP_BY_KNOWN_NORM = rule.read(clip_by_known_norm, "gradient")
-MEASURE = rule.read(norms.square_of_gradients)
 UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
 DECAY = rule.read(gradient_transforms.weight_decay, "after")
 ASGD = rule.read(asgd)

@@ -26,7 +26,6 @@ L2: Rule
 MAXIMIZE: Rule
 CLIP: Rule
 CLIP_BY_KNOWN_NORM: Rule
-MEASURE: Rule
 UNSCALE: Rule
 DECAY: Rule
 ASGD: Rule

@@ -85,10 +85,10 @@ def state_dict(opt: Any, names: Iterable[str], param_groups: Sequence[Mapping[st
         raise StateError(f"{ours['micro']} gradients are accumulated, which has no counterpart: expected whole steps")
     if unknown := sorted(ours["slots"].keys() - set(paths.values())):
         raise StateError(f"there are slots for parameters that are not named: {', '.join(unknown)}")
-    found = {
+    by_index = {
         index: _named(path, ours["slots"][path], ours["step"]) for index, path in paths.items() if path in ours["slots"]
     }
-    return {"state": {index: own for index, own in found.items() if own}, "param_groups": list(param_groups)}
+    return {"state": {index: slots for index, slots in by_index.items() if slots}, "param_groups": list(param_groups)}
 
 
 def _by_index(groups: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[int, str]:
@@ -99,29 +99,31 @@ def _by_index(groups: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict
     return dict(zip(indices, paths, strict=True))
 
 
-def _step(path: str, own: Mapping[str, Any], given: int | None) -> int:
-    step = own.get("step", given)
+def _step(path: str, state: Mapping[str, Any], default: int | None) -> int:
+    step = state.get("step", default)
     if step is None:
         raise StateError(f"{path}: the state lacks the number of steps taken: expected the argument step")
     check_step_count(step, f"{path}: the state has step")
     return int(step)
 
 
-def _slots(path: str, own: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in own.items() if name != "step" and value is not None}
-    if unknown := sorted(kept.keys() - _SLOTS.keys()):
+def _slots(path: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    slots = {name: value for name, value in state.items() if name != "step" and value is not None}
+    if unknown := sorted(slots.keys() - _SLOTS.keys()):
         raise StateError(f"{path}: the state has {', '.join(unknown)}: expected that of Adam, AdamW or SGD")
-    return {_SLOTS[name]: value for name, value in kept.items()}
+    return {_SLOTS[name]: value for name, value in slots.items()}
 
 
-def _named(path: str, own: Mapping[str, Any], step: int) -> dict[str, Any]:
+def _named(path: str, slots: Mapping[str, Any], step: int) -> dict[str, Any]:
     """The slots of one parameter as PyTorch's optimizer has them."""
-    table = _ADAM if "v" in own else _SGD
-    kept = {name: array for name, array in own.items() if name != gradient_transforms.NAMES["mean"]}  # there are none
-    if unknown := sorted(kept.keys() - table.keys()):
+    table = _ADAM if "v" in slots else _SGD
+    without_mean = {
+        name: array for name, array in slots.items() if name != gradient_transforms.NAMES["mean"]
+    }  # there are none
+    if unknown := sorted(without_mean.keys() - table.keys()):
         raise StateError(f"{path}: the slots {', '.join(unknown)} have no counterpart in Adam, AdamW or SGD")
     count = {"step": torch.tensor(float(step), dtype=torch.float32)} if table is _ADAM else {}
-    return {**count, **{table[name]: _tensor(array) for name, array in kept.items()}}
+    return {**count, **{table[name]: _tensor(array) for name, array in without_mean.items()}}
 
 
 def _tensor(array: Any) -> Any:

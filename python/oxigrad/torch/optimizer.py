@@ -55,16 +55,16 @@ class TensorOptimizer(KeepingDtypes):
 
     def _take_options(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """Takes the options out of the keywords of the constructor, whose arguments it checks."""
-        known = [*self.__signature__.parameters]
-        self._check_names(keywords, known)
-        _refuse_functions({**dict(zip(known[1:], args, strict=False)), **keywords})
-        given = {name: keywords.pop(name, default) for name, default in OPTIONS.items()}
-        checked_precision(given["state_dtype"], given["master"], given["rounding"])
-        _check_max_norm(given["max_norm"])
-        if given.pop("in_backward"):
+        names = [*self.__signature__.parameters]
+        self._check_names(keywords, names)
+        _refuse_functions({**dict(zip(names[1:], args, strict=False)), **keywords})
+        values = {name: keywords.pop(name, default) for name, default in OPTIONS.items()}
+        checked_precision(values["state_dtype"], values["master"], values["rounding"])
+        _check_max_norm(values["max_norm"])
+        if values.pop("in_backward"):
             self._backward = InBackward(self)
-        self._place_state(given.pop("state_device"))
-        self._given = {name: value for name, value in given.items() if value != OPTIONS[name]}
+        self._place_state(values.pop("state_device"))
+        self._non_default = {name: value for name, value in values.items() if value != OPTIONS[name]}
 
     def _place_state(self, device: Any) -> None:
         """Puts the state where ``state_device`` says."""
@@ -77,26 +77,28 @@ class TensorOptimizer(KeepingDtypes):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group of parameters, a dict with its hyperparameters."""
-        self.defaults |= self.__dict__.pop("_given", {})
-        given: Any = param_group  # PyTorch raises for anything but a dict.
-        if isinstance(given, dict):
+        self.defaults |= self.__dict__.pop("_non_default", {})
+        group: Any = param_group  # PyTorch raises for anything but a dict.
+        if isinstance(group, dict):
             places = self.entry.places
-            ours = [name for name in given if name in places and places[name][0] != name]
+            ours = [name for name in group if name in places and places[name][0] != name]
             self._check_names(ours, [*self.defaults])
             keys = {key for key, _ in places.values()}
-            _refuse_functions({name: value for name, value in given.items() if name in keys})
-            _check_max_norm(given.get("max_norm"))
+            _refuse_functions({name: value for name, value in group.items() if name in keys})
+            _check_max_norm(group.get("max_norm"))
         super().add_param_group(param_group)
         if self._backward is not None:
             self._backward.attach(self, self.param_groups[-1]["params"])
 
-    def _check_names(self, names: Iterable[str], known: Sequence[str]) -> None:
-        """Raises `TypeError` for a name that is not among the ``known`` ones, with PyTorch's name for it."""
-        for unknown in [name for name in names if name not in known]:
+    def _check_names(self, names: Iterable[str], arguments: Sequence[str]) -> None:
+        """Raises `TypeError` for a name that is not among the ``arguments``, with PyTorch's name for it."""
+        for unknown in [name for name in names if name not in arguments]:
             key, item = self.entry.places.get(unknown, ("", None))
-            meant = nearest(unknown, known) if key not in known else key if item is None else f"{key}[{item}]"
+            meant = nearest(unknown, arguments) if key not in arguments else key if item is None else f"{key}[{item}]"
             hint = f" (did you mean {meant}?)" if meant else ""
-            raise TypeError(f"{type(self).__name__}: unknown: {unknown}{hint}; its arguments are {', '.join(known)}")
+            raise TypeError(
+                f"{type(self).__name__}: unknown: {unknown}{hint}; its arguments are {', '.join(arguments)}"
+            )
 
     @property
     def _step_supports_amp_scaling(self) -> bool:
@@ -269,8 +271,8 @@ class TensorOptimizer(KeepingDtypes):
 
     def __getstate__(self) -> dict[str, Any]:
         self._check_whole()
-        own = {"in_backward": self._backward is not None, "state_device": self._host and self._host.memory}
-        return super().__getstate__() | {key: value for key, value in own.items() if value}
+        options = {"in_backward": self._backward is not None, "state_device": self._host and self._host.memory}
+        return super().__getstate__() | {key: value for key, value in options.items() if value}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._resolved = None
@@ -295,9 +297,9 @@ class TensorOptimizer(KeepingDtypes):
 
     def _count_with_tensors(self) -> None:
         """Converts step counts that are Python numbers to tensors."""
-        for own in self.state.values():
-            if "step" in own and not isinstance(own["step"], torch.Tensor):
-                own["step"] = torch.tensor(float(own["step"]), dtype=number_dtype())
+        for state in self.state.values():
+            if "step" in state and not isinstance(state["step"], torch.Tensor):
+                state["step"] = torch.tensor(float(state["step"]), dtype=number_dtype())
 
 
 def _refuse_functions(values: Mapping[str, Any]) -> None:
@@ -313,15 +315,15 @@ def _refuse_functions(values: Mapping[str, Any]) -> None:
 def _check_max_norm(value: Any) -> None:
     """Raises `ValueError` or `TypeError` for a ``max_norm`` that is neither None nor a number from 0 on."""
     if value is not None:
-        found = value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
-        _MAX_NORM.check("max_norm", found)
+        number = value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
+        _MAX_NORM.check("max_norm", number)
 
 
 def refuse_by_theirs(opt: TensorOptimizer) -> None:
     """Raises `RuntimeError` for options that the steps of PyTorch's classes do not read."""
-    given = {"max_norm": any(group.get("max_norm") is not None for group in opt.param_groups)}
-    given["state_device"] = opt.state_file is not None or opt._host is not None
-    for name in [name for name, is_given in given.items() if is_given]:
+    is_set = {"max_norm": any(group.get("max_norm") is not None for group in opt.param_groups)}
+    is_set["state_device"] = opt.state_file is not None or opt._host is not None
+    for name in [name for name, is_on in is_set.items() if is_on]:
         raise RuntimeError(
             f"{name} is not supported by the steps of PyTorch's classes (differentiable, capturable, sparse gradients): expected None"
         )

@@ -51,9 +51,9 @@ class OwnOptimizer(TensorOptimizer):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group of parameters, a dict with its hyperparameters, which are checked."""
-        given: Any = param_group  # PyTorch raises for anything but a dict.
-        if type(given) is dict:
-            self._check(self.defaults | given)
+        group: Any = param_group  # PyTorch raises for anything but a dict.
+        if type(group) is dict:
+            self._check(self.defaults | group)
         super().add_param_group(param_group)
 
     def _remembered(self) -> Mapping[str, Any]:
@@ -71,11 +71,11 @@ class OwnOptimizer(TensorOptimizer):
 
 def arguments(entry: Entry) -> dict[str, Any]:
     """The names and defaults of the arguments for the hyperparameters of a rule: tuples for those with items."""
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     for name, (key, item) in entry.places.items():
         default = entry.rule.defaults[name]
-        found[key] = default if item is None else (*found.get(key, ()), default)
-    return found
+        defaults[key] = default if item is None else (*defaults.get(key, ()), default)
+    return defaults
 
 
 def _check_flags(values: Mapping[str, Any]) -> None:

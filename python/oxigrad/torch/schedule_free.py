@@ -37,13 +37,13 @@ class ScheduleFree(OwnOptimizer):
     def _convert(self, group: dict[str, Any], to_train: bool) -> None:
         beta1 = self.entry.value("beta1", group)
         for p in group["params"]:
-            own = self.state.get(p, {})
-            if (z := own.get("z")) is None:
+            state = self.state.get(p, {})
+            if (z := state.get("z")) is None:
                 continue
             if to_train:
-                p.copy_(own.pop(_POINT))
+                p.copy_(state.pop(_POINT))
                 continue
-            own[_POINT] = p.detach().clone()
+            state[_POINT] = p.detach().clone()
             held = conversion.local(p)
             z = conversion.local(z).to(held.device)
             held.copy_(self.entry.rule.averaged(xp, held.to(z.dtype), {"z": z}, {"beta1": beta1}))

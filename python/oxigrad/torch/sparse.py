@@ -27,7 +27,7 @@ class _Table(NamedTuple):
     """A parameter as a table of rows: its state, its rule, its tensors and the values of its gradient by row."""
 
     path: str
-    own: dict[str, Any]
+    state: dict[str, Any]
     group: TensorGroup
     #: The parameter and its slots, and these as tables: copies of those that are not contiguous.
     tensors: list[Any]
@@ -59,15 +59,15 @@ class SparseDropIn(DropIn):
         with torch.no_grad(), conversion.kept_on_error(self.state):
             counted, tables = [], []
             for path, group, p in self._with_gradients():
-                own = self.state[p]
-                table = self._table(path, TensorGroup(self.entry, group, None, scaled=scale is not None), p, own)
-                if own["step"] or group["lr"] or torch.count_nonzero(table.values):
-                    counted.append(own)
+                state = self.state[p]
+                table = self._table(path, TensorGroup(self.entry, group, None, scaled=scale is not None), p, state)
+                if state["step"] or group["lr"] or torch.count_nonzero(table.values):
+                    counted.append(state)
                     tables += [table] if table.values.numel() else []
             if tables:
                 _update(tables, 1.0 if scale is None else 1.0 / float(scale))
-            for own in counted:
-                own["step"] += 1
+            for state in counted:
+                state["step"] += 1
 
     def _with_gradients(self) -> Iterator[tuple[str, dict[str, Any], Any]]:
         """The parameters that have gradients, with the names for errors and the groups."""
@@ -78,13 +78,13 @@ class SparseDropIn(DropIn):
                 if p.grad is not None:
                     yield f"param_groups[{number}]['params'][{at}]", group, p
 
-    def _table(self, path: str, group: TensorGroup, p: Any, own: dict[str, Any]) -> _Table:
+    def _table(self, path: str, group: TensorGroup, p: Any, state: dict[str, Any]) -> _Table:
         gradient = p.grad.coalesce()
         indices, values = gradient.indices(), gradient.values()
-        own.setdefault("step", 0)
-        conversion.check_readable(path, p, own)
-        conversion.begin(group, path, p, own, HOST)
-        tensors = [p.detach(), own["exp_avg"], own["exp_avg_sq"]]
+        state.setdefault("step", 0)
+        conversion.check_readable(path, p, state)
+        conversion.begin(group, path, p, state, HOST)
+        tensors = [p.detach(), state["exp_avg"], state["exp_avg_sq"]]
         if not all(tensor.device.type == "cpu" for tensor in (*tensors, values)):
             raise RuntimeError(f"{path}: SparseAdam updates tensors in host memory")
         rows = torch.zeros_like(indices[0])
@@ -92,7 +92,7 @@ class SparseDropIn(DropIn):
             rows = rows * extent + index
         row = p.shape[len(indices) :]
         tables = [tensor.contiguous().view(-1, *row) if values.numel() else tensor for tensor in tensors]
-        return _Table(path, own, group, tensors, tables, rows.numpy(), values.reshape(len(rows), *row))
+        return _Table(path, state, group, tensors, tables, rows.numpy(), values.reshape(len(rows), *row))
 
 
 def _update(tables: list[_Table], inverse_scale: float) -> None:
@@ -107,7 +107,7 @@ def _update(tables: list[_Table], inverse_scale: float) -> None:
             (),
             tuple(moved.shape),
             moved.dtype,
-            plan.group_number(table.group, -int(table.own["step"])),
+            plan.group_number(table.group, -int(table.state["step"])),
             number,
         )
         for number, (table, moved) in enumerate(zip(tables, arrays, strict=True))

@@ -50,8 +50,8 @@ class Entry(Keys):
         """The key in a parameter group of each hyperparameter that is not fixed, and the number of the item, of a tuple."""
         defaults = self.rule.defaults
         usual = _HYPERPARAMETERS | (_BETAS if {"beta1", "beta2"} <= defaults.keys() else {}) | {**self.hyperparameters}
-        found = [(name, usual.get(name, name).partition(".")) for name in defaults if name not in self.fixed]
-        return {name: (key, int(item) if item else None) for name, (key, _, item) in found}
+        keys = [(name, usual.get(name, name).partition(".")) for name in defaults if name not in self.fixed]
+        return {name: (key, int(item) if item else None) for name, (key, _, item) in keys}
 
     def value(self, hyperparameter: str, group: Mapping[str, Any]) -> Any:
         """The value of a hyperparameter in a parameter group: a float, or a flag."""
@@ -59,9 +59,9 @@ class Entry(Keys):
             return self.fixed[hyperparameter]
         key, item = self.places.get(hyperparameter, (hyperparameter, None))
         default = self.rule.defaults.get(hyperparameter)
-        found = group.get(key, default)
+        value = group.get(key, default)
         if item is not None and key in group:
-            found = found[item]
-        if found is None:
+            value = value[item]
+        if value is None:
             return self.missing.get(hyperparameter)
-        return found if is_flag(default) and is_flag(found) else float(found)
+        return value if is_flag(default) and is_flag(value) else float(value)

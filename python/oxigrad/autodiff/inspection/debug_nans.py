@@ -77,15 +77,15 @@ def _first(tape: Tape, seeds: list[tuple[Variable, Any]]) -> tuple[str, str]:
     """The op of the last entry that makes NaN of a cotangent that has none, and the line that recorded it."""
     entries = tape.entries()
     variables = [tape.variable(number) for number in range(len(entries))]
-    known = tape.pull(seeds, variables)
+    cotangents = tape.pull(seeds, variables)
     for number in range(len(entries) - 1, -1, -1):
         kind, arguments, _ = entries[number]
         active = [variables[argument] for argument in arguments if entries[argument][0] != "constant"]
         recorded = _search.entries.get((id(tape), number))
-        if recorded is None or not active or _has_nan(known[number]):
+        if recorded is None or not active or _has_nan(cotangents[number]):
             continue
         variable, line = recorded
-        if any(map(_has_nan, tape.pull([(variable, known[number])], active))):
+        if any(map(_has_nan, tape.pull([(variable, cotangents[number])], active))):
             return kind, line
     return "an operation", "an unknown line"
 
@@ -98,8 +98,8 @@ def _has_nan(value: Any) -> bool:
         return any(map(_has_nan, value.values()))
     if not is_smooth(value):
         return False
-    found = xp.isnan(value)
-    return bool(xp.any(found)) if is_array(found) else bool(found)
+    is_nan = xp.isnan(value)
+    return bool(xp.any(is_nan)) if is_array(is_nan) else bool(is_nan)
 
 
 def _line() -> str:

@@ -111,9 +111,9 @@ def support(
         if not rows:
             raise KeyError(f"function is {function!r}: the catalogue has no function of this name")
     if library is not None:
-        known = {name for row in read(FILE) for name in row.libraries}
-        if library not in known:
-            raise KeyError(f"library is {library!r}: expected one of {', '.join(sorted(known))}")
+        libraries = {name for row in read(FILE) for name in row.libraries}
+        if library not in libraries:
+            raise KeyError(f"library is {library!r}: expected one of {', '.join(sorted(libraries))}")
         rows = [row for row in rows if row.libraries.get(library, -1) >= order]
     return Catalogue(
         row
@@ -124,8 +124,8 @@ def support(
 
 def row(function: str, origin: str, section: str, *, order: int, **others: Any) -> Support:
     """A row; both modes are tested to the same order."""
-    given = {"calls": 0, "keywords": (), "spaces": {}, "libraries": {}, "reason": "", **others}
-    return Support(function, origin, section, order=order, modes=_MODES if order else (), **given)
+    fields = {"calls": 0, "keywords": (), "spaces": {}, "libraries": {}, "reason": "", **others}
+    return Support(function, origin, section, order=order, modes=_MODES if order else (), **fields)
 
 
 # --- the file ----------------------------------------------------------------------------------------------------------------

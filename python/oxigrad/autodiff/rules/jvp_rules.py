@@ -85,13 +85,13 @@ def _product(t: Array, x: Array, y: Array, batch: int | None, swapped: bool) -> 
     """The matrix product of a tangent and the other argument, in the opposite order if ``swapped``."""
     if batch is None:
         return x @ t if swapped else t @ x
-    own: tuple[int, ...] = tuple(t.shape)[1:]
+    shape: tuple[int, ...] = tuple(t.shape)[1:]
     other: tuple[int, ...] = tuple(x.shape)
     if not swapped and len(other) <= 2:  # one product of matrices instead of a stack of them
-        rows = xp.reshape(t, (batch * size_of(own[:-1]), own[-1]))
+        rows = xp.reshape(t, (batch * size_of(shape[:-1]), shape[-1]))
         return xp.reshape(rows @ x, (batch, *y.shape))
-    own, other = _matrix(own, swapped), _matrix(other, not swapped)
-    t = xp.reshape(t, (batch, *(1,) * (len(other) - len(own)), *own))
+    shape, other = _matrix(shape, swapped), _matrix(other, not swapped)
+    t = xp.reshape(t, (batch, *(1,) * (len(other) - len(shape)), *shape))
     x = xp.reshape(x, other)
     return xp.reshape(x @ t if swapped else t @ x, (batch, *y.shape))
 
@@ -116,8 +116,8 @@ def _push_call(tangents: Any, args: Any, y: Array, batch: int | None, pull: Any,
     with _core.Tape() as tape:
         g, variables = zero_cotangent(tape, y)
         pulled = pull(g, primitives.items(y), args)
-    given = [(p, t) for p, t in zip(pulled, tangents, strict=True) if t is not None and isinstance(p, _core.Variable)]
-    seeds = [(p, t) for p, t in given if tape.owns(p)]
+    pairs = [(p, t) for p, t in zip(pulled, tangents, strict=True) if t is not None and isinstance(p, _core.Variable)]
+    seeds = [(p, t) for p, t in pairs if tape.owns(p)]
     return like_cotangent(g, tape.pull(seeds, variables))
 
 

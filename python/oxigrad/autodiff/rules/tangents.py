@@ -18,8 +18,8 @@ def spread(t: Array, y: Array, batch: int | None) -> Array:
         return t
     shape = tuple(y.shape)
     if batch is not None:
-        own = tuple(t.shape)[1:]
-        t, shape = ops.reshape(t, (batch, *(1,) * (len(shape) - len(own)), *own)), (batch, *shape)
+        inner_shape = tuple(t.shape)[1:]
+        t, shape = ops.reshape(t, (batch, *(1,) * (len(shape) - len(inner_shape)), *inner_shape)), (batch, *shape)
     t = ops.broadcast_to(t, shape) if is_array(plain(t)) else ops.ones_like(y) * t
     return t if t.dtype == y.dtype or is_complex(t) else ops.astype(t, y.dtype)
 
@@ -42,8 +42,8 @@ def zero_tangent(value: Any, batch: int | None = None) -> Any:
 
 def tangent_dtype(value: Any) -> Dtype:
     """The dtype of a value's tangents: its own; the library's default one for integers and truth values."""
-    own, library = dtype_of(value), namespace(value)
-    return library.zeros(()).dtype if is_of_kind(own, _DISCRETE, library) else own
+    dtype, library = dtype_of(value), namespace(value)
+    return library.zeros(()).dtype if is_of_kind(dtype, _DISCRETE, library) else dtype
 
 
 def zero_or_same(leaf: Any, batch: int | None = None) -> Any:
@@ -81,10 +81,10 @@ def part(tangents: Any, at: int) -> Any:
 
 def stack_parts(tangents: Sequence[Array]) -> Array:
     """Tangents stacked along a new batch axis; None where there is none."""
-    known = next((tangent for tangent in tangents if tangent is not None), None)
-    if known is None:
+    like = next((tangent for tangent in tangents if tangent is not None), None)
+    if like is None:
         return None
-    if isinstance(known, TupleCotangent):
-        return TupleCotangent({at: stack_parts([each and each[at] for each in tangents]) for at in known})
-    zero = zero_tangent(known)
+    if isinstance(like, TupleCotangent):
+        return TupleCotangent({at: stack_parts([each and each[at] for each in tangents]) for at in like})
+    zero = zero_tangent(like)
     return ops.stack([zero if tangent is None else tangent for tangent in tangents])

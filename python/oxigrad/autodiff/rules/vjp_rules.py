@@ -294,9 +294,9 @@ TABLE: dict[str, tuple[Rule, ...]] = {
 
 def rows() -> list[tuple[str, int, Any]]:
     """The rows of the table for the core: op, position of the argument, and the rule with the names of its parameters."""
-    found = []
+    table = []
     for name, rules in TABLE.items():
         for which, rule in enumerate(rules):
             stated = (rule, list(inspect.signature(rule).parameters)) if callable(rule) else rule
-            found.append((name, which, stated))
-    return found
+            table.append((name, which, stated))
+    return table

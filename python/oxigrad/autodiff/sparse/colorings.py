@@ -60,15 +60,15 @@ def _greedy(by_column: Any, order: Iterable[int]) -> np.ndarray:
     used = [0] * by_column.shape[0]
     ends, rows = by_column.indptr.tolist(), by_column.indices.tolist()
     for column in order:
-        own = rows[ends[column] : ends[column + 1]]
-        if not own:
+        nonzeros = rows[ends[column] : ends[column + 1]]
+        if not nonzeros:
             continue
         taken = 0
-        for row in own:
+        for row in nonzeros:
             taken |= used[row]
         color = _lowest_free(taken)
         colors[column] = color
-        for row in own:
+        for row in nonzeros:
             used[row] |= 1 << color
     return colors
 
@@ -83,8 +83,8 @@ def _star(pattern: Any, order: Iterable[int]) -> np.ndarray:
     groups: list[dict[int, list[int]]] = [{} for _ in range(size)]
     seen, paths = [0] * size, [0] * size
     for vertex in order:
-        own = indices[ends[vertex] : ends[vertex + 1]]
-        if not own:
+        neighbors = indices[ends[vertex] : ends[vertex + 1]]
+        if not neighbors:
             continue
         taken = seen[vertex]
         for group in groups[vertex].values():
@@ -98,7 +98,7 @@ def _star(pattern: Any, order: Iterable[int]) -> np.ndarray:
             if len(group) > 1:
                 for neighbor in group:
                     paths[neighbor] |= 1 << color
-        for neighbor in own:
+        for neighbor in neighbors:
             if neighbor == vertex:
                 continue
             group = groups[neighbor].setdefault(color, [])

@@ -79,12 +79,12 @@ def bits_of(indices: np.ndarray, inputs: int) -> int:
 def indices_of(bits: int) -> np.ndarray:
     """The positions of the bits that are set, ascending."""
     if bits.bit_count() < _FEW:
-        found = []
+        positions = []
         while bits:
             lowest = bits & -bits
-            found.append(lowest.bit_length() - 1)
+            positions.append(lowest.bit_length() - 1)
             bits ^= lowest
-        return np.array(found, np.int64)
+        return np.array(positions, np.int64)
     packed = np.frombuffer(bits.to_bytes((bits.bit_length() + 7) // 8, "little"), np.uint8)
     return np.flatnonzero(np.unpackbits(packed, bitorder="little"))
 
@@ -123,20 +123,20 @@ def _either(a: Any, b: Any) -> Any:
 
 def reduced(part: Dependence, axes: Sequence[int], inputs: int) -> Dependence:
     """The union along axes, which have size 1 in the result."""
-    kept = tuple(1 if axis in axes else size for axis, size in enumerate(part.shape))
-    if kept == part.shape:
+    shape = tuple(1 if axis in axes else size for axis, size in enumerate(part.shape))
+    if shape == part.shape:
         return part
-    to = np.ravel(np.broadcast_to(places_of(kept), part.shape))
-    adds = selection(to, np.arange(len(to)), (math.prod(kept), len(to)))
-    return Dependence.of_matrix(kept, adds @ part.matrix(inputs))
+    to = np.ravel(np.broadcast_to(places_of(shape), part.shape))
+    adds = selection(to, np.arange(len(to)), (math.prod(shape), len(to)))
+    return Dependence.of_matrix(shape, adds @ part.matrix(inputs))
 
 
 def gathered(parts: Sequence[Dependence | None], places: np.ndarray, inputs: int) -> Dependence:
     """The elements of several arrays, one after the other, at ``places``; -1 is an element that depends on nothing."""
-    found = [part for part in parts if part is not None]
-    if not places.shape and places >= 0 and all(isinstance(part.sets, int) for part in found):
-        return Dependence((), found[int(places)].sets)
-    matrices = [part.matrix(inputs) for part in found]
+    dependences = [part for part in parts if part is not None]
+    if not places.shape and places >= 0 and all(isinstance(part.sets, int) for part in dependences):
+        return Dependence((), dependences[int(places)].sets)
+    matrices = [part.matrix(inputs) for part in dependences]
     if not places.shape and len(matrices) == 1 and places >= 0:
         begin, end = matrices[0].indptr[int(places) : int(places) + 2]
         return Dependence((), bits_of(matrices[0].indices[begin:end], inputs))

@@ -50,8 +50,8 @@ class _Compression:
         parts = np.split(self.colors, np.cumsum(lengths)[:-1])
         inside = np.stack([np.isin(np.arange(self.count), part) for part in parts], axis=1)
         _, group = np.unique(inside, axis=0, return_inverse=True)
-        found = [np.flatnonzero(group == each) for each in range(int(group.max(initial=-1)) + 1)]
-        return [each[begin : begin + most] for each in found for begin in range(0, len(each), most)]
+        groups = [np.flatnonzero(group == each) for each in range(int(group.max(initial=-1)) + 1)]
+        return [each[begin : begin + most] for each in groups for begin in range(0, len(each), most)]
 
     def matrix(self, products: np.ndarray) -> Any:
         """The CSR matrix, given the products with all seeds, of shape (colors, elements)."""
@@ -63,20 +63,20 @@ class _Compression:
 
 def _cheapest(pattern: Any, mode: Mode) -> tuple[bool, np.ndarray]:
     """Whether products go forward, and the colors of columns then, of rows otherwise."""
-    found: list[tuple[float, bool, np.ndarray]] = []
+    candidates: list[tuple[float, bool, np.ndarray]] = []
     # The nonzeros of one line differ in color: the fewest colors that there can be.
     forward = (1.0, True, int(np.diff(pattern.indptr).max(initial=0)))
     reverse = (COST_OF_REVERSE, False, int(np.bincount(pattern.indices).max(initial=0)))
     for cost, is_forward, least in sorted((forward, reverse), key=lambda each: each[0] * each[2]):
         wanted = mode is None or is_forward == (mode == "forward")
-        if wanted and not (found and found[0][0] <= cost * least):
+        if wanted and not (candidates and candidates[0][0] <= cost * least):
             colors = colorings.columns(pattern if is_forward else pattern.T.tocsr())
-            found.append((cost * colorings.count(colors), is_forward, colors))
-    _, is_forward, colors = min(found, key=lambda each: each[0])
+            candidates.append((cost * colorings.count(colors), is_forward, colors))
+    _, is_forward, colors = min(candidates, key=lambda each: each[0])
     return is_forward, colors
 
 
-class _Found(NamedTuple):
+class _LastCall(NamedTuple):
     """The findings of a call: its program, None where it does not repeat, the layout of its results, and the compression."""
 
     program: Program | None
@@ -102,44 +102,46 @@ class SparseDerivative:
         self._mode: Mode = mode
         self._symmetric = of is not f
         self._name = "sparse_hessian" if self._symmetric else "sparse_jacobian"
-        self._given = None if pattern is None else self._compressed(_boolean(pattern, self._name), mode)
-        self._last: _Found | None = None
+        self._stated_compression = None if pattern is None else self._compressed(_boolean(pattern, self._name), mode)
+        self._last: _LastCall | None = None
 
     @property
     def pattern(self) -> Any:
         """The pattern of the last call, or the one that was given: a boolean `scipy.sparse.csr_array`; None before the first call."""
-        found = self._compression
-        return None if found is None else found.pattern.copy()
+        compression = self._compression
+        return None if compression is None else compression.pattern.copy()
 
     @property
     def colors(self) -> np.ndarray | None:
         """The color of each column of the last call, or of each row where `by_rows`; -1 for a line without nonzeros. None before the first call."""
-        found = self._compression
-        return None if found is None else found.colors.copy()
+        compression = self._compression
+        return None if compression is None else compression.colors.copy()
 
     @property
     def products(self) -> int:
         """The number of colors: of products with the matrix that the last call has taken. Zero before the first call."""
-        found = self._compression
-        return 0 if found is None else found.count
+        compression = self._compression
+        return 0 if compression is None else compression.count
 
     @property
     def by_rows(self) -> bool:
         """Whether rows were colored, for passes in reverse."""
-        found = self._compression
-        return found is not None and not found.is_forward
+        compression = self._compression
+        return compression is not None and not compression.is_forward
 
     @property
     def _compression(self) -> _Compression | None:
-        return self._given if self._last is None else self._last.compression
+        return self._stated_compression if self._last is None else self._last.compression
 
     def __repr__(self) -> str:
         """The function, and the sizes of its last call."""
-        found, of = self._compression, getattr(self._f, "__name__", repr(self._f))
-        if found is None:
+        compression, of = self._compression, getattr(self._f, "__name__", repr(self._f))
+        if compression is None:
             return f"<{self._name} of {of}, not called yet>"
-        rows, columns = found.pattern.shape
-        return f"<{self._name} of {of}, {rows} x {columns}, {found.pattern.nnz} nonzeros, {self.products} products>"
+        rows, columns = compression.pattern.shape
+        return (
+            f"<{self._name} of {of}, {rows} x {columns}, {compression.pattern.nnz} nonzeros, {self.products} products>"
+        )
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The matrix at these arguments; with ``has_aux``, the matrix and the auxiliary result."""
@@ -148,21 +150,23 @@ class SparseDerivative:
             _marked(self._of, self._has_aux), args, self._argnums, named=named, has_aux=self._has_aux, forward=True
         )
         results = _Results(call, self._name, only_watched=self._symmetric)
-        compression = self._given or self._found(call, results)
+        compression = self._stated_compression or self._compression_of(call, results)
         shape = (results.rows, results.columns)
         if compression.pattern.shape != shape:
             raise ShapeError(f"{self._name}: the pattern has shape {compression.pattern.shape}, the matrix {shape}")
         if results.is_complex and not compression.is_forward:
             raise DerivativeError(f"{self._name}: the result is complex: expected mode 'forward'")
-        products = results.products(compression) if self._given is None else self._checked(results, compression)
+        products = (
+            results.products(compression) if self._stated_compression is None else self._checked(results, compression)
+        )
         matrix = compression.matrix(products)
         return (matrix, call.aux) if self._has_aux else matrix
 
-    def _found(self, call: Recording, results: "_Results") -> _Compression:
+    def _compression_of(self, call: Recording, results: "_Results") -> _Compression:
         """The compression for a call: that of the call before where it recorded the same program."""
         last, variables = self._last, call.watched.variables
-        known = last.program if last is not None and last.layout == results.layout else None
-        if last is not None and known is not None and known.is_of(call.tape, variables, len(results.variables)):
+        recorded = last.program if last is not None and last.layout == results.layout else None
+        if last is not None and recorded is not None and recorded.is_of(call.tape, variables, len(results.variables)):
             return last.compression
         program = Program(call.tape, variables, len(results.variables))
         mode = "forward" if results.is_complex and self._mode is None else self._mode
@@ -170,7 +174,7 @@ class SparseDerivative:
         # Functions of the user's are other objects in each call, and would keep what they hold.
         repeats = all(name != "call" for name, _, _ in program.entries)
         program.forget_tape()
-        self._last = _Found(program if repeats else None, results.layout, compression)
+        self._last = _LastCall(program if repeats else None, results.layout, compression)
         return compression
 
     def _compressed(self, pattern: Any, mode: Mode) -> _Compression:
@@ -186,15 +190,15 @@ class SparseDerivative:
         """The products with all seeds, for a pattern that the user gave. Raises where a further product shows that it lacks a nonzero."""
         lines = results.columns if compression.is_forward else results.rows
         probe = np.random.default_rng(0).uniform(0.5, 1.5, lines)
-        found = results.products(compression, probe)
-        products, expected = found[:-1], found[-1]
+        with_probe = results.products(compression, probe)
+        products, expected = with_probe[:-1], with_probe[-1]
         matrix = compression.matrix(products)
         matrix = matrix if compression.is_forward else matrix.T
         again, scale = matrix @ probe, abs(matrix) @ probe + np.abs(expected)
         # Far above what rounding makes of either, beside its line and beside the whole matrix.
-        known, eps = np.flatnonzero(np.isfinite(scale)), float(np.finfo(expected.dtype).eps)
-        tolerance = math.sqrt(eps) * scale[known] + 1024.0 * eps * scale[known].max(initial=0.0)
-        wrong = known[np.abs(again[known] - expected[known]) > tolerance]
+        finite, eps = np.flatnonzero(np.isfinite(scale)), float(np.finfo(expected.dtype).eps)
+        tolerance = math.sqrt(eps) * scale[finite] + 1024.0 * eps * scale[finite].max(initial=0.0)
+        wrong = finite[np.abs(again[finite] - expected[finite]) > tolerance]
         if len(wrong):
             line = "row" if compression.is_forward else "column"
             raise DerivativeError(
@@ -249,8 +253,8 @@ class _Results:
         groups = compression.groups(lines, together) if compression.count else []
         parts = [product(compression.seeds(group)) for group in groups]
         order = np.argsort(np.concatenate(groups)) if groups else np.zeros(0, int)
-        found = np.concatenate(parts)[order] if parts else np.zeros((0, sum(across)))
-        return found if extra is None else np.concatenate([found, product(extra[None])])
+        products = np.concatenate(parts)[order] if parts else np.zeros((0, sum(across)))
+        return products if extra is None else np.concatenate([products, product(extra[None])])
 
     def _pushed(self, seeds: np.ndarray) -> np.ndarray:
         """The products of the Jacobian with tangents."""
@@ -273,13 +277,13 @@ class _Results:
 
     def _pulled(self, seeds: np.ndarray) -> np.ndarray:
         """The products of cotangents with the Jacobian, a pass for each."""
-        found = []
+        rows = []
         for seed in seeds:
             parts = zip(self._leaves, _split(seed[None], [leaf for leaf, _ in self._leaves]), strict=True)
-            given = [(output, _cotangent(part, output)) for (_, output), (_, part) in parts if output is not None]
-            pulled = self._call.tape.pull(given, self._inputs)
-            found.append(np.concatenate([np.ravel(_host(each)) for each in pulled]))
-        return np.stack(found)
+            cotangents = [(output, _cotangent(part, output)) for (_, output), (_, part) in parts if output is not None]
+            pulled = self._call.tape.pull(cotangents, self._inputs)
+            rows.append(np.concatenate([np.ravel(_host(each)) for each in pulled]))
+        return np.stack(rows)
 
 
 def sparse_jacobian(
@@ -377,20 +381,20 @@ def _boolean(pattern: Any, name: str) -> Any:
         pattern = np.asarray(pattern)
         if pattern.ndim != 2 or pattern.dtype.kind not in "biuf":
             raise ShapeError(f"{name}: pattern has shape {pattern.shape}: expected a matrix")
-    found = sparse.csr_array(pattern, dtype=bool, copy=True)
-    found.sum_duplicates()
-    found.data[:] = True  # stored zeros are places too
-    return found
+    matrix = sparse.csr_array(pattern, dtype=bool, copy=True)
+    matrix.sum_duplicates()
+    matrix.data[:] = True  # stored zeros are places too
+    return matrix
 
 
 def _watched(call: Recording) -> list[int]:
     """The positions, among the leaves of a gradient, of those of the variables."""
-    found, begin = [], 0
+    positions, begin = [], 0
     for each in call.watched.structures:
         count, chosen = (1, [0]) if each is None else (len(each[0]), each[1])
-        found += [begin + at for at in chosen]
+        positions += [begin + at for at in chosen]
         begin += count
-    return found
+    return positions
 
 
 def _size(value: Any) -> int:

@@ -35,13 +35,13 @@ _REDUCING = {"sum", "mean", "max", "min", "vector_norm"}
 _OF_MATRICES = {"inv", "cholesky", "qr", "svd", "eigh", "eig", "det", "cofactor", "slogdet", "sqrtm", "pinv"}
 _TRANSFORMS = {"fftn", "ifftn", "rfft", "irfft"}
 
-Known = list[Dependence | None]
+Dependences = list[Dependence | None]
 
 
 def pattern_of(program: Program) -> Any:
     """The boolean CSR matrix of the elements of all results, one after the other, by the elements of all inputs."""
     propagation = _Propagation(program)
-    results = [propagation.known[number] for number in program.outputs]
+    results = [propagation.dependences[number] for number in program.outputs]
     shapes = [propagation.shape(number) for number in program.outputs]
     parts = [
         rows_of([np.zeros(0, np.int64)] * math.prod(shape), propagation.inputs)
@@ -61,24 +61,24 @@ class _Propagation:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.inputs = sum(map(math.prod, program.inputs))
-        self.known: Known = []
+        self.dependences: Dependences = []
         last_use = {argument: number for number, entry in enumerate(program.entries) for argument in entry[1]}
-        kept, done = set(program.outputs), 0
+        outputs, done = set(program.outputs), 0
         for number, (name, arguments, named) in enumerate(program.entries):
             if name == "input":
-                self.known.append(self._input(program.inputs[len(self.known)], done))
+                self.dependences.append(self._input(program.inputs[len(self.dependences)], done))
                 done += math.prod(program.inputs[number])
                 continue
-            active = any(self.known[argument] is not None for argument in arguments)
-            self.known.append(self._entry(number, name, arguments, named) if active else None)
+            active = any(self.dependences[argument] is not None for argument in arguments)
+            self.dependences.append(self._entry(number, name, arguments, named) if active else None)
             for argument in arguments:
-                if last_use[argument] == number and argument not in kept and program.entries[argument][0] != "input":
-                    self.known[argument] = None
+                if last_use[argument] == number and argument not in outputs and program.entries[argument][0] != "input":
+                    self.dependences[argument] = None
 
     def shape(self, number: int) -> Shape:
         """The shape of an entry's value."""
-        known = self.known[number] if number < len(self.known) else None
-        shape = self.program.shape(number) if known is None else known.shape
+        dependence = self.dependences[number] if number < len(self.dependences) else None
+        shape = self.program.shape(number) if dependence is None else dependence.shape
         if shape is None:
             name = self.program.entries[number][0]
             raise DerivativeError(f"sparse derivatives: the shape of the result of {name} is not known")
@@ -107,14 +107,14 @@ class _Propagation:
         rules = TABLE.get(name)
         if rules is None:
             return None  # its derivative is zero wherever it has one
-        parts = [self.known[a] for a, rule in zip(arguments, rules, strict=True) if rule is not None]
-        found = [part for part in parts if part is not None]
-        if not found:
+        parts = [self.dependences[a] for a, rule in zip(arguments, rules, strict=True) if rule is not None]
+        dependences = [part for part in parts if part is not None]
+        if not dependences:
             return None
         shape = self._broadcast(number, arguments)
-        result = union(found, shape, self.inputs)
-        if name == "multiply" and len(found) == 1 and shape:
-            factor = arguments[1] if self.known[arguments[0]] is not None else arguments[0]
+        result = union(dependences, shape, self.inputs)
+        if name == "multiply" and len(dependences) == 1 and shape:
+            factor = arguments[1] if self.dependences[arguments[0]] is not None else arguments[0]
             nonzero = self.program.nonzero(factor)
             if nonzero is not None and not nonzero.all():
                 places = np.where(np.broadcast_to(nonzero, shape), places_of(shape), -1)
@@ -123,23 +123,23 @@ class _Propagation:
 
     def _broadcast(self, number: int, arguments: list[int]) -> Shape:
         """The shape of the result of an elementwise op."""
-        shapes = [known.shape if (known := self.known[a]) is not None else self.program.shape(a) for a in arguments]
-        given = [shape for shape in shapes if shape is not None]
-        return np.broadcast_shapes(*given) if len(given) == len(shapes) else self.shape(number)
+        shapes = [part.shape if (part := self.dependences[a]) is not None else self.program.shape(a) for a in arguments]
+        sizes = [shape for shape in shapes if shape is not None]
+        return np.broadcast_shapes(*sizes) if len(sizes) == len(shapes) else self.shape(number)
 
     def where(self, number: int, arguments: list[int], named: dict[str, Any]) -> Dependence | None:
         """The elements of either argument, by the condition where the tape keeps it."""
         chosen, shape = self.program.nonzero(arguments[0]), self._broadcast(number, arguments)
-        parts = [self.known[argument] for argument in arguments[1:]]
-        found = [part for part in parts if part is not None]
-        if chosen is None or not found:
-            return union(found, shape, self.inputs) if found else None
+        parts = [self.dependences[argument] for argument in arguments[1:]]
+        dependences = [part for part in parts if part is not None]
+        if chosen is None or not dependences:
+            return union(dependences, shape, self.inputs) if dependences else None
         places, begin = [], 0
         for part in parts:
-            own = np.array(-1) if part is None else begin + places_of(part.shape)
+            indices = np.array(-1) if part is None else begin + places_of(part.shape)
             begin += 0 if part is None else math.prod(part.shape)
-            places.append(np.broadcast_to(own, shape))
-        return gathered(found, np.where(np.broadcast_to(chosen, shape), *places), self.inputs)
+            places.append(np.broadcast_to(indices, shape))
+        return gathered(dependences, np.where(np.broadcast_to(chosen, shape), *places), self.inputs)
 
     # --- ops that move elements ---------------------------------------------------------------------------------------
 
@@ -156,11 +156,11 @@ class _Propagation:
     def joined(self, number: int, arguments: list[int], named: dict[str, Any]) -> Dependence:
         """``concat`` and ``stack``, called on the positions of the elements of all arguments."""
         name, axis = self.program.entries[number][0], named["axis"]
-        like = next(part.shape for argument in arguments if (part := self.known[argument]) is not None)
+        like = next(part.shape for argument in arguments if (part := self.dependences[argument]) is not None)
         places: list[np.ndarray] = []
-        found, begin = [], 0
+        dependences, begin = [], 0
         for which, argument in enumerate(arguments):
-            part, shape = self.known[argument], list(like)
+            part, shape = self.dependences[argument], list(like)
             if part is None:
                 if name == "concat":
                     shape[axis] = named["ends"][which + 1] - named["ends"][which]
@@ -168,8 +168,8 @@ class _Propagation:
                 continue
             places.append(begin + places_of(part.shape))
             begin += math.prod(part.shape)
-            found.append(part)
-        return gathered(found, np.asarray(record(name, places, named)), self.inputs)
+            dependences.append(part)
+        return gathered(dependences, np.asarray(record(name, places, named)), self.inputs)
 
     def scattered(self, number: int, arguments: list[int], named: dict[str, Any]) -> Dependence:
         """``scatter_add``: an element of the result depends on all that are added to it."""
@@ -186,9 +186,9 @@ class _Propagation:
         """The union along ``axis``."""
         part = self._of(arguments[0])
         axes = _axes(named["axis"], len(part.shape))
-        found = reduced(part, axes, self.inputs)
-        shape = tuple(size for axis, size in enumerate(found.shape) if named["keepdims"] or axis not in axes)
-        return found.reshaped(shape, self.inputs)
+        result = reduced(part, axes, self.inputs)
+        shape = tuple(size for axis, size in enumerate(result.shape) if named["keepdims"] or axis not in axes)
+        return result.reshaped(shape, self.inputs)
 
     def cumulative(self, number: int, arguments: list[int], named: dict[str, Any]) -> Dependence:
         """The union of the elements up to each one, in a number of steps that is the logarithm of their number."""
@@ -207,37 +207,37 @@ class _Propagation:
 
     def product(self, number: int, arguments: list[int], named: dict[str, Any]) -> Dependence:
         """``matmul``: rows of the first argument with columns of the second one, without zeros of a constant matrix."""
-        parts = [self.known[argument] for argument in arguments]
+        parts = [self.dependences[argument] for argument in arguments]
         for which, part in enumerate(parts):
             nonzero = None if part is None else self.program.nonzero(arguments[1 - which])
             if part is not None and nonzero is not None and nonzero.ndim <= 2 and not nonzero.all():
                 return self._by_matrix(part, nonzero, left=which == 1)
         shapes = [self.shape(argument) for argument in arguments]
         rows, columns = (len(shape) > 1 for shape in shapes)
-        found = []
+        factors = []
         if (part := parts[0]) is not None:
             whole = reduced(part, [len(part.shape) - 1], self.inputs)
-            found.append(whole if rows else whole.reshaped((1, 1), self.inputs))
+            factors.append(whole if rows else whole.reshaped((1, 1), self.inputs))
         if (part := parts[1]) is not None:
             whole = reduced(part, [max(len(part.shape) - 2, 0)], self.inputs)
-            found.append(whole if columns else whole.reshaped((1, 1), self.inputs))
+            factors.append(whole if columns else whole.reshaped((1, 1), self.inputs))
         batch = np.broadcast_shapes(shapes[0][:-2], shapes[1][:-2])
         full = (*batch, shapes[0][-2] if rows else 1, shapes[1][-1] if columns else 1)
-        joint = union(found, full, self.inputs)
-        kept = (*batch, *full[-2:-1] * rows, *full[-1:] * columns)
-        return joint.reshaped(kept, self.inputs)
+        joint = union(factors, full, self.inputs)
+        without_units = (*batch, *full[-2:-1] * rows, *full[-1:] * columns)
+        return joint.reshaped(without_units, self.inputs)
 
     def _by_matrix(self, part: Dependence, nonzero: np.ndarray, *, left: bool) -> Dependence:
         """The product with a constant matrix or vector, on the left or on the right, given where it is not zero."""
-        own = part.shape
+        shape = part.shape
         if left:  # contract the next to last axis of the part: (..., k, j), or its only one
-            at = max(len(own) - 2, 0)
+            at = max(len(shape) - 2, 0)
             matrix, added = nonzero, nonzero.shape[:-1]
         else:
-            at = len(own) - 1
+            at = len(shape) - 1
             matrix, added = nonzero.T if nonzero.ndim == 2 else nonzero, nonzero.shape[1:]
         matrix = np.atleast_2d(matrix)  # (rows of the result, k)
-        before, after = own[:at], own[at + 1 :]
+        before, after = shape[:at], shape[at + 1 :]
         mixing = scipy_sparse().csr_array(matrix)
         for identity, is_first in ((math.prod(before), True), (math.prod(after), False)):
             eye = scipy_sparse().eye_array(identity, dtype=bool, format="csr")
@@ -247,15 +247,15 @@ class _Propagation:
 
     def solution(self, number: int, arguments: list[int], named: dict[str, Any]) -> Dependence:
         """``solve``: the whole matrix, and the column of the right-hand side."""
-        matrix, right = (self.known[argument] for argument in arguments)
-        shape, found = self.shape(number), []
+        matrix, right = (self.dependences[argument] for argument in arguments)
+        shape, parts = self.shape(number), []
         is_vector = len(right.shape) == 1 if right is not None else len(shape) < len(self._of(arguments[0]).shape)
         if matrix is not None:
             whole = reduced(matrix, [len(matrix.shape) - 2, len(matrix.shape) - 1], self.inputs)
-            found.append(whole.reshaped(whole.shape[:-1], self.inputs) if is_vector else whole)
+            parts.append(whole.reshaped(whole.shape[:-1], self.inputs) if is_vector else whole)
         if right is not None:
-            found.append(reduced(right, [0 if is_vector else len(right.shape) - 2], self.inputs))
-        return union(found, shape, self.inputs)
+            parts.append(reduced(right, [0 if is_vector else len(right.shape) - 2], self.inputs))
+        return union(parts, shape, self.inputs)
 
     def of_matrices(self, number: int, arguments: list[int], named: dict[str, Any]) -> Dependence:
         """Decompositions and functions of matrices: each result of a matrix depends on all of it."""
@@ -271,8 +271,8 @@ class _Propagation:
 
     def _repeated(self, batch: Dependence, shape: Shape) -> Dependence:
         """Each element of ``batch`` repeated for the last axes of ``shape``."""
-        own = (*batch.shape, *(1,) * (len(shape) - len(batch.shape)))
-        return batch.reshaped(own, self.inputs).spread(shape, self.inputs)
+        with_units = (*batch.shape, *(1,) * (len(shape) - len(batch.shape)))
+        return batch.reshaped(with_units, self.inputs).spread(shape, self.inputs)
 
     def transformed(self, number: int, arguments: list[int], named: dict[str, Any]) -> Dependence:
         """Fourier transforms: the union along their axes."""
@@ -288,12 +288,12 @@ class _Propagation:
         return self._mixture(arguments).spread(self.shape(number), self.inputs)
 
     def _mixture(self, arguments: list[int]) -> Dependence:
-        found = [part for argument in arguments if (part := self.known[argument]) is not None]
-        whole = [reduced(part, range(len(part.shape)), self.inputs).reshaped((), self.inputs) for part in found]
+        dependences = [part for argument in arguments if (part := self.dependences[argument]) is not None]
+        whole = [reduced(part, range(len(part.shape)), self.inputs).reshaped((), self.inputs) for part in dependences]
         return union(whole, (), self.inputs)
 
     def _of(self, number: int) -> Dependence:
-        part = self.known[number]
+        part = self.dependences[number]
         assert part is not None, "an entry without an active argument is skipped"  # noqa: S101
         return part
 

@@ -109,8 +109,16 @@ class Buckets:
         pieces: Sequence[Sequence[Piece]] | None,
     ) -> bool:
         """Whether the buckets are those of parameters in this order, of this limit, and of these pieces."""
-        is_same = specs is self._specs or all(specs[p] == self._specs[p] for p in order)
-        return self.order == tuple(order) and limit == self._limit and pieces is self.pieces and is_same
+        is_same = self.order == tuple(order) and limit == self._limit and pieces is self.pieces
+        return is_same and self.has_specs({path: specs[path] for path in order})
+
+    def has_specs(self, specs: Mapping[str, GradientSpec]) -> bool:
+        """Whether all of these parameters are in the buckets, with these shapes and dtypes."""
+        return specs is self._specs or all(self._specs.get(path) == spec for path, spec in specs.items())
+
+    def __len__(self) -> int:
+        """The number of buckets."""
+        return len(self._buckets)
 
     @property
     def begun(self) -> int:

@@ -3,14 +3,16 @@
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import numpy as np
 
-from oxigrad._typing import Tree
+from oxigrad._core import Watched
+from oxigrad._typing import Array, T, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel.buckets import Buckets
+from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
 from oxigrad.distributed.data_parallel.hooks import GradientHooks
 from oxigrad.distributed.data_parallel.shards import PartStepper, Shards
 from oxigrad.distributed.errors import NotSupported
@@ -18,7 +20,7 @@ from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.methods.large_batch import LargeBatch
 from oxigrad.distributed.methods.means import divided, sum_of_rows
-from oxigrad.distributed.parameters import host_gradient
+from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.stepping.arrays.sparse_rows import SparseRows, as_array
@@ -34,8 +36,8 @@ class DataParallel(LargeBatch):
     """Data-parallel training: all workers take the same step, by the mean of their gradients.
 
     Gradients travel in buckets of ``bucket_bytes``: each bucket is exchanged in a thread while the next one is filled. The gradients of a PyTorch
-    module, which are in its tensors, leave while ``loss.backward()`` goes on: a bucket as soon as all of its gradients are final, in an order that the
-    workers agree on in the first step. Sums over workers are taken in the order of ranks for each element, so that the bits depend neither on the
+    module, which are in its tensors, leave while ``loss.backward()`` goes on, and those of `minimize` over NumPy arrays while derivatives are computed: a bucket as
+    soon as all of its gradients are final, in an order that the workers agree on in the first step. Sums over workers are taken in the order of ranks for each element, so that the bits depend neither on the
     buckets nor on ``overlap``; the step is that of one worker by the mean gradient.
 
     A gradient may be None on some workers, as that of a parameter that was not used: it counts as zeros there. A parameter whose gradient is None on all
@@ -45,7 +47,7 @@ class DataParallel(LargeBatch):
     Args:
         optimizer: the optimizer that takes the steps.
         bucket_bytes: the bytes that a bucket has at least, but for the last one of each dtype.
-        overlap: whether gradients of PyTorch modules leave during the backward.
+        overlap: whether gradients leave during the backward.
         local_batches: the number of batches of each worker that a step uses: the others are only added up, as by `LargeBatch`.
         shard_state: whether each worker keeps the slots of its part of the parameters alone, updates these, and receives the others (ZeRO-1).
         communicator: see `Wrapper`.
@@ -72,7 +74,16 @@ class DataParallel(LargeBatch):
     """
 
     _shards: Shards | None = None
-    _transient = LargeBatch._transient | {"_buckets", "_hooks", "_is_agreed", "_overlaps", "_order", "_specs"}
+    _transient = LargeBatch._transient | {
+        "_buckets",
+        "_hooks",
+        "_is_agreed",
+        "_order",
+        "_overlaps",
+        "_replayed",
+        "_source",
+        "_specs",
+    }
 
     def __init__(
         self,
@@ -96,9 +107,11 @@ class DataParallel(LargeBatch):
         """See `Wrapper._set_apart`."""
         super()._set_apart()
         self._buckets: Buckets | None = None
-        self._hooks = GradientHooks(self._is_final)
+        self._hooks, self._replayed = GradientHooks(self._is_final), ReplayedGradients(self._is_final)
+        # Those of them that the gradients of the present step come from.
+        self._source: FinalGradients | None = None
         # Whether the workers have agreed on the order of buckets in this generation, and on exchanges during the backward.
-        self._is_agreed = self._overlaps = self._is_held = False
+        self._is_agreed = self._overlaps = False
         self._order: Sequence[str] = ()
         self._specs: Mapping[str, GradientSpec] = {}
 
@@ -139,7 +152,12 @@ class DataParallel(LargeBatch):
         """Forgets the exchanges that have begun."""
         if self._buckets is not None:
             self._buckets.drop()
+        self._end()
+
+    def _end(self) -> None:
+        """Ends a step: no gradient is final."""
         self._hooks.end()
+        self._replayed.end()
 
     # --- with the state in shards --------------------------------------------------------------------------------------
 
@@ -218,9 +236,55 @@ class DataParallel(LargeBatch):
 
     # --- during the backward -------------------------------------------------------------------------------------------
 
-    def _is_final(self, path: str, tensor: Any) -> None:
+    def minimize(
+        self, loss: Callable[[T], Array], model: T, *, record: bool = False, in_backward: bool = False
+    ) -> Array:
+        """See `Wrapper.minimize`. With ``overlap``, gradients leave while derivatives are computed, unless they are recorded.
+
+        After an error in the middle, while gradients are under way, a step raises `RuntimeError`: call `reform` or `leave`.
+        """
+        if in_backward or record or not self._leaves_early():
+            return super().minimize(loss, model, record=record, in_backward=in_backward)
+        with ExitStack() as stack:
+
+            def begin(watched: Watched, constants: Sequence[Any], value: Any) -> Callable[[int, Any], bool]:
+                stack.enter_context(self._lock.stepping())
+                self._check_whole()
+                if self._buckets is not None and not self._buckets.has_specs(self._parameters.specs(model)):
+                    self._buckets = None
+                return self._replayed.begin(self._parameters.plan(model), watched)
+
+            try:
+                value, grads = self.optimizer._unrecorded_gradients(loss, model, begin)
+            except BaseException:
+                self._replayed.fail(is_under_way=self._buckets is not None and self._buckets.begun > 0)
+                raise
+            if not self._replayed.is_open:  # nothing was replayed
+                stack.enter_context(self._lock.stepping())
+            with self._clock.step():
+                self._step(model, grads, keep_root=True)
+        return value
+
+    def _leaves_early(self) -> bool:
+        """Whether gradients that `minimize` computes are announced one by one: those of one bucket leave together anyway."""
+        if not self.overlap or self.communicator.size == 1:
+            return False
+        own = type(self).compute_gradients, type(self)._gradients
+        if own != (Optimizer.compute_gradients, Wrapper._gradients) or self.optimizer._has_own_gradients():
+            return False
+        return not self._is_agreed or (self._overlaps and (self._buckets is None or len(self._buckets) > 1))
+
+    def _check_whole(self) -> None:
+        """Raises `RuntimeError` where an error has ended a step while its gradients were under way."""
+        if self._replayed.is_broken:
+            raise RuntimeError(
+                "an error has ended the step before while its gradients were under way to the other workers, which wait for the rest: "
+                "expected leave, or reform, which all workers call"
+            )
+
+    def _is_final(self, source: FinalGradients, path: str) -> None:
         """Begins the exchange of the buckets whose gradients are all final."""
-        buckets, final = self._buckets, self._hooks.final
+        buckets = self._buckets
         if not self._overlaps or buckets is None or self._pending + 1 < self.local_batches:
             return
         if buckets.has_begun(path):
@@ -228,14 +292,15 @@ class DataParallel(LargeBatch):
                 f"{path}: a second gradient before update: expected update after each backward, and `with opt.no_sync():` around "
                 "backwards but the last"
             )
-        while (paths := buckets.next_paths()) and all(each in final for each in paths):
-            gradients = {each: host_gradient(final[each][0]) for each in paths}
+        while (paths := buckets.next_paths()) and source.has_all(paths):
+            gradients = {each: source.read(each) for each in paths}
             buckets.begin(self._accumulated(gradients), self.communicator, self._seconds)
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
     def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
         """See `LargeBatch._read`. The gradients that are not None."""
+        self._check_whole()
         if (changed := self._hooks.changed()) is not None and self._buckets is not None and self._buckets.begun:
             self._drop()
             raise RuntimeError(
@@ -244,10 +309,13 @@ class DataParallel(LargeBatch):
             )
         if self._done >= 0:  # else the start does it
             self._divide(model)
-        self._is_held, self._specs = grads is None, self._parameters.specs(model)
+        self._specs = self._parameters.specs(model)
         if grads is None:
             self._attach(model)
-        if grads is not None or self._pending + 1 < self.local_batches:
+        self._source = self._replayed if self._replayed.is_open else None
+        if grads is None and self._hooks.are_attached:
+            self._source = self._hooks
+        if (grads is not None and self._source is None) or self._pending + 1 < self.local_batches:
             self._drop()
         return self._parameters.gradients(model, grads, optional=True)
 
@@ -275,7 +343,7 @@ class DataParallel(LargeBatch):
             if _ROWS in own and _DENSE not in own:
                 rows = contributed.get(path, _no_rows(self._specs[path]))
                 means[path] = divided(sum_of_rows(rows, self.communicator, self._seconds), gradients)
-        self._hooks.end()
+        self._end()
         return means
 
     def _sum(self, order: Sequence[str], sums: Mapping[str, Any]) -> None:
@@ -301,8 +369,10 @@ class DataParallel(LargeBatch):
         """
         paths = [*self._specs]
         own = [_ROWS if isinstance(sums.get(path), SparseRows) else _DENSE if path in sums else _NONE for path in paths]
-        can_overlap = self._is_held and self._hooks.are_attached and _ROWS not in own
-        order = [] if self._is_agreed else [paths.index(path) for path in self._in_order(self._hooks.order)]
+        source = self._source
+        can_overlap = source is not None and _ROWS not in own
+        known = () if source is None else source.order
+        order = [] if self._is_agreed else [paths.index(path) for path in self._in_order(known)]
         message = np.array([count, can_overlap, *own, *order], np.int64)
         rows = np.stack(self.communicator.all_gather_v(message, timeout=self._seconds))
         if not self._is_agreed:

@@ -4,7 +4,7 @@ Each worker updates its pieces of the parameters by the mean gradient, and all o
 gives the same bits for a piece; a parameter whose rule is not, or sums over it, is not cut.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -15,7 +15,7 @@ from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel import part_states
 from oxigrad.distributed.data_parallel.division import Extent, Piece, divided
-from oxigrad.distributed.data_parallel.known_square import KnowingGroup, knowing, square_of
+from oxigrad.distributed.data_parallel.gradient_square import GroupWithSquare, SquareOfGradients, with_square
 from oxigrad.distributed.errors import NotSupported
 from oxigrad.distributed.messages import transfer
 from oxigrad.distributed.messages.message import as_bytes
@@ -27,15 +27,19 @@ from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.partition import Partition
 from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings.config import OPTIONS
+from oxigrad.rules.core.rule import Rule
 from oxigrad.rules.core.slots import Formula, Slot
-from oxigrad.stepping.arrays.precision import SMALLEST_CODED
+from oxigrad.stepping.arrays.precision import SMALLEST_CODED, Precision
 from oxigrad.stepping.arrays.quantized import CODECS
 from oxigrad.stepping.arrays.sparse_rows import SparseRows, as_array
+from oxigrad.stepping.device.step_counts import StepCounts
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.rule_executors import kernel_of
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.stepper import Stepper
+from oxigrad.stepping.version import Version
 
 # Options that a part of the elements, or of the workers, cannot decide on.
 _REFUSED = ("accumulate", "loss_scale", "nonfinite", "sparse", "zero_gradients")
@@ -49,18 +53,44 @@ class PartOwner:
         #: The parameters by key path, during a step, and the square of the norm of their gradients.
         self.whole: Mapping[str, Any] = {}
         self.square: float = 0.0
-        self._knowing: dict[int, KnowingGroup] = {}
+        self._with_square: dict[ParameterGroup, GroupWithSquare] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._optimizer, name)
+    # Options that `check_options` refuses otherwise.
+    accumulate = OPTIONS["accumulate"]
+    loss_scale = OPTIONS["loss_scale"]
+    nonfinite = OPTIONS["nonfinite"]
+    scale = 1.0
+    sparse = OPTIONS["sparse"]
+    zero_gradients = OPTIONS["zero_gradients"]
+
+    @property
+    def seed(self) -> int:
+        """See `SteppingOptimizer`."""
+        return self._optimizer.seed
+
+    @property
+    def _precision(self) -> Precision:
+        return self._optimizer._precision
+
+    def _gradient_parts(self) -> tuple[Rule, ...]:
+        return self._optimizer._gradient_parts()
+
+    def _norm_parts(self) -> tuple[Rule, ...]:
+        return self._optimizer._norm_parts()
+
+    def _observe(self, *, finite: bool) -> None:
+        self._optimizer._observe(finite=finite)
+
+    def _versions(self) -> Iterator[Version]:
+        yield from self._optimizer._versions()
 
     def _assign(self, path: str, array: Any) -> ParameterGroup | None:
         group = self._optimizer._assign(path, self.whole[path])
         if group is None or "total" not in group.rule().supplied:
             return group
-        if id(group) not in self._knowing:  # which holds the group, so that no other one has its identity
-            self._knowing[id(group)] = KnowingGroup(group, lambda step: self.square)
-        return self._knowing[id(group)]
+        if group not in self._with_square:
+            self._with_square[group] = GroupWithSquare(group, lambda step: self.square)
+        return self._with_square[group]
 
     def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None:
         """Does nothing: the plan of the whole model checks patterns."""
@@ -69,19 +99,49 @@ class PartOwner:
 class PartStepper:
     """The stepper of an optimizer whose slots are divided, as users of the wrapper see it: counts, and slots of this worker's pieces."""
 
-    _WHOLE = frozenset(
-        {"averages", "begin", "build", "check_whole", "finish", "flush", "planned", "rebuild", "write_parameters"}
-    )
-
     def __init__(self, stepper: Stepper) -> None:
         self._stepper = stepper
 
-    def __getattr__(self, name: str) -> Any:
-        if name in self._WHOLE:
-            raise NotSupported(
-                "shard_state=True: this worker has a part of the slots alone; expected an optimizer of one process with the saved state"
-            )
-        return getattr(self._stepper, name)
+    @property
+    def counts(self) -> StepCounts:
+        """See `Stepper`."""
+        return self._stepper.counts
+
+    @property
+    def micro(self) -> int:
+        """See `Stepper`."""
+        return self._stepper.micro
+
+    @property
+    def ahead(self) -> list[str]:
+        """See `Stepper`."""
+        return self._stepper.ahead
+
+    @property
+    def plan(self) -> Plan | None:
+        """See `Stepper`."""
+        return self._stepper.plan
+
+    @property
+    def slots(self) -> Mapping[str, ParameterSlots]:
+        """See `Stepper`."""
+        return self._stepper.slots
+
+    @property
+    def own_slots(self) -> Mapping[str, ParameterSlots]:
+        """See `Stepper`."""
+        return self._stepper.own_slots
+
+    def group_of(self, path: str) -> ParameterGroup:
+        """See `Stepper`."""
+        return self._stepper.group_of(path)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise NotSupported(
+            "shard_state=True: this worker has a part of the slots alone; expected an optimizer of one process with the saved state"
+        )
 
 
 class Shards:
@@ -96,6 +156,7 @@ class Shards:
         optimizer._stepper = optimizer._stepper.copied(cast(SteppingOptimizer, self._owner))
         self.extents: Mapping[str, Extent] = {}
         self._pieces: list[list[Piece]] = []
+        self._square_of_gradients = SquareOfGradients()
         self._reads_all = False  # whether the step of a piece reads the gradients of all
         #: A state that was loaded before the parameters were known, and whether strictly.
         self.loaded: tuple[Mapping[str, Any], bool] | None = None
@@ -124,6 +185,7 @@ class Shards:
         self._reads_all = any("total" in group.rule().supplied for group in plan.groups)
         self.extents = {p.text: Extent(p.shape, values[p.text].dtype.itemsize, units[p.group]) for p in plan.parameters}
         self._pieces = divided(self.extents, workers)
+        self._square_of_gradients = SquareOfGradients()
 
     @property
     def scattered(self) -> list[list[Piece]] | None:
@@ -140,7 +202,7 @@ class Shards:
                 raise RuleError(
                     f"{where}: shard_state=True supports sums over all parameters of ClipByGlobalNorm as the first part of each chain alone"
                 )
-            rule = knowing(rule)
+            rule = with_square(rule)
         program = kernel_of(rule, group.flags)
         if program is None or "sum(" in str(program) or not all(_is_of_elements(slot, group) for slot in rule.slots):
             return 0
@@ -187,7 +249,7 @@ class Shards:
         """The square of the norm of all gradients, where a step of pieces reads it."""
         if not self._reads_all:
             return 0.0
-        return square_of(plan, values, {path: as_array(mean) for path, mean in means.items()})
+        return self._square_of_gradients.of(plan, values, {path: as_array(mean) for path, mean in means.items()})
 
     @property
     def _stepper(self) -> Stepper:

@@ -94,8 +94,8 @@ class DaskAdapter(Adapter):
         )
         on_block = functools.partial(_on_block, name, *places)
         cores = [part.count(",") + 1 if part else 0 for part in signature.partition("->")[0][1:-1].split("),(")]
-        found = on_block(*(_one(core, x.dtype) for core, x in zip(cores, arrays, strict=True)))
-        dtypes = [x.dtype for x in found] if isinstance(found, tuple) else found.dtype
+        outputs = on_block(*(_one(core, x.dtype) for core, x in zip(cores, arrays, strict=True)))
+        dtypes = [x.dtype for x in outputs] if isinstance(outputs, tuple) else outputs.dtype
         return importlib.import_module("dask.array").apply_gufunc(
             on_block, signature, *arrays, output_dtypes=dtypes, output_sizes=sizes, allow_rechunk=True
         )
@@ -106,10 +106,12 @@ _ARRAY = np.ndarray  # placeholder of an array among arguments: a class keeps it
 
 def _on_block(name: str, args: Any, named: Any, *blocks: Any) -> Any:
     """An op on blocks, in the places of the arrays among its arguments."""
-    given = iter(blocks)
-    placed = [next(given) if x is _ARRAY else x for x in args]
-    found = implementation(name, blocks[0])(*placed, **{k: next(given) if x is _ARRAY else x for k, x in named.items()})
-    return tuple(found) if isinstance(found, tuple) else found
+    arrays = iter(blocks)
+    placed = [next(arrays) if x is _ARRAY else x for x in args]
+    result = implementation(name, blocks[0])(
+        *placed, **{k: next(arrays) if x is _ARRAY else x for k, x in named.items()}
+    )
+    return tuple(result) if isinstance(result, tuple) else result
 
 
 def _one(ndim: int, dtype: Any) -> np.ndarray:

@@ -20,7 +20,7 @@ _UNKNOWN = Adapter(None)
 
 # Keyed by the id of a class: a weak reference whose callback removes the entry, the namespace (None for numbers), the adapter.
 _Entry = tuple[weakref.ref[type], Any, Adapter]
-_known: dict[int, _Entry] = {}
+_entries: dict[int, _Entry] = {}
 
 
 def namespace(*values: Any) -> Any:
@@ -33,9 +33,9 @@ def namespace(*values: Any) -> Any:
     'numpy'
     """
     for value in map(plain, values):
-        known = _known.get(id(type(value))) or _remembered(value)
-        if known[1] is not None:
-            return known[1]
+        entry = _entries.get(id(type(value))) or _remembered(value)
+        if entry[1] is not None:
+            return entry[1]
     return np
 
 
@@ -43,7 +43,7 @@ def adapter_of(value: Any) -> Adapter:
     """The adapter of the value's library; NumPy's for a number, the generic one for an object of no array library."""
     value = plain(value)
     try:
-        return (_known.get(id(type(value))) or _remembered(value))[2]
+        return (_entries.get(id(type(value))) or _remembered(value))[2]
     except TypeError:
         return _UNKNOWN
 
@@ -52,7 +52,7 @@ def _remembered(value: Any) -> _Entry:
     kind, key = type(value), id(type(value))
     library = _namespace_of(value)
     adapter = _NUMPY if library is None else adapter_of_library(library)
-    return _known.setdefault(key, (weakref.ref(kind, lambda _: _known.pop(key, None)), library, adapter))
+    return _entries.setdefault(key, (weakref.ref(kind, lambda _: _entries.pop(key, None)), library, adapter))
 
 
 def _namespace_of(value: Any) -> Any:
@@ -102,8 +102,8 @@ def container_of(cls: type) -> Any:
     and the attribute of an item that holds its gradient. None for any other class, and for one that has been registered in this call.
     """
     for root in dict.fromkeys(str(base.__module__).partition(".")[0] for base in cls.__mro__):
-        if (function := getattr(_file_of(root), "container", None)) and (found := function(cls)):
-            return found
+        if (function := getattr(_file_of(root), "container", None)) and (description := function(cls)):
+            return description
     return None
 
 

@@ -163,13 +163,13 @@ class Adapter:
         name = dtype_name(array.dtype)
         for read in (_shared, lambda x: None if on_host(x) else _shared(x, device="cpu"), np.asarray):
             try:
-                found = read(array)
+                host = read(array)
             except RecursionError:
                 raise
             except REFUSALS:
                 continue
-            if found is not None and dtype_name(found.dtype) == name:
-                return found
+            if host is not None and dtype_name(host.dtype) == name:
+                return host
         there = fetched(array)
         if isinstance(there, np.ndarray):
             return there
@@ -200,24 +200,24 @@ class Adapter:
 
     def implementation(self, name: str) -> Callable[..., Any]:
         """The function that computes the op ``name`` on plain arrays of this library."""
-        own = getattr(self, f"op_{name}", None)
-        if own is not None:
-            return own
+        function = getattr(self, f"op_{name}", None)
+        if function is not None:
+            return function
         if name in _EXTENSIONS:
             return functools.partial(self._by_extension, name)
-        own = getattr(self.library, name, None) or self.special(name)
-        if own is None:
+        function = getattr(self.library, name, None) or self.special(name)
+        if function is None:
             return functools.partial(self._missing, name)
         if name in _ORDERED:
-            return lambda order, x: own(_as_integer(order), x)
+            return lambda order, x: function(_as_integer(order), x)
         if name in _ARRAYS_ONLY:
-            return functools.partial(self._of_arrays, own)
-        return functools.partial(self._of_two, own) if name in _BINARY else own
+            return functools.partial(self._of_arrays, function)
+        return functools.partial(self._of_two, function) if name in _BINARY else function
 
     def special(self, name: str) -> Callable[..., Any] | None:
         """The library's special function of that name; None where it has none."""
         modules = [getattr(self.library, "special", None), *map(importlib.import_module, self.special_modules)]
-        return next((found for module in modules if (found := getattr(module, name, None)) is not None), None)
+        return next((function for module in modules if (function := getattr(module, name, None)) is not None), None)
 
     def _missing(self, name: str, *args: Any) -> Any:
         if name in _COMPOSED and not on_host(_first_array(args)):
@@ -239,17 +239,17 @@ class Adapter:
 
     def _by_extension(self, name: str, *args: Any, **named: Any) -> Any:
         extension, selected = _EXTENSIONS[name]
-        own = getattr(getattr(self.library, extension, None), name, None)
-        if own is None:
+        function = getattr(getattr(self.library, extension, None), name, None)
+        if function is None:
             raise NotImplementedError(f"{self.library.__name__} has no function {extension}.{name}")
-        return own(*args, **selected, **named)
+        return function(*args, **selected, **named)
 
-    def _of_arrays(self, own: Callable[..., Any], *args: Any) -> Any:
+    def _of_arrays(self, function: Callable[..., Any], *args: Any) -> Any:
         like = _first_array(args)
-        return own(*(x if is_array(x) else self.filled(x, like) for x in args))
+        return function(*(x if is_array(x) else self.filled(x, like) for x in args))
 
-    def _of_two(self, own: Callable[..., Any], x1: Any, x2: Any) -> Any:
-        return own(x1, x2) if on_host(x1 if is_array(x1) else x2) else self._of_arrays(own, x1, x2)
+    def _of_two(self, function: Callable[..., Any], x1: Any, x2: Any) -> Any:
+        return function(x1, x2) if on_host(x1 if is_array(x1) else x2) else self._of_arrays(function, x1, x2)
 
     # --- ops with a signature that the standard does not have ----------------------------------------------------------
 

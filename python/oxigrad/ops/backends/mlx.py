@@ -46,21 +46,21 @@ class _Linalg(_Namespace):
         is_own = name in _OF_REAL_MATRICES and not (args or named) and dtype_name(x.dtype) in ("float32", "float64")
         if not is_own:
             return _by_numpy(module, numpys, x, *args, **named)
-        found = getattr(module.linalg, name)(x, stream=module.cpu)  # MLX has it on the CPU only
-        return tuple(found) if isinstance(found, (list, tuple)) else found
+        result = getattr(module.linalg, name)(x, stream=module.cpu)  # MLX has it on the CPU only
+        return tuple(result) if isinstance(result, (list, tuple)) else result
 
 
 def complete(module: Any) -> Any:
     """The namespace of the standard over the module ``mlx.core``."""
-    found = _Namespace(module)
-    own: dict[str, Any] = {name: functools.partial(_make, getattr(module, name)) for name in _MADE}
-    own |= {name: functools.partial(_by_numpy, module, getattr(np, name)) for name in _LACKING}
-    own |= {name: functools.partial(_reduce, getattr(module, name)) for name in ("sum", "prod")}
-    own |= {
+    namespace = _Namespace(module)
+    functions: dict[str, Any] = {name: functools.partial(_make, getattr(module, name)) for name in _MADE}
+    functions |= {name: functools.partial(_by_numpy, module, getattr(np, name)) for name in _LACKING}
+    functions |= {name: functools.partial(_reduce, getattr(module, name)) for name in ("sum", "prod")}
+    functions |= {
         function.__name__[1:]: functools.partial(function, module) for function in (_asarray, _argsort, _clip, _sort)
     }
-    vars(found).update(own, astype=_astype, bool=module.bool_, linalg=_Linalg(module))
-    return found
+    vars(namespace).update(functions, astype=_astype, bool=module.bool_, linalg=_Linalg(module))
+    return namespace
 
 
 def _make(function: Callable[..., Any], *args: Any, device: Any = None, **named: Any) -> Any:
@@ -95,8 +95,8 @@ def _asarray(module: Any, obj: Any, /, *, dtype: Any = None, device: Any = None,
 
 
 def _sort(module: Any, x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    found = module.sort(x, axis)
-    return module.flip(found, axis=axis) if descending else found
+    ascending = module.sort(x, axis)
+    return module.flip(ascending, axis=axis) if descending else ascending
 
 
 def _argsort(module: Any, x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
@@ -109,11 +109,11 @@ def _argsort(module: Any, x: Any, /, *, axis: int = -1, descending: bool = False
 
 def _by_numpy(module: Any, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """The results of NumPy's function, as arrays of MLX's."""
-    found = function(*(to_host(x) if is_array(x) else x for x in args), **named)
-    if not isinstance(found, tuple):
-        return _asarray(module, found)
-    made = [_asarray(module, x) for x in found]
-    return type(found)(*made) if hasattr(found, "_fields") else tuple(made)
+    result = function(*(to_host(x) if is_array(x) else x for x in args), **named)
+    if not isinstance(result, tuple):
+        return _asarray(module, result)
+    converted = [_asarray(module, x) for x in result]
+    return type(result)(*converted) if hasattr(result, "_fields") else tuple(converted)
 
 
 class MLXAdapter(Adapter):

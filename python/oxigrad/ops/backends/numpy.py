@@ -32,9 +32,9 @@ class NumPyAdapter(Adapter):
 
     def from_host(self, array: np.ndarray, like: Any) -> np.ndarray:
         """A copy with the dtype and the memory order of ``like``."""
-        made = np.empty_like(like)
-        made[...] = array
-        return made
+        copy = np.empty_like(like)
+        copy[...] = array
+        return copy
 
     copied_like = from_host
 
@@ -42,8 +42,8 @@ class NumPyAdapter(Adapter):
         """NumPy's ufunc or function; the core's kernel where there is none."""
         if name in _INACCURATE:
             return functools.partial(_with_all_digits, name)
-        own = getattr(self, f"op_{name}", None) or getattr(np, name, None)
-        return super().implementation(name) if own is None else own
+        function = getattr(self, f"op_{name}", None) or getattr(np, name, None)
+        return super().implementation(name) if function is None else function
 
     def _by_kernel(self, name: str, *args: Any) -> Any:
         return kernels.compute(name, *args)

@@ -41,10 +41,10 @@ def _with_data(array: Any, children: list[Any]) -> Any:
         data = np.asarray(data)
     elif shape is None or tuple(shape) != tuple(array.shape):
         return data
-    made = array.copy(deep=False)
+    copy = array.copy(deep=False)
     # Past the conversion to an array of NumPy, which traced values refuse.
-    _variable(made)._data = data
-    return made
+    _variable(copy)._data = data
+    return copy
 
 
 def _data_arrays(dataset: Any) -> tuple[dict[Any, Any], Any]:
@@ -58,7 +58,7 @@ def _with_data_arrays(dataset: Any, children: list[Any]) -> Any:
     arrays = {name: _with_data(dataset.variables[name], [child]) for name, child in data.items()}
     if any(array is child for array, child in zip(arrays.values(), children, strict=True)):
         return data
-    made = dataset.copy(deep=False)
+    copy = dataset.copy(deep=False)
     for name, array in arrays.items():
-        made.variables[name]._data = array._data
-    return made
+        copy.variables[name]._data = array._data
+    return copy

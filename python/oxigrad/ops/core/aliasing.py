@@ -57,31 +57,31 @@ def _on_device(array: Array) -> tuple[Any, ...] | None:
     if type(array) is np.ndarray:
         return None
     try:
-        told = array.__cuda_array_interface__
+        interface = array.__cuda_array_interface__
     except (AttributeError, RuntimeError, TypeError):  # in host memory, or a tensor that requires grad
         return None
-    return told["data"][0], told["shape"], told.get("strides"), told["typestr"]
+    return interface["data"][0], interface["shape"], interface.get("strides"), interface["typestr"]
 
 
-def apart(results: Sequence[Array], given: Iterable[Any]) -> list[Array]:
-    """The results; those that share memory with an array of ``given`` or with an earlier result are copied.
+def apart(results: Sequence[Array], arrays: Iterable[Any]) -> list[Array]:
+    """The results; those that share memory with an array of ``arrays`` or with an earlier result are copied.
 
     None among the results is kept. On a device only identical arrays are detected, not overlapping views.
 
     >>> import numpy as np
     >>> g, new = np.ones(2), np.zeros(2)
-    >>> found = apart([new, g, new], [g])
-    >>> found[0] is new, found[1] is g, found[2] is new
+    >>> separate = apart([new, g, new], [g])
+    >>> separate[0] is new, separate[1] is g, separate[2] is new
     (True, False, False)
     """
-    found = list(results)
-    mutable = [(number, x) for number, x in enumerate(found) if x is not None and not is_immutable(x)]
-    known = [x for x in given if x is not None and not is_immutable(x)]
-    shared = set(_core.aliases([(x, True) for _, x in mutable] + [(x, False) for x in known]))
-    seen = {place for x in known for place in (id(x), _on_device(x))}
+    separate = list(results)
+    mutable = [(number, x) for number, x in enumerate(separate) if x is not None and not is_immutable(x)]
+    others = [x for x in arrays if x is not None and not is_immutable(x)]
+    shared = set(_core.aliases([(x, True) for _, x in mutable] + [(x, False) for x in others]))
+    seen = {place for x in others for place in (id(x), _on_device(x))}
     for at, (number, x) in enumerate(mutable):
-        own = {id(x), _on_device(x)} - {None}
-        if at in shared or own & seen:
-            found[number] = standard.asarray(x, copy=True)
-        seen |= own
-    return found
+        places = {id(x), _on_device(x)} - {None}
+        if at in shared or places & seen:
+            separate[number] = standard.asarray(x, copy=True)
+        seen |= places
+    return separate

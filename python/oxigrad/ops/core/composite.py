@@ -47,7 +47,7 @@ def composite(function: F, extension: str | None = None) -> F:
     """
     name, on_variables, where = function.__name__, accepts_array_likes(function), _array_positions(function)
     kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
-    known = inspect.signature(function).parameters.keys()
+    parameters = inspect.signature(function).parameters.keys()
     names = list(inspect.signature(function).parameters)
     stop: Any = None if where is None else where.stop
     by_position = stop if stop is not None and kinds[stop : stop + 1] == [_POSITIONAL] else len(names) + 64
@@ -72,13 +72,13 @@ def composite(function: F, extension: str | None = None) -> F:
             raise TypeError(f"{name}: found {len(args)} positional arguments, expected at most {len(kinds)}")
         library = standard_namespace(*(args or named.values()))
         library = library if extension is None else getattr(library, extension)
-        own = getattr(library, name, on_variables)
-        if not named.keys() <= known:  # those of NumPy's function, or else of the library's
+        implementation = getattr(library, name, on_variables)
+        if not named.keys() <= parameters:  # those of NumPy's function, or else of the library's
             result = _numpy_calls[0](function, args, named, None)
             if result is not NotImplemented:
                 return result
         try:
-            return own(*args, **named)
+            return implementation(*args, **named)
         except TypeError as error:
             further = dict(zip(names[by_position:], args[by_position:], strict=False))
             if not further or further.keys() & named.keys() or len(args) > len(names):
@@ -86,7 +86,7 @@ def composite(function: F, extension: str | None = None) -> F:
                     raise
                 return _numpy_calls[0](function, args, named, error)
             # Functions of array_api_compat take them by keyword only.
-            return own(*args[:by_position], **further, **named)
+            return implementation(*args[:by_position], **further, **named)
         except AttributeError:
             _require_arrays(function, args, where or slice(0, 0))
             raise
@@ -107,8 +107,8 @@ def accepts_array_likes(function: F) -> F:
     def called(*args: Any, **named: Any) -> Any:
         for arg in args[where]:
             if arg.__class__ in _CONVERTED:
-                given = [array_of(x, args) if x.__class__ in _CONVERTED else x for x in args[where]]
-                args = (*args[: where.start], *given, *args[where.start + len(given) :])
+                arrays = [array_of(x, args) if x.__class__ in _CONVERTED else x for x in args[where]]
+                args = (*args[: where.start], *arrays, *args[where.start + len(arrays) :])
                 break
         try:
             return function(*args, **named)

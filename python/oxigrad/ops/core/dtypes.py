@@ -61,7 +61,7 @@ def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> bool:
 
 def can_cast(from_: Dtype | Array, to: Dtype, /) -> bool:
     """Whether an array or a dtype can be cast to another dtype by promotion, without loss."""
-    from_ = _known(from_)
+    from_ = _type_operand(from_)
     return bool(_library(from_, to).can_cast(from_, to))
 
 
@@ -71,12 +71,12 @@ def result_type(*arrays_and_dtypes: Array | Dtype | complex) -> Dtype:
     >>> result_type(np.float32, 1.0)
     dtype('float32')
     """
-    values = tuple(map(_known, arrays_and_dtypes))
-    known = [value for value in values if not isinstance(value, (bool, int, float, complex))]
-    return (_library(*known) if known else np).result_type(*values)
+    values = tuple(map(_type_operand, arrays_and_dtypes))
+    typed = [value for value in values if not isinstance(value, (bool, int, float, complex))]
+    return (_library(*typed) if typed else np).result_type(*values)
 
 
-def _known(value: Any) -> Any:
+def _type_operand(value: Any) -> Any:
     """A plain value; of a batched one its dtype."""
     value = plain(value)
     return value.dtype if is_batched(value) else value

@@ -122,32 +122,32 @@ class Elementwise:
         def push(y: Values, *values: Any) -> list[Any]:
             count = len(values) // 2
             whole, tangents = filled(values[:count]), values[count:]
-            given = [(at, t) for at, t in zip(chosen, tangents, strict=True) if t is not None]
-            columns = [(self._derivatives(at, y, whole), t) for at, t in given]
+            active = [(at, t) for at, t in zip(chosen, tangents, strict=True) if t is not None]
+            columns = [(self._derivatives(at, y, whole), t) for at, t in active]
             return [_like(sum(partials[k] * t for partials, t in columns), of) for k, of in enumerate(y)]
 
-        found = call(lambda *values: self._values(filled(values)), [args[at] for at in chosen], pull, push)
-        results = ops.items(found)
+        outputs = call(lambda *values: self._values(filled(values)), [args[at] for at in chosen], pull, push)
+        results = ops.items(outputs)
         return results[0] if self._is_single else results
 
     def _derivatives(self, at: int, y: Values, args: Values) -> list[Any]:
         """The partial derivatives of all results with respect to an argument."""
-        known = {"y": y[0] if self._is_single else y, **dict(zip(self.names, args, strict=True))}
-        found = []
+        values = {"y": y[0] if self._is_single else y, **dict(zip(self.names, args, strict=True))}
+        partials = []
         for part in self._partials[at]:
             if isinstance(part, str):
                 raise DerivativeError(f"{self.name} is not differentiable with respect to {part}")
-            found.append(part(*(known[name] for name in self._reads[part])))
-        return found
+            partials.append(part(*(values[name] for name in self._reads[part])))
+        return partials
 
     def _values(self, args: Values) -> tuple[Any, ...]:
         """By the library's own function of that name, else by SciPy's."""
         like = next((arg for arg in args if is_array(arg)), None)
         adapter = adapter_of(like)
-        own = None if like is None or namespace(like) is np else adapter.special(self.name)
-        if own is None:
+        special = None if like is None or namespace(like) is np else adapter.special(self.name)
+        if special is None:
             return computed(self.name, self._ufunc(), args)
-        result = own(*(arg if is_array(arg) else adapter.filled(arg, like) for arg in args))
+        result = special(*(arg if is_array(arg) else adapter.filled(arg, like) for arg in args))
         return result if isinstance(result, tuple) else (result,)
 
 
@@ -160,12 +160,12 @@ def _unbroadcast(g: Any, value: Any) -> Any:
     """The cotangent summed over the axes along which the argument was broadcast."""
     if g is None:
         return None
-    shape, own = tuple(getattr(g, "shape", ())), tuple(getattr(value, "shape", ()))
+    shape, target = tuple(getattr(g, "shape", ())), tuple(getattr(value, "shape", ()))
     if not is_array(plain(value)):
         return ops.sum(g) if shape else g
-    added = len(shape) - len(own)
-    axes = tuple(axis for axis, size in enumerate(shape) if axis < added or own[axis - added] != size)
-    return ops.reshape(ops.sum(g, axis=axes), own) if axes else g
+    added = len(shape) - len(target)
+    axes = tuple(axis for axis, size in enumerate(shape) if axis < added or target[axis - added] != size)
+    return ops.reshape(ops.sum(g, axis=axes), target) if axes else g
 
 
 def _like(tangent: Any, y: Any) -> Any:

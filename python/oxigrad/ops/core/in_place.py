@@ -74,9 +74,9 @@ def check_target(called: str, target: Array, values: Any) -> None:
 
 def check_cast(called: str, value: Any, target: Array, casting: Any) -> None:
     """Raises `DtypeError` where values cannot be cast to the dtype of ``target`` by the rule ``casting``, both of NumPy's."""
-    given, expected = getattr(value, "dtype", None), target.dtype
-    if isinstance(given, np.dtype) and isinstance(expected, np.dtype) and not np.can_cast(given, expected, casting):
-        raise DtypeError(f"{called}: values of dtype {given} cannot be cast to {expected} with casting={casting!r}")
+    dtype, expected = getattr(value, "dtype", None), target.dtype
+    if isinstance(dtype, np.dtype) and isinstance(expected, np.dtype) and not np.can_cast(dtype, expected, casting):
+        raise DtypeError(f"{called}: values of dtype {dtype} cannot be cast to {expected} with casting={casting!r}")
 
 
 # --- ufunc.at ----------------------------------------------------------------------------------------------------------
@@ -190,14 +190,14 @@ _FUNCTIONS: dict[str, Callable[..., None]] = {
 
 def writing(function: Any) -> Callable[..., None] | None:
     """The differentiable form of a NumPy function that writes to its first argument; None for any other function."""
-    own = _FUNCTIONS.get(function.__name__)
-    if own is None or getattr(np, function.__name__, None) is not function:
+    form = _FUNCTIONS.get(function.__name__)
+    if form is None or getattr(np, function.__name__, None) is not function:
         return None
 
     def called(*args: Any, **named: Any) -> None:
         target, *others = (*args, *named.values())
         if isinstance(target, Variable):
-            return own(*args, **named)
+            return form(*args, **named)
         check_target(f"np.{function.__name__}", target, others)
         return function(*args, **named)
 

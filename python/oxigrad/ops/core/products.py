@@ -53,8 +53,8 @@ def tensordot(x1: Array, x2: Array, axes: int | tuple[Any, Any] = 2) -> Array:
             raise ShapeError(f"tensordot: axes is {axes}: expected axes of arrays of {n1} and {n2} dimensions")
         axes = (range(n1 - axes, n1), range(axes))
     a, b = (
-        [position(axis, n) for axis in ((given,) if isinstance(given, int) else given)]
-        for given, n in zip(axes, (n1, n2), strict=True)
+        [position(axis, n) for axis in ((group,) if isinstance(group, int) else group)]
+        for group, n in zip(axes, (n1, n2), strict=True)
     )
     if [x1.shape[axis] for axis in a] != [x2.shape[axis] for axis in b]:
         raise ShapeError(
@@ -244,7 +244,7 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = None) -> Array:
     return ops.broadcast_to(x, tuple(sizes[letter] for letter in output)) if len(letters) < len(output) else x
 
 
-def _of_sublists(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+def _of_sublists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     """The subscripts as a string, and the operands, of the form with a list of numbers after each operand."""
     letters = string.ascii_letters
 
@@ -255,10 +255,10 @@ def _of_sublists(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
             )
         return "".join("..." if part is Ellipsis else letters[int(part)] for part in sublist)
 
-    count = len(given) // 2
-    left = ",".join(text(sublist) for sublist in given[1 : 2 * count : 2])
-    operands = tuple(ops.array_of(x, given) for x in given[: 2 * count : 2])
-    return left + (f"->{text(given[-1])}" if len(given) % 2 else ""), operands
+    count = len(arguments) // 2
+    left = ",".join(text(sublist) for sublist in arguments[1 : 2 * count : 2])
+    operands = tuple(ops.array_of(x, arguments) for x in arguments[: 2 * count : 2])
+    return left + (f"->{text(arguments[-1])}" if len(arguments) % 2 else ""), operands
 
 
 def _path(subscripts: str, operands: tuple[Any, ...], optimize: Any) -> list[tuple[int, ...]]:
@@ -307,8 +307,8 @@ def _without_repeats(x: Array, letters: str, sizes: dict[str, int]) -> tuple[Any
         x = diagonal(x, 0, first, second)
         letters = "".join(other for at, other in enumerate(letters) if at not in (first, second)) + letter
     alone = tuple(at for at, letter in enumerate(letters) if x.shape[at] != sizes[letter])
-    kept = "".join(letter for at, letter in enumerate(letters) if at not in alone)
-    return (ops.squeeze(x, axis=alone) if alone else x), kept
+    remaining = "".join(letter for at, letter in enumerate(letters) if at not in alone)
+    return (ops.squeeze(x, axis=alone) if alone else x), remaining
 
 
 def _sum_out(x: Array, letters: str, wanted: set[str]) -> tuple[Any, str]:

@@ -57,15 +57,15 @@ def unique_all(x: Array, /) -> UniqueAllResult:
 @composite
 def unique_counts(x: Array, /) -> UniqueCountsResult:
     """The unique elements and their counts."""
-    found = unique_all(x)
-    return UniqueCountsResult(found.values, found.counts)
+    unique = unique_all(x)
+    return UniqueCountsResult(unique.values, unique.counts)
 
 
 @composite
 def unique_inverse(x: Array, /) -> UniqueInverseResult:
     """The unique elements and the inverse indices, so that ``values[inverse_indices]`` is ``x``."""
-    found = unique_all(x)
-    return UniqueInverseResult(found.values, found.inverse_indices)
+    unique = unique_all(x)
+    return UniqueInverseResult(unique.values, unique.inverse_indices)
 
 
 @composite

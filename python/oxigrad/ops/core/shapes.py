@@ -85,13 +85,13 @@ _SHAPES: dict[str, tuple[str, ...]] = {
 
 def check_shapes(name: str, shapes: Sequence[Shape]) -> None:
     """Raises `ShapeError` where the shapes are none of those that the function of a name takes; for any other function nothing."""
-    known = _terms(name)
-    count = max((len(terms) for terms in known if len(terms) <= len(shapes)), default=0)
-    if count and not any(len(terms) == count and _conform(terms, shapes) for terms in known):
-        found = " and ".join(map(str, shapes[:count]))
+    forms = _terms(name)
+    count = max((len(terms) for terms in forms if len(terms) <= len(shapes)), default=0)
+    if count and not any(len(terms) == count and _conform(terms, shapes) for terms in forms):
+        shown = " and ".join(map(str, shapes[:count]))
         expected = ", or ".join(text for text in _SHAPES[name] if text.count(" and ") == count - 1)
         kind = MatrixShapeError if hasattr(np.linalg, name) and not hasattr(np, name) else ShapeError
-        raise kind(f"{name}: found {'shapes' if count > 1 else 'the shape'} {found}: expected {expected}") from None
+        raise kind(f"{name}: found {'shapes' if count > 1 else 'the shape'} {shown}: expected {expected}") from None
 
 
 @functools.lru_cache(maxsize=256)
@@ -135,33 +135,33 @@ def explain(
     is_ours = type(error).__module__.partition(".")[0] == "oxigrad"
     if is_ours and (not isinstance(error, ShapeError) or str(error).startswith(f"{name}: ")):
         return
-    given = _given(function, args, named)
-    check_shapes(name, [*_shapes(given.values())])
+    arguments = _bound_arguments(function, args, named)
+    check_shapes(name, [*_shapes(arguments.values())])
     if is_ours:
         return
     if isinstance(error, np.exceptions.AxisError) and error.axis is not None and error.ndim is not None:
         position(error.axis, error.ndim, name)
-    check_given_axes(name, given)
-    axis = given.get("axis")
+    check_given_axes(name, arguments)
+    axis = arguments.get("axis")
     if isinstance(error, TypeError) and axis is not None and not hasattr(axis, "__index__"):
         raise TypeError(f"{name}: axis is {axis!r}: expected a whole number") from None
 
 
-def _given(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+def _bound_arguments(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call by their parameters; those by position are numbered where the function has no signature."""
     try:
-        given = _signature(function).bind(*args, **named).arguments
+        arguments = _signature(function).bind(*args, **named).arguments
     except (TypeError, ValueError):
         return {**{str(at): arg for at, arg in enumerate(args)}, **named}
-    return {**{key: value for key, value in given.items() if not isinstance(value, dict)}, **named}
+    return {**{key: value for key, value in arguments.items() if not isinstance(value, dict)}, **named}
 
 
-def check_given_axes(name: str, given: Mapping[str, Any]) -> None:
+def check_given_axes(name: str, arguments: Mapping[str, Any]) -> None:
     """Raises as `check_axes` for the arguments ``axis`` and ``axes`` of a call, given by their parameters."""
-    array = next((given[key] for key in _ARRAYS if _has_shape(given.get(key))), None)
-    ndim = len(array.shape) if array is not None else next((len(shape) for shape in _shapes(given.values())), None)
+    array = next((arguments[key] for key in _ARRAYS if _has_shape(arguments.get(key))), None)
+    ndim = len(array.shape) if array is not None else next((len(shape) for shape in _shapes(arguments.values())), None)
     for key in ("axis", "axes"):
-        axes = given.get(key)
+        axes = arguments.get(key)
         if ndim is not None and all(
             hasattr(axis, "__index__") for axis in (axes if isinstance(axes, (tuple, list)) else [axes])
         ):

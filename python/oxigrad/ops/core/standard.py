@@ -152,8 +152,8 @@ def prod(x: Array, /, *, axis: Axis = None, dtype: Dtype = None, keepdims: bool 
     """
     x = x if dtype is None else astype(x, dtype)
     axes = axes_of(axis, x.ndim)
-    kept = tuple(a for a in range(x.ndim) if a not in axes)
-    factors = reshape(permute_dims(x, kept + axes), (*(x.shape[a] for a in kept), _size(x, axes)))
+    outer = tuple(a for a in range(x.ndim) if a not in axes)
+    factors = reshape(permute_dims(x, outer + axes), (*(x.shape[a] for a in outer), _size(x, axes)))
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape))
     product = _fold(factors)
     return reshape(product, shape) if keepdims else product

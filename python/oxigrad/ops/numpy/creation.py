@@ -32,9 +32,9 @@ def array(
     like: None = None,
 ) -> Any:
     """An array, or a list with variables, as an array of at least ``ndmin`` dimensions."""
-    made = as_array(object, dtype)
-    made = copied(made) if copy and made is object else made
-    return ops.reshape(made, (1,) * (ndmin - made.ndim) + tuple(made.shape)) if ndmin > made.ndim else made
+    result = as_array(object, dtype)
+    result = copied(result) if copy and result is object else result
+    return ops.reshape(result, (1,) * (ndmin - result.ndim) + tuple(result.shape)) if ndmin > result.ndim else result
 
 
 def asarray(
@@ -47,8 +47,8 @@ def asarray(
     like: None = None,
 ) -> Any:
     """A variable itself, or a list with variables as an array."""
-    made = as_array(a, dtype)
-    return copied(made) if copy and made is a else made
+    result = as_array(a, dtype)
+    return copied(result) if copy and result is a else result
 
 
 def ascontiguousarray(a: Any, dtype: Dtype = None, *, like: None = None) -> Any:
@@ -83,8 +83,8 @@ def arange(
 ) -> Any:
     """The numbers from ``start``, in steps of ``step``, before ``stop``, which only decides how many there are."""
     start, stop = (0, start) if stop is None else (start, stop)
-    found = next((plain(x) for x in (start, stop, step) if is_array(plain(x))), 0.0)
-    library, device = namespace(found), device or device_of(found)
+    reference = next((plain(x) for x in (start, stop, step) if is_array(plain(x))), 0.0)
+    library, device = namespace(reference), device or device_of(reference)
     first, last, by = (_number(x) for x in (start, stop, step))
     spaced = library.arange(first, last, by, dtype=dtype, device=device)
     if not has_variable((start, step)) or not is_inexact(spaced):

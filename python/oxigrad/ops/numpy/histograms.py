@@ -82,7 +82,7 @@ def histogramdd(
     if len(each) != len(columns):
         raise ValueError(f"found bins for {len(each)} dimensions, expected {len(columns)}")
     ranges = [None] * len(columns) if range is None else range
-    edges = tuple(histogram_bin_edges(*given) for given in zip(columns, each, ranges, strict=True))
+    edges = tuple(histogram_bin_edges(*arguments) for arguments in zip(columns, each, ranges, strict=True))
     places = [_places(values(column), values(edge)) for column, edge in zip(columns, edges, strict=True)]
     counts = _counted(places, tuple(edge.shape[0] - 1 for edge in edges), weights)
     if density:

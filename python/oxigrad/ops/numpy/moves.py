@@ -43,11 +43,11 @@ _OF_FIRST = {"insert"}
 def moved(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """``function(*args, **named)``, where ``function`` is one of `ELEMENTS`."""
     bound = inspect.signature(function).bind(*args, **named)
-    given, name = bound.arguments, function.__name__
+    arguments, name = bound.arguments, function.__name__
     parameters, elements = ELEMENTS[name].split(), _Elements()
-    other = given.get("default")
-    for parameter, value in given.items():
-        given[parameter] = elements.numbered(value) if parameter in parameters else strip(value)
+    other = arguments.get("default")
+    for parameter, value in arguments.items():
+        arguments[parameter] = elements.numbered(value) if parameter in parameters else strip(value)
     dtype = dtype_of(elements.arrays[0]) if name in _OF_FIRST else None
     if name == "select" and type(other) in (int, float):  # which has no dtype of its own
         dtype = result_type(*(dtype_of(plain(each)) for each in elements.arrays[:-1]), other)

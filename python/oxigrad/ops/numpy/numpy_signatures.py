@@ -24,12 +24,14 @@ def numpy_signature(numpys: Callable[..., Any]) -> Callable[[Callable[..., Any]]
         @functools.wraps(function)
         def called(*args: Any, **named: Any) -> Any:
             bound = signature.bind(*args, **named).arguments.items()
-            given = {name: value for name, value in bound if value is not np._NoValue and name not in _WITHOUT_EFFECT}
-            if isinstance(axis := given.get("axis"), (list, tuple)):
-                given["axis"] = tuple(map(operator.index, axis))
-            if "keepdims" in given:
-                given["keepdims"] = bool(given["keepdims"])
-            return function(**given)
+            arguments = {
+                name: value for name, value in bound if value is not np._NoValue and name not in _WITHOUT_EFFECT
+            }
+            if isinstance(axis := arguments.get("axis"), (list, tuple)):
+                arguments["axis"] = tuple(map(operator.index, axis))
+            if "keepdims" in arguments:
+                arguments["keepdims"] = bool(arguments["keepdims"])
+            return function(**arguments)
 
         vars(called)["__signature__"] = signature
         return called

@@ -115,8 +115,8 @@ def _of_ranks(
         ops.take_along_axis(rows, of_library(order, rows), axis=-1), positions, present, leading, change
     )
     if keepdims:
-        kept = tuple(1 if place in axes else count for place, count in enumerate(a.shape))
-        result = ops.reshape(result, (*result.shape[: result.ndim - len(leading)], *kept))
+        reduced = tuple(1 if place in axes else count for place, count in enumerate(a.shape))
+        result = ops.reshape(result, (*result.shape[: result.ndim - len(leading)], *reduced))
     return result
 
 

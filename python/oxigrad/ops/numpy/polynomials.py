@@ -47,9 +47,9 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 def _of_one_size(*polynomials: Any) -> list[Any]:
     """The coefficients with zeros in front of those of the smaller one."""
-    given = [_coefficients(p) for p in polynomials]
-    size = max(p.shape[0] for p in given)
-    return [p if p.shape[0] == size else ops.concat([zeros_of((size - p.shape[0],), p), p]) for p in given]
+    coefficients = [_coefficients(p) for p in polynomials]
+    size = max(p.shape[0] for p in coefficients)
+    return [p if p.shape[0] == size else ops.concat([zeros_of((size - p.shape[0],), p), p]) for p in coefficients]
 
 
 def polymul(a1: Any, a2: Any) -> Any:
@@ -112,10 +112,10 @@ def roots(p: Any) -> Any:
     if p.shape[0] < 2:
         return zeros_of((trailing,), p)
     below = of_library(np.eye(p.shape[0] - 2, p.shape[0] - 1), p)
-    found = linalg.eigvals(ops.concat([ops.reshape(-p[1:] / p[0], (1, -1)), below]))
-    if is_complex(found) and not is_complex(p) and not np.any(fetched(plain(found)).imag):
-        found = ops.real(found)
-    return ops.concat([found, zeros_of((trailing,), found)]) if trailing else found
+    eigenvalues = linalg.eigvals(ops.concat([ops.reshape(-p[1:] / p[0], (1, -1)), below]))
+    if is_complex(eigenvalues) and not is_complex(p) and not np.any(fetched(plain(eigenvalues)).imag):
+        eigenvalues = ops.real(eigenvalues)
+    return ops.concat([eigenvalues, zeros_of((trailing,), eigenvalues)]) if trailing else eigenvalues
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
@@ -141,17 +141,17 @@ def polyfit(
         left, right = left * w, right * (w if y.ndim == 2 else w[:, 0])
     scale = ops.sqrt(ops.sum(left * left, axis=0))
     left = left / scale
-    found, residuals, rank, singular = lstsq(left, right, rcond)
+    solution, residuals, rank, singular = lstsq(left, right, rcond)
     shape = (-1, 1) if y.ndim == 2 else (-1,)
-    found = found / ops.reshape(scale, shape)
+    solution = solution / ops.reshape(scale, shape)
     if full:
-        return found, residuals, rank, singular, rcond
+        return solution, residuals, rank, singular, rcond
     if not cov:
-        return found
+        return solution
     base = linalg.inv(ops.matmul(ops.permute_dims(left), left)) / outer(scale, scale)
     if cov == "unscaled":
-        return found, base
+        return solution, base
     if x.shape[0] <= order:
         raise ValueError(f"polyfit: found {x.shape[0]} points, expected more than {order} for a covariance")
     base = base if y.ndim == 1 else ops.expand_dims(base, 2)
-    return found, base * (residuals if y.ndim == 2 else residuals[0]) / (x.shape[0] - order)
+    return solution, base * (residuals if y.ndim == 2 else residuals[0]) / (x.shape[0] - order)

@@ -31,9 +31,9 @@ def unique(ar: Any, return_index: bool = False, axis: int | None = None, **named
     ar = array(ar)
     _, *others = np.unique(values(ar), return_index=True, axis=axis, **named)
     elements = _flat(ar) if axis is None else ar
-    found = _picked(elements, others[0], 0 if axis is None else position(axis, ar.ndim))
+    first = _picked(elements, others[0], 0 if axis is None else position(axis, ar.ndim))
     others = others if return_index else others[1:]
-    return (found, *others) if others else found
+    return (first, *others) if others else first
 
 
 def _unique_flat(x: Any) -> Any:
@@ -55,8 +55,8 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     """The elements of the first array that are not in the second; sorted and unique unless ``assume_unique``."""
     first = _flat(ar1) if assume_unique else _unique_flat(ar1)
-    (kept,) = np.nonzero(~np.isin(values(first), values(array(ar2))))
-    return _picked(first, kept)
+    (positions,) = np.nonzero(~np.isin(values(first), values(array(ar2))))
+    return _picked(first, positions)
 
 
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:

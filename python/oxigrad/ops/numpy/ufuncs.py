@@ -117,9 +117,9 @@ def _reduce(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    own = own_method(ufunc, "reduce")
-    if own is not None:
-        return own(array(x, dtype), axis=axis, keepdims=keepdims, initial=initial, where=where)
+    function = own_method(ufunc, "reduce")
+    if function is not None:
+        return function(array(x, dtype), axis=axis, keepdims=keepdims, initial=initial, where=where)
     if where is not None:
         raise DerivativeError(
             f"np.{ufunc.__name__}.reduce of a variable does not take where: use np.where on its argument"
@@ -143,9 +143,9 @@ def _fold(ufunc: np.ufunc, parts: Sequence[Any]) -> Any:
 
 def _accumulate(ufunc: np.ufunc, x: Any, axis: int = 0, dtype: Any = None) -> Any:
     x = array(x, dtype)
-    own = own_method(ufunc, "accumulate")
-    if own is not None:
-        return own(x, axis=axis)
+    function = own_method(ufunc, "accumulate")
+    if function is not None:
+        return function(x, axis=axis)
     axis = position(axis, x.ndim)
     return ops.stack(list(itertools.accumulate(_slices(x, axis), ufunc)), axis=axis)
 

@@ -25,9 +25,9 @@ _SAME = set(
 def _shaped(function: Callable[..., Any], parameter: str) -> Callable[..., Any]:
     """A method that takes a tuple as several arguments too."""
 
-    def method(x: Array, *given: Any, **named: Any) -> Any:
+    def method(x: Array, *sizes: Any, **named: Any) -> Any:
         called = functools.partial(function, **named)
-        return _call_with_tuple(called, parameter, x, *given) if given else called(x)
+        return _call_with_tuple(called, parameter, x, *sizes) if sizes else called(x)
 
     return method
 
@@ -124,13 +124,13 @@ def _to_device(xp: ModuleType, x: Array, device: Device, /, *, stream: Any = Non
 def names(x: Any) -> list[str]:
     """The names of all attributes of a variable, for ``dir(x)``."""
     value = plain(x)
-    own = [name for name in (*_methods(value), *_PLAIN) if not is_array(value) or hasattr(value, name)]
-    return sorted({*dir(type(x)), *own, *_ATTRIBUTES, "to_device"})
+    methods = [name for name in (*_methods(value), *_PLAIN) if not is_array(value) or hasattr(value, name)]
+    return sorted({*dir(type(x)), *methods, *_ATTRIBUTES, "to_device"})
 
 
 def _methods(value: Any) -> Mapping[str, Any]:
-    own = adapter_of(value).methods if is_array(value) else None
-    return _NUMPY if own is None else own
+    methods = adapter_of(value).methods if is_array(value) else None
+    return _NUMPY if methods is None else methods
 
 
 # Methods that are no function of ``xp``.
@@ -154,9 +154,9 @@ def _bound(xp: ModuleType, method: Any) -> Callable[..., Any]:
     return functools.partial(_call, function, dict(part.partition("=")[::2] for part in parameters))
 
 
-def _call_with_tuple(function: Callable[..., Any], parameter: str, x: Any, *given: Any) -> Any:
+def _call_with_tuple(function: Callable[..., Any], parameter: str, x: Any, *items: Any) -> Any:
     """Calls a function with a tuple that may be given as several arguments, as in ``x.reshape(2, -1)``."""
-    value = tuple(given[0] if len(given) == 1 and not _is_integer(given[0]) else given)
+    value = tuple(items[0] if len(items) == 1 and not _is_integer(items[0]) else items)
     return function(x, **{parameter: value}) if parameter else function(x, value)
 
 
@@ -170,16 +170,16 @@ def _call_alone(function: Callable[..., Any], x: Any, *args: Any, **named: Any) 
 
 def _call(function: Callable[..., Any], parameters: dict[str, str], x: Any, *args: Any, **named: Any) -> Any:
     """Calls a function of ``xp``; positional arguments have the names of ``parameters``, which may have defaults."""
-    given = {name: float(value) for name, value in parameters.items() if value}
-    given |= {_KEYWORDS.get(name, name): value for name, value in named.items()}
+    arguments = {name: float(value) for name, value in parameters.items() if value}
+    arguments |= {_KEYWORDS.get(name, name): value for name, value in named.items()}
     if parameters:
         if len(args) > len(parameters):
             raise TypeError(f"{function.__name__}: found {len(args)} arguments, expected at most {len(parameters)}")
-        given |= dict(zip(parameters, args, strict=False))
+        arguments |= dict(zip(parameters, args, strict=False))
         args = ()
-    elif "x2" in given:
-        args = (*args, given.pop("x2"))
-    return function(x, *args, **given)
+    elif "x2" in arguments:
+        args = (*args, arguments.pop("x2"))
+    return function(x, *args, **arguments)
 
 
 def html(x: Any) -> str:

@@ -23,13 +23,13 @@ def _called_of_scipy(frame: FrameType | None) -> str | None:
     """The function to call in place of the function of SciPy that was called, if one was: the outermost of the innermost calls."""
     while frame is not None and not _module(frame).startswith("scipy."):
         frame = frame.f_back
-    found = None
+    outermost = None
     while frame is not None and (_module(frame).startswith("scipy.") or "decorator" in frame.f_code.co_filename):
-        found = frame if _module(frame).startswith("scipy.") and _names(frame) else found
+        outermost = frame if _module(frame).startswith("scipy.") and _names(frame) else outermost
         frame = frame.f_back
-    if found is None:
+    if outermost is None:
         return None
-    part, name = _names(found) or ("", "")
+    part, name = _names(outermost) or ("", "")
     function = f"scipy.{part}.{name}"
     xp: Any = sys.modules["oxigrad.xp"]
     if part in _PARTS and hasattr(operator.attrgetter(part)(xp), name.partition(".")[0]):

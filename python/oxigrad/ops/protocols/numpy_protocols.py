@@ -79,34 +79,34 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
 
 def _array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
     called = f"np.{ufunc.__name__}" if method == "__call__" else f"np.{ufunc.__name__}.{method}"
-    found = _UFUNCS.get(ufunc.__name__, str(ufunc.__name__))
-    given = {key: value for key, value in named.items() if key == "axis" or not _is_default(None, value)}
+    name = _UFUNCS.get(ufunc.__name__, str(ufunc.__name__))
+    keywords = {key: value for key, value in named.items() if key == "axis" or not _is_default(None, value)}
     if method == "at":
         return in_place.ufunc_at(called, ufunc, *inputs)
-    out = given.pop("out", None)
+    out = keywords.pop("out", None)
     if out is not None:
         if ufunc is np.matmul:  # `a @= x` passes arguments that ours does not have
             in_place.check_target(f"{called} with out=", out, inputs)
-        where = given.pop("where", True) if method == "__call__" and len(out) == 1 else True
+        where = keywords.pop("where", True) if method == "__call__" and len(out) == 1 else True
         if where is not True:
-            return in_place.written_where(called, functools.partial(ufunc, **given), inputs, where, out)
+            return in_place.written_where(called, functools.partial(ufunc, **keywords), inputs, where, out)
         others = {key: value for key, value in named.items() if key != "out"}
         result = getattr(ufunc, method)(*inputs, **others)
         return in_place.written(called, result, out, broadcasts=method == "__call__")
     if method != "__call__":
         if ufunc in _UNSMOOTH or (ufunc.nout > 1 and method != "outer"):
-            return undifferentiated(getattr(ufunc, method), called, inputs, given)
-        return ufuncs.method(ufunc, method, inputs, given)
-    if "dtype" in given:
-        dtype = np.dtype(given.pop("dtype"))
+            return undifferentiated(getattr(ufunc, method), called, inputs, keywords)
+        return ufuncs.method(ufunc, method, inputs, keywords)
+    if "dtype" in keywords:
+        dtype = np.dtype(keywords.pop("dtype"))
         if dtype.kind not in "fc":
-            return undifferentiated(ufunc, called, inputs, {**given, "dtype": dtype})
+            return undifferentiated(ufunc, called, inputs, {**keywords, "dtype": dtype})
         cast = inputs[:1] if ufunc is np.ldexp else inputs  # whose second argument is a whole number
         inputs = [*(array(x, dtype) for x in cast), *inputs[len(cast) :]]
-    ours = (vars(xp).get(found) or numpy_forms.form_of(ufunc)) if _is_meant(ufunc) else None
+    ours = (vars(xp).get(name) or numpy_forms.form_of(ufunc)) if _is_meant(ufunc) else None
     if ours is None and (scipys := special.of_ufunc(ufunc)) is not None:
-        return _call(scipys, f"scipy.special.{ufunc.__name__}", inputs, given)
-    return undifferentiated(ufunc, called, inputs, given) if ours is None else _call(ours, called, inputs, given)
+        return _call(scipys, f"scipy.special.{ufunc.__name__}", inputs, keywords)
+    return undifferentiated(ufunc, called, inputs, keywords) if ours is None else _call(ours, called, inputs, keywords)
 
 
 _ARITIES = dict(_core.ops())
@@ -119,8 +119,8 @@ def _is_meant(ufunc: np.ufunc) -> bool:
 
 def numpy_ufunc(name: str) -> Any:
     """The function of NumPy, a ufunc but for `numpy.round`, with the name of an op; None where there is none."""
-    found = getattr(np, name, None)
-    return found if callable(found) else None
+    function = getattr(np, name, None)
+    return function if callable(function) else None
 
 
 def op_of_ufunc(ufunc: np.ufunc) -> str | None:
@@ -165,8 +165,8 @@ def name_of_ufunc(ufunc: np.ufunc, method: str) -> str | None:
     """The name in ``xp`` of a ufunc, or of its method ``reduce`` or ``accumulate``; None where it has none."""
     if method == "__call__":
         return _UFUNCS.get(ufunc.__name__, ufunc.__name__)
-    own = ufuncs.own_method(ufunc, method)
-    return None if own is None else own.__name__
+    function = ufuncs.own_method(ufunc, method)
+    return None if function is None else function.__name__
 
 
 def name_of_function(function: Any) -> str:
@@ -199,10 +199,10 @@ def _array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: d
         return undifferentiated(function, called, args, named)
     if len(args) == 1 and not named:
         return ours(args[0])
-    given, others = _bound(function, ours, args, named)
+    positional, others = _bound(function, ours, args, named)
     if others.keys() <= _parameters(ours).keys():
-        return ours(*given, **others)
-    return _call(ours, called, given, others) if route.keywords is None else route.keywords(*args, **named)
+        return ours(*positional, **others)
+    return _call(ours, called, positional, others) if route.keywords is None else route.keywords(*args, **named)
 
 
 def differentiable(xp: ModuleType, function: Any) -> Callable[..., Any] | None:
@@ -283,29 +283,33 @@ def _bound(
     function: Callable[..., Any], ours: Callable[..., Any], args: Sequence[Array], named: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """The arguments of a NumPy function as arguments of oxigrad's: the first by position, the others by name."""
-    theirs, own = _parameters(function), _parameters(ours)
-    variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in (*theirs.values(), *own.values()))
-    if not theirs or not own or variadic:
+    theirs, our_parameters = _parameters(function), _parameters(ours)
+    variadic = any(
+        parameter.kind is parameter.VAR_POSITIONAL for parameter in (*theirs.values(), *our_parameters.values())
+    )
+    if not theirs or not our_parameters or variadic:
         return args, {
-            key: value for key, value in named.items() if key in own or not _is_default(theirs.get(key), value)
+            key: value
+            for key, value in named.items()
+            if key in our_parameters or not _is_default(theirs.get(key), value)
         }
-    given = {**dict(zip(theirs, args, strict=False)), **named}
+    arguments = {**dict(zip(theirs, args, strict=False)), **named}
     count = sum(
         p.kind is p.POSITIONAL_ONLY or (p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in theirs)
-        for p in own.values()
+        for p in our_parameters.values()
     )
-    names = [name for name in theirs if name in given]
-    positional = [given[name] for name in names[:count]]
+    names = [name for name in theirs if name in arguments]
+    positional = [arguments[name] for name in names[:count]]
     rest: dict[str, Any] = {}
-    for name in given:
+    for name in arguments:
         own_name = _PARAMETERS.get(name, name)
-        if name in names[:count] or _is_default(theirs.get(name), given[name]):
+        if name in names[:count] or _is_default(theirs.get(name), arguments[name]):
             continue
         if own_name in rest:
             raise TypeError(f"np.{function.__name__}: found {own_name} twice")
-        rest[own_name] = given[name]
+        rest[own_name] = arguments[name]
     ignored = _IGNORED.get(ours.__name__, set())
-    return positional, {name: value for name, value in rest.items() if name in own or name not in ignored}
+    return positional, {name: value for name, value in rest.items() if name in our_parameters or name not in ignored}
 
 
 def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
@@ -322,14 +326,14 @@ def undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any
     Raises `DerivativeError` where the result is of floating-point dtype, so that a derivative would be lost.
     """
     lost = has_variable((*args, *named.values()))
-    args, given = [*map(_read_only, args)], {key: _read_only(value) for key, value in named.items()}
-    if name.startswith("np.") and has_batched((*args, *given.values())):
+    args, keywords = [*map(_read_only, args)], {key: _read_only(value) for key, value in named.items()}
+    if name.startswith("np.") and has_batched((*args, *keywords.values())):
         raise TypeError(f"vmap: {name} has no batching rule")
     try:
-        result = function(*args, **given)
+        result = function(*args, **keywords)
     except RAW_ERRORS as error:
         if lost:
-            explain(name.rpartition(".")[2], function, args, given, error)
+            explain(name.rpartition(".")[2], function, args, keywords, error)
         if not isinstance(error, ValueError) or "read-only" not in str(error):
             raise
         raise DerivativeError(

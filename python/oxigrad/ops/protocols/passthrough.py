@@ -54,14 +54,16 @@ def _by_name(stated: Any, numpys: Any, args: tuple[Any, ...], named: dict[str, A
     """Arguments after the array, which the standard takes by name alone, by NumPy's names; None where it takes more by position."""
     if stated is numpys or len(args) < 2:
         return None
-    known = inspect.signature(stated).parameters
+    parameters = inspect.signature(stated).parameters
     theirs = [p for p in inspect.signature(numpys).parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD]
-    if sum(p.kind <= p.POSITIONAL_OR_KEYWORD for p in known.values()) != 1 or len(args) > len(theirs):
+    if sum(p.kind <= p.POSITIONAL_OR_KEYWORD for p in parameters.values()) != 1 or len(args) > len(theirs):
         return None
-    given = {
-        p.name: arg for p, arg in zip(theirs[1:], args[1:], strict=False) if p.name in known or arg is not p.default
+    by_name = {
+        p.name: arg
+        for p, arg in zip(theirs[1:], args[1:], strict=False)
+        if p.name in parameters or arg is not p.default
     }
-    return {**given, **named} if given.keys() <= known.keys() - named.keys() else None
+    return {**by_name, **named} if by_name.keys() <= parameters.keys() - named.keys() else None
 
 
 def add_ufunc_methods(function: Any, ufunc: np.ufunc) -> None:

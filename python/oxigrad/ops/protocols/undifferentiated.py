@@ -134,5 +134,5 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
 
 def stated(name: str) -> Callable[..., Any] | None:
     """The function of this file with a name; None where there is none."""
-    found = globals().get(name)
-    return found if getattr(found, "__module__", None) == __name__ and found is not stated else None
+    function = globals().get(name)
+    return function if getattr(function, "__module__", None) == __name__ and function is not stated else None

@@ -50,7 +50,7 @@ def _remainders() -> frozenset[tuple[int, int]]:
     wanted = opcode.opmap["BINARY_OP"]
     codes = [compile(text, "", "exec").co_code for text in ("a % b", "a %= b")]
     pairs = [zip(code[::2], code[1::2], strict=True) for code in codes]
-    return frozenset(pair for found in pairs for pair in found if pair[0] == wanted)
+    return frozenset(pair for code_pairs in pairs for pair in code_pairs if pair[0] == wanted)
 
 
 def rounded(x: Array, digits: int | None) -> Array:

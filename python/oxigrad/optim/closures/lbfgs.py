@@ -101,14 +101,14 @@ class Curvature:
 
     def direction(self, gradient: Arrays) -> Arrays:
         """The quasi-Newton direction: minus the product of the approximate inverse Hessian and the gradient."""
-        found, factors = [-x for x in gradient], []
+        vector, factors = [-x for x in gradient], []
         for step, change, product in reversed(self.pairs):
-            factors.append(_dot(step, found) / product)
-            found = _plus(found, -factors[-1], change)
-        found = [self._scale * x for x in found]
+            factors.append(_dot(step, vector) / product)
+            vector = _plus(vector, -factors[-1], change)
+        vector = [self._scale * x for x in vector]
         for (step, change, product), factor in zip(self.pairs, reversed(factors), strict=True):
-            found = _plus(found, factor - _dot(change, found) / product, step)
-        return found
+            vector = _plus(vector, factor - _dot(change, vector) / product, step)
+        return vector
 
 
 class _Problem:
@@ -138,8 +138,8 @@ class _Problem:
         filled = self.filled(parameters)
         self.evaluations += 1
         value, grads = self._compute(tree.unflatten(self._plan.structure, filled))
-        given = self._plan.gradients.read(grads)
-        return value, [given[p.index] for p in self._plan.parameters]
+        gradients = self._plan.gradients.read(grads)
+        return value, [gradients[p.index] for p in self._plan.parameters]
 
 
 class _Descent:
@@ -152,13 +152,16 @@ class _Descent:
         self.loss, self.gradient = problem(self.parameters)
         self.value = _number(self.loss)
         # The last move and the gradient before it, which are not among the curvature pairs yet.
-        self.move: Arrays | None = [own["move"] for own in slots]
-        self.before = [own["gradient"] for own in slots]
+        self.move: Arrays | None = [of_parameter["move"] for of_parameter in slots]
+        self.before = [of_parameter["gradient"] for of_parameter in slots]
         if _largest(self.move) == 0.0:
             self.move = None
         self.curvature = Curvature(slots[0]["steps"].shape[0])
         for k in range(slots[0]["steps"].shape[0]):
-            self.curvature.add([own["steps"][k, ...] for own in slots], [own["changes"][k, ...] for own in slots])
+            self.curvature.add(
+                [of_parameter["steps"][k, ...] for of_parameter in slots],
+                [of_parameter["changes"][k, ...] for of_parameter in slots],
+            )
 
     @property
     def suspects(self) -> Arrays:

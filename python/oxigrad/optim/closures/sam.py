@@ -7,7 +7,7 @@ from oxigrad import tree, xp
 from oxigrad._core import RuleError
 from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.ops.backends import detached
-from oxigrad.optim.optimizer import Optimizer
+from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import number
@@ -17,7 +17,7 @@ from oxigrad.stepping.version import Version
 _DISTANCE = Domain(interval=Interval("[0, inf)"))
 
 
-class SAM(Optimizer):
+class SAM(LocalOptimizer):
     """Sharpness-aware minimization (Foret et al. 2021, arXiv:2010.01412) around another optimizer.
 
     The gradient is that of the loss at ``p + rho * g / norm(g)``, where g is the gradient at p and the norm is the global norm.
@@ -59,8 +59,8 @@ class SAM(Optimizer):
         self.rho, self.adaptive, self.eta = rho, adaptive, eta
 
     def _refuse_options(self) -> None:
-        if given := self.optimizer._stepping_options():
-            raise ValueError(f"{self.optimizer!r}: {', '.join(given)} must be set on SAM instead")
+        if names := self.optimizer._stepping_options():
+            raise ValueError(f"{self.optimizer!r}: {', '.join(names)} must be set on SAM instead")
 
     def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
         """See `Optimizer._check_patterns`."""
@@ -109,8 +109,8 @@ class SAM(Optimizer):
 
     def get_config(self) -> Config:
         """See `Optimizer.get_config`."""
-        own = {"rho": self.rho, "adaptive": self.adaptive, "eta": self.eta}
-        return {"optimizer": self.name, "parts": [self.optimizer.get_config()], **own, **self._options()}
+        values = {"rho": self.rho, "adaptive": self.adaptive, "eta": self.eta}
+        return {"optimizer": self.name, "parts": [self.optimizer.get_config()], **values, **self._options()}
 
     def update(self, model: T, grads: Tree | None = None, *, loss: Array | None = None) -> T:
         """Raises `RuleError`: a step needs the gradient at the perturbed parameters."""
@@ -127,8 +127,8 @@ class SAM(Optimizer):
         yield from self.optimizer._classes()
 
     def __repr__(self) -> str:
-        own = f"rho={self.rho}, adaptive={self.adaptive}, eta={self.eta}"
-        return f"SAM({self.optimizer!r}, {own}{self._shown_options()})"
+        shown = f"rho={self.rho}, adaptive={self.adaptive}, eta={self.eta}"
+        return f"SAM({self.optimizer!r}, {shown}{self._shown_options()})"
 
     def _hint(self, name: str) -> str:
         is_inside = name in getattr(self.optimizer, "_declared", ())

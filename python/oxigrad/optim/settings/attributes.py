@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from oxigrad.optim.settings.spellings import counterpart
 
 
-def hint(name: str, known: Iterable[str]) -> str:
+def hint(name: str, names: Iterable[str]) -> str:
     """The counterpart of a name of another library, or a suggestion of the known name nearest to ``name``; empty where there is neither.
 
     >>> hint("learning_rte", ["learning_rate", "beta1"])
     ' (did you mean learning_rate?)'
     """
-    known = list(known)
-    if found := counterpart(name, known):
-        return found
-    near = difflib.get_close_matches(name, known, 1)
+    names = list(names)
+    if replacement := counterpart(name, names):
+        return replacement
+    near = difflib.get_close_matches(name, names, 1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
@@ -29,17 +29,17 @@ class Sealing(abc.ABCMeta):
 
         def __call__(cls, *args: Any, **named: Any) -> Any:
             """A new instance."""
-            made = super().__call__(*args, **named)
-            vars(made)["_sealed"] = True
-            return made
+            instance = super().__call__(*args, **named)
+            vars(instance)["_sealed"] = True
+            return instance
 
     @property
     def __signature__(cls) -> inspect.Signature:
         """The signature of the constructor, which ``__call__`` hides from `inspect.signature`."""
-        own = next(vars(base) for base in cls.__mro__ if {"__signature__", "__init__"} & vars(base).keys())
-        if "__signature__" in own:
-            return own["__signature__"]
-        _, *parameters = inspect.signature(own["__init__"]).parameters.values()
+        attributes = next(vars(base) for base in cls.__mro__ if {"__signature__", "__init__"} & vars(base).keys())
+        if "__signature__" in attributes:
+            return attributes["__signature__"]
+        _, *parameters = inspect.signature(attributes["__init__"]).parameters.values()
         return inspect.Signature(parameters)
 
 

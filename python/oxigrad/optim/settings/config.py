@@ -76,10 +76,10 @@ def from_config(config: Config) -> Any:
     name = RENAMED.get(name, name)
     values = {RENAMED_HYPERPARAMETERS.get(name or "", {}).get(key, key): value for key, value in values.items()}
     parts = values.pop("parts", ())
-    if found := values.get("groups"):
-        values["groups"] = {param_groups.from_plain(pattern): group and _read(group) for pattern, group in found}
-    if found := values.get("loss_scale"):
-        values["loss_scale"] = LossScale(**found)
+    if plain := values.get("groups"):
+        values["groups"] = {param_groups.from_plain(pattern): group and _read(group) for pattern, group in plain}
+    if plain := values.get("loss_scale"):
+        values["loss_scale"] = LossScale(**plain)
     if (make := REGISTRY.get(name)) is None:
         raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(REGISTRY))}")
     return make(*map(_part, parts), **_read(values))
@@ -92,9 +92,9 @@ def is_importable(cls: type) -> bool:
 
 def restored(config: Config, state: Mapping[str, Any], *classes: type) -> Any:
     """The unpickled optimizer. Its ``classes`` are arguments so that the modules that register them are imported."""
-    made = from_config(config)
-    made.load_state_dict(state)
-    return made
+    optimizer = from_config(config)
+    optimizer.load_state_dict(state)
+    return optimizer
 
 
 def with_present_names(state: Any, expected: str) -> Any:
@@ -105,19 +105,19 @@ def with_present_names(state: Any, expected: str) -> Any:
     rules = [RENAMED_RULES.get(rule, rule) for rule in name.split(" then ")]
     present = " then ".join(rules) if len(rules) > 1 else RENAMED.get(name, name)
     if name == "Momentum" and isinstance(state.get("slots"), Mapping):
-        state = {**state, "slots": {path: _with_momentum(state, path, own) for path, own in state["slots"].items()}}
+        state = {**state, "slots": {path: _with_momentum(state, path, slots) for path, slots in state["slots"].items()}}
     return {**state, "optimizer": present}
 
 
-def _with_momentum(state: Mapping[str, Any], path: str, own: Any) -> Any:
+def _with_momentum(state: Mapping[str, Any], path: str, slots: Any) -> Any:
     """The slots of a parameter, without the slot ``m`` that Momentum had where its momentum was 0, and `SGD` does not have."""
     config = state.get("config")
-    if not (isinstance(config, Mapping) and isinstance(own, Mapping) and "m" in own):
-        return own
+    if not (isinstance(config, Mapping) and isinstance(slots, Mapping) and "m" in slots):
+        return slots
     groups = {param_groups.from_plain(pattern): values for pattern, values in config.get("groups") or ()}
-    at = param_groups.first_match(groups, path, own["m"])
+    at = param_groups.first_match(groups, path, slots["m"])
     values = {"momentum": 0.9, **config, **((at is not None and [*groups.values()][at]) or {})}
-    return own if values["momentum"] else {name: array for name, array in own.items() if name != "m"}
+    return slots if values["momentum"] else {name: array for name, array in slots.items() if name != "m"}
 
 
 def _part(part: Any) -> Any:

@@ -106,10 +106,10 @@ class Hyperparameter(Generic[_Read, _Set]):
         """The number, or that of a schedule at ``step``; raises `ValueError` where a schedule leaves the domain."""
         if not callable(value):
             return value
-        found = number_at(value, step, self.name)
-        if type(found) in (float, int) and self.domain is not None and not self.domain.admits(found):
-            raise ValueError(f"{self.name} at step {step} is {found!r}: expected {self.domain.expected()}")
-        return found
+        result = number_at(value, step, self.name)
+        if type(result) in (float, int) and self.domain is not None and not self.domain.admits(result):
+            raise ValueError(f"{self.name} at step {step} is {result!r}: expected {self.domain.expected()}")
+        return result
 
 
 def plain(name: str, value: Any) -> Any:
@@ -141,18 +141,18 @@ class Part(Sealed):
         names, label = list(self._declared), type(self).__name__
         if len(args) > len(names):
             raise TypeError(f"{label} takes at most {len(names)} positional arguments: {', '.join(names)}")
-        given = dict(zip(names, args, strict=False))
-        twice = sorted(given.keys() & hyperparameters.keys())
+        values = dict(zip(names, args, strict=False))
+        twice = sorted(values.keys() & hyperparameters.keys())
         unknown = sorted(hyperparameters.keys() - set(names))
         if twice or unknown:
             what = f"given twice: {', '.join(twice)}" if twice else f"unknown: {', '.join(unknown)}"
             what += hint(unknown[0], [*names, *self._options_of_class]) if unknown else ""
             raise TypeError(f"{label}: {what}; its hyperparameters are {', '.join(names)}")
-        given |= hyperparameters
+        values |= hyperparameters
         self._hyperparameters: dict[str, Any] = {}
         self._version = Version()  # compared by parameter groups with the version that they were resolved for
         for name, declared in self._declared.items():
-            setattr(self, name, given.get(name, declared.default))
+            setattr(self, name, values.get(name, declared.default))
 
     @classmethod
     def _filled_in(cls, library: str | None, args: Sequence[Any], hyperparameters: Config) -> Config:
@@ -197,13 +197,15 @@ def declare(rule: Rule, title: str, base: type, options: Mapping[str, Any], modu
     ``module`` is the name of its module, where pickle looks it up.
     """
     declared = declarations(rule)
-    own = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=d) for n, d in rule.defaults.items()]
+    parameters = [
+        inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=d) for n, d in rule.defaults.items()
+    ]
     common = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in options.items()]
     body = {
         **declared,
         "__doc__": rule.call.__doc__,
         "__module__": module,
-        "__signature__": inspect.Signature([*own, *common]),
+        "__signature__": inspect.Signature([*parameters, *common]),
         "_rule": rule,
         "_declared": declared,
     }

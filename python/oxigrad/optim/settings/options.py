@@ -33,10 +33,10 @@ _DOMAINS = {
 
 def _whole(name: str, value: Any) -> int:
     try:
-        found = number(value)
+        read = number(value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}: expected {_DOMAINS[name].expected()}") from None
-    return int(_DOMAINS[name].check(name, found))
+    return int(_DOMAINS[name].check(name, read))
 
 
 def _nonfinite(opt: "Options", value: Any) -> str:
@@ -177,16 +177,16 @@ class Options(Sealed):
 
     def _shown_options(self) -> str:
         """The options that differ from their defaults, for ``repr``, each preceded by a comma."""
-        own = {
+        others = {
             "loss_scale": self.loss_scale,
             "groups": getattr(self, "_groups", None),
             "dtype": getattr(self, "dtype", None),
         }
-        shown = {**Options._given_options(self), **{name: value or None for name, value in own.items()}}
+        shown = {**Options._given_options(self), **{name: value or None for name, value in others.items()}}
         return "".join(f", {name}={value!r}" for name, value in shown.items() if value != OPTIONS[name])
 
 
 def checked_precision(slot_dtype: Any, master: Any, rounding: Any) -> Precision:
     """The options of precision, validated."""
-    given = {"slot_dtype": slot_dtype, "master": master, "rounding": rounding}
-    return Precision(**{name: _DOMAINS[name].check(name, value) for name, value in given.items()})
+    options = {"slot_dtype": slot_dtype, "master": master, "rounding": rounding}
+    return Precision(**{name: _DOMAINS[name].check(name, value) for name, value in options.items()})

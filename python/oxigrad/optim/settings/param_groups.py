@@ -95,7 +95,7 @@ def _near(pattern: str, paths: list[str]) -> str:
     """A suggestion of parameters with paths similar to a pattern, for error messages."""
     words = {word for path in paths for word in re.split(r'[."]+', path) if word}
     meant = [
-        found for word in re.findall(r"[\w-]+", pattern) for found in difflib.get_close_matches(word, words - {word})
+        match for word in re.findall(r"[\w-]+", pattern) for match in difflib.get_close_matches(word, words - {word})
     ]
     near = f"; near: {', '.join(dict.fromkeys(meant))}" if meant else ""
     some = ", ".join(paths[:5]) + (", ..." if paths[5:] else "")

@@ -151,15 +151,15 @@ _ADVICE = {
 }
 
 
-def counterpart(name: str, known: Iterable[str]) -> str:
-    """The counterpart of a name of another library among the ``known`` names, as the end of an error message; empty if unknown.
+def counterpart(name: str, available: Iterable[str]) -> str:
+    """The counterpart of a name of another library among the ``available`` names, as the end of an error message; empty if unknown.
 
     >>> counterpart("lr", ["learning_rate", "beta1", "beta2"])
     ': use learning_rate'
     >>> counterpart("betas", ["learning_rate", "beta1", "beta2"])
     ': use beta1 and beta2'
     """
-    names = set(known)
+    names = set(available)
     for candidate in _NAMES.get(name, ()):
         wanted = (candidate,) if isinstance(candidate, str) else candidate
         if names.issuperset(wanted):

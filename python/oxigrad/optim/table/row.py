@@ -94,13 +94,13 @@ def entry(
     **columns: Any,
 ) -> type[RuleOptimizer]:
     """The optimizer of a rule, as by `oxigrad.optim.define`, with a row in the table; ``columns`` are those of `add`."""
-    made = defined(rule, name, "oxigrad.optim", elementwise=elementwise, average=average)
-    add(made, **columns)
-    return made
+    optimizer = defined(rule, name, "oxigrad.optim", elementwise=elementwise, average=average)
+    add(optimizer, **columns)
+    return optimizer
 
 
 def add(
-    made: type[RuleOptimizer],
+    optimizer: type[RuleOptimizer],
     *,
     presets: Mapping[str, Values] | None = None,
     torch: Keys | None = None,
@@ -110,15 +110,15 @@ def add(
     valleys: tuple[float, float] | None = None,
 ) -> None:
     """Adds the row of a class; the columns are those of `Row`. In place of an `Alias`, its arguments suffice."""
-    made._presets = presets or {}
+    optimizer._presets = presets or {}
     if optax is None:
-        rule = made._rule
+        rule = optimizer._rule
         optax = {rule.name: Alias(" ".join(rule.defaults), defaults={"learning_rate": ...})}
     aliases = {name: Alias(each) if isinstance(each, str) else each for name, each in optax.items()}
-    TABLE[made.__name__] = Row(
-        made,
+    TABLE[optimizer.__name__] = Row(
+        optimizer,
         torch or Keys(),
-        {name: dataclasses.replace(each, parts=each.parts or (made.__name__,)) for name, each in aliases.items()},
+        {name: dataclasses.replace(each, parts=each.parts or (optimizer.__name__,)) for name, each in aliases.items()},
         variants or {},
         native or {},
         valleys,

@@ -20,10 +20,10 @@ def _transform(
     presets: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> type[Transform]:
     """The class of a rule of this kind, as by `oxigrad.optim.transform`, with the presets of other libraries."""
-    made = transformed(rule, kind, name, "oxigrad.optim", elementwise=elementwise, average=average)
-    made._presets = presets or {}
-    TRANSFORMS[made.__name__] = made
-    return made
+    cls = transformed(rule, kind, name, "oxigrad.optim", elementwise=elementwise, average=average)
+    cls._presets = presets or {}
+    TRANSFORMS[cls.__name__] = cls
+    return cls
 
 
 ClipByValue = _transform(gradient_transforms.clip_by_value, "gradient")

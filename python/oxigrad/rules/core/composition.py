@@ -36,18 +36,18 @@ def compose(parts: Sequence[Rule], *, until: int | None = None) -> Rule:
         values[number] |= {name: _shared(parts, number, name, values) for name in part.shared - {GRADIENT}}
     ends = [sum(len(part.slots) for part in parts[: k + 1]) for k in range(len(parts))]
 
-    def call(xp: Any, p: Array, g: Array, *given: Any, **named: Any) -> Stages:
+    def call(xp: Any, p: Array, g: Array, *all_slots: Any, **named: Any) -> Stages:
         new, after = None, []
         for number, part in enumerate(parts):
-            own = given[ends[number] - len(part.slots) : ends[number]]
+            part_slots = all_slots[ends[number] - len(part.slots) : ends[number]]
             if until is not None and number >= until:
-                after += own
+                after += part_slots
                 continue
             taken = {name: named[name] for name in part.supplied if name in named}
             taken |= {name: named[whole] for name, whole in values[number].items()}
             taken[GRADIENT] = g
             acted_on = new if part.kind == "after" else g if new is None else p - new
-            first, *rest = yield from part.stages(xp, p, acted_on, own, taken)
+            first, *rest = yield from part.stages(xp, p, acted_on, part_slots, taken)
             if part.kind != "gradient":
                 new = first
             elif new is None:
@@ -88,24 +88,27 @@ def slot_names(parts: Sequence[Rule]) -> list[Names]:
 
 def _unique(names: Sequence[Sequence[str]]) -> list[Names]:
     """The names, with the number of the part as a prefix where several parts have the same name."""
-    counts = collections.Counter(name for own in names for name in own)
-    return [{name: name if counts[name] == 1 else f"{k}.{name}" for name in own} for k, own in enumerate(names)]
+    counts = collections.Counter(name for part_names in names for name in part_names)
+    return [
+        {name: name if counts[name] == 1 else f"{k}.{name}" for name in part_names}
+        for k, part_names in enumerate(names)
+    ]
 
 
 def _shared(parts: Sequence[Rule], number: int, name: str, values: Sequence[Names]) -> str:
     """The composed name of a hyperparameter that a part shares with the nearest part before it, or after it, that has it."""
     order = [*reversed(range(number)), *range(number + 1, len(parts))]
-    found = next((k for k in order if name in parts[k].defaults), None)
-    if found is None:
+    nearest = next((k for k in order if name in parts[k].defaults), None)
+    if nearest is None:
         raise ValueError(f"{parts[number].name} needs {name}, which no other part has")
-    return values[found][name]
+    return values[nearest][name]
 
 
 def _average(parts: Sequence[Rule], names: Sequence[Names]) -> Formula | None:
     """The function that computes the average of the last part that has one; None where a slot holds that average."""
-    for part, own in zip(reversed(parts), reversed(names), strict=True):
+    for part, part_names in zip(reversed(parts), reversed(names), strict=True):
         if part.average is not None:
-            return part.average.renamed(own)
+            return part.average.renamed(part_names)
         if part.average_slot is not None:
             return None
     return None

@@ -87,14 +87,14 @@ class Rule:
 
     def without(self, absent: Iterable[str]) -> "Rule":
         """The rule without the optional slots ``absent``, and with the others."""
-        kept = [slot.name not in absent for slot in self.slots]
+        mask = [slot.name not in absent for slot in self.slots]
 
-        def call(xp: Any, p: Array, g: Array, *given: Any, **named: Any) -> Stages:
-            present = iter(given)
-            outputs = yield from self.stages(xp, p, g, [next(present) if keep else None for keep in kept], named)
-            return [outputs[0], *itertools.compress(outputs[1:], kept)]
+        def call(xp: Any, p: Array, g: Array, *present_slots: Any, **named: Any) -> Stages:
+            present = iter(present_slots)
+            outputs = yield from self.stages(xp, p, g, [next(present) if keep else None for keep in mask], named)
+            return [outputs[0], *itertools.compress(outputs[1:], mask)]
 
-        slots = [dataclasses.replace(slot, when=None) for slot in itertools.compress(self.slots, kept)]
+        slots = [dataclasses.replace(slot, when=None) for slot in itertools.compress(self.slots, mask)]
         return dataclasses.replace(self, call=call, slots=tuple(slots), is_staged=True)
 
     def with_slot(self, call: Callable[..., Stages], slot: Slot) -> "Rule":
@@ -103,8 +103,8 @@ class Rule:
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The values of the arguments of the rule; ``total`` may be missing."""
-        found = {name: values[name] for name in (*self.defaults, *self.shared)}
-        return found | {name: values[name] for name in self.supplied if name in values or name != "total"}
+        arguments = {name: values[name] for name in (*self.defaults, *self.shared)}
+        return arguments | {name: values[name] for name in self.supplied if name in values or name != "total"}
 
     def run(self, xp: Any, p: Array, g: Array, slots: Sequence[Array], values: Mapping[str, Any]) -> list[Any]:
         """The results of the rule, the parameter (or the gradient) and the slots, where ``values`` has every argument."""
@@ -152,8 +152,10 @@ class Rule:
                     draws.append(named["noise"]())
                 return draws[number]
 
-            own = {"total": total, "noise": noise, "guard": guards.append}
-            outputs = self.call(xp, p, g, *slots, **{**named, **{n: own[n] for n in self.supplied if n in own}})
+            functions = {"total": total, "noise": noise, "guard": guards.append}
+            outputs = self.call(
+                xp, p, g, *slots, **{**named, **{n: functions[n] for n in self.supplied if n in functions}}
+            )
             is_final = True
             while is_final and len(sums) < len(terms):
                 pending = Total(terms[len(sums)])
@@ -222,11 +224,11 @@ def read(
     supplied = {p.name for p in keywords} & {*SUPPLIED_FUNCTIONS, *SUPPLIED_NUMBERS}
     if stated := [p.name for p in keywords if p.name in supplied and p.default is not p.empty]:
         raise TypeError(f"{label}: {', '.join(stated)} is supplied by each step: expected no default, or another name")
-    own = [p for p in keywords if p.name not in supplied]
-    without = [p.name for p in own if p.default is p.empty]
+    hyperparameters = [p for p in keywords if p.name not in supplied]
+    without = [p.name for p in hyperparameters if p.default is p.empty]
     if without and kind == "update":
         raise TypeError(f"{label}: found hyperparameters without a default: {', '.join(without)}")
-    defaults = {p.name: p.default for p in own if p.default is not p.empty}
+    defaults = {p.name: p.default for p in hyperparameters if p.default is not p.empty}
     return Rule(
         label,
         function,
@@ -265,9 +267,9 @@ def _slot(label: str, kind: str, p: inspect.Parameter, defaults: Mapping[str, An
     formula = [*slot.begin.names.values()] if isinstance(slot.begin, Formula) else []
     named = [name for name in (slot.when, slot.decay, slot.dtype_by, *formula) if isinstance(name, str)]
     if unknown := [name for name in named if name not in defaults]:
-        known = ", ".join(defaults) or "none"
+        expected = ", ".join(defaults) or "none"
         raise TypeError(
-            f"{label}: the slot {slot.name}: found {', '.join(unknown)}, expected a hyperparameter of {known}"
+            f"{label}: the slot {slot.name}: found {', '.join(unknown)}, expected a hyperparameter of {expected}"
         )
     by_name = f"{p.name}_dtype"
     if slot.dtype_by is None and by_name in defaults:

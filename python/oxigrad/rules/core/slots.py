@@ -23,11 +23,13 @@ class Formula:
 
     def renamed(self, names: Mapping[str, str]) -> "Formula":
         """The formula with slots and hyperparameters renamed by ``names``."""
-        return dataclasses.replace(self, names={own: names.get(name, name) for own, name in self.names.items()})
+        return dataclasses.replace(
+            self, names={argument: names.get(name, name) for argument, name in self.names.items()}
+        )
 
     def __call__(self, xp: Any, p: Array, value: Callable[[str], Any]) -> Any:
         """The result for the parameter ``p``; ``value`` maps names to values."""
-        return self.function(xp, p, **{own: value(name) for own, name in self.names.items()})
+        return self.function(xp, p, **{argument: value(name) for argument, name in self.names.items()})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,8 +139,8 @@ class Slot:
     def renamed(self, names: Mapping[str, str]) -> "Slot":
         """The slot with slots and hyperparameters renamed by ``names``."""
 
-        def name(own: Any) -> Any:
-            return names.get(own, own) if isinstance(own, str) else own
+        def name(old: Any) -> Any:
+            return names.get(old, old) if isinstance(old, str) else old
 
         begin = self.begin.renamed(names) if isinstance(self.begin, Formula) else self.begin
         return dataclasses.replace(

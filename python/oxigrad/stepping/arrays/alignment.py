@@ -53,17 +53,19 @@ def align(structure: _core.Structure, grads: Any) -> AlignedGradients:
         return _by_path(structure, *tree.flatten(grads), grads)
 
 
-def _by_path(structure: _core.Structure, given: list[Any], own: _core.Structure, grads: Any) -> AlignedGradients:
-    found = {str(own.path(i)): g for i, g in enumerate(given)}
+def _by_path(
+    structure: _core.Structure, gradients: list[Any], gradient_structure: _core.Structure, grads: Any
+) -> AlignedGradients:
+    by_path = {str(gradient_structure.path(i)): g for i, g in enumerate(gradients)}
     nothing = {str(path) for path in _empty(grads)}
     leaves: list[Any] = []
     for path in structure.paths():
         text = str(path)
-        if text in found:
-            leaves.append(found.pop(text))
+        if text in by_path:
+            leaves.append(by_path.pop(text))
         else:
             leaves.append(None if nothing and any(str(at) in nothing for at in _upwards(path)) else MISSING)
-    return AlignedGradients(leaves, [text for text, g in found.items() if is_array(g)], False)
+    return AlignedGradients(leaves, [text for text, g in by_path.items() if is_array(g)], False)
 
 
 def _empty(grads: Any) -> list[KeyPath]:

@@ -31,8 +31,8 @@ def combined(operation: Callable[[Any, Any], Any], paths: Sequence[str], values:
             f"{', '.join(unread)}: a value over all parameters, such as a global norm, is needed by arrays of another library, and "
             "cannot be read here: expected arrays with values, such as those that x.compute() returns, or parameters of one library"
         )
-    found = functools.reduce(operation, numbers)
-    return found.item() if isinstance(found, np.generic) else found
+    result = functools.reduce(operation, numbers)
+    return result.item() if isinstance(result, np.generic) else result
 
 
 def _is_one_device(values: Sequence[Any]) -> bool:

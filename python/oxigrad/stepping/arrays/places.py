@@ -28,11 +28,11 @@ def check_device(path: str, p: Any, g: Any, slots: Items) -> None:
     """
     library, place = namespace(p), check_readable(path, "parameter", p)
     for what, array in _others(g, slots):
-        found = check_readable(path, what, array)
+        other_place = check_readable(path, what, array)
         if namespace(array) is not library:
             raise DtypeError(f"{path}: the {what} is an array of {_name(array)}, the parameter one of {_name(p)}")
-        if None not in (place, found) and place != found:
-            raise ArrayMemoryError(f"{path}: the {what} is on {found}, the parameter on {place}")
+        if None not in (place, other_place) and place != other_place:
+            raise ArrayMemoryError(f"{path}: the {what} is on {other_place}, the parameter on {place}")
 
 
 def _others(g: Any, slots: Items) -> Iterator[tuple[str, Any]]:
@@ -94,5 +94,5 @@ def refuse_shapeless(named: Iterable[tuple[str, Any]]) -> None:
         try:
             _ = getattr(array, "shape", None), getattr(array, "dtype", None)
         except REFUSALS as error:
-            found = f"a {type(array).__name__} without a shape"
-            raise ArrayMemoryError(f"{what} is {found}: expected an array that has memory") from error
+            description = f"a {type(array).__name__} without a shape"
+            raise ArrayMemoryError(f"{what} is {description}: expected an array that has memory") from error

@@ -87,8 +87,8 @@ def _on_master(rule: Rule) -> Rule:
     """The rule applied to a float32 copy of the parameter, the slot `MASTER`; the parameter is the copy rounded."""
 
     def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:
-        *own, master = slots
-        new, *after = yield from rule.stages(xp, master, g, own, named)
+        *rule_slots, master = slots
+        new, *after = yield from rule.stages(xp, master, g, rule_slots, named)
         return [p if new is master else new, *after, new]
 
     return rule.with_slot(call, dataclasses.replace(Slot.copy(name=MASTER), dtype="float32"))
@@ -101,9 +101,9 @@ def _compensated(rule: Rule, storage: str) -> Rule:
     """
 
     def call(xp: Any, p: Any, g: Any, *slots: Any, **named: Any) -> Stages:
-        *own, compensation = slots
+        *rule_slots, compensation = slots
         whole = p + compensation
-        new, *after = yield from rule.stages(xp, whole, g, own, named)
+        new, *after = yield from rule.stages(xp, whole, g, rule_slots, named)
         if new is whole:
             return [p, *after, compensation]
         near = getattr(xp, f"round_to_{storage}")(new)

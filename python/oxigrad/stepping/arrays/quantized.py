@@ -74,11 +74,11 @@ class Quantized:
         shape = tuple(map(int, self.codes.shape if self.shape is None else self.shape))
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "codec", codec)
-        kinds, found = (dtype_name(self.codes.dtype), dtype_name(self.scales.dtype)), tuple(self.scales.shape)
+        kinds, scales_shape = (dtype_name(self.codes.dtype), dtype_name(self.scales.dtype)), tuple(self.scales.shape)
         blocks = -(-size_of(shape) // codec.block)
-        if kinds != ("uint8", "float32") or found != (blocks,):
+        if kinds != ("uint8", "float32") or scales_shape != (blocks,):
             raise ValueError(
-                f"found codes of {kinds[0]} and scales of {kinds[1]} and shape {found}: expected uint8, and float32 of shape "
+                f"found codes of {kinds[0]} and scales of {kinds[1]} and shape {scales_shape}: expected uint8, and float32 of shape "
                 f"({blocks},)"
             )
         if tuple(self.codes.shape) != codec.shape_of_codes(shape):
@@ -91,12 +91,12 @@ class Quantized:
     def zeros(cls, shape: tuple[int, ...], like: Any = None, dtype: str = "8bit") -> "Quantized":
         """Zeros of this shape, in host memory, or as arrays of the library and on the device of ``like``."""
         codec = CODECS[dtype]
-        blocks, own = (-(-size_of(shape) // codec.block),), codec.shape_of_codes(shape)
+        blocks, codes_shape = (-(-size_of(shape) // codec.block),), codec.shape_of_codes(shape)
         packed: Any = None if codec is EIGHT else shape
         if like is None:
-            return cls(np.full(own, codec.zeros, np.uint8), np.zeros(blocks, np.float32), packed)
+            return cls(np.full(codes_shape, codec.zeros, np.uint8), np.zeros(blocks, np.float32), packed)
         library, device = namespace(like), device_of(like)
-        codes = library.full(own, codec.zeros, dtype=library.uint8, device=device)
+        codes = library.full(codes_shape, codec.zeros, dtype=library.uint8, device=device)
         return cls(codes, library.zeros(blocks, dtype=library.float32, device=device), packed)
 
     @property

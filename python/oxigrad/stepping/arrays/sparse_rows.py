@@ -91,9 +91,9 @@ class SparseRows:
     @classmethod
     def _checked(cls, indices: Any, values: Any, shape: tuple[int, ...]) -> "SparseRows":
         """Makes an object without checks, of parts that were checked before."""
-        made = cls.__new__(cls)
-        made.indices, made.values, made.shape = indices, values, shape
-        return made
+        rows = cls.__new__(cls)
+        rows.indices, rows.values, rows.shape = indices, values, shape
+        return rows
 
     def _check(self) -> None:
         if not self.shape:
@@ -109,9 +109,9 @@ class SparseRows:
         outside = (self.indices < 0) | (self.indices >= self.shape[0])
         if _truth(library.any(outside)):
             at = int(fetched(library.argmax(library.astype(outside, library.int32))))
-            found, last = int(fetched(self.indices[at])), self.shape[0] - 1
+            index, last = int(fetched(self.indices[at])), self.shape[0] - 1
             raise IndexError(
-                f"indices[{at}] is {found}: expected 0 to {last}, the rows of an array of shape {self.shape}"
+                f"indices[{at}] is {index}: expected 0 to {last}, the rows of an array of shape {self.shape}"
             )
 
     @property
@@ -182,18 +182,18 @@ class SparseRows:
         return f"SparseRows({indices}, {values}, {self.shape})"
 
 
-def _as_indices(given: Any, values: Any) -> Any:
+def _as_indices(indices: Any, values: Any) -> Any:
     """Indices in the array library of the values, of its default integer dtype."""
     library, device = standard_namespace(values), _device_of(values)
-    if not is_array(given):
-        given = np.asarray(given, np.int64)
-    refuse_masked_or_units(given, "SparseRows: the argument indices")
-    if standard_namespace(given) is not library:
-        given = library.asarray(given, device=device)
-    if not library.isdtype(given.dtype, "integral"):
-        raise DtypeError(f"indices have dtype {given.dtype}: expected integers")
+    if not is_array(indices):
+        indices = np.asarray(indices, np.int64)
+    refuse_masked_or_units(indices, "SparseRows: the argument indices")
+    if standard_namespace(indices) is not library:
+        indices = library.asarray(indices, device=device)
+    if not library.isdtype(indices.dtype, "integral"):
+        raise DtypeError(f"indices have dtype {indices.dtype}: expected integers")
     dtype = library.__array_namespace_info__().default_dtypes(device=device)["integral"]
-    return given if given.dtype == dtype else library.astype(given, dtype)
+    return indices if indices.dtype == dtype else library.astype(indices, dtype)
 
 
 def _device_of(array: Any) -> Any:
@@ -247,9 +247,9 @@ def like_column(numbers: Any, shape: tuple[int, ...]) -> Any:
 
 def put_rows(array: Any, indices: Any, rows: Any) -> Any:
     """A new array with other rows at these indices, which are in order; equal ones must have equal rows."""
-    own = adapter_of(array).put_rows
-    if own is not None and not has_variable((array, rows)):
-        return own(array, indices, rows)
+    native = adapter_of(array).put_rows
+    if native is not None and not has_variable((array, rows)):
+        return native(array, indices, rows)
     if not indices.shape[0]:
         return array
     library = standard_namespace(indices)
@@ -274,8 +274,8 @@ def caught_up(decays: Mapping[str, Any], last: Any, rows: Any, taken: int, shape
     """
     if last is None:
         return [np.ones(()) for _ in decays]
-    found = factors(decays, last if rows is None else last[rows], taken)
-    return [like_column(factor, shape) for factor in found.values()]
+    by_slot = factors(decays, last if rows is None else last[rows], taken)
+    return [like_column(factor, shape) for factor in by_slot.values()]
 
 
 def as_array(gradient: Any) -> Any:

@@ -19,11 +19,11 @@ def summed(gradients: list[Any]) -> Any:
 
 def _distinct(gradients: list[Any]) -> list[Any]:
     """The gradients without repeated arrays."""
-    found: list[Any] = []
+    distinct: list[Any] = []
     for g in gradients:
-        if not any(_is_same(g, other) for other in found):
-            found.append(g)
-    return found
+        if not any(_is_same(g, other) for other in distinct):
+            distinct.append(g)
+    return distinct
 
 
 def _is_same(a: Any, b: Any) -> bool:

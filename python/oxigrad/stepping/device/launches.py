@@ -114,13 +114,18 @@ class AddressCache:
         self._types = [] if self._places else [*map(type, looked_at)]
         numbers = {number: at for at, number in enumerate(positions)}
         #: The numbers of the leaves of each device among all parameters on devices.
-        self.positions = {device: [numbers[leaf.position] for leaf in own] for device, own in leaves.items()}
+        self.positions = {
+            device: [numbers[leaf.position] for leaf in device_leaves] for device, device_leaves in leaves.items()
+        }
         # The device of each parameter, and the number of its leaf there.
         self._device_of, self._leaf_of = np.zeros((2, len(arrays) // 2), np.int64)
-        for device, own in self.positions.items():
-            self._device_of[own], self._leaf_of[own] = device, np.arange(len(own))
+        for device, numbers_there in self.positions.items():
+            self._device_of[numbers_there], self._leaf_of[numbers_there] = device, np.arange(len(numbers_there))
         # The first parameter of each type on each device: a type has one library.
-        first = {device: {type(arrays[at]): at for at in reversed(own)} for device, own in self.positions.items()}
+        first = {
+            device: {type(arrays[at]): at for at in reversed(numbers_there)}
+            for device, numbers_there in self.positions.items()
+        }
         self.first = {device: sorted(of_type.values()) for device, of_type in first.items()}
 
     def moved(self, arrays: list[Any], *, exposed: bool) -> dict[int, np.ndarray] | None:
@@ -128,10 +133,10 @@ class AddressCache:
         if exposed is not self._exposed:
             return None
         looked_at = [*arrays, *self._slots]
-        found = self._places.moved(looked_at) if self._places else self._moved(looked_at)
-        if not found:
-            return None if found is None else {}
-        at, addresses = np.frombuffer(found, np.uint64).reshape(-1, 2).T
+        moves_of_arrays = self._places.moved(looked_at) if self._places else self._moved(looked_at)
+        if not moves_of_arrays:
+            return None if moves_of_arrays is None else {}
+        at, addresses = np.frombuffer(moves_of_arrays, np.uint64).reshape(-1, 2).T
         if at[-1] >= len(arrays):
             return None  # a slot
         at, count = at.astype(np.int64), len(arrays) // 2
@@ -156,13 +161,13 @@ class AddressCache:
 
 def _described(arrays: Iterable[Any]) -> list[DeviceMemory | None]:
     """The memory of arrays, most of them of one type."""
-    found: list[DeviceMemory | None] = []
+    memories: list[DeviceMemory | None] = []
     kind, describe = None, memory_of
     for array in arrays:
         if type(array) is not kind:
             kind, describe = type(array), adapter_of(array).device_memory if is_array(array) else _nowhere
-        found.append(describe(array))
-    return found
+        memories.append(describe(array))
+    return memories
 
 
 def _nowhere(_: Any) -> None:
@@ -198,41 +203,45 @@ class DeviceSteps:
 
         Slots that are ``exposed`` may be observed by others, whose libraries are told of changes.
         """
-        params, given = [leaves[i] for i in self._indices], [gradients[i] for i in self._indices]
+        params, grads = [leaves[i] for i in self._indices], [gradients[i] for i in self._indices]
         holds, others, copies, there = resolved.holds, list[Parameter](), Copies({}, {}), self.plan.on_devices
         # Forgotten where the step fails: only the tables of a `DeviceStep` tell then where arrays were.
-        known = self._caches.pop(holds, None)
-        moves = None if known is None else known.moved([*params, *given], exposed=exposed)
+        cache = self._caches.pop(holds, None)
+        moves = None if cache is None else cache.moved([*params, *grads], exposed=exposed)
         if moves and any(self._steps[device, holds].is_captured for device in moves):
             moves = None
-        if known is None or moves is None:
-            found, others = self._found(resolved, leaves, gradients, slots, copies)
-            if others and (self.plan.needs_all or not found):
+        if cache is None or moves is None:
+            device_leaves, others = self._device_leaves(resolved, leaves, gradients, slots, copies)
+            if others and (self.plan.needs_all or not device_leaves):
                 return Launches(), [*there]
-            own = [slot for p in there for slot in arrays_of(slots[p.text])]
-            known = AddressCache([p.position for p in there], found, [*params, *given], own, exposed=exposed)
+            slot_arrays = [slot for p in there for slot in arrays_of(slots[p.text])]
+            cache = AddressCache(
+                [p.position for p in there], device_leaves, [*params, *grads], slot_arrays, exposed=exposed
+            )
         launches, used = Launches(), driver()
         launches.scale = scale
-        for device, of_device in known.leaves.items():
-            read = given
-            if copies.gradients or len(of_device) < len(given):
-                read = [copies.gradients.get(there[at].position, given[at]) for at in known.positions[device]]
+        for device, of_device in cache.leaves.items():
+            read = grads
+            if copies.gradients or len(of_device) < len(grads):
+                read = [copies.gradients.get(there[at].position, grads[at]) for at in cache.positions[device]]
             with naming(of_device):
-                stream = self._stream(device, [(params[at], there[at]) for at in known.first[device]])
+                stream = self._stream(device, [(params[at], there[at]) for at in cache.first[device]])
                 own_moves = None if moves is None else moves.get(device, NO_MOVES)
                 self._prepare(used, device, of_device, resolved, read, count, launches, stream, own_moves)
         if not (others or any(copies)):
-            self._caches[holds] = known
+            self._caches[holds] = cache
         launches.copies = [*copies.parameters.values(), *copies.gradients.values()]
         for p in there if any(copies) else ():
             if p.position in copies.parameters:
                 launches.assign(detached(leaves[p.index]), copies.parameters[p.position])
             if p.position in copies.gradients and resolved.zeroes:
                 launches.assign(gradients[p.index], copies.gradients[p.position])
-        written = sorted({at for own in known.positions.values() for at in own}) if others else range(len(params))
+        written = (
+            sorted({at for positions in cache.positions.values() for at in positions}) if others else range(len(params))
+        )
         launches.launched = [params[at] for at in written] if others else params
         if resolved.zeroes:
-            launches.launched = [*launches.launched, *(given[at] for at in written)]
+            launches.launched = [*launches.launched, *(grads[at] for at in written)]
         if exposed:
             paths = (there[at].text for at in written)
             launches.launched = [*launches.launched, *(slot for path in paths for slot in arrays_of(slots[path]))]
@@ -243,7 +252,7 @@ class DeviceSteps:
         is_guarded = any("guard" in group.rule.supplied for group in resolved.groups)
         return is_guarded or any(counter.is_ahead for counter in self._counters.values())
 
-    def _found(
+    def _device_leaves(
         self,
         resolved: StepProgram,
         leaves: Sequence[Any],
@@ -253,21 +262,21 @@ class DeviceSteps:
     ) -> tuple[dict[int, list[DeviceLeaf]], list[Parameter]]:
         """The leaves by device, and the parameters that no kernel takes. Adds to the ``copies``."""
         self.plan.check_gradients_on_devices(gradients)
-        found: dict[int, list[DeviceLeaf]] = {}
+        device_leaves: dict[int, list[DeviceLeaf]] = {}
         others: list[Parameter] = []
         for p in self.plan.on_devices:
             leaf = self._leaf(p, leaves[p.index], gradients[p.index], slots[p.text], resolved, copies)
             if leaf is None:
                 others.append(p)
             else:
-                found.setdefault(leaf.arrays[1].device, []).append(leaf)
-        return found, others
+                device_leaves.setdefault(leaf.arrays[1].device, []).append(leaf)
+        return device_leaves, others
 
     def _prepare(
         self,
         used: Driver,
         device: int,
-        own: list[DeviceLeaf],
+        device_leaves: list[DeviceLeaf],
         resolved: StepProgram,
         read: Sequence[Any],
         count: int,
@@ -279,22 +288,28 @@ class DeviceSteps:
         with used.current(device):
             capturing = used.is_capturing(stream)
             if capturing and self.plan.uncaptured:
-                raise CaptureError(f"{own[0].path}: {self.plan.uncaptured}")
+                raise CaptureError(f"{device_leaves[0].path}: {self.plan.uncaptured}")
             key, programs = (device, resolved.holds), resolved.programs_of_all
             step = self._steps.get(key)
             if step is None or (
                 moves is None
                 and (
-                    not step.takes(programs, own, resolved.scales_at)
+                    not step.takes(programs, device_leaves, resolved.scales_at)
                     # The graph that captured it reads its tables.
-                    or (step.is_captured and not capturing and step.has_moved(own))
+                    or (step.is_captured and not capturing and step.has_moved(device_leaves))
                 )
             ):
                 step = self._steps[key] = DeviceStep(
-                    used, device, programs, own, scales_at=resolved.scales_at, stream=stream, capturing=capturing
+                    used,
+                    device,
+                    programs,
+                    device_leaves,
+                    scales_at=resolved.scales_at,
+                    stream=stream,
+                    capturing=capturing,
                 )
             elif moves is None:
-                step.refresh(own, stream=stream, capturing=capturing)
+                step.refresh(device_leaves, stream=stream, capturing=capturing)
             elif moves.size:
                 step.relocate(moves, stream=stream, capturing=capturing)
             counter = self._counters.get(device)
@@ -302,7 +317,7 @@ class DeviceSteps:
                 counter = self._counters[device] = Counter(device_record(used, device), stream, capturing=capturing)
             counter.use_on(stream)
             if capturing:
-                self._check_capture(own, resolved, step)
+                self._check_capture(device_leaves, resolved, step)
             counts = capturing or counter.is_ahead or step.is_guarded
             if counts:
                 counter.begin(count, stream, capturing=capturing)
@@ -325,25 +340,27 @@ class DeviceSteps:
             for kind in kinds:
                 of_kind = read if len(kinds) == 1 else [g for g in read if type(g) is kind]
                 adapter_of(of_kind[0]).keep_until(of_kind, device, stream)
-        launches.add(used, device, own[0], calls)
+        launches.add(used, device, device_leaves[0], calls)
 
     @staticmethod
-    def _check_capture(own: Sequence[DeviceLeaf], resolved: StepProgram, step: DeviceStep) -> None:
+    def _check_capture(device_leaves: Sequence[DeviceLeaf], resolved: StepProgram, step: DeviceStep) -> None:
         """Raises `CaptureError` for a step that reads numbers of the host which differ from step to step, or that waits."""
         if not step.can_count:
             raise CaptureError(
-                f"{own[0].path}: the rule has scalars that only the host computes, which a graph cannot replay"
+                f"{device_leaves[0].path}: the rule has scalars that only the host computes, which a graph cannot replay"
             )
         if any(resolved.plan.missed):
             raise CaptureError(
-                f"{own[0].path}: a parameter missed earlier steps, and a graph counts one step for all: expected parameters that "
+                f"{device_leaves[0].path}: a parameter missed earlier steps, and a graph counts one step for all: expected parameters that "
                 "were updated in every step"
             )
         if resolved.raises:
-            raise CaptureError(f"{own[0].path}: nonfinite='raise' waits for the device: expected 'skip' in a capture")
+            raise CaptureError(
+                f"{device_leaves[0].path}: nonfinite='raise' waits for the device: expected 'skip' in a capture"
+            )
         if resolved.varies_on_host or resolved.scales_there:
             raise CaptureError(
-                f"{own[0].path}: a graph replays the numbers of the step that it captured: expected hyperparameters that are "
+                f"{device_leaves[0].path}: a graph replays the numbers of the step that it captured: expected hyperparameters that are "
                 "no schedules, no loss scale, and accumulate=1"
             )
 
@@ -376,7 +393,7 @@ class DeviceSteps:
             return None
         check_alike(p, array, g, slots)
         rule = resolved.groups[p.group].rule
-        own = [(slot, slots[slot.name]) for slot in rule.slots]
+        rule_slots = [(slot, slots[slot.name]) for slot in rule.slots]
         own_memory, memory = memory_of(array), memory_of(g)
         if own_memory is not None and (own_memory.strides is not None) != p.is_permuted:
             raise LayoutError
@@ -386,7 +403,7 @@ class DeviceSteps:
         if own_memory is not None and not (memory and memory.is_dense and memory.strides == own_memory.strides):
             copies.gradients[p.position] = self._copied(p, array, g, memory, zeroes=resolved.zeroes)
             memory = memory_of(copies.gradients[p.position])
-        of_slots, scales, numbers = memory_of_slots(own)
+        of_slots, scales, numbers = memory_of_slots(rule_slots)
         arrays: list[Any] = [memory, own_memory, *of_slots]
         strides = None if own_memory is None else own_memory.strides
         if not all(memory and memory.is_dense and memory.strides == strides for memory in arrays):
@@ -410,9 +427,11 @@ def check_alike(p: Parameter, array: Any, g: Any, slots: Slots) -> None:
     if adapter_of(array).is_apart(array, g) or memory_of(g) is None:
         check_device(p.text, array, g, slots)
     check_gradient(p.text, g, p.shape, p.dtype)
-    memory, own = memory_of(g), memory_of(array)
-    if memory is not None and own is not None and memory.device != own.device:
-        raise ArrayMemoryError(f"{p.text}: the gradient is on cuda:{memory.device}, the parameter on cuda:{own.device}")
+    memory, parameter_memory = memory_of(g), memory_of(array)
+    if memory is not None and parameter_memory is not None and memory.device != parameter_memory.device:
+        raise ArrayMemoryError(
+            f"{p.text}: the gradient is on cuda:{memory.device}, the parameter on cuda:{parameter_memory.device}"
+        )
 
 
 @contextlib.contextmanager

@@ -17,12 +17,14 @@ class DeviceScale:
 
     def __init__(self, scale: ObservedScale, like: Any) -> None:
         self.scale = scale
-        self._known = scale._state()
-        self.array = self._made(like)
+        self._last_state = scale._state()
+        self.array = self._to_device(like)
 
-    def _made(self, like: Any) -> Any:
+    def _to_device(self, like: Any) -> Any:
         library = namespace(like)
-        return library.asarray([float(number) for number in self._known], dtype=library.float64, device=device_of(like))
+        return library.asarray(
+            [float(number) for number in self._last_state], dtype=library.float64, device=device_of(like)
+        )
 
     @property
     def of_kernel(self) -> tuple[int, float, float] | None:
@@ -32,15 +34,15 @@ class DeviceScale:
 
     def is_known(self) -> bool:
         """Whether the scale is as the steps that the host knows of left it."""
-        return self.scale._state() == self._known
+        return self.scale._state() == self._last_state
 
     def refresh(self) -> None:
         """Copies the scale to the device, after the user has changed it."""
-        self._known = self.scale._state()
-        adapter_of(self.array).assign(self.array, self._made(self.array))
+        self._last_state = self.scale._state()
+        adapter_of(self.array).assign(self.array, self._to_device(self.array))
 
     def note(self, *, finite: bool) -> None:
         """Takes a step of the device on the scale."""
         after = self.scale._after(finite=finite)
         vars(self.scale).update(after)
-        self._known = self.scale._state()
+        self._last_state = self.scale._state()

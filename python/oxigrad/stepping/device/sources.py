@@ -19,14 +19,14 @@ _NONE = "// The rule is called on arrays"
 
 def source(owner: SteppingOptimizer, model: Any) -> str:
     """See `oxigrad.cuda.source`."""
-    return "\n".join(f"// {', '.join(paths)}\n{text}" for text, paths in _found(owner, model).items())
+    return "\n".join(f"// {', '.join(paths)}\n{text}" for text, paths in _paths_by_text(owner, model).items())
 
 
 def why(owner: SteppingOptimizer, model: Any) -> str:
     """See `oxigrad.cuda.why`."""
     leaves, structure = tree.flatten(model)
     plan = Plan(leaves, structure, owner)
-    found: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for p in plan.parameters:
         group, array = plan.groups[p.group], leaves[p.index]
         reason = why_not_rule(group, dtype_name(p.dtype), len(group.rule().numbers), permuted=is_permuted(array))
@@ -34,24 +34,24 @@ def why(owner: SteppingOptimizer, model: Any) -> str:
         if not reason and p.executor is not DEVICE:
             reason = "the rule needs a value over all parameters, and others have no kernel or are on another device"
         if reason:
-            found.setdefault(reason, []).append(p.text)
-    return "\n".join(f"{', '.join(paths)}: {reason}" for reason, paths in found.items())
+            by_reason.setdefault(reason, []).append(p.text)
+    return "\n".join(f"{', '.join(paths)}: {reason}" for reason, paths in by_reason.items())
 
 
 def texts(owner: SteppingOptimizer, model: Any) -> list[str]:
     """The distinct texts, without those of rules that have no kernel."""
-    return [text for text in _found(owner, model) if not text.startswith(_NONE)]
+    return [text for text in _paths_by_text(owner, model) if not text.startswith(_NONE)]
 
 
-def _found(owner: SteppingOptimizer, model: Any) -> dict[str, list[str]]:
+def _paths_by_text(owner: SteppingOptimizer, model: Any) -> dict[str, list[str]]:
     """The texts, each with the key paths of its parameters."""
     leaves, structure = tree.flatten(model)
     plan = Plan(leaves, structure, owner)
-    found: dict[str, list[str]] = {}
+    by_text: dict[str, list[str]] = {}
     for p in plan.parameters:
         for text in _texts(plan.groups[p.group], p, leaves[p.index], owner):
-            found.setdefault(text, []).append(p.text)
-    return found
+            by_text.setdefault(text, []).append(p.text)
+    return by_text
 
 
 def _texts(group: ParameterGroup, p: Parameter, array: Any, owner: SteppingOptimizer) -> Iterator[str]:
@@ -61,9 +61,11 @@ def _texts(group: ParameterGroup, p: Parameter, array: Any, owner: SteppingOptim
         yield f"{_NONE}: {why}\n"
         return
     slots = [slot for slot in rule.slots if not slot.is_number]
-    found = [group.kept_in(slot, array, coded=owner.sparse == "dense") for slot in slots]
-    kept = [CODECS[dtype].stored if isinstance(dtype, str) else dtype_name(dtype) for dtype in found]
-    own = dtype_name(p.dtype)
+    slot_dtypes = [group.kept_in(slot, array, coded=owner.sparse == "dense") for slot in slots]
+    stored = [CODECS[dtype].stored if isinstance(dtype, str) else dtype_name(dtype) for dtype in slot_dtypes]
+    dtype_of_parameter = dtype_name(p.dtype)
     stochastic = group.precision.rounding == "stochastic"
     numbers = len(rule.slots) - len(slots)
-    yield text_of(group.program(rule), (own, own, *kept), len(rule.numbers), numbers, stochastic).text
+    yield text_of(
+        group.program(rule), (dtype_of_parameter, dtype_of_parameter, *stored), len(rule.numbers), numbers, stochastic
+    ).text

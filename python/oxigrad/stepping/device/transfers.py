@@ -154,17 +154,17 @@ class Schedule:
         """The actions that begin now; each is in flight until `finish` or `fail`."""
         if self.is_halted:
             return []
-        found = []
+        actions = []
         while self._ready["up"] and self._is_released:
-            found.append(self._begun("up"))
+            actions.append(self._begun("up"))
         while self._ready["down"] and (self._free is None or self._free):
-            found.append(self._begun("down"))
+            actions.append(self._begun("down"))
         while self._ready["measure"]:
-            found.append(self._begun("measure"))
+            actions.append(self._begun("measure"))
         if self._ready["update"] and not self._are_updating and self._may_update:
             self._are_updating += 1
-            found.append(self._begun("update"))
-        return found
+            actions.append(self._begun("update"))
+        return actions
 
     def _begun(self, kind: Kind) -> Action:
         piece = self._ready[kind].popleft()

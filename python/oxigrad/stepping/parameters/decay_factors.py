@@ -39,9 +39,9 @@ def _decays(rule: Rule, items: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
         "guard": lambda condition: None,
     }
     _, *after = rule.run(Namespace(), _Linear({"": 1.0}), _Linear({}), before, {**supplied, **values})
-    found = dict(zip(names, after, strict=True))
+    by_slot = dict(zip(names, after, strict=True))
     return {
-        slot.name: _declared(slot.decay, values) if slot.decay is not None else _factor(rule, slot.name, found)
+        slot.name: _declared(slot.decay, values) if slot.decay is not None else _factor(rule, slot.name, by_slot)
         for slot in rule.slots
         if not slot.is_number
     }
@@ -143,7 +143,7 @@ def _is_sum(value: Any) -> bool:
 
 
 def _scaled(value: _Linear, factor: Any) -> _Linear:
-    return _Linear({name: multiply(own, factor) for name, own in value.terms.items()})
+    return _Linear({name: multiply(term, factor) for name, term in value.terms.items()})
 
 
 def _unknown(name: str, *args: Any) -> _Unknown:
@@ -215,7 +215,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     if all(_is_sum(x) or _is_zero(x) for x in (a, b)) and not isinstance(condition, _Linear):
         terms = [x.terms if isinstance(x, _Linear) else {} for x in (a, b)]
         names = dict.fromkeys([*terms[0], *terms[1]])
-        return _Linear({name: where(condition, *(own.get(name, 0.0) for own in terms)) for name in names})
+        return _Linear({name: where(condition, *(each.get(name, 0.0) for each in terms)) for name in names})
     return _elementwise("where", condition, a, b)
 
 
@@ -223,10 +223,10 @@ def _elementwise(name: str, *args: Any) -> Any:
     """The function of `oxigrad.xp` for numbers; for other values an unknown, unless zeros determine the result."""
     if any(isinstance(arg, tuple) or (isinstance(arg, _Unknown) and not _is_zero(arg)) for arg in args):
         return _unknown(name, *args)
-    found = getattr(arrays, name)(*(0.0 if isinstance(arg, _Unknown) else arg for arg in args))
-    if getattr(found, "shape", None) == () and hasattr(found, "item") and type(found).__module__ == "numpy":
-        found = found.item()
-    return _Linear({}) if any(isinstance(arg, _Unknown) for arg in args) and _is_zero(found) else found
+    result = getattr(arrays, name)(*(0.0 if isinstance(arg, _Unknown) else arg for arg in args))
+    if getattr(result, "shape", None) == () and hasattr(result, "item") and type(result).__module__ == "numpy":
+        result = result.item()
+    return _Linear({}) if any(isinstance(arg, _Unknown) for arg in args) and _is_zero(result) else result
 
 
 def _comparison(name: str) -> Callable[[Any, Any], Any]:
@@ -281,8 +281,8 @@ class Namespace:
     def __getattr__(self, name: str) -> Any:
         if name in _KNOWN:
             return _KNOWN[name]
-        found = getattr(arrays, name)
-        return (lambda *args, **named: _elementwise(name, *args, *named.items())) if callable(found) else found
+        value = getattr(arrays, name)
+        return (lambda *args, **named: _elementwise(name, *args, *named.items())) if callable(value) else value
 
 
 def _install_operators() -> None:

@@ -101,7 +101,11 @@ class ParameterGroup:
     ) -> None:
         self._weak_owner, self._weak_optimizer = weakref.ref(owner), weakref.ref(optimizer)
         self._storage = storage
-        self._own, self._declared, self._rule = optimizer._hyperparameters, optimizer._declared, optimizer._rule
+        self._values_of_optimizer, self._declared, self._rule = (
+            optimizer._hyperparameters,
+            optimizer._declared,
+            optimizer._rule,
+        )
         self._compose: Callable[..., Rule] = self._rule.remembering(_composed)
         self._overrides = overrides
         self._optional = self._rule.optional
@@ -113,9 +117,9 @@ class ParameterGroup:
 
         The rule of the step is what ``around`` makes of the group's.
         """
-        made = copy.copy(self)
-        made._traced_flags, made._around = flags, around or _on_arrays
-        return made
+        group = copy.copy(self)
+        group._traced_flags, group._around = flags, around or _on_arrays
+        return group
 
     @property
     def _owner(self) -> SteppingOptions:
@@ -155,12 +159,12 @@ class ParameterGroup:
         """The optional slots that are absent under the current hyperparameters."""
         if not self._optional:
             return ()
-        own, given = self._own, self._overrides
-        return tuple([slot for slot, asks in self._optional if not given.get(asks, own[asks])])
+        values, overrides = self._values_of_optimizer, self._overrides
+        return tuple([slot for slot, asks in self._optional if not overrides.get(asks, values[asks])])
 
     @property
     def _values(self) -> dict[str, Any]:
-        return {**self._own, **self._overrides}
+        return {**self._values_of_optimizer, **self._overrides}
 
     @property
     def text(self) -> str:
@@ -171,8 +175,8 @@ class ParameterGroup:
     def flags(self) -> dict[str, Any]:
         """The hyperparameters that the rule branches on."""
         declared = self._declared
-        own = {name: value for name, value in self._values.items() if declared[name].is_flag}
-        return {**own, **self._traced_flags} if self._traced_flags else own
+        flags = {name: value for name, value in self._values.items() if declared[name].is_flag}
+        return {**flags, **self._traced_flags} if self._traced_flags else flags
 
     @property
     def numeric(self) -> dict[str, Any]:
@@ -193,15 +197,15 @@ class ParameterGroup:
         if not values:
             return {}
         declared = self._declared
-        found = {name: declared[name].check_argument(value) for name, value in values.items() if name in declared}
+        checked = {name: declared[name].check_argument(value) for name, value in values.items() if name in declared}
         absent = self.absent
         for slot, asks in self._optional:
-            if slot in absent and asks in found and (is_array(found[asks]) or found[asks]):
+            if slot in absent and asks in checked and (is_array(checked[asks]) or checked[asks]):
                 raise StateError(
-                    f"{asks} is {found[asks]!r}: {self.optimizer.name} keeps no slot {slot}, since its own {asks} is "
+                    f"{asks} is {checked[asks]!r}: {self.optimizer.name} keeps no slot {slot}, since its own {asks} is "
                     f"{self.value(asks)!r}; construct it with another one"
                 )
-        return found
+        return checked
 
     def evaluate(self, name: str, schedule: Any, at: Any) -> Any:
         """The value of the ``schedule`` of a hyperparameter at step ``at``; `ValueError` where that is out of range."""
@@ -218,8 +222,8 @@ class ParameterGroup:
     def current(self, name: str, step: int) -> Any:
         """The value of a hyperparameter at a step, counted from 0; raises `AttributeError` for an unknown name."""
         if name not in self._declared:
-            known = ", ".join(self._declared)
-            raise AttributeError(f"{self.optimizer.name} has no hyperparameter {name}: expected one of {known}")
+            expected = ", ".join(self._declared)
+            raise AttributeError(f"{self.optimizer.name} has no hyperparameter {name}: expected one of {expected}")
         return self._declared[name].at(self._values[name], step)
 
     def program(self, rule: Rule) -> "_core.Program | None":

@@ -41,7 +41,7 @@ class ParticipationLog:
     def __init__(self) -> None:
         self.missed: dict[str, int] = {}
         self.were_inactive: set[str] = set()
-        self.kept: set[str] = set()
+        self.orphans: set[str] = set()
         self.without: set[str] = set()
         # The parameters with slots that the present plan does not update, and the count of steps up to which they are in `missed`.
         self._absent: set[str] = set()
@@ -58,16 +58,18 @@ class ParticipationLog:
             self.missed |= {path: self.missed.get(path, 0) + further for path in self._absent}
         self._since = count
 
-    def missed_by(self, path: str, *, known: Collection[str], count: int) -> int:
-        """The number of steps of ``count`` that a parameter missed; ``known`` ones have slots, others missed all."""
-        return self.missed.get(path, 0) if path in known else count
+    def missed_by(self, path: str, *, with_slots: Collection[str], count: int) -> int:
+        """The number of steps of ``count`` that a parameter missed; ``with_slots`` ones have slots, others missed all."""
+        return self.missed.get(path, 0) if path in with_slots else count
 
-    def enter(self, missed: Mapping[str, int], inactive: Iterable[str], known: Collection[str], count: int) -> None:
-        """Begins a plan for parameters that ``missed`` steps; those that are ``known`` and not among them miss further ones."""
+    def enter(
+        self, missed: Mapping[str, int], inactive: Iterable[str], with_slots: Collection[str], count: int
+    ) -> None:
+        """Begins a plan for parameters that ``missed`` steps; those ``with_slots`` and not among them miss further ones."""
         self.missed = {path: number for path, number in {**self.missed, **missed}.items() if number}
         self.were_inactive |= set(inactive)
-        self.kept -= missed.keys()
-        self._absent, self._since = {path for path in known if path not in missed}, count
+        self.orphans -= missed.keys()
+        self._absent, self._since = {path for path in with_slots if path not in missed}, count
 
     @property
     def inactive(self) -> set[str]:
@@ -80,21 +82,21 @@ class ParticipationLog:
             self.missed.pop(path, None)
             self._absent.discard(path)
             self.without.discard(path)
-            self.kept.discard(path)
+            self.orphans.discard(path)
 
     def state(self, count: int) -> dict[str, Any]:
         """The memory of a state after ``count`` steps, as plain data; empty where no parameter missed anything."""
         self.settle(count)
-        lists = {"kept": sorted(self.kept), "without_gradient": sorted(self.without)}
+        lists = {"kept": sorted(self.orphans), "without_gradient": sorted(self.without)}
         return {name: value for name, value in {"missed_steps": dict(self.missed), **lists}.items() if value}
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> "ParticipationLog":
         """The presence of parameters in a state."""
-        made = cls()
-        made.missed, made.kept = dict(state.get("missed_steps", {})), set(state.get("kept", ()))
-        made.without = set(state.get("without_gradient", ()))
-        return made
+        log = cls()
+        log.missed, log.orphans = dict(state.get("missed_steps", {})), set(state.get("kept", ()))
+        log.without = set(state.get("without_gradient", ()))
+        return log
 
     @staticmethod
     def check(state: Any, step: int) -> None:

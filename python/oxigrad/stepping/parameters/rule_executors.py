@@ -60,8 +60,8 @@ def trace(
         values = [(0, g, 0.0 if zero_gradients else g), (1, p, new)]
         if writes_change:
             values = [(0, g, new - p)]
-        own = [(b, a) for slot, b, a in zip(rule.slots, before, after, strict=True) if not slot.is_number]
-        values += [(2 + k, b, a) for k, (b, a) in enumerate(own)]
+        slot_values = [(b, a) for slot, b, a in zip(rule.slots, before, after, strict=True) if not slot.is_number]
+        values += [(2 + k, b, a) for k, (b, a) in enumerate(slot_values)]
         changed = [(k, a) for k, b, a in values if a is not b]
         results = [a for slot, a in zip(rule.slots, after, strict=True) if slot.is_number]
         guard = guards[0] if guards else None
@@ -150,9 +150,9 @@ def call_rules(leaves: Sequence[CalledLeaf], seed: int) -> tuple[list[list[Any]]
         return [], True
     with np.errstate(all="ignore"):  # infinities and NaN propagate as in a kernel
         evaluations = [Evaluation(_stages(leaf, seed, guards)) for leaf in leaves]
-        while any(found := [each.resume() for each in evaluations]):
-            _check_totals(leaves, found)
-            pending = [total for total in found if total is not None]
+        while any(totals := [each.resume() for each in evaluations]):
+            _check_totals(leaves, totals)
+            pending = [total for total in totals if total is not None]
             summed = combined(operator.add, [leaf.path for leaf in leaves], [total.term for total in pending])
             for total in pending:
                 total.sum = summed
@@ -178,15 +178,15 @@ def _apart(leaves: Sequence[CalledLeaf], results: Sequence[Sequence[Any]]) -> li
 
     So a slot never shares memory with a parameter or a gradient, which the user may change.
     """
-    given: list[Any] = []
+    arguments: list[Any] = []
     for leaf in leaves:
         g = (leaf.g.values, leaf.g.indices) if isinstance(leaf.g, SparseRows) else (leaf.g,)
-        given += [leaf.p, *g, *leaf.slots.values()]
+        arguments += [leaf.p, *g, *leaf.slots.values()]
     before = [[leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)] for leaf in leaves]
-    pairs = [pair for own, old in zip(results, before, strict=True) for pair in zip(own, old, strict=True)]
-    made = iter(apart([None if new is old else new for new, old in pairs], given))
-    kept = iter([old if new is None else new for (_, old), new in zip(pairs, made, strict=True)])
-    return [[next(kept) for _ in own] for own in results]
+    pairs = [pair for of_leaf, old in zip(results, before, strict=True) for pair in zip(of_leaf, old, strict=True)]
+    separate = iter(apart([None if new is old else new for new, old in pairs], arguments))
+    new_values = iter([old if new is None else new for (_, old), new in zip(pairs, separate, strict=True)])
+    return [[next(new_values) for _ in of_leaf] for of_leaf in results]
 
 
 def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
@@ -194,18 +194,18 @@ def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]]) -> Stage
     check_library(leaf)
     try:
         part = leaf.touched()
-        found = yield from _stages_on_all(part, seed, guards)
+        results = yield from _stages_on_all(part, seed, guards)
     except (*REFUSALS, AssertionError) as error:
         if not is_ours(error):
             check_device(leaf.path, leaf.p, leaf.g, leaf.slots)
         raise
     if part.rows is None:
-        return found
+        return results
     before = [leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)]
     is_number = [False, *(slot.is_number for slot in leaf.rule.slots)]
     return [
         new if new is None or whole else put_rows(old, part.rows, new)
-        for old, new, whole in zip(before, found, is_number, strict=True)
+        for old, new, whole in zip(before, results, is_number, strict=True)
     ]
 
 
@@ -219,11 +219,11 @@ def _stages_on_all(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]]) -
         value if value is None or slot.is_number else xp.astype(value, p.dtype, copy=False) for slot, value in slots
     ]
     outputs = yield from leaf.rule.stages(xp, p, xp.astype(g, p.dtype, copy=False), before, {**leaf.values, **supplied})
-    found, number = [_stored(leaf, seed, "parameter", 0, leaf.p, outputs[0])], 0
+    results, number = [_stored(leaf, seed, "parameter", 0, leaf.p, outputs[0])], 0
     for (slot, old), new in zip(slots, outputs[1:], strict=True):
         number += not slot.is_number
-        found.append(_stored(leaf, seed, f"slot {slot.name}", number, old, new))
-    return found
+        results.append(_stored(leaf, seed, f"slot {slot.name}", number, old, new))
+    return results
 
 
 def check_library(leaf: CalledLeaf) -> None:
@@ -266,8 +266,8 @@ def _elements(leaf: CalledLeaf, like: Any) -> tuple[int, list[int] | None]:
 
 def _asarray(numbers: bytes, like: Any) -> Any:
     """An array of float64 from its bytes, of the library, shape, dtype and device of another."""
-    found = np.frombuffer(bytearray(numbers)).reshape(tuple(like.shape))
-    return namespace(like).asarray(found, dtype=like.dtype, device=device_of(like))
+    numbers_on_host = np.frombuffer(bytearray(numbers)).reshape(tuple(like.shape))
+    return namespace(like).asarray(numbers_on_host, dtype=like.dtype, device=device_of(like))
 
 
 def _device_noise(leaf: CalledLeaf, like: Any, seed: int) -> DeviceNoise | None:

@@ -48,7 +48,7 @@ class Slots(SlotMemory, Protocol):
 
 def arrays_of(slots: Slots | Mapping[str, Any]) -> list[Any]:
     """The arrays of the slots of a parameter."""
-    found: list[Any] = []
+    arrays: list[Any] = []
     for slot in slots.values():
-        found += slot.arrays.values() if isinstance(slot, Quantized) else (slot,)
-    return found
+        arrays += slot.arrays.values() if isinstance(slot, Quantized) else (slot,)
+    return arrays

@@ -8,6 +8,6 @@ _T = TypeVar("_T")
 
 def alive(reference: "weakref.ref[_T]") -> _T:
     """The referent; raises `ReferenceError` if it no longer exists."""
-    if (found := reference()) is None:
+    if (referent := reference()) is None:
         raise ReferenceError("the optimizer of this object no longer exists")
-    return found
+    return referent

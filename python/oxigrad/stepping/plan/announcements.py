@@ -4,6 +4,7 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from oxigrad import xp
+from oxigrad._core import Watched
 from oxigrad.ops.backends import is_array
 from oxigrad.ops.core.aliasing import is_same_array
 from oxigrad.stepping.parameters.parameter import Parameter
@@ -18,6 +19,12 @@ def named(paths: Sequence[str]) -> str:
     """Some names of parameters, and how many others there are."""
     others = f" and {len(paths) - 3} others" if len(paths) > 3 else ""
     return ", ".join(paths[:3]) + others
+
+
+def watched_leaves(watched: Watched) -> Sequence[int]:
+    """The positions, among the leaves of a model that is the argument of a loss, of those that have derivatives."""
+    structure = watched.structures[0]
+    return [0] if structure is None else structure[1]
 
 
 class Pending:
@@ -39,38 +46,54 @@ class Pending:
         return [*items.values()]
 
 
-class Announcements:
-    """The gradients of ``parameters`` that have been announced, by their positions among the leaves of the model.
+class CompleteGradients:
+    """The gradients of ``parameters`` that have been announced, by the positions of their leaves in the model: ``held``.
 
-    A parameter with several key paths has a gradient at each, and is complete with the last one of them. Those ``kept`` are not taken:
-    their leaves, and leaves that are no arrays, get their gradients when the backward has ended.
+    A parameter with several key paths has a gradient at each, and is complete with the last one of them.
     """
 
-    def __init__(self, parameters: Sequence[Parameter], leaves: Sequence[Any], kept: Container[str]) -> None:
+    def __init__(self, parameters: Sequence[Parameter]) -> None:
         self._of_leaf = {i: p for p in parameters for i in p.indices}
-        self._arrays = [is_array(leaf) for leaf in leaves]
-        self._kept = kept
-        #: Gradients of parameters that are not complete or not updated yet, by leaf.
         self.held: dict[int, Any] = {}
-        self._pending = Pending()
 
-    def announce(self, leaf: int, g: Any) -> tuple[bool, list[Parameter]]:
-        """Whether the gradient of a leaf is taken, and the parameters that are to be updated now."""
-        p = self._of_leaf.get(leaf)
-        if p is None or p.text in self._kept:
-            return p is None and self._arrays[leaf], []  # that of a frozen parameter is dropped
+    def parameter(self, leaf: int) -> Parameter | None:
+        """The parameter of a leaf; None for a leaf of none."""
+        return self._of_leaf.get(leaf)
+
+    def add(self, p: Parameter, leaf: int, g: Any) -> bool:
+        """Holds the gradient of a leaf of a parameter; whether the parameter is complete."""
         self.held[leaf] = self._apart(p, g)
-        if any(i not in self.held for i in p.indices):
-            return True, []
-        size = sum(getattr(self.held[i], "nbytes", 0) for i in p.indices)
-        if size > SMALL:
-            return True, [p]
-        return True, self._pending.drain() if self._pending.add(p.position, p, size) else []
+        return all(i in self.held for i in p.indices)
 
     def _apart(self, p: Parameter, g: Any) -> Any:
         """The gradient; a copy where it is that of another key path too: an array that is given twice counts once."""
         others = [self.held[i] for i in p.indices if i in self.held]
         return xp.asarray(g, copy=True) if any(is_same_array(g, other) for other in others) else g
+
+
+class Announcements(CompleteGradients):
+    """The gradients that have been announced, of parameters that are updated when they are complete; ``held`` has those not updated yet.
+
+    Those ``kept`` are not taken: their leaves, and leaves that are no arrays, get their gradients when the backward has ended.
+    """
+
+    def __init__(self, parameters: Sequence[Parameter], leaves: Sequence[Any], kept: Container[str]) -> None:
+        super().__init__(parameters)
+        self._arrays = [is_array(leaf) for leaf in leaves]
+        self._kept = kept
+        self._pending = Pending()
+
+    def announce(self, leaf: int, g: Any) -> tuple[bool, list[Parameter]]:
+        """Whether the gradient of a leaf is taken, and the parameters that are to be updated now."""
+        p = self.parameter(leaf)
+        if p is None or p.text in self._kept:
+            return p is None and self._arrays[leaf], []  # that of a frozen parameter is dropped
+        if not self.add(p, leaf, g):
+            return True, []
+        size = sum(getattr(self.held[i], "nbytes", 0) for i in p.indices)
+        if size > SMALL:
+            return True, [p]
+        return True, self._pending.drain() if self._pending.add(p.position, p, size) else []
 
     def taken(self, parameters: Sequence[Parameter], count: int) -> list[Any]:
         """The gradients of these parameters among ``count`` leaves; they are no longer held."""

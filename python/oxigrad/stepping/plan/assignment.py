@@ -35,12 +35,12 @@ class Assignment:
 
     def group_number(self, group: RuleGroup, missed: int) -> int:
         """The number of a group whose parameters ``missed`` steps; adds it where it is new."""
-        known = [*zip(self.groups, self.missed, strict=True)]
-        if (group, missed) not in known:
-            known.append((group, missed))
+        pairs = [*zip(self.groups, self.missed, strict=True)]
+        if (group, missed) not in pairs:
+            pairs.append((group, missed))
             self.groups.append(group)
             self.missed.append(missed)
-        return known.index((group, missed))
+        return pairs.index((group, missed))
 
     def unite(self, arrays: Sequence[Any]) -> None:
         """Assigns rules on arrays to all parameters where they compute a value over all, and one executor cannot.
@@ -51,11 +51,11 @@ class Assignment:
         supplied = {name for rule in rules for name in rule.supplied}
         #: Whether a value over all parameters is computed, for which they need one executor.
         self.needs_all = bool(supplied & {"total", "guard"})
-        found = {p.executor for p in self.parameters}
-        is_mixed = DEVICE in found and (
-            len(found) > 1 or len({device_of(arrays[p.index]) for p in self.parameters}) > 1
+        executors = {p.executor for p in self.parameters}
+        is_mixed = DEVICE in executors and (
+            len(executors) > 1 or len({device_of(arrays[p.index]) for p in self.parameters}) > 1
         )
-        if (any(e.calls_rule for e in found) and "total" in supplied) or (is_mixed and self.needs_all):
+        if (any(e.calls_rule for e in executors) and "total" in supplied) or (is_mixed and self.needs_all):
             for p in self.parameters:
                 p.executor = self.on_arrays(arrays[p.index])
         self.host = [p for p in self.parameters if p.executor.is_core]
@@ -82,13 +82,13 @@ class Assignment:
         zeroed: Sequence[Any] = (),
     ) -> None:
         """Raises `AliasError` for arrays of a step, gradients that are ``zeroed`` among them, that share memory which is written."""
-        given = {}
+        read = {}
         for p in self.parameters:
             g = gradients[p.index]
-            given[id(g)] = f"the gradient of {p.text}", g.values if isinstance(g, SparseRows) else g, False
-        given |= {id(g): ("a gradient that zero_gradients is to zero", g, True) for g in zeroed}
+            read[id(g)] = f"the gradient of {p.text}", g.values if isinstance(g, SparseRows) else g, False
+        read |= {id(g): ("a gradient that zero_gradients is to zero", g, True) for g in zeroed}
         others = [named for p in self.parameters for named in _updated(p, leaves[p.index], slots[p.text])]
-        refuse_shared([*others, *given.values()])
+        refuse_shared([*others, *read.values()])
 
 
 def _updated(p: Parameter, array: Any, slots: Slots) -> Iterator[Named]:

@@ -61,18 +61,18 @@ class PlannedGradients:
     def of_step(self, leaves: list[Any], grads: Any) -> list[Any] | None:
         """As `read`; without ``grads``, those that the model holds itself. None where they are of other parameters than the plan."""
         if grads is None:
-            own = None if self._present is None else self._structure.gradients(leaves, self._present)
-            return own if own is None else self.checked(own)
+            gradients = None if self._present is None else self._structure.gradients(leaves, self._present)
+            return gradients if gradients is None else self.checked(gradients)
         try:  # as `align`, without an object for each steady step
             complete = _core.tree_leaves(grads, self._structure)
         except StructureError:
-            given = align(self._structure, grads)
+            aligned = align(self._structure, grads)
         else:
             return None if self._idle else self.checked(complete)
-        found = given.present()
-        if found != (self._present or bytes([1]) * len(found)):
+        present = aligned.present()
+        if present != (self._present or bytes([1]) * len(present)):
             return None
-        return self.of_leaves(given)
+        return self.of_leaves(aligned)
 
     def read(self, grads: Any, *, called: bool = False, keep_rows: bool = False, optional: bool = False) -> list[Any]:
         """The gradients at the positions of the model's leaves, those of tied parameters added up.
@@ -81,45 +81,45 @@ class PlannedGradients:
         all are checked here; otherwise the core checks those that it reads. Where they are ``optional``, any may be None. Raises an
         error with the key path.
         """
-        given = align(self._structure, grads)
-        return self.of_leaves(given, called=called, keep_rows=keep_rows, optional=optional)
+        aligned = align(self._structure, grads)
+        return self.of_leaves(aligned, called=called, keep_rows=keep_rows, optional=optional)
 
     def of_leaves(
-        self, given: AlignedGradients, *, called: bool = False, keep_rows: bool = False, optional: bool = False
+        self, aligned: AlignedGradients, *, called: bool = False, keep_rows: bool = False, optional: bool = False
     ) -> list[Any]:
         """As `read`, for gradients at the positions of leaves."""
-        if not given.is_complete:
-            self._check_known_gradients(given)
-        return self.checked(given.leaves, called=called, keep_rows=keep_rows, optional=optional)
+        if not aligned.is_complete:
+            self._check_known_gradients(aligned)
+        return self.checked(aligned.leaves, called=called, keep_rows=keep_rows, optional=optional)
 
-    def _check_known_gradients(self, given: AlignedGradients) -> None:
+    def _check_known_gradients(self, aligned: AlignedGradients) -> None:
         """Raises `StructureError` for a gradient that is missing, and for one that belongs to no parameter."""
         for parameter in self._parameters:
             for i in parameter.indices:
-                if given.leaves[i] is MISSING:
+                if aligned.leaves[i] is MISSING:
                     raise StructureError(
                         f"{self._structure.path(i)}: the gradient is missing: expected an array, or None for no update"
                     )
-        unknown = [text for text in given.unknown if text not in self._frozen]
+        unknown = [text for text in aligned.unknown if text not in self._frozen]
         if unknown:
             raise StructureError(f"{unknown[0]}: there is a gradient, but no parameter in the model")
 
     def checked(
-        self, given: list[Any], *, called: bool = False, keep_rows: bool = False, optional: bool = False
+        self, gradients: list[Any], *, called: bool = False, keep_rows: bool = False, optional: bool = False
     ) -> list[Any]:
         """The gradients, given for each leaf: checked, with those of tied parameters added up.
 
         With ``keep_rows``, those that are `SparseRows` remain so, and are not checked.
         """
         if called or self._checked_here:
-            self._check_given(given, self._parameters if called else self._checked_here, optional=optional)
+            self._check_numbers(gradients, self._parameters if called else self._checked_here, optional=optional)
         if self.lazy:
-            self._resolve(given)
+            self._resolve(gradients)
         if self._tied:
-            self._add_tied(given)
+            self._add_tied(gradients)
         if self.sparse and not keep_rows:
-            self._check_sparse(given)
-        return given
+            self._check_sparse(gradients)
+        return gradients
 
     def refuse_shapeless(self, gradients: Sequence[Any], leaves: Sequence[Any] = ()) -> None:
         """Raises `ArrayMemoryError` for a gradient, or a parameter among ``leaves``, whose shape or dtype cannot be read."""
@@ -127,19 +127,19 @@ class PlannedGradients:
         for what, arrays in (("parameter", leaves), ("gradient", gradients)):
             refuse_shapeless((f"{self._structure.path(i)}: the {what}", arrays[i]) for i in indices if arrays)
 
-    def check_on_devices(self, given: Sequence[Any]) -> None:
+    def check_on_devices(self, gradients: Sequence[Any]) -> None:
         """Raises for a missing gradient of a parameter on a device, and for arrays that are more than numbers."""
-        self._check_given(given, self._on_devices)
+        self._check_numbers(gradients, self._on_devices)
 
-    def _check_given(self, given: Sequence[Any], parameters: list[Parameter], *, optional: bool = False) -> None:
+    def _check_numbers(self, gradients: Sequence[Any], parameters: list[Parameter], *, optional: bool = False) -> None:
         """Raises for a missing gradient, and for arrays that are more than numbers (masked arrays, units)."""
         try:
             for parameter in parameters:
                 for i in parameter.indices:
-                    if given[i] is not None or (self._needs(i) and not optional):
-                        self._check_one(i, given[i])
+                    if gradients[i] is not None or (self._needs(i) and not optional):
+                        self._check_one(i, gradients[i])
         except REFUSALS:
-            self.refuse_shapeless(given)
+            self.refuse_shapeless(gradients)
             raise
 
     def _needs(self, i: int) -> bool:
@@ -156,28 +156,28 @@ class PlannedGradients:
         else:
             refuse_masked_or_units(g, f"{self._structure.path(i)}: the gradient")
 
-    def _resolve(self, given: list[Any]) -> None:
+    def _resolve(self, gradients: list[Any]) -> None:
         """Puts the numbers of lazy views in their place; one array at several paths stays one."""
         for parameter in self._parameters:
-            read = {id(g): (g, g if g is None else resolved(g)) for g in (given[i] for i in parameter.indices)}
+            read = {id(g): (g, g if g is None else resolved(g)) for g in (gradients[i] for i in parameter.indices)}
             for i in parameter.indices:
-                given[i] = read[id(given[i])][1]
+                gradients[i] = read[id(gradients[i])][1]
 
-    def _add_tied(self, given: list[Any]) -> None:
+    def _add_tied(self, gradients: list[Any]) -> None:
         """Adds up the gradients of each tied parameter."""
         for parameter in self._tied:
             for i in parameter.indices:
-                if not (given[i] is None or isinstance(given[i], SparseRows)):
-                    check_gradient(str(self._structure.path(i)), given[i], parameter.shape, parameter.dtype)
-            found = [given[i] for i in parameter.indices if given[i] is not None]
-            given[parameter.index] = summed(found) if found else None
+                if not (gradients[i] is None or isinstance(gradients[i], SparseRows)):
+                    check_gradient(str(self._structure.path(i)), gradients[i], parameter.shape, parameter.dtype)
+            terms = [gradients[i] for i in parameter.indices if gradients[i] is not None]
+            gradients[parameter.index] = summed(terms) if terms else None
 
-    def _check_sparse(self, given: list[Any]) -> None:
+    def _check_sparse(self, gradients: list[Any]) -> None:
         """Checks gradients that are `SparseRows`; makes arrays of them where the option ``sparse`` is "dense"."""
         for parameter in self._parameters:
-            if isinstance(g := given[parameter.index], SparseRows):
+            if isinstance(g := gradients[parameter.index], SparseRows):
                 self._check_rows(parameter, g)
-                given[parameter.index] = g.todense() if self._owner.sparse == "dense" else g
+                gradients[parameter.index] = g.todense() if self._owner.sparse == "dense" else g
 
     def _check_rows(self, parameter: Parameter, g: SparseRows) -> None:
         path = parameter.text
@@ -195,18 +195,18 @@ class PlannedGradients:
         """
         if not self._ruled and not self._tied:
             return []
-        given = gradients if grads is None else align(self._structure, grads).leaves
-        found = {str(self._structure.path(i)): g for i, g in enumerate(given) if g is not None}
+        leaves = gradients if grads is None else align(self._structure, grads).leaves
+        by_path = {str(self._structure.path(i)): g for i, g in enumerate(leaves) if g is not None}
         zeros = {}
         for p in (*self._tied, *self._ruled):
-            for path in (str(path) for path in p.paths if str(path) in found):
-                refuse_unwritable(path, "gradient, where zero_gradients is to leave zeros,", found[path])
-                if not _core.is_floating(found[path]):
+            for path in (str(path) for path in p.paths if str(path) in by_path):
+                refuse_unwritable(path, "gradient, where zero_gradients is to leave zeros,", by_path[path])
+                if not _core.is_floating(by_path[path]):
                     raise DtypeError(
-                        f"{path}: the gradient, where zero_gradients is to leave zeros, has dtype {found[path].dtype}: "
+                        f"{path}: the gradient, where zero_gradients is to leave zeros, has dtype {by_path[path].dtype}: "
                         "expected a floating-point dtype in native byte order"
                     )
-                zeros[id(found[path])] = np.zeros(()), found[path]
+                zeros[id(by_path[path])] = np.zeros(()), by_path[path]
         return [*zeros.values()]
 
     def unrecorded(self, gradients: list[Any], ruled: Iterable[Parameter]) -> list[Any]:

@@ -71,7 +71,7 @@ class Plan(Assignment):
     ) -> None:
         super().__init__()
         self.versions = [*versions, *owner._versions()]
-        self._made = [version.structure for version in self.versions]  # before the settings are read
+        self._structures = [version.structure for version in self.versions]  # before the settings are read
         self.structure = structure
         self.present = present
         self._weak_owner = weakref.ref(owner)
@@ -174,18 +174,18 @@ class Plan(Assignment):
 
     def part(self, parameters: Sequence[Parameter], owner: SteppingOptimizer) -> "Plan":
         """The same plan for some of its parameters, with the positions that they have in the whole."""
-        made, chosen = copy.copy(self), {p.position for p in parameters}
+        part, chosen = copy.copy(self), {p.position for p in parameters}
         for name in ("parameters", "host", "on_devices", "ruled", "replaced", "copied", "into", "tied", "recorded"):
-            setattr(made, name, [p for p in getattr(self, name) if p.position in chosen])
-        made.is_tied = bool(made.tied)
-        made.pick = picker([p.index for p in made.host], len(self.structure))
-        made.gradients = PlannedGradients(made, owner)
-        made.gradients.lazy = True
-        return made
+            setattr(part, name, [p for p in getattr(self, name) if p.position in chosen])
+        part.is_tied = bool(part.tied)
+        part.pick = picker([p.index for p in part.host], len(self.structure))
+        part.gradients = PlannedGradients(part, owner)
+        part.gradients.lazy = True
+        return part
 
     def is_current(self) -> bool:
         """Whether options and groups of hyperparameters are unchanged since the plan was made."""
-        return self._made == [version.structure for version in self.versions]
+        return self._structures == [version.structure for version in self.versions]
 
     def numbers(self) -> list[tuple[Version, int]]:
         """The versions of all settings that a resolved step depends on, each with its present number."""
@@ -223,35 +223,35 @@ class Plan(Assignment):
         return leaves
 
     def check_known(
-        self, slots: Mapping[str, dict[str, Any]], were_inactive: Container[str] = (), kept: Container[str] = ()
+        self, slots: Mapping[str, dict[str, Any]], were_inactive: Container[str] = (), orphans: Container[str] = ()
     ) -> None:
         """Raises `StructureError` or `ShapeError` for a model whose parameters are not those that the slots were made for.
 
         Parameters without slots may be among those that ``were_inactive`` in earlier steps; slots without a parameter among those that are
-        ``kept``.
+        ``orphans``.
         """
         if not slots:
             return
-        found = {p.text: p for p in self.parameters}
-        for text in [*found, *slots]:
+        by_path = {p.text: p for p in self.parameters}
+        for text in [*by_path, *slots]:
             if text not in slots:
                 if text in were_inactive:
                     continue
                 raise StructureError(
                     f"{text}: the parameter is new: the model did not have it at the first step; rebuild(model) begins its slots"
                 )
-            if text not in found:
-                if text in self.inactive or text in kept:
+            if text not in by_path:
+                if text in self.inactive or text in orphans:
                     continue
                 raise StructureError(
                     f"{text}: the parameter is missing: the model had it at the first step; rebuild(model) keeps its slots, "
                     "rebuild(model, remove=True) drops them"
                 )
-            rule = self.groups[found[text].group].rule()
+            rule = self.groups[by_path[text].group].rule()
             for slot in rule.slots:
                 begun, is_like = slots[text].get(slot.name), rule.elementwise and not slot.is_number
-                if (slot.begin is None or is_like) and begun is not None and tuple(begun.shape) != found[text].shape:
-                    shape, begun = found[text].shape, tuple(begun.shape)
+                if (slot.begin is None or is_like) and begun is not None and tuple(begun.shape) != by_path[text].shape:
+                    shape, begun = by_path[text].shape, tuple(begun.shape)
                     raise ShapeError(f"{text}: the parameter has shape {shape}, its slot {slot.name} {begun}")
 
     def first_of_each_rule(self) -> str:

@@ -138,13 +138,13 @@ class StepProgram:
         """The parameters that the core updates in place, with the memory of their slots."""
         prepared = []
         for p in self.plan.host:
-            group, own = self.plan.groups[p.group], slots[p.text]
+            group, memory = self.plan.groups[p.group], slots[p.text]
             prepared.append(
                 host_parameter(
                     p.text,
                     p.position,
                     leaves[p.index],
-                    [(slot, own.of_core(slot)) for slot in self.groups[p.group].rule.slots],
+                    [(slot, memory.of_core(slot)) for slot in self.groups[p.group].rule.slots],
                     self.layout[p.group],
                     catches_up=group.catches_up,
                     stochastic=group.precision.rounding == "stochastic",

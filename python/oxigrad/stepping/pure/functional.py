@@ -66,12 +66,12 @@ def apply(
         return taken
     _check_state(owner, state)
     leaves, structure = tree.flatten(params)
-    given = align(structure, grads)
+    aligned = align(structure, grads)
     if owner.accumulate > 1:  # as zeros, since whether the others of the mean are None is not known in a traced program
-        accumulated(structure, leaves, given.leaves, set(), first=False, last=False)
-    present = None if given.is_complete else given.present()
+        accumulated(structure, leaves, aligned.leaves, set(), first=False, last=False)
+    present = None if aligned.is_complete else aligned.present()
     plan = Plan(leaves, structure, owner, present=present, adapt=adapt)
-    leaves, gradients = plan.detach(leaves), plan.gradients.of_leaves(given, called=True)
+    leaves, gradients = plan.detach(leaves), plan.gradients.of_leaves(aligned, called=True)
     plan.check_parameters(leaves)
     plan.check_known(state["slots"])
     _check_slots(plan, state["slots"])
@@ -115,14 +115,14 @@ def apply(
         if LAST_STEP in old:
             slots[parameter.text][LAST_STEP] = select(keep, [leaf.stamped()], [old[LAST_STEP]])[0]
     counted = xp.where(xp.logical_and(keep, last), 1, 0) if keep is not True or last is not True else 1
-    inactive = {path: own for path, own in state["slots"].items() if path not in slots}
+    inactive = {path: untouched for path, untouched in state["slots"].items() if path not in slots}
     changed = {"step": step + counted, "slots": {path: {**slots, **inactive}[path] for path in state["slots"]}}
     if inactive or missed:
         changed["missed_steps"] = {**missed, **{path: missed.get(path, 0) + counted for path in inactive}}
     if "hyperparameters" in state:
         changed["hyperparameters"] = state["hyperparameters"]
-    if is_plain and (made := PureStep.of(plan, owner, changed)) is not None:
-        vars(owner)[_PURE_STEP] = made
+    if is_plain and (pure := PureStep.of(plan, owner, changed)) is not None:
+        vars(owner)[_PURE_STEP] = pure
     if owner.accumulate > 1:
         changed["micro"] = xp.where(keep, xp.where(last, 0, state["micro"] + 1), state["micro"])
     return tree.unflatten(structure, filled), changed
@@ -162,10 +162,10 @@ def _check_state(owner: SteppingOptimizer, state: Any) -> None:
         count = state.get(name, 0)
         if not is_array(count) or on_host(count):  # a step does not wait for a device
             check_step_count(count, f"the state has {name}")
-    for path, own in state["slots"].items():
-        if not isinstance(own, Mapping):
-            raise StateError(f"{path}: the slots of the state are {type(own).__name__}: expected arrays by name")
-        for slot, array in own.items():
+    for path, by_name in state["slots"].items():
+        if not isinstance(by_name, Mapping):
+            raise StateError(f"{path}: the slots of the state are {type(by_name).__name__}: expected arrays by name")
+        for slot, array in by_name.items():
             if not (is_array(array) or isinstance(array, (_core.Variable, Quantized))):
                 raise StateError(f"{path}: the slot {slot} is {type(array).__name__}: expected an array")
 
@@ -180,23 +180,25 @@ def _check_slots(plan: Plan, slots: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _own_values(
-    plan: Plan, given: Sequence[Mapping[str, Any]], values: Sequence[Mapping[str, Any]]
+    plan: Plan, hyperparameters: Sequence[Mapping[str, Any]], values: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """The values of each parameter: those of its group, which are one object, with the ones ``given`` for it."""
-    made: dict[tuple[int, int], Mapping[str, Any]] = {}
-    for p, own in zip(plan.parameters, given, strict=True):
-        if (p.group, id(own)) not in made:
+    """The values of each parameter: those of its group, which are one object, with its own ``hyperparameters``."""
+    merged: dict[tuple[int, int], Mapping[str, Any]] = {}
+    for p, of_parameter in zip(plan.parameters, hyperparameters, strict=True):
+        if (p.group, id(of_parameter)) not in merged:
             group = plan.groups[p.group]
-            _check_names([group], own)
-            made[p.group, id(own)] = {**values[p.group], **group.checked(own)} if own else values[p.group]
-    return [made[p.group, id(own)] for p, own in zip(plan.parameters, given, strict=True)]
+            _check_names([group], of_parameter)
+            merged[p.group, id(of_parameter)] = (
+                {**values[p.group], **group.checked(of_parameter)} if of_parameter else values[p.group]
+            )
+    return [merged[p.group, id(of_parameter)] for p, of_parameter in zip(plan.parameters, hyperparameters, strict=True)]
 
 
 def _check_names(groups: Sequence[ParameterGroup], hyperparameters: Mapping[str, Any]) -> None:
     """Raises `TypeError` for a name that is no numeric hyperparameter of any of these groups."""
-    known = {name: None for group in groups for name in group.numeric}
-    if unknown := [name for name in hyperparameters if name not in known]:
-        raise TypeError(f"apply: found {', '.join(unknown)}, expected numeric hyperparameters: {', '.join(known)}")
+    numeric = {name: None for group in groups for name in group.numeric}
+    if unknown := [name for name in hyperparameters if name not in numeric]:
+        raise TypeError(f"apply: found {', '.join(unknown)}, expected numeric hyperparameters: {', '.join(numeric)}")
 
 
 def _with_values(plan: Plan, leaf: CalledLeaf, parameter: Parameter, values: Mapping[str, Any]) -> CalledLeaf:
@@ -212,8 +214,8 @@ def _late(leaf: CalledLeaf, missed: Any) -> CalledLeaf:
     return dataclasses.replace(leaf, values={**leaf.values, "step": step - missed, "drawn_at": step})
 
 
-def _with_new_slots(plan: Plan, p: Parameter, array: Any, known: dict[str, Any]) -> dict[str, Any]:
+def _with_new_slots(plan: Plan, p: Parameter, array: Any, slots: dict[str, Any]) -> dict[str, Any]:
     """The slots of a parameter, with new ones if flags that changed since `init` require them."""
     group = plan.groups[p.group]
-    known = dict(renamed(known, slot_names(group)))
-    return {**known, **new_slots(group, p.text, array, on_host=False, coded=False, known=known)}
+    slots = dict(renamed(slots, slot_names(group)))
+    return {**slots, **new_slots(group, p.text, array, on_host=False, coded=False, existing=slots)}

@@ -62,11 +62,15 @@ def _run_elsewhere(leaves: Sequence[CalledLeaf], kernels: Sequence[Kernels], see
     fits = [program is not None for program in programs]
     if not all(fits) and any(leaf.rule.supplied & {"total", "guard"} for leaf in leaves):
         fits = [False] * len(leaves)  # a value over all leaves is computed in one place
-    own = [(leaf, kernel) for leaf, kernel, fit in zip(leaves, kernels, fits, strict=True) if fit]
-    found = _Step([leaf for leaf, _ in own], [kernel for _, kernel in own], seed).run() if own else None
-    if found is None:
+    fused_leaves = [(leaf, kernel) for leaf, kernel, fit in zip(leaves, kernels, fits, strict=True) if fit]
+    outcome = (
+        _Step([leaf for leaf, _ in fused_leaves], [kernel for _, kernel in fused_leaves], seed).run()
+        if fused_leaves
+        else None
+    )
+    if outcome is None:
         return _called(leaves, seed)
-    fused, _, keep = found
+    fused, _, keep = outcome
     called, _ = _called([leaf for leaf, fit in zip(leaves, fits, strict=True) if not fit], seed)
     return _merged(fits, fused, called), keep
 
@@ -84,10 +88,13 @@ def run_flat(
     taken. Where a guard stops it, slots stay, and so do parameters, or changes are zero.
     """
     if _fit_flat(leaves, slots) and kernels() is not None:
-        found = _Step(leaves, [kernels] * len(leaves), seed, flat=slots, writes_change=writes_change).run()
-        if found is not None:
-            return [new for new, *_ in found[0]], {**slots, **found[1]}, found[2]
-    split = [dataclasses.replace(leaf, slots=own) for leaf, own in zip(leaves, _split(leaves, slots), strict=True)]
+        outcome = _Step(leaves, [kernels] * len(leaves), seed, flat=slots, writes_change=writes_change).run()
+        if outcome is not None:
+            return [new for new, *_ in outcome[0]], {**slots, **outcome[1]}, outcome[2]
+    split = [
+        dataclasses.replace(leaf, slots=leaf_slots)
+        for leaf, leaf_slots in zip(leaves, _split(leaves, slots), strict=True)
+    ]
     results, keep = _called(split, seed)
     new = [result[0] - leaf.p if writes_change else result[0] for leaf, result in zip(leaves, results, strict=True)]
     return new, _joined(leaves[0], results), keep
@@ -120,14 +127,14 @@ def _ends(leaves: Sequence[CalledLeaf]) -> list[int]:
 
 def _split(leaves: Sequence[CalledLeaf], slots: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The slots of each leaf, as parts of those of all leaves."""
-    found: list[dict[str, Any]] = [{} for _ in leaves]
+    by_leaf: list[dict[str, Any]] = [{} for _ in leaves]
     ends = _ends(leaves)
     for slot in leaves[0].rule.slots:
         flat = slots[slot.name]
-        for at, (own, leaf) in enumerate(zip(found, leaves, strict=True)):
+        for at, (leaf_slots, leaf) in enumerate(zip(by_leaf, leaves, strict=True)):
             part = flat[at] if slot.is_number else flat[ends[at] : ends[at + 1]]
-            own[slot.name] = part if slot.is_number else xp.reshape(part, tuple(leaf.p.shape))
-    return found
+            leaf_slots[slot.name] = part if slot.is_number else xp.reshape(part, tuple(leaf.p.shape))
+    return by_leaf
 
 
 def _joined(leaf: CalledLeaf, results: Results) -> dict[str, Any]:
@@ -226,11 +233,11 @@ class _Step:
         """The results of each leaf, the flat slots, and whether the step was taken; None if there can be no call."""
         is_random = any("noise" in leaf.rule.supplied or _is_rounded_at_random(leaf) for leaf in self._leaves)
         call = adapter_of(self._leaves[0].p).call_kernels
-        found = call and call(self._by_kernels, self._by_rules, self._operands, everywhere=not is_random)
-        if found is None:
+        outputs = call and call(self._by_kernels, self._by_rules, self._operands, everywhere=not is_random)
+        if outputs is None:
             return None
-        *found, keep = found if self._is_guarded else (*found, True)
-        after = dict(enumerate(self._operands)) | dict(zip(self._changed, found, strict=True))
+        *outputs, keep = outputs if self._is_guarded else (*outputs, True)
+        after = dict(enumerate(self._operands)) | dict(zip(self._changed, outputs, strict=True))
         results = [
             [after[places.g if self._writes_change else places.p], *(after[at] for at in places.slots.values())]
             for places in self._places
@@ -249,8 +256,8 @@ class _Step:
         for name in leaf.rule.numbers:
             value = leaf.values[name]
             if is_array(value):
-                known = [at for at, operand in enumerate(self._operands) if operand is value]
-                self._traced[len(self._scalars)] = known[0] if known else self._add(value)
+                places = [at for at, operand in enumerate(self._operands) if operand is value]
+                self._traced[len(self._scalars)] = places[0] if places else self._add(value)
             self._scalars.append(0.0 if is_array(value) else float(value))
 
     def _add_slots(self, leaf: CalledLeaf, slots: Mapping[str, Any] | None) -> dict[str, int]:
@@ -259,8 +266,8 @@ class _Step:
     def _programs(self, numbers: Iterable[int], **options: Any) -> list["_core.Program"]:
         """The programs of these leaves."""
         options |= {"writes_change": True} if self._writes_change else {}
-        found = [self._kernels[at](**options) for at in numbers]
-        return [program for program in found if program is not None]
+        programs = [self._kernels[at](**options) for at in numbers]
+        return [program for program in programs if program is not None]
 
     def _arrays(self, at: int) -> list[int]:
         """The operands of the arrays of a leaf, in the order of `_core.Program.written`."""
@@ -316,32 +323,32 @@ class _Step:
         layout = _Layout([self._arrays(at) for at in part], [self._slots_of_numbers(at) for at in part])
         if measures:
             layout.limit(programs)
-        own, changed = (
+        places, changed = (
             layout.operands(is_flat=self._flat is not None),
             layout.changed(programs, is_flat=self._flat is not None),
         )
-        given = [operands[at] for at in range(self._numbers)] + ([] if totals is None else [totals])
-        local = {place: len(given) + at for at, place in enumerate(own)}
+        shared = [operands[at] for at in range(self._numbers)] + ([] if totals is None else [totals])
+        local = {place: len(shared) + at for at, place in enumerate(places)}
         text = self._text(part, programs, layout, totals=None if totals is None else self._numbers, measures=measures)
         changed = [] if measures else changed
-        found = call(text, given + [operands[at] for at in own], [local[place] for place in changed] + new)
-        for place, result in zip(changed, found, strict=False):
+        outputs = call(text, shared + [operands[at] for at in places], [local[place] for place in changed] + new)
+        for place, result in zip(changed, outputs, strict=False):
             operands[place] = result
-        return list(found[len(changed) :])
+        return list(outputs[len(changed) :])
 
     def _text(
         self, part: range, programs: Sequence["_core.Program"], layout: "_Layout", *, totals: int | None, measures: bool
     ) -> str:
-        known: dict[int, tuple[Any, int, int, int]] = {}
+        distinct: dict[int, tuple[Any, int, int, int]] = {}
         leaves = []
         for at, program, arrays, numbers in zip(part, programs, layout.arrays, layout.numbers, strict=True):
             leaf = self._leaves[at]
-            known.setdefault(id(program), (program, len(leaf.rule.numbers), len(arrays), len(numbers)))
-            number = [*known].index(id(program))
+            distinct.setdefault(id(program), (program, len(leaf.rule.numbers), len(arrays), len(numbers)))
+            number = [*distinct].index(id(program))
             leaves.append((number, self._sets[_set_of(leaf)], leaf.position, leaf.stochastic))
         flat = None if self._flat is None else (_ends(self._leaves)[part.start], part.start)
         return _core.xla_call(
-            [*known.values()],
+            [*distinct.values()],
             leaves,
             self._scalars,
             [*self._traced.items()],
@@ -359,8 +366,8 @@ class _Step:
         for leaf in self._leaves:
             first = self._sets[_set_of(leaf)]
             traced = ((name, self._traced.get(first + at)) for at, name in enumerate(leaf.rule.numbers))
-            given = {name: operands[at] for name, at in traced if at is not None}
-            values.setdefault(_set_of(leaf), {**leaf.values, **given})
+            traced_values = {name: operands[at] for name, at in traced if at is not None}
+            values.setdefault(_set_of(leaf), {**leaf.values, **traced_values})
         leaves = [
             dataclasses.replace(
                 leaf,
@@ -373,7 +380,9 @@ class _Step:
         ]
         if self._flat is not None:
             split = _split(leaves, {name: operands[at] for name, at in self._flat_places.items()})
-            leaves = [dataclasses.replace(leaf, slots=own) for leaf, own in zip(leaves, split, strict=True)]
+            leaves = [
+                dataclasses.replace(leaf, slots=leaf_slots) for leaf, leaf_slots in zip(leaves, split, strict=True)
+            ]
         results, keep = _called(leaves, self._seed)
         after: dict[int, Any] = {}
         for leaf, places, (new, *slots) in zip(leaves, self._places, results, strict=True):
@@ -395,7 +404,7 @@ class _Layout:
 
     def limit(self, programs: Sequence["_core.Program"]) -> None:
         """Leaves out the arrays that programs do not read; each leaf keeps at least one."""
-        self.arrays = [own[: max(program.inputs, 1)] for own, program in zip(self.arrays, programs, strict=True)]
+        self.arrays = [places[: max(program.inputs, 1)] for places, program in zip(self.arrays, programs, strict=True)]
 
     def operands(self, *, is_flat: bool) -> list[int]:
         """All operands, in the order of a call; operands that leaves share come once, at the end."""
@@ -404,16 +413,19 @@ class _Layout:
     def changed(self, programs: Sequence["_core.Program"], *, is_flat: bool) -> list[int]:
         """Operands that the programs change, in the order of `operands`."""
         written = [
-            [own[number] for number in program.written] for own, program in zip(self.arrays, programs, strict=True)
+            [places[number] for number in program.written]
+            for places, program in zip(self.arrays, programs, strict=True)
         ]
         return self._in_order(written, is_flat=is_flat)
 
     def _in_order(self, arrays: list[list[int]], *, is_flat: bool) -> list[int]:
         if not is_flat:
-            return [place for own, numbers in zip(arrays, self.numbers, strict=True) for place in own + numbers]
-        first = [[place for place in own if place in full[:2]] for own, full in zip(arrays, self.arrays, strict=True)]
+            return [place for places, numbers in zip(arrays, self.numbers, strict=True) for place in places + numbers]
+        first = [
+            [place for place in places if place in full[:2]] for places, full in zip(arrays, self.arrays, strict=True)
+        ]
         shared = [place for place in arrays[0] if place not in self.arrays[0][:2]]
-        return [place for own in first for place in own] + shared + self.numbers[0]
+        return [place for places in first for place in places] + shared + self.numbers[0]
 
 
 def _set_of(leaf: CalledLeaf) -> tuple[int, int]:

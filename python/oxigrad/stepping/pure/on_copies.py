@@ -65,18 +65,18 @@ def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Progra
         host_parameter(
             leaf.path,
             leaf.position,
-            own[0],
-            zip(leaf.rule.slots, own[1:], strict=True),
+            result[0],
+            zip(leaf.rule.slots, result[1:], strict=True),
             place,
             catches_up=bool(leaf.decays),
             stochastic=leaf.stochastic,
         )
-        for leaf, own, place in zip(leaves, results, layout, strict=True)
+        for leaf, result, place in zip(leaves, results, layout, strict=True)
     ]
-    gradients, touched = _given(leaves)
+    gradients, touched = _read_gradients(leaves)
     done = step_once(
         parameters,
-        tuple([own[0] for own in results]),
+        tuple([result[0] for result in results]),
         gradients,
         programs=table.programs,
         count=leaves[0].drawn_at - 1,
@@ -85,15 +85,17 @@ def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Progra
     )
     is_guarded = any(program.is_guarded for program in programs)
     before = [[leaf.p, *(leaf.slots[slot.name] for slot in leaf.rule.slots)] for leaf in leaves]
-    found = [[_like(new, old) for new, old in zip(*both, strict=True)] for both in zip(results, before, strict=True)]
-    return found, np.asarray(done is not None) if is_guarded else True
+    converted = [
+        [_like(new, old) for new, old in zip(*both, strict=True)] for both in zip(results, before, strict=True)
+    ]
+    return converted, np.asarray(done is not None) if is_guarded else True
 
 
 def _scalars(leaf: CalledLeaf) -> list[float]:
     return [float(leaf.values[name]) for name in leaf.rule.numbers]
 
 
-def _given(leaves: Sequence[CalledLeaf]) -> tuple[tuple[Any, ...], list[tuple[int, Any, list[Any]]]]:
+def _read_gradients(leaves: Sequence[CalledLeaf]) -> tuple[tuple[Any, ...], list[tuple[int, Any, list[Any]]]]:
     """The gradients, those of some rows as their values; and the leaves of which rows are updated, or whose slots catch up."""
     gradients, touched = [], []
     for number, leaf in enumerate(leaves):

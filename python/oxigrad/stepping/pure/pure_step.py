@@ -45,8 +45,12 @@ class PureStep:
         #: The position of the first slot of each parameter among all slots.
         self._starts = [*itertools.accumulate(map(len, self._slots), initial=0)][:-1]
         #: The key paths and names of all slots.
-        self.keys = [(path, slot.name) for path, own in zip(self._paths, self._slots, strict=True) for slot in own]
-        self.are_numbers = [slot.is_number for own in self._slots for slot in own]
+        self.keys = [
+            (path, slot.name)
+            for path, of_parameter in zip(self._paths, self._slots, strict=True)
+            for slot in of_parameter
+        ]
+        self.are_numbers = [slot.is_number for of_parameter in self._slots for slot in of_parameter]
         self._shapes = [tuple(slots[path][name].shape) for path, name in self.keys]
         self._stochastic = [plan.groups[p.group].precision.rounding == "stochastic" for p in plan.parameters]
 
@@ -86,10 +90,10 @@ class PureStep:
         new, after = taken
         for p, array in zip(plan.parameters, new, strict=True):
             leaves[p.index] = array
-        made: dict[str, dict[str, Any]] = {path: {} for path in self._paths}
+        new_slots: dict[str, dict[str, Any]] = {path: {} for path in self._paths}
         for (path, name), array in zip(self.keys, after, strict=True):
-            made[path][name] = array
-        return _core.tree_unflatten(plan.structure, leaves), {"step": step + 1, "slots": made}
+            new_slots[path][name] = array
+        return _core.tree_unflatten(plan.structure, leaves), {"step": step + 1, "slots": new_slots}
 
     def is_of(self, owner: SteppingOptimizer) -> bool:
         """Whether it was resolved for this optimizer, and for its present settings."""

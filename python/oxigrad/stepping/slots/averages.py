@@ -32,30 +32,30 @@ class Averages:
 
     def _computed(self, plan: Plan, leaves: list[Any], slots: Slots, last: Any) -> Iterator[tuple[str, Any]]:
         for p in plan.parameters:
-            group, own = plan.groups[p.group], slots[p.text]
+            group, by_name = plan.groups[p.group], slots[p.text]
             rule = group.rule()
             if rule.average is not None:
-                own = {
+                by_name = {
                     name: slot.decoded(slot.codes) if isinstance(slot, Quantized) else slot
-                    for name, slot in own.items()
+                    for name, slot in by_name.items()
                 }
-            whole = group.precision.whole((self.swapped or {}).get(p.text, leaves[p.index]), own)
-            average = rule.averaged(xp, whole, own, group.numbers(last))
+            whole = group.precision.whole((self.swapped or {}).get(p.text, leaves[p.index]), by_name)
+            average = rule.averaged(xp, whole, by_name, group.numbers(last))
             if average is not None:
                 yield p.text, xp.asarray(xp.astype(average, whole.dtype, copy=False))
 
 
 def named(slots: Slots, name: str) -> dict[str, Any]:
     """The slots of one name, by key path; where several parts of a chain have one, those of the last part."""
-    found = {path: last_named(own, name) for path, own in slots.items()}
-    return {path: slots[path][slot] for path, slot in found.items() if slot is not None}
+    last_names = {path: last_named(by_name, name) for path, by_name in slots.items()}
+    return {path: slots[path][slot] for path, slot in last_names.items() if slot is not None}
 
 
-def nonempty(found: dict[str, Any], what: str) -> dict[str, Any]:
+def nonempty(arrays: dict[str, Any], what: str) -> dict[str, Any]:
     """The arrays that were found; `StateError` where there are none."""
-    if not found:
+    if not arrays:
         raise StateError(f"there are no {what}: expected an optimizer that keeps them, after its first step")
-    return found
+    return arrays
 
 
 class AveragingStepper(Protocol):
@@ -97,12 +97,12 @@ def averaged(stepper: AveragingStepper, model: Any = None) -> dict[str, Any]:
     """See `Optimizer.averaged_parameters`."""
     stepper.check_whole()
     if model is not None and stepper.slots:
-        found = stepper.averages.compute(*stepper.planned(model), stepper.slots, stepper.counts.taken)
+        averages = stepper.averages.compute(*stepper.planned(model), stepper.slots, stepper.counts.taken)
     elif stepper.plan and any(group.rule().average for group in stepper.plan.groups):
         raise StateError("the averages are computed from the parameters: expected a model")
     else:
-        found = named(stepper.slots, "average")
-    return nonempty(found, "averages")
+        averages = named(stepper.slots, "average")
+    return nonempty(averages, "averages")
 
 
 def copies(stepper: AveragingStepper) -> dict[str, Any]:

@@ -17,14 +17,14 @@ def changes_of(
     ``inactive`` are the paths that the last model did not update. Slots of parameters that the model lacks are kept, or dropped
     with ``remove``.
     """
-    found = {p.text: p for p in plan.parameters}
-    absent = [path for path in slots if path not in found and path not in plan.inactive]
+    by_path = {p.text: p for p in plan.parameters}
+    absent = [path for path in slots if path not in by_path and path not in plan.inactive]
     reset = [
-        path for path, p in found.items() if path in slots and not _has_shape(plan, p, leaves[p.index], slots[path])
+        path for path, p in by_path.items() if path in slots and not _has_shape(plan, p, leaves[p.index], slots[path])
     ]
     return Changes(
-        added=[path for path in found if path not in slots],
-        unfrozen=[path for path in found if path in inactive and path not in reset],
+        added=[path for path in by_path if path not in slots],
+        unfrozen=[path for path in by_path if path in inactive and path not in reset],
         frozen=[path for path in slots if path in plan.inactive],
         reset=reset,
         kept=[] if remove else absent,
@@ -32,10 +32,12 @@ def changes_of(
     )
 
 
-def _has_shape(plan: Plan, p: Parameter, array: Any, own: Mapping[str, Any]) -> bool:
+def _has_shape(plan: Plan, p: Parameter, array: Any, by_name: Mapping[str, Any]) -> bool:
     """Whether the slots of a parameter have the shapes of new ones."""
     group = plan.groups[p.group]
     if group.rule().elementwise:
-        return all(tuple(own[s.name].shape) == p.shape for s in group.rule().slots if not s.is_number and s.name in own)
+        return all(
+            tuple(by_name[s.name].shape) == p.shape for s in group.rule().slots if not s.is_number and s.name in by_name
+        )
     new = new_slots(group, p.text, array, on_host=p.executor.is_core, coded=plan.reads_codes(p))
-    return all(tuple(own[name].shape) == tuple(slot.shape) for name, slot in new.items() if name in own)
+    return all(tuple(by_name[name].shape) == tuple(slot.shape) for name, slot in new.items() if name in by_name)

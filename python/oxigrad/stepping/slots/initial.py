@@ -17,9 +17,9 @@ from oxigrad.stepping.parameters.rule_group import RuleGroup
 
 
 def new_slots(
-    group: RuleGroup, path: str, p: Any, *, on_host: bool, coded: bool, known: Container[str] = ()
+    group: RuleGroup, path: str, p: Any, *, on_host: bool, coded: bool, existing: Container[str] = ()
 ) -> dict[str, Any]:
-    """The initial slots of the parameter ``p``, except those that are ``known``.
+    """The initial slots of the parameter ``p``, except those that are ``existing``.
 
     ``on_host`` tells whether the core updates the parameter, ``coded`` whether what updates it reads codes.
     Slots of one number are arrays without axes, of the most precise floating-point dtype of the library. Raises `ShapeError` with
@@ -34,7 +34,7 @@ def new_slots(
             return Quantized.zeros(tuple(p.shape), like=None if on_host else p, dtype=dtype)
         return slot.first(xp, p, dtype, group.value)
 
-    slots = [slot for slot in group.rule().slots if slot.name not in known]
+    slots = [slot for slot in group.rule().slots if slot.name not in existing]
     if not slots and not group.catches_up:
         return {}
     try:
@@ -44,11 +44,11 @@ def new_slots(
     except REFUSALS:
         check_readable(path, "parameter", p)
         raise
-    if group.catches_up and p.shape and LAST_STEP not in known:
+    if group.catches_up and p.shape and LAST_STEP not in existing:
         first[LAST_STEP] = np.zeros(p.shape[0], np.int64) if on_host else _zero_steps(p)
-    found = {name: value for name, value in first.items() if value is not None}
-    arrays = {name: value for name, value in found.items() if not isinstance(value, Quantized)}
-    return found | dict(zip(arrays, apart([*arrays.values()], [p]), strict=True))
+    slots_by_name = {name: value for name, value in first.items() if value is not None}
+    arrays = {name: value for name, value in slots_by_name.items() if not isinstance(value, Quantized)}
+    return slots_by_name | dict(zip(arrays, apart([*arrays.values()], [p]), strict=True))
 
 
 def slot_names(group: RuleGroup) -> list[str]:

@@ -35,21 +35,21 @@ def _memory_of_codes(slot: Quantized) -> DeviceMemory | None:
 
 def are_codes(arrays: Iterable[DeviceMemory | None], scales: Iterable[DeviceMemory | None]) -> bool:
     """Whether the scales of slots are those of their codes: one after the other, as many as there are arrays of codes."""
-    found = [*scales]
+    of_scales = [*scales]
     codes = sum(memory is not None and memory.dtype in CODES for memory in arrays)
-    return codes == len(found) and all(memory is not None and memory.is_plain for memory in found)
+    return codes == len(of_scales) and all(memory is not None and memory.is_plain for memory in of_scales)
 
 
 def are_numbers(memories: Iterable[DeviceMemory | None]) -> bool:
     """Whether kernels take memory as that of slots of one number: without axes, all float64 or all float32."""
-    found = [*memories]
-    kinds = {(memory.dtype, memory.shape) for memory in found if memory is not None and memory.is_plain}
-    return None not in found and kinds in (set(), {("float64", ())}, {("float32", ())})
+    all_memories = [*memories]
+    kinds = {(memory.dtype, memory.shape) for memory in all_memories if memory is not None and memory.is_plain}
+    return None not in all_memories and kinds in (set(), {("float64", ())}, {("float32", ())})
 
 
 def as_placed(slot: Any, array: Any) -> Any:
     """A slot of a parameter on a device, with its elements in the order of the parameter's where it has the same shape."""
-    memory, own = (None, None) if isinstance(slot, Quantized) else (memory_of(slot), memory_of(array))
-    if memory is None or own is None or memory.shape != own.shape or memory.strides == own.strides:
+    memory, like = (None, None) if isinstance(slot, Quantized) else (memory_of(slot), memory_of(array))
+    if memory is None or like is None or memory.shape != like.shape or memory.strides == like.strides:
         return slot
     return laid_out_like(slot, array)

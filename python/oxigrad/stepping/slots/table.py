@@ -29,7 +29,7 @@ class SlotTable:
 
     def replace(self, slots: Mapping[str, Mapping[str, Any]]) -> None:
         """Puts these slots in the place of all."""
-        self.by_path = {path: ParameterSlots(path, own, self.version) for path, own in slots.items()}
+        self.by_path = {path: ParameterSlots(path, by_name, self.version) for path, by_name in slots.items()}
 
     def begin(self, plan: Plan, leaves: list[Any]) -> None:
         """Adds the slots that the parameters of a plan lack."""
@@ -48,7 +48,7 @@ class SlotTable:
                 existing[name] = slot.decoded(array)
         if any(isinstance(slot.begin, Formula) for slot in group.rule().slots):
             self._core.expose()  # a function may keep what it returns
-        slots = {**existing, **new_slots(group, path, array, on_host=on_host, coded=coded, known=existing)}
+        slots = {**existing, **new_slots(group, path, array, on_host=on_host, coded=coded, existing=existing)}
         if parameter.executor is DEVICE:
             slots = {name: as_placed(slot, array) for name, slot in slots.items()}
         return {name: slots[name] for name in slot_names(group) if name in slots}
@@ -65,8 +65,8 @@ class SlotTable:
             )
             for p in plan.parameters
         }
-        inactive = {path: own for path, own in self.by_path.items() if path in plan.inactive}
-        loaded = {path: own for path, own in self.by_path.items() if path not in inactive}
+        inactive = {path: by_name for path, by_name in self.by_path.items() if path in plan.inactive}
+        loaded = {path: by_name for path, by_name in self.by_path.items() if path not in inactive}
         self.replace({**fitting(loaded, first), **inactive})
         if fitting.report:
             self._core.micro = 0  # The mean of the gradients so far may not have matched.

@@ -32,11 +32,11 @@ class ParameterSlots(dict[str, Any]):
         if name not in self:
             raise KeyError(f"{self._path}: there is no slot {name}; there are {', '.join(self) or 'none'}")
         before = self[name]
-        given = value if isinstance(value, Quantized) or hasattr(value, "dtype") else None
-        found = dtype_name(given.dtype) if given is not None else type(value).__name__
-        if given is None or found != dtype_name(before.dtype):
+        array = value if isinstance(value, Quantized) or hasattr(value, "dtype") else None
+        dtype = dtype_name(array.dtype) if array is not None else type(value).__name__
+        if array is None or dtype != dtype_name(before.dtype):
             expected = dtype_name(before.dtype)
-            raise DtypeError(f"{self._path}: the slot {name} has dtype {expected}: found {found}")
+            raise DtypeError(f"{self._path}: the slot {name} has dtype {expected}: found {dtype}")
         if tuple(value.shape) != tuple(before.shape):
             shapes = tuple(before.shape), tuple(value.shape)
             raise ShapeError(f"{self._path}: the slot {name} has shape {shapes[0]}: found {shapes[1]}")
@@ -55,8 +55,8 @@ class ParameterSlots(dict[str, Any]):
 
     def of_core(self, slot: Slot) -> Any:
         """A slot as the core takes it."""
-        found = self[slot.name]
-        return found.in_core() if isinstance(found, Quantized) else found
+        value = self[slot.name]
+        return value.in_core() if isinstance(value, Quantized) else value
 
     def of_rule(self) -> Mapping[str, Any]:
         """The slots as a rule is called on them."""

@@ -83,8 +83,8 @@ def refuse_irregular(path: str, mode: int) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(mode):
         kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-        found = kinds.get(stat.S_IFMT(mode), "a device")
-        raise StateError(f"{path}: it is {found}: expected a regular file")
+        kind = kinds.get(stat.S_IFMT(mode), "a device")
+        raise StateError(f"{path}: it is {kind}: expected a regular file")
 
 
 # --- replacing ---------------------------------------------------------------------------------------------------------

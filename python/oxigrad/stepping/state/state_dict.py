@@ -120,13 +120,15 @@ def collect(opt: Stateful, *, copy: bool = True, to_file: bool = False) -> dict[
         "micro": stepper.micro,
         "skipped": stepper.counts.skipped,
         "remembered": copying.deepcopy(remembered) if copy else remembered,
-        "slots": copied_slots(slots) if copy else {path: dict(own) for path, own in slots.items()},
+        "slots": copied_slots(slots) if copy else {path: dict(by_name) for path, by_name in slots.items()},
     }
 
 
 def _without_norms(slots: Slots) -> Slots:
     """The slots without the norms of the last step, which no later step reads."""
-    return {path: {name: array for name, array in own.items() if name not in _NORMS} for path, own in slots.items()}
+    return {
+        path: {name: array for name, array in by_name.items() if name not in _NORMS} for path, by_name in slots.items()
+    }
 
 
 def _config(opt: Stateful) -> dict[str, Any] | None:
@@ -138,7 +140,7 @@ def _config(opt: Stateful) -> dict[str, Any] | None:
 
 def copied_slots(slots: Slots) -> dict[str, dict[str, Any]]:
     """The slots with arrays of their own."""
-    return {path: {name: _copied(array) for name, array in own.items()} for path, own in slots.items()}
+    return {path: {name: _copied(array) for name, array in by_name.items()} for path, by_name in slots.items()}
 
 
 def _copied(array: Any) -> Any:
@@ -169,9 +171,9 @@ def checked(state: Any) -> Mapping[str, Any]:
             raise StateError(f"the state has {name} {state[name]!r}: expected {getattr(kind, '__name__', 'a dict')}")
     for name in _COUNTS:
         check_step_count(state[name], f"the state has {name}")
-    for path, own in state["slots"].items():
-        if not ((type(own) is dict or isinstance(own, Mapping)) and all(map(is_array, own.values()))):
-            raise StateError(f"{path}: the state has {type(own).__name__}: expected slots, arrays by name")
+    for path, by_name in state["slots"].items():
+        if not ((type(by_name) is dict or isinstance(by_name, Mapping)) and all(map(is_array, by_name.values()))):
+            raise StateError(f"{path}: the state has {type(by_name).__name__}: expected slots, arrays by name")
     return state
 
 
@@ -225,15 +227,15 @@ class PendingState:
     strict: bool
     report: Report
 
-    def __call__(self, slots: Slots, own: Slots) -> dict[str, dict[str, Any]]:
-        """The slots for parameters that have ``own`` ones: those given, where they match, as arrays of the same libraries."""
-        slots = {path: renamed(named, own.get(path, {})) for path, named in slots.items()}
-        found = copying.deepcopy(self.report)
-        _compare(found, own, slots, str)
-        fitting = {path: _fitting(found, path, slots[path], own[path]) for path in own if path in slots}
-        self.check(found)
-        vars(self.report).update(vars(found))
-        return {path: _taken(fitting.get(path, {}), named) for path, named in own.items()}
+    def __call__(self, slots: Slots, existing: Slots) -> dict[str, dict[str, Any]]:
+        """The slots for parameters that have ``existing`` ones: those given, where they match, as arrays of the same libraries."""
+        slots = {path: renamed(named, existing.get(path, {})) for path, named in slots.items()}
+        report = copying.deepcopy(self.report)
+        _compare(report, existing, slots, str)
+        fitting = {path: _fitting(report, path, slots[path], existing[path]) for path in existing if path in slots}
+        self.check(report)
+        vars(self.report).update(vars(report))
+        return {path: _taken(fitting.get(path, {}), named) for path, named in existing.items()}
 
     def check(self, report: Report) -> None:
         """Raises `StateError` for a report of differences, where it is strict."""
@@ -241,34 +243,34 @@ class PendingState:
             report.check()
 
 
-def _taken(fitting: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _taken(fitting: Mapping[str, Any], existing: Mapping[str, Any]) -> dict[str, Any]:
     """The slots of one parameter: those that match, as arrays like its own, and its own in place of others."""
-    return {name: _copied_like(fitting[name], array) if name in fitting else array for name, array in own.items()}
+    return {name: _copied_like(fitting[name], array) if name in fitting else array for name, array in existing.items()}
 
 
-def renamed(slots: Mapping[str, Any], own: Collection[str]) -> Mapping[str, Any]:
-    """The slots of a parameter that has slots of the names ``own``, under these names where an earlier version had others."""
-    if all(name in own for name in slots):
+def renamed(slots: Mapping[str, Any], existing: Collection[str]) -> Mapping[str, Any]:
+    """The slots of a parameter that has slots of the names ``existing``, under these names where an earlier version had others."""
+    if all(name in existing for name in slots):
         return slots
-    names = {old: new for old, new in _RENAMED.items() if old not in own and new in own and new not in slots}
+    names = {old: new for old, new in _RENAMED.items() if old not in existing and new in existing and new not in slots}
     return {names.get(name, name): slot for name, slot in slots.items()}
 
 
-def _fitting(report: Report, path: str, slots: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _fitting(report: Report, path: str, slots: Mapping[str, Any], existing: Mapping[str, Any]) -> dict[str, Any]:
     """The slots of one parameter whose shapes and dtypes match its existing ones."""
-    own = {name: array for name, array in own.items() if name not in _NORMS}
-    if own.keys() != slots.keys():
-        _compare(report, own, slots, lambda name: f"{path}: slot {name}")
-    found = {}
-    for name, array in own.items():
+    existing = {name: array for name, array in existing.items() if name not in _NORMS}
+    if existing.keys() != slots.keys():
+        _compare(report, existing, slots, lambda name: f"{path}: slot {name}")
+    matches = {}
+    for name, array in existing.items():
         if name not in slots:
             continue
         if _is_alike(slots[name], array):
-            found[name] = slots[name]
+            matches[name] = slots[name]
         else:
             there, expected = _described(slots[name]), _described(array)
             report.mismatched.append(f"{path}: slot {name} has {there}, expected {expected}")
-    return found
+    return matches
 
 
 def _is_alike(a: Any, b: Any) -> bool:
@@ -280,9 +282,9 @@ def _described(array: Any) -> str:
     return f"shape {tuple(array.shape)} and dtype {dtype_name(array.dtype)}"
 
 
-def _compare(report: Report, expected: Collection[str], found: Collection[str], line: Callable[[str], str]) -> None:
-    report.missing += [line(name) for name in expected if name not in found]
-    report.unexpected += [line(name) for name in found if name not in expected]
+def _compare(report: Report, expected: Collection[str], present: Collection[str], line: Callable[[str], str]) -> None:
+    report.missing += [line(name) for name in expected if name not in present]
+    report.unexpected += [line(name) for name in present if name not in expected]
 
 
 # --- files -------------------------------------------------------------------------------------------------------------
@@ -296,7 +298,7 @@ def write(file: Any, state: Mapping[str, Any]) -> None:
 def flat(state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """The arrays of a state by name, and all else as the metadata of a file; raises `StateError` for what is not plain data."""
     slots = state["slots"]
-    named = ((path, *part) for path, own in slots.items() for slot in own.items() for part in _parts(*slot))
+    named = ((path, *part) for path, by_name in slots.items() for slot in by_name.items() for part in _parts(*slot))
     arrays = {f"{name}.{path}": array for path, name, array in named}
     rest = {**{name: value for name, value in state.items() if name != "slots"}, "parameters": [*slots]}
     try:
@@ -324,7 +326,7 @@ def _parts(name: str, array: Any) -> list[tuple[str, Any]]:
     """The arrays by which a file represents a slot: one, or codes, their scales and, where codes share bytes, the shape."""
     if not isinstance(array, Quantized):
         return [(name, array)]
-    return [(f"{name}-{part}", np.asarray(own) if part == "shape" else own) for part, own in array.fields.items()]
+    return [(f"{name}-{part}", np.asarray(field) if part == "shape" else field) for part, field in array.fields.items()]
 
 
 def _whole(parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -375,11 +377,11 @@ def whole(arrays: Mapping[str, Any], metadata: Mapping[str, str], source: str) -
         slot, _, path = name.partition(".")
         if slot.isdecimal():  # the slot's name begins with the number of a part of a chain
             slot, path = f"{slot}.{path.partition('.')[0]}", path.partition(".")[2]
-        if (own := slots.get(path)) is None:
+        if (by_name := slots.get(path)) is None:
             raise StateError(f"{source}: the array {name!r} is not a slot of a parameter")
-        own[slot] = array
+        by_name[slot] = array
     try:
-        found = {path: _whole(parts) for path, parts in slots.items()}
+        restored = {path: _whole(parts) for path, parts in slots.items()}
     except (TypeError, ValueError) as error:
         raise StateError(f"{source}: {error}") from error
-    return checked({**rest, "slots": found})
+    return checked({**rest, "slots": restored})

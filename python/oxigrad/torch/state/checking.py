@@ -23,16 +23,16 @@ def check_form(state: Any) -> None:
         raise StateError(f"the state is {type(state).__name__}: expected the result of state_dict, a dict")
     for key, kind, expected in (("state", Mapping, "a dict"), ("param_groups", (list, tuple), "a list")):
         if not isinstance(state.get(key), kind):
-            found = type(state[key]).__name__ if key in state else "missing"
-            raise StateError(f"the state's {key!r} is {found}: expected {expected}, as state_dict returns it")
+            description = type(state[key]).__name__ if key in state else "missing"
+            raise StateError(f"the state's {key!r} is {description}: expected {expected}, as state_dict returns it")
     for number, group in enumerate(state["param_groups"]):
         if not isinstance(group, Mapping) or not isinstance(group.get("params"), (list, tuple)):
             raise StateError(
                 f"param_groups[{number}] of the state is not a dict with 'params', the numbers of parameters"
             )
-    for index, own in state["state"].items():
-        if not isinstance(own, Mapping):
-            raise StateError(f"state[{index!r}] is {type(own).__name__}: expected a dict")
+    for index, slots in state["state"].items():
+        if not isinstance(slots, Mapping):
+            raise StateError(f"state[{index!r}] is {type(slots).__name__}: expected a dict")
 
 
 def check_state(opt: Any, state: Any) -> None:
@@ -46,27 +46,27 @@ def check_state(opt: Any, state: Any) -> None:
         return  # PyTorch refuses it.
     for group, of_group in zip(groups, saved, strict=True):
         for p, index in zip(group["params"], of_group["params"], strict=True):
-            if own := state["state"].get(index):
-                _check(opt.entry, {**group, **of_group}, p, f"state[{index!r}]", own)
+            if slots := state["state"].get(index):
+                _check(opt.entry, {**group, **of_group}, p, f"state[{index!r}]", slots)
 
 
-def _check(entry: Entry, group: Mapping[str, Any], p: Any, where: str, own: Mapping[str, Any]) -> None:
+def _check(entry: Entry, group: Mapping[str, Any], p: Any, where: str, slots: Mapping[str, Any]) -> None:
     if entry.counts:
-        if own.get("step") is None:
+        if slots.get("step") is None:
             raise StateError(f"{where} has no 'step': expected the number of steps taken")
-        check_step_count(own["step"], f"{where} has step")
+        check_step_count(slots["step"], f"{where} has step")
     asked = dict(entry.rule.optional)
     for slot in entry.rule.slots:
         key = entry.key_of_slot(slot.name)
-        if own.get(key) is None:
+        if slots.get(key) is None:
             is_optional = slot.name in asked and not entry.value(asked[slot.name], group)
             if entry.counts and entry.rule.elementwise and not is_optional:
                 raise StateError(f"{where} has no {key!r}: expected a tensor")
             continue
         if slot.is_number:
-            _check_number(own[key], f"{where}[{key!r}]")
+            _check_number(slots[key], f"{where}[{key!r}]")
         else:
-            _check_array(own[key], p, f"{where}[{key!r}]", is_elementwise=entry.rule.elementwise)
+            _check_array(slots[key], p, f"{where}[{key!r}]", is_elementwise=entry.rule.elementwise)
 
 
 def _check_number(value: Any, where: str) -> None:
@@ -91,9 +91,9 @@ def _check_array(value: Any, p: Any, where: str, *, is_elementwise: bool) -> Non
             raise StateError(f"{where}: {error}") from None
     else:
         _check_dtype(value, where)
-    found = shape_of(value)
-    if is_elementwise and found != tuple(p.shape) and type(tensors[0]) is type(p.data):
-        raise StateError(f"{where} has shape {found}: expected {tuple(p.shape)}, that of the parameter")
+    shape = shape_of(value)
+    if is_elementwise and shape != tuple(p.shape) and type(tensors[0]) is type(p.data):
+        raise StateError(f"{where} has shape {shape}: expected {tuple(p.shape)}, that of the parameter")
 
 
 def _check_tensor(value: Any, where: str) -> None:
@@ -117,27 +117,27 @@ def check_lbfgs_state(state: Any, size: int) -> None:
     check_form(state)
     for group in state["param_groups"]:
         for index in group["params"]:
-            if own := state["state"].get(index):
+            if slots := state["state"].get(index):
                 if index != group["params"][0]:
                     raise StateError(f"state[{index!r}]: expected a state of the first parameter alone, as L-BFGS has")
-                _check_curvature(own, size, group.get("history_size"), f"state[{index!r}]")
+                _check_curvature(slots, size, group.get("history_size"), f"state[{index!r}]")
 
 
-def _check_curvature(own: Mapping[str, Any], size: int, history: Any, where: str) -> None:
+def _check_curvature(slots: Mapping[str, Any], size: int, history: Any, where: str) -> None:
     for key in ("func_evals", "n_iter"):
-        if own.get(key) is None:
+        if slots.get(key) is None:
             raise StateError(f"{where} has no {key!r}: expected a number of steps")
-        check_step_count(own[key], f"{where} has {key}")
-    found = {key: own[key] for key in (*_VECTORS, *_HISTORIES, *_NUMBERS, *_LISTS) if own.get(key) is not None}
-    for key in (*_VECTORS, *_HISTORIES, *_NUMBERS, "ro") if own["n_iter"] else ():
-        if key not in found:
-            raise StateError(f"{where} has no {key!r}: expected it after {own['n_iter']} iterations")
-    for key, value in found.items():
+        check_step_count(slots[key], f"{where} has {key}")
+    parts = {key: slots[key] for key in (*_VECTORS, *_HISTORIES, *_NUMBERS, *_LISTS) if slots.get(key) is not None}
+    for key in (*_VECTORS, *_HISTORIES, *_NUMBERS, "ro") if slots["n_iter"] else ():
+        if key not in parts:
+            raise StateError(f"{where} has no {key!r}: expected it after {slots['n_iter']} iterations")
+    for key, value in parts.items():
         _check_part(key, value, size, f"{where}[{key!r}]")
-    lengths = {key: len(found[key]) for key in (*_HISTORIES, "ro") if key in found}
+    lengths = {key: len(parts[key]) for key in (*_HISTORIES, "ro") if key in parts}
     if len({*lengths.values()}) > 1:
         raise StateError(f"{where} has histories of the lengths {lengths}: expected equal ones")
-    _check_lengths(found, history, where)
+    _check_lengths(parts, history, where)
 
 
 def _check_part(key: str, value: Any, size: int, where: str) -> None:
@@ -164,11 +164,11 @@ def _check_vector(value: Any, size: int, where: str) -> None:
         )
 
 
-def _check_lengths(found: Mapping[str, Any], history: Any, where: str) -> None:
+def _check_lengths(parts: Mapping[str, Any], history: Any, where: str) -> None:
     """Raises for more pairs than the ``history`` of the group, or fewer places for their factors."""
     if not isinstance(history, int):
         return
-    if len(found.get("ro", ())) > history:
-        raise StateError(f"{where} has {len(found['ro'])} pairs: expected at most {history}, its group's history_size")
-    if "al" in found and len(found["al"]) < history:
-        raise StateError(f"{where}['al'] has {len(found['al'])} entries: expected {history}, its group's history_size")
+    if len(parts.get("ro", ())) > history:
+        raise StateError(f"{where} has {len(parts['ro'])} pairs: expected at most {history}, its group's history_size")
+    if "al" in parts and len(parts["al"]) < history:
+        raise StateError(f"{where}['al'] has {len(parts['al'])} entries: expected {history}, its group's history_size")

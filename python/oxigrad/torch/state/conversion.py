@@ -34,8 +34,8 @@ def local(tensor: Any) -> Any:
 
 def real(tensor: Any) -> Any:
     """The real tensor in this process of the same memory."""
-    found = tensor.to_local() if is_distributed(tensor) else tensor
-    return torch.view_as_real(found.resolve_conj()) if found.is_complex() else found
+    local_tensor = tensor.to_local() if is_distributed(tensor) else tensor
+    return torch.view_as_real(local_tensor.resolve_conj()) if local_tensor.is_complex() else local_tensor
 
 
 def is_plain(tensor: Any) -> bool:
@@ -49,25 +49,25 @@ def is_dense(tensor: Any) -> bool:
     return 1 + sum((extent - 1) * stride for extent, stride in extents) == tensor.numel()
 
 
-def as_parameter(found: Any, p: Any) -> Any:
+def as_parameter(tensor: Any, p: Any) -> Any:
     """A new local, real tensor as a slot of the parameter ``p``."""
-    if p.is_complex() and found.shape[-1:] == (2,):
-        *strides, last = found.stride()
+    if p.is_complex() and tensor.shape[-1:] == (2,):
+        *strides, last = tensor.stride()
         is_viewed = last == 1 and all(stride % 2 == 0 for stride in strides)
-        found = torch.view_as_complex(found if is_viewed else found.contiguous())
+        tensor = torch.view_as_complex(tensor if is_viewed else tensor.contiguous())
     if not is_distributed(p):
-        return found
+        return tensor
     distributed = importlib.import_module("torch.distributed.tensor")
     return distributed.DTensor.from_local(
-        found, p.device_mesh, p.placements, run_check=False, shape=p.shape, stride=p.stride()
+        tensor, p.device_mesh, p.placements, run_check=False, shape=p.shape, stride=p.stride()
     )
 
 
 @contextlib.contextmanager
 def kept_on_error(state: dict[Any, dict[str, Any]], of: Sequence[Any] | None = None) -> Iterator[None]:
     """A block whose errors, which come before anything is written to memory, leave the state as it was; that ``of`` parameters, if given."""
-    kept = state.items() if of is None else [(p, state[p]) for p in of if p in state]
-    before = [(p, own, dict(own)) for p, own in kept]
+    states = state.items() if of is None else [(p, state[p]) for p in of if p in state]
+    before = [(p, slots, dict(slots)) for p, slots in states]
     try:
         yield
     except Exception:
@@ -76,17 +76,17 @@ def kept_on_error(state: dict[Any, dict[str, Any]], of: Sequence[Any] | None = N
         else:
             for p in of:
                 state.pop(p, None)
-        for p, own, values in before:
-            own.clear()
-            own.update(values)
-            state[p] = own
+        for p, slots, values in before:
+            slots.clear()
+            slots.update(values)
+            state[p] = slots
         raise
 
 
-def check_readable(path: str, p: Any, own: Mapping[str, Any]) -> None:
-    """Raises `ArrayMemoryError` for a parameter, its gradient or its state ``own`` whose storage was freed or shrunk."""
+def check_readable(path: str, p: Any, state: Mapping[str, Any]) -> None:
+    """Raises `ArrayMemoryError` for a parameter, its gradient or its state ``state`` whose storage was freed or shrunk."""
     gradient = None if p.grad is None or p.grad.is_sparse else p.grad
-    named = {"parameter": p, "gradient": gradient, **{f"state {key!r}": value for key, value in own.items()}}
+    named = {"parameter": p, "gradient": gradient, **{f"state {key!r}": value for key, value in state.items()}}
     for what, value in named.items():
         for tensor in parts_of(value):
             if isinstance(tensor, torch.Tensor) and (why := adapter_of(tensor).unreadable(real(tensor.detach()))):
@@ -102,15 +102,15 @@ def checking_overlap(tensors: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> I
     try:
         yield
     except AliasError:
-        for path, p, own in tensors:
-            check_readable(path, p, own)
+        for path, p, state in tensors:
+            check_readable(path, p, state)
         raise
 
 
 def begin(
-    group: TensorGroup, path: str, p: Any, own: dict[str, Any], executor: Executor, *, on_host: bool = False
+    group: TensorGroup, path: str, p: Any, state: dict[str, Any], executor: Executor, *, on_host: bool = False
 ) -> bool:
-    """Adds the slots to ``own``, the state of the parameter ``p``, that its rule has and that are missing; False if there are none.
+    """Adds the slots to ``state``, the state of the parameter ``p``, that its rule has and that are missing; False if there are none.
 
     Codes and numbers of the state are put where the ``executor`` reads them: rules on arrays read no codes, `DEVICE` reads
     both there. With ``on_host``, all of the state is put into host memory, wherever the parameter is.
@@ -120,16 +120,18 @@ def begin(
     keys = {slot.name: entry.key_of_slot(slot.name) for slot in rule.slots}
     numbers = {slot.name: slot for slot in rule.slots if slot.is_number}
     for name, key in () if executor is HOST else keys.items():
-        if isinstance(own.get(key), dict):
-            own[key] = _placed_codes(own[key], p, executor, where)
-        elif name in numbers and own.get(key) is not None and executor is DEVICE:
-            own[key] = own[key].to(p.device)
-    missing = [name for name, key in keys.items() if own.get(key) is None]
+        if isinstance(state.get(key), dict):
+            state[key] = _placed_codes(state[key], p, executor, where)
+        elif name in numbers and state.get(key) is not None and executor is DEVICE:
+            state[key] = state[key].to(p.device)
+    missing = [name for name, key in keys.items() if state.get(key) is None]
     if rule.elementwise:
-        check_shapes(path, p, {keys[slot.name]: own.get(keys[slot.name]) for slot in rule.slots if not slot.is_number})
-    is_new = entry.counts and own.get("step") is None
+        check_shapes(
+            path, p, {keys[slot.name]: state.get(keys[slot.name]) for slot in rule.slots if not slot.is_number}
+        )
+    is_new = entry.counts and state.get("step") is None
     if is_new:
-        own["step"] = torch.zeros((), dtype=number_dtype())
+        state["step"] = torch.zeros((), dtype=number_dtype())
     if not missing:
         return is_new
     for name in [name for name in missing if name in numbers]:
@@ -138,16 +140,19 @@ def begin(
             number_dtype() if entry.follows_torch else torch.float64,
             p.device if executor is DEVICE else None,
         )
-        own[keys[name]] = torch.tensor(first, dtype=dtype, device=device)
-    known = [name for name in keys if name not in missing or name in numbers]
+        state[keys[name]] = torch.tensor(first, dtype=dtype, device=device)
+    existing = [name for name in keys if name not in missing or name in numbers]
     is_host = executor is HOST
     like = local(p).to(where)
-    found = new_slots(group, path, like, on_host=is_host, coded=not executor.calls_rule, known=known)
-    for name, value in found.items():
+    new = new_slots(group, path, like, on_host=is_host, coded=not executor.calls_rule, existing=existing)
+    for name, value in new.items():
         if isinstance(value, Quantized):
-            own[keys[name]] = {**value.fields, **{part: torch.as_tensor(own) for part, own in value.arrays.items()}}
+            state[keys[name]] = {
+                **value.fields,
+                **{part: torch.as_tensor(array) for part, array in value.arrays.items()},
+            }
         else:
-            own[keys[name]] = as_parameter(value, p)
+            state[keys[name]] = as_parameter(value, p)
     return True
 
 
@@ -163,10 +168,10 @@ def _placed_codes(value: dict[str, Any], p: Any, executor: Executor, device: Any
 def check_shapes(path: str, p: Any, slots: Mapping[str, Any]) -> None:
     """Raises `ShapeError` for a slot of another shape than the parameter, as one that was loaded may have."""
     for key, value in slots.items():
-        found = shape_of(value)
-        if found is not None and found != tuple(p.shape):
+        shape = shape_of(value)
+        if shape is not None and shape != tuple(p.shape):
             raise ShapeError(
-                f"{path}: the state {key!r} has shape {found}: expected {tuple(p.shape)}, that of the parameter"
+                f"{path}: the state {key!r} has shape {shape}: expected {tuple(p.shape)}, that of the parameter"
             )
 
 
@@ -175,10 +180,10 @@ def number_dtype() -> Any:
     return torch.float64 if torch.get_default_dtype() is torch.float64 else torch.float32
 
 
-def slots_of(group: TensorGroup, own: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+def slots_of(group: TensorGroup, state: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
     """The slots of the rule with their state: tensors, codes with scales, or None."""
     for slot in group.rule().slots:
-        yield slot, own.get(group.entry.key_of_slot(slot.name))
+        yield slot, state.get(group.entry.key_of_slot(slot.name))
 
 
 def parts_of(value: Any) -> tuple[Any, ...]:
@@ -218,7 +223,7 @@ class Watched:
         return self._addresses != before
 
     def _current(self) -> list[tuple[int, Any]]:
-        return [(found.data_ptr(), found.shape) for found in map(local, self._tensors)]
+        return [(tensor.data_ptr(), tensor.shape) for tensor in map(local, self._tensors)]
 
 
 def array(value: Any) -> Any:

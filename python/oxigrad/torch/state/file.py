@@ -46,30 +46,30 @@ class StateFile:
         #: The places of slots that are gone, by their size.
         self._free: dict[int, list[int]] = {}
 
-    def place(self, path: str, p: Any, own: dict[str, Any]) -> None:
-        """Moves the slots in ``own``, the state of a parameter, into the file.
+    def place(self, path: str, p: Any, state: dict[str, Any]) -> None:
+        """Moves the slots in ``state``, the state of a parameter, into the file.
 
         Raises `RuntimeError` for a parameter that is not in host memory, and `OSError`, with its name, where the disk is full.
         """
         if conversion.is_distributed(p) or p.device.type != "cpu":
             raise RuntimeError(f"{path}: state_device is a file: expected a parameter in host memory, and no DTensor")
-        for key, value in own.items():
+        for key, value in state.items():
             if isinstance(value, dict):
                 placed = {name: self._placed(path, p, f"{key}.{name}", value[name]) for name in ("codes", "scales")}
-                own[key] = {**value, **placed}
+                state[key] = {**value, **placed}
             elif isinstance(value, torch.Tensor) and key != "step":
-                own[key] = self._placed(path, p, key, value)
+                state[key] = self._placed(path, p, key, value)
 
     def _placed(self, path: str, p: Any, key: str, value: Any) -> Any:
         """A tensor in the file with the values of a slot; the slot itself where it is there already, or has no elements."""
         held = self._slots.get((id(p), key))
         if (held is not None and held() is value) or value.numel() == 0 or not conversion.is_dense(value):
             return value
-        made = self._made(f"{path}: the state {key!r}", value).copy_(value)
-        self._slots[id(p), key] = weakref.ref(made)
-        return made
+        placed = self._allocate(f"{path}: the state {key!r}", value).copy_(value)
+        self._slots[id(p), key] = weakref.ref(placed)
+        return placed
 
-    def _made(self, name: str, like: Any) -> Any:
+    def _allocate(self, name: str, like: Any) -> Any:
         """A new tensor in the file."""
         count = like.numel() * like.element_size()
         start = self._free[count].pop() if self._free.get(count) else self._extended(name, count)
@@ -147,27 +147,27 @@ def read_state(path: Any) -> dict[str, Any]:
         raise StateError(f"{os.fsdecode(path)}: it is no state of an optimizer of oxigrad.torch: expected {_FORMAT!r}")
     try:
         data = json.loads(metadata["data"])
-        found = {key: _with_tensors(data[key], arrays) for key in ("state", "param_groups")}
+        state = {key: _with_tensors(data[key], arrays) for key in ("state", "param_groups")}
     except (KeyError, TypeError, ValueError) as error:
         raise StateError(f"{os.fsdecode(path)}: the data of the state are damaged: {error!r}") from error
-    check_form(found)
-    return found
+    check_form(state)
+    return state
 
 
 def _with_tensors(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if not isinstance(value, dict):
         return value
-    ((kind, found),) = value.items()
+    ((kind, content),) = value.items()
     if kind in ("tensor", "complex"):
-        tensor = _tensor(arrays[found])
+        tensor = _tensor(arrays[content])
         return tensor if kind == "tensor" else torch.view_as_complex(tensor)
     if kind == "dict":
-        return {key: _with_tensors(item, arrays) for key, item in found}
-    return {"list": list, "tuple": tuple}[kind](_items(found, arrays))
+        return {key: _with_tensors(item, arrays) for key, item in content}
+    return {"list": list, "tuple": tuple}[kind](_items(content, arrays))
 
 
-def _items(found: list[Any], arrays: Mapping[str, np.ndarray]) -> Iterator[Any]:
-    return (_with_tensors(item, arrays) for item in found)
+def _items(items: list[Any], arrays: Mapping[str, np.ndarray]) -> Iterator[Any]:
+    return (_with_tensors(item, arrays) for item in items)
 
 
 def _tensor(array: np.ndarray) -> Any:

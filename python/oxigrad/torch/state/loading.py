@@ -18,7 +18,7 @@ class _Sealed:
 
 def sealed(opt: Any, state_dict: Mapping[str, Any]) -> dict[str, Any]:
     """The state with its tensors sealed: a hook before ``load_state_dict``."""
-    return {**state_dict, "state": {key: _seal(own) for key, own in state_dict["state"].items()}}
+    return {**state_dict, "state": {key: _seal(slots) for key, slots in state_dict["state"].items()}}
 
 
 def _seal(value: Any) -> Any:
@@ -37,11 +37,11 @@ def opened(
     ``on_host`` tells whether the state of a parameter is in host memory instead.
     """
     on_device = {id(p) for group in groups if group.get("fused") or group.get("capturable") for p in group["params"]}
-    made = {
-        key: _open(own, key, "cpu" if on_host(key) else None, counts_there=id(key) in on_device and not on_host(key))
-        for key, own in state.items()
+    copies = {
+        key: _open(slots, key, "cpu" if on_host(key) else None, counts_there=id(key) in on_device and not on_host(key))
+        for key, slots in state.items()
     }
-    return defaultdict(dict, made)
+    return defaultdict(dict, copies)
 
 
 def _open(value: Any, p: Any, device: Any, *, counts_there: bool, name: Any = None) -> Any:

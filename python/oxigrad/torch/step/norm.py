@@ -3,14 +3,10 @@
 import weakref
 from typing import Any
 
-from oxigrad import _core
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.executor import HOST, executor_of
-from oxigrad.stepping.parameters.rule_executors import kernel_of
-from oxigrad.stepping.plan.programs import host_parameter
-from oxigrad.torch import formulas
+from oxigrad.stepping.plan.measured_norms import SquareMeasure, summed_squares
 from oxigrad.torch.group import TensorGroup
-from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.plan import TensorPlace
 
@@ -78,13 +74,8 @@ class MeasuredNorm:
     def square(self, _: Any = None) -> float:
         """The square of the norm of all gradients, summed up in the order of a step: the terms of each kernel, then these sums."""
         if self._square is None:
-            sums: dict[int, float] = {}
-            for _, program, term in sorted(self._terms.values(), key=lambda found: found[0]):
-                sums[id(program)] = sums.get(id(program), 0.0) + term
-            total = 0.0
-            for found in sums.values():  # by no `sum`, which may compensate
-                total += found
-            self._square = total
+            terms = sorted(self._terms.values(), key=lambda term: term[0])
+            self._square = summed_squares((program, square) for _, program, square in terms)
         return self._square
 
 
@@ -95,15 +86,10 @@ class _Measure:
     """
 
     def __init__(self, path: str, p: Any, tensor: Any) -> None:
-        self._p, self._tensor = weakref.ref(p), tensor
+        self._p = weakref.ref(p)
         self._like = p.data_ptr(), p.shape, p.dtype
         self.half = half(tensor)
-        self._number = torch.zeros((), dtype=torch.float64)
-        self._value = self._number.numpy()
-        (slot,) = formulas.MEASURE.slots
-        self._programs = [(kernel_of(formulas.MEASURE, {}), [[0.0] * len(formulas.MEASURE.numbers)])]
-        self._core = _core.Stepper()
-        self._core.prepare([host_parameter(path, 0, tensor, [(slot, self._number)], (0, 0))])
+        self._measure = SquareMeasure(path, tensor)
 
     def is_of(self, p: Any) -> bool:
         """Whether it measures gradients of this parameter, where it is now."""
@@ -116,6 +102,4 @@ class _Measure:
 
     def square(self, gradient: Any, like: Any = None) -> float:
         """The square of the norm of a gradient; ``like`` is in place of the tensor."""
-        tensor = self._tensor if like is None else like
-        self._core.step(True, (tensor,), (gradient,), programs=self._programs, seed=0)
-        return float(self._value)
+        return self._measure.square(gradient, like)

@@ -36,16 +36,16 @@ def copied_like(value: Any, like: Any) -> Any:
 
 def laid_out_like(value: Any, like: Any) -> Any:
     """A copy of an array of the library and the shape of ``like``, whose elements lie in memory in the order of its own."""
-    made = namespace(like).empty_like(like, dtype=value.dtype)
-    adapter_of(like).assign(made, value)
-    return made
+    copy = namespace(like).empty_like(like, dtype=value.dtype)
+    adapter_of(like).assign(copy, value)
+    return copy
 
 
 def row_major(array: Any) -> Any:
     """A copy of an array, whose elements lie in memory in row-major order."""
-    made = namespace(array).empty(tuple(array.shape), dtype=array.dtype, device=device_of(array))
-    adapter_of(array).assign(made, array)
-    return made
+    copy = namespace(array).empty(tuple(array.shape), dtype=array.dtype, device=device_of(array))
+    adapter_of(array).assign(copy, array)
+    return copy
 
 
 def fingerprint(value: Any) -> int | None:

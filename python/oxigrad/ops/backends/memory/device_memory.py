@@ -34,9 +34,9 @@ class DeviceMemory(NamedTuple):
 
 def device_number(array: Any) -> int | None:
     """The number of the CUDA device of an array, by DLPack; None where it is elsewhere, or the array does not tell."""
-    told = getattr(array, "__dlpack_device__", None)
+    query = getattr(array, "__dlpack_device__", None)
     try:
-        kind, number = told() if told is not None else (None, 0)
+        kind, number = query() if query is not None else (None, 0)
     except RecursionError:
         raise
     except REFUSALS:
@@ -50,13 +50,13 @@ def interface_memory(array: Any) -> DeviceMemory | None:
     if number is None:
         return None
     try:
-        told = array.__cuda_array_interface__
+        interface = array.__cuda_array_interface__
     except REFUSALS:
         return None
-    address, is_readonly = told["data"]
-    if told.get("mask") is not None:
+    address, is_readonly = interface["data"]
+    if interface.get("mask") is not None:
         return None
-    shape, strides, size = tuple(told["shape"]), told.get("strides"), int(told["typestr"][2:])
+    shape, strides, size = tuple(interface["shape"]), interface.get("strides"), int(interface["typestr"][2:])
     elements = None if strides is None or any(stride % size for stride in strides) else [s // size for s in strides]
     is_plain = strides is None or (elements is not None and is_row_major(shape, elements))
     dtype = dtype_name(array.dtype)
@@ -77,9 +77,9 @@ def dense_strides(shape: tuple[int, ...], strides: Sequence[int]) -> tuple[int, 
     >>> dense_strides((2, 3, 1), (1, 2, 7)), dense_strides((2, 3), (1, 4))
     ((1, 2, 0), None)
     """
-    found = tuple([stride if extent > 1 else 0 for extent, stride in zip(shape, strides, strict=True)])
+    element_strides = tuple([stride if extent > 1 else 0 for extent, stride in zip(shape, strides, strict=True)])
     ordered = sorted(zip(shape, strides, strict=True), key=lambda axis: axis[1])
-    return found if _is_adjacent(ordered) else None
+    return element_strides if _is_adjacent(ordered) else None
 
 
 def _is_adjacent(axes: Iterable[tuple[int, int]]) -> bool:

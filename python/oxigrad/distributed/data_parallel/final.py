@@ -1,0 +1,95 @@
+"""Gradients that are final while a backward goes on: by key path, in the order in which they became so."""
+
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from oxigrad._core import Watched
+from oxigrad.distributed.parameters import host_gradient
+from oxigrad.stepping.arrays.gradient_check import check_gradient
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.arrays.tied_gradients import summed
+from oxigrad.stepping.plan.announcements import CompleteGradients, watched_leaves
+from oxigrad.stepping.plan.plan import Plan
+
+
+class FinalGradients:
+    """The gradients of parameters that have become final since the last step.
+
+    ``is_final(self, path)`` is called, by one thread at a time, when the gradient of a parameter is final. The object of this method is
+    held by a weak reference.
+    """
+
+    def __init__(self, is_final: Callable[["FinalGradients", str], None]) -> None:
+        self._is_final = weakref.WeakMethod(is_final)
+        self._paths: Iterable[str] = ()
+        self._order: dict[str, None] = {}
+        self._final: dict[str, Any] = {}
+
+    @property
+    def order(self) -> list[str]:
+        """The key paths of all parameters, first those with gradients, as they became final; the others from the last one on."""
+        return [*dict.fromkeys([*self._order, *reversed([*self._paths])])]
+
+    def has_all(self, paths: Iterable[str]) -> bool:
+        """Whether the gradients of all these parameters are final."""
+        return all(path in self._final for path in paths)
+
+    def read(self, path: str) -> np.ndarray:
+        """A gradient that is final, in host memory."""
+        return host_gradient(self._final[path])
+
+    def end(self) -> None:
+        """Ends a step: no gradient is final."""
+        self._final.clear()
+
+    def _add(self, path: str, gradient: Any) -> None:
+        is_final = self._is_final()
+        if is_final is not None:
+            self._order.pop(path, None)
+            self._order[path] = None
+            self._final[path] = gradient
+            is_final(self, path)
+
+
+class ReplayedGradients(FinalGradients):
+    """The gradients of a model that `minimize` computes: each is final when nothing that is left of the replay adds to it.
+
+    Those that are `SparseRows` are not among them.
+    """
+
+    def __init__(self, is_final: Callable[[FinalGradients, str], None]) -> None:
+        super().__init__(is_final)
+        #: Whether a step by these gradients is under way, and whether an error has ended one whose gradients were sent.
+        self.is_open = self.is_broken = False
+
+    def begin(self, plan: Plan, watched: Watched) -> Callable[[int, Any], bool]:
+        """Begins a step; returns the function that is called with each gradient, as `value_and_grad_of` calls it."""
+        chosen, complete = watched_leaves(watched), CompleteGradients(plan.parameters)
+        self._paths = [p.text for p in plan.parameters]
+        self._order, self.is_open = {}, True
+
+        def take(which: int, g: Any) -> bool:
+            leaf = chosen[which]
+            p = complete.parameter(leaf)
+            if p is None or isinstance(g, SparseRows) or not complete.add(p, leaf, g):
+                return False
+            found = [complete.held.pop(i) for i in p.indices]
+            gradient = found[0] if len(found) == 1 else summed(found)
+            check_gradient(p.text, gradient, p.shape, p.dtype)
+            self._add(p.text, gradient)
+            return False
+
+        return take
+
+    def end(self) -> None:
+        """See `FinalGradients.end`."""
+        super().end()
+        self.is_open = self.is_broken = False
+
+    def fail(self, *, is_under_way: bool) -> None:
+        """Ends a step after an error, where some of its gradients may be on their way to the other workers."""
+        self.end()
+        self.is_broken = is_under_way
