@@ -72,6 +72,7 @@ lint: .venv/lint .venv/test .venv/wheel ## Check formats, lints and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	$(BIN)/python tools/type_completeness.py
 
 # Advisories come from a database on GitHub: where that cannot be fetched, or a copy be used, the last line says so.
 audit: .venv/audit target/tools/bin/cargo-deny ## Check workflows, project files, and licences, sources and known vulnerabilities of the Rust dependencies
