@@ -23,12 +23,15 @@ import scipy.stats
 from mpmath import mp, mpf
 
 import oxigrad as ox
+import places_quadrature
+import places_stats
 from oxigrad import xp
 from places import Function, Point
 from places_counts import COUNTED, VECTORS, Counted
-from places_stats import LAWS, Law
+from places_stats import Law
 from reference import Note, close, limit, log_of, nearest, partials, value_and_derivatives
 
+LAWS = {**places_stats.LAWS, **places_quadrature.LAWS}
 COUNT_METHODS = "pmf logpmf cdf logcdf sf logsf".split()
 METHODS = "pdf logpdf cdf logcdf sf logsf".split()
 DENSITIES = {*METHODS, *COUNT_METHODS, "ppf", "isf", "entropy", "mean", "var", "std", "median"}

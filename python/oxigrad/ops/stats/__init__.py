@@ -25,7 +25,9 @@ from oxigrad.ops.stats.continuous import (
     laplace,
     logistic,
     loglaplace,
+    loguniform,
     powerlaw,
+    reciprocal,
     triang,
     truncexpon,
     uniform,
@@ -59,6 +61,7 @@ from oxigrad.ops.stats.incomplete import (
     gamma,
     invgamma,
     maxwell,
+    nakagami,
     t,
 )
 from oxigrad.ops.stats.multivariate import dirichlet, multivariate_normal
@@ -73,6 +76,7 @@ from oxigrad.ops.stats.normal import (
     norm,
     truncnorm,
 )
+from oxigrad.ops.stats.quadrature import invgauss, rice, skewnorm, vonmises
 
 __all__ = [
     "arcsine",
@@ -104,6 +108,7 @@ __all__ = [
     "halfnorm",
     "hypsecant",
     "invgamma",
+    "invgauss",
     "johnsonsb",
     "johnsonsu",
     "laplace",
@@ -111,21 +116,27 @@ __all__ = [
     "logistic",
     "loglaplace",
     "lognorm",
+    "loguniform",
     "lomax",
     "maxwell",
     "moyal",
     "multivariate_normal",
+    "nakagami",
     "nbinom",
     "norm",
     "pareto",
     "poisson",
     "powerlaw",
     "rayleigh",
+    "reciprocal",
+    "rice",
+    "skewnorm",
     "t",
     "triang",
     "truncexpon",
     "truncnorm",
     "uniform",
+    "vonmises",
     "weibull_max",
     "weibull_min",
 ]

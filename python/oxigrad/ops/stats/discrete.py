@@ -1,7 +1,6 @@
 """The distributions of counts, named as in SciPy.
 
-Logarithms of probabilities of large counts are sums of those of Poisson probabilities by their deviance (Loader 2000): differences
-of `gammaln` would lose the digits that the logarithms of factorials have before the point.
+Logarithms of probabilities of large counts are sums of those of Poisson probabilities by their deviance.
 """
 
 import math
@@ -12,11 +11,9 @@ from oxigrad.ops import special
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch, power_exp
-from oxigrad.ops.stats.distribution import LOG_2_PI, Discrete
+from oxigrad.ops.stats.deviance import LARGE, is_deviant, log_poisson
+from oxigrad.ops.stats.distribution import Discrete
 from oxigrad.ops.stats.incomplete import beta, gamma
-
-# Counts above are large: Stirling's series is exact.
-_LARGE = 15.5
 
 
 def _is_chance(p: Any) -> Any:
@@ -25,22 +22,6 @@ def _is_chance(p: Any) -> Any:
 
 def _log_choose(n: Any, k: Any) -> Any:
     return -special.betaln(k + 1.0, n - k + 1.0) - ops.log1p(n * 1.0)
-
-
-def _log_poisson(k: Any, mu: Any) -> Any:
-    """``k * log(mu) - mu - gammaln(k + 1)`` for a real ``k``."""
-
-    def large(k: Any, mu: Any) -> Any:
-        u = 1.0 / (k * k)
-        rest = (((u / 1188.0 - 1.0 / 1680.0) * u + 1.0 / 1260.0) * u - 1.0 / 360.0) * u + 1.0 / 12.0
-        return -special.kl_div(k, mu) - rest / k - 0.5 * (LOG_2_PI + ops.log(k))
-
-    small = lambda k, mu: special.xlogy(k, mu) - mu - special.gammaln(k + 1.0)  # noqa: E731
-    return branch(_is_deviant(k, mu), large, small, (k, 16.0, 0.0), (mu, 16.0, 1.0))
-
-
-def _is_deviant(k: Any, mu: Any) -> Any:
-    return ops.logical_and(k > _LARGE, mu > 0.5)
 
 
 def _powers(p: Any, k: Any, rest: Any, constant: Any) -> Any:
@@ -55,7 +36,7 @@ def _log_binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
 
     def large(k: Any, rest: Any, p: Any, _: Any) -> Any:
         n = k + rest
-        return _log_poisson(k, n * p) + _log_poisson(rest, n * (1.0 - p)) - _log_poisson(n, n)
+        return log_poisson(k, n * p) + log_poisson(rest, n * (1.0 - p)) - log_poisson(n, n)
 
     few = lambda k, rest, p, constant: special.xlogy(k, p) + special.xlog1py(rest, -p) + constant  # noqa: E731
     return _by_size(large, few, k, rest, p, constant)
@@ -68,7 +49,7 @@ def _by_size(many: Any, few: Any, k: Any, rest: Any, p: Any, constant: Any) -> A
 
 def _is_many(k: Any, rest: Any, p: Any) -> Any:
     inside = ops.logical_and(p > 0.0, p < 1.0)
-    return ops.logical_and(inside, ops.logical_and(k > _LARGE, rest > _LARGE))
+    return ops.logical_and(inside, ops.logical_and(k > LARGE, rest > LARGE))
 
 
 def _binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
@@ -152,15 +133,15 @@ nbinom: Discrete = Discrete(
 
 def _poisson(k: Any, mu: Any) -> Array:
     """The probability, with a derivative at a mean of zero."""
-    many = lambda k, mu: ops.exp(_log_poisson(k, mu))  # noqa: E731
+    many = lambda k, mu: ops.exp(log_poisson(k, mu))  # noqa: E731
     few = lambda k, mu: power_exp(mu, k, -mu - special.gammaln(k + 1.0))  # noqa: E731
-    return branch(_is_deviant(k, mu), many, few, (k, 16.0, 0.0), (mu, 16.0, 1.0))
+    return branch(is_deviant(k, mu), many, few, (k, 16.0, 0.0), (mu, 16.0, 1.0))
 
 
 poisson: Discrete = Discrete(
     "poisson",
     "mu",
-    _log_poisson,
+    log_poisson,
     _poisson,
     lambda k, mu: special.gammaincc(k + 1.0, mu),
     lambda k, mu: special.gammainc(k + 1.0, mu),
