@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -30,9 +32,16 @@ def _decaying(f: Callable[[Any], Any], slope: Any, curvature: Any, most: Any = m
     return mp.quad(f, [end * k / 6 for k in range(7)])
 
 
+def _remembered(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is not computed again for the methods that share it."""
+    cached = functools.cache(lambda precision, *args: f(*args))
+    return lambda *args: cached(mp.prec, *args)
+
+
 # --- skew normal -------------------------------------------------------------------------------------------------------
 
 
+@_remembered
 def _least(w: Any, a: Any) -> Any:
     """The probability below ``-w``, for ``w`` and ``a`` of at least zero."""
     return _decaying(lambda u: 2 * _density(w + u) * _tail(a * (w + u)), w, 1 + a * a)
@@ -49,19 +58,23 @@ def _skew(z: Any, a: Any) -> Any:
 # --- Rice --------------------------------------------------------------------------------------------------------------
 
 
-def _rice(z: Any, b: Any) -> tuple[Any, Any]:
+def _rice_series(z: Any, b: Any) -> tuple[Any, Any]:
     """The probabilities below and above ``z``: of fewer and of at least as many counts of one mean as of another."""
     x, mean = z * z / 2, b * b / 2
     here, there = mp.exp(-x), mp.exp(-mean)
     below, above, up_to_here, before_there = mpf(0), mpf(0), mpf(0), mpf(0)
-    for k in range(int(4 * (x + mean)) + 4 * mp.prec):
+    for k in itertools.count():
+        if k > 4 * (x + mean) and here < below * mpf(2) ** -mp.prec and there < above * mpf(2) ** -mp.prec:
+            break
         up_to_here += here
         below += here * before_there
         above += there * up_to_here
         before_there += there
-        here *= x / (k + 1)
-        there *= mean / (k + 1)
+        here, there = here * x / (k + 1), there * mean / (k + 1)
     return below, above
+
+
+_rice = _remembered(_rice_series)
 
 
 # --- inverse Gaussian --------------------------------------------------------------------------------------------------
@@ -76,19 +89,21 @@ def _gauss(z: Any, mu: Any, sign: int) -> Any:
 # --- von Mises ---------------------------------------------------------------------------------------------------------
 
 
-def _arc(z: Any, kappa: Any) -> Any:
-    """The probability from ``z`` of at least zero to pi."""
-    with mp.extraprec(40):
-        fall = mpf("0.35") * mp.prec + 10
-        top = mp.sin(z / 2) ** 2 + fall / max(kappa, mpf(2) ** -200)
-        end = mp.pi if top >= 1 else 2 * mp.asin(mp.sqrt(top))
-        f = lambda t: mp.exp(kappa * (mp.cos(t) - 1))  # noqa: E731
-        whole = 2 * mp.pi * mp.besseli(0, kappa) * mp.exp(-kappa)
-        return mp.quad(f, [z + (end - z) * k / 6 for k in range(7)]) / whole
+def _circle_series(z: Any, kappa: Any) -> Any:
+    """By the Fourier series, of Bessel functions from Miller's recurrence (DLMF 3.6.v)."""
+    with mp.extraprec(int(6 * kappa) + 100):
+        count = int(mp.sqrt(2 * kappa * mp.prec) + 2 * mp.sqrt(mp.prec)) + 60
+        ratios = [mpf(0)] * (count + 1)  # of each order to the one below
+        for n in range(count - 1, 0, -1):
+            ratios[n] = 1 / (2 * n / kappa + ratios[n + 1])
+        total, share = mpf(0), mpf(1)
+        for n in range(1, count):
+            share *= ratios[n]
+            total += share * mp.sin(n * z) / n
+        return mpf(1) / 2 + z / (2 * mp.pi) + total / mp.pi
 
 
-def _circle(z: Any, kappa: Any) -> Any:
-    return _arc(-z, kappa) if z < 0 else 1 - _arc(z, kappa)
+_circle = _remembered(_circle_series)
 
 
 def _log_ratio(b: Any, a: Any) -> Any:
@@ -159,7 +174,7 @@ LAWS: dict[str, Law] = {
         lambda z, kappa: kappa * mp.cos(z) - mp.log(2 * mp.pi * mp.besseli(0, kappa)),
         _circle,
         lambda z, kappa: _circle(-z, kappa),
-        ((0.5,), (1e-9,), (40.0,), (1e5,), (2.0,)),
+        ((0.5,), (1e-9,), (40.0,), (300.0,), (2.0,)),
         (0.0, 1e-8, -1e-8, 1e-3, -1e-3, 0.5, -0.5, 2.0, -2.0, 3.125, -3.125),
         invalid=((-1.0,), (math.inf,)),
     ),

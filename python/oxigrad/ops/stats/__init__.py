@@ -32,7 +32,7 @@ from oxigrad.ops.stats.continuous import (
     truncexpon,
     uniform,
 )
-from oxigrad.ops.stats.discrete import bernoulli, binom, geom, nbinom, poisson
+from oxigrad.ops.stats.discrete import bernoulli, binom, boltzmann, dlaplace, geom, nbinom, planck, poisson, randint
 from oxigrad.ops.stats.hazard import (
     burr12,
     expon,
@@ -77,19 +77,23 @@ from oxigrad.ops.stats.normal import (
     truncnorm,
 )
 from oxigrad.ops.stats.quadrature import invgauss, rice, skewnorm, vonmises
+from oxigrad.ops.stats.sums import betabinom, hypergeom, logser, zipf
 
 __all__ = [
     "arcsine",
     "bernoulli",
     "beta",
+    "betabinom",
     "betaprime",
     "binom",
+    "boltzmann",
     "burr12",
     "cauchy",
     "chi",
     "chi2",
     "dgamma",
     "dirichlet",
+    "dlaplace",
     "dweibull",
     "expon",
     "f",
@@ -106,6 +110,7 @@ __all__ = [
     "halfcauchy",
     "halflogistic",
     "halfnorm",
+    "hypergeom",
     "hypsecant",
     "invgamma",
     "invgauss",
@@ -116,6 +121,7 @@ __all__ = [
     "logistic",
     "loglaplace",
     "lognorm",
+    "logser",
     "loguniform",
     "lomax",
     "maxwell",
@@ -125,8 +131,10 @@ __all__ = [
     "nbinom",
     "norm",
     "pareto",
+    "planck",
     "poisson",
     "powerlaw",
+    "randint",
     "rayleigh",
     "reciprocal",
     "rice",
@@ -139,6 +147,7 @@ __all__ = [
     "vonmises",
     "weibull_max",
     "weibull_min",
+    "zipf",
 ]
 
 __dir__ = __all__.copy

@@ -250,13 +250,21 @@ def _log_ratio(x: Array, y: Array) -> Array:
     return branch(is_near, near, lambda x, y: ops.log(x) - ops.log(y), (x, 1.0, 2.0), (y, 1.0, 1.0))
 
 
+def _log_shares(z: Array, a: Array, b: Array) -> tuple[Array, Array]:
+    """The probabilities below and above: the larger one as the complement of the other, which has all digits of its derivatives."""
+    whole = _log_ratio(b, a)
+    low, high = _log_ratio(z, a) / whole, -_log_ratio(z, b) / whole
+    is_low = plain(low) < plain(high)
+    return ops.where(is_low, low, 1.0 - high), ops.where(is_low, 1.0 - low, high)
+
+
 def _log_uniform(name: str) -> Continuous:
     return Continuous(
         name,
         "a b",
         lambda z, a, b: -ops.log(z) - ops.log(_log_ratio(b, a)),
-        lambda z, a, b: _log_ratio(z, a) / _log_ratio(b, a),
-        lambda z, a, b: _log_ratio(b, z) / _log_ratio(b, a),
+        lambda z, a, b: _log_shares(z, a, b)[0],
+        lambda z, a, b: _log_shares(z, a, b)[1],
         quantile=lambda q, a, b: a * ops.exp(q * _log_ratio(b, a)),
         upper_quantile=lambda q, a, b: b * ops.exp(-q * _log_ratio(b, a)),
         low=lambda a, b: a,

@@ -20,7 +20,7 @@ def _is_chance(p: Any) -> Any:
     return ops.logical_and(p >= 0.0, p <= 1.0)
 
 
-def _log_choose(n: Any, k: Any) -> Any:
+def log_choose(n: Any, k: Any) -> Any:
     return -special.betaln(k + 1.0, n - k + 1.0) - ops.log1p(n * 1.0)
 
 
@@ -31,7 +31,7 @@ def _powers(p: Any, k: Any, rest: Any, constant: Any) -> Any:
     return branch(p < 0.5, low, high, (p, 0.25, 0.75), (k, 1.0, 1.0), (rest, 1.0, 1.0))
 
 
-def _log_binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
+def log_binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
     """The logarithm of a binomial probability of ``k + rest`` real trials, of which ``constant`` is the coefficient's."""
 
     def large(k: Any, rest: Any, p: Any, _: Any) -> Any:
@@ -54,7 +54,7 @@ def _is_many(k: Any, rest: Any, p: Any) -> Any:
 
 def _binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
     """The probability itself, with derivatives at chances of zero and one."""
-    many = lambda k, rest, p, constant: ops.exp(_log_binomial(k, rest, p, constant))  # noqa: E731
+    many = lambda k, rest, p, constant: ops.exp(log_binomial(k, rest, p, constant))  # noqa: E731
     few = lambda k, rest, p, constant: _powers(p, k, rest, constant)  # noqa: E731
     return _by_size(many, few, k, rest, p, constant)
 
@@ -62,8 +62,8 @@ def _binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
 binom: Discrete = Discrete(
     "binom",
     "n p",
-    lambda k, n, p: _log_binomial(k, n - k, p, _log_choose(n, k)),
-    lambda k, n, p: _binomial(k, n - k, p, _log_choose(n, k)),
+    lambda k, n, p: log_binomial(k, n - k, p, log_choose(n, k)),
+    lambda k, n, p: _binomial(k, n - k, p, log_choose(n, k)),
     lambda k, n, p: beta.upper(p, k + 1.0, n - k),
     lambda k, n, p: beta.lower(p, k + 1.0, n - k),
     lambda n, p: ops.logical_and(n >= 0.0, _is_chance(p)),
@@ -121,7 +121,7 @@ def _log_share(k: Any, n: Any) -> Any:
 nbinom: Discrete = Discrete(
     "nbinom",
     "n p",
-    lambda k, n, p: _log_binomial(n * 1.0, k, p, _log_ways(k, n) - _log_share(k, n)) + _log_share(k, n),
+    lambda k, n, p: log_binomial(n * 1.0, k, p, _log_ways(k, n) - _log_share(k, n)) + _log_share(k, n),
     lambda k, n, p: _binomial(n * 1.0, k, p, _log_ways(k, n) - _log_share(k, n)) * (n / (n + k)),
     lambda k, n, p: beta.lower(p, n * 1.0, k + 1.0),
     lambda k, n, p: beta.upper(p, n * 1.0, k + 1.0),
@@ -148,4 +148,98 @@ poisson: Discrete = Discrete(
     lambda mu: ops.logical_and(mu >= 0.0, mu < math.inf),
     lambda k, mu: gamma.log_upper(mu, k + 1.0),  # pyright: ignore[reportOptionalCall]
     lambda k, mu: gamma.log_lower(mu, k + 1.0),  # pyright: ignore[reportOptionalCall]
+)
+
+
+# --- of exponentials ---------------------------------------------------------------------------------------------------
+
+
+def _log_rise(x: Array) -> Array:
+    """``log(1 - exp(-x))`` for positive ``x``."""
+    return guarded.log1mexp(x, ops.log(x))
+
+
+def _rise(x: Array) -> Array:
+    return -guarded.expm1_of(-x)
+
+
+planck: Discrete = Discrete(
+    "planck",
+    "lambda_",
+    lambda k, rate: _log_rise(rate) - rate * k,
+    lambda k, rate: _rise(rate) * ops.exp(-rate * k),
+    lambda k, rate: _rise(rate * (k + 1.0)),
+    lambda k, rate: ops.exp(-rate * (k + 1.0)),
+    lambda rate: ops.logical_and(rate > 0.0, rate < math.inf),
+    lambda k, rate: _log_rise(rate * (k + 1.0)),
+    lambda k, rate: -rate * (k + 1.0),
+)
+boltzmann: Discrete = Discrete(
+    "boltzmann",
+    "lambda_ N",
+    lambda k, rate, n: _log_rise(rate) - _log_rise(rate * n) - rate * k,
+    lambda k, rate, n: _rise(rate) / _rise(rate * n) * ops.exp(-rate * k),
+    lambda k, rate, n: _rise(rate * (k + 1.0)) / _rise(rate * n),
+    lambda k, rate, n: ops.exp(-rate * (k + 1.0)) * _rise(rate * (n - k - 1.0)) / _rise(rate * n),
+    lambda rate, n: ops.logical_and(rate > 0.0, ops.logical_and(rate < math.inf, n > 0.0)),
+    log_upper=lambda k, rate, n: _log_boltzmann_upper(k + 1.0, rate, n),
+    high=lambda rate, n: n - 1.0,
+)
+
+
+def _log_boltzmann_upper(k: Any, rate: Any, n: Any) -> Any:
+    share = _rise(rate * k) / _rise(rate * n)
+    far = lambda share, left: -rate * k + _log_rise(left) - _log_rise(rate * n)  # noqa: E731
+    return branch(share < 0.5, lambda share, _: ops.log1p(-share), far, (share, 0.25, 0.75), (rate * (n - k), 1.0, 1.0))
+
+
+def _log_rest_of_laplace(k: Any, a: Any) -> Any:
+    """The logarithm of the probability of more than ``k`` of at least zero."""
+    return -a * (k + 1.0) - ops.log1p(ops.exp(-a))
+
+
+def _laplace(low: Any, high: Any) -> Any:
+    """A function of a count by its logarithm of both tails, the lower one of negative counts."""
+
+    def of(k: Any, a: Any) -> Any:
+        below = lambda k: low(_log_rest_of_laplace(-k - 1.0, a))  # noqa: E731
+        return branch(k < 0.0, below, lambda k: high(_log_rest_of_laplace(k, a)), (k, -1.0, 0.0))
+
+    return of
+
+
+def _share_beside(log_p: Any) -> Any:
+    return 1.0 - ops.exp(log_p)
+
+
+def _log_beside(log_p: Any) -> Any:
+    return ops.log1p(-ops.exp(log_p))
+
+
+def _log_laplace(k: Any, a: Any) -> Any:
+    return _log_rise(a) - ops.log1p(ops.exp(-a)) - a * ops.abs(k)
+
+
+dlaplace: Discrete = Discrete(
+    "dlaplace",
+    "a",
+    _log_laplace,
+    lambda k, a: ops.exp(_log_laplace(k, a)),
+    _laplace(ops.exp, _share_beside),
+    _laplace(_share_beside, ops.exp),
+    lambda a: ops.logical_and(a > 0.0, a < math.inf),
+    _laplace(lambda log_p: log_p, _log_beside),
+    _laplace(_log_beside, lambda log_p: log_p),
+    low=-math.inf,
+)
+randint: Discrete = Discrete(
+    "randint",
+    "low high",
+    lambda k, low, high: -ops.log(high - low + 0.0 * k),
+    lambda k, low, high: 1.0 / (high - low + 0.0 * k),
+    lambda k, low, high: (k - low + 1.0) / (high - low),
+    lambda k, low, high: (high - 1.0 - k) / (high - low),
+    lambda low, high: ops.logical_and(high > low, ops.logical_and(low == ops.floor(low * 1.0), high == ops.floor(high * 1.0))),
+    low=lambda low, high: low,
+    high=lambda low, high: high - 1.0,
 )

@@ -141,7 +141,13 @@ def _nakagami_density(z: Array, nu: Array) -> Array:
 
 
 def _of_chi(f: Any) -> Callable[..., Any]:
-    return lambda z, nu: f(z * ops.sqrt(2.0 * nu), 2.0 * nu)
+    def of(z: Array, nu: Array) -> Array:
+        root = ops.sqrt(2.0 * nu)
+        # At zero, where the derivative may be infinite, the argument is zero for all nu.
+        at_edge = lambda z: f(z * plain(root), 2.0 * nu)  # noqa: E731
+        return branch(z == 0.0, at_edge, lambda z: f(z * root, 2.0 * nu), (z, 0.5, 0.5))
+
+    return of
 
 
 nakagami: Continuous = _of_gamma(

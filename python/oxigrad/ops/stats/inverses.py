@@ -4,6 +4,7 @@ The root is found in float64 in host memory. Its derivatives are those of furthe
 them have the derivatives of the inverse up to the third order.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,11 +14,10 @@ from numpy.typing import NDArray
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.array_like import values
 from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.core.host_calls import computed
 
-_MOST_STEPS = 200
+_MOST_STEPS, _ROUNDING = 200, 2e-16
 Floats = NDArray[np.float64]
 Bounds = Callable[..., tuple[Any, Any, Any]]
 
@@ -37,17 +37,20 @@ def quantile(
     def root(q: Any, rest: Any, *shapes: Any) -> Any:
         """The number, of plain arrays of NumPy or numbers."""
         q, rest, *s = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in (q, rest, *shapes)))
-        low, high, start = (np.broadcast_to(np.asarray(each, np.float64), q.shape) for each in bounds(*s))
-        is_below = q <= rest
+        found = np.full(q.shape, np.nan)
+        for mask, log_p, share, sign in ((q <= rest, log_lower, q, 1.0), (q > rest, log_upper, rest, -1.0)):
+            mask = mask & ~np.isnan(sum((q, *s)))
+            if not np.any(mask):
+                continue
+            target, args = np.log(share[mask]), [each[mask] for each in s]
 
-        def excess(x: Floats) -> tuple[Floats, Floats]:
-            """How much the logarithm exceeds that of ``q``, as an increasing function, and its slope."""
-            side = np.where(is_below, log_lower(x, *s), log_upper(x, *s))
-            over = side - np.log(np.where(is_below, q, rest))
-            return np.where(is_below, over, -over), np.exp(log_density(x, *s) - side)
+            def excess(x: Floats, log_p: Any = log_p, target: Floats = target, args: Any = args, sign: float = sign) -> Any:
+                """How much the logarithm exceeds that of the share, as an increasing function; and its slope."""
+                log_share = log_p(x, *args)
+                return sign * (log_share - target), np.exp(log_density(x, *args) - log_share)
 
-        with np.errstate(all="ignore"):
-            return _root(excess, low, high, start, np.isnan(sum((q, *s))))
+            found[mask] = _root(excess, *(np.broadcast_to(each, target.shape) for each in bounds(*args)))
+        return found[()]
 
     def of(q: Array, rest: Array, *shapes: Array) -> Array:
         like = q
@@ -75,21 +78,25 @@ def quantile(
     return of
 
 
-def _root(excess: Callable[..., Any], low: Any, high: Any, start: Any, is_lost: Any) -> Any:
-    """The root of an increasing function between two numbers, to rounding; NaN where ``is_lost``."""
-    x = np.where(is_lost, 0.0, start)
-    low, high = np.array(low), np.array(high)
-    for count in range(_MOST_STEPS):
-        over, slope = excess(x)
-        low, high = np.where(over < 0.0, x, low), np.where(over < 0.0, high, x)
-        new = x - over / slope
-        is_slow = count % 3 == 2
-        new = np.where((low <= new) & (new <= high) & (not is_slow or abs(new - x) < 1e-6 * abs(x)), new, _between(low, high))
-        is_done = is_lost | (over == 0.0) | (abs(new - x) <= 4e-16 * abs(x))
-        if np.all(is_done):
-            break
-        x = np.where(is_done, x, new)
-    return np.where(is_lost, np.nan, x)[()]
+def _root(excess: Callable[..., Any], low: Any, high: Any, x: Any) -> Any:
+    """The root of an increasing function between two numbers, from ``x`` on.
+
+    Newton's steps, and a bisection where one leaves the bounds, or the step before it has not halved the function.
+    """
+    before: Any = math.inf
+    with np.errstate(all="ignore"):
+        for _ in range(_MOST_STEPS):
+            over, slope = excess(x)
+            low, high = np.where(over < 0.0, x, low), np.where(over < 0.0, high, x)
+            new = x - over / slope
+            is_step = (low <= new) & (new <= high) & (abs(over) <= 0.5 * before)
+            # Steps converge quadratically: after one of this size the next is of rounding.
+            is_done = ((abs(new - x) <= 1e-9 * abs(x)) & (abs(over) < 1e-3)) | (abs(over) <= _ROUNDING) | (np.nextafter(low, high) >= high)
+            nearer = np.where(is_step, new, _between(low, high))
+            x, before = np.where(is_done, np.clip(np.where(np.isnan(new), x, new), low, high), nearer), abs(over)
+            if np.all(is_done):
+                break
+    return x
 
 
 def _between(low: Floats, high: Floats) -> Floats:

@@ -123,7 +123,9 @@ skewnorm: Continuous = Continuous(
 
 
 def _normal_of(z: Array, mu: Array) -> Array:
-    return (z - mu) / ops.sqrt(z) / mu
+    is_near = ops.logical_and(plain(z) > 0.5 * plain(mu), plain(z) < 2.0 * plain(mu))
+    near = lambda z, mu: (z - mu) / ops.sqrt(z) / mu  # noqa: E731
+    return branch(is_near, near, lambda z, mu: ops.sqrt(z) / mu - 1.0 / ops.sqrt(z), (z, 1.0, 1.0), (mu, 1.0, 2.0))
 
 
 def _log_sum_of_tails(z: Array, mu: Array) -> Array:
