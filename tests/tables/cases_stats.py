@@ -45,7 +45,17 @@ COUNTED: dict[str, tuple[Any, ...]] = {
     "geom": (0.3,),
     "nbinom": (2.5, 0.3),
     "poisson": (2.5,),
+    "planck": (0.7,),
+    "boltzmann": (0.7, 9.0),
+    "dlaplace": (0.7,),
+    "zipf": (2.7,),
+    "logser": (0.7,),
+    "betabinom": (9, 1.7, 0.6),
+    "randint": (-2, 7),
+    "hypergeom": (20, 7, 12),
 }
+# Those of which all parameters are whole numbers.
+WHOLE_PARAMETERS = {"randint", "hypergeom"}
 # Distribution functions without a derivative in their shape parameters.
 ONLY_X = {"f", "beta", "betaprime", "t"}
 # Those with first derivatives by their shape parameter, by the forms of the incomplete gamma function.

@@ -14,7 +14,6 @@ from places import gamma_p, gamma_q
 from places_stats import Law
 
 _POSITIVE = (1e-190, 1e-160, 1e-20, 1e-8, 0.25, 0.5, 1.0, 3.0)
-_SIGNED = (0.0, 1e-8, -1e-8, 0.5, -0.5, 8.0, -8.0, 40.0, -40.0)
 
 
 def _density(z: Any) -> Any:
@@ -23,13 +22,6 @@ def _density(z: Any) -> Any:
 
 def _tail(z: Any) -> Any:
     return mp.erfc(z / mp.sqrt(2)) / 2
-
-
-def _decaying(f: Callable[[Any], Any], slope: Any, curvature: Any, most: Any = mp.inf) -> Any:
-    """The integral from zero, as far as exp(-curvature * (slope * u + u**2 / 2)) is of account."""
-    level = 2 * (mpf("0.7") * mp.prec + 20) / curvature
-    end = min(level / (slope + mp.sqrt(slope * slope + level)), most)
-    return mp.quad(f, [end * k / 6 for k in range(7)])
 
 
 def _remembered(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,8 +35,13 @@ def _remembered(f: Callable[..., Any]) -> Callable[..., Any]:
 
 @_remembered
 def _least(w: Any, a: Any) -> Any:
-    """The probability below ``-w``, for ``w`` and ``a`` of at least zero."""
-    return _decaying(lambda u: 2 * _density(w + u) * _tail(a * (w + u)), w, 1 + a * a)
+    """The probability below ``-w``, for ``w`` and ``a`` of at least zero: a part of Owen's T by angles."""
+    first = mp.sqrt(1 + a * a)
+    last = mp.sqrt(first**2 + (mpf("1.4") * mp.prec + 40) / (w * w)) if w else mp.inf
+    start, end = mp.acos(1 / first), mp.acos(1 / last) if w else mp.pi / 2
+    return (
+        mp.quad(lambda t: mp.exp(-((w / mp.cos(t)) ** 2) / 2) if w else mpf(1), [start, (start + end) / 2, end]) / mp.pi
+    )
 
 
 def _skew(z: Any, a: Any) -> Any:
@@ -145,8 +142,8 @@ LAWS: dict[str, Law] = {
         lambda z, a: mp.log(2) + mp.log(_density(z)) + mp.log(_tail(-a * z)),
         _skew,
         lambda z, a: _skew(-z, -a),
-        ((0.5,), (-3.0,), (0.0,), (1e3,), (-1e-9,), (2.0,)),
-        (*_SIGNED, -1e-3, 1e-3),
+        ((-3.0,), (0.0,), (1e3,), (2.0,)),
+        (0.0, 1e-8, -1e-8, -1e-3, 1e-3, 0.5, -0.5, 8.0, -8.0, 40.0, -40.0),
         invalid=((math.inf,),),
     ),
     "invgauss": Law(
@@ -164,9 +161,10 @@ LAWS: dict[str, Law] = {
         lambda z, b: mp.log(z) - (z * z + b * b) / 2 + mp.log(mp.besseli(0, b * z)),
         lambda z, b: _rice(z, b)[0],
         lambda z, b: _rice(z, b)[1],
-        ((0.5,), (3.0,), (1e-9,), (30.0,), (2.0,)),
+        ((3.0,), (1e-9,), (30.0,), (2.0,)),
         (*_POSITIVE, 1.19, 1.21, 2.01, 29.9, 30.5, 45.0),
         invalid=((-1.0,), (math.inf,)),
+        has_edges=lambda b: b < 10.0,
     ),
     "vonmises": Law(
         -mp.inf,
@@ -174,8 +172,8 @@ LAWS: dict[str, Law] = {
         lambda z, kappa: kappa * mp.cos(z) - mp.log(2 * mp.pi * mp.besseli(0, kappa)),
         _circle,
         lambda z, kappa: _circle(-z, kappa),
-        ((0.5,), (1e-9,), (40.0,), (300.0,), (2.0,)),
-        (0.0, 1e-8, -1e-8, 1e-3, -1e-3, 0.5, -0.5, 2.0, -2.0, 3.125, -3.125),
+        ((1e-9,), (40.0,), (300.0,), (2.0,)),
+        (0.0, 1e-8, -1e-8, 1e-3, 0.5, -0.5, 2.0, 3.125, -3.125),
         invalid=((-1.0,), (math.inf,)),
     ),
 }

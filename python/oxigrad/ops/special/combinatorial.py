@@ -1,6 +1,5 @@
 """Combinatorial functions, named as in SciPy: of real numbers, and exact ones of integers, which have no derivative."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 

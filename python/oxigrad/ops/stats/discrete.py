@@ -21,6 +21,7 @@ def _is_chance(p: Any) -> Any:
 
 
 def log_choose(n: Any, k: Any) -> Any:
+    """The logarithm of a binomial coefficient."""
     return -special.betaln(k + 1.0, n - k + 1.0) - ops.log1p(n * 1.0)
 
 
@@ -174,23 +175,36 @@ planck: Discrete = Discrete(
     lambda k, rate: _log_rise(rate * (k + 1.0)),
     lambda k, rate: -rate * (k + 1.0),
 )
-boltzmann: Discrete = Discrete(
-    "boltzmann",
-    "lambda_ N",
-    lambda k, rate, n: _log_rise(rate) - _log_rise(rate * n) - rate * k,
-    lambda k, rate, n: _rise(rate) / _rise(rate * n) * ops.exp(-rate * k),
-    lambda k, rate, n: _rise(rate * (k + 1.0)) / _rise(rate * n),
-    lambda k, rate, n: ops.exp(-rate * (k + 1.0)) * _rise(rate * (n - k - 1.0)) / _rise(rate * n),
-    lambda rate, n: ops.logical_and(rate > 0.0, ops.logical_and(rate < math.inf, n > 0.0)),
-    log_upper=lambda k, rate, n: _log_boltzmann_upper(k + 1.0, rate, n),
-    high=lambda rate, n: n - 1.0,
-)
+
+
+def _truncated(rate: Any, k: Any, n: Any) -> Any:
+    """``(1 - exp(-rate * k)) / (1 - exp(-rate * n))``, which has all digits for small rates."""
+    n = ops.where(n > 0.0, n, math.nan)
+    return k / n * (special.exprel(-rate * k) / special.exprel(-rate * n))
+
+
+def _log_boltzmann(k: Any, rate: Any, n: Any) -> Any:
+    few = lambda rate: ops.log(_truncated(rate, 1.0, n))  # noqa: E731
+    return branch(rate < 1.0, few, lambda rate: _log_rise(rate) - _log_rise(rate * n), (rate, 0.5, 2.0)) - rate * k
 
 
 def _log_boltzmann_upper(k: Any, rate: Any, n: Any) -> Any:
-    share = _rise(rate * k) / _rise(rate * n)
-    far = lambda share, left: -rate * k + _log_rise(left) - _log_rise(rate * n)  # noqa: E731
-    return branch(share < 0.5, lambda share, _: ops.log1p(-share), far, (share, 0.25, 0.75), (rate * (n - k), 1.0, 1.0))
+    share, rest = _truncated(rate, k + 1.0, n), _truncated(rate, n - k - 1.0, n)
+    far = lambda share, rest: ops.log(rest) - rate * (k + 1.0)  # noqa: E731
+    return branch(share < 0.5, lambda share, _: ops.log1p(-share), far, (share, 0.25, 0.75), (rest, 0.5, 0.5))
+
+
+boltzmann: Discrete = Discrete(
+    "boltzmann",
+    "lambda_ N",
+    _log_boltzmann,
+    lambda k, rate, n: _truncated(rate, 1.0, n) * ops.exp(-rate * k),
+    lambda k, rate, n: _truncated(rate, k + 1.0, n),
+    lambda k, rate, n: _truncated(rate, n - k - 1.0, n) * ops.exp(-rate * (k + 1.0)),
+    lambda rate, n: ops.logical_and(rate > 0.0, ops.logical_and(rate < math.inf, n > 0.0)),
+    log_upper=_log_boltzmann_upper,
+    high=lambda rate, n: n - 1.0,
+)
 
 
 def _log_rest_of_laplace(k: Any, a: Any) -> Any:
@@ -239,7 +253,9 @@ randint: Discrete = Discrete(
     lambda k, low, high: 1.0 / (high - low + 0.0 * k),
     lambda k, low, high: (k - low + 1.0) / (high - low),
     lambda k, low, high: (high - 1.0 - k) / (high - low),
-    lambda low, high: ops.logical_and(high > low, ops.logical_and(low == ops.floor(low * 1.0), high == ops.floor(high * 1.0))),
+    lambda low, high: ops.logical_and(
+        high > low, ops.logical_and(low == ops.floor(low * 1.0), high == ops.floor(high * 1.0))
+    ),
     low=lambda low, high: low,
     high=lambda low, high: high - 1.0,
 )

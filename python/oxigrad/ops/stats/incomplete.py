@@ -11,8 +11,8 @@ from oxigrad.ops import special
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch, log1p_square, log_by, power_exp, unless, xlogy
-from oxigrad.ops.stats.deviance import is_deviant, log_poisson
 from oxigrad.ops.stats.derived import doubled, with_shapes
+from oxigrad.ops.stats.deviance import is_deviant, log_poisson
 from oxigrad.ops.stats.distribution import Continuous
 
 _LOG_2 = math.log(2.0)

@@ -17,7 +17,7 @@ from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.core.host_calls import computed
 
-_MOST_STEPS, _ROUNDING = 200, 2e-16
+_MOST_STEPS, _ROUNDING, _LEAST = 200, 2e-16, -400.0
 Floats = NDArray[np.float64]
 Bounds = Callable[..., tuple[Any, Any, Any]]
 
@@ -38,13 +38,16 @@ def quantile(
         """The number, of plain arrays of NumPy or numbers."""
         q, rest, *s = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in (q, rest, *shapes)))
         found = np.full(q.shape, np.nan)
-        for mask, log_p, share, sign in ((q <= rest, log_lower, q, 1.0), (q > rest, log_upper, rest, -1.0)):
-            mask = mask & ~np.isnan(sum((q, *s)))
+        is_known = ~np.isnan(sum((q, *s)))
+        sides = (is_known & (q <= rest), log_lower, q, 1.0), (is_known & (q > rest), log_upper, rest, -1.0)
+        for mask, log_p, share, sign in sides:
             if not np.any(mask):
                 continue
             target, args = np.log(share[mask]), [each[mask] for each in s]
 
-            def excess(x: Floats, log_p: Any = log_p, target: Floats = target, args: Any = args, sign: float = sign) -> Any:
+            def excess(
+                x: Floats, log_p: Any = log_p, target: Floats = target, args: Any = args, sign: float = sign
+            ) -> Any:
                 """How much the logarithm exceeds that of the share, as an increasing function; and its slope."""
                 log_share = log_p(x, *args)
                 return sign * (log_share - target), np.exp(log_density(x, *args) - log_share)
@@ -63,16 +66,16 @@ def quantile(
         return found
 
     def _newton(x: Any, q: Any, rest: Any, *s: Any) -> Any:
-        density = log_density(x, *s)
+        log_p = log_density(x, *s)
+        # Of the probabilities where they are floats, of their logarithms in the tails beyond.
+        is_float = plain(log_p) > _LEAST
+        slope = ops.exp(-ops.where(is_float, log_p, 0.0))
 
-        def below(q: Any, _: Any) -> Any:
-            side = log_lower(x, *s)
-            return (ops.log(q) - side) * ops.exp(side - density)
+        def step(q: Any, side: Any) -> Any:
+            return ops.where(is_float, (q - ops.exp(side)) * slope, (ops.log(q) - side) * ops.exp(side - log_p))
 
-        def above(_: Any, rest: Any) -> Any:
-            side = log_upper(x, *s)
-            return (side - ops.log(rest)) * ops.exp(side - density)
-
+        below = lambda q, _: step(q, log_lower(x, *s))  # noqa: E731
+        above = lambda _, rest: -step(rest, log_upper(x, *s))  # noqa: E731
         return branch(plain(q) <= plain(rest), below, above, (q, 0.5, 0.5), (rest, 0.5, 0.5))
 
     return of
@@ -91,7 +94,11 @@ def _root(excess: Callable[..., Any], low: Any, high: Any, x: Any) -> Any:
             new = x - over / slope
             is_step = (low <= new) & (new <= high) & (abs(over) <= 0.5 * before)
             # Steps converge quadratically: after one of this size the next is of rounding.
-            is_done = ((abs(new - x) <= 1e-9 * abs(x)) & (abs(over) < 1e-3)) | (abs(over) <= _ROUNDING) | (np.nextafter(low, high) >= high)
+            is_done = (
+                ((abs(new - x) <= 1e-9 * abs(x)) & (abs(over) < 1e-3))
+                | (abs(over) <= _ROUNDING)
+                | (np.nextafter(low, high) >= high)
+            )
             nearer = np.where(is_step, new, _between(low, high))
             x, before = np.where(is_done, np.clip(np.where(np.isnan(new), x, new), low, high), nearer), abs(over)
             if np.all(is_done):

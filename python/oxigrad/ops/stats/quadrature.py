@@ -62,7 +62,9 @@ def _log_least_tail(w: Array, a: Array) -> Array:
 
 def _skewed(below: Callable[..., Any], above: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a number and of the skewness by its two parts, of the number's size and of the skewness away from it."""
-    return lambda z, a: branch(z < 0.0, lambda z, a: below(-z, a), lambda z, a: above(z, -a), (z, -1.0, 1.0), (a, 1.0, 1.0))
+    return lambda z, a: branch(
+        z < 0.0, lambda z, a: below(-z, a), lambda z, a: above(z, -a), (z, -1.0, 1.0), (a, 1.0, 1.0)
+    )
 
 
 def _by_direction(same: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
@@ -217,23 +219,38 @@ def _scaled_i0(x: Array) -> Array:
 _MEDIAN = 1.2
 
 
-def _log_rice_lower_tail(z: Array, b: Array) -> Array:
+def _rice_lower_tail(z: Array, b: Array) -> tuple[Array, Array, Array]:
+    """The logarithm of the probability at ``z`` relative to that at the noncentrality; the reach below ``z``; the mean of the density by ``z``."""
     apart = b - z
     far = _reach(ops.where(plain(apart) > 0.0, plain(apart), 0.0))
-    reach = ops.where(plain(z) < far, z, far)
-    return _log_rice_tail(z, b, apart, reach, -1.0)
+    is_whole = plain(z) < far
+    reach = ops.where(is_whole, z, far)
+    part = ops.where(is_whole, 1.0, far / ops.where(is_whole, 1.0, z))
+
+    def relative(share: float) -> Array:
+        u = reach * share
+        return (1.0 - part * share) * _scaled_i0(b * (z - u)) * ops.exp(-u * (apart + 0.5 * u))
+
+    return -0.5 * apart * apart, reach, integral(relative, _NODES)
+
+
+def _log_rice_lower_tail(z: Array, b: Array) -> Array:
+    peak, reach, mean = _rice_lower_tail(z, b)
+    return peak + ops.log(z) + ops.log(reach) + ops.log(mean)
+
+
+def _share_of_rice(z: Array, b: Array) -> Array:
+    peak, reach, mean = _rice_lower_tail(z, b)
+    return ops.exp(peak) * z * reach * mean
 
 
 def _log_rice_upper_tail(z: Array, b: Array) -> Array:
     apart = z - b
-    return _log_rice_tail(z, b, apart, _reach(apart), 1.0)
+    reach = _reach(apart)
 
-
-def _log_rice_tail(z: Array, b: Array, apart: Array, reach: Array, sign: float) -> Array:
     def relative(share: float) -> Array:
         u = reach * share
-        x = z + sign * u
-        return x * _scaled_i0(b * x) * ops.exp(-u * (apart + 0.5 * u))
+        return (z + u) * _scaled_i0(b * (z + u)) * ops.exp(-u * (apart + 0.5 * u))
 
     return -0.5 * apart * apart + ops.log(reach) + ops.log(integral(relative, _NODES))
 
@@ -246,16 +263,12 @@ def _rice_by_side(low: Callable[..., Any], high: Callable[..., Any]) -> Callable
     return of
 
 
-def _rest(log_tail: Callable[..., Any]) -> Callable[..., Any]:
+def _log_rest(log_tail: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: ops.log1p(-ops.exp(log_tail(*args)))
 
 
-def _share(log_tail: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args: ops.exp(log_tail(*args))
-
-
-def _share_of_rest(log_tail: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args: 1.0 - ops.exp(log_tail(*args))
+def _rest(share: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args: 1.0 - share(*args)
 
 
 def _rice_rest(z: Array, b: Array) -> Array:
@@ -267,14 +280,17 @@ def _log_rice_density(z: Array, b: Array) -> Array:
     return ops.log(z) - 0.5 * ops.square(z - b) + ops.log(_scaled_i0(b * z))
 
 
-_log_rice_lower = _rice_by_side(_log_rice_lower_tail, _rest(_log_rice_upper_tail))
-_log_rice_upper = _rice_by_side(_rest(_log_rice_lower_tail), _log_rice_upper_tail)
+def _share_beyond_rice(z: Array, b: Array) -> Array:
+    return ops.exp(_log_rice_upper_tail(z, b))
 
 
-def _at_edge(inverse: Callable[..., Any], edge: float) -> Callable[..., Any]:
+_log_rice_lower = _rice_by_side(_log_rice_lower_tail, _log_rest(_log_rice_upper_tail))
+_log_rice_upper = _rice_by_side(lambda z, b: ops.log1p(-_share_of_rice(z, b)), _log_rice_upper_tail)
+
+
+def _with_edge(inverse: Callable[..., Any], edge: float, root: Callable[[Any], Any]) -> Callable[..., Any]:
     """An inverse that is a root of zero, with its infinite derivative, where ``q`` is at the ``edge`` of which the number is zero."""
-    at = lambda q: ops.sqrt(abs(edge - q))  # noqa: E731
-    return lambda q, b: branch(q == edge, at, lambda q: inverse(q, b), (q, 1.0 - edge, 0.5))
+    return lambda q, b: branch(q == edge, root, lambda q: inverse(q, b), (q, 0.5, 0.5))
 
 
 _of_rice = _inverse("rice", _log_rice_density, _log_rice_lower, _log_rice_upper, lambda b: (_TINY, _HUGE, b + 1.0))
@@ -282,34 +298,43 @@ rice: Continuous = Continuous(
     "rice",
     "b",
     _log_rice_density,
-    _rice_by_side(_share(_log_rice_lower_tail), _share_of_rest(_log_rice_upper_tail)),
-    _rice_by_side(_share_of_rest(_log_rice_lower_tail), _share(_log_rice_upper_tail)),
+    _rice_by_side(_share_of_rice, _rest(_share_beyond_rice)),
+    _rice_by_side(_rest(_share_of_rice), _share_beyond_rice),
     _log_rice_lower,
     _log_rice_upper,
     density=lambda z, b: z * _rice_rest(z, b),
     low=0.0,
     inner=lambda b: b + 1.0,
     is_valid=lambda b: ops.logical_and(b >= 0.0, b < math.inf),
-    quantile=_at_edge(_of_rice["quantile"], 0.0),
-    upper_quantile=_at_edge(_of_rice["upper_quantile"], 1.0),
+    quantile=_with_edge(_of_rice["quantile"], 0.0, ops.sqrt),
+    upper_quantile=_with_edge(_of_rice["upper_quantile"], 1.0, lambda q: ops.sqrt(1.0 - q)),
 )
 
 
 # --- von Mises ---------------------------------------------------------------------------------------------------------
 
 
-def _log_circle_tail(z: Array, kappa: Array) -> Array:
-    """The logarithm of the probability from ``z`` of at least zero to pi."""
+def _circle_tail(z: Array, kappa: Array) -> tuple[Array, Array]:
+    """The distance from ``z`` of at least zero to pi, or to where nothing is left; and the probability to there by the density at ``z``."""
     height = ops.square(ops.sin(0.5 * plain(z)))
     top = height + 0.5 * _FALL / ops.where(plain(kappa) > 1.0, plain(kappa), 1.0)
-    end = 2.0 * ops.asin(ops.sqrt(ops.where(top < 1.0, top, 1.0)))
-    reach = end - z
+    reach = 2.0 * ops.asin(ops.sqrt(ops.where(top < 1.0, top, 1.0))) - z
 
     def relative(share: float) -> Array:
         u = reach * share
         return ops.exp(-2.0 * kappa * ops.sin(z + 0.5 * u) * ops.sin(0.5 * u))
 
-    return _log_circle_density(z, kappa) + ops.log(reach) + ops.log(integral(relative, _NODES))
+    return reach, integral(relative, _NODES)
+
+
+def _log_circle_tail(z: Array, kappa: Array) -> Array:
+    reach, mean = _circle_tail(z, kappa)
+    return _log_circle_density(z, kappa) + ops.log(reach) + ops.log(mean)
+
+
+def _share_of_circle(z: Array, kappa: Array) -> Array:
+    reach, mean = _circle_tail(z, kappa)
+    return ops.exp(_log_circle_density(z, kappa)) * reach * mean
 
 
 def _log_circle_density(z: Array, kappa: Array) -> Array:
@@ -324,30 +349,27 @@ def _circle(z: Array, kappa: Array) -> Array:
     """The distribution function, to which each turn adds one."""
     turns = _turns(z)
     around = z - 2.0 * math.pi * turns
-    tail = _share(_log_circle_tail)
-    share = branch(
-        around < 0.0,
-        lambda z: tail(-z, kappa),
-        lambda z: 1.0 - tail(z, kappa),
-        (around, -1.0, 1.0),
-    )
+    above = lambda z: 1.0 - _share_of_circle(z, kappa)  # noqa: E731
+    share = branch(around < 0.0, lambda z: _share_of_circle(-z, kappa), above, (around, -1.0, 1.0))
     return ops.where(turns == 0.0, share, share + turns)
 
 
 def _log_circle(z: Array, kappa: Array) -> Array:
     """The logarithm of the distribution function; NaN where that is negative."""
     inside = lambda z: branch(  # noqa: E731
-        z < 0.0, lambda z: _log_circle_tail(-z, kappa), lambda z: _rest(_log_circle_tail)(z, kappa), (z, -1.0, 1.0)
+        z < 0.0, lambda z: _log_circle_tail(-z, kappa), lambda z: ops.log1p(-_share_of_circle(z, kappa)), (z, -1.0, 1.0)
     )
     return branch(ops.abs(z) < math.pi, inside, lambda z: ops.log(_circle(z, kappa)), (z, 1.0, 4.0))
 
 
+# Less by two units in the last place, as the tail from pi on has no logarithm.
+_NEARLY_PI = math.pi - 2.0**-50
 _of_circle = _inverse(
     "vonmises",
     _log_circle_density,
     _log_circle,
     lambda z, kappa: _log_circle(-z, kappa),
-    lambda kappa: (-math.pi, math.pi, 0.0),
+    lambda kappa: (-_NEARLY_PI, _NEARLY_PI, 0.0),
 )
 vonmises: Continuous = Continuous(
     "vonmises",

@@ -10,15 +10,22 @@ import numpy as np
 from oxigrad._core import plain
 from oxigrad.ops import special
 from oxigrad.ops.backends import array_of, is_array
-from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import values
+from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.core.host_calls import Elementwise
-from oxigrad.ops.special.composed import exprel
+from oxigrad.ops.special.composed import exprel, log1prel
 from oxigrad.ops.special.gamma_functions import BERNOULLI, DIRECT
 from oxigrad.ops.stats.discrete import log_binomial, log_choose
 from oxigrad.ops.stats.distribution import Discrete
+
+
+def _complementary(low: Any, high: Any) -> tuple[Any, Any]:
+    """Both tails, the larger one as the complement of the other, which has all digits of its derivatives."""
+    is_low = plain(low) < plain(high)
+    return ops.where(is_low, low, 1.0 - high), ops.where(is_low, 1.0 - low, high)
+
 
 # --- of powers ---------------------------------------------------------------------------------------------------------
 
@@ -48,13 +55,19 @@ def _power_sum(k: Any, a: Any) -> Any:
     return total + guarded.unless(plain(k) <= DIRECT, 0.0, further, k, 2.0 * first)
 
 
+def _zipf_shares(k: Any, a: Any) -> tuple[Any, Any]:
+    """The probabilities up to ``k`` and above."""
+    whole = special.zeta(a, 1.0)
+    return _complementary(_power_sum(k, a) / whole, special.zeta(a, k + 1.0) / whole)
+
+
 zipf: Discrete = Discrete(
     "zipf",
     "a",
     lambda k, a: -a * ops.log(k) - ops.log(special.zeta(a, 1.0)),
     lambda k, a: ops.pow(k, -a) / special.zeta(a, 1.0),
-    lambda k, a: _power_sum(k, a) / special.zeta(a, 1.0),
-    lambda k, a: special.zeta(a, k + 1.0) / special.zeta(a, 1.0),
+    lambda k, a: _zipf_shares(k, a)[0],
+    lambda k, a: _zipf_shares(k, a)[1],
     lambda a: a > 1.0,
     low=1,
 )
@@ -63,28 +76,25 @@ zipf: Discrete = Discrete(
 # --- of logarithms -----------------------------------------------------------------------------------------------------
 
 
+def _log_series(k: Any, p: Any, factor: Any) -> Any:
+    """The logarithm of ``p**k * factor / -log(1 - p)``."""
+    return (k - 1.0) * ops.log(p) + ops.log(factor) - ops.log(log1prel(-p))
+
+
 def _log_series_tail(k: Any, p: Any) -> Any:
-    """The sum of ``p**j / j`` for ``j`` above ``k``, of NumPy arrays (DLMF 15.6.1)."""
-    return np.power(p, k + 1.0) / (k + 1.0) * of_scipy("special", "hyp2f1")(1.0, k + 1.0, k + 2.0, p)
-
-
-_series_tail = Elementwise(
-    "logser.sf", lambda: _log_series_tail, ["k", "p"], ["its count k", lambda k, p: ops.pow(p, k) / (1.0 - p)]
-)
-
-
-def _whole(p: Any) -> Any:
-    return -ops.log1p(-p)
+    # The sum of p**j / j for j above k (DLMF 15.2.1).
+    return _log_series(k + 1.0, p, special.hyp2f1(1.0, k + 1.0, k + 2.0, p) / (k + 1.0))
 
 
 logser: Discrete = Discrete(
     "logser",
     "p",
-    lambda k, p: k * ops.log(p) - ops.log(k) - ops.log(_whole(p)),
-    lambda k, p: ops.pow(p, k) / k / _whole(p),
-    lambda k, p: 1.0 - _series_tail(k, p) / _whole(p),
-    lambda k, p: _series_tail(k, p) / _whole(p),
+    lambda k, p: _log_series(k, p, 1.0 / k),
+    lambda k, p: ops.exp(_log_series(k, p, 1.0 / k)),
+    lambda k, p: 1.0 - ops.exp(_log_series_tail(k, p)),
+    lambda k, p: ops.exp(_log_series_tail(k, p)),
     lambda p: ops.logical_and(p > 0.0, p < 1.0),
+    log_upper=_log_series_tail,
     low=1,
 )
 
@@ -143,7 +153,9 @@ _log_below, _log_beyond = _log_tail(0), _log_tail(1)
 def _is_urn(size: Any, good: Any, draws: Any) -> Any:
     size, good, draws = 1.0 * size, 1.0 * good, 1.0 * draws
     is_whole = functools.reduce(ops.logical_and, (x == ops.floor(x) for x in (size, good, draws)))
-    is_within = ops.logical_and(ops.logical_and(good >= 0.0, draws >= 0.0), ops.logical_and(good <= size, draws <= size))
+    is_within = ops.logical_and(
+        ops.logical_and(good >= 0.0, draws >= 0.0), ops.logical_and(good <= size, draws <= size)
+    )
     return ops.logical_and(is_whole, ops.logical_and(is_within, size > 0.0))
 
 
@@ -165,8 +177,15 @@ hypergeom: Discrete = Discrete(
 # --- of a chance that is a beta number ---------------------------------------------------------------------------------
 
 
+def _log_rise(x: Any, m: Any) -> Any:
+    """``log(gamma(x + m) / gamma(x))``, by the beta function where both are large."""
+    few = lambda x, m: special.gammaln(x + m) - special.gammaln(x)  # noqa: E731
+    many = lambda x, m: special.gammaln(m) - special.betaln(x, m)  # noqa: E731
+    return branch(ops.logical_or(x < 1.0, m < 1.0), few, many, (x, 0.5, 2.0), (m, 0.5, 2.0))
+
+
 def _log_beta_binomial(k: Any, n: Any, a: Any, b: Any) -> Any:
-    return log_choose(n, k) + special.betaln(k + a, n - k + b) - special.betaln(a * 1.0, b * 1.0)
+    return log_choose(n, k) + _log_rise(1.0 * a, k) + _log_rise(1.0 * b, n - k) - _log_rise(a + 1.0 * b, n + 0.0 * k)
 
 
 _trials = Elementwise("betabinom.cdf", lambda: lambda n: n * 1.0, ["n"], ["its number n of trials"])
@@ -187,17 +206,31 @@ def _log_sum(is_in: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _log_up_to, _log_above = _log_sum(lambda j, k: j <= k), _log_sum(lambda j, k: j > k)
+
+
+def _beta_binomial_shares(k: Any, *s: Any) -> tuple[Any, Any]:
+    return _complementary(ops.exp(_log_up_to(k, *s)), ops.exp(_log_above(k, *s)))
+
+
+def _log_smaller(log_p: Any, log_rest: Any) -> Any:
+    """``log_p``; where it is the larger one, of its complement."""
+    is_small = plain(log_p) < plain(log_rest)
+    return branch(
+        is_small, lambda p, _: p, lambda _, rest: ops.log1p(-ops.exp(rest)), (log_p, 0.0, 0.0), (log_rest, 0.0, -1.0)
+    )
+
+
 betabinom: Discrete = Discrete(
     "betabinom",
     "n a b",
     _log_beta_binomial,
     lambda k, *s: ops.exp(_log_beta_binomial(k, *s)),
-    lambda k, *s: ops.exp(_log_up_to(k, *s)),
-    lambda k, *s: ops.exp(_log_above(k, *s)),
+    lambda k, *s: _beta_binomial_shares(k, *s)[0],
+    lambda k, *s: _beta_binomial_shares(k, *s)[1],
     lambda n, a, b: ops.logical_and(
         ops.logical_and(n >= 0.0, n == ops.floor(1.0 * n)), ops.logical_and(a > 0.0, b > 0.0)
     ),
-    lambda k, *s: guarded.log_of(ops.exp(_log_up_to(k, *s)), ops.exp(_log_above(k, *s))),
-    lambda k, *s: guarded.log_of(ops.exp(_log_above(k, *s)), ops.exp(_log_up_to(k, *s))),
+    lambda k, *s: _log_smaller(_log_up_to(k, *s), _log_above(k, *s)),
+    lambda k, *s: _log_smaller(_log_above(k, *s), _log_up_to(k, *s)),
     high=lambda n, a, b: plain(n),
 )
