@@ -40,10 +40,10 @@ from typing import Any
 from oxigrad._names import unknown_name
 from oxigrad.optim.table.row import TABLE, Row
 from oxigrad.torch import formulas
+from oxigrad.torch.additional import AdditionalOptimizer, additional
 from oxigrad.torch.drop_in import DropIn, LazyAdagrad, drop_in
 from oxigrad.torch.interchange import load_state_dict, state_dict
 from oxigrad.torch.lbfgs import LBFGS
-from oxigrad.torch.own import OwnOptimizer, own
 from oxigrad.torch.schedule_free import ScheduleFree
 from oxigrad.torch.sparse import SparseDropIn
 from oxigrad.torch.state.file import read_state
@@ -61,7 +61,7 @@ def _class(name: str, row: Row) -> Any:
     shape = "3" if rule.elementwise else "2, 3"
     if "torch" in row.presets:
         return drop_in(name, _RULES.get(name, rule), shape=shape, base=_BASES.get(name, DropIn), **vars(row.torch))
-    return own(row.optimizer, shape=shape, base=_BASES.get(name, OwnOptimizer), **vars(row.torch))
+    return additional(row.optimizer, shape=shape, base=_BASES.get(name, AdditionalOptimizer), **vars(row.torch))
 
 
 _CLASSES = {name: _class(name, row) for name, row in TABLE.items() if name != "LBFGS"}

@@ -3,15 +3,15 @@
 from typing import Any
 
 from oxigrad import xp
+from oxigrad.torch.additional import AdditionalOptimizer
 from oxigrad.torch.library import torch
-from oxigrad.torch.own import OwnOptimizer
 from oxigrad.torch.state import conversion
 
 # The key in the state of the point where gradients are taken, while the parameter is the average.
 _POINT = "train_point"
 
 
-class ScheduleFree(OwnOptimizer):
+class ScheduleFree(AdditionalOptimizer):
     """Base class of schedule-free optimizers: call ``eval()`` before the model is evaluated or saved, ``train()`` before it is trained on.
 
     As in the authors' program, ``train_mode`` of a group tells which its parameters are. A step in evaluation mode raises `RuntimeError`.

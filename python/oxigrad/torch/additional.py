@@ -14,7 +14,7 @@ from oxigrad.torch.table import Entry
 _FLAGS = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False, "fused": None}
 
 
-class OwnOptimizer(TensorOptimizer):
+class AdditionalOptimizer(TensorOptimizer):
     """Base class of optimizers that PyTorch does not have.
 
     By keyword they have ``maximize``, and ``foreach`` and ``fused``, which change nothing: a step is always fused. ``differentiable`` steps
@@ -105,7 +105,7 @@ _EXAMPLE = """
 _STEP, _STEP_BY_LOSS = "opt.step()", "loss = opt.step(loss=(weight**2).sum())"
 
 
-def own(ours: Any, name: str = "", *, shape: str = "3", base: type = OwnOptimizer, **places: Any) -> Any:
+def additional(ours: Any, name: str = "", *, shape: str = "3", base: type = AdditionalOptimizer, **places: Any) -> Any:
     """The class for an optimizer of `oxigrad.optim`. ``places`` are those of `Entry`."""
     name = name or ours.__name__
     entry = Entry(rule=ours._rule, follows_torch=False, **places)
