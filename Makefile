@@ -23,7 +23,7 @@ demo: plan-demo .venv/demo .venv/wheel ## Train a classifier of handwritten digi
 	$(BIN)/python examples/digits.py
 
 distributed: .venv/distributed .venv/wheel ## Train with several workers by every method on every engine, and print a table
-	$(BIN)/python examples/distributed.py --engine all --method all --picture output/distributed.png $(OPTIONS)
+	$(BIN)/python examples/distributed.py --engine all --method all --seeds 3 --picture output/distributed.png $(OPTIONS)
 
 test: plan-test .venv/test .venv/wheel ## Test the Rust core and the Python package, with light packages only, in a few minutes
 	cargo test --locked --package oxigrad-core
@@ -35,7 +35,7 @@ test-all: plan-test-all .venv/test-all .venv/wheel ## Test with PyTorch, JAX and
 test-aarch64: .venv/build .venv/test .venv/wheel ## Test the core and the wheel for aarch64 by emulation, as root, in an hour; compare bits with those of here
 	sh tests/aarch64/run.sh $(BIN)/python
 
-soak: .venv/test-all .venv/wheel ## Kill workers and coordinators 100 times while they train: make soak OPTIONS='--kills 20'
+soak: .venv/test-all .venv/wheel ## Kill workers and coordinators 200 times while they train, and cut links: make soak OPTIONS='--kills 20'
 	$(BIN)/python tests/distributed/soak.py $(OPTIONS)
 
 test-mpich: target/mpich/stamp .venv/wheel ## Test the engine of MPI by MPICH, in the place of Open MPI
@@ -72,6 +72,7 @@ lint: .venv/lint .venv/test .venv/wheel ## Check formats, lints and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	$(BIN)/python tools/type_completeness.py
 
 # Advisories come from a database on GitHub: where that cannot be fetched, or a copy be used, the last line says so.
 audit: .venv/audit target/tools/bin/cargo-deny ## Check workflows, project files, and licences, sources and known vulnerabilities of the Rust dependencies

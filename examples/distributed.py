@@ -1,7 +1,7 @@
 """Several workers learn to read handwritten digits together, by any method on any engine.
 
     python examples/distributed.py --engine threads --method model_average
-    python examples/distributed.py --engine all --method all
+    python examples/distributed.py --engine all --method all --seeds 3 --picture output/distributed.png
 
 Each worker has its share of the 1,437 training images; the accuracy is that of worker 0 on 360 images that no worker has seen. The
 engines mpi and torch are processes, which this program starts itself; on a cluster, start it as
@@ -49,9 +49,9 @@ Model = dict[str, Any]
 # --- the model and the data ---------------------------------------------------------------------------------------------
 
 
-def new_model() -> Model:
+def new_model(seed: int) -> Model:
     """64 pixels, 128 hidden units, 10 digits; the same on every worker."""
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(seed)
     sizes = (64, 128, 10)
 
     def dense(inputs: int, outputs: int) -> Model:
@@ -89,9 +89,9 @@ def load() -> tuple[Data, Data]:
     return Data(images[train], digits[train]), Data(images[test], digits[test])
 
 
-def batches(data: Data, rank: int, size: int, epochs: int) -> Iterator[Data]:
+def batches(data: Data, rank: int, size: int, epochs: int, seed: int) -> Iterator[Data]:
     """The worker's share of the data in a new order each epoch, a batch at a time."""
-    generator = np.random.default_rng(rank)
+    generator = np.random.default_rng([seed, rank])
     own = np.arange(rank, len(data.digits) - len(data.digits) % size, size)  # as many for every worker
     for _ in range(epochs):
         order = generator.permutation(own)
@@ -186,6 +186,7 @@ class Result:
     """The result of one worker: its gradients by what became of them, messages that it refused, and its accuracy on the test images."""
 
     method: str
+    seed: int
     rank: int
     accuracy: float
     seconds: float
@@ -196,14 +197,14 @@ class Result:
     refused: dict[str, int]
 
 
-def train(method: str, epochs: int, bar: bool, comm: Any) -> Result:
-    """Trains by one method, as one worker."""
+def train(method: str, seed: int, epochs: int, bar: bool, comm: Any) -> Result:
+    """Trains by one method, as one worker; the seed is that of the first parameters and of the order of the data."""
     data, test = load()
     steps = epochs * (len(data.digits) // comm.size // BATCH)
-    model, opt = new_model(), METHODS[method](steps, comm.size)
+    model, opt = new_model(seed), METHODS[method](steps, comm.size)
     sent, refused, begin = comm.bytes_sent, Counter(comm.refused), time.perf_counter()
     shown = bar and comm.rank == 0
-    own_batches = batches(data, comm.rank, comm.size, epochs)
+    own_batches = batches(data, comm.rank, comm.size, epochs, seed)
     with opt:
         for batch in tqdm(own_batches, method, steps, disable=not shown, unit="step", leave=False):
             opt.minimize(functools.partial(cross_entropy, *batch), model)
@@ -220,13 +221,14 @@ def train(method: str, epochs: int, bar: bool, comm: Any) -> Result:
     stale = {str(staleness): count for staleness, count in own.stale.items() if staleness}
     accuracy, sent = float(np.mean(right)), comm.bytes_sent - sent
     refused = dict(Counter(comm.refused) - refused)
-    return Result(method, comm.rank, accuracy, seconds, sent, own.accepted, own.dropped, stale, refused)
+    return Result(method, seed, comm.rank, accuracy, seconds, sent, own.accepted, own.dropped, stale, refused)
 
 
-def work(methods: Sequence[str], epochs: int, bar: bool, comm: Any) -> list[dict[str, Any]]:
+def work(methods: Sequence[str], seeds: int, epochs: int, bar: bool, comm: Any) -> list[dict[str, Any]]:
     """All runs of one worker, as plain data."""
     with threadpool_limits(1):
-        return [dataclasses.asdict(train(method, epochs, bar, comm)) for method in methods]
+        runs = itertools.product(methods, range(seeds))
+        return [dataclasses.asdict(train(method, seed, epochs, bar, comm)) for method, seed in runs]
 
 
 # --- engines ------------------------------------------------------------------------------------------------------------
@@ -245,36 +247,39 @@ def available() -> list[str]:
     return [engine for engine in ENGINES if importlib.util.find_spec(needed[engine])]
 
 
-def run(engine: str, methods: Sequence[str], workers: int, epochs: int) -> list[list[Result]]:
-    """The results of each worker, a list for each method."""
+def run(engine: str, methods: Sequence[str], workers: int, seeds: int, epochs: int) -> list[list[Result]]:
+    """The results of each worker, a list for each method and seed."""
     if engine in ("mpi", "torch"):
-        found = run_processes(engine, methods, workers, epochs)
+        found = run_processes(engine, methods, workers, seeds, epochs)
     else:
         bar = engine == "threads" and sys.stderr.isatty()
-        job = functools.partial(work, methods, epochs, bar)
+        job = functools.partial(work, methods, seeds, epochs, bar)
         found = distributed.run(job, engine=engine, workers=workers, timeout=TIMEOUT)
     return [[Result(**each) for each in results] for results in zip(*found, strict=True)]
 
 
-def run_processes(engine: str, methods: Sequence[str], workers: int, epochs: int) -> list[list[dict[str, Any]]]:
+def run_processes(
+    engine: str, methods: Sequence[str], workers: int, seeds: int, epochs: int
+) -> list[list[dict[str, Any]]]:
     """Starts the workers as processes; each writes its results to a file."""
     launchers = {
         "mpi": ["-m", "oxigrad.launch", "--quiet", "-n", str(workers)],
         "torch": ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(workers)],
     }
     with tempfile.TemporaryDirectory() as folder:
-        own = ["--engine", engine, "--method", ",".join(methods), "--epochs", str(epochs), "--results", folder]
+        own = ["--engine", engine, "--method", ",".join(methods), "--seeds", str(seeds), "--epochs", str(epochs)]
+        own += ["--results", folder]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         line = [sys.executable, *launchers[engine], str(Path(__file__).resolve()), *own]
         subprocess.run(line, env=environment, check=True)  # noqa: S603 - this program
         return [json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(workers)]
 
 
-def be_worker(engine: str, methods: Sequence[str], epochs: int, folder: Path | None) -> None:
+def be_worker(engine: str, methods: Sequence[str], seeds: int, epochs: int, folder: Path | None) -> None:
     """Runs as one of the processes of an engine, and writes the results, or prints them without a folder."""
     bar = sys.stderr.isatty()
     results = distributed.run(
-        functools.partial(work, methods, epochs, bar), engine=engine, workers=started(), timeout=TIMEOUT
+        functools.partial(work, methods, seeds, epochs, bar), engine=engine, workers=started(), timeout=TIMEOUT
     )
     for rank, own in enumerate(results):
         if own is not None and folder is not None:
@@ -297,50 +302,64 @@ def summary(result: Result) -> str:
 
 
 def table(rows: Sequence[tuple[str, list[Result]]]) -> str:
-    """One line for each engine and method."""
-    lines = [("engine", "method", "accuracy", "seconds", "MB sent", "dropped", "")]
-    for engine, results in rows:
-        accuracy = results[0].accuracy
+    """One line for each engine and method: means over seeds, and the lowest accuracy."""
+    lines = [("engine", "method", "accuracy", "lowest", "seconds", "MB sent", "dropped", "")]
+    for (engine, method), runs in by_method(rows).items():
+        lowest = min(results[0].accuracy for results in runs)
         lines.append(
             (
                 engine,
-                results[0].method,
-                f"{accuracy:.4f}",
-                f"{max(each.seconds for each in results):.1f}",
-                f"{megabytes(results):.2f}",
-                str(sum(each.dropped for each in results)),
-                "" if accuracy >= GOAL else f"below {GOAL}",
+                method,
+                f"{np.mean([results[0].accuracy for results in runs]):.4f}",
+                f"{lowest:.4f}",
+                f"{np.mean([max(each.seconds for each in results) for results in runs]):.1f}",
+                f"{np.mean([*map(megabytes, runs)]):.2f}",
+                f"{np.mean([sum(each.dropped for each in results) for results in runs]):g}",
+                "" if lowest >= GOAL else f"below {GOAL}",
             )
         )
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
+def by_method(rows: Sequence[tuple[str, list[Result]]]) -> dict[tuple[str, str], list[list[Result]]]:
+    """The runs of each engine and method, one for each seed."""
+    found: dict[tuple[str, str], list[list[Result]]] = {}
+    for engine, results in rows:
+        found.setdefault((engine, results[0].method), []).append(results)
+    return found
+
+
 def draw(rows: Sequence[tuple[str, list[Result]]], path: Path) -> None:
-    """Draws the errors of each method beside what its workers send: bars from zero."""
-    engines, methods = (list(dict.fromkeys(names)) for names in zip(*((e, r[0].method) for e, r in rows), strict=True))
+    """Draws the errors of each method beside what its workers send: bars from zero are means over seeds, and points are runs."""
+    runs = by_method(rows)
+    engines, methods = (list(dict.fromkeys(names)) for names in zip(*runs, strict=True))
+    seeds = max(map(len, runs.values()))
     figure = Figure(figsize=(9, 1.2 + 0.4 * len(methods)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     height = 0.8 / len(engines)
     for number, engine in enumerate(engines):
-        of_engine = {results[0].method: results for name, results in rows if name == engine}
-        places = [methods.index(method) + (number - (len(engines) - 1) / 2) * height for method in of_engine]
-        left.barh(
-            places,
-            [100 * (1 - results[0].accuracy) for results in of_engine.values()],
-            height,
-            label=f"engine {engine}",
-        )
-        right.barh(places, list(map(megabytes, of_engine.values())), height)
+        own = {method: found for (name, method), found in runs.items() if name == engine}
+        places = [methods.index(method) + (number - (len(engines) - 1) / 2) * height for method in own]
+        errors = [[100 * (1 - results[0].accuracy) for results in found] for found in own.values()]
+        sent = [[*map(megabytes, found)] for found in own.values()]
+        for ax, numbers in ((left, errors), (right, sent)):
+            ax.barh(places, [*map(np.mean, numbers)], height, label=f"engine {engine}" if ax is left else None)
+            if seeds > 1:
+                label = f"each of {seeds} seeds" if (ax, engine) == (left, engines[-1]) else None
+                points = [[place] * len(each) for place, each in zip(places, numbers, strict=True)]
+                ax.scatter([*itertools.chain(*numbers)], [*itertools.chain(*points)], 5, "black", zorder=3, label=label)
     left.axvline(100 * (1 - GOAL), color="black", linestyle=":", label=f"goal: fewer than {100 * (1 - GOAL):.0f} %")
-    left.set(title="Error on 360 test images", xlabel="%", yticks=range(len(methods)), yticklabels=methods)
+    left.set(
+        title="Error on 360 test images", xlabel="%", xlim=(0, None), yticks=range(len(methods)), yticklabels=methods
+    )
     left.invert_yaxis()
     right.set(title="Sent by all workers", xlabel="MB")
-    most = {method: max(megabytes(r) for _, r in rows if r[0].method == method) for method in methods}
+    most = {method: max(megabytes(r) for _, r in rows if r[0].method == method) for method in methods}  # of any run
     right.set_xlim(0, 1.15 * max(1e-3, *most.values()))
     for place, method in enumerate(methods):
         right.annotate(f"{most[method]:.3g}", (most[method], place), (3, 0), textcoords="offset points", va="center")
-    figure.legend(loc="outside lower center", ncols=len(engines) + 1, fontsize="small")
+    figure.legend(loc="outside lower center", ncols=len(engines) + 2, fontsize="small")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
 
@@ -364,6 +383,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--engine", default="threads", help=f"{', '.join(ENGINES)}, several, or all that are installed")
     parser.add_argument("--method", default="all", help=f"{', '.join(METHODS)}, several, or all")
     parser.add_argument("--workers", type=int, default=WORKERS, metavar="N")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of each method, by as many seeds")
     parser.add_argument("--epochs", type=int, default=EPOCHS, metavar="N")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draws the table")
     parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
@@ -371,12 +391,12 @@ def main(arguments: list[str] | None = None) -> int:
     methods = chosen(options.method, list(METHODS), "--method")
     engines = available() if options.engine == "all" else chosen(options.engine, ENGINES, "--engine")
     if started():
-        be_worker(engines[0], methods, options.epochs, options.results)
+        be_worker(engines[0], methods, options.seeds, options.epochs, options.results)
         return 0
     rows: list[tuple[str, list[Result]]] = []
     for engine in engines:
-        for results in run(engine, methods, options.workers, options.epochs):
-            print(f"{engine}, {results[0].method}")
+        for results in run(engine, methods, options.workers, options.seeds, options.epochs):
+            print(f"{engine}, {results[0].method}, seed {results[0].seed}")
             print("\n".join(map(summary, results)), flush=True)
             rows.append((engine, results))
     print("\n" + table(rows))

@@ -105,7 +105,9 @@ __all__ = [
 
 _callbacks.install()
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
 
 
 # Imported when they are first used: derivatives alone need no optimizer, and SciPy may not be installed.

@@ -108,6 +108,6 @@ def install() -> None:
         unbroadcast_to_number=cotangents.unbroadcast_to_number,
         zero_cotangent=tangents.zero_cotangent,
         zero_tangent=tangents.zero_tangent,
-        zeros_like=primitives.zeros_like,
+        zeros_like=cotangents.zeros_like,
     )
     _core.install(vjp_rules.rows(), jvp_rules.push)

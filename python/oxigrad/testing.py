@@ -16,7 +16,9 @@ from oxigrad.ops.backends import device_of, dtype_name, is_array, is_complex, na
 
 __all__ = ["check_grads", "check_rule"]
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
 
 
 def _random_like(values: Any, generator: "np.random.Generator") -> Any:

@@ -44,7 +44,9 @@ __all__ = [
 
 T = TypeVar("T")
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:

@@ -255,3 +255,29 @@ def minimize_in_buckets(comm: Any) -> list[Any]:
             opt.minimize(loss, model)
     found = b"".join(array.tobytes() for array in model.values())
     return [begun > 0, hashlib.sha256(found).hexdigest()[:16]]
+
+
+def reported(comm: Any) -> list[Any]:
+    """The table and the time line of a training that this worker gathers, without times, which differ."""
+    rank, steps = comm.rank, 3
+    model = {"w": np.ones((4, 3)), "b": np.zeros(3)}
+    with distributed.DataParallel(ox.optim.SGD(0.1), communicator=comm) as opt:
+        opt.record_timeline(100)
+        for _ in range(steps):
+            time.sleep(0.01)
+            model = opt.update(model, {"w": model["w"] * (rank + 1), "b": None if rank else model["b"]})
+        table, timeline = opt.report(gather=True, batch_size=8), opt.timeline()
+        kinds = [sorted({span.kind for span in spans}) for spans in timeline.values()]
+        assert table[rank].waited == opt._own_report().waited
+        assert all(row["samples/s"] > 0 and each.waited >= 0 for row, each in zip(table.rows, table, strict=True))
+        assert all(span.begin <= span.end for spans in timeline.values() for span in spans)
+        assert all(timeline.seconds(each)["compute"] >= 0.01 * (steps - 1) for each in timeline)
+        counts = [[each.rank, each.step, each.accepted, each.dropped, each.bytes_sent > 0] for each in table]
+        alone = opt.report()
+        return [
+            counts,
+            [*timeline],
+            kinds,
+            [each.rank for each in alone] == [rank],
+            rank == 0 and len(repr(table).splitlines()),
+        ]

@@ -44,7 +44,9 @@ from job_methods import (
     minimize_in_buckets,
     module_in_buckets,
     overtaken_and_folds,
+    reported,
 )
+from job_soak import train_by
 from job_trainings import (
     FULL_DISK,
     STRAGGLED,
@@ -110,6 +112,7 @@ __all__ = [
     "pulled",
     "receive_from_hostile",
     "replicas",
+    "reported",
     "results",
     "run_out",
     "save_on_a_full_disk",
@@ -119,6 +122,7 @@ __all__ = [
     "survive",
     "torch_faults",
     "train",
+    "train_by",
     "undisturbed",
     "wait_for_nothing",
 ]

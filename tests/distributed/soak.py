@@ -1,108 +1,90 @@
-"""Kills processes of a job at random while it trains, and checks its result: ``python tests/distributed/soak.py --kills 100``."""
+"""Kills processes of jobs at random while they train, and cuts the link of jobs on two hosts; checks their results.
+
+    python tests/distributed/soak.py --kills 200 --cuts 20
+
+Two thirds of the kills are of workers that train by each wrapper, under MPI and on Ray.
+"""
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 sys.path.insert(0, str(Path(__file__).parent))
 import jobs
+import two_hosts
+from job_soak import REPLICAS, WRAPPERS, train, train_by
 
-import oxigrad as ox
-from oxigrad.distributed import ElasticAverage, TimedOut, WorkerLost
-from oxigrad.distributed.communicator import serving
+from oxigrad.distributed import TimedOut
 from oxigrad.distributed.engines.threads import ThreadJob
 
-
-def train(comm: Any, stop: str) -> tuple[int, bool]:
-    """Adds ones to parameters until the file ``stop`` exists; returns the steps, and whether the parameters are as many."""
-    state, step, done = np.zeros(50_000), np.zeros(1, int), np.zeros(1, int)
-    fresh = comm.generation > 0
-    while True:
-        try:
-            if fresh:
-                comm.broadcast([step, state])
-                fresh = False
-            done[0] = Path(stop).exists()
-            comm.broadcast([done])
-            if done[0]:
-                return int(step[0]), bool(np.array_equal(state, np.full_like(state, step[0])))
-            gradient = np.ones(50_000)
-            comm.all_reduce([gradient])
-        except WorkerLost:
-            comm, fresh = comm.reform(), True
-            continue
-        state += gradient
-        step += 1
+WORKERS, DEATHS = 6, 4
+"""The workers of a job by one wrapper under MPI and on Ray, and those that are killed."""
 
 
-# Those of the tests, but for the exchanges of elastic averaging in turns, in which a worker waits for one that has died, and for slots
-# in shards, of which the part of a lost worker is lost.
-WRAPPERS = {
-    **{name: method for name, method in jobs.METHODS.items() if name != "shard_state"},
-    "elastic": lambda size: ElasticAverage(ox.optim.Adam(0.1), 2, moving_rate=0.2),
-}
+def tell(text: str) -> None:
+    sys.stdout.write(f"{time.strftime('%H:%M:%S')} {text}\n")
+    sys.stdout.flush()
 
 
-def train_by(comm: Any, name: str, steps: int = 40) -> tuple[int, bool]:
-    """Trains by one wrapper, through the losses of other workers; returns the number of updates, and whether the parameters are finite."""
-    rng, model = np.random.default_rng(comm.rank), {"w": np.linspace(-1, 1, 12).reshape(4, 3), "b": np.zeros(3)}
-    with serving(comm):
-        opt, updates = WRAPPERS[name](2), 0
-        with opt:
-            while updates < steps:
-                x, y = rng.standard_normal((5, 4)), rng.standard_normal((5, 3))
-
-                def loss(model: Any, x: Any = x, y: Any = y) -> Any:
-                    return ox.xp.mean((x @ model["w"] + model["b"] - y) ** 2)
-
-                try:
-                    model = opt.start(model)
-                    opt.minimize(loss, model)
-                except WorkerLost:
-                    model = opt.reform(model)
-                    continue
-                updates += 1
-                time.sleep(0.05)
-    return updates, bool(np.isfinite(model["w"]).all() and np.isfinite(model["b"]).all())
-
-
-def kill_a_worker_of_each_wrapper(make: Any, kill: Any, seed: int, names: Any = None) -> None:
-    """Kills one of three workers while it trains by each wrapper; the others finish.
-
-    ``make`` makes a job of a worker function, and ``kill(job, rank)`` kills one of its workers.
-    """
+def kill_threads(seed: int) -> None:
+    """Kills one of three threads while it trains by each wrapper; the others finish."""
     chosen = random.Random(seed)
-    for name in names or WRAPPERS:
-        job, victim = make(lambda comm, name=name: train_by(comm, name)), chosen.randrange(3)
-        kill(job, victim)
-        results = [result for result in job.wait(jobs.DEADLINE) if result is not None]
-        assert len(results) == 2 and all(result == (40, True) for result in results), (name, victim, results)
-        sys.stdout.write(f"{name}: worker {victim} was killed, the others took {results[0][0]} updates\n")
-        sys.stdout.flush()
+    for name in WRAPPERS:
+        job, victim = ThreadJob(lambda comm, name=name: train_by(comm, name), 3), chosen.randrange(3)
+        job.start()
+        time.sleep(0.7)
+        job.kill(victim)
+        check(f"{name} on threads", job.wait(jobs.DEADLINE), 2, name)
 
 
-def kill_thread(job: Any, rank: int) -> None:
-    """Kills a thread after some steps."""
-    job.start()
-    time.sleep(0.7)
-    job.kill(rank)
+def kill_workers_of_wrappers(kills: int, seed: int) -> int:
+    """Kills workers that train by each wrapper, under MPI and on Ray in turns; returns the number of kills."""
+    chosen, killed = random.Random(seed), 0
+    engines: Iterable[tuple[str, Callable[[str, Any], list[Any]]]] = [("MPI", under_mpi), ("Ray", on_ray)]
+    for name, (engine, run) in itertools.cycle(itertools.product(WRAPPERS, engines)):
+        if killed >= kills:
+            return killed
+        victims = chosen.sample(range(WORKERS), DEATHS)
+        deaths = {str(rank): [chosen.randrange(3, 25), chosen.uniform(0.0, 0.1)] for rank in victims}
+        killed += DEATHS
+        what = f"{killed} of {kills}: {name} under {engine}, kill -9 of ranks {', '.join(map(str, victims))}"
+        check(what, run(name, deaths), WORKERS - DEATHS, name)
+    return killed
 
 
-def kill_process_of_ray(job: Any, rank: int) -> None:
-    """Kills a process after some steps."""
-    _when_three_train(job)
-    time.sleep(0.7)
-    os.kill([*job.pids().values()][1 + rank], signal.SIGKILL)
+def under_mpi(name: str, deaths: Any) -> list[Any]:
+    """The results of the survivors of a job of MPI."""
+    run = jobs.launched(WORKERS, "train_by", json.dumps(name), json.dumps(deaths))
+    found = jobs.results(run.stdout)
+    assert found, run.stderr
+    return found
+
+
+def on_ray(name: str, deaths: Any) -> list[Any]:
+    """The results of the workers of a job of Ray, None for those that have died."""
+    from oxigrad.distributed.engines.ray import RayJob
+
+    return RayJob(lambda comm: train_by(comm, name, deaths), WORKERS, timeout=60.0).wait(jobs.DEADLINE)
+
+
+def check(what: str, results: list[Any], survivors: int, name: str) -> None:
+    """Checks the results of workers, None for those that have died."""
+    found = [result for result in results if result is not None]
+    assert len(found) == survivors and all(result[:2] == [40, True] for result in found), (what, results)
+    assert name not in REPLICAS or len({result[2] for result in found}) == 1, (what, results)
+    tell(f"{what}: the others took {found[0][0]} updates")
 
 
 def kill_processes_of_ray(kills: int, seed: int) -> int:
@@ -116,8 +98,7 @@ def kill_processes_of_ray(kills: int, seed: int) -> int:
         for number in range(kills):
             pids = _when_three_train(job)
             name = chosen.choice(sorted(pids))
-            sys.stdout.write(f"{number + 1} of {kills}: kill -9 of {name}\n")
-            sys.stdout.flush()
+            tell(f"{number + 1} of {kills}: kill -9 of {name}")
             os.kill(pids[name], signal.SIGKILL)
         _when_three_train(job)
         Path(stop).touch()
@@ -149,25 +130,58 @@ def kill_processes_of_mpi(kills: int) -> None:
         count = min(3, kills - number)
         victims = str([(number + i) % 4 for i in range(count)])
         run = jobs.launched(4, "train", victims, options=("--spares", str(count)))
-        sys.stdout.write(f"{number + count} of {kills}: kill -9 of ranks {victims} of MPI\n")
+        tell(f"{number + count} of {kills}: kill -9 of ranks {victims} of MPI")
         found = jobs.results(run.stdout)
         assert [result[0] for result in found] == [0, 1, 2, 3], (found, run.stderr)
         assert all(result[3:] == [12 * 20_000.0, 12] for result in found), found
 
 
+def cut_links(cuts: int, seed: int, steps: int = 150) -> int:
+    """Cuts the link between two hosts while they train, under MPI and torch; returns the number of cuts, 0 where there are no namespaces."""
+    chosen, done = random.Random(seed), 0
+    expected = two_hosts.expected(steps)
+    try:
+        link = two_hosts.Link().__enter__()
+    except (OSError, subprocess.CalledProcessError) as error:
+        tell(f"no links are cut: network namespaces are not permitted here: {error}")
+        return 0
+    try:
+        for engine in itertools.cycle(["mpi", "torch"]):
+            if done >= cuts:
+                return done
+            with tempfile.TemporaryDirectory() as folder:
+                job = two_hosts.Job(link, engine, Path(folder), timeout=120.0, steps=steps)
+                try:
+                    job.wait_for("steps")
+                    while not job.has_ended() and done < cuts:
+                        link.set("down")
+                        time.sleep(chosen.uniform(0.05, 0.8))
+                        link.set("up")
+                        done += 1
+                        time.sleep(chosen.uniform(0.2, 0.6))
+                    assert job.results() == [expected, expected], (engine, job.results())
+                finally:
+                    job.end()
+            tell(f"{done} of {cuts} cuts of a link: the bits of one host, by {engine}")
+    finally:
+        link.__exit__(None, None, None)
+    return done
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=100)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--cuts", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    from oxigrad.distributed.engines.ray import RayJob
-
-    kill_a_worker_of_each_wrapper(lambda work: ThreadJob(work, 3), kill_thread, options.seed)
-    kill_a_worker_of_each_wrapper(lambda work: RayJob(work, 3, timeout=60.0), kill_process_of_ray, options.seed)
-    of_mpi = options.kills // 4
+    cuts = cut_links(options.cuts, options.seed)
+    kill_threads(options.seed)
+    killed = kill_workers_of_wrappers(2 * options.kills // 3, options.seed)
+    rest = max(options.kills - killed, 0)
+    of_mpi = rest // 3
     kill_processes_of_mpi(of_mpi)
-    steps = kill_processes_of_ray(options.kills - of_mpi, options.seed)
-    sys.stdout.write(f"{options.kills} kills, {steps} steps under Ray, no parameter lost or changed\n")
+    steps = kill_processes_of_ray(rest - of_mpi, options.seed)
+    tell(f"{killed + rest} kills, {cuts} cuts, {steps} steps of a job under Ray: no parameter lost or changed")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -267,3 +268,36 @@ def test_models_of_other_libraries(library: str) -> None:
         return distributed.run(worker, workers=2, timeout=jobs.DEADLINE)
 
     assert train(True) == train(False)
+
+
+@pytest.mark.parametrize("shards", [False, True])
+def test_gradients_in_shards_are_given_back_during_the_replay(shards: bool) -> None:
+    def worker(comm: Any) -> tuple[float, int]:
+        model: Model = {str(at): np.eye(40) for at in range(10)}
+        most, whole = 0.0, sum(array.nbytes for array in model.values())
+
+        def loss(m: Model) -> Any:
+            x = xp.asarray(np.ones((2, 40)))
+            for w in m.values():
+                x = xp.tanh(x @ w)
+            return xp.sum(x)
+
+        with DataParallel(optim.Adam(0.1), bucket_bytes=12_000, shard_state=shards) as opt:
+            opt.minimize(loss, model)
+            alive: list[tuple[weakref.ref[Any], int]] = []
+            add = opt._replayed._add
+
+            def counted(path: str, gradient: Any) -> None:
+                nonlocal most
+                alive.append((weakref.ref(gradient), gradient.nbytes))
+                add(path, gradient)
+                bytes_of_gradients = sum(size for gradient, size in alive if gradient() is not None)
+                most = max(most, bytes_of_gradients + opt._buckets.nbytes)
+
+            opt._replayed._add = counted
+            opt.minimize(loss, model)
+        assert len(alive) == len(model)
+        return most, whole
+
+    for most, whole in distributed.run(worker, workers=2, timeout=jobs.DEADLINE):
+        assert most < 0.45 * whole if shards else most >= 2 * whole

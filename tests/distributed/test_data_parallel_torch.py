@@ -206,3 +206,66 @@ def test_buckets_of_a_backward_are_reduced_into_parts() -> None:
 
     sizes = distributed.run(worker, workers=3, timeout=jobs.DEADLINE)
     assert sum(sizes) == sum(p.numel() for p in new_module().parameters()) and max(sizes) - min(sizes) <= 3
+
+
+def most_bytes(**options: Any) -> list[tuple[int, int]]:
+    """The most bytes of gradients and of buckets at a time, in the backwards from the second step on, and those of all gradients."""
+
+    def worker(comm: Any) -> tuple[int, int]:
+        module, most = torch.nn.Sequential(*(torch.nn.Linear(40, 40) for _ in range(10))), 0
+
+        def count(_: Any) -> None:
+            nonlocal most
+            grads = [p.grad for p in module.parameters() if p.grad is not None]
+            own = sum(each.untyped_storage().nbytes() for each in grads)
+            most = max(most, own + (opt._buckets.nbytes if opt._buckets else 0))
+
+        with DataParallel(optim.Adam(0.1), bucket_bytes=6000, **options) as opt:
+            for step in range(4):
+                module.zero_grad()
+                module(torch.ones(2, 40)).square().mean().backward()
+                opt.update(module)
+                if options.get("shard_state") and step:
+                    assert all(p.grad is None for p in module.parameters())
+                if step == 0:
+                    handles = [p.register_post_accumulate_grad_hook(count) for p in module.parameters()]
+            for handle in handles:
+                handle.remove()
+        return most, sum(p.numel() for p in module.parameters()) * 4
+
+    return distributed.run(worker, workers=2, timeout=jobs.DEADLINE)
+
+
+def test_gradients_and_buckets_in_shards_are_given_back_during_the_backward() -> None:
+    for most, whole in most_bytes():
+        assert most >= 2 * whole
+    for most, whole in most_bytes(shard_state=True):
+        assert most < 0.45 * whole  # two buckets of a tenth, and the layers whose buckets are not full
+
+
+def test_a_gradient_that_was_given_back_does_not_change_in_silence() -> None:
+    """Clipping by torch raises its own error, since nobody has the gradients of all."""
+
+    def worker(comm: Any) -> list[str]:
+        module, found = new_module(), []
+        with DataParallel(optim.SGD(0.1), bucket_bytes=1, shard_state=True) as opt:
+            for step in range(3):
+                module.zero_grad()
+                loss(module, comm.rank, step).backward()
+                opt.update(module)
+            module.zero_grad()
+            loss(module, comm.rank, 3).backward()
+            for change in (
+                lambda: torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0),
+                lambda: loss(module, comm.rank, 3).backward(),
+            ):
+                with pytest.raises(RuntimeError) as error:
+                    change()
+                found.append(str(error.value))
+            module[0].weight.grad.zero_()
+            with pytest.raises(RuntimeError, match=r"0.weight: the gradient was changed after the backward"):
+                opt.update(module)
+        return found
+
+    for texts in distributed.run(worker, workers=2, timeout=jobs.DEADLINE):
+        assert all("more than one element of the written-to tensor" in text for text in texts) and len(texts) == 2

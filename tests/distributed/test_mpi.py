@@ -178,3 +178,9 @@ def test_gradients_of_minimize_leave_during_the_replay() -> None:
     assert run.returncode == 0, run.stderr
     found = jobs.results(run.stdout)
     assert found == distributed.run(jobs.minimize_in_buckets, workers=2) and found[0][0]
+
+
+def test_reports_and_time_lines_are_gathered() -> None:
+    run = jobs.launched(3, "reported")
+    assert run.returncode == 0, run.stderr
+    assert jobs.results(run.stdout) == sorted(distributed.run(jobs.reported, workers=3), key=str)

@@ -178,3 +178,7 @@ def test_every_method_gives_the_bits_that_it_gives_on_threads(engine: ModuleType
 def test_gradients_of_minimize_leave_during_the_replay(engine: ModuleType) -> None:
     runs = distributed.run(jobs.minimize_in_buckets, "ray", 2)
     assert runs == distributed.run(jobs.minimize_in_buckets, workers=2) and runs[0][0]
+
+
+def test_reports_and_time_lines_are_gathered(engine: ModuleType) -> None:
+    assert distributed.run(jobs.reported, "ray", 2) == distributed.run(jobs.reported, workers=2)

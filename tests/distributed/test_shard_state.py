@@ -298,12 +298,13 @@ def test_the_loss_of_a_worker_ends_the_training() -> None:
 
     def worker(comm: Any) -> str:
         assert ready.wait(jobs.DEADLINE)
-        model, opt = {"w": np.ones(8)}, DataParallel(optim.Adam(0.1), shard_state=True)
-        model = opt.update(model, {"w": np.ones(8)})
+        model, opt = {"w": np.ones(8), "v": np.ones(4)}, DataParallel(optim.Adam(0.1), shard_state=True)
+        model = opt.update(model, model)
         if comm.rank == 1:
             job.kill(1)
-        with pytest.raises(WorkerLost):
-            opt.update(model, {"w": np.ones(8)})
+        text = r"the slots of w\[4:8\].* of rank 1.* are lost, .* expected a new DataParallel on communicator.reform\(\), with .* of a file"
+        with pytest.raises(WorkerLost, match=text):
+            opt.update(model, model)
         with pytest.raises(NotSupported, match="the slots of a lost worker are lost"):
             opt.reform(model)
         return "told"
@@ -328,3 +329,42 @@ def test_what_needs_all_slots_is_refused() -> None:
         assert opt.step == 1 and opt.slots["w"]["average"].shape == (4,)
 
     distributed.run(worker, workers=2)
+
+
+def test_survivors_go_on_from_a_file(tmp_path: Path) -> None:
+    """They have the bits of as many workers that begin with the same file."""
+    ready, file, steps = threading.Event(), tmp_path / "state.safetensors", 5
+    saved: Model = {}
+
+    def gradient(rank: int, step: int) -> Model:
+        rng = np.random.default_rng([rank, step])
+        return {name: rng.standard_normal(array.shape) for name, array in saved.items()}
+
+    def resumed(comm: Any) -> dict[str, bytes]:
+        model = {name: array.copy() for name, array in saved.items()}
+        opt = DataParallel(optim.Adam(0.1), shard_state=True, communicator=comm)
+        opt.load(file)
+        while opt.step < steps:
+            model = opt.update(model, gradient(comm.rank, int(opt.step)))
+        return {name: array.tobytes() for name, array in model.items()}
+
+    def worker(comm: Any) -> Any:
+        assert ready.wait(jobs.DEADLINE)
+        model = {"w": np.linspace(-1, 1, 50), "v": np.ones((3, 4))}
+        opt = DataParallel(optim.Adam(0.1), shard_state=True)
+        for _ in range(2):
+            model = opt.update(model, {name: array + comm.rank for name, array in model.items()})
+        opt.save(file)
+        if comm.rank == 0:
+            saved.update({name: array.copy() for name, array in model.items()})
+        model = opt.update(model, model)
+        if comm.rank == 1:
+            job.kill(1)
+        with pytest.raises(WorkerLost):
+            opt.update(model, model)
+        return resumed(comm.reform())
+
+    job = ThreadJob(worker, 3, timeout=20.0)
+    ready.set()
+    first, lost, last = job.wait(jobs.DEADLINE)
+    assert lost is None and first == last == distributed.run(resumed, workers=2)[0]

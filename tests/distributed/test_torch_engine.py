@@ -133,3 +133,7 @@ def test_gradients_of_minimize_leave_during_the_replay() -> None:
     runs = found(2, "minimize_in_buckets")
     assert runs == distributed.run(jobs.minimize_in_buckets, workers=2)
     assert runs[0] == runs[1] and runs[0][0]
+
+
+def test_reports_and_time_lines_are_gathered() -> None:
+    assert found(2, "reported") == distributed.run(jobs.reported, workers=2)

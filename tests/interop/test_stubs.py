@@ -11,6 +11,7 @@ import tomllib
 import pytest
 
 import stubs
+import type_completeness
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -96,3 +97,36 @@ def test_editors_know_names_arguments_and_results(tmp_path: pathlib.Path) -> Non
         said[line] = f"{said.get(line, '')} {each['message']} {each.get('rule', '')}"
     for line, (code, expected) in enumerate(PROGRAM.items(), head.count("\n")):
         assert expected in said.get(line, "nothing"), (code, said.get(line))
+
+
+# --- completeness ------------------------------------------------------------------------------------------------------
+
+
+def test_every_public_symbol_has_a_type_that_is_known() -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("basedpyright")
+    report = type_completeness.verified("oxigrad", type_completeness.SOURCES)
+    assert type_completeness.unknown(report) == {}
+    names = {each["name"] for each in type_completeness.public(report)}
+    assert {"oxigrad.tree.flatten", "oxigrad.torch.Adam", "oxigrad.optax.transformation.Transformation"} <= names
+
+
+def test_symbols_without_types_are_found(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("basedpyright")
+    package = tmp_path / "untyped"
+    package.mkdir()
+    (package / "py.typed").touch()
+    (package / "__init__.py").write_text(
+        "import optax\n"
+        "def whole(x: int) -> int: return x\n"
+        "def of_argument(x) -> int: return 1\n"
+        "def of_result(x: int): return x\n"
+        "inferred = whole(1)\n"
+        "class Of(optax.GradientTransformationExtraArgs):\n"
+        "    def __init__(self) -> None:\n"
+        "        self.attribute = whole(1)\n"
+        "def _private(x): return x\n"
+    )
+    found = type_completeness.unknown(type_completeness.verified("untyped", tmp_path))
+    names = {name.removeprefix("untyped.") for name in found}
+    assert names == {"of_argument", "of_result", "inferred", "Of", "Of.attribute"}

@@ -5,6 +5,7 @@ The table states changes; the oracle is the function itself, results or exceptio
 
 from __future__ import annotations
 
+import collections
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -215,3 +216,66 @@ def test_why_has_the_path_and_both_values():
     outcome(g, X)
     assert g.why.new == "nothing"
     assert "shift" in g.why.path
+
+
+# --- slots ---------------------------------------------------------------------------------------------------------------
+
+
+class Slotted:
+    """An object whose attributes are in slots, one of which is empty."""
+
+    __slots__ = ("__offset", "bias", "scale", "table")
+
+    def __init__(self) -> None:
+        self.scale, self.table, self.__offset = 2.0, np.arange(5.0), 0.5
+
+    def apply(self, x: Any) -> Any:
+        return x * self.scale + self.table + self.__offset + getattr(self, "bias", 0.0)
+
+
+class WithNamespace(Slotted):
+    """The same with a namespace of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.more = 1.0
+
+
+SLOTS: dict[str, Callable[[Any], None]] = {
+    "a number": lambda held: setattr(held, "scale", 3.0),
+    "a slot that was empty": lambda held: setattr(held, "bias", 3.0),
+    "a slot that is empty": lambda held: delattr(held, "table"),
+    "an array in place": lambda held: held.table.fill(7.0),
+    "a private one": lambda held: setattr(held, "_Slotted__offset", 4.0),
+}
+
+
+@pytest.mark.parametrize("make", [Slotted, WithNamespace])
+@pytest.mark.parametrize("name", SLOTS)
+def test_what_slots_hold_is_watched(name, make):
+    held = make()
+
+    def f(x: Any) -> Any:
+        return held.apply(x) * held.scale
+
+    g = ox.record(f)
+    for _ in range(2):
+        assert agrees(g, f, X)
+    assert g.replays == 1
+    SLOTS[name](held)
+    if name == "a slot that is empty":
+        with pytest.raises(AttributeError, match="table"):
+            g(X)
+    else:
+        assert agrees(g, f, X)
+        assert g.why is not None
+        assert "held" in g.why.path
+
+
+def test_an_object_without_slots_and_namespace_is_refused():
+    held = collections.deque([2.0])
+    g = ox.record(lambda x: x * held[0])
+    for at in range(3):
+        held[0] = float(at)
+        assert np.array_equal(g(X), X * at)
+    assert "whose state is not watched" in str(g.why)

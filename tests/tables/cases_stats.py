@@ -34,6 +34,10 @@ CONTINUOUS: dict[str, tuple[tuple[float, ...], np.ndarray]] = {
     "triang": ((0.35,), np.array([0.1, 0.5, 0.9])),
     "truncnorm": ((-1.0, 2.5), np.array([-0.5, 0.3, 2.0])),
     "truncexpon": ((3.0,), np.array([0.1, 1.5, 2.8])),
+    **dict.fromkeys("loguniform reciprocal".split(), ((0.5, 8.0), np.array([0.6, 2.0, 7.5]))),
+    "skewnorm": ((1.7,), np.array([-1.5, -0.4, 0.7, 3.0])),
+    "vonmises": ((1.7,), np.array([-3.0, -0.4, 0.7, 2.0])),
+    **dict.fromkeys("nakagami rice invgauss".split(), ((1.7,), np.array([0.05, 0.3, 0.7, 1.4, 2.5]))),
 }
 COUNTED: dict[str, tuple[Any, ...]] = {
     "binom": (5, 0.3),
@@ -41,10 +45,20 @@ COUNTED: dict[str, tuple[Any, ...]] = {
     "geom": (0.3,),
     "nbinom": (2.5, 0.3),
     "poisson": (2.5,),
+    "planck": (0.7,),
+    "boltzmann": (0.7, 9.0),
+    "dlaplace": (0.7,),
+    "zipf": (2.7,),
+    "logser": (0.7,),
+    "betabinom": (9, 1.7, 0.6),
+    "randint": (-2, 7),
+    "hypergeom": (20, 7, 12),
 }
+# Those of which all parameters are whole numbers.
+WHOLE_PARAMETERS = {"randint", "hypergeom"}
 # Distribution functions without a derivative in their shape parameters.
 ONLY_X = {"f", "beta", "betaprime", "t"}
 # Those with first derivatives by their shape parameter, by the forms of the incomplete gamma function.
-ONCE = {"gamma", "chi", "chi2", "invgamma", "dgamma"}
+ONCE = {"gamma", "chi", "chi2", "invgamma", "dgamma", "nakagami"}
 # What the tests call of each continuous distribution.
 CONTINUOUS_METHODS = "logpdf pdf cdf logcdf sf logsf ppf isf".split()

@@ -191,6 +191,10 @@ def _counted(name: str) -> Form:
     *fixed, p = cases_stats.COUNTED[name]
     k = np.array([0.0, 1.0] if name == "bernoulli" else [1.0, 2.0, 4.0])
     functions = ["pmf", "logpmf", "cdf", *([] if name == "poisson" else ["sf"])]
+    if name in cases_stats.WHOLE_PARAMETERS:
+        of_k = lambda stats, k, f: f(stats, k, *fixed, p)  # noqa: E731
+        plain = (Call("stats", functools.partial(of_k, f=_method(name, function)), (k,)) for function in functions)
+        return Form(f"stats.{name}", tuple(plain), "of whole numbers", order=0)
     of_p = lambda stats, p, f: f(stats, k, *fixed, p)  # noqa: E731
     calls = tuple(Call("stats", functools.partial(of_p, f=_method(name, function)), (p,)) for function in functions)
     return Form(f"stats.{name}", calls)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mpmath import mp
+from mpmath import mp, mpf
 
 from places import Function, Row, beta_i, gamma_p, gamma_q
 
@@ -22,6 +22,8 @@ class Counted(NamedTuple):
     upper: Function
     shapes: Sequence[tuple[tuple[float, ...], tuple[float, ...]]]
     fixed: tuple[int, ...] = ()
+    # Values of the last parameter of which there is no distribution.
+    invalid: tuple[float, ...] = (-0.1, 1.1)
 
 
 def _log_choose(n: Any, k: Any) -> Any:
@@ -89,8 +91,113 @@ COUNTED: dict[str, Counted] = {
             ((800.0,), (0.0, 3.0, 700.0, 800.0, 900.0)),
             ((1e6,), (9.97e5, 1e6)),
         ),
+        invalid=(-0.1, mp.inf),
     ),
 }
+
+
+def _log_hypergeometric(k: Any, size: Any, good: Any, draws: Any) -> Any:
+    return _log_choose(good, k) + _log_choose(size - good, draws - k) - _log_choose(size, draws)
+
+
+def _log_beta_binomial(k: Any, n: Any, a: Any, b: Any) -> Any:
+    return _log_choose(n, k) + mp.log(mp.beta(k + a, n - k + b) / mp.beta(a, b))
+
+
+def _sum(log_mass: Function, first: Any, last: Any, s: Any) -> Any:
+    return mp.fsum(mp.exp(log_mass(mpf(j), *s)) for j in range(int(first), int(last) + 1))
+
+
+def _rise(x: Any) -> Any:
+    return -mp.expm1(-x)
+
+
+def _laplace(k: Any, a: Any) -> Any:
+    return mp.exp(a * (k + 1)) / (mp.exp(a) + 1) if k < 0 else 1 - mp.exp(-a * k) / (mp.exp(a) + 1)
+
+
+def _log_series(k: Any, p: Any) -> Any:
+    with mp.extraprec(1000):
+        return 1 - mp.fsum(p**j / j for j in range(1, int(k) + 1)) / -mp.log1p(-p)
+
+
+_FURTHER: dict[str, Counted] = {
+    "planck": Counted(
+        0,
+        lambda k, rate: _rise(rate) * mp.exp(-rate * k),
+        lambda k, rate: _rise(rate * (k + 1)),
+        lambda k, rate: mp.exp(-rate * (k + 1)),
+        (((0.7,), _SMALL), ((1e-9,), (*_SMALL, 3e8)), ((30.0,), _SMALL)),
+        invalid=(-0.1, 0.0, mp.inf),
+    ),
+    "boltzmann": Counted(
+        0,
+        lambda k, rate, n: _rise(rate) * mp.exp(-rate * k) / _rise(rate * n),
+        lambda k, rate, n: _rise(rate * (k + 1)) / _rise(rate * n),
+        lambda k, rate, n: mp.exp(-rate * (k + 1)) * _rise(rate * (n - k - 1)) / _rise(rate * n),
+        (((0.7, 7.0), _SMALL), ((1e-9, 8.0), _SMALL), ((0.4, 4.0), _SMALL[:3]), ((30.0, 1e4), (*_SMALL, 5e3))),
+        invalid=(-0.1, 0.0),
+    ),
+    "dlaplace": Counted(
+        0,
+        lambda k, a: mp.tanh(a / 2) * mp.exp(-a * abs(k)),
+        _laplace,
+        lambda k, a: _laplace(-k - 1, a),
+        (((0.7,), (*_SMALL, -1.0, -5.0)), ((1e-9,), (*_SMALL, -3e8)), ((100.0,), (*_SMALL, -1.0, -5.0))),
+        invalid=(-0.1, 0.0, mp.inf),
+    ),
+    "randint": Counted(
+        0,
+        lambda k, low, high: 1 / (high - low),
+        lambda k, low, high: (k - low + 1) / (high - low),
+        lambda k, low, high: (high - 1 - k) / (high - low),
+        (((-1.0, 4.0), _SMALL[:3]), ((-1e9, 7.0), _SMALL)),
+        invalid=(-2.0, 1.5),
+    ),
+    "zipf": Counted(
+        1,
+        lambda k, a: k**-a / mp.zeta(a),
+        lambda k, a: mp.fsum(mpf(j) ** -a for j in range(1, int(k) + 1)) / mp.zeta(a),
+        lambda k, a: mp.zeta(a, k + 1) / mp.zeta(a),
+        tuple(((a,), (1.0, 2.0, 12.0, 13.0, 14.0, 900.0)) for a in (2.5, 1.0 + 2.0**-30, 1.4, 30.0)),
+        invalid=(1.0, 0.5, -0.1),
+    ),
+    "logser": Counted(
+        1,
+        lambda k, p: p**k / (-mp.log1p(-p) * k),
+        lambda k, p: 1 - _log_series(k, p),
+        _log_series,
+        tuple(((p,), (1.0, 2.0, 4.0, 40.0)) for p in (0.3, 1e-9, 0.9, 1.0 - 2.0**-40)),
+    ),
+    "hypergeom": Counted(
+        0,
+        lambda k, *s: mp.exp(_log_hypergeometric(k, *s)),
+        lambda k, *s: _sum(_log_hypergeometric, max(0, s[1] + s[2] - s[0]), k, s),
+        lambda k, *s: _sum(_log_hypergeometric, k + 1, min(s[1:]), s),
+        (
+            ((20.0, 7.0, 12.0), (0.0, 1.0, 4.0, 6.0)),
+            ((20.0, 17.0, 4.0), (1.0, 2.0, 3.0)),
+            ((2e3, 700.0, 120.0), (0.0, 42.0, 119.0)),
+        ),
+        (0, 1, 2),
+        (-1.0, 1.5, 40.0),
+    ),
+    "betabinom": Counted(
+        0,
+        lambda k, *s: mp.exp(_log_beta_binomial(k, *s)),
+        lambda k, *s: _sum(_log_beta_binomial, 0, k, s),
+        lambda k, *s: _sum(_log_beta_binomial, k + 1, mp.nint(s[0]), s),
+        (
+            ((6.0, 1.7, 0.6), _SMALL),
+            ((6.0, 1e-3, 2.0), _SMALL),
+            ((5.0, 40.0, 900.0), _SMALL),
+            ((60.0, 2.5, 7.0), (0.0, 20.0, 58.0)),
+        ),
+        (0,),
+        (-1.0, 0.0),
+    ),
+}
+COUNTED |= _FURTHER
 
 
 def _proportions(xp: Any, x: Any) -> Any:

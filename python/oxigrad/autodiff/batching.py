@@ -202,7 +202,8 @@ class Batched(BatchLevel):
     def __repr__(self) -> str:
         return f"Batched(shape={self.shape}, dtype={self.dtype}, examples={self.value.shape[0]})"
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
 
 def _operator(name: str, *, reflected: bool = False) -> Callable[..., Any]:

@@ -127,9 +127,7 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
             f"no derivative is defined for {name}: expected {name}.defvjp(fwd, bwd) before it is called"
         )
     # The tape keeps alive all that the functions below refer to, so they must not refer to the variables.
-    saved_residuals: list[
-        Any
-    ] = []  # the residuals; none where the function was called for each example of batched values
+    saved_residuals: list[Any] = []  # none where the function was called for each example of batched values
     count = len(args)
 
     def forward(*args: Any) -> Any:

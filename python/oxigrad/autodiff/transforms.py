@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, Watched, plain
+from oxigrad._core import DtypeError, ShapeError, Structure, StructureError, Tape, Variable, Watched, plain
 from oxigrad._typing import Array, P, Tree
 from oxigrad.autodiff.examples import detached
 from oxigrad.autodiff.rules.cotangents import require_complex, require_real
@@ -137,6 +137,7 @@ class Recording:
     aux: Any
     value: Any
     outputs: list[Variable | None]
+    structure: Structure
 
     def __init__(self, tape: Tape, watched: Watched, result: Any, argnums: Argnums, *, has_aux: bool = False) -> None:
         self._argnums = argnums

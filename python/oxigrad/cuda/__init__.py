@@ -72,4 +72,5 @@ def why(subject: Any, model: Any = None) -> str:
     return device_kernels.why_not(subject) if model is None else sources.why(subject, model)
 
 
-__dir__ = __all__.copy
+def __dir__() -> list[str]:
+    return __all__.copy()

@@ -77,7 +77,9 @@ __all__ = [
 # has started, ``communicator``.
 ENGINES = ("threads", "mpi", "ray", "torch")
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
 
 
 def _engine(name: str) -> Any:

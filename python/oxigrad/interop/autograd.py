@@ -25,7 +25,9 @@ importlib.import_module("autograd.numpy")  # registers arrays
 
 __all__ = ["from_autograd"]
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
 
 
 def from_autograd(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -26,12 +26,16 @@ from oxigrad.interop.their_functions import Function, differentiable
 from oxigrad.ops.backends import REFUSALS, dtype_name, is_array, is_smooth, to_host
 
 jax: Any = importlib.import_module("jax")  # without JAX, a type checker takes an import statement to mean this file
-ad, batching, mlir = (importlib.import_module(f"jax.interpreters.{name}") for name in ("ad", "batching", "mlir"))
+ad: Any = importlib.import_module("jax.interpreters.ad")
+batching: Any = importlib.import_module("jax.interpreters.batching")
+mlir: Any = importlib.import_module("jax.interpreters.mlir")
 _Primitive: Any = importlib.import_module("jax.extend.core").Primitive
 
 __all__ = ["from_jax", "function"]
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
 
 
 # --- functions of oxigrad in JAX ---------------------------------------------------------------------------------------

@@ -33,7 +33,9 @@ torch: Any = importlib.import_module(
 
 __all__ = ["from_torch", "function"]
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
 
 
 # --- functions of oxigrad in PyTorch -----------------------------------------------------------------------------------

@@ -34,7 +34,9 @@ IDLE = 60.0
 EXPORTED = ("OXIGRAD_SPARES", "MPI4PY_LIBMPI", "PYTHONPATH", "OMP_NUM_THREADS")
 """Variables that Open MPI passes to other hosts; MPICH passes all."""
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -31,7 +31,11 @@ from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = ["cumulative_simpson", "cumulative_trapezoid", "odeint", "simpson", "trapezoid"]
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
+
+
 __getattr__ = without("oxigrad.xp.integrate", __all__)
 
 

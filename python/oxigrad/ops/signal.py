@@ -46,7 +46,11 @@ __all__ = [
     "upfirdn",
 ]
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
+
+
 __getattr__ = without("oxigrad.xp.signal", __all__)
 
 

@@ -47,7 +47,9 @@ __all__ = [
 ]
 __all__ += list(ALIASES)  # pyright: ignore[reportUnsupportedDunderAll]
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
 
 
 def __getattr__(name: str) -> Any:

@@ -2,14 +2,14 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from oxigrad import tree, xp
 from oxigrad._core import StateError
 from oxigrad.ops.backends import is_array, on_host
 from oxigrad.optax.displacement import displacement, displacement_of_kernel
 from oxigrad.optax.eager import EagerStep
-from oxigrad.optax.library import jax, optax
+from oxigrad.optax.library import GradientTransformationExtraArgs, jax, optax
 from oxigrad.optax.pytrees import Named, State, given_parameters
 from oxigrad.optim import LBFGS, SAM, Optimizer, ParameterGroup, Partition, RuleOptimizer
 from oxigrad.rules.core.rule import Rule
@@ -27,7 +27,7 @@ Adapt = Callable[[ParameterGroup], ParameterGroup]
 _OPTIONS = {"accumulate": 1, "nonfinite": "propagate", "loss_scale": None, "sparse": "dense", "zero_gradients": False}
 
 
-class Transformation(optax.GradientTransformationExtraArgs):
+class Transformation(GradientTransformationExtraArgs):
     """An ``optax.GradientTransformationExtraArgs``, whose third function takes the whole step.
 
     ``init(params)`` and ``update(updates, state, params)`` are optax's. ``apply(updates, state, params)`` is ``update``
@@ -75,12 +75,9 @@ def transformation(
 
 def made_of(steps: "Steps") -> Transformation:
     """The transformation that takes these steps."""
-    new = Transformation(steps.init, steps.update)
-    new.apply, new.averaged_parameters, new.steps = (
-        steps.apply,
-        steps.averaged_parameters,
-        steps,
-    )
+    init, update = cast("Any", steps.init), cast("Any", steps.update)  # optax's types allow for any tree as a state
+    new = Transformation(init, update)
+    new.apply, new.averaged_parameters, new.steps = steps.apply, steps.averaged_parameters, steps
     return new
 
 

@@ -68,6 +68,10 @@ __all__ = [
 ]
 __all__ += list(TABLE | TRANSFORMS)  # pyright: ignore[reportUnsupportedDunderAll]
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
+
+
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
     __getattr__ = without(__name__, __all__)

@@ -155,17 +155,18 @@ class Optimizer(StatefulOptimizer):
         """
         return self._gradients(loss, model, record=False)
 
-    def _gradients(
-        self, loss: Callable[[Tree], Array], model: Tree, *, record: bool, begin: Callable[..., Any] | None = None
-    ) -> tuple[Any, Any]:
-        """`compute_gradients`, of a recorded loss where that is asked: a subclass with other gradients overrides this method.
-
-        ``begin`` is that of `value_and_grad_of`: it is used where nothing is recorded.
-        """
+    def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
+        """`compute_gradients`, of a recorded loss where that is asked: a subclass with other gradients overrides this method."""
         if record and self.loss_scale is None:
             value, grads = self._recorded_losses.value_and_grad(loss, model)
             self._tell_of_floats(model, grads)
             return value, grads
+        return self._unrecorded_gradients(loss, model)
+
+    def _unrecorded_gradients(
+        self, loss: Callable[[Tree], Array], model: Tree, begin: Callable[..., Any] | None = None
+    ) -> tuple[Any, Any]:
+        """The value of ``loss(model)`` and its gradient; ``begin`` is that of `value_and_grad_of`."""
         factors: list[Any] = []
 
         def scaled(model: Tree) -> Array:

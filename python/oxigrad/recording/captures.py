@@ -16,15 +16,10 @@ import numpy as np
 
 from oxigrad import tree
 from oxigrad._core import Function, Guards, RecordedFunction, StructureError
-from oxigrad.recording.reads import codes, reads_of
+from oxigrad.recording.reads import EMPTY, codes, is_pure, reads_of, require_pure, root, slots_of
 from oxigrad.recording.trace import is_same
 from oxigrad.recording.traced import UnrecordableError
 
-# Libraries whose functions have no effect and read no state that changes, as far as the names of `_IMPURE` go.
-_PURE = set(
-    """oxigrad numpy scipy array_api_compat math cmath operator functools itertools collections dataclasses typing types abc
-    enum numbers fractions decimal statistics string re copy contextlib builtins __future__ typing_extensions""".split()
-)
 _IMPURE = set("print input open exec eval compile globals locals vars __import__ breakpoint setattr delattr id".split())
 SIMPLE = (
     str,
@@ -57,7 +52,7 @@ class Captures:
 
     def __init__(self, f: Callable[..., Any], arguments: Any = ()) -> None:
         self.inputs: list[tuple[str, int, int]] = []
-        self.guards = Guards(is_same)
+        self.guards: Guards = Guards(is_same)
         self._f = f
         self._seen: set[int] = set()
         self._slots: dict[int, tuple[int, Any]] = {}
@@ -126,7 +121,7 @@ class Captures:
             owner = getattr(value, "__self__", None)
             if owner is not None and not isinstance(owner, (types.ModuleType, type)):
                 raise UnrecordableError(f"{path} is a method of a {type(owner).__name__}, whose state is not watched")
-            _require_pure(getattr(value, "__module__", None) or "builtins", path)
+            require_pure(getattr(value, "__module__", None) or "builtins", path)
             if getattr(value, "__name__", "") in _IMPURE and owner is builtins:
                 raise UnrecordableError(f"{path or value.__name__} has effects")
         elif isinstance(value, RecordedFunction):
@@ -182,7 +177,7 @@ class Captures:
             self._modules.append((path, value))
         elif not _is_input(value) and not isinstance(value, (*SIMPLE, type)):
             self._class(path, type(value))
-            for part in getattr(value, "__dict__", {}).values():
+            for part in (*getattr(value, "__dict__", {}).values(), *slots_of(value).values()):
                 self._classes(path, part)
 
     def _fixed(self, path: str, place: int, value: Any) -> None:
@@ -199,24 +194,31 @@ class Captures:
         if id(value) in self._seen:
             return
         self._seen.add(id(value))
-        _require_pure(type(value).__module__, path, allowed_user=True)
-        own = getattr(value, "__dict__", None)
-        if own is None or hasattr(value, "__next__"):
+        require_pure(type(value).__module__, path, allowed_user=True)
+        own, slots, object_ = getattr(value, "__dict__", None), slots_of(value), self.guards.object(value)
+        if (own is None and not slots) or hasattr(value, "__next__"):
             raise UnrecordableError(f"{path} is a {type(value).__name__}, whose state is not watched")
-        held = self.guards.attribute(self.guards.object(value), "__dict__")
-        self.guards.expect_length(f"the number of attributes of {path}", held, len(own))
-        for name, attribute in list(own.items()):
-            self._fixed(f"{path}.{name}", self.guards.item(held, name), attribute)
+        if own is not None:
+            held = self.guards.attribute(object_, "__dict__")
+            self.guards.expect_length(f"the number of attributes of {path}", held, len(own))
+            for name, attribute in list(own.items()):
+                self._fixed(f"{path}.{name}", self.guards.item(held, name), attribute)
+        for name, attribute in slots.items():
+            slot = self.guards.attribute(object_, name)
+            if attribute is EMPTY:
+                self.guards.expect_nothing(f"{path}.{name}", slot)
+            else:
+                self._fixed(f"{path}.{name}", slot, attribute)
         self._class(path, type(value))
 
     def _class(self, path: str, value: type) -> None:
         """The methods and attributes of a class of the user's."""
-        root = _root(value.__module__)
-        if root in _PURE or root in sys.stdlib_module_names or id(value) in self._seen:
+        module = root(value.__module__)
+        if is_pure(module) or module in sys.stdlib_module_names or id(value) in self._seen:
             return
         self._seen.add(id(value))
         for each in value.__mro__:
-            if _root(each.__module__) in _PURE:
+            if is_pure(each.__module__):
                 continue
             held = self.guards.object(vars(each))
             self.guards.expect_length(f"the number of attributes of {each.__qualname__}", held, len(vars(each)))
@@ -251,7 +253,7 @@ class Captures:
                     else:
                         self._guard(path, place, value)
             for path, module in self._modules:
-                if not _is_pure(module.__name__) or module.__name__.startswith("numpy.random"):
+                if not is_pure(module.__name__) or module.__name__.startswith("numpy.random"):
                     self._module(path, module, sorted(self._names))
         for name, error in self._refused.items():
             if name in self._names:
@@ -264,9 +266,9 @@ class Captures:
         slots: list[_Slot] = []
         self._functions[key] = (function, slots)
         module = str(function.__globals__.get("__name__", ""))  # `functools.wraps` sets another one as an attribute
-        is_ours = _is_pure(module)
+        is_ours = is_pure(module)
         if not is_ours:
-            _require_pure(module, path, allowed_user=True)
+            require_pure(module, path, allowed_user=True)
         self._names.update(name for code in codes(function.__code__) for name in code.co_names)
         if not is_ours:
             code = self.guards.attribute(self.guards.object(function), "__code__")
@@ -281,10 +283,10 @@ class Captures:
                 continue
             if is_ours and not _may_hold(value):
                 continue
-            if isinstance(value, types.ModuleType) and not _is_pure(value.__name__):
+            if isinstance(value, types.ModuleType) and not is_pure(value.__name__):
                 self._guard(where, slot.place, value)
-                if _root(value.__name__) in sys.stdlib_module_names:
-                    _require_pure(value.__name__, where)
+                if root(value.__name__) in sys.stdlib_module_names:
+                    require_pure(value.__name__, where)
                 self._module(where, value, slot.attributes)
             else:
                 self._value(where, slot.place, value)
@@ -315,13 +317,13 @@ def _slots(function: types.FunctionType, guards: Guards, *, with_globals: bool) 
     if assigned is not None:
         raise UnrecordableError(f"the function assigns to {assigned}, a variable outside of it")
     for name in imports if with_globals else ():
-        _require_pure(name, name)
+        require_pure(name, name)
     known, held = function.__globals__, guards.object(function.__globals__)
     for name in names if with_globals else ():
         read = attributes.get(name, ())
         if name not in known and name in _IMPURE:
             raise UnrecordableError(f"the function calls {name}, which has effects or reads what is not watched")
-        if _root(getattr(known.get(name), "__name__", "")) == "numpy" and "random" in read:
+        if root(getattr(known.get(name), "__name__", "")) == "numpy" and "random" in read:
             raise UnrecordableError("the function draws random numbers")
         yield _Slot(name, guards.item(held, name), read, is_global=True)
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
@@ -424,24 +426,3 @@ def _is_array(value: Any) -> bool:
 
 def _is_input(value: Any) -> bool:
     return _is_array(value) or type(value) in (float, complex)
-
-
-def _root(module: str | None) -> str:
-    return (module or "").partition(".")[0]
-
-
-def _is_pure(module: str) -> bool:
-    return _root(module) in _PURE
-
-
-def _require_pure(module: str, path: str, *, allowed_user: bool = False) -> None:
-    """Raises `UnrecordableError` for a module with effects, or whose functions read the clock or random numbers."""
-    if _is_pure(module) and not module.startswith("numpy.random"):
-        return
-    if allowed_user and _root(module) not in sys.stdlib_module_names:
-        return
-    if not allowed_user and _root(module) not in sys.stdlib_module_names and _root(module) in sys.modules:
-        return
-    raise UnrecordableError(
-        f"{path or 'the function'} is of the module {module}, whose functions have effects or read what is not watched"
-    )

@@ -25,7 +25,8 @@ class Deferred:
     __slots__ = ("_args", "_function", "_named", "_result", "is_known", "like")
 
     def __init__(self, like: Any, function: Callable[..., Any], args: Any, named: dict[str, Any]) -> None:
-        self.like, self.is_known = like, False
+        self.like: Any = like
+        self.is_known: bool = False
         self._function, self._args, self._named, self._result = function, args, named, None
 
     def found(self) -> Any:

@@ -49,8 +49,12 @@ class Encoder:
         if value.dtype.kind not in _DTYPE_KINDS or (value.dtype.kind == "c"):
             raise StateError(f"an array of dtype {value.dtype} cannot be saved")
         name = f"constant.{len(self.arrays)}"
-        self.arrays[name] = np.asarray(value)
-        return {"array": [name, isinstance(value, np.generic)]}
+        array = np.asarray(value)
+        # The order in memory, on which the bits of products and sums depend: a file holds the elements in that of the indices.
+        axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+        is_permuted = array.transpose(axes).flags.c_contiguous and not array.flags.c_contiguous
+        self.arrays[name] = array.transpose(axes) if is_permuted else array
+        return {"array": [name, isinstance(value, np.generic), *([axes] if is_permuted else [])]}
 
 
 def decoded(value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -87,9 +91,11 @@ def _float(stated: Any, _: Any) -> float:
 
 
 def _array(stated: Any, arrays: dict[str, np.ndarray]) -> Any:
-    name, is_scalar = stated
+    name, is_scalar, *order = stated
     array = arrays[name]
     array.flags.writeable = False
+    for axes in order:
+        array = array.transpose([list(axes).index(axis) for axis in range(array.ndim)])
     return array[()] if is_scalar is True and array.ndim == 0 else array
 
 

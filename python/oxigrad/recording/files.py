@@ -47,6 +47,7 @@ def _stated(case: Saved, encoder: Encoder) -> Any:
         "arguments": encoder.encoded(case.arguments),
         "kinds": encoder.encoded(case.kinds),
         "entries": [_entry(entry, encoder) for entry in case.entries],
+        "permuted": [at for at, entry in enumerate(case.entries) if entry.is_permuted],
         "outputs": [output.id for output in case.outputs],
         "result": encoder.encoded(case.result),
     }
@@ -68,7 +69,8 @@ def load(file: Any) -> "LoadedRecording":
     """A recorded function from a file that `Recorded.save` wrote.
 
     It takes arguments of the structure, shapes and dtypes that were recorded, and needs neither the function nor its source. Arrays
-    that the function captured have the values that they had when it was saved. Its results are differentiable.
+    that the function captured have the values that they had when it was saved. Its results are differentiable. An array that is not
+    contiguous is copied where the recorded one was, and the results have the bits of the function of the copy.
 
     Raises `StateError` for a file of another format or a later version, and for a damaged one: each entry, function, id and attribute is
     checked. Only functions that compute their result and nothing else are called.
@@ -101,10 +103,14 @@ def _case(stated: Any, arrays: dict[str, np.ndarray]) -> Saved:
     places, _ = tree.flatten(arguments)
     if not isinstance(kinds, list) or places != [*range(len(kinds))] or not _is_call(arguments):
         raise StateError("the arguments do not match their kinds")
-    if sum(map(_is_input, kinds)) != sum(entry.kind == "input" for entry in entries):
+    if sum(map(_is_input, kinds)) != len(_inputs(entries)):
         raise StateError("the inputs do not match the arguments")
     if tree.flatten(result)[0] != [*range(len(outputs))]:
         raise StateError("the result does not match the outputs")
+    # Earlier versions do not tell which arrays may be permuted: any but the arguments.
+    permuted = stated.get("permuted", [at for at, entry in enumerate(entries) if entry.kind == "call"])
+    for at in permuted:
+        entries[identifier(at).id].is_permuted = True
     return Saved(arguments, kinds, entries, outputs, result)
 
 
@@ -156,6 +162,16 @@ def _is_input(kind: Any) -> bool:
     return isinstance(kind, dict) and "value" not in kind
 
 
+def _inputs(entries: list[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry.kind == "input"]
+
+
+def _in_order(value: Any, entry: Entry) -> Any:
+    """An input as the program takes it: a plain array in the order of its indices, unless the program is one for any order."""
+    is_taken = entry.is_permuted or not isinstance(value, np.ndarray) or value.flags.c_contiguous
+    return value if is_taken else value.copy(order="C")
+
+
 class LoadedRecording:
     """A recorded function from a file: see `load_recording`."""
 
@@ -175,7 +191,7 @@ class LoadedRecording:
             if structure != tree.flatten(case.arguments)[1] or kinds != case.kinds:
                 continue
             inputs = [leaf for leaf, kind in zip(leaves, kinds, strict=True) if _is_input(kind)]
-            found, failed = replay.run(inputs)
+            found, failed = replay.run(list(map(_in_order, inputs, _inputs(case.entries))))
             if failed is None:
                 copied = [
                     np.array(each) if case.entries[at.id].kind == "constant" and isinstance(each, np.ndarray) else each

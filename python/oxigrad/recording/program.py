@@ -44,11 +44,14 @@ def _stated(entry: Entry, entries: list[Entry]) -> tuple[Any, ...]:
 
 
 def _is_identity(entry: Entry, entries: list[Entry]) -> bool:
-    """Whether a call gives its first argument: an array in the shape that it has."""
+    """Whether a call gives its first argument: an array in the shape that it has, and in the order in memory."""
     if entry.target not in _TO_SHAPES or entry.type is None or type(entry.args[0]) is not EntryId:
         return False
     of = entries[entry.args[0].id]
-    return entry.type[0] != () and of.type == entry.type
+    keeps_order = (
+        entry.target.name == "reshape" or not of.is_permuted
+    )  # small arrays are repeated in the order of their indices
+    return keeps_order and entry.type[0] != () and of.type == entry.type
 
 
 def _member(entry: Entry, entries: list[Entry]) -> Member | None:

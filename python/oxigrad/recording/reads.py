@@ -1,4 +1,4 @@
-"""Names that the code of a function reads and writes besides its own variables: globals, and the attributes that it reads of them.
+"""What a function reads: the names in its code, what the slots of objects hold, and the modules whose functions it may call.
 
 The standard's `dis` describes each instruction in full, which takes longer than the function runs; here only names are looked up.
 """
@@ -9,7 +9,9 @@ import sys
 import types
 import weakref
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from oxigrad.recording.traced import UnrecordableError
 
 
 class Reads(NamedTuple):
@@ -89,3 +91,47 @@ def reads_of(code: types.CodeType) -> Reads:
 
 
 _known: weakref.WeakKeyDictionary[types.CodeType, Reads] = weakref.WeakKeyDictionary()
+
+
+# What a slot without a value holds.
+EMPTY = object()
+
+
+def slots_of(value: Any) -> dict[str, Any]:
+    """What the `__slots__` of an object's classes hold, by name; `EMPTY` for nothing."""
+    slots: dict[str, Any] = {}
+    for each in type(value).__mro__:
+        for name, member in vars(each).items():
+            if isinstance(member, types.MemberDescriptorType) and getattr(type(value), name, None) is member:
+                slots[name] = getattr(value, name, EMPTY)
+    return slots
+
+
+# Libraries whose functions have no effect and read no state that changes, as far as the names of `_IMPURE` go.
+_PURE = set(
+    """oxigrad numpy scipy array_api_compat math cmath operator functools itertools collections dataclasses typing types abc
+    enum numbers fractions decimal statistics string re copy contextlib builtins __future__ typing_extensions""".split()
+)
+
+
+def root(module: str | None) -> str:
+    """The name of the package of a module."""
+    return (module or "").partition(".")[0]
+
+
+def is_pure(module: str) -> bool:
+    """Whether the functions of a module have no effect and read no state that changes."""
+    return root(module) in _PURE
+
+
+def require_pure(module: str, path: str, *, allowed_user: bool = False) -> None:
+    """Raises `UnrecordableError` for a module with effects, or whose functions read the clock or random numbers."""
+    if is_pure(module) and not module.startswith("numpy.random"):
+        return
+    if allowed_user and root(module) not in sys.stdlib_module_names:
+        return
+    if not allowed_user and root(module) not in sys.stdlib_module_names and root(module) in sys.modules:
+        return
+    raise UnrecordableError(
+        f"{path or 'the function'} is of the module {module}, whose functions have effects or read what is not watched"
+    )

@@ -24,13 +24,14 @@ class Entry:
     args: Any
     function: Callable[..., Any] | None
     is_float: bool
+    is_permuted: bool
     kind: str
     line: str
     named: Any
     target: Target
     value: Any
 
-    __slots__ = ("args", "function", "is_float", "kind", "line", "named", "target", "type", "value")
+    __slots__ = ("args", "function", "is_float", "is_permuted", "kind", "line", "named", "target", "type", "value")
 
     def __init__(
         self,
@@ -49,6 +50,8 @@ class Entry:
         self.type: tuple[tuple[int, ...], str] | None = None
         # Whether the value is a float of Python.
         self.is_float = False
+        # Whether it is an array that may be in another order in memory than that of its indices.
+        self.is_permuted = False
 
 
 class Trace:
@@ -59,8 +62,6 @@ class Trace:
     def __init__(self, line: Callable[[], str] = str) -> None:
         self.level = new_batch_level()
         self.entries: list[Entry] = []
-        # The ids of arrays that may be in another order in memory than that of their indices.
-        self._permuted: set[int] = set()
         self._constants: dict[int, tuple[Any, EntryId, Any]] = {}
         self._scalars: dict[Any, EntryId] = {}
         self._checked: dict[int, EntryId] = {}
@@ -70,10 +71,10 @@ class Trace:
 
     def input(self, value: Any) -> Any:
         """An input with its value in this call."""
-        identifier = self._append(Entry("input"))
-        if isinstance(value, np.ndarray) and not value.flags.c_contiguous:
-            self._permuted.add(identifier.id)
-        return self._traced(identifier, value)
+        entry = Entry("input")
+        # Contiguous arrays alone are replayed by a recording of a contiguous one: any other may be in any order.
+        entry.is_permuted = isinstance(value, np.ndarray) and not value.flags.c_contiguous
+        return self._traced(self._append(entry), value)
 
     def constant(self, value: np.ndarray) -> Any:
         """A plain array as a traced value."""
@@ -91,11 +92,12 @@ class Trace:
             if target.kind in ("operator", *_DISPATCHED):
                 return NotImplemented
             raise UnrecordableError(f"{target} was called with values of an inner derivative or vmap")
-        if target.name in _OF_SHAPES and not traced_in((args[1:], named)):
+        is_permuted = self.is_permuted(args)
+        if target.name in _OF_SHAPES and not is_permuted and not traced_in((args[1:], named)):
             return function(_like(args[0]), *args[1:], **named)
         # NumPy keeps the order of its arguments. Kernels of rules do not, and a sum depends on the order.
-        if is_in_rule and _is_ufunc(target) and self._is_permuted(args):
-            named = {**(named or {}), "order": "C"}
+        if is_in_rule and is_permuted and _is_ufunc(target):
+            named, is_permuted = {**(named or {}), "order": "C"}, False
         result = deferred(target, function, args, named)
         if result is None:
             result = function(*(_plain(arg) for arg in args), **(_plain(named) if named else named))
@@ -111,12 +113,8 @@ class Trace:
         entry = Entry(
             "call", target=target, function=function, args=tuple(ids), named=self._ids(named) if named else {}
         )
-        identifier = self._append(entry)
-        shape = getattr(getattr(result, "like", result), "shape", ())
-        may_permute = len(shape) > 1 and target.name not in _ORDERED and not (named and "order" in named)
-        if may_permute and (target.name in _PERMUTING or self._is_permuted(args)):
-            self._permuted.add(identifier.id)
-        return self._traced(identifier, result, is_in_rule=is_in_rule)
+        entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted)
+        return self._traced(self._append(entry), result, is_in_rule=is_in_rule)
 
     def scattered(self, total: Any, g: Traced, key: Any, shape: tuple[int, ...]) -> Any:
         """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``.
@@ -147,13 +145,13 @@ class Trace:
         """The ids of the leaves of a result."""
         return [self._ids(leaf, is_argument=True) for leaf in leaves]
 
-    def _is_permuted(self, args: Any) -> bool:
+    def is_permuted(self, args: Any) -> bool:
         """Whether an argument may be in another order in memory than that of its indices."""
         if isinstance(args, Traced):
-            return args.id in self._permuted
+            return self.entries[args.id].is_permuted
         if isinstance(args, np.ndarray):
-            return not args.flags.c_contiguous and args.flags.f_contiguous
-        return isinstance(args, (tuple, list)) and any(map(self._is_permuted, args))
+            return not args.flags.c_contiguous and not _is_repeated(args)
+        return isinstance(args, (tuple, list)) and any(map(self.is_permuted, args))
 
     def _append(self, entry: Entry) -> EntryId:
         if len(self.entries) >= MOST_ENTRIES:
@@ -230,9 +228,18 @@ _DISPATCHED = ("numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 _OF_ARRAYS = ("op", "rule", "operator", "numpy")
 
 
-# Functions that permute axes, and functions whose result is in the order of its indices in any case.
+# Functions that permute axes.
 _PERMUTING = ("permute_dims", "transpose", "matrix_transpose", "swapaxes", "moveaxis", "rollaxis", "T", "mT")
-_ORDERED = ("matmul", "sum", "mean", "scatter_into")
+
+
+def _may_permute(target: Target, result: Any, *, is_permuted: bool) -> bool:
+    """Whether the result of a call, some of whose arguments may be permuted, may be in another order in memory than that of its indices."""
+    like = result.like if type(result) is Deferred else result
+    if not isinstance(like, np.ndarray) or like.ndim < 2:
+        return False
+    if target.name == "scatter_into" or (like.ndim == 2 and target.name == "matmul"):
+        return False
+    return is_permuted or (target.name in _PERMUTING if like is not result else not like.flags.c_contiguous)
 
 
 def _is_ufunc(target: Target) -> bool:

@@ -9,7 +9,7 @@ import builtins
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -36,6 +36,9 @@ class Recorder(Protocol):
 
     def constant(self, value: np.ndarray) -> Any:
         """A plain array as a traced value."""
+
+    def is_permuted(self, args: Any) -> Any:
+        """Whether an array may be in another order in memory than that of its indices."""
 
     def scattered(self, total: Any, g: "Traced", key: Any, shape: tuple[int, ...]) -> Any:
         """``total``, or zeros of ``shape`` where it is None, with ``g`` added at ``key``."""
@@ -168,7 +171,8 @@ class Traced(BatchLevel):
             raise UnrecordableError(f"np.{getattr(function, '__name__', function)} is not a function without effects")
         return self.trace.apply(target, function, args, named)
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
 
 # Ops that the core computes everywhere: in a rule they are the same entries.
@@ -241,12 +245,6 @@ class TracedArray(Traced):
 
     __slots__ = ()
 
-    def _refuse_write(self, *_: Any) -> Any:
-        raise UnrecordableError("the function writes to an array that it was given or has computed from one")
-
-    __setitem__ = __delitem__ = _refuse_write
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = __imod__ = __ifloordiv__ = __imatmul__ = _refuse_write
-    __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = _refuse_write
     __hash__: Any = None
 
     @property
@@ -284,6 +282,13 @@ class TracedArray(Traced):
         """The device."""
         return self.like.device
 
+    @property
+    def sample(self) -> np.ndarray:
+        """The value, which lies in memory as in each replay; raises `UnrecordableError` for one that may lie otherwise."""
+        if self.trace.is_permuted(self):
+            raise UnrecordableError("the function depends on the order in memory of an array that is not contiguous")
+        return self.value
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.array(self.trace.check(self), dtype=dtype)
 
@@ -319,3 +324,12 @@ class TracedArray(Traced):
         if name == "tolist":
             return lambda: np.asarray(self.trace.check(self)).tolist()
         raise UnrecordableError(f"arrays of the function are read by {name!r}, which has no entry")
+
+
+def _refuse_write(self: TracedArray, *_: Any) -> NoReturn:
+    raise UnrecordableError("the function writes to an array that it was given or has computed from one")
+
+
+_WRITES = "setitem delitem iadd isub imul itruediv ipow imod ifloordiv imatmul iand ior ixor ilshift irshift"
+for _name in _WRITES.split():
+    setattr(TracedArray, f"__{_name}__", _refuse_write)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import tree
-from oxigrad._core import Replay
+from oxigrad._core import Replay, Structure
 from oxigrad.recording.deferred import Deferred
 from oxigrad.recording.trace import is_same
 from oxigrad.recording.traced import UnrecordableError
@@ -20,6 +20,9 @@ MOST_BYTES = 1 << 26
 
 class FirstCall:
     """The inputs of the first call of a recording, and the leaves and structure of its result."""
+
+    leaves: list[Any]
+    structure: Structure
 
     def __init__(self, inputs: list[Any], result: Any) -> None:
         self.inputs = inputs

@@ -18,4 +18,6 @@ from oxigrad.scipy.roots import root as root
 
 __all__ = ["curve_fit", "least_squares", "minimize", "root"]
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()

@@ -170,11 +170,12 @@ class PartialStep:
         slots: Mapping[str, ParameterSlots],
         owner: SteppingOptimizer,
     ) -> None:
-        self.whole, self._slots = whole, slots
+        self.whole: ResolvedStep = whole
+        self._slots = slots
         self._step = step = copy.copy(whole)
         step.plan = whole.plan.part(parameters, owner)
         step.programs = step.programs_of_all if step.plan.host else []
-        self.core = _core.Stepper()
+        self.core: _core.Stepper = _core.Stepper()
         self._prepared: list[Any] | None = None
 
     def take(self, model: Any, leaves: list[Any], given: list[Any]) -> None:

@@ -77,7 +77,9 @@ SparseAdam = drop_in(
 __all__ = ["LBFGS", "HostMemory", "SparseAdam", "load_state_dict", "read_state", "state_dict"]
 __all__ += list(_CLASSES)  # pyright: ignore[reportUnsupportedDunderAll]
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
 
 
 def __getattr__(name: str) -> Any:

@@ -16,6 +16,10 @@ from oxigrad.torch.table import Entry
 class DropIn(TensorOptimizer):
     """Base class of optimizers that PyTorch has; PyTorch's class, the other base, checks arguments and loads old states."""
 
+    #: The loss scale that gradients have, and whether one is not finite: PyTorch's scaler sets them during a step.
+    grad_scale: Any
+    found_inf: Any
+
     def __init__(self, params: Any, *args: Any, **keywords: Any) -> None:
         self._take_options(args, keywords)
         super().__init__(params, *args, **keywords)
@@ -64,7 +68,7 @@ class LazyAdagrad(DropIn):
             for at, p in enumerate(group["params"]):
                 rule = TensorGroup(self.entry, group, half(local(p)), scaled=False)
                 begin(rule, f"param_groups[{number}]['params'][{at}]", p, self.state[p], HOST)
-        super().share_memory()
+        torch.optim.Adagrad.share_memory(self)
 
 
 class LeftToTorch(Exception):

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from oxigrad.torch.library import torch
+from oxigrad.torch import library
 from oxigrad.torch.state.checking import check_lbfgs_state
 from oxigrad.torch.state.loading import KeepingDtypes
 
 
-class LBFGS(KeepingDtypes, torch.optim.LBFGS):
+class LBFGS(KeepingDtypes, library.LBFGS):
     """L-BFGS (Liu and Nocedal 1989), a subclass of `torch.optim.LBFGS` whose steps are PyTorch's.
 
     It takes its parameters from the group in each step. PyTorch's class also has them in an attribute, so that it cannot be

@@ -1,7 +1,16 @@
-"""PyTorch, imported by name: a type checker needs no stubs of it, and this package has its name."""
+"""PyTorch, imported by name: a type checker needs no stubs of it, and this package has its name.
 
-from typing import Any
+Its base classes of optimizers are the exception: to a type checker that has PyTorch, optimizers of oxigrad are optimizers of PyTorch.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from oxigrad._names import library
 
 torch: Any = library("torch", "oxigrad.torch needs PyTorch: python -m pip install torch")
+
+if TYPE_CHECKING:
+    from torch.optim import LBFGS as LBFGS
+    from torch.optim import Optimizer as Optimizer
+else:
+    LBFGS, Optimizer = torch.optim.LBFGS, torch.optim.Optimizer

@@ -27,8 +27,19 @@ def initial_cotangent(value: Any, cotangent: Array) -> Array:
     if not is_array(plain(value)):
         return 1.0 if cotangent is None else cotangent
     if cotangent is None:
-        return type(value)(1) if isinstance(value, np.generic) else primitives.ones_like(value)
+        like = _like(value)
+        return type(like)(1) if isinstance(like, np.generic) else primitives.ones_like(value)
     return cotangent if is_array(plain(cotangent)) else primitives.ones_like(value) * cotangent
+
+
+def zeros_like(value: Any) -> Array:
+    """The gradient of a value that the target does not depend on: zeros, of a number the number 0."""
+    return 0.0 if isinstance(_like(value), float) and not is_array(plain(value)) else primitives.zeros_like(value)
+
+
+def _like(value: Any) -> Any:
+    """A value of the same class, shape and dtype: of one that is recorded the one in this call, or one in its place."""
+    return getattr(value, "like", value)
 
 
 def require_real(value: Any, what: str) -> None:

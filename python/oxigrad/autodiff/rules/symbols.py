@@ -29,11 +29,11 @@ class Program:
     """The steps that a rule takes, as data. Values are numbered: first the arguments of the rule, then the steps."""
 
     def __init__(self) -> None:
-        self.level = new_batch_level()
+        self.level: int = new_batch_level()
         self.data: list[tuple[Any, ...]] = []
         self.steps: list[Step] = []
         self.read: set[int] = set()
-        self.arguments = 0
+        self.arguments: int = 0
 
     def argument(self, kind: str, *facts: Any) -> Any:
         """The next argument of the rule.
@@ -122,7 +122,11 @@ class Symbol(BatchLevel):
         """The sizes, as data."""
         return self.program.extents(self.number, _refused() if self.dimensions is None else self.dimensions)
 
-    dtype = property(_refused)
+    @property
+    def dtype(self) -> Any:
+        """The dtype, which is that of arguments alone."""
+        return _refused()
+
     __hash__: Any = None
 
     def _operator(self, name: str, *args: Any) -> "Symbol":

@@ -40,15 +40,28 @@ from oxigrad.ops.backends import device_of, is_complex, namespace, size_of
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.guarded import beta_density, digamma_rise, gamma_density
 from oxigrad.ops.core.primitives import along
+from oxigrad.xp import (
+    cos,
+    cosh,
+    digamma,
+    exp,
+    expit,
+    gammainc_a,
+    iv,
+    jn,
+    log,
+    polygamma,
+    pow,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    where,
+    yn,
+)
 
 Rule = Callable[..., Any] | str | None
-
-cos, cosh, exp, expit, log, maximum, pow, sign, sin, sinh, sqrt, square, where = (
-    getattr(xp, name) for name in "cos cosh exp expit log maximum pow sign sin sinh sqrt square where".split()
-)
-digamma, gammainc_a, gammaln, iv, jn, polygamma, yn = (
-    getattr(xp, name) for name in "digamma gammainc_a gammaln iv jn polygamma yn".split()
-)
 
 
 def _real(x: Array) -> Array:

@@ -4,7 +4,7 @@ import dataclasses
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class Coordinator(Service):
     The replica belongs to the coordinator alone: the worker in the same process has another one, as every worker.
     """
 
-    tags = REQUEST, REPLY
+    tags: ClassVar[tuple[int, int]] = REQUEST, REPLY
 
     def __init__(
         self,
@@ -79,9 +79,10 @@ class Coordinator(Service):
     ) -> None:
         arrays = replica.parameters()
         super().__init__(training, agreement.described(arrays, config))
-        self.replica, self.decisions = replica, decisions
+        self.replica: Replica = replica
+        self.decisions: Decisions = decisions
         self.sparse_mean: SparseMean = sparse_mean
-        self.codec = codec_of(arrays, config, training)
+        self.codec: GradientCodec = codec_of(arrays, config, training)
         self._offered: Optimizer | None = None
         self._gradients: dict[tuple[Worker, int], Gradients] = {}
         self._spare: list[np.ndarray] = []

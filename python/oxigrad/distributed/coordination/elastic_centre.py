@@ -4,7 +4,8 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class CentreServer(Service):
     centre. Workers whose description differs from ``description`` are refused.
     """
 
-    tags = REQUEST, REPLY
+    tags: ClassVar[tuple[int, int]] = REQUEST, REPLY
 
     def __init__(
         self,
@@ -68,11 +69,12 @@ class CentreServer(Service):
     ) -> None:
         super().__init__(training, description)
         self._communicator, self._layout, self._machine, self._rate = communicator, layout, machine, rate
-        self.count = count
-        self.buffers = list(buffers)
+        self.count: int = count
+        self.buffers: list[Buffer] = list(buffers)
         self._positions: dict[int, Sequence[np.ndarray]] = {}
         self._answers: dict[int, CentreReply] = {}
-        self.lock = self._changed = threading.Condition()
+        self._changed = threading.Condition()
+        self.lock: AbstractContextManager[Any] = self._changed
         self._stopped = False
         self._error: BaseException | None = None
         self._begin = time.monotonic()

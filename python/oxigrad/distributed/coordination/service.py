@@ -46,11 +46,12 @@ class Service:
     tags: ClassVar[tuple[int, int]]
 
     def __init__(self, training: Training, description: np.ndarray) -> None:
-        self.training, self._description = training, description
+        self.training: Training = training
+        self._description = description
         #: Held while requests are handled and replies are sent.
         self.lock: AbstractContextManager[Any] = contextlib.nullcontext()
         #: Counts the messages and the workers that were refused, by reason.
-        self.refused = Refusals()
+        self.refused: Refusals = Refusals()
 
     # --- for subclasses ------------------------------------------------------------------------------------------------
 

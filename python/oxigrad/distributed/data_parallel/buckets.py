@@ -15,6 +15,8 @@ from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.messages.reduction import part_of
 
+_UNDER_WAY = 2
+
 
 def cut(specs: Mapping[str, GradientSpec], order: Iterable[str], limit: float) -> list[list[str]]:
     """The key paths in ``order``, in buckets of one dtype that are closed once they have ``limit`` bytes.
@@ -39,23 +41,48 @@ def cut(specs: Mapping[str, GradientSpec], order: Iterable[str], limit: float) -
 class Bucket:
     """One bucket: the layout of its gradients in a flat buffer, which holds their sums over workers after an exchange.
 
-    With ``pieces``, those of each worker by rank, the gradients are laid out by worker, and each receives the sums of its own.
+    With ``pieces``, those of each worker by rank, the gradients are laid out by worker, and each receives the sums of its own. These are copied
+    where the buffer is in ``memory``, bytes that several buckets use in turn.
     """
 
-    def __init__(self, specs: Mapping[str, GradientSpec], pieces: Sequence[Sequence[Piece]] | None = None) -> None:
-        self.paths = tuple(specs)
+    def __init__(
+        self,
+        specs: Mapping[str, GradientSpec],
+        pieces: Sequence[Sequence[Piece]] | None = None,
+        memory: np.ndarray | None = None,
+    ) -> None:
+        self.paths: tuple[str, ...] = tuple(specs)
         whole = [[Piece(path, 0, spec.size, is_whole=True) for path, spec in specs.items()]]
         self._is_whole = pieces is None
         self._parts = [[piece for piece in own if piece.path in specs] for own in (whole if pieces is None else pieces)]
         self._counts = [sum(piece.stop - piece.start for piece in own) for own in self._parts]
         (dtype,) = {spec.dtype for spec in specs.values()}
-        self.buffer = np.empty(sum(self._counts), dtype)
-        ends = [*itertools.accumulate(piece.stop - piece.start for own in self._parts for piece in own)]
-        flat = iter(np.split(self.buffer, ends[:-1]))
+        size = sum(self._counts)
+        self.buffer: np.ndarray = (
+            np.empty(size, dtype) if memory is None else memory[: size * dtype.itemsize].view(dtype)
+        )
+        self._shapes = {path: spec.shape for path, spec in specs.items()}
+        ends = [0, *itertools.accumulate(self._counts)]
         self._views = [
-            [next(flat).reshape(specs[piece.path].shape if piece.is_whole else -1) for piece in own]
-            for own in self._parts
+            self._split(self.buffer[start:stop], own)
+            for (start, stop), own in zip(itertools.pairwise(ends), self._parts, strict=True)
         ]
+        self._sums: np.ndarray | None = None
+        self._is_shared = memory is not None
+
+    def _split(self, flat: np.ndarray, own: Sequence[Piece]) -> list[np.ndarray]:
+        """The pieces of a worker in its part of a buffer."""
+        ends = [*itertools.accumulate(piece.stop - piece.start for piece in own)]
+        flat_views = np.split(flat, ends[:-1]) if own else []
+        return [
+            view.reshape(self._shapes[piece.path] if piece.is_whole else -1)
+            for view, piece in zip(flat_views, own, strict=True)
+        ]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the gradients of a worker."""
+        return self.buffer.nbytes
 
     def fill(self, gradients: Mapping[str, np.ndarray]) -> None:
         """Copies gradients into the buffer: zeros for those that are missing."""
@@ -69,21 +96,28 @@ class Bucket:
         if self._is_whole:
             communicator.all_reduce([self.buffer], op="sum", timeout=seconds)
         else:
-            communicator.reduce_scatter(self.buffer, self._counts, op="sum", timeout=seconds)
+            part = communicator.reduce_scatter(self.buffer, self._counts, op="sum", timeout=seconds)
+            if self._is_shared:
+                self._sums = part.copy()
 
     def mean(self, count: int, rank: int) -> dict[str, np.ndarray]:
         """The means of ``count`` gradients by key path, as views of the buffer: those of the pieces of a rank, where there are pieces."""
         rank = 0 if self._is_whole else rank
-        sums = self.buffer[part_of(self._counts, rank, len(self._counts), self.buffer.size)]
+        sums, views = self._sums, self._views[rank]
+        if sums is None:
+            sums = self.buffer[part_of(self._counts, rank, len(self._counts), self.buffer.size)]
+        else:
+            self._sums, views = None, self._split(sums, self._parts[rank])
         if count != 1:
             np.divide(sums, sums.dtype.type(count), out=sums)
-        return dict(zip((piece.path for piece in self._parts[rank]), self._views[rank], strict=True))
+        return dict(zip((piece.path for piece in self._parts[rank]), views, strict=True))
 
 
 class Buckets:
     """The buckets of parameters in the order in which they are exchanged.
 
-    ``begin`` fills the next bucket and starts its exchange in a thread; ``finish`` does it for the others, and waits for all.
+    ``begin`` fills the next bucket and starts its exchange in a thread; ``finish`` does it for the others, and waits for all. With ``pieces`` two
+    exchanges are under way at most: ``begin`` waits for the one before them.
     """
 
     def __init__(
@@ -93,10 +127,18 @@ class Buckets:
         limit: float,
         pieces: Sequence[Sequence[Piece]] | None = None,
     ) -> None:
-        self.order = tuple(order)
-        self.pieces, self._specs, self._limit = pieces, specs, limit
-        buckets = cut(specs, order, limit)
-        self._buckets = [Bucket({path: specs[path] for path in paths}, pieces) for paths in buckets]
+        self.order: tuple[str, ...] = tuple(order)
+        self.pieces: Sequence[Sequence[Piece]] | None = pieces
+        self._specs, self._limit = specs, limit
+        specs_of_each = [{path: specs[path] for path in paths} for paths in cut(specs, order, limit)]
+        # Where workers keep their own sums alone, buckets take turns in the memory of two.
+        most = max((sum(spec.nbytes for spec in each.values()) for each in specs_of_each), default=0)
+        is_ring = pieces is not None and len(specs_of_each) > _UNDER_WAY
+        self._ring = [np.empty(most, np.uint8) for _ in range(_UNDER_WAY)] if is_ring else []
+        self._buckets = [
+            Bucket(each, pieces, self._ring[number % _UNDER_WAY] if is_ring else None)
+            for number, each in enumerate(specs_of_each)
+        ]
         self._numbers = {path: number for number, bucket in enumerate(self._buckets) for path in bucket.paths}
         self._running: list[Running] = []
 
@@ -120,6 +162,11 @@ class Buckets:
         return len(self._buckets)
 
     @property
+    def nbytes(self) -> int:
+        """The bytes of the buffers."""
+        return sum(each.nbytes for each in (self._ring or self._buckets))
+
+    @property
     def begun(self) -> int:
         """The number of buckets whose exchange has begun."""
         return len(self._running)
@@ -135,6 +182,10 @@ class Buckets:
     def begin(self, gradients: Mapping[str, np.ndarray], communicator: Communicator, seconds: float) -> None:
         """Fills the next bucket with gradients, and begins its exchange."""
         bucket = self._buckets[self.begun]
+        if (
+            self._ring and self.begun >= _UNDER_WAY
+        ):  # The exchange of the bucket that had this memory, and those before it, are to end.
+            self._running[-_UNDER_WAY].wait()
         bucket.fill(gradients)
         self._running.append(communicator.begin(lambda: bucket.exchange(communicator, seconds)))
 

@@ -50,6 +50,9 @@ class Piece:
     stop: int
     is_whole: bool
 
+    def __str__(self) -> str:
+        return self.path if self.is_whole else f"{self.path}[{self.start}:{self.stop}]"
+
     def of(self, array: np.ndarray) -> np.ndarray:
         """The piece of an array of the parameter's shape, a view where that is possible."""
         return array if self.is_whole else array.reshape(-1)[self.start : self.stop]

@@ -8,6 +8,7 @@ import numpy as np
 
 from oxigrad._core import Watched
 from oxigrad.distributed.parameters import host_gradient
+from oxigrad.stepping.arrays.alignment import align
 from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.arrays.tied_gradients import summed
@@ -27,6 +28,8 @@ class FinalGradients:
         self._paths: Iterable[str] = ()
         self._order: dict[str, None] = {}
         self._final: dict[str, Any] = {}
+        #: The parameters whose gradients were given back: they are in buckets that have left.
+        self.released: set[str] = set()
 
     @property
     def order(self) -> list[str]:
@@ -41,9 +44,19 @@ class FinalGradients:
         """A gradient that is final, in host memory."""
         return host_gradient(self._final[path])
 
+    def release(self, paths: Iterable[str]) -> None:
+        """Gives the memory of gradients back, which are final, and are not read again in this step."""
+        for path in paths:
+            self._final[path] = self._replaced(path)
+            self.released.add(path)
+
+    def _replaced(self, path: str) -> Any:
+        """What takes the place of a gradient whose memory is given back."""
+
     def end(self) -> None:
         """Ends a step: no gradient is final."""
         self._final.clear()
+        self.released.clear()
 
     def _add(self, path: str, gradient: Any) -> None:
         is_final = self._is_final()
@@ -64,30 +77,53 @@ class ReplayedGradients(FinalGradients):
         super().__init__(is_final)
         #: Whether a step by these gradients is under way, and whether an error has ended one whose gradients were sent.
         self.is_open = self.is_broken = False
+        self._taken: tuple[Plan, CompleteGradients] | None = None
 
-    def begin(self, plan: Plan, watched: Watched) -> Callable[[int, Any], bool]:
-        """Begins a step; returns the function that is called with each gradient, as `value_and_grad_of` calls it."""
+    def begin(self, plan: Plan, watched: Watched, *, takes: bool) -> Callable[[int, Any], bool]:
+        """Begins a step; returns the function that is called with each gradient, as `value_and_grad_of` calls it.
+
+        Where it ``takes`` gradients, the result of the replay does not have them: see `put_back`.
+        """
         chosen, complete = watched_leaves(watched), CompleteGradients(plan.parameters)
+        self._taken = (plan, complete) if takes else None
         self._paths = [p.text for p in plan.parameters]
         self._order, self.is_open = {}, True
 
         def take(which: int, g: Any) -> bool:
             leaf = chosen[which]
             p = complete.parameter(leaf)
-            if p is None or isinstance(g, SparseRows) or not complete.add(p, leaf, g):
+            if p is None or isinstance(g, SparseRows):
                 return False
+            if not complete.add(p, leaf, g):
+                return takes
             found = [complete.held.pop(i) for i in p.indices]
             gradient = found[0] if len(found) == 1 else summed(found)
             check_gradient(p.text, gradient, p.shape, p.dtype)
             self._add(p.text, gradient)
-            return False
+            return takes
 
         return take
+
+    def put_back(self, grads: Any) -> Any:
+        """The gradients that a replay returned, with those that were taken from it; None for those that are given back."""
+        if self._taken is None:
+            return grads
+        plan, complete = self._taken
+        aligned = align(plan.structure, grads)
+        for p in plan.parameters:
+            if p.text in self._final:
+                for i in p.indices:
+                    aligned.leaves[i] = None
+                aligned.leaves[p.index] = self._final[p.text]
+        for leaf, g in complete.held.items():
+            aligned.leaves[leaf] = g
+        return aligned
 
     def end(self) -> None:
         """See `FinalGradients.end`."""
         super().end()
         self.is_open = self.is_broken = False
+        self._taken = None
 
     def fail(self, *, is_under_way: bool) -> None:
         """Ends a step after an error, where some of its gradients may be on their way to the other workers."""

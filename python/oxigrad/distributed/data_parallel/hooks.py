@@ -64,6 +64,18 @@ class GradientHooks(FinalGradients):
                 return path
         return None
 
+    def _replaced(self, path: str) -> Any:
+        """See `FinalGradients._replaced`: numbers that cannot be changed in place, so that nobody takes them for the gradient."""
+        leaf = self._leaves[path]
+        leaf.grad = leaf.detach().new_full((), float("nan")).expand(leaf.shape)
+        self._versions[path] = leaf.grad._version
+        return leaf.grad
+
+    def drop_released(self) -> None:
+        """Sets the gradients that were given back to None."""
+        for path in self.released:
+            self._leaves[path].grad = None
+
     def remove(self) -> None:
         """Removes all hooks."""
         _remove(self._handles)

@@ -2,8 +2,8 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
 from oxigrad.distributed.data_parallel.hooks import GradientHooks
 from oxigrad.distributed.data_parallel.shards import PartStepper, Shards
-from oxigrad.distributed.errors import NotSupported
+from oxigrad.distributed.errors import NotSupported, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.methods.large_batch import LargeBatch
@@ -98,9 +98,9 @@ class DataParallel(LargeBatch):
     ) -> None:
         super().__init__(optimizer, local_batches, communicator=communicator, timeout=timeout)
         refuse_inside(self, LargeBatch)
-        self.bucket_bytes = int(_COUNT.check("bucket_bytes", bucket_bytes))
-        self.overlap = _FLAG.check("overlap", overlap)
-        self.shard_state = _FLAG.check("shard_state", shard_state)
+        self.bucket_bytes: int = int(_COUNT.check("bucket_bytes", bucket_bytes))
+        self.overlap: bool = _FLAG.check("overlap", overlap)
+        self.shard_state: bool = _FLAG.check("shard_state", shard_state)
         self._shards = Shards(optimizer) if shard_state else None
 
     def _set_apart(self) -> None:
@@ -187,7 +187,18 @@ class DataParallel(LargeBatch):
 
     def _repeated(self, model: Tree, operation: Callable[[], Any]) -> tuple[Tree, Any]:
         """See `CollectiveWrapper._repeated`."""
-        return super()._repeated(model, operation) if self._shards is None else (model, operation())
+        if self._shards is None:
+            return super()._repeated(model, operation)
+        with self._telling_of_slots():
+            return model, operation()
+
+    @contextmanager
+    def _telling_of_slots(self) -> Iterator[None]:
+        """A block in which the loss of workers is told with the slots that are lost with them."""
+        try:
+            yield
+        except WorkerLost as error:
+            raise error if self._shards is None else self._shards.lost(error) from error
 
     def _take(self, model: Tree, means: Mapping[str, Any], *, keep_root: bool) -> Tree:
         """See `LargeBatch._take`."""
@@ -196,7 +207,10 @@ class DataParallel(LargeBatch):
         if keep_root:
             self._parameters.check_replaceable(model)
         are_parts = self._buckets is not None and self._buckets.pieces is not None
-        return self._shards.take(self._parameters, model, means, self.communicator, self._seconds, are_parts=are_parts)
+        with self._telling_of_slots():
+            return self._shards.take(
+                self._parameters, model, means, self.communicator, self._seconds, are_parts=are_parts
+            )
 
     def _inner_state(self, *, copy: bool, for_others: bool) -> dict[str, Any]:
         """See `Wrapper._inner_state`."""
@@ -252,10 +266,10 @@ class DataParallel(LargeBatch):
                 self._check_whole()
                 if self._buckets is not None and not self._buckets.has_specs(self._parameters.specs(model)):
                     self._buckets = None
-                return self._replayed.begin(self._parameters.plan(model), watched)
+                return self._replayed.begin(self._parameters.plan(model), watched, takes=self._gives_back)
 
             try:
-                value, grads = Optimizer._gradients(self.optimizer, loss, model, record=False, begin=begin)
+                value, grads = self.optimizer._unrecorded_gradients(loss, model, begin)
             except BaseException:
                 self._replayed.fail(is_under_way=self._buckets is not None and self._buckets.begun > 0)
                 raise
@@ -295,6 +309,13 @@ class DataParallel(LargeBatch):
         while (paths := buckets.next_paths()) and source.has_all(paths):
             gradients = {each: source.read(each) for each in paths}
             buckets.begin(self._accumulated(gradients), self.communicator, self._seconds)
+            if self._gives_back:
+                source.release(paths)
+
+    @property
+    def _gives_back(self) -> bool:
+        """Whether gradients are given back once they have left: a worker keeps the sums of its part alone."""
+        return self._overlaps and self._buckets is not None and self._buckets.pieces is not None
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -315,6 +336,10 @@ class DataParallel(LargeBatch):
         self._source = self._replayed if self._replayed.is_open else None
         if grads is None and self._hooks.are_attached:
             self._source = self._hooks
+        if self._source is self._hooks:
+            self._hooks.drop_released()
+        elif self._source is self._replayed:
+            grads = self._replayed.put_back(grads)
         if (grads is not None and self._source is None) or self._pending + 1 < self.local_batches:
             self._drop()
         return self._parameters.gradients(model, grads, optional=True)
@@ -368,8 +393,9 @@ class DataParallel(LargeBatch):
         In the first step of a generation the workers agree on the order of the buckets too, that of rank 0.
         """
         paths = [*self._specs]
-        own = [_ROWS if isinstance(sums.get(path), SparseRows) else _DENSE if path in sums else _NONE for path in paths]
         source = self._source
+        released = source.released if source is not None and count else ()
+        own = [self._kind(sums.get(path), is_released=path in released) for path in paths]
         can_overlap = source is not None and _ROWS not in own
         known = () if source is None else source.order
         order = [] if self._is_agreed else [paths.index(path) for path in self._in_order(known)]
@@ -380,6 +406,12 @@ class DataParallel(LargeBatch):
             self._order = [paths[number] for number in rows[0, 2 + len(paths) :]]
         kinds = rows[:, 2 : 2 + len(paths)].T.tolist()
         return {path: {*found} for path, found in zip(paths, kinds, strict=True)}, int(rows[:, 0].sum())
+
+    @staticmethod
+    def _kind(total: Any, *, is_released: bool) -> int:
+        if isinstance(total, SparseRows):
+            return _ROWS
+        return _NONE if total is None and not is_released else _DENSE
 
 
 def _no_rows(spec: GradientSpec) -> SparseRows:

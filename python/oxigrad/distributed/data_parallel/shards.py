@@ -16,7 +16,7 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel import part_states
 from oxigrad.distributed.data_parallel.division import Extent, Piece, divided
 from oxigrad.distributed.data_parallel.gradient_square import GroupWithSquare, SquareOfGradients, with_square
-from oxigrad.distributed.errors import NotSupported
+from oxigrad.distributed.errors import NotSupported, WorkerLost
 from oxigrad.distributed.messages import transfer
 from oxigrad.distributed.messages.message import as_bytes
 from oxigrad.distributed.parameters import Parameters, nested
@@ -35,6 +35,7 @@ from oxigrad.stepping.arrays.sparse_rows import SparseRows, as_array
 from oxigrad.stepping.device.step_counts import StepCounts
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.rule_executors import kernel_of
+from oxigrad.stepping.plan.announcements import named
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.slots.view import ParameterSlots
@@ -52,7 +53,7 @@ class PartOwner:
         self._optimizer = optimizer
         #: The parameters by key path, during a step, and the square of the norm of their gradients.
         self.whole: Mapping[str, Any] = {}
-        self.square = 0.0
+        self.square: float = 0.0
         self._with_square: dict[ParameterGroup, GroupWithSquare] = {}
 
     # Options that `check_options` refuses otherwise.
@@ -301,6 +302,17 @@ class Shards:
             path: np.concatenate(found).view(values[path].dtype).reshape(values[path].shape)
             for path, found in parts.items()
         }
+
+    def lost(self, error: WorkerLost) -> WorkerLost:
+        """The error of a step for the loss of workers: with it, the slots that they alone had."""
+        found = [str(piece) for rank in sorted(error.ranks) for piece in self._pieces[rank]]
+        held = f"{named(found)} of rank {', '.join(map(str, sorted(error.ranks)))}" if found else "those workers"
+        return WorkerLost(
+            error.ranks,
+            "a step with shard_state=True",
+            f"the slots of {held} are lost, which no other worker has: expected a new DataParallel on communicator.reform(), with "
+            "the parameters and the state of a file that was saved",
+        )
 
     # --- state ---------------------------------------------------------------------------------------------------------
 

@@ -96,7 +96,8 @@ class Hub:
         version: str = "",
         condition: Condition | None = None,
     ) -> None:
-        self._keep, self.job, self._version = keep, job, version
+        self.job: bytes = job
+        self._keep, self._version = keep, version
         self._changed: Condition = condition or _LoopCondition()
         self._generation = -1
         self._members: list[str] = []

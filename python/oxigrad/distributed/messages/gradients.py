@@ -91,8 +91,8 @@ class GradientSpec:
     """Shape and dtype of the gradient of a parameter: float32 for one of half precision."""
 
     def __init__(self, array: np.ndarray) -> None:
-        self.shape = tuple(array.shape)
-        self.dtype = np.dtype(np.float32) if dtype_name(array.dtype) in HALVES else np.dtype(array.dtype)
+        self.shape: tuple[int, ...] = tuple(array.shape)
+        self.dtype: np.dtype[Any] = np.dtype(np.float32) if dtype_name(array.dtype) in HALVES else np.dtype(array.dtype)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GradientSpec) and (self.shape, self.dtype) == (other.shape, other.dtype)

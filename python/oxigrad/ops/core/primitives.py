@@ -208,14 +208,15 @@ def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = No
 
 def _memory_order(x: Array) -> str:
     """The ``order`` that "A" means: "F" for an array in Fortran's order in memory, else "C"."""
-    flags = getattr(_sample(x), "flags", None)
-    return "F" if getattr(flags, "fnc", False) else "C"
+    return "F" if getattr(getattr(_sample(x), "flags", None), "fnc", False) else "C"
 
 
 def _sample(x: Array) -> Array:
-    """The plain array of ``x``; of a batched value that of its first example."""
+    """The plain array of ``x``; of a batched value that of its first example, of a recorded one an array that lies as in each replay."""
     array = plain(x)
-    return _sample(array.value)[0] if is_batched(array) and len(array.value) else array
+    if hasattr(array, "sample") or not is_batched(array):
+        return getattr(array, "sample", array)
+    return _sample(array.value)[0] if len(array.value) else array
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:

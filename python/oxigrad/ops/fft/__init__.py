@@ -15,5 +15,9 @@ __all__: list[str] = []
 __all__ += standard.__all__
 __all__ += trigonometric.__all__
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
+
+
 __getattr__ = without("oxigrad.xp.fft", __all__)

@@ -21,5 +21,9 @@ __all__ += compositions.__all__
 __all__ += equations.__all__
 __all__ += numpy_keywords.__all__
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
+
+
 __getattr__ = without("oxigrad.xp.linalg", __all__)

@@ -25,5 +25,9 @@ __all__ += filters.__all__
 __all__ += interpolation.__all__
 __all__ += windows.__all__
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
+
+
 __getattr__ = without("oxigrad.xp.ndimage", __all__)

@@ -1,9 +1,16 @@
 """Geometry, named as in `scipy.spatial`: `oxigrad.xp.spatial`. Its part `distance` has distances between observations."""
 
+from typing import TYPE_CHECKING
+
 from oxigrad._names import without
 from oxigrad.ops.spatial import distance
 
 __all__ = ["distance"]
 
-__dir__ = __all__.copy
-__getattr__ = without("oxigrad.xp.spatial", __all__)
+
+def __dir__() -> list[str]:
+    return __all__.copy()
+
+
+if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+    __getattr__ = without("oxigrad.xp.spatial", __all__)

@@ -36,7 +36,11 @@ from oxigrad.ops.special import rel_entr
 
 __all__ = ["cdist", "pdist"]
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
+
+
 __getattr__ = without("oxigrad.xp.spatial.distance", __all__)
 
 _COUNTS = "dice hamming jaccard kulczynski1 matching rogerstanimoto russellrao sokalsneath yule".split()

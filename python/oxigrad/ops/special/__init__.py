@@ -3,7 +3,8 @@
 Those of the core, and those composed of them, do not need SciPy; the core's are also ops of ``xp``, and run in kernels. The others have
 SciPy's values: the table in `oxigrad.ops.special.table`. On arrays of another library its own function is called if it has one;
 otherwise the array is read in host memory, and `NotImplementedError` is raised where the host cannot read it. SciPy's functions that
-are not ufuncs (``logsumexp``, ``softmax``, ``polygamma``, ``zeta``, ``lambertw``, ``multigammaln``) do not accept variables: call those of
+are not ufuncs (``logsumexp``, ``softmax``, ``polygamma``, ``zeta``, ``lambertw``, ``multigammaln``, ``comb``, ``perm``,
+``factorial``) do not accept variables: call those of
 `oxigrad.xp.special`.
 
 Errors of the core's functions in float64, in units in the last place: at most 4, or 2^-96 next to the negative roots of `digamma`
@@ -21,15 +22,19 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad._names import unknown_name
-from oxigrad.ops.special import composed, table
+from oxigrad.ops.special import combinatorial, composed, table
+from oxigrad.ops.special.combinatorial import *
 from oxigrad.ops.special.composed import *
 
 __all__: list[str] = []
 __all__ += composed.__all__
+__all__ += combinatorial.__all__
 __all__.extend(table.TABLE)  # pyright: ignore[reportUnsupportedDunderAll]
 globals().update({**table.FUNCTIONS, "zeta": composed.zeta})  # Riemann's too
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
 
 
 def __getattr__(name: str) -> Any:  # the functions of the table

@@ -123,7 +123,7 @@ def polygamma(n: Array, x: Array, /) -> Array:
 
 @scipy_signature("x, q=None, out=None")
 def zeta(x: Array, q: Array | None, /) -> Array:
-    """Hurwitz' zeta function, differentiable by ``q``; Riemann's without ``q``, which has no derivative."""
+    """Hurwitz' zeta function; Riemann's without ``q``. The derivative by the exponent ``x`` is that for positive ``q``."""
     return f.zeta(x, q) if q is not None else table.riemann_zeta(x)
 
 

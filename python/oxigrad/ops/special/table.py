@@ -22,9 +22,8 @@ from oxigrad.ops.special import (
     exponential_integrals,
     gamma_functions,
     hypergeometric_functions,
-    orthogonal_polynomials,
 )
-from oxigrad.ops.special.rows import NO_FORM, Row, f
+from oxigrad.ops.special.rows import Row, f
 
 TABLE: dict[str, Row] = {
     **error_functions.ROWS,
@@ -34,7 +33,6 @@ TABLE: dict[str, Row] = {
     **elliptic_integrals.ROWS,
     **hypergeometric_functions.ROWS,
     **distribution_functions.ROWS,
-    **orthogonal_polynomials.ROWS,
     **elementary_functions.ROWS,
 }
 
@@ -58,7 +56,7 @@ vars(f).update(FUNCTIONS)
 
 
 riemann_zeta: Elementwise = Elementwise(
-    "zeta", functools.partial(of_scipy, "special", "zeta"), ["x"], [NO_FORM.format("exponent x")]
+    "zeta", functools.partial(of_scipy, "special", "zeta"), ["x"], [lambda x: gamma_functions.riemann_slope(x)]
 )
 
 

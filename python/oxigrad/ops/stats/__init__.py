@@ -25,12 +25,14 @@ from oxigrad.ops.stats.continuous import (
     laplace,
     logistic,
     loglaplace,
+    loguniform,
     powerlaw,
+    reciprocal,
     triang,
     truncexpon,
     uniform,
 )
-from oxigrad.ops.stats.discrete import bernoulli, binom, geom, nbinom, poisson
+from oxigrad.ops.stats.discrete import bernoulli, binom, boltzmann, dlaplace, geom, nbinom, planck, poisson, randint
 from oxigrad.ops.stats.hazard import (
     burr12,
     expon,
@@ -59,6 +61,7 @@ from oxigrad.ops.stats.incomplete import (
     gamma,
     invgamma,
     maxwell,
+    nakagami,
     t,
 )
 from oxigrad.ops.stats.multivariate import dirichlet, multivariate_normal
@@ -73,19 +76,24 @@ from oxigrad.ops.stats.normal import (
     norm,
     truncnorm,
 )
+from oxigrad.ops.stats.quadrature import invgauss, rice, skewnorm, vonmises
+from oxigrad.ops.stats.sums import betabinom, hypergeom, logser, zipf
 
 __all__ = [
     "arcsine",
     "bernoulli",
     "beta",
+    "betabinom",
     "betaprime",
     "binom",
+    "boltzmann",
     "burr12",
     "cauchy",
     "chi",
     "chi2",
     "dgamma",
     "dirichlet",
+    "dlaplace",
     "dweibull",
     "expon",
     "f",
@@ -102,8 +110,10 @@ __all__ = [
     "halfcauchy",
     "halflogistic",
     "halfnorm",
+    "hypergeom",
     "hypsecant",
     "invgamma",
+    "invgauss",
     "johnsonsb",
     "johnsonsu",
     "laplace",
@@ -111,25 +121,39 @@ __all__ = [
     "logistic",
     "loglaplace",
     "lognorm",
+    "logser",
+    "loguniform",
     "lomax",
     "maxwell",
     "moyal",
     "multivariate_normal",
+    "nakagami",
     "nbinom",
     "norm",
     "pareto",
+    "planck",
     "poisson",
     "powerlaw",
+    "randint",
     "rayleigh",
+    "reciprocal",
+    "rice",
+    "skewnorm",
     "t",
     "triang",
     "truncexpon",
     "truncnorm",
     "uniform",
+    "vonmises",
     "weibull_max",
     "weibull_min",
+    "zipf",
 ]
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
+
+
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
     __getattr__ = without("oxigrad.xp.stats", __all__)

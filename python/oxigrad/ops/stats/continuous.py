@@ -241,3 +241,38 @@ truncexpon: Continuous = Continuous(
     upper_quantile=lambda q, b: _truncated_quantile(1.0 - q, q, b),
 )
 dweibull: Continuous = doubled("dweibull", weibull_min)
+
+
+def _log_ratio(x: Array, y: Array) -> Array:
+    """``log(x / y)`` of positive numbers, which keeps its digits where they are near each other."""
+    near = lambda x, y: ops.log1p((x - y) / y)  # noqa: E731
+    is_near = ops.abs(plain(x) - plain(y)) < 0.5 * plain(y)
+    return branch(is_near, near, lambda x, y: ops.log(x) - ops.log(y), (x, 1.0, 2.0), (y, 1.0, 1.0))
+
+
+def _log_shares(z: Array, a: Array, b: Array) -> tuple[Array, Array]:
+    """The probabilities below and above: the larger one as the complement of the other, which has all digits of its derivatives."""
+    whole = _log_ratio(b, a)
+    low, high = _log_ratio(z, a) / whole, -_log_ratio(z, b) / whole
+    is_low = plain(low) < plain(high)
+    return ops.where(is_low, low, 1.0 - high), ops.where(is_low, 1.0 - low, high)
+
+
+def _log_uniform(name: str) -> Continuous:
+    return Continuous(
+        name,
+        "a b",
+        lambda z, a, b: -ops.log(z) - ops.log(_log_ratio(b, a)),
+        lambda z, a, b: _log_shares(z, a, b)[0],
+        lambda z, a, b: _log_shares(z, a, b)[1],
+        quantile=lambda q, a, b: a * ops.exp(q * _log_ratio(b, a)),
+        upper_quantile=lambda q, a, b: b * ops.exp(-q * _log_ratio(b, a)),
+        low=lambda a, b: a,
+        high=lambda a, b: b,
+        inner=lambda a, b: ops.sqrt(a) * ops.sqrt(b),
+        is_valid=lambda a, b: ops.logical_and(a > 0.0, b > a),
+    )
+
+
+loguniform: Continuous = _log_uniform("loguniform")
+reciprocal: Continuous = _log_uniform("reciprocal")

@@ -1,7 +1,6 @@
 """The distributions of counts, named as in SciPy.
 
-Logarithms of probabilities of large counts are sums of those of Poisson probabilities by their deviance (Loader 2000): differences
-of `gammaln` would lose the digits that the logarithms of factorials have before the point.
+Logarithms of probabilities of large counts are sums of those of Poisson probabilities by their deviance.
 """
 
 import math
@@ -12,35 +11,18 @@ from oxigrad.ops import special
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch, power_exp
-from oxigrad.ops.stats.distribution import LOG_2_PI, Discrete
+from oxigrad.ops.stats.deviance import LARGE, is_deviant, log_poisson
+from oxigrad.ops.stats.distribution import Discrete
 from oxigrad.ops.stats.incomplete import beta, gamma
-
-# Counts above are large: Stirling's series is exact.
-_LARGE = 15.5
 
 
 def _is_chance(p: Any) -> Any:
     return ops.logical_and(p >= 0.0, p <= 1.0)
 
 
-def _log_choose(n: Any, k: Any) -> Any:
+def log_choose(n: Any, k: Any) -> Any:
+    """The logarithm of a binomial coefficient."""
     return -special.betaln(k + 1.0, n - k + 1.0) - ops.log1p(n * 1.0)
-
-
-def _log_poisson(k: Any, mu: Any) -> Any:
-    """``k * log(mu) - mu - gammaln(k + 1)`` for a real ``k``."""
-
-    def large(k: Any, mu: Any) -> Any:
-        u = 1.0 / (k * k)
-        rest = (((u / 1188.0 - 1.0 / 1680.0) * u + 1.0 / 1260.0) * u - 1.0 / 360.0) * u + 1.0 / 12.0
-        return -special.kl_div(k, mu) - rest / k - 0.5 * (LOG_2_PI + ops.log(k))
-
-    small = lambda k, mu: special.xlogy(k, mu) - mu - special.gammaln(k + 1.0)  # noqa: E731
-    return branch(_is_deviant(k, mu), large, small, (k, 16.0, 0.0), (mu, 16.0, 1.0))
-
-
-def _is_deviant(k: Any, mu: Any) -> Any:
-    return ops.logical_and(k > _LARGE, mu > 0.5)
 
 
 def _powers(p: Any, k: Any, rest: Any, constant: Any) -> Any:
@@ -50,12 +32,12 @@ def _powers(p: Any, k: Any, rest: Any, constant: Any) -> Any:
     return branch(p < 0.5, low, high, (p, 0.25, 0.75), (k, 1.0, 1.0), (rest, 1.0, 1.0))
 
 
-def _log_binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
+def log_binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
     """The logarithm of a binomial probability of ``k + rest`` real trials, of which ``constant`` is the coefficient's."""
 
     def large(k: Any, rest: Any, p: Any, _: Any) -> Any:
         n = k + rest
-        return _log_poisson(k, n * p) + _log_poisson(rest, n * (1.0 - p)) - _log_poisson(n, n)
+        return log_poisson(k, n * p) + log_poisson(rest, n * (1.0 - p)) - log_poisson(n, n)
 
     few = lambda k, rest, p, constant: special.xlogy(k, p) + special.xlog1py(rest, -p) + constant  # noqa: E731
     return _by_size(large, few, k, rest, p, constant)
@@ -68,12 +50,12 @@ def _by_size(many: Any, few: Any, k: Any, rest: Any, p: Any, constant: Any) -> A
 
 def _is_many(k: Any, rest: Any, p: Any) -> Any:
     inside = ops.logical_and(p > 0.0, p < 1.0)
-    return ops.logical_and(inside, ops.logical_and(k > _LARGE, rest > _LARGE))
+    return ops.logical_and(inside, ops.logical_and(k > LARGE, rest > LARGE))
 
 
 def _binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
     """The probability itself, with derivatives at chances of zero and one."""
-    many = lambda k, rest, p, constant: ops.exp(_log_binomial(k, rest, p, constant))  # noqa: E731
+    many = lambda k, rest, p, constant: ops.exp(log_binomial(k, rest, p, constant))  # noqa: E731
     few = lambda k, rest, p, constant: _powers(p, k, rest, constant)  # noqa: E731
     return _by_size(many, few, k, rest, p, constant)
 
@@ -81,8 +63,8 @@ def _binomial(k: Any, rest: Any, p: Any, constant: Any) -> Any:
 binom: Discrete = Discrete(
     "binom",
     "n p",
-    lambda k, n, p: _log_binomial(k, n - k, p, _log_choose(n, k)),
-    lambda k, n, p: _binomial(k, n - k, p, _log_choose(n, k)),
+    lambda k, n, p: log_binomial(k, n - k, p, log_choose(n, k)),
+    lambda k, n, p: _binomial(k, n - k, p, log_choose(n, k)),
     lambda k, n, p: beta.upper(p, k + 1.0, n - k),
     lambda k, n, p: beta.lower(p, k + 1.0, n - k),
     lambda n, p: ops.logical_and(n >= 0.0, _is_chance(p)),
@@ -140,7 +122,7 @@ def _log_share(k: Any, n: Any) -> Any:
 nbinom: Discrete = Discrete(
     "nbinom",
     "n p",
-    lambda k, n, p: _log_binomial(n * 1.0, k, p, _log_ways(k, n) - _log_share(k, n)) + _log_share(k, n),
+    lambda k, n, p: log_binomial(n * 1.0, k, p, _log_ways(k, n) - _log_share(k, n)) + _log_share(k, n),
     lambda k, n, p: _binomial(n * 1.0, k, p, _log_ways(k, n) - _log_share(k, n)) * (n / (n + k)),
     lambda k, n, p: beta.lower(p, n * 1.0, k + 1.0),
     lambda k, n, p: beta.upper(p, n * 1.0, k + 1.0),
@@ -152,19 +134,128 @@ nbinom: Discrete = Discrete(
 
 def _poisson(k: Any, mu: Any) -> Array:
     """The probability, with a derivative at a mean of zero."""
-    many = lambda k, mu: ops.exp(_log_poisson(k, mu))  # noqa: E731
+    many = lambda k, mu: ops.exp(log_poisson(k, mu))  # noqa: E731
     few = lambda k, mu: power_exp(mu, k, -mu - special.gammaln(k + 1.0))  # noqa: E731
-    return branch(_is_deviant(k, mu), many, few, (k, 16.0, 0.0), (mu, 16.0, 1.0))
+    return branch(is_deviant(k, mu), many, few, (k, 16.0, 0.0), (mu, 16.0, 1.0))
 
 
 poisson: Discrete = Discrete(
     "poisson",
     "mu",
-    _log_poisson,
+    log_poisson,
     _poisson,
     lambda k, mu: special.gammaincc(k + 1.0, mu),
     lambda k, mu: special.gammainc(k + 1.0, mu),
     lambda mu: ops.logical_and(mu >= 0.0, mu < math.inf),
     lambda k, mu: gamma.log_upper(mu, k + 1.0),  # pyright: ignore[reportOptionalCall]
     lambda k, mu: gamma.log_lower(mu, k + 1.0),  # pyright: ignore[reportOptionalCall]
+)
+
+
+# --- of exponentials ---------------------------------------------------------------------------------------------------
+
+
+def _log_rise(x: Array) -> Array:
+    """``log(1 - exp(-x))`` for positive ``x``."""
+    return guarded.log1mexp(x, ops.log(x))
+
+
+def _rise(x: Array) -> Array:
+    return -guarded.expm1_of(-x)
+
+
+planck: Discrete = Discrete(
+    "planck",
+    "lambda_",
+    lambda k, rate: _log_rise(rate) - rate * k,
+    lambda k, rate: _rise(rate) * ops.exp(-rate * k),
+    lambda k, rate: _rise(rate * (k + 1.0)),
+    lambda k, rate: ops.exp(-rate * (k + 1.0)),
+    lambda rate: ops.logical_and(rate > 0.0, rate < math.inf),
+    lambda k, rate: _log_rise(rate * (k + 1.0)),
+    lambda k, rate: -rate * (k + 1.0),
+)
+
+
+def _truncated(rate: Any, k: Any, n: Any) -> Any:
+    """``(1 - exp(-rate * k)) / (1 - exp(-rate * n))``, which has all digits for small rates."""
+    n = ops.where(n > 0.0, n, math.nan)
+    return k / n * (special.exprel(-rate * k) / special.exprel(-rate * n))
+
+
+def _log_boltzmann(k: Any, rate: Any, n: Any) -> Any:
+    few = lambda rate: ops.log(_truncated(rate, 1.0, n))  # noqa: E731
+    return branch(rate < 1.0, few, lambda rate: _log_rise(rate) - _log_rise(rate * n), (rate, 0.5, 2.0)) - rate * k
+
+
+def _log_boltzmann_upper(k: Any, rate: Any, n: Any) -> Any:
+    share, rest = _truncated(rate, k + 1.0, n), _truncated(rate, n - k - 1.0, n)
+    far = lambda share, rest: ops.log(rest) - rate * (k + 1.0)  # noqa: E731
+    return branch(share < 0.5, lambda share, _: ops.log1p(-share), far, (share, 0.25, 0.75), (rest, 0.5, 0.5))
+
+
+boltzmann: Discrete = Discrete(
+    "boltzmann",
+    "lambda_ N",
+    _log_boltzmann,
+    lambda k, rate, n: _truncated(rate, 1.0, n) * ops.exp(-rate * k),
+    lambda k, rate, n: _truncated(rate, k + 1.0, n),
+    lambda k, rate, n: _truncated(rate, n - k - 1.0, n) * ops.exp(-rate * (k + 1.0)),
+    lambda rate, n: ops.logical_and(rate > 0.0, ops.logical_and(rate < math.inf, n > 0.0)),
+    log_upper=_log_boltzmann_upper,
+    high=lambda rate, n: n - 1.0,
+)
+
+
+def _log_rest_of_laplace(k: Any, a: Any) -> Any:
+    """The logarithm of the probability of more than ``k`` of at least zero."""
+    return -a * (k + 1.0) - ops.log1p(ops.exp(-a))
+
+
+def _laplace(low: Any, high: Any) -> Any:
+    """A function of a count by its logarithm of both tails, the lower one of negative counts."""
+
+    def of(k: Any, a: Any) -> Any:
+        below = lambda k: low(_log_rest_of_laplace(-k - 1.0, a))  # noqa: E731
+        return branch(k < 0.0, below, lambda k: high(_log_rest_of_laplace(k, a)), (k, -1.0, 0.0))
+
+    return of
+
+
+def _share_beside(log_p: Any) -> Any:
+    return 1.0 - ops.exp(log_p)
+
+
+def _log_beside(log_p: Any) -> Any:
+    return ops.log1p(-ops.exp(log_p))
+
+
+def _log_laplace(k: Any, a: Any) -> Any:
+    return _log_rise(a) - ops.log1p(ops.exp(-a)) - a * ops.abs(k)
+
+
+dlaplace: Discrete = Discrete(
+    "dlaplace",
+    "a",
+    _log_laplace,
+    lambda k, a: ops.exp(_log_laplace(k, a)),
+    _laplace(ops.exp, _share_beside),
+    _laplace(_share_beside, ops.exp),
+    lambda a: ops.logical_and(a > 0.0, a < math.inf),
+    _laplace(lambda log_p: log_p, _log_beside),
+    _laplace(_log_beside, lambda log_p: log_p),
+    low=-math.inf,
+)
+randint: Discrete = Discrete(
+    "randint",
+    "low high",
+    lambda k, low, high: -ops.log(high - low + 0.0 * k),
+    lambda k, low, high: 1.0 / (high - low + 0.0 * k),
+    lambda k, low, high: (k - low + 1.0) / (high - low),
+    lambda k, low, high: (high - 1.0 - k) / (high - low),
+    lambda low, high: ops.logical_and(
+        high > low, ops.logical_and(low == ops.floor(low * 1.0), high == ops.floor(high * 1.0))
+    ),
+    low=lambda low, high: low,
+    high=lambda low, high: high - 1.0,
 )

@@ -225,7 +225,7 @@ class Continuous:
 class Discrete:
     """A distribution of the whole numbers from ``low`` to ``high(*shapes)``, by its functions of the count and the parameters.
 
-    ``is_valid`` says for which parameters there is one.
+    ``low`` is a number, minus infinity, or a function of the parameters; ``is_valid`` says for which of these there is one.
     """
 
     # Distributions are pickled by name, as members of the public module.
@@ -240,7 +240,7 @@ class Discrete:
     is_valid: Callable[..., Any]
     log_lower: Callable[..., Any] | None = None
     log_upper: Callable[..., Any] | None = None
-    low: int = 0
+    low: Edge = 0
     high: Callable[..., Any] = lambda *shapes: math.inf
 
     def __reduce__(self) -> str:
@@ -252,11 +252,16 @@ class Discrete:
 
     def _of_one(self, f: Callable[..., Any], constant: float, k: Any, shapes: Any, loc: Any) -> Array:
         """``f`` of a count that is one of the distribution's, and a constant of other numbers."""
-        count = self._count(k, shapes, loc)
-        is_one = ops.logical_and(count >= self.low, count <= self.high(*shapes))
-        is_one = ops.logical_and(is_one, ops.logical_and(count == ops.floor(count), count < math.inf))
-        value = f(ops.where(is_one, count, float(self.low)), *shapes)
+        count, (low, safe) = self._count(k, shapes, loc), self._lowest(shapes)
+        is_one = ops.logical_and(count >= low, count <= self.high(*shapes))
+        is_one = ops.logical_and(is_one, ops.logical_and(count == ops.floor(count), ops.abs(count) < math.inf))
+        value = f(ops.where(is_one, count, safe), *shapes)
         return ops.where(is_one, value, ops.where(plain(count) == plain(count), constant, math.nan))
+
+    def _lowest(self, shapes: tuple[Any, ...]) -> tuple[Any, Any]:
+        """The least count, and one that is finite."""
+        low = at(self.low, shapes)
+        return low, 0.0 if self.low == -math.inf else low * 1.0
 
     @_by_place_or_name
     def logpmf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:
@@ -270,12 +275,13 @@ class Discrete:
 
     def _up_to(self, f: Callable[..., Any], ends: tuple[float, float], k: Any, shapes: Any, loc: Any) -> Array:
         """``f`` of the count rounded down, and constants below and above all counts."""
-        count = self._count(k, shapes, loc)
+        count, (low, safe) = self._count(k, shapes, loc), self._lowest(shapes)
         count, high = ops.floor(count), self.high(*shapes)
-        inside = ops.logical_and(count >= self.low, count < high)
-        value = f(ops.where(inside, count, float(self.low)), *shapes)
+        below = ops.logical_or(count < low, count == -math.inf)
+        inside = ops.logical_and(ops.logical_not(below), count < high)
+        value = f(ops.where(inside, count, safe), *shapes)
         above = ops.where(plain(count) == plain(count), ends[1], math.nan)
-        return ops.where(inside, value, ops.where(count < self.low, ends[0], above))
+        return ops.where(inside, value, ops.where(below, ends[0], above))
 
     @_by_place_or_name
     def cdf(self, k: Any, *shapes: Any, loc: Any = 0) -> Array:

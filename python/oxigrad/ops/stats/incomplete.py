@@ -12,6 +12,7 @@ from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch, log1p_square, log_by, power_exp, unless, xlogy
 from oxigrad.ops.stats.derived import doubled, with_shapes
+from oxigrad.ops.stats.deviance import is_deviant, log_poisson
 from oxigrad.ops.stats.distribution import Continuous
 
 _LOG_2 = math.log(2.0)
@@ -114,6 +115,53 @@ chi: Continuous = _of_gamma(
 
 
 maxwell: Continuous = with_shapes("maxwell", "", chi, lambda: (3.0,))
+
+
+def _nakagami_constant(nu: Array) -> Array:
+    return _LOG_2 + nu * ops.log(nu) - special.gammaln(nu)
+
+
+def _log_nakagami_density(z: Array, nu: Array) -> Array:
+    def large(z: Array, nu: Array) -> Array:
+        # The gamma density of shape nu at nu * z**2, by the Poisson probability of a count of nu.
+        return _LOG_2 + ops.log(nu) - ops.log(z) + log_poisson(nu, nu * z * z)
+
+    small = lambda z, nu: xlogy(2.0 * nu - 1.0, z) - nu * z * z + _nakagami_constant(nu)  # noqa: E731
+    is_large = ops.logical_and(is_deviant(nu, nu * z * z), z < 1e100)
+    return branch(is_large, large, small, (z, 1.0, 1.0), (nu, 16.0, 1.0))
+
+
+def _nakagami_density(z: Array, nu: Array) -> Array:
+    def near(z: Array, nu: Array) -> Array:
+        constant = _nakagami_constant(nu)
+        return power_exp(z, 2.0 * nu - 1.0, ops.where(constant > 600.0, 600.0, constant))
+
+    away = lambda z, nu: ops.exp(_log_nakagami_density(z, nu))  # noqa: E731
+    return branch(z < 1e-100, near, away, (z, 0.0, 1.0), (nu, 1.0, 1.0))
+
+
+def _of_chi(f: Any) -> Callable[..., Any]:
+    def of(z: Array, nu: Array) -> Array:
+        root = ops.sqrt(2.0 * nu)
+        # At zero, where the derivative may be infinite, the argument is zero for all nu.
+        at_edge = lambda z: f(z * plain(root), 2.0 * nu)  # noqa: E731
+        return branch(z == 0.0, at_edge, lambda z: f(z * root, 2.0 * nu), (z, 0.5, 0.5))
+
+    return of
+
+
+nakagami: Continuous = _of_gamma(
+    "nakagami",
+    "nu",
+    log_density=_log_nakagami_density,
+    density=_nakagami_density,
+    lower=_of_chi(chi.lower),
+    upper=_of_chi(chi.upper),
+    log_lower=_of_chi(chi.log_lower),
+    log_upper=_of_chi(chi.log_upper),
+    quantile=lambda q, nu: ops.sqrt(special.gammaincinv(nu, q) / nu),
+    upper_quantile=lambda q, nu: ops.sqrt(special.gammainccinv(nu, q) / nu),
+)
 dgamma: Continuous = doubled("dgamma", gamma)
 
 

@@ -43,7 +43,7 @@ def log_lower(z: Array) -> Array:
     return branch(z < _FAR, _log_tail, lambda z: log_of(lower(z), lower(-z)), (z, _FAR, _FAR))
 
 
-def _log_twice(z: Array) -> Array:
+def log_twice(z: Array) -> Array:
     """``log(2 * lower(z))`` for negative ``z``."""
     near = lambda z: log_of(special.erfc(z * -_ROOT_HALF), special.erf(z * -_ROOT_HALF))  # noqa: E731
     return branch(z < _FAR, lambda z: _LOG_2 + _log_tail(z), near, (z, _FAR, _FAR))
@@ -56,7 +56,7 @@ halfnorm: Continuous = Continuous(
     lambda z: log_density(z) + _LOG_2,
     lambda z: special.erf(z * _ROOT_HALF),
     lambda z: special.erfc(z * _ROOT_HALF),
-    log_upper=lambda z: _log_twice(-z),
+    log_upper=lambda z: log_twice(-z),
     quantile=lambda q: math.sqrt(2.0) * special.erfinv(q),
     upper_quantile=lambda q: math.sqrt(2.0) * special.erfcinv(q),
     low=0.0,
@@ -69,7 +69,7 @@ levy: Continuous = Continuous(
     lambda z: -0.5 * LOG_2_PI - 1.5 * ops.log(z) - 0.5 / z,
     lambda z: unless(z < 1e-50, 0.0, lambda z: special.erfc(ops.sqrt(0.5 / z)), z, 1.0),
     lambda z: unless(z < 1e-50, 1.0, lambda z: special.erf(ops.sqrt(0.5 / z)), z, 1.0),
-    log_lower=lambda z: _log_twice(-1.0 / ops.sqrt(z)),
+    log_lower=lambda z: log_twice(-1.0 / ops.sqrt(z)),
     quantile=lambda q: 0.5 / ops.square(special.erfcinv(q)),
     upper_quantile=lambda q: 0.5 / ops.square(special.erfinv(q)),
     low=0.0,
@@ -82,7 +82,7 @@ moyal: Continuous = Continuous(
     lambda z: -0.5 * (z + ops.exp(-z) + LOG_2_PI),
     lambda z: unless(z < -20.0, 0.0, lambda z: special.erfc(ops.exp(-0.5 * z) * _ROOT_HALF), z, 0.0),
     lambda z: unless(z < -20.0, 1.0, lambda z: special.erf(ops.exp(-0.5 * z) * _ROOT_HALF), z, 0.0),
-    log_lower=lambda z: unless(z < -1400.0, -math.inf, lambda z: _log_twice(-ops.exp(-0.5 * z)), z, 0.0),
+    log_lower=lambda z: unless(z < -1400.0, -math.inf, lambda z: log_twice(-ops.exp(-0.5 * z)), z, 0.0),
     log_upper=lambda z: branch(
         z > 40.0,
         lambda z: 0.5 * (math.log(_TWO_PI) - z),

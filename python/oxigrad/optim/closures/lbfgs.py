@@ -26,20 +26,20 @@ _LEAST_CURVATURE = 1e-10
 Arrays = list[Any]
 
 
-def rows(xp, p, history):
+def rows(xp: Any, p: Array, history: float) -> Array:
     """The initial value of a slot of ``history`` arrays of the parameter's shape, the latest last: zeros."""
     shape = (int(history), *p.shape)
     return namespace(p).zeros(shape, dtype=p.dtype, device=device_of(p))
 
 
 def lbfgs(
-    xp,
-    p,
-    g,
-    gradient,
-    move,
-    steps=rows,
-    changes=rows,
+    xp: Any,
+    p: Array,
+    g: Array,
+    gradient: Array,
+    move: Array,
+    steps: Array = rows,
+    changes: Array = rows,
     *,
     learning_rate: NonNegative = 1.0,
     max_iterations: Count = 20,
@@ -48,7 +48,7 @@ def lbfgs(
     tolerance_change: NonNegative = 1e-9,
     history: Count = 10,
     line_search: Literal["strong_wolfe", None] = "strong_wolfe",
-):
+) -> Array:
     """L-BFGS (Liu and Nocedal 1989; Nocedal and Wright 2006, algorithms 7.4 and 7.5), as in torch.optim.LBFGS: for deterministic losses.
 
     Each `minimize` makes up to ``max_iterations`` iterations with up to ``max_evaluations`` evaluations of the loss (None: 5/4

@@ -31,7 +31,7 @@ class Total:
     __slots__ = ("sum", "term")
 
     def __init__(self, term: Array) -> None:
-        self.term = term
+        self.term: Array = term
         self.sum: Array = None
 
 

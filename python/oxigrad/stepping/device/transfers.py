@@ -77,8 +77,10 @@ class Schedule:
             raise ValueError(
                 f"places is {places}: expected at least 1, and None with measures or holds, which keep all pieces at once"
             )
-        self.measures, self._is_released = measures, not holds
-        self.is_closed = self.is_halted = False
+        self.measures: bool = measures
+        self._is_released = not holds
+        self.is_closed: bool = False
+        self.is_halted: bool = False
         self._stages: list[Stage] = []
         self._places: list[int] = []  # -1 before a place was taken
         self._free: list[int] | None = None if places is None else [*range(places)]

@@ -61,7 +61,7 @@ class Assignment:
         self.host = [p for p in self.parameters if p.executor.is_core]
         self.on_devices = [p for p in self.parameters if p.executor is DEVICE]
         self.ruled = [p for p in self.parameters if p.executor.calls_rule]
-        self.pick = picker([p.index for p in self.host], len(arrays))
+        self.pick: Callable[[list[Any]], tuple[Any, ...]] = picker([p.index for p in self.host], len(arrays))
 
     def on_arrays(self, array: Any) -> Executor:
         """The executor of a parameter whose rule is called on arrays."""

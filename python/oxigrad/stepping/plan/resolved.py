@@ -8,7 +8,7 @@ from oxigrad.stepping.protocols import SteppingOptimizer
 class ResolvedStep(StepProgram):
     """A plan with its groups resolved, for steps of an optimizer that hold gradients back (``holds``) or do not."""
 
-    plan: Plan
+    plan: Plan  # pyright: ignore[reportIncompatibleVariableOverride] - the base class reads it, and never assigns another
     observes: bool
     zeroes: bool
     raises: bool

@@ -5,9 +5,10 @@ schedules, the number of accumulated gradients, the loss scale and the loss.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from oxigrad._core import ShapeError
+from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.parameters.rule_group import RuleGroup
 from oxigrad.stepping.parameters.slots import SlotMemory
 from oxigrad.stepping.plan.assignment import Assignment
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from oxigrad import _core
 
 # The programs of a step, each with its sets of scalars.
-Programs = list[tuple["_core.Program", list[list[float]]]]
+Programs: TypeAlias = list[tuple["_core.Program", list[list[float]]]]
 
 
 class ResolvedGroup:
@@ -39,8 +40,8 @@ class ResolvedGroup:
         self._group = group
         self.missed = missed
         self._of_host = {"micro", "loss"} if scales_there else {"micro", "inverse_scale", "loss"}
-        self.rule = group.rule(holds)
-        self.program = group.program(self.rule)
+        self.rule: Rule = group.rule(holds)
+        self.program: _core.Program | None = group.program(self.rule)
         self.absent = group.absent
         self._flags = group.flags
         #: The numbers of the step that was filled in, by name.
@@ -105,6 +106,8 @@ class StepProgram:
     constant: list[list[float]]
     late: list[tuple[list[float], int]]
     varies_on_host: bool
+    programs_of_all: Programs
+    programs: Programs
 
     #: Whether a step leaves zeros in the gradients.
     zeroes = False
@@ -112,7 +115,8 @@ class StepProgram:
     raises = False
 
     def __init__(self, plan: Assignment, *, seed: int, holds: bool = False, scales_there: bool = False) -> None:
-        self.plan, self.seed, self.holds, self.scales_there = plan, seed, holds, scales_there
+        self.plan: Assignment = plan
+        self.seed, self.holds, self.scales_there = seed, holds, scales_there
         self.groups = [
             ResolvedGroup(group, holds=holds, scales_there=scales_there, missed=missed)
             for group, missed in zip(plan.groups, plan.missed, strict=True)

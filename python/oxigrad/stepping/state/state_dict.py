@@ -41,7 +41,10 @@ from oxigrad.stepping.state.step_count import check_step_count
 
 __all__ = ["Report", "read"]
 
-__dir__ = __all__.copy
+
+def __dir__() -> list[str]:
+    return __all__.copy()
+
 
 FORMAT = 1
 # Former names of the optimizer's own slots; a rule may have slots of these names.

@@ -66,7 +66,7 @@ class TensorPlan(Assignment):
         self._square = square
         self._recorded = recorded
         #: The real tensor in this process of a parameter or a gradient.
-        self.read = conversion.real if recorded else conversion.local
+        self.read: Callable[[Any], Any] = conversion.real if recorded else conversion.local
         self.count = noise_step(opt)  # from which numbers of steps are counted, and random numbers are drawn
         chosen = self._checked(opt, places_of(opt) if places is None else places, scaled=scaled)
         for path, position, p, group in chosen:

@@ -90,7 +90,7 @@ class TensorStep:
         self._is_lazy = any(resolved(p.tensor.grad) is not p.tensor.grad for p in plan.host)
         self._is_simple = plan.is_plain and not self._is_lazy and len(plan.host) == len(plan.parameters)
         self._written = tuple(plan.tensors)
-        self.core = _core.Stepper()
+        self.core: _core.Stepper = _core.Stepper()
         self.core.count = plan.count
         self.core.prepare(self._program.host_parameters([*map(plan.read, plan.tensors)], plan.slots))
         groups, lists, states = self._read(opt)

@@ -18,7 +18,7 @@ if _is_first:
 
 try:
     MPI: Any = importlib.import_module("mpi4py.MPI")
-except RuntimeError as error:
+except RuntimeError as _error:
     raise ModuleNotFoundError(
-        f"mpi4py finds no MPI: pip install 'oxigrad[mpi]' installs one ({error})", name="libmpi"
-    ) from error
+        f"mpi4py finds no MPI: pip install 'oxigrad[mpi]' installs one ({_error})", name="libmpi"
+    ) from _error

@@ -10,8 +10,11 @@ from typing import Any, NoReturn
 
 ray: Any = importlib.import_module("ray")  # and not the package that this file is in, which has the name too
 _exceptions: Any = importlib.import_module("ray.exceptions")
-GetTimeoutError, OwnerDiedError = _exceptions.GetTimeoutError, _exceptions.OwnerDiedError
-RayActorError, RayError, RayTaskError = _exceptions.RayActorError, _exceptions.RayError, _exceptions.RayTaskError
+RayError: type[Exception] = _exceptions.RayError
+GetTimeoutError: type[Exception] = _exceptions.GetTimeoutError
+OwnerDiedError: type[Exception] = _exceptions.OwnerDiedError
+RayActorError: type[Exception] = _exceptions.RayActorError
+RayTaskError: Any = _exceptions.RayTaskError
 
 
 def connect(address: str | None, workers: int, *, allow_insecure: bool) -> None:

@@ -50,7 +50,8 @@ class ThreadHub(Hub):
     def __init__(self, members: list[str], job: bytes, changed: threading.Condition) -> None:
         super().__init__(condition=_ThreadCondition(changed), job=job)
         self._members, self._generation = members, 0
-        self.lock, self._caller = changed, threading.local()
+        self.lock: threading.Condition = changed
+        self._caller = threading.local()
         self._killed: set[str] = set()
         # The rank and the generation of each worker that was excluded.
         self._excluded_from: dict[str, tuple[int, int]] = {}

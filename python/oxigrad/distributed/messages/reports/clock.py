@@ -35,7 +35,8 @@ class Clock:
 
     def __init__(self) -> None:
         #: The steps that were completed, and the seconds that the worker waited for others in steps.
-        self.steps, self.waited = 0, 0.0
+        self.steps: int = 0
+        self.waited: float = 0.0
         self._first = self._last = 0.0
         self._spans: deque[Span] | None = None
         self._epoch = time.time() - time.perf_counter()

@@ -42,12 +42,13 @@ class Piece:
     """
 
     def __init__(self, batch: HostBatch, parts: Sequence[Part]) -> None:
-        self.batch, self.parts = batch, parts
+        self.batch: HostBatch = batch
+        self.parts: Sequence[Part] = parts
         # The data's version is not that of the parameter, which autograd checks.
         self._weights = [part.of(conversion.local(part.parameter.tensor.data)) for part in parts]
         self._gradients: list[Any] = [part.of(conversion.local(part.parameter.tensor.grad)) for part in parts]
         self._offsets: list[tuple[int, int]] = []
-        self.size = 0
+        self.size: int = 0
         for w, g in zip(self._weights, self._gradients, strict=True):
             if g.dtype != w.dtype:
                 path = parts[len(self._offsets)].parameter.text

@@ -48,10 +48,10 @@ class HostBatch:
         loss: Any = None,
         square: Callable[[Any], float] | None = None,
     ) -> None:
-        self.plan = HostPlan(opt, scaled=scale is not None, recorded=False, places=places, square=square)
-        self.program = StepProgram(self.plan, seed=int(opt.param_groups[0].get("seed") or 0))
+        self.plan: HostPlan = HostPlan(opt, scaled=scale is not None, recorded=False, places=places, square=square)
+        self.program: StepProgram = StepProgram(self.plan, seed=int(opt.param_groups[0].get("seed") or 0))
         self._scale, self._loss, self._is_filled = 1.0 if scale is None else scale, loss, False
-        self.places = {id(place.tensor): place for place in places}
+        self.places: dict[int, TensorPlace] = {id(place.tensor): place for place in places}
         #: The numbers of slots after the update, by parameter and key.
         self.numbers: dict[tuple[str, str], Any] = {}
 

@@ -68,7 +68,7 @@ class HostRun:
         self, ring: Ring, places: int | None, norm: MeasuredNorm | None, *, measures: bool = False, holds: bool = False
     ) -> None:
         self._ring, self._norm = ring, norm
-        self.schedule = Schedule(places, measures=measures or norm is not None, holds=holds)
+        self.schedule: Schedule = Schedule(places, measures=measures or norm is not None, holds=holds)
         self._is_exact = places is None
         self.batches: list[HostBatch] = []
         self._pieces: list[Piece] = []

@@ -1,0 +1,73 @@
+"""Combinatorial functions, named as in SciPy: of real numbers, and exact ones of integers, which have no derivative."""
+
+from collections.abc import Callable
+from typing import Any
+
+from oxigrad._core import DerivativeError, Variable, plain
+from oxigrad._typing import Array
+from oxigrad.ops.backends.functions.scipy_functions import of_scipy
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.primitives import gamma
+from oxigrad.ops.scipy_signatures import scipy_signature
+from oxigrad.ops.special.rows import f
+
+__all__ = ["comb", "factorial", "perm"]
+
+
+def _exact(name: str, *args: Any, **named: Any) -> Any:
+    """SciPy's exact integers."""
+    if any(isinstance(arg, Variable) for arg in args):
+        raise DerivativeError(f"{name} is not differentiable with exact=True, of integers: expected exact=False")
+    return of_scipy("special", name)(*args, exact=True, **named)
+
+
+def _inside(condition: Any, function: Callable[..., Array], *args: tuple[Array, float]) -> Array:
+    """The function where the condition holds, and zero elsewhere; each argument with a value for which it does."""
+    value = function(*(ops.where(condition, arg, safe) for arg, safe in args))
+    return ops.where(condition, value, 0.0)
+
+
+def _is_choice(n: Any, k: Any) -> Any:
+    n, k = plain(n), plain(k)
+    return ops.logical_and(k <= n, ops.logical_and(n >= 0.0, k >= 0.0))
+
+
+@scipy_signature("N, k, *, exact=False, repetition=False")
+def comb(n: Array, k: Array, /, exact: bool, repetition: bool) -> Array:
+    """The number of choices of ``k`` of ``N`` things, zero for ``k > N`` and negative numbers; with ``repetition`` each may be chosen again.
+
+    Of real numbers it is a binomial coefficient of gamma functions, and has their derivatives.
+
+    >>> comb(5, 2), comb(30, 15, exact=True)
+    (10.0, 155117520)
+    """
+    if exact:
+        return _exact("comb", n, k, repetition=repetition)
+    n, k = 1.0 * n, 1.0 * k
+    if not repetition:
+        return _inside(_is_choice(n, k), f.binom, (n, 2.0), (k, 1.0))
+    is_none = ops.logical_and(plain(k) == 0.0, plain(n) >= 0.0)
+    return ops.where(is_none, 1.0, comb(n + k - 1.0, k))
+
+
+@scipy_signature("N, k, exact=False")
+def perm(n: Array, k: Array, /, exact: bool) -> Array:
+    """The number of orders of ``k`` of ``N`` things; zero for ``k > N`` and negative numbers.
+
+    >>> perm(5, 2), perm(5, 2, exact=True)
+    (20.0, 20)
+    """
+    if exact:
+        return _exact("perm", n, k)
+    n, k = 1.0 * n, 1.0 * k
+    return _inside(_is_choice(n, k), lambda n, k: f.poch(n - k + 1.0, k), (n, 2.0), (k, 1.0))
+
+
+@scipy_signature("n, exact=False, extend='zero'")
+def factorial(n: Array, /, exact: bool, extend: str) -> Array:
+    """The gamma function of ``n + 1``; zero for negative numbers.
+
+    >>> factorial(5), factorial(20, exact=True)
+    (120.0, 2432902008176640000)
+    """
+    return _exact("factorial", n) if exact else _inside(plain(n) >= 0.0, lambda n: gamma(n + 1.0), (1.0 * n, 1.0))

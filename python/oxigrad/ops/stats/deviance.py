@@ -1,0 +1,31 @@
+"""Poisson probabilities of large numbers by their deviance (Loader 2000).
+
+Differences of `gammaln` would lose the digits that the logarithms of factorials have before the point.
+"""
+
+from typing import Any
+
+from oxigrad.ops import special
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.guarded import branch
+from oxigrad.ops.stats.distribution import LOG_2_PI
+
+# Numbers above are large: Stirling's series is exact.
+LARGE = 15.5
+
+
+def log_poisson(k: Any, mu: Any) -> Any:
+    """``k * log(mu) - mu - gammaln(k + 1)`` for a real ``k``."""
+
+    def large(k: Any, mu: Any) -> Any:
+        u = 1.0 / (k * k)
+        rest = (((u / 1188.0 - 1.0 / 1680.0) * u + 1.0 / 1260.0) * u - 1.0 / 360.0) * u + 1.0 / 12.0
+        return -special.kl_div(k, mu) - rest / k - 0.5 * (LOG_2_PI + ops.log(k))
+
+    small = lambda k, mu: special.xlogy(k, mu) - mu - special.gammaln(k + 1.0)  # noqa: E731
+    return branch(is_deviant(k, mu), large, small, (k, 16.0, 0.0), (mu, 16.0, 1.0))
+
+
+def is_deviant(k: Any, mu: Any) -> Any:
+    """Whether `log_poisson` is by the deviance."""
+    return ops.logical_and(k > LARGE, mu > 0.5)

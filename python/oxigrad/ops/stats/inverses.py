@@ -1,0 +1,119 @@
+"""Inverses of distribution functions that have no closed form: the root of a logarithm by Newton's method between bounds.
+
+The root is found in float64 in host memory. Its derivatives are those of further Newton steps from there, whose sum is zero: two of
+them have the derivatives of the inverse up to the third order.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oxigrad._core import Variable, plain
+from oxigrad._typing import Array
+from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.guarded import branch
+from oxigrad.ops.core.host_calls import computed
+
+_MOST_STEPS, _ROUNDING, _LEAST = 200, 2e-16, -400.0
+Floats = NDArray[np.float64]
+Bounds = Callable[..., tuple[Any, Any, Any]]
+
+
+def quantile(
+    name: str,
+    log_density: Callable[..., Any],
+    log_lower: Callable[..., Any],
+    log_upper: Callable[..., Any],
+    bounds: Bounds,
+) -> Callable[..., Any]:
+    """A function of ``q``, ``1 - q`` and the shape parameters, whose distribution functions are given by their logarithms.
+
+    ``bounds`` has the least and the greatest number for the shape parameters, and one between them.
+    """
+
+    def root(q: Any, rest: Any, *shapes: Any) -> Any:
+        """The number, of plain arrays of NumPy or numbers."""
+        q, rest, *s = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in (q, rest, *shapes)))
+        found = np.full(q.shape, np.nan)
+        is_known = ~np.isnan(sum((q, *s)))
+        sides = (is_known & (q <= rest), log_lower, q, 1.0), (is_known & (q > rest), log_upper, rest, -1.0)
+        for mask, log_p, share, sign in sides:
+            if not np.any(mask):
+                continue
+            target, args = np.log(share[mask]), [each[mask] for each in s]
+
+            def excess(
+                x: Floats, log_p: Any = log_p, target: Floats = target, args: Any = args, sign: float = sign
+            ) -> Any:
+                """How much the logarithm exceeds that of the share, as an increasing function; and its slope."""
+                log_share = log_p(x, *args)
+                return sign * (log_share - target), np.exp(log_density(x, *args) - log_share)
+
+            found[mask] = _root(excess, *(np.broadcast_to(each, target.shape) for each in bounds(*args)))
+        return found[()]
+
+    def of(q: Array, rest: Array, *shapes: Array) -> Array:
+        like = q
+        found: Any = computed(name, root, tuple(map(plain, (q, rest, *shapes))))[0]
+        if hasattr(plain(like), "dtype") and hasattr(found, "dtype") and found.dtype != plain(like).dtype:
+            found = ops.astype(found, plain(like).dtype)
+        for _ in range(2 if any(isinstance(each, Variable) for each in (q, rest, *shapes)) else 0):
+            step = _newton(found, q, rest, *shapes)
+            found = found + (step - plain(step))
+        return found
+
+    def _newton(x: Any, q: Any, rest: Any, *s: Any) -> Any:
+        log_p = log_density(x, *s)
+        # Of the probabilities where they are floats, of their logarithms in the tails beyond.
+        is_float = plain(log_p) > _LEAST
+        slope = ops.exp(-ops.where(is_float, log_p, 0.0))
+
+        def step(q: Any, side: Any) -> Any:
+            return ops.where(is_float, (q - ops.exp(side)) * slope, (ops.log(q) - side) * ops.exp(side - log_p))
+
+        below = lambda q, _: step(q, log_lower(x, *s))  # noqa: E731
+        above = lambda _, rest: -step(rest, log_upper(x, *s))  # noqa: E731
+        return branch(plain(q) <= plain(rest), below, above, (q, 0.5, 0.5), (rest, 0.5, 0.5))
+
+    return of
+
+
+def _root(excess: Callable[..., Any], low: Any, high: Any, x: Any) -> Any:
+    """The root of an increasing function between two numbers, from ``x`` on.
+
+    Newton's steps, and a bisection where one leaves the bounds, or the step before it has not halved the function.
+    """
+    before: Any = math.inf
+    with np.errstate(all="ignore"):
+        for _ in range(_MOST_STEPS):
+            over, slope = excess(x)
+            low, high = np.where(over < 0.0, x, low), np.where(over < 0.0, high, x)
+            new = x - over / slope
+            is_step = (low <= new) & (new <= high) & (abs(over) <= 0.5 * before)
+            # Steps converge quadratically: after one of this size the next is of rounding.
+            is_done = (
+                ((abs(new - x) <= 1e-9 * abs(x)) & (abs(over) < 1e-3))
+                | (abs(over) <= _ROUNDING)
+                | (np.nextafter(low, high) >= high)
+            )
+            nearer = np.where(is_step, new, _between(low, high))
+            x, before = np.where(is_done, np.clip(np.where(np.isnan(new), x, new), low, high), nearer), abs(over)
+            if np.all(is_done):
+                break
+    return x
+
+
+def _between(low: Floats, high: Floats) -> Floats:
+    """The number in the middle of all floats between two of them, which are not far apart in logarithms."""
+    first, last = _rank(low), _rank(high)
+    middle = (first >> 1) + (last >> 1) + (first & last & 1)
+    return np.where(middle < 0, np.iinfo(np.int64).min - middle, middle).view(np.float64)
+
+
+def _rank(x: Floats) -> NDArray[np.int64]:
+    """The place of a float in the order of all of them."""
+    bits = np.ascontiguousarray(x).view(np.int64).reshape(np.shape(x))
+    return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
