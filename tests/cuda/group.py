@@ -41,7 +41,7 @@ class Group:
         self.tasks = np.array(
             [(at, chunk) for at, count in enumerate(chunks) for chunk in range(count)], np.uint32
         ).reshape(-1, 2)
-        self.values = np.zeros((len(leaves), max(source.kept, 1)))
+        self.values = np.zeros((len(leaves), max(source.stored, 1)))
         self.partials = np.zeros((len(self.tasks), max(source.sums, 1)))
         self._first = np.cumsum([0, *chunks])
         self._terms = terms

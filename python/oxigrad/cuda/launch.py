@@ -109,9 +109,9 @@ class Group:
         self.places = {
             "leaves": arena.place(self.row_size * count),
             "tasks": arena.place(tables.TASK_SIZE * self.tasks),
-            "values": arena.place(8 * source.kept * max(count, sets)),
+            "values": arena.place(8 * source.stored * max(count, sets)),
             "partials": arena.place(8 * source.sums * self.tasks),
-            "scalars": arena.place(8 * sets * max(source.scalars, source.kept)),
+            "scalars": arena.place(8 * sets * max(source.scalars, source.stored)),
         }
 
     def table(self, first_terms: Mapping[int, int]) -> np.ndarray:

@@ -20,14 +20,14 @@ pub fn check(batches: &[Batch]) -> Result<()> {
 
 /// The number of sets of scalars.
 pub(super) fn scalar_sets(kernel: &Kernel, scalars: &[f64]) -> Result<usize> {
-    let (given, each) = (scalars.len(), kernel.scalar_inputs());
+    let (count, each) = (scalars.len(), kernel.scalar_inputs());
     if each == 0 {
         return Ok(usize::MAX);
     }
-    if given % each != 0 {
-        return Err(Error::Shape(format!("{given} scalars are no whole number of sets of {each}")));
+    if count % each != 0 {
+        return Err(Error::Shape(format!("{count} scalars are no whole number of sets of {each}")));
     }
-    Ok(given / each)
+    Ok(count / each)
 }
 
 /// The error with the number of the leaf as a prefix.

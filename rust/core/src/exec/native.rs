@@ -178,9 +178,9 @@ impl SumsOfSquares {
 
     /// Stores the totals.
     pub fn store(self, squares: &Squares, totals: &mut [Totals]) {
-        for (sum, found) in squares.of.iter().zip(self.totals) {
+        for (sum, value) in squares.of.iter().zip(self.totals) {
             if let Some(sum) = sum {
-                totals[usize::from(*sum)] = found;
+                totals[usize::from(*sum)] = value;
             }
         }
     }

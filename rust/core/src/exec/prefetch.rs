@@ -30,17 +30,17 @@ pub(super) fn fetch_first(part: &Part) {
 pub(super) type Stored = (*const u8, usize);
 
 /// The contiguous buffers that a part reads or writes, each once, if prefetching them is faster.
-pub(super) fn contiguous(part: &Part, found: &mut Vec<Stored>) {
+pub(super) fn contiguous(part: &Part, buffers: &mut Vec<Stored>) {
     let read = part.phase.reads.iter().map(|input| &part.leaf.inputs[usize::from(*input)]);
     let written = part.phase.writes.iter().map(|write| &part.leaf.outputs[usize::from(write.output)]);
-    found.clear();
+    buffers.clear();
     if part.phase.loops.len() < LOOPS || part.end - part.start <= ELEMENTS {
         return;
     }
     for buffer in read.chain(written).filter(|buffer| buffer.layout == Layout::Contiguous && buffer.rows.is_none()) {
         let stored = (buffer.pointer.cast_const(), buffer.dtype.size());
-        if !found.contains(&stored) {
-            found.push(stored);
+        if !buffers.contains(&stored) {
+            buffers.push(stored);
         }
     }
 }

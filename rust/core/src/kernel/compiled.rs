@@ -63,16 +63,16 @@ pub(crate) enum ScalarStep {
 impl ScalarStep {
     /// For each step, whether its value depends on the sums of a leaf other than through a total over all leaves.
     pub(super) fn are_of_leaf(steps: &[Self]) -> Vec<bool> {
-        let mut found: Vec<bool> = Vec::with_capacity(steps.len());
+        let mut are_of_leaf: Vec<bool> = Vec::with_capacity(steps.len());
         for step in steps {
             let is_of_leaf = match step {
                 Self::Input(_) | Self::Constant(_) | Self::Total(_) => false,
-                Self::Apply(op, args) => args[..op.arity()].iter().any(|arg| found[usize::from(*arg)]),
+                Self::Apply(op, args) => args[..op.arity()].iter().any(|arg| are_of_leaf[usize::from(*arg)]),
                 Self::Sum(_) => true,
             };
-            found.push(is_of_leaf);
+            are_of_leaf.push(is_of_leaf);
         }
-        found
+        are_of_leaf
     }
 }
 
@@ -187,8 +187,8 @@ impl Kernel {
         values: &mut Vec<f64>,
         others: &[f64],
     ) -> Option<f64> {
-        let known = self.phases[phase].known_scalars;
-        for (at, step) in self.scalar_steps.iter().enumerate().take(known).skip(values.len()) {
+        let count = self.phases[phase].known_scalars;
+        for (at, step) in self.scalar_steps.iter().enumerate().take(count).skip(values.len()) {
             if let Some(value) = others.get(at).filter(|_| !self.is_of_leaf[at]) {
                 values.push(*value);
                 continue;

@@ -53,12 +53,12 @@ impl fmt::Display for ScalarStep {
 /// A line a scalar, a loop or a phase: `s` are scalars in `f64`, `r` temporaries, `in` and `out` a leaf's arrays.
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut known = 0;
+        let mut printed = 0;
         for (number, phase) in self.phases.iter().enumerate() {
-            for (step, value) in self.scalar_steps[..phase.known_scalars].iter().enumerate().skip(known) {
+            for (step, value) in self.scalar_steps[..phase.known_scalars].iter().enumerate().skip(printed) {
                 writeln!(f, "s{step} = {value}")?;
             }
-            known = phase.known_scalars;
+            printed = phase.known_scalars;
             writeln!(f, "phase {number}: {} registers", phase.temporaries)?;
             if let Some((_, guard)) = self.guard.filter(|(at, _)| *at == number) {
                 writeln!(f, "  stop unless s{guard}")?;

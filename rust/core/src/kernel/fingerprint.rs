@@ -18,7 +18,7 @@ struct Scalars(Vec<u32>);
 impl Scalars {
     fn renamed(&mut self, node: &Node) -> Node {
         let Node::Scalar(input) = *node else { return *node };
-        let number = self.0.iter().position(|known| *known == input).unwrap_or_else(|| {
+        let number = self.0.iter().position(|other| *other == input).unwrap_or_else(|| {
             self.0.push(input);
             self.0.len() - 1
         });

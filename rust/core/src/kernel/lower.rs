@@ -75,8 +75,8 @@ struct Builder<'a> {
     inputs: usize,
     last: usize,
     steps: Vec<ScalarStep>,
-    /// The number of steps that are known before each phase.
-    known: Vec<usize>,
+    /// The number of steps that each phase can read.
+    step_counts: Vec<usize>,
     /// The step of each scalar node, and the register that holds a lane of it.
     step_of: HashMap<usize, u16>,
     splats: Vec<u16>,
@@ -97,7 +97,7 @@ impl<'a> Builder<'a> {
             inputs,
             last,
             steps: Vec::new(),
-            known: Vec::new(),
+            step_counts: Vec::new(),
             step_of: HashMap::new(),
             splats: Vec::new(),
             splat_of: HashMap::new(),
@@ -115,7 +115,7 @@ impl<'a> Builder<'a> {
                 self.step_of.insert(id, small(self.steps.len()));
                 self.steps.push(step);
             }
-            self.known.push(self.steps.len());
+            self.step_counts.push(self.steps.len());
         }
         for id in (0..graph.nodes.len()).filter(|id| meets_arrays(&graph.nodes[*id], graph, *id)) {
             graph.nodes[id].arguments().for_each(|arg| self.splat(arg));
@@ -165,7 +165,7 @@ impl<'a> Builder<'a> {
         arrays.iter().enumerate().for_each(|(at, id)| writer.node(at, *id));
         writer.sums(&sums);
         writer.copies();
-        writer.finish(self.known[phase])
+        writer.finish(self.step_counts[phase])
     }
 
     /// Gives the phases their native code: that of the program, or of all of it but sums that native code can compute.
@@ -195,7 +195,7 @@ impl<'a> Builder<'a> {
     fn squares(&self) -> Option<Squares> {
         let nodes = &self.graph.nodes;
         let new = *self.graph.outputs.first()?;
-        let mut found = Squares { of: [None; 3], parameter: 0 };
+        let mut squares = Squares { of: [None; 3], parameter: 0 };
         for (id, sum) in &self.sums {
             let square = nodes[*id].arguments().next()?;
             let Node::Apply(Elementwise::Multiply, [of, same, _]) = nodes[square] else { return None };
@@ -205,14 +205,14 @@ impl<'a> Builder<'a> {
                 Node::Leaf(0) => 0,
                 Node::Apply(Elementwise::Subtract, [from, parameter, _]) if from as usize == new => {
                     let Node::Leaf(input) = nodes[parameter as usize] else { return None };
-                    found.parameter = small(input as usize);
+                    squares.parameter = small(input as usize);
                     1
                 }
                 _ => return None,
             };
-            found.of[kind] = Some(*sum);
+            squares.of[kind] = Some(*sum);
         }
-        Some(found)
+        Some(squares)
     }
 
     fn first_scalar(&self) -> usize {
@@ -254,8 +254,8 @@ impl<'a> Writer<'a> {
         for (at, id) in arrays.iter().enumerate() {
             nodes[*id].arguments().for_each(|arg| _ = last_use.insert(arg, at));
         }
-        let kept = sums.iter().flat_map(|id| nodes[*id].arguments()).chain(outputs.iter().copied());
-        kept.for_each(|id| _ = last_use.insert(id, usize::MAX));
+        let results = sums.iter().flat_map(|id| nodes[*id].arguments()).chain(outputs.iter().copied());
+        results.for_each(|id| _ = last_use.insert(id, usize::MAX));
         let written = vec![false; outputs.len()];
         Self { builder, phase: Phase::default(), place: HashMap::new(), last_use, outputs, written, free: Vec::new() }
     }

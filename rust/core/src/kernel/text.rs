@@ -66,11 +66,11 @@ impl ParsedProgram {
     /// # Errors
     /// `Rule` with the number of the line that is none of a program.
     pub fn parse(text: &str) -> Result<Self> {
-        let mut found = Self::default();
+        let mut program = Self::default();
         for (number, line) in text.lines().enumerate() {
-            found.read(line).ok_or_else(|| Error::Rule(format!("line {} of the program: {line:?}", number + 1)))?;
+            program.read(line).ok_or_else(|| Error::Rule(format!("line {} of the program: {line:?}", number + 1)))?;
         }
-        Ok(found)
+        Ok(program)
     }
 
     /// Compiles the program.

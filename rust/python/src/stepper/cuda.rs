@@ -100,8 +100,8 @@ impl CudaSource {
 
     /// The number of values of the scalar program in a row.
     #[getter]
-    fn kept(&self) -> usize {
-        self.0.kept
+    fn stored(&self) -> usize {
+        self.0.stored
     }
 
     /// The number of sums of each chunk.

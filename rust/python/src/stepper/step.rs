@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::parameters::parameter::{Parameter, prepare};
-use super::parameters::prepared::{Given, Prepared, Touched};
+use super::parameters::prepared::{Prepared, StepArrays, Touched};
 use super::stated::{HostParameter, Writes};
 use super::symbols::Program;
 use super::update::Progress;
@@ -133,7 +133,7 @@ impl Stepper {
         let replaced = Replacements::new(&model, &replacements)?;
         let mut changed = Changed::default();
         let mut is_broken = false;
-        let given = Given { written, gradients };
+        let arrays = StepArrays { written, gradients };
         let update = |changed: &mut Changed<'py>| {
             let step = self.count() + 1;
             let progress = Progress { count: &self.count, exposed: &self.exposed };
@@ -149,7 +149,7 @@ impl Stepper {
             let done = if programs.is_empty() {
                 launch(changed).map(|()| true)?
             } else {
-                prepared.update(py, &programs, seed, step, given, &touched, progress, changed, launch)?
+                prepared.update(py, &programs, seed, step, arrays, &touched, progress, changed, launch)?
             };
             if done {
                 self.count.begin_writing();

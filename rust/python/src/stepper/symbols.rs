@@ -104,8 +104,8 @@ impl Symbols {
         guard: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Program> {
         if written.len() != outputs.len() {
-            let (places, given) = (written.len(), outputs.len());
-            return Err(PyValueError::new_err(format!("{given} outputs are written to {places} places")));
+            let (places, count) = (written.len(), outputs.len());
+            return Err(PyValueError::new_err(format!("{count} outputs are written to {places} places")));
         }
         let values: Vec<_> = outputs.iter().chain(&results).chain(&guard).cloned().collect();
         let (nodes, mut outputs_and_more) = program(self.0.bind(py), &values)?;

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTupleMethods;
 
 use super::parameters::parameter::Moves;
-use super::parameters::prepared::{Given, Prepared, Programs, Seen, Touched, is_gradient, known_numpy};
+use super::parameters::prepared::{Prepared, Programs, Seen, StepArrays, Touched, is_gradient, known_numpy};
 use super::parameters::requirements::moved;
 use super::parameters::slot::Slot;
 use super::symbols::Program;
@@ -59,29 +59,29 @@ impl Prepared {
     fn locate<'py>(
         &self,
         seen: Option<&Seen>,
-        given: Given<'_, 'py>,
+        arrays: StepArrays<'_, 'py>,
         look: &mut Look<'py>,
     ) -> PyResult<(Vec<usize>, Vec<Export>)> {
         let Some(seen) = seen else {
             let all: Vec<usize> = (0..2 * self.parameters.len()).collect();
-            self.refuse_unreadable(all.iter().copied(), given, look, |_, _| false)?;
+            self.refuse_unreadable(all.iter().copied(), arrays, look, |_, _| false)?;
             return Ok((all, Vec::new()));
         };
-        let fresh = Self::fresh(seen, given, look);
+        let fresh = Self::fresh(seen, arrays, look);
         let is_trusted = |number: usize, array: &Bound<'py, PyAny>| {
             let is_small = || self.parameters[number / 2].shape.iter().product::<usize>() < LOOKED_AT;
             (is_gradient(number) && is_small()) || seen.places[number].is_unsure_of(array)
         };
-        self.refuse_unreadable(fresh.iter().copied(), given, look, is_trusted)?;
+        self.refuse_unreadable(fresh.iter().copied(), arrays, look, is_trusted)?;
         let mut holds = Vec::new();
         let is_detached = self.keeps_memory();
-        let unseen = Self::unseen(seen, &fresh, given, look, is_detached.then_some(&mut holds))?;
+        let unseen = Self::unseen(seen, &fresh, arrays, look, is_detached.then_some(&mut holds))?;
         let elsewhere = unseen.iter().copied().filter(|number| fresh.binary_search(number).is_err());
-        if !self.refuse_unreadable(elsewhere, given, look, |_, _| false)? {
+        if !self.refuse_unreadable(elsewhere, arrays, look, |_, _| false)? {
             return Ok((unseen, holds));
         }
         holds.clear();
-        let again = Self::unseen(seen, &fresh, given, look, is_detached.then_some(&mut holds))?;
+        let again = Self::unseen(seen, &fresh, arrays, look, is_detached.then_some(&mut holds))?;
         match again.iter().find(|number| unseen.binary_search(number).is_err()) {
             Some(number) => Err(moved(&self.parameters[number / 2].path)),
             None => Ok((unseen, holds)),
@@ -93,19 +93,19 @@ impl Prepared {
         &self,
         changed: &mut Changed<'py>,
         programs: &Programs,
-        given: Given<'_, 'py>,
+        arrays: StepArrays<'_, 'py>,
         look: &mut Look<'py>,
         holds: Vec<Export>,
         with_slots: bool,
     ) {
-        let py = given.written.py();
-        let are_tensors = given.written.iter_borrowed().all(|p| look.exporters.is_tensor(&p));
-        changed.set_step(are_tensors.then(|| given.written.clone()), holds);
+        let py = arrays.written.py();
+        let are_tensors = arrays.written.iter_borrowed().all(|p| look.exporters.is_tensor(&p));
+        changed.set_step(are_tensors.then(|| arrays.written.clone()), holds);
         if are_tensors && !with_slots && !programs.iter().any(|(program, _)| program.get().writes_gradients()) {
             return;
         }
         for (parameter, (g, p)) in
-            self.parameters.iter().zip(given.gradients.iter_borrowed().zip(given.written.iter_borrowed()))
+            self.parameters.iter().zip(arrays.gradients.iter_borrowed().zip(arrays.written.iter_borrowed()))
         {
             if !are_tensors {
                 changed.push(&mut look.exporters, &p);
@@ -127,32 +127,32 @@ impl Prepared {
         programs: &Programs,
         seed: u64,
         step: u64,
-        given: Given<'_, 'py>,
+        arrays: StepArrays<'_, 'py>,
         touched: &[Touched<'py>],
         progress: Progress<'_>,
         changed: &mut Changed<'py>,
         launch: impl FnOnce(&mut Changed<'py>) -> PyResult<()>,
     ) -> PyResult<bool> {
-        self.check_places(programs, given.written.len(), given.gradients.len()).python()?;
+        self.check_places(programs, arrays.written.len(), arrays.gradients.len()).python()?;
         let (mut look, mut held) = (Look::new(known_numpy(py)?), Vec::new());
         // Put back after all checks have passed: after a failed step, the next one checks everything.
         let mut seen = std::mem::take(&mut self.seen);
         let is_known = touched.is_empty() && seen.is_of(programs);
-        let (unseen, holds) = self.locate(if is_known { Some(&seen) } else { None }, given, &mut look)?;
+        let (unseen, holds) = self.locate(if is_known { Some(&seen) } else { None }, arrays, &mut look)?;
         let is_exposed = || progress.exposed.load(Ordering::Relaxed);
         let mut moves = if is_exposed() { self.look(&mut look, py)? } else { Moves::default() };
         let is_new = if is_known && !moves.moved {
-            self.renew(&unseen, &mut seen, programs, given, &mut look, &mut held)?
+            self.renew(&unseen, &mut seen, programs, arrays, &mut look, &mut held)?
         } else {
-            seen = self.gather(programs, given, touched, &mut look, &mut held)?;
+            seen = self.gather(programs, arrays, touched, &mut look, &mut held)?;
             true
         };
         if is_new {
-            moves.python |= self.refuse_overlap(&seen.buffers, programs, given)?;
+            moves.python |= self.refuse_overlap(&seen.buffers, programs, arrays)?;
             seen.outputs = self.chosen(programs, &seen.buffers).python()?;
         }
         if moves.python || held.iter().any(|(_, memory)| memory.is_by_python()) {
-            self.check_unmoved(&seen, given, &mut look, &held, is_exposed())?;
+            self.check_unmoved(&seen, arrays, &mut look, &held, is_exposed())?;
         }
         let mut work: Vec<ProgramLeaves> =
             programs.iter().map(|(program, _)| ProgramLeaves::new(program.get())).collect();
@@ -163,12 +163,12 @@ impl Prepared {
                 (inputs[0].len(), parameter.dtype.computed_in(), noise_key(seed, step, parameter.position));
             let outputs = seen.outputs.get(at).map_or(&inputs[1..2 + parameter.slots.len()], |outputs| &outputs[..]);
             let mut scalar_set = parameter.set;
-            let given = &programs[parameter.program].1[parameter.set];
+            let scalars_of_set = &programs[parameter.program].1[parameter.set];
             // Parameters share a set of scalars where the kernel reads no slot of one number, as of recorded norms.
-            if !parameter.numbers.is_empty() && kernel.scalar_inputs() > given.len() {
+            if !parameter.numbers.is_empty() && kernel.scalar_inputs() > scalars_of_set.len() {
                 scalar_set = leaves.len();
                 let numbers = parameter.numbers.iter().map(Slot::read);
-                scalars.extend(given.iter().copied().chain(numbers).take(kernel.scalar_inputs()));
+                scalars.extend(scalars_of_set.iter().copied().chain(numbers).take(kernel.scalar_inputs()));
             }
             leaves.push(Leaf { inputs, outputs, length, dtype, scalar_set, noise_key });
         }
@@ -200,7 +200,7 @@ impl Prepared {
             self.seen = seen;
         }
         let Some(results) = results else { return Ok(false) };
-        self.note_changed(changed, programs, given, &mut look, holds, is_exposed());
+        self.note_changed(changed, programs, arrays, &mut look, holds, is_exposed());
         let mut results: Vec<_> = results.into_iter().map(Vec::into_iter).collect();
         for parameter in &self.parameters {
             parameter

@@ -134,10 +134,10 @@ impl<'py> Part<'py> {
 
     /// The children, the description of the container with its keys, and the rest that rebuilding needs.
     fn taken_apart(&self) -> PyResult<TakenApart<'py>> {
-        let (mut children, mut found) = (Vec::new(), Vec::new());
-        let rest = take_apart(&self.object, &self.info, &mut children, &mut found, true)?;
-        let mut keys = Vec::with_capacity(found.len());
-        for key in found {
+        let (mut children, mut objects) = (Vec::new(), Vec::new());
+        let rest = take_apart(&self.object, &self.info, &mut children, &mut objects, true)?;
+        let mut keys = Vec::with_capacity(objects.len());
+        for key in objects {
             let text = dict_key(&key)?.map_err(PyAttributeError::new_err)?;
             keys.push((key.unbind(), text));
         }

@@ -192,11 +192,11 @@ impl Fields {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = object.py();
         let dict = if self.in_dict { Some(instance_dict(object)?) } else { None };
-        let mut found = 0;
+        let mut count = 0;
         for field in &self.all {
             let name = field.name.bind(py);
             let mut value = dict.as_ref().map_or(Ok(None), |dict| dict.get_item(name))?;
-            found += usize::from(value.is_some());
+            count += usize::from(value.is_some());
             if value.is_none() {
                 value = object.getattr_opt(name)?;
             }
@@ -208,7 +208,7 @@ impl Fields {
         if !self.plain {
             return Ok(Some(object.clone()));
         }
-        if self.slots.is_empty() && dict.is_some_and(|dict| dict.len() == found) {
+        if self.slots.is_empty() && dict.is_some_and(|dict| dict.len() == count) {
             return Ok(None);
         }
         self.other_attributes(object)

@@ -192,8 +192,8 @@ impl Classes {
     /// Index of the class of `object`.
     fn find(&mut self, object: &Bound<'_, PyAny>) -> PyResult<usize> {
         let address = object.get_type_ptr();
-        if let Some(found) = self.seen.iter().position(|class| class.address == address) {
-            return Ok(found);
+        if let Some(index) = self.seen.iter().position(|class| class.address == address) {
+            return Ok(index);
         }
         self.seen.push(Class { address, info: type_info(&object.get_type())?, container: None });
         Ok(self.seen.len() - 1)
@@ -201,7 +201,7 @@ impl Classes {
 
     /// The kind of the class of `object`.
     pub fn info(&mut self, object: &Bound<'_, PyAny>) -> PyResult<&Arc<TypeInfo>> {
-        let found = self.find(object)?;
-        Ok(&self.seen[found].info)
+        let index = self.find(object)?;
+        Ok(&self.seen[index].info)
     }
 }

@@ -162,14 +162,14 @@ pub fn register(class: &Bound<'_, PyType>, kind: ContainerKind) -> PyResult<()> 
 
 fn registered(class: &Bound<'_, PyType>) -> PyResult<Option<Arc<TypeInfo>>> {
     let py = class.py();
-    let own = own_dict(class)?;
-    if own.contains(intern!(py, "__oxigrad_tree__"))? {
-        let held = own.get_item(intern!(py, "__oxigrad_tree__"))?;
+    let attributes = own_dict(class)?;
+    if attributes.contains(intern!(py, "__oxigrad_tree__"))? {
+        let held = attributes.get_item(intern!(py, "__oxigrad_tree__"))?;
         let ours = held.cast::<Registration>().ok().map(Bound::get);
         return Ok(ours.filter(|held| held.class == class.as_ptr() as usize).map(|held| held.info.clone()));
     }
     let fixed = FIXED.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(fixed.iter().rev().find(|(known, _)| known.is(class)).map(|(_, info)| info.clone()))
+    Ok(fixed.iter().rev().find(|(other, _)| other.is(class)).map(|(_, info)| info.clone()))
 }
 
 fn find_out(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
@@ -293,8 +293,8 @@ fn other_slots(class: &Bound<'_, PyType>, fields: &[Field]) -> PyResult<Vec<Py<P
     let member = py.import(intern!(py, "types"))?.getattr(intern!(py, "MemberDescriptorType"))?;
     let mut slots = Vec::new();
     for base in bases(class)? {
-        let own = own_dict(&base)?.call_method0(intern!(py, "items"))?;
-        for item in own.try_iter()? {
+        let attributes = own_dict(&base)?.call_method0(intern!(py, "items"))?;
+        for item in attributes.try_iter()? {
             let (name, attribute): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
             let Ok(name) = name.cast_into::<PyString>() else { continue };
             let is_field = fields.iter().any(|field| name == *field.text);

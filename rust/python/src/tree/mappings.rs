@@ -76,12 +76,12 @@ impl Mappings {
     pub fn take_apart<'py>(
         &self,
         object: &Bound<'py, PyAny>,
-        mut found: impl FnMut(Bound<'py, PyAny>, Bound<'py, PyAny>, bool),
+        mut visit: impl FnMut(Bound<'py, PyAny>, Bound<'py, PyAny>, bool),
     ) -> PyResult<()> {
         for mapping in &self.all {
             for (key, child) in mapping.items(object)? {
                 let trainable = mapping.is_trainable(&child)?;
-                found(key, child, trainable);
+                visit(key, child, trainable);
             }
         }
         Ok(())
@@ -118,14 +118,14 @@ impl Mappings {
         } else {
             py.import(intern!(py, "copy"))?.call_method1(intern!(py, "copy"), (template,))?
         };
-        let own = object.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?;
-        own.update(others.as_mapping())?;
+        let attributes = object.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?;
+        attributes.update(others.as_mapping())?;
         for (Mapping { name, .. }, (kind, length)) in self.all.iter().zip(mappings) {
             let mapping = kind.call0()?;
             for (key, child) in children.by_ref().take(length) {
                 mapping.set_item(key, child)?;
             }
-            own.set_item(name, mapping)?;
+            attributes.set_item(name, mapping)?;
         }
         Ok(object)
     }

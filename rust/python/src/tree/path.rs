@@ -111,12 +111,12 @@ fn holders<'py>(path: &Path, tree: &Bound<'py, PyAny>) -> PyResult<Vec<Part<'py>
     let mut next = tree.clone();
     for (depth, key) in keys.iter().enumerate() {
         let part = Part::new(next)?;
-        let found = part.child(key)?;
+        let child = part.child(key)?;
         let is_last = depth + 1 == keys.len();
-        if !(is_last && part.has(key)?) && found.is_none() {
+        if !(is_last && part.has(key)?) && child.is_none() {
             return Err(missing(path, depth, &part)?);
         }
-        next = found.unwrap_or_else(|| tree.py().None().into_bound(tree.py()));
+        next = child.unwrap_or_else(|| tree.py().None().into_bound(tree.py()));
         parts.push(part);
     }
     Ok(parts)
@@ -203,14 +203,14 @@ pub struct Replacements<'py> {
 impl<'py> Replacements<'py> {
     /// Writes these values at the paths, all or none of them: if a container raises, the tree is unchanged.
     pub fn new(tree: &Bound<'py, PyAny>, values: &[(KeyPath, Bound<'py, PyAny>)]) -> PyResult<Self> {
-        let mut made = Self { tree: tree.clone(), replaced: Vec::new() };
+        let mut new = Self { tree: tree.clone(), replaced: Vec::new() };
         for (path, value) in values {
-            match replace(&path.0, &made.tree, value, &mut made.replaced) {
-                Ok(tree) => made.tree = tree,
-                Err(error) => return Err(made.after(error)),
+            match replace(&path.0, &new.tree, value, &mut new.replaced) {
+                Ok(tree) => new.tree = tree,
+                Err(error) => return Err(new.after(error)),
             }
         }
-        Ok(made)
+        Ok(new)
     }
 
     /// Restores the previous values, the last first.

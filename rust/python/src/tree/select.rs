@@ -49,10 +49,10 @@ fn has_dtype<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> PyRes
     if value.is_instance_of::<PyType>() {
         return Ok(false);
     }
-    let Some(own) = value.getattr_opt(intern!(py, "dtype"))? else { return Ok(false) };
-    match own.eq(dtype) {
+    let Some(actual) = value.getattr_opt(intern!(py, "dtype"))? else { return Ok(false) };
+    match actual.eq(dtype) {
         Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(false),
-        Ok(true) => Ok(!own.eq(py.get_type::<PyAny>())?),
+        Ok(true) => Ok(!actual.eq(py.get_type::<PyAny>())?),
         result => result,
     }
 }
@@ -74,7 +74,7 @@ pub fn key_paths(
 ) -> PyResult<Vec<Path>> {
     let wants = to.map(wants).transpose()?;
     let (_, structure) = flatten(tree.py(), tree)?;
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     let mut above: Vec<(Path, u32, usize, u32)> = Vec::new();
     for (node, visited) in structure.shape.nodes().iter().zip(Along::new(&structure, tree)) {
         while above.pop_if(|(_, _, next, arity)| *next == *arity as usize).is_some() {}
@@ -89,14 +89,14 @@ pub fn key_paths(
             if let (true, Some(object)) = (is_meant && (recursive || depth == 1), &object)
                 && accepts(wants.as_deref(), object)?
             {
-                found.push(path.clone());
+                paths.push(path.clone());
             }
         }
         if let Node::Branch { container, arity } = *node {
             above.push((path, container, 0, arity));
         }
     }
-    Ok(found)
+    Ok(paths)
 }
 
 fn accepts<'py>(wants: Option<&[Want<'py>]>, object: &Bound<'py, PyAny>) -> PyResult<bool> {
@@ -115,16 +115,16 @@ fn accepts<'py>(wants: Option<&[Want<'py>]>, object: &Bound<'py, PyAny>) -> PyRe
 /// as not trainable. Places below such fields are in no group.
 pub fn parameters(py: Python<'_>, leaves: &[Py<PyAny>], structure: &Structure) -> PyResult<Vec<Vec<usize>>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut known: HashMap<_, usize> = HashMap::new();
+    let mut group_of: HashMap<_, usize> = HashMap::new();
     let mut dtypes = Dtypes::default();
     for (i, leaf) in leaves.iter().enumerate() {
         if !structure.is_trainable(i) {
             continue;
         }
-        if let Some(group) = known.get(&leaf.as_ptr()) {
+        if let Some(group) = group_of.get(&leaf.as_ptr()) {
             groups[*group].push(i);
         } else if dtypes.is_parameter(leaf.bind(py))? {
-            known.insert(leaf.as_ptr(), groups.len());
+            group_of.insert(leaf.as_ptr(), groups.len());
             groups.push(vec![i]);
         }
     }
@@ -152,14 +152,14 @@ impl<'py> Dtypes<'py> {
     }
 
     fn is_continuous(&mut self, dtype: Bound<'py, PyAny>) -> PyResult<bool> {
-        if let Some((_, known)) = self.0.iter().find(|(known, _)| known.is(&dtype)) {
-            return Ok(*known);
+        if let Some((_, answer)) = self.0.iter().find(|(other, _)| other.is(&dtype)) {
+            return Ok(*answer);
         }
-        let known = is_continuous(&dtype)?;
+        let answer = is_continuous(&dtype)?;
         if self.0.len() < 16 {
-            self.0.push((dtype, known));
+            self.0.push((dtype, answer));
         }
-        Ok(known)
+        Ok(answer)
     }
 }
 

@@ -113,7 +113,7 @@ impl Structure {
 
     /// The attribute that holds the gradient of each leaf, if its container declares one.
     fn gradient_attributes(&self) -> Vec<Option<&Py<PyString>>> {
-        let (mut found, mut above) = (Vec::with_capacity(self.len()), Vec::<(u32, u32)>::new());
+        let (mut attributes, mut above) = (Vec::with_capacity(self.len()), Vec::<(u32, u32)>::new());
         for node in self.shape.nodes() {
             while above.pop_if(|(_, left)| *left == 0).is_some() {}
             let parent = above.last_mut().map(|(container, left)| {
@@ -123,7 +123,7 @@ impl Structure {
             match *node {
                 Node::Leaf { trainable } => {
                     let kind = parent.map(|parent| &self.shape.container(parent).info.kind);
-                    found.push(match kind {
+                    attributes.push(match kind {
                         Some(ContainerKind::Mappings(mappings)) if trainable => Some(&mappings.gradient),
                         _ => None,
                     });
@@ -132,7 +132,7 @@ impl Structure {
                 Node::Empty | Node::Unset => {}
             }
         }
-        found
+        attributes
     }
 
     /// Visits the Python objects for the garbage collector.
@@ -192,11 +192,11 @@ impl Structure {
             Some(attribute) => leaf.getattr(attribute),
             None => Ok(py.None().into_bound(py)),
         };
-        let found = leaves.iter().zip(self.gradient_attributes()).map(gradient).collect::<PyResult<Vec<_>>>()?;
+        let gradients = leaves.iter().zip(self.gradient_attributes()).map(gradient).collect::<PyResult<Vec<_>>>()?;
         let is_as_before = present.is_none_or(|present| {
-            present.iter().map(|byte| *byte != 0).eq(found.iter().map(|gradient| !gradient.is_none()))
+            present.iter().map(|byte| *byte != 0).eq(gradients.iter().map(|gradient| !gradient.is_none()))
         });
-        is_as_before.then(|| PyList::new(py, found)).transpose()
+        is_as_before.then(|| PyList::new(py, gradients)).transpose()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

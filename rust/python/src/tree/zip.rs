@@ -61,8 +61,8 @@ impl<'a, 'py> Along<'a, 'py> {
         let info = self.classes.info(&part)?;
         match (node, &info.kind) {
             (Node::Leaf { trainable }, ContainerKind::Leaf) if self.with_trainable && trainable != child.trainable => {
-                let found = if trainable { "one that is not trainable" } else { "one that is trainable" };
-                return Err(self.error(node, found));
+                let description = if trainable { "one that is not trainable" } else { "one that is trainable" };
+                return Err(self.error(node, description));
             }
             (Node::Leaf { .. }, ContainerKind::Leaf) | (Node::Empty, ContainerKind::Empty) => {}
             (Node::Branch { container, arity }, kind)
@@ -109,22 +109,22 @@ impl<'a, 'py> Along<'a, 'py> {
         Ok(())
     }
 
-    fn error(&self, node: Node, found: &str) -> PyErr {
+    fn error(&self, node: Node, description: &str) -> PyErr {
         let shape = &self.structure.shape;
-        let mut found = found.to_owned();
-        if found == shape.describe(node) {
-            found.push_str(" (another class of that name)");
+        let mut description = description.to_owned();
+        if description == shape.describe(node) {
+            description.push_str(" (another class of that name)");
         }
         to_python(&Error::Structure(format!(
-            "{}: expected {}, found {found}",
+            "{}: expected {}, found {description}",
             shape.place(self.place),
             shape.describe(node)
         )))
     }
 
     fn differs(&self, object: &Bound<'py, PyAny>) -> PyResult<PyErr> {
-        let found = Part::new(object.clone())?.describe()?;
-        Ok(self.error(self.structure.shape.nodes()[self.place], &found))
+        let description = Part::new(object.clone())?.describe()?;
+        Ok(self.error(self.structure.shape.nodes()[self.place], &description))
     }
 
     fn unset(&self, node: Node) -> PyErr {

@@ -209,8 +209,8 @@ impl Call {
             };
             let (start, set) = (leaf.scalars, program.set);
             if set == 0 || start.saturating_add(set) > self.scalars.len() {
-                let given = self.scalars.len();
-                return Err(format!("leaf {at} has {set} scalars from {start} on, of {given}"));
+                let count = self.scalars.len();
+                return Err(format!("leaf {at} has {set} scalars from {start} on, of {count}"));
             }
         }
         if self.programs.len() > 1 && self.flat.is_some() {

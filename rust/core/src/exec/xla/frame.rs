@@ -95,9 +95,9 @@ impl<'a> Frame<'a> {
 
     /// The string that is the attribute of this name.
     pub fn string(&self, name: &str) -> Result<&'a str> {
-        for (at, own) in self.names.iter().enumerate() {
+        for (at, address) in self.names.iter().enumerate() {
             // SAFETY: the caller of `new` promised that the items of the lists are those of XLA.
-            if unsafe { bytes(*own, "the name of an attribute")? } != name.as_bytes() {
+            if unsafe { bytes(*address, "the name of an attribute")? } != name.as_bytes() {
                 continue;
             }
             if self.kinds[at] != abi::STRING {
@@ -142,12 +142,12 @@ unsafe fn bytes<'a>(address: *const Bytes, what: &str) -> Result<&'a [u8]> {
 unsafe fn arrays<'a>(list_of: &'a Arrays, what: &str) -> Result<&'a [*const Array]> {
     // SAFETY: the caller's promise.
     unsafe {
-        let found = structure(list_of, what)?;
-        let kinds = list(found.kinds, found.count, what)?;
+        let arrays = structure(list_of, what)?;
+        let kinds = list(arrays.kinds, arrays.count, what)?;
         if let Some(at) = kinds.iter().position(|kind| *kind != abi::ARRAY) {
             return Err(format!("number {at} of the {what} is of kind {}: expected an array", kinds[at]));
         }
-        list(found.items, found.count, what)
+        list(arrays.items, arrays.count, what)
     }
 }
 
@@ -194,12 +194,12 @@ impl Operand {
         let length = extents.as_deref().and_then(elements);
         let length = length.ok_or_else(|| format!("{what} {number} has shape {dimensions:?}"))?;
         let dtype = dtype_of(array.dtype).ok_or_else(|| format!("{what} {number} has the dtype {}", array.dtype))?;
-        let found = Self { data: array.data, length, dtype };
-        found.buffer(false).map_err(named)?;
-        if length > 0 && !found.data.addr().is_multiple_of(dtype.size()) {
-            return Err(format!("{what} {number} is not aligned: it is at the address {:#x}", found.data.addr()));
+        let operand = Self { data: array.data, length, dtype };
+        operand.buffer(false).map_err(named)?;
+        if length > 0 && !operand.data.addr().is_multiple_of(dtype.size()) {
+            return Err(format!("{what} {number} is not aligned: it is at the address {:#x}", operand.data.addr()));
         }
-        Ok(found)
+        Ok(operand)
     }
 
     /// As a buffer of kernels.

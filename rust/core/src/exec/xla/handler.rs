@@ -32,7 +32,7 @@ pub unsafe fn handle(
         // Without the table of functions no error can be created.
         let Ok(frame) = structure(frame, "a call") else { return ptr::null_mut() };
         match metadata(frame) {
-            Ok(Some(found)) => return answer(frame, found.metadata),
+            Ok(Some(extension)) => return answer(frame, extension.metadata),
             Ok(None) => {}
             Err(_) => return ptr::null_mut(),
         }
@@ -137,19 +137,19 @@ unsafe fn execute(frame: &Frame, call: &Call, (isa, pool): (Isa, Option<Arc<Thre
 
 /// The leaves of each program that has some.
 fn work<'a>(call: &'a Call, scalars: &[f64], totals: &[f64], places: &'a CallBuffers) -> Result<Vec<CallLeaves<'a>>> {
-    let mut found = Vec::with_capacity(call.programs.len());
+    let mut by_program = Vec::with_capacity(call.programs.len());
     for (number, program) in call.programs.iter().enumerate() {
         let mut work = CallLeaves { program, scalars: Vec::new(), leaves: Vec::new(), places: Vec::new() };
         let mut starts = Vec::new();
         for (leaf, place) in call.leaves.iter().zip(&places.leaves).filter(|(leaf, _)| leaf.program == number) {
-            let own = &scalars[leaf.scalars..][..program.set];
-            let known = starts.iter().position(|start| *start == leaf.scalars).filter(|_| program.numbers == 0);
-            let scalar_set = known.unwrap_or(starts.len());
-            if known.is_none() {
+            let set = &scalars[leaf.scalars..][..program.set];
+            let place_of_set = starts.iter().position(|start| *start == leaf.scalars).filter(|_| program.numbers == 0);
+            let scalar_set = place_of_set.unwrap_or(starts.len());
+            if place_of_set.is_none() {
                 starts.push(leaf.scalars);
                 let numbers = place.numbers.iter().map(|(before, _)| before);
-                let all = own.iter().chain(numbers).chain(totals);
-                work.scalars.extend(all.take(program.kernel.scalar_inputs()));
+                let inputs_of_set = set.iter().chain(numbers).chain(totals);
+                work.scalars.extend(inputs_of_set.take(program.kernel.scalar_inputs()));
                 if work.scalars.len() < starts.len() * program.kernel.scalar_inputs() {
                     return Err(format!("the program takes {} scalars", program.kernel.scalar_inputs()));
                 }
@@ -161,15 +161,15 @@ fn work<'a>(call: &'a Call, scalars: &[f64], totals: &[f64], places: &'a CallBuf
                 length: inputs[0].len(),
                 dtype: inputs.get(1).unwrap_or(&inputs[0]).dtype().computed_in(),
                 scalar_set,
-                noise_key: noise_key(call.seed, count_of(own[0]), leaf.position),
+                noise_key: noise_key(call.seed, count_of(set[0]), leaf.position),
             });
             work.places.push(place);
         }
         if !work.leaves.is_empty() {
-            found.push(work);
+            by_program.push(work);
         }
     }
-    Ok(found)
+    Ok(by_program)
 }
 
 impl CallLeaves<'_> {
@@ -258,11 +258,11 @@ impl CallBuffers {
     unsafe fn put_totals(&self, call: &Call, results: &[Vec<f64>]) -> Result<()> {
         let Some(halves) = self.totals else { return Ok(()) };
         let count = call.programs.first().map_or(0, |program| program.kernel.results());
-        let found = results.first().map_or(&[][..], Vec::as_slice);
-        if halves.length != 2 * count || found.len() < count {
+        let totals = results.first().map_or(&[][..], Vec::as_slice);
+        if halves.length != 2 * count || totals.len() < count {
             return Err(format!("{count} totals, for {} words", halves.length));
         }
-        for (at, total) in found[..count].iter().enumerate() {
+        for (at, total) in totals[..count].iter().enumerate() {
             let bits = total.to_bits();
             // SAFETY: it has two aligned words for each, and the caller promises the rest.
             unsafe {
@@ -371,9 +371,9 @@ impl<'a> Reader<'a> {
     /// The operands are readable.
     unsafe fn place(&mut self, leaf: &CallLeaf) -> Result<LeafBuffers> {
         let program = &self.call.programs[leaf.program];
-        let own = if self.call.flat.is_some() { program.arrays.min(2) } else { program.arrays };
+        let count = if self.call.flat.is_some() { program.arrays.min(2) } else { program.arrays };
         let mut inputs = Vec::with_capacity(program.arrays);
-        for _ in 0..own {
+        for _ in 0..count {
             inputs.push(self.next_operand()?);
         }
         let length = inputs[0].length;

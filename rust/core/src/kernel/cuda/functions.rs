@@ -13,13 +13,13 @@ use crate::simd::{Binary, Element, Lane, Ternary, Unary};
 pub(super) struct Functions {
     /// The type of the elements.
     computed: Dtype,
-    known: BTreeSet<(&'static str, &'static str)>,
+    names: BTreeSet<(&'static str, &'static str)>,
     text: String,
 }
 
 impl Functions {
     pub fn new(computed: Dtype) -> Self {
-        Self { computed, known: BTreeSet::new(), text: String::new() }
+        Self { computed, names: BTreeSet::new(), text: String::new() }
     }
 
     /// The functions.
@@ -52,7 +52,7 @@ impl Functions {
         if let Some(expression) = function.as_expression(args) {
             return Ok(expression);
         }
-        if self.known.insert((op.name(), function.kind)) {
+        if self.names.insert((op.name(), function.kind)) {
             self.text.push_str(&function.print(op));
         }
         Ok(format!("ox_{}({})", op.name(), args.join(", ")))

@@ -113,8 +113,8 @@ impl Kernel {
         let (mut functions, mut bodies) = (Functions::new(layout.computed()), String::new());
         let is_plain = self.phases.len() == 1 && self.totals.is_empty() && self.guard.is_none() && layout.numbers == 0;
         let stages = self.stages();
-        let kept = self.kept(&stages);
-        let scalars = Scalars { kernel: self, layout, stages: &stages, kept: &kept };
+        let stored = self.stored(&stages);
+        let scalars = Scalars { kernel: self, layout, stages: &stages, stored: &stored };
         let mut entries = match scalars.print(&mut functions, &mut bodies) {
             // The host computes the scalars, also with ops that have no traced form.
             Err(_) if is_plain => {
@@ -138,7 +138,7 @@ impl Kernel {
         }
         entries.sort_by_key(|entry| entry.moment);
         let scales = layout.dtypes.iter().filter(|dtype| **dtype == Dtype::U8).count();
-        let mut text = constants(layout, scales, kept.len());
+        let mut text = constants(layout, scales, stored.len());
         let has_halves = layout.dtypes.iter().any(|dtype| dtype.is_half()) || functions.text().contains("ox_round_to_");
         let parts = [
             (include_str!("prelude.cu"), true),
@@ -162,7 +162,7 @@ impl Kernel {
             scales,
             numbers: layout.numbers,
             scalars: layout.scalars,
-            kept: kept.len(),
+            stored: stored.len(),
             sums: self.sums,
             totals: self.totals.len(),
             is_plain,
@@ -186,7 +186,7 @@ impl Kernel {
         }
         let mut values = Vec::new();
         self.compute_scalars(0, inputs, &[], &mut values, &[]);
-        Ok(self.kept(&self.stages()).into_iter().map(|step| values[step]).collect())
+        Ok(self.stored(&self.stages()).into_iter().map(|step| values[step]).collect())
     }
 
     fn check_layout(&self, layout: &Layout) -> Result<()> {
@@ -227,7 +227,7 @@ impl Kernel {
 }
 
 /// The constants of the text, and the fields of a leaf that differ from group to group.
-fn constants(layout: &Layout, scales: usize, kept: usize) -> String {
+fn constants(layout: &Layout, scales: usize, stored: usize) -> String {
     let mut fields = format!("void *arrays[{}];", layout.dtypes.len());
     if scales > 0 {
         _ = write!(fields, " float *scales[{scales}];");
@@ -236,5 +236,5 @@ fn constants(layout: &Layout, scales: usize, kept: usize) -> String {
         let kind = if layout.number_dtype == Dtype::F32 { "float" } else { "double" };
         _ = write!(fields, " {kind} *numbers[{}];", layout.numbers);
     }
-    format!("#define OX_KEPT {kept}\n#define OX_LEAF_FIELDS {fields}\n")
+    format!("#define OX_KEPT {stored}\n#define OX_LEAF_FIELDS {fields}\n")
 }

@@ -22,7 +22,7 @@ pub(super) struct Scalars<'a> {
     pub layout: &'a Layout<'a>,
     pub stages: &'a [Stage],
     /// The steps whose values are kept.
-    pub kept: &'a [usize],
+    pub stored: &'a [usize],
 }
 
 impl Scalars<'_> {
@@ -75,11 +75,12 @@ impl Scalars<'_> {
             let value = self.value(at, stage, functions)?;
             _ = writeln!(text, "            const double v{at} = {value};");
         }
-        for (place, step) in self.kept.iter().enumerate().filter(|(_, step)| (stage.start..stage.end).contains(step)) {
+        for (place, step) in self.stored.iter().enumerate().filter(|(_, step)| (stage.start..stage.end).contains(step))
+        {
             _ = writeln!(text, "            values[{place}] = v{step};");
         }
         if let Some((_, arg)) = stage.term {
-            _ = writeln!(text, "            launch.terms[leaf.term] = {};", self.known(arg, stage));
+            _ = writeln!(text, "            launch.terms[leaf.term] = {};", self.expression(arg, stage));
         }
         if let Some((_, guard)) =
             kernel.guard.filter(|(_, step)| (stage.start..stage.end).contains(&usize::from(*step)))
@@ -88,7 +89,7 @@ impl Scalars<'_> {
         }
         if is_last && kernel.guard.is_none() {
             for (number, step) in kernel.results.iter().enumerate() {
-                let value = self.known(usize::from(*step), stage);
+                let value = self.expression(usize::from(*step), stage);
                 _ = writeln!(text, "            *leaf.numbers[{number}] = {value};");
             }
         }
@@ -97,11 +98,11 @@ impl Scalars<'_> {
     }
 
     /// The value of a step of a stage, or of one before it.
-    fn known(&self, step: usize, stage: &Stage) -> String {
+    fn expression(&self, step: usize, stage: &Stage) -> String {
         if step >= stage.start {
             return format!("v{step}");
         }
-        let place = self.kept.iter().position(|kept| *kept == step).unwrap_or_default();
+        let place = self.stored.iter().position(|other| *other == step).unwrap_or_default();
         format!("values[{place}]")
     }
 
@@ -118,7 +119,7 @@ impl Scalars<'_> {
             ScalarStep::Constant(value) => number(value),
             ScalarStep::Apply(op, args) => {
                 let args: Vec<String> =
-                    args[..op.arity()].iter().map(|arg| self.known(usize::from(*arg), stage)).collect();
+                    args[..op.arity()].iter().map(|arg| self.expression(usize::from(*arg), stage)).collect();
                 functions.on_scalars(op, &args.iter().map(String::as_str).collect::<Vec<_>>())?
             }
             ScalarStep::Sum(sum) => format!("sum{sum}"),
@@ -136,7 +137,7 @@ impl Scalars<'_> {
         text.push_str("    const double *const values = launch.values + (ox_u64)leaf.row * OX_KEPT;\n");
         text.push_str("    if (launch.control->stopped) return;\n");
         for (number, step) in self.kernel.results.iter().enumerate() {
-            let place = self.kept.iter().position(|kept| *kept == usize::from(*step)).unwrap_or_default();
+            let place = self.stored.iter().position(|other| *other == usize::from(*step)).unwrap_or_default();
             _ = writeln!(text, "    *leaf.numbers[{number}] = values[{place}];");
         }
         text.push_str("}\n\n");

@@ -87,7 +87,7 @@ pub struct Source {
     /// The scalar inputs of a set.
     pub scalars: usize,
     /// The values of the scalar program in each row.
-    pub kept: usize,
+    pub stored: usize,
     /// The sums of each chunk.
     pub sums: usize,
     /// The totals over all leaves.

@@ -29,22 +29,22 @@ impl Kernel {
 
     /// The stages, in order. What nothing reads before the next stage is part of that.
     pub(super) fn stages(&self) -> Vec<Stage> {
-        let mut found: Vec<Stage> = Vec::new();
+        let mut stages: Vec<Stage> = Vec::new();
         for stage in self.all_stages() {
-            match found.last_mut() {
+            match stages.last_mut() {
                 Some(last) if !last.is_read && last.term.is_none() => {
                     *last = Stage { start: last.start, ..stage };
                 }
-                _ => found.push(stage),
+                _ => stages.push(stage),
             }
         }
         let is_needed = |stage: &Stage| stage.start < stage.end || stage.term.is_some();
-        found.retain(is_needed);
-        found
+        stages.retain(is_needed);
+        stages
     }
 
     fn all_stages(&self) -> Vec<Stage> {
-        let (mut found, mut start, mut totals) = (Vec::new(), 0, 0);
+        let (mut stages, mut start, mut totals) = (Vec::new(), 0, 0);
         for (number, phase) in self.phases.iter().enumerate() {
             let guards = self.guard.is_some_and(|(at, _)| at == number);
             let mut from = start;
@@ -56,42 +56,42 @@ impl Kernel {
                 });
                 let Some((total, arg)) = term else {
                     let is_read = guards || !self.scalars_of(number).is_empty();
-                    found.push(Stage { start, end: phase.known_scalars, moment, term: None, is_read });
+                    stages.push(Stage { start, end: phase.known_scalars, moment, term: None, is_read });
                     break;
                 };
-                found.push(Stage { start, end: total, moment, term: Some((totals, arg)), is_read: true });
+                stages.push(Stage { start, end: total, moment, term: Some((totals, arg)), is_read: true });
                 (start, from) = (total, total + 1);
                 totals += 1;
             }
             start = phase.known_scalars;
         }
-        found
+        stages
     }
 
     /// The scalar registers that the instructions of a phase read, as positions among all scalar registers.
     pub(super) fn scalars_of(&self, phase: usize) -> Vec<usize> {
         let range = self.first_scalar()..self.first_temporary();
-        let mut found = Vec::new();
+        let mut registers = Vec::new();
         for code in &self.phases[phase].code {
             let args = match &code.work {
                 Work::Apply(op, args) => &args[..op.arity()],
                 Work::Sum(arg) => std::slice::from_ref(arg),
                 Work::Noise(_) => &[],
             };
-            found.extend(args.iter().map(|arg| usize::from(*arg)).filter(|arg| range.contains(arg)));
+            registers.extend(args.iter().map(|arg| usize::from(*arg)).filter(|arg| range.contains(arg)));
         }
-        found.sort_unstable();
-        found.dedup();
-        found.into_iter().map(|register| register - range.start).collect()
+        registers.sort_unstable();
+        registers.dedup();
+        registers.into_iter().map(|register| register - range.start).collect()
     }
 
     /// The steps whose values are kept in memory: those of scalar registers, in their order, then those that a later
     /// stage reads, or that are results.
-    pub(super) fn kept(&self, stages: &[Stage]) -> Vec<usize> {
-        let mut kept: Vec<usize> = self.splats.iter().map(|step| usize::from(*step)).collect();
+    pub(super) fn stored(&self, stages: &[Stage]) -> Vec<usize> {
+        let mut stored: Vec<usize> = self.splats.iter().map(|step| usize::from(*step)).collect();
         let mut keep = |step: usize| {
-            if !kept.contains(&step) {
-                kept.push(step);
+            if !stored.contains(&step) {
+                stored.push(step);
             }
         };
         for stage in stages {
@@ -107,6 +107,6 @@ impl Kernel {
         let last = stages.last().map_or(0, |stage| stage.start);
         let results = self.results.iter().map(|step| usize::from(*step));
         results.filter(|step| self.guard.is_some() || *step < last).for_each(&mut keep);
-        kept
+        stored
     }
 }

@@ -5,7 +5,7 @@ use oxigrad_core::error::{Error, Result};
 use pyo3::prelude::*;
 
 use super::parameter::{Held, Parameter};
-use super::prepared::{Given, Prepared, Programs, Seen, is_gradient};
+use super::prepared::{Prepared, Programs, Seen, StepArrays, is_gradient};
 use super::requirements::{moved, unexported, whole};
 use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::memory::overlap::shared_among;
@@ -18,13 +18,13 @@ impl Prepared {
     pub fn refuse_unreadable<'py>(
         &self,
         numbers: impl Iterator<Item = usize>,
-        given: Given<'_, 'py>,
+        arrays: StepArrays<'_, 'py>,
         look: &mut Look<'py>,
         is_trusted: impl Fn(usize, &Bound<'py, PyAny>) -> bool,
     ) -> PyResult<bool> {
         let mut is_asked = false;
         for number in numbers {
-            let array = given.array(number)?;
+            let array = arrays.array(number)?;
             let Some(torch) = look.exporters.of(&array)?.torch else { continue };
             is_asked = true;
             let (path, what) =
@@ -50,8 +50,8 @@ impl Prepared {
             )));
         }
         for Parameter { path, program, set, numbers, .. } in &self.parameters {
-            let given = programs.get(*program).and_then(|(program, sets)| Some((program.get(), sets.get(*set)?)));
-            let Some((program, set)) = given else {
+            let entry = programs.get(*program).and_then(|(program, sets)| Some((program.get(), sets.get(*set)?)));
+            let Some((program, set)) = entry else {
                 return Err(Error::Structure(format!("{path}: the program, or its set of scalars, is missing")));
             };
             let (found, expected) = (set.len() + numbers.len(), program.kernel.scalar_inputs());
@@ -66,14 +66,14 @@ impl Prepared {
     pub fn check_unmoved<'py>(
         &self,
         seen: &Seen,
-        given: Given<'_, 'py>,
+        arrays: StepArrays<'_, 'py>,
         look: &mut Look<'py>,
         held: &Held<'py>,
         with_slots: bool,
     ) -> PyResult<()> {
-        let py = given.written.py();
+        let py = arrays.written.py();
         let mut is_kept = |object: &Bound<'py, PyAny>, view| look.is_at(object, view) || !look.can_tell(object);
-        for (number, (array, place)) in given.arrays().zip(&seen.places).enumerate() {
+        for (number, (array, place)) in arrays.in_turn().zip(&seen.places).enumerate() {
             if !is_kept(&array, &place.view) {
                 return Err(moved(&self.parameters[number / 2].path));
             }
@@ -91,7 +91,12 @@ impl Prepared {
     }
 
     /// `AliasError` if memory that is written is also that of another array. Returns whether Python was called.
-    pub fn refuse_overlap(&mut self, buffers: &[Buffer], programs: &Programs, given: Given<'_, '_>) -> PyResult<bool> {
+    pub fn refuse_overlap(
+        &mut self,
+        buffers: &[Buffer],
+        programs: &Programs,
+        arrays: StepArrays<'_, '_>,
+    ) -> PyResult<bool> {
         let mut ranges: Vec<(Span, bool)> = buffers.iter().map(|buffer| (buffer.span(), true)).collect();
         for (gradient, parameter) in self.starts.iter().zip(&self.parameters) {
             ranges[*gradient].1 = programs[parameter.program].0.get().writes_gradients();
@@ -107,7 +112,7 @@ impl Prepared {
         if self.sweep.first_clash(&ranges).is_none() {
             return Ok(false);
         }
-        let py = given.written.py();
+        let py = arrays.written.py();
         let place = |at: usize| {
             let at = if at < buffers.len() { at } else { scaled[at - buffers.len()] };
             let owner = self.starts.partition_point(|start| *start <= at) - 1;
@@ -115,7 +120,7 @@ impl Prepared {
         };
         let view = |at: usize| match place(at) {
             (owner, kind @ (0 | 1)) => {
-                let array = given.array(2 * owner + usize::from(kind == 0))?;
+                let array = arrays.array(2 * owner + usize::from(kind == 0))?;
                 self.parameters[owner].memory(&array, "array")?.probe(py)
             }
             (owner, slot) => {

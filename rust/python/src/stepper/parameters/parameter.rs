@@ -147,14 +147,14 @@ impl Parameter {
                 "{path}: the parameter has shape {found}, its slots {expected}"
             ))));
         }
-        let own = written(path, "parameter", &memory).python()?;
-        if own.dtype() != self.dtype {
-            let (found, dtype) = (own.dtype().name(), self.dtype.name());
+        let buffer = written(path, "parameter", &memory).python()?;
+        if buffer.dtype() != self.dtype {
+            let (found, dtype) = (buffer.dtype().name(), self.dtype.name());
             return Err(to_python(&Error::Dtype(format!(
                 "{path}: the parameter has dtype {found}, its slots {dtype}"
             ))));
         }
-        Ok((memory, own))
+        Ok((memory, buffer))
     }
 
     fn checked_gradient(
@@ -176,8 +176,8 @@ impl Parameter {
         }
         match memory.view.buffer() {
             // The gradient of a half-precision parameter may have the dtype of the computation.
-            Some(given) if given.dtype() == self.dtype || given.dtype() == self.dtype.computed_in() => {
-                Ok((memory, given))
+            Some(buffer) if buffer.dtype() == self.dtype || buffer.dtype() == self.dtype.computed_in() => {
+                Ok((memory, buffer))
             }
             _ => {
                 let (found, dtype) = (g.getattr("dtype")?.str()?, self.dtype.name());
@@ -188,12 +188,12 @@ impl Parameter {
 
     /// The rows of these indices.
     pub fn rows(&self, indices: &Bound<'_, PyAny>) -> PyResult<Arc<Rows>> {
-        let given = PyBuffer::<i64>::get(indices)?.to_vec(indices.py())?;
-        let indices: Vec<usize> = given.iter().filter_map(|index| usize::try_from(*index).ok()).collect();
+        let numbers = PyBuffer::<i64>::get(indices)?.to_vec(indices.py())?;
+        let indices: Vec<usize> = numbers.iter().filter_map(|index| usize::try_from(*index).ok()).collect();
         let extent = self.shape.first().copied().unwrap_or_default();
-        if indices.len() != given.len() || indices.last().is_some_and(|last| *last >= extent) {
+        if indices.len() != numbers.len() || indices.last().is_some_and(|last| *last >= extent) {
             let (path, shape) = (&self.path, tuple(&self.shape));
-            let outside = given.iter().find(|index| !usize::try_from(**index).is_ok_and(|index| index < extent));
+            let outside = numbers.iter().find(|index| !usize::try_from(**index).is_ok_and(|index| index < extent));
             let index = outside.copied().unwrap_or_default();
             return Err(to_python(&Error::Shape(format!(
                 "{path}: row index {index} is out of range for a parameter of shape {shape}"
@@ -205,15 +205,15 @@ impl Parameter {
     }
 
     /// The factors of the slots, as arrays of the gradient's shape.
-    pub fn factors(&self, given: &[Bound<'_, PyAny>], shape: &[usize]) -> PyResult<Vec<(HostArray, Buffer)>> {
+    pub fn factors(&self, factors: &[Bound<'_, PyAny>], shape: &[usize]) -> PyResult<Vec<(HostArray, Buffer)>> {
         let factor = |factor: &Bound<'_, PyAny>| {
             let Some(memory) = HostArray::of(factor)? else { return Ok(None) };
             let buffer = memory.view.broadcast(shape);
             Ok(buffer.map(|buffer| (memory, buffer)))
         };
-        let found = given.iter().map(factor).collect::<PyResult<Option<Vec<_>>>>()?;
+        let buffers = factors.iter().map(factor).collect::<PyResult<Option<Vec<_>>>>()?;
         let wanted = if self.catches_up { self.slots.len() } else { 0 };
-        found.filter(|found| found.len() == wanted).ok_or_else(|| {
+        buffers.filter(|buffers| buffers.len() == wanted).ok_or_else(|| {
             let path = &self.path;
             to_python(&Error::Shape(format!("{path}: expected {wanted} factors of slots, of the gradient's shape")))
         })

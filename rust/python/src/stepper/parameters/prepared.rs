@@ -55,15 +55,15 @@ pub type Programs<'py> = [(Bound<'py, Program>, Vec<Vec<f64>>)];
 
 /// The array arguments of a step: parameters and gradients, in the order in which they were prepared.
 #[derive(Clone, Copy)]
-pub struct Given<'a, 'py> {
+pub struct StepArrays<'a, 'py> {
     pub written: &'a Bound<'py, PyTuple>,
     pub gradients: &'a Bound<'py, PyTuple>,
 }
 
-impl<'py> Given<'_, 'py> {
+impl<'py> StepArrays<'_, 'py> {
     /// Parameters and gradients in turn: the number of a parameter's array is twice its own, that of its gradient one
     /// more.
-    pub fn arrays(self) -> impl Iterator<Item = Bound<'py, PyAny>> {
+    pub fn in_turn(self) -> impl Iterator<Item = Bound<'py, PyAny>> {
         self.written.iter_borrowed().zip(self.gradients.iter_borrowed()).flat_map(|(p, g)| [p.to_owned(), g.to_owned()])
     }
 
@@ -101,10 +101,10 @@ impl Prepared {
 
     /// The numbers of the arrays that may be other objects than in the last step, where that matters. It runs no
     /// Python.
-    pub fn fresh<'py>(seen: &Seen, given: Given<'_, 'py>, look: &mut Look<'py>) -> Vec<usize> {
+    pub fn fresh<'py>(seen: &Seen, arrays: StepArrays<'_, 'py>, look: &mut Look<'py>) -> Vec<usize> {
         let mut fresh = Vec::new();
-        let arrays = given.written.iter_borrowed().zip(given.gradients.iter_borrowed());
-        for (number, ((p, g), places)) in (0..).step_by(2).zip(arrays.zip(seen.places.chunks_exact(2))) {
+        let pairs = arrays.written.iter_borrowed().zip(arrays.gradients.iter_borrowed());
+        for (number, ((p, g), places)) in (0..).step_by(2).zip(pairs.zip(seen.places.chunks_exact(2))) {
             if !places[0].is_of(look, &p) {
                 fresh.push(number);
             }
@@ -120,7 +120,7 @@ impl Prepared {
     pub fn unseen<'py>(
         seen: &Seen,
         fresh: &[usize],
-        given: Given<'_, 'py>,
+        arrays: StepArrays<'_, 'py>,
         look: &mut Look<'py>,
         mut holds: Option<&mut Vec<Export>>,
     ) -> PyResult<Vec<usize>> {
@@ -128,8 +128,8 @@ impl Prepared {
         let mut is_fresh = |number, place: &Place, array: &Bound<'py, PyAny>| {
             fresh.next_if_eq(&number).is_some() && !place.is_unsure_of(array)
         };
-        let arrays = given.written.iter_borrowed().zip(given.gradients.iter_borrowed());
-        for (number, ((p, g), places)) in (0..).step_by(2).zip(arrays.zip(seen.places.chunks_exact(2))) {
+        let pairs = arrays.written.iter_borrowed().zip(arrays.gradients.iter_borrowed());
+        for (number, ((p, g), places)) in (0..).step_by(2).zip(pairs.zip(seen.places.chunks_exact(2))) {
             let is_there = !is_fresh(number, &places[0], &p)
                 && match &mut holds {
                     Some(holds) => places[0].holds(look, &p, holds)?,
@@ -152,14 +152,14 @@ impl Prepared {
         unseen: &[usize],
         seen: &mut Seen,
         programs: &Programs,
-        given: Given<'_, 'py>,
+        arrays: StepArrays<'_, 'py>,
         look: &mut Look<'py>,
         held: &mut Held<'py>,
     ) -> PyResult<bool> {
         let (mut is_new, keep) = (false, self.keeps_memory());
         for number in unseen {
             let (parameter, start) = (&self.parameters[number / 2], self.starts[number / 2]);
-            let array = given.array(*number)?;
+            let array = arrays.array(*number)?;
             let (place, buffer) = if is_gradient(*number) {
                 let is_written = programs[parameter.program].0.get().writes_gradients();
                 parameter.gradient(&array, &parameter.shape, is_written, look, held, keep)?
@@ -167,9 +167,9 @@ impl Prepared {
                 parameter.own(&array, look, held, keep)?
             };
             seen.places[*number] = place;
-            let known = &mut seen.buffers[start + usize::from(!is_gradient(*number))];
-            if *known != buffer {
-                *known = buffer;
+            let before = &mut seen.buffers[start + usize::from(!is_gradient(*number))];
+            if *before != buffer {
+                *before = buffer;
                 is_new = true;
             }
         }
@@ -180,14 +180,14 @@ impl Prepared {
     pub fn gather<'py>(
         &self,
         programs: &Programs,
-        given: Given<'_, 'py>,
+        arrays: StepArrays<'_, 'py>,
         touched: &[Touched<'py>],
         look: &mut Look<'py>,
         held: &mut Held<'py>,
     ) -> PyResult<Seen> {
         let mut seen = Seen { buffers: Vec::with_capacity(self.starts[self.parameters.len()]), ..Seen::default() };
         let mut touched = touched.iter().peekable();
-        let (mut arrays, keep) = (given.arrays(), self.keeps_memory());
+        let (mut arrays, keep) = (arrays.in_turn(), self.keeps_memory());
         for (at, parameter) in self.parameters.iter().enumerate() {
             let (Some(p), Some(g)) = (arrays.next(), arrays.next()) else { break };
             let of_rows = touched.next_if(|(number, ..)| *number == at);
@@ -242,8 +242,8 @@ impl Prepared {
         let written = |(at, parameter): (usize, &Parameter)| {
             let row = &self.row(buffers, at)[..2 + parameter.slots.len()];
             let outputs = programs[parameter.program].0.get().written.iter();
-            let found: Option<_> = outputs.map(|output| row.get(*output).cloned()).collect();
-            found.ok_or_else(|| {
+            let results: Option<_> = outputs.map(|output| row.get(*output).cloned()).collect();
+            results.ok_or_else(|| {
                 Error::Structure(format!("{}: the program writes a slot that was not prepared", parameter.path))
             })
         };

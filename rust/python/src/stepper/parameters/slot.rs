@@ -63,9 +63,9 @@ impl Slot {
 
     /// Finds its memory again. Returns whether it has moved.
     pub fn find(&mut self, py: Python<'_>, path: &str) -> PyResult<bool> {
-        let found = Self::new(path, self.name.clone(), self.stated.bind(py))?;
+        let slot = Self::new(path, self.name.clone(), self.stated.bind(py))?;
         let expected = |numbers: &FloatArray| (numbers.shape().to_vec(), numbers.buffer.dtype());
-        let ((shape, dtype), before) = (expected(&found.numbers), expected(&self.numbers));
+        let ((shape, dtype), before) = (expected(&slot.numbers), expected(&self.numbers));
         let name = &self.name;
         if shape != before.0 {
             let (found, expected) = (tuple(&shape), tuple(&before.0));
@@ -77,8 +77,8 @@ impl Slot {
             let text = format!("{path}: the slot {name} has dtype {found}, it had {expected}");
             return Err(to_python(&Error::Dtype(text)));
         }
-        let has_moved = found.numbers.buffer != self.numbers.buffer;
-        *self = found;
+        let has_moved = slot.numbers.buffer != self.numbers.buffer;
+        *self = slot;
         Ok(has_moved)
     }
 
