@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import DtypeError, ShapeError, StructureError, Tape, Variable, Watched, plain
+from oxigrad._core import BatchLevel, DtypeError, ShapeError, StructureError, Tape, Variable, Watched, plain
 from oxigrad._typing import Array, P, Tree
 from oxigrad.autodiff.examples import detached
 from oxigrad.autodiff.rules.cotangents import require_complex, require_real
@@ -107,7 +107,7 @@ def _matched(given: Any, value: Any, what: str, like: str, batch: int | None = N
     if is_complex(given) and not is_complex(value):
         raise DtypeError(f"{what}: found a complex value, expected a real one, as {like} is")
     if not is_array(plain(value)):
-        return given if isinstance(given, Variable) or batch is not None else float(given)
+        return given if isinstance(given, (Variable, BatchLevel)) or batch is not None else float(given)
     if not is_array(plain(given)):
         return xp.ones_like(value) * given
     if dtype_of(given) != value.dtype:
