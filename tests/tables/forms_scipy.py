@@ -195,9 +195,9 @@ def _counted(name: str) -> Form:
     k = np.array([0.0, 1.0] if name == "bernoulli" else [1.0, 2.0, 4.0])
     functions = ["pmf", "logpmf", "cdf", *([] if name == "poisson" else ["sf"])]
     if name in cases_stats.WHOLE_PARAMETERS:
-        of_k = lambda stats, k, f: f(stats, k, *fixed, p)  # noqa: E731
-        plain = (Call("stats", functools.partial(of_k, f=_method(name, function)), (k,)) for function in functions)
-        return Form(f"stats.{name}", tuple(plain), "of whole numbers", order=0)
+        of_numbers = lambda stats, f: f(stats, k, *fixed, p)  # noqa: E731
+        plain = (Call("stats", functools.partial(of_numbers, f=_method(name, each)), ()) for each in functions)
+        return Form(f"stats.{name}", tuple(plain), "its parameters are whole numbers", order=0)
     of_p = lambda stats, p, f: f(stats, k, *fixed, p)  # noqa: E731
     calls = tuple(Call("stats", functools.partial(of_p, f=_method(name, function)), (p,)) for function in functions)
     return Form(f"stats.{name}", calls)

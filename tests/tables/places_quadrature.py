@@ -143,7 +143,7 @@ LAWS: dict[str, Law] = {
         lambda z, a: mp.log(2) + mp.log(_density(z)) + mp.log(_tail(-a * z)),
         _skew,
         lambda z, a: _skew(-z, -a),
-        ((-3.0,), (0.0,), (1e3,), (2.0,)),
+        ((-3.0,), (1e-9,), (1e3,), (2.0,)),
         (0.0, 1e-8, -1e-8, -1e-3, 1e-3, 0.5, -0.5, 8.0, -8.0, 40.0, -40.0),
         invalid=((math.inf,),),
     ),
