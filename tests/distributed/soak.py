@@ -51,17 +51,18 @@ def kill_threads(seed: int) -> None:
         check(f"{name} on threads", job.wait(jobs.DEADLINE), 2, name)
 
 
-def kill_workers_of_wrappers(kills: int, seed: int) -> int:
-    """Kills workers that train by each wrapper, under MPI and on Ray in turns; returns the number of kills."""
+def kill_workers_of_wrappers(kills: int, seed: int, names: Iterable[str]) -> int:
+    """Kills workers that train by each wrapper, by these engines in turns; returns the number of kills."""
     chosen, killed = random.Random(seed), 0
-    engines: Iterable[tuple[str, Callable[[str, Any], list[Any]]]] = [("MPI", under_mpi), ("Ray", on_ray)]
+    run_by: dict[str, Callable[[str, Any], list[Any]]] = {"mpi": under_mpi, "ray": on_ray}
+    engines = [(name, run_by[name]) for name in names]
     for name, (engine, run) in itertools.cycle(itertools.product(WRAPPERS, engines)):
         if killed >= kills:
             return killed
         victims = chosen.sample(range(WORKERS), DEATHS)
         deaths = {str(rank): [chosen.randrange(3, 25), chosen.uniform(0.0, 0.1)] for rank in victims}
         killed += DEATHS
-        what = f"{killed} of {kills}: {name} under {engine}, kill -9 of ranks {', '.join(map(str, victims))}"
+        what = f"{killed} of {kills}: {name} by {engine}, kill -9 of ranks {', '.join(map(str, victims))}"
         check(what, run(name, deaths), WORKERS - DEATHS, name)
     return killed
 
@@ -175,15 +176,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--cuts", type=int, default=20)
+    parser.add_argument("--engines", default="mpi,ray", help="those whose workers are killed: mpi, ray, or both")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     cuts = cut_links(options.cuts, options.seed)
     kill_threads(options.seed)
-    killed = kill_workers_of_wrappers(2 * options.kills // 3, options.seed)
+    engines = options.engines.split(",")
+    killed = kill_workers_of_wrappers(2 * options.kills // 3, options.seed, engines)
     rest = max(options.kills - killed, 0)
-    of_mpi = rest // 3
+    of_mpi = {("mpi",): rest, ("ray",): 0}.get(tuple(engines), rest // 3)
     kill_processes_of_mpi(of_mpi)
-    steps = kill_processes_of_ray(rest - of_mpi, options.seed)
+    steps = kill_processes_of_ray(rest - of_mpi, options.seed) if "ray" in engines else 0
     tell(f"{killed + rest} kills, {cuts} cuts, {steps} steps of a job under Ray: no parameter lost or changed")
 
 
