@@ -6,6 +6,7 @@ Rank 0 reads lines ``NAME COUNT``, all ranks run that function so many times, an
 commands the ranks sleep: waiting in MPI would use the processors.
 """
 
+import functools
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import numpy as np
 from mpi4py import MPI
 
 import sizes
+from mpi_trainings import Module, Transformer
 from oxigrad import distributed, optim
 from oxigrad.distributed import DataParallel, Header
 
@@ -37,6 +39,30 @@ class Work:
         self.optimizer = DataParallel(optim.SGD(1e-3), communicator=self.comm)
         self.flat = np.concatenate([gradient.reshape(-1) for gradient in self.gradients.values()])
         self.sum = np.empty_like(self.flat)
+
+    @functools.cached_property
+    def transformer(self) -> Transformer:
+        return Transformer(self.comm)
+
+    @functools.cached_property
+    def module(self) -> Module:
+        return Module(self.comm, self.world)
+
+    def transformer_ours(self) -> None:
+        """A step of a small transformer, by the mean of the gradients."""
+        self.transformer.step("ours")
+
+    def transformer_alone(self) -> None:
+        """The same step by the worker's own gradient: what it computes."""
+        self.transformer.step("alone")
+
+    def module_ours(self) -> None:
+        """A step of a transformer of PyTorch."""
+        self.module.step("ours")
+
+    def module_raw(self) -> None:
+        """The same by DistributedDataParallel."""
+        self.module.step("raw")
 
     def reduce_ours(self) -> None:
         """All-reduce by the protocol."""
@@ -87,6 +113,9 @@ class Work:
 
     def check(self, name: str) -> str:
         """Runs a function once; the difference from the right result in words, empty where there is none."""
+        if name.startswith(("transformer", "module")):
+            training, which = name.split("_")
+            return getattr(self, training).check(which, self.world)
         if name.startswith("model"):
             before = float(self.model["ln_f.b"][0])
             getattr(self, name)()

@@ -43,7 +43,7 @@ PYTHON = {
     "distributed/messages": "_core ops stepping distributed/errors",
     "distributed/engines/background": "distributed/messages/reports/clock",
     "distributed/communicator": "distributed/decisions distributed/engines/background distributed/errors distributed/messages",
-    "distributed/engines": "_core distributed/communicator distributed/decisions distributed/engines/background distributed/errors "
+    "distributed/engines": "_core cuda distributed/communicator distributed/decisions distributed/engines/background distributed/errors "
     "distributed/messages distributed/messages/reports/clock",
     "distributed": "_core _typing ops xp tree autodiff optim rules schedules stepping distributed/communicator distributed/decisions "
     "distributed/engines/background distributed/errors distributed/messages distributed/messages/reports distributed/messages/reports/clock",

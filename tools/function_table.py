@@ -16,6 +16,7 @@ from pathlib import Path
 
 import forms
 import forms_numpy
+import forms_over
 import libraries
 import standard
 from forms import Form, Section
@@ -97,7 +98,7 @@ array([-16.,  30., -14.])
 * Values are SciPy's, for the arrays of every library that can be read in host memory; `NotImplementedError` names the function
   otherwise.
 * `xp.linalg` has the functions of `numpy.linalg` as well; they are in the [table of NumPy's functions](numpy.md).
-* A distribution has `logpdf`, `pdf`, `cdf`, `logcdf`, `sf`, `logsf`, `ppf` and `isf`, or `logpmf`, `pmf` and `cdf` if it is discrete, each with
+* A distribution has `logpdf`, `pdf`, `cdf`, `logcdf`, `sf`, `logsf`, `ppf` and `isf`, or `logpmf`, `pmf`, `cdf`, `logcdf`, `sf` and `logsf` if it is discrete, each with
   derivatives by the point, the shape parameters, `loc` and `scale`. Sampling, moments and fits are SciPy's.
 * A ufunc without a rule, and a parameter without a derivative, such as the order of a Bessel function, raises `DerivativeError`, which
   names the function and the parameter.
@@ -136,18 +137,34 @@ def of_scipy() -> list[Section]:
 
 
 def catalogue(sections: dict[str, list[Section]], orders: dict[str, dict[str, int]]) -> Iterator[Support]:
-    """The rows of the catalogue: of forms by origin, then of functions of the standard with their orders over each library."""
+    """The rows of the catalogue: of forms by origin, then of functions of the standard, with their orders over libraries."""
+    known = {(row.origin, row.function): dict(row.libraries) for row in support.read(support.FILE)}
     for origin, found in sections.items():
         for section in found:
-            yield from (of_form(form, origin, section) for form in section.forms)
+            for form in section.forms:
+                yield of_form(form, origin, section, over(form, section, known.get((origin, form.name), {})))
     for name, of in orders.items():
         plain = standard.PLAIN.get(name)
         order = 0 if plain else max(of.values(), default=2)
         yield support.row(name, "Array API", STANDARD, order=order, libraries=of, reason=plain.reason if plain else "")
 
 
-def of_form(form: Form, origin: str, section: Section) -> Support:
-    """The row of a form."""
+def over(form: Form, section: Section, known: dict[str, int]) -> dict[str, int]:
+    """The orders of a form over the libraries that forms are tested over: those that are installed found anew, else as they were."""
+    found = dict(known)
+    for library in map(libraries.named, OF_FORMS):
+        if library.is_there():
+            order = forms_over.order(form, section, library)
+            found = (
+                {**found, library.name: order}
+                if order
+                else {name: of for name, of in found.items() if name != library.name}
+            )
+    return dict(sorted(found.items()))
+
+
+def of_form(form: Form, origin: str, section: Section, orders: dict[str, int]) -> Support:
+    """The row of a form, with its orders over libraries."""
     spaces = dict.fromkeys(section.spaces, not form.refused)
     return support.row(
         form.name,
@@ -157,6 +174,7 @@ def of_form(form: Form, origin: str, section: Section) -> Support:
         keywords=tuple(form.keywords),
         spaces=spaces,
         order=form.order,
+        libraries=orders,
         reason=form.reason,
     )
 
@@ -177,6 +195,8 @@ def measured() -> dict[str, dict[str, int]]:
 
 
 STANDARD = "Functions of the Array API standard"
+# The libraries that forms, of names of NumPy and SciPy, are tested over beside NumPy.
+OF_FORMS = ("torch",)
 # What stands for other libraries in tests.
 EMULATED = {"read-only", "device", "tiny"}
 

@@ -1,11 +1,12 @@
-"""Communication of 3 workers under MPI, beside mpi4py's own calls on the same buffers.
+"""Communication of 3 workers under MPI, beside mpi4py's own calls on the same buffers, and steps of 2 and 4 workers, of one thread each.
 
-The job is started once; each call has it repeat an operation a few times, which hides the way of the command through pipes.
+A job is started once; each call has it repeat an operation a few times, which hides the way of the command through pipes.
 """
 
 import atexit
 import functools
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,23 +14,24 @@ from pathlib import Path
 import sizes
 from measure import Contestant, Goal, Ready, Row, WrongResultError
 
-WORKERS, REPEATS = 3, 5
+REPEATS = 5
 PROGRAM = Path(__file__).parent.parent / "mpi_job.py"
 
 
 @functools.cache
-def job() -> "subprocess.Popen[str]":
+def job(workers: int) -> "subprocess.Popen[str]":
     """The job, which ends with this process."""
     small = ["--small"] if sizes.is_small() else []
-    line = [sys.executable, "-m", "oxigrad.launch", "--quiet", "-n", str(WORKERS), str(PROGRAM), *small]
-    made = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    line = [sys.executable, "-m", "oxigrad.launch", "--quiet", "-n", str(workers), str(PROGRAM), *small]
+    given = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"} if workers != 3 else {}
+    made = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **given})
     atexit.register(made.terminate)  # and with it the processes that it has started
     return made
 
 
-def ask(name: str, count: int) -> None:
-    """Has the job run a function so many times, or check it for 0."""
-    to, back = job().stdin, job().stdout
+def ask(name: str, count: int, workers: int = 3) -> None:
+    """Has the job of so many workers run a function so many times, or check it for 0."""
+    to, back = job(workers).stdin, job(workers).stdout
     if to is None or back is None:
         raise WrongResultError("the job has no pipes")
     to.write(f"{name} {count}\n")
@@ -38,13 +40,14 @@ def ask(name: str, count: int) -> None:
         raise WrongResultError(answer or "the job has ended")
 
 
-def contestant(title: str, role: str, name: str) -> Contestant:
-    """A function of the job."""
+def contestant(title: str, role: str, name: str, workers: int = 3, needs: str = "mpi4py") -> Contestant:
+    """A function of the job of so many workers."""
 
     def prepare() -> Ready:
-        if importlib.util.find_spec("mpi4py") is None:
-            raise ImportError("mpi4py")
-        return Ready(lambda: ask(name, REPEATS), lambda: ask(name, 0))
+        for library in ("mpi4py", needs):
+            if importlib.util.find_spec(library) is None:
+                raise ImportError(library)
+        return Ready(lambda: ask(name, REPEATS, workers), lambda: ask(name, 0, workers))
 
     return Contestant(title, role, prepare)
 
@@ -59,4 +62,22 @@ ROWS = [
     row("all-reduce of 10 MB, 3 workers", "reduce", "mpi4py Allreduce", (Goal(1 / 1.2, "mpi4py Allreduce"),)),
     row("push 10 MB and take the mean, 3 workers", "round", "mpi4py Send, Recv", (Goal(1 / 1.3, "mpi4py Send, Recv"),)),
     row("SGD step of 148 tensors, 3 workers", "model", "mpi4py Allreduce, flat", (), "ceiling"),
+    Row(
+        "transformer step with overlap, 2 workers",
+        lambda: [
+            contestant("oxigrad", "ours", "transformer_ours", 2),
+            contestant("compute alone", "peer", "transformer_alone", 2),
+        ],
+        (Goal(1 / 1.15, "compute alone"),),
+        operations=REPEATS,
+    ),
+    Row(
+        "transformer of PyTorch, 4 workers",
+        lambda: [
+            contestant("oxigrad", "ours", "module_ours", 4, "torch"),
+            contestant("torch DDP, gloo", "peer", "module_raw", 4, "torch"),
+        ],
+        (Goal(1.2, "torch DDP, gloo"),),
+        operations=REPEATS,
+    ),
 ]

@@ -281,3 +281,46 @@ def reported(comm: Any) -> list[Any]:
             [each.rank for each in alone] == [rank],
             rank == 0 and len(repr(table).splitlines()),
         ]
+
+
+def fully_sharded(comm: Any) -> list[bool]:
+    """Whether steps over the DTensors of FSDP2 are, to the bit, those of one process by the mean gradient; and whether state is divided as parameters are."""
+    import torch
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import DTensor
+
+    import oxigrad.torch as ours
+
+    def module() -> Any:
+        draws = torch.Generator().manual_seed(0)
+        made = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
+        with torch.no_grad():
+            for p in made.parameters():
+                p.copy_(torch.randn(p.shape, generator=draws))
+        return made
+
+    def backward(model: Any, rank: int, step: int) -> None:
+        x = torch.randn(8, 6, generator=torch.Generator().manual_seed(10 * rank + step))
+        model(x).square().mean().backward()
+
+    plain, model = module(), module()
+    fully_shard(model, mesh=init_device_mesh("cpu", (comm.size,)))
+    whole, divided = (ours.AdamW(each.parameters(), 0.1) for each in (plain, model))
+    for step in range(4):
+        whole.zero_grad()
+        divided.zero_grad()
+        for rank in range(comm.size):  # the sum of two is the same in any order, and half of it is exact
+            backward(plain, rank, step)
+        for p in plain.parameters():
+            p.grad /= comm.size
+        backward(model, comm.rank, step)
+        whole.step()
+        divided.step()
+    pairs = zip(model.parameters(), plain.parameters(), strict=True)
+    are_same = all(torch.equal(p.full_tensor(), q) for p, q in pairs)
+    slots = [slot for own in divided.state.values() for slot in own.values() if torch.is_tensor(slot) and slot.ndim]
+    are_parts = bool(slots) and all(
+        isinstance(slot, DTensor) and slot.to_local().numel() < slot.numel() for slot in slots
+    )
+    return [are_same, are_parts]

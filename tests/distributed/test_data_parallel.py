@@ -8,7 +8,7 @@ from typing import Any
 import jobs
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oxigrad as ox
@@ -82,6 +82,7 @@ def test_a_step_is_that_of_one_worker_by_the_mean(name: str, workers: int) -> No
         assert state["step"] == opt.step
 
 
+@settings(deadline=None)
 @given(limit=st.integers(1, 20_000), local_batches=st.integers(1, 3), workers=st.integers(2, 3))
 def test_bits_do_not_depend_on_buckets(limit: int, local_batches: int, workers: int) -> None:
     def trained(make: Callable[[], Any]) -> list[Model]:
@@ -223,6 +224,8 @@ def test_arguments_are_checked() -> None:
 
 
 def test_many_buckets_send_no_more_bytes_than_one() -> None:
+    """But for the numbers beside the gradients, which have the dtype of the last bucket."""
+
     def sent(limit: int) -> int:
         def worker(comm: Any) -> int:
             opt, model = DataParallel(optim.SGD(0.1), bucket_bytes=limit), new_model()
@@ -233,4 +236,27 @@ def test_many_buckets_send_no_more_bytes_than_one() -> None:
 
         return distributed.run(worker, workers=2, timeout=jobs.DEADLINE)[0]
 
-    assert sent(1) == sent(1 << 20)
+    assert abs(sent(1) - sent(1 << 20)) <= 4 * (1 + 2 * len(new_model()))
+
+
+def test_a_steady_step_calls_one_collective_operation_for_each_bucket() -> None:
+    """Which gradients there are is told by the last one of them."""
+
+    def worker(comm: Any) -> list[int]:
+        calls, all_gather_v, all_reduce = [0, 0], comm.all_gather_v, comm.all_reduce
+
+        def counted(at: int, operation: Any) -> Any:
+            def call(*args: Any, **named: Any) -> Any:
+                calls[at] += 1
+                return operation(*args, **named)
+
+            return call
+
+        comm.all_gather_v, comm.all_reduce = counted(0, all_gather_v), counted(1, all_reduce)
+        opt, model = DataParallel(optim.SGD(0.1), bucket_bytes=1 << 20, communicator=comm), new_model()
+        for step in range(3):
+            calls[:] = 0, 0
+            model = opt.update(model, gradient(comm.rank, step))
+        return calls
+
+    assert distributed.run(worker, workers=3, timeout=jobs.DEADLINE) == [[0, 2]] * 3  # of two dtypes

@@ -27,6 +27,13 @@ def test_every_operation_gives_the_bits_that_threads_give() -> None:
     assert jobs.results(run.stdout) == sorted(distributed.run(jobs.exchange, workers=3))
 
 
+@pytest.mark.thorough
+def test_sixteen_processes() -> None:
+    run = jobs.launched(16, "exchange")
+    assert run.returncode == 0, run.stderr
+    assert jobs.results(run.stdout) == sorted(distributed.run(jobs.exchange, workers=16))
+
+
 def test_run_gives_this_process_its_result(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(

@@ -41,9 +41,12 @@ def test_backup_workers_shorten_the_step_of_many() -> None:
     assert times == sorted(times, reverse=True) and times[0] > 2 * times[-1]
 
 
-def test_a_thousand_workers() -> None:
-    run = simulate(1000, 950, 3)
-    assert run.accepted == 3 * 950 and len(run.times) == 3
+@pytest.mark.parametrize("workers", [1000, pytest.param(10_000, marks=pytest.mark.thorough)])
+def test_thousands_of_workers(workers: int) -> None:
+    aggregated = 95 * workers // 100
+    steps = 3000 // workers + 1
+    run = simulate(workers, aggregated, steps)
+    assert run.accepted == steps * aggregated and len(run.times) == steps
 
 
 def test_a_coordinator_saturates_by_the_bytes_of_gradients() -> None:

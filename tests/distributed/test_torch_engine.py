@@ -137,3 +137,7 @@ def test_gradients_of_minimize_leave_during_the_replay() -> None:
 
 def test_reports_and_time_lines_are_gathered() -> None:
     assert found(2, "reported") == distributed.run(jobs.reported, workers=2)
+
+
+def test_steps_over_the_tensors_of_fsdp_are_those_of_one_process() -> None:
+    assert found(2, "fully_sharded") == [[True, True]] * 2

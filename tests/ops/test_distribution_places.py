@@ -315,7 +315,7 @@ def test_numbers_that_are_no_counts_and_parameters_out_of_their_domains(name: st
     k = np.array([-math.inf, -1.0, row.low - 0.5, row.low + 0.5, 20.0, math.inf, math.nan])
     # SciPy has no number for the tail of an infinite count, does not round those of logser, and subtracts tails from one.
     known = np.array([0, 1, 2, 3, 4, 6] if name != "logser" else [0, 1, 2, 4, 6])
-    exact = {"rtol": 1e-9 if name in ("dlaplace", "logser") else 1e-12, "atol": 1e-15}
+    exact: dict[str, Any] = {"rtol": 1e-9 if name in ("dlaplace", "logser") else 1e-12, "atol": 1e-15}
     for method in COUNT_METHODS:
         f = getattr(ours, method)
         ends = {"pmf": 0.0, "cdf": 1.0, "sf": 0.0}[method.removeprefix("log")]

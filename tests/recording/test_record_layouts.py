@@ -18,7 +18,7 @@ from test_record import agrees
 import oxigrad as ox
 from oxigrad import xp
 
-SEEDS = 36
+SEEDS = 24
 ROUNDS = 6
 
 
@@ -187,6 +187,9 @@ TRANSFORMS: dict[str, Callable[[Any], Any]] = {
     "the function": lambda f: f,
     "gradients": lambda f: ox.grad(_first(f), argnums=(0, 1, 2, 3)),
     "value and gradients": lambda f: ox.value_and_grad(_first(f), argnums=(0, 1, 2)),
+    "derivatives of gradients": lambda f: (
+        lambda x, y, v, s: ox.jvp(ox.grad(_first(f), argnums=(0, 3)), (x, y, v, s), (x, y, v, s))
+    ),
     "examples": lambda f: (
         lambda x, y, v, s: ox.vmap(lambda a, b: _first(f)(a, b, v, s))(xp.stack([x, y * 0.5]), xp.stack([y, x * 0.5]))
     ),

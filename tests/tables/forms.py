@@ -156,7 +156,9 @@ def _name(call: str) -> str:
     return found[1]
 
 
-def function(call: str | Call, space: Mapping[str, Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def function(
+    call: str | Call, space: Mapping[str, Any], constants: Mapping[str, Any] = CONSTANTS
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """A call as a function of its arguments, and the arguments."""
     if isinstance(call, Call):
         return call.bound(space), call.args
@@ -169,7 +171,7 @@ def function(call: str | Call, space: Mapping[str, Any]) -> tuple[Callable[..., 
 
     def called(*args: Any) -> Any:
         given = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
-        names = {**space, **CONSTANTS, **dict(zip(used, given, strict=True))}
+        names = {**space, **constants, **dict(zip(used, given, strict=True))}
         exec(statements, names)  # noqa: S102
         return eval(expression, names)  # noqa: S307
 

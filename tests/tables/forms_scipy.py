@@ -42,6 +42,9 @@ _SPECIAL_PLAIN = """
 scipy.special.gammasgn(x)
 """
 _SPECIAL_FUNCTIONS = """
+scipy.special.comb(p + 3.0, p) | scipy.special.comb(5, p) | scipy.special.comb(p + 3.0, 2.0, repetition=True)
+scipy.special.factorial(p) | scipy.special.factorial(c)
+scipy.special.perm(p + 3.0, p) | scipy.special.perm(p + 5.0, 2)
 scipy.special.lambertw(z) | scipy.special.lambertw(p) | scipy.special.lambertw(z, -1) | scipy.special.lambertw(z, k=1)
 scipy.special.log_softmax(x) | scipy.special.log_softmax(x, axis=1)
 scipy.special.logsumexp(x) | scipy.special.logsumexp(x, axis=1) | scipy.special.logsumexp(x, axis=(0, 1), keepdims=True) | scipy.special.logsumexp(x, 1) | scipy.special.logsumexp(x, b=p, axis=0) | scipy.special.logsumexp(v, b=q, axis=0, keepdims=True) | scipy.special.logsumexp(x, b=y, return_sign=True)[0]
@@ -49,7 +52,7 @@ scipy.special.multigammaln(p + 1.0, 2) | scipy.special.multigammaln(c + 2.0, 3)
 scipy.special.polygamma(1, p) | scipy.special.polygamma(2, c)
 scipy.special.softmax(x) | scipy.special.softmax(x, axis=1)
 scipy.special.softplus(x)
-scipy.special.zeta(3.0, p)
+scipy.special.zeta(3.0, p) | scipy.special.zeta(p + 1.5, q) | scipy.special.zeta(p + 1.5)
 """
 _LINALG = """
 linalg.cho_factor: np.triu(scipy.linalg.cho_factor(m @ m.T)[0]) | np.tril(scipy.linalg.cho_factor(m @ m.T, lower=True)[0])
@@ -192,9 +195,9 @@ def _counted(name: str) -> Form:
     k = np.array([0.0, 1.0] if name == "bernoulli" else [1.0, 2.0, 4.0])
     functions = ["pmf", "logpmf", "cdf", *([] if name == "poisson" else ["sf"])]
     if name in cases_stats.WHOLE_PARAMETERS:
-        of_k = lambda stats, k, f: f(stats, k, *fixed, p)  # noqa: E731
-        plain = (Call("stats", functools.partial(of_k, f=_method(name, function)), (k,)) for function in functions)
-        return Form(f"stats.{name}", tuple(plain), "of whole numbers", order=0)
+        of_numbers = lambda stats, f: f(stats, k, *fixed, p)  # noqa: E731
+        plain = (Call("stats", functools.partial(of_numbers, f=_method(name, each)), ()) for each in functions)
+        return Form(f"stats.{name}", tuple(plain), "its parameters are whole numbers", order=0)
     of_p = lambda stats, p, f: f(stats, k, *fixed, p)  # noqa: E731
     calls = tuple(Call("stats", functools.partial(of_p, f=_method(name, function)), (p,)) for function in functions)
     return Form(f"stats.{name}", calls)

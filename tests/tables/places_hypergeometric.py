@@ -106,8 +106,11 @@ ROWS: dict[str, Row] = {
     "lambertw": Row(_w(0), at(0.0, 1e-300, 1.0, -0.25, -0.3675, 1e300), call=_lambert(0)),
     "lambertw-below": Row(_w(-1), at(-1e-300, -0.1, -0.3675), call=_lambert(-1)),
     "wrightomega": Row(_wright, at(0.0, 1.0, -1.9, 2.1, -49.0, -51.0, -700.0, 1e9, 1e21)),
-    "zeta": Row(mp.zeta, ((3.0, 1e-9), (1.001, 2.0), (3.0, 1e6), (50.0, 1.0), (2.0, 9.5)), without=(0,)),
-    "zeta-riemann": Row(mp.zeta, at(2.0, 1.001, 50.0), without=(0,), call=lambda xp, x: xp.special.zeta(x)),
+    "zeta": Row(mp.zeta, ((3.0, 1e-9), (1.001, 2.0), (3.0, 1e6), (50.0, 1.0), (2.0, 9.5), (500.0, 100.0))),
+    "zeta-riemann": Row(
+        mp.zeta, at(2.0, 1.001, 50.0, 0.5, 0.0, -0.5, -1.5, -2.0, -20.5), call=lambda xp, x: xp.special.zeta(x)
+    ),
+    "zetac": Row(lambda x: mp.zeta(x) - 1, at(2.0, 1.001, 50.0, 0.5, -0.5, -1.5, -20.5)),
     "polygamma": Row(
         lambda n, x: mp.polygamma(int(n), x),
         [(n, x) for n in (0.0, 1.0, 3.0) for x in (1e-9, 1.0, 20.0, 1e9)],

@@ -35,13 +35,14 @@ def _remembered(f: Callable[..., Any]) -> Callable[..., Any]:
 
 @_remembered
 def _least(w: Any, a: Any) -> Any:
-    """The probability below ``-w``, for ``w`` and ``a`` of at least zero: a part of Owen's T by angles."""
-    first = mp.sqrt(1 + a * a)
-    last = mp.sqrt(first**2 + (mpf("1.4") * mp.prec + 40) / (w * w)) if w else mp.inf
-    start, end = mp.acos(1 / first), mp.acos(1 / last) if w else mp.pi / 2
-    return (
-        mp.quad(lambda t: mp.exp(-((w / mp.cos(t)) ** 2) / 2) if w else mpf(1), [start, (start + end) / 2, end]) / mp.pi
-    )
+    """The probability below ``-w``, for ``w`` and ``a`` of at least zero, by Owen's T: of the angles up to ``a``, or of those from it on."""
+    if w < mpf("0.1"):
+        angle = mp.quad(lambda t: mp.exp(-((w / mp.cos(t)) ** 2) / 2), mp.linspace(0, mp.atan(a), 7)) if a else 0
+        return _tail(w) - angle / mp.pi
+    end = mp.sqrt(mpf("0.7") * mp.prec + 40)
+    # r**2 is the exponent beyond that at the angle of a.
+    f = lambda r: 2 * r * mp.exp(-r * r) / ((1 + a * a + 2 * (r / w) ** 2) * w * mp.sqrt((w * a) ** 2 + 2 * r * r))  # noqa: E731
+    return mp.exp(-w * w * (1 + a * a) / 2) * mp.quad(f, [0, 0.5, 1, 2, 4, 8, end]) / mp.pi
 
 
 def _skew(z: Any, a: Any) -> Any:
@@ -142,7 +143,7 @@ LAWS: dict[str, Law] = {
         lambda z, a: mp.log(2) + mp.log(_density(z)) + mp.log(_tail(-a * z)),
         _skew,
         lambda z, a: _skew(-z, -a),
-        ((-3.0,), (0.0,), (1e3,), (2.0,)),
+        ((-3.0,), (1e-9,), (1e3,), (2.0,)),
         (0.0, 1e-8, -1e-8, -1e-3, 1e-3, 0.5, -0.5, 8.0, -8.0, 40.0, -40.0),
         invalid=((math.inf,),),
     ),

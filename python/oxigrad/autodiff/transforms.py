@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad import _core, tree, xp
-from oxigrad._core import DtypeError, ShapeError, Structure, StructureError, Tape, Variable, Watched, plain
+from oxigrad._core import BatchLevel, DtypeError, ShapeError, Structure, StructureError, Tape, Variable, Watched, plain
 from oxigrad._typing import Array, P, Tree
 from oxigrad.autodiff.examples import detached
 from oxigrad.autodiff.rules.cotangents import require_complex, require_real
@@ -111,7 +111,7 @@ def _matched(derivative: Any, value: Any, what: str, like: str, batch: int | Non
     if is_complex(derivative) and not is_complex(value):
         raise DtypeError(f"{what}: found a complex value, expected a real one, as {like} is")
     if not is_array(plain(value)):
-        return derivative if isinstance(derivative, Variable) or batch is not None else float(derivative)
+        return derivative if isinstance(derivative, (Variable, BatchLevel)) or batch is not None else float(derivative)
     if not is_array(plain(derivative)):
         return xp.ones_like(value) * derivative
     if dtype_of(derivative) != value.dtype:

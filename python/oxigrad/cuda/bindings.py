@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -76,6 +77,16 @@ class Driver:
     def _label(self, device: int) -> str:
         name = self._checked(device, self._api.cuDeviceGetName(256, device))
         return name.split(b"\0")[0].decode(errors="replace")  # the rest of the buffer is spaces
+
+    def devices(self) -> list[tuple[str, str]]:
+        """The UUID and the name of each device that the process sees, by number."""
+        found = []
+        for device in range(self._checked(None, self._api.cuDeviceGetCount())):
+            # Since CUDA 13 the one that knows parts of a device has the plain name.
+            function = getattr(self._api, "cuDeviceGetUuid_v2", self._api.cuDeviceGetUuid)
+            number = uuid.UUID(bytes=bytes(self._checked(device, function(device)).bytes))
+            found.append((f"GPU-{number}", self._label(device)))
+        return found
 
     def name(self, device: int) -> str:
         """The name of a device and its compute capability."""

@@ -17,6 +17,7 @@ from typing import Any
 from oxigrad.distributed.communicator import Communicator, adopt, current
 from oxigrad.distributed.data import Shard, shard
 from oxigrad.distributed.data_parallel.optimizer import DataParallel
+from oxigrad.distributed.engines.devices import WorkerDevice, devices
 from oxigrad.distributed.errors import (
     Aborted,
     CommunicationError,
@@ -62,6 +63,7 @@ __all__ = [
     "SyncReplicas",
     "TimedOut",
     "Timeline",
+    "WorkerDevice",
     "WorkerFilter",
     "WorkerLost",
     "WorkerReport",
@@ -69,6 +71,7 @@ __all__ = [
     "Wrapper",
     "communicator",
     "current",
+    "devices",
     "run",
     "shard",
 ]

@@ -42,7 +42,7 @@ class Bucket:
     """One bucket: the layout of its gradients in a flat buffer, which holds their sums over workers after an exchange.
 
     With ``pieces``, those of each worker by rank, the gradients are laid out by worker, and each receives the sums of its own. These are copied
-    where the buffer is in ``memory``, bytes that several buckets use in turn.
+    where the buffer is in ``memory``, bytes that several buckets use in turn. So many ``flags`` follow the gradients, numbers that are summed as well.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class Bucket:
         specs: Mapping[str, GradientSpec],
         pieces: Sequence[Sequence[Piece]] | None = None,
         memory: np.ndarray | None = None,
+        flags: int = 0,
     ) -> None:
         self.paths: tuple[str, ...] = tuple(specs)
         whole = [[Piece(path, 0, spec.size, is_whole=True) for path, spec in specs.items()]]
@@ -58,9 +59,9 @@ class Bucket:
         self._counts = [sum(piece.stop - piece.start for piece in own) for own in self._parts]
         (dtype,) = {spec.dtype for spec in specs.values()}
         size = sum(self._counts)
-        self.buffer: np.ndarray = (
-            np.empty(size, dtype) if memory is None else memory[: size * dtype.itemsize].view(dtype)
-        )
+        self._sent = np.zeros(size + flags, dtype) if memory is None else memory[: size * dtype.itemsize].view(dtype)
+        self.buffer: np.ndarray = self._sent[:size]
+        self.flags: np.ndarray = self._sent[size:]
         self._shapes = {path: spec.shape for path, spec in specs.items()}
         ends = [0, *itertools.accumulate(self._counts)]
         self._views = [
@@ -94,7 +95,7 @@ class Bucket:
     def exchange(self, communicator: Communicator, seconds: float) -> None:
         """Replaces the gradients in the buffer by their sums over workers."""
         if self._is_whole:
-            communicator.all_reduce([self.buffer], op="sum", timeout=seconds)
+            communicator.all_reduce([self._sent], op="sum", timeout=seconds)
         else:
             part = communicator.reduce_scatter(self.buffer, self._counts, op="sum", timeout=seconds)
             if self._is_shared:
@@ -126,17 +127,23 @@ class Buckets:
         order: Sequence[str],
         limit: float,
         pieces: Sequence[Sequence[Piece]] | None = None,
+        flags: int = 0,
     ) -> None:
         self.order: tuple[str, ...] = tuple(order)
         self.pieces: Sequence[Sequence[Piece]] | None = pieces
-        self._specs, self._limit = specs, limit
+        self._specs, self._limit, self._flags = specs, limit, flags
         specs_of_each = [{path: specs[path] for path in paths} for paths in cut(specs, order, limit)]
         # Where workers keep their own sums alone, buckets take turns in the memory of two.
         most = max((sum(spec.nbytes for spec in each.values()) for each in specs_of_each), default=0)
         is_ring = pieces is not None and len(specs_of_each) > _UNDER_WAY
         self._ring = [np.empty(most, np.uint8) for _ in range(_UNDER_WAY)] if is_ring else []
         self._buckets = [
-            Bucket(each, pieces, self._ring[number % _UNDER_WAY] if is_ring else None)
+            Bucket(
+                each,
+                pieces,
+                self._ring[number % _UNDER_WAY] if is_ring else None,
+                flags if number == len(specs_of_each) - 1 else 0,
+            )
             for number, each in enumerate(specs_of_each)
         ]
         self._numbers = {path: number for number, bucket in enumerate(self._buckets) for path in bucket.paths}
@@ -148,9 +155,10 @@ class Buckets:
         order: Sequence[str],
         limit: float,
         pieces: Sequence[Sequence[Piece]] | None,
+        flags: int,
     ) -> bool:
-        """Whether the buckets are those of parameters in this order, of this limit, and of these pieces."""
-        is_same = self.order == tuple(order) and limit == self._limit and pieces is self.pieces
+        """Whether the buckets are those of parameters in this order, of this limit, of these pieces, and with as many flags."""
+        is_same = (self.order, self._limit, self._flags) == (tuple(order), limit, flags) and pieces is self.pieces
         return is_same and self.has_specs({path: specs[path] for path in order})
 
     def has_specs(self, specs: Mapping[str, GradientSpec]) -> bool:
@@ -178,6 +186,11 @@ class Buckets:
     def next_paths(self) -> Iterable[str]:
         """The key paths of the next bucket; none where all have begun."""
         return self._buckets[self.begun].paths if self.begun < len(self._buckets) else ()
+
+    @property
+    def flags(self) -> np.ndarray:
+        """The numbers that the last bucket carries beside its gradients: to be set before it begins, and their sums afterwards."""
+        return self._buckets[-1].flags
 
     def begin(self, gradients: Mapping[str, np.ndarray], communicator: Communicator, seconds: float) -> None:
         """Fills the next bucket with gradients, and begins its exchange."""

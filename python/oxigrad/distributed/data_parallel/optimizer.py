@@ -81,6 +81,7 @@ class DataParallel(LargeBatch):
         "_order",
         "_overlaps",
         "_replayed",
+        "_rides",
         "_source",
         "_specs",
     }
@@ -110,8 +111,9 @@ class DataParallel(LargeBatch):
         self._hooks, self._replayed = GradientHooks(self._is_final), ReplayedGradients(self._is_final)
         # Those of them that the gradients of the present step come from.
         self._source: FinalGradients | None = None
-        # Whether the workers have agreed on the order of buckets in this generation, and on exchanges during the backward.
-        self._is_agreed = self._overlaps = False
+        # Whether the workers have agreed on the order of buckets in this generation, on exchanges during the backward, and that the last
+        # bucket carries what they tell each other.
+        self._is_agreed = self._overlaps = self._rides = False
         self._order: Sequence[str] = ()
         self._specs: Mapping[str, GradientSpec] = {}
 
@@ -139,7 +141,7 @@ class DataParallel(LargeBatch):
     def _begin(self, model: Tree) -> None:
         """See `CollectiveWrapper._begin`."""
         self._drop()
-        self._is_agreed = self._overlaps = False
+        self._is_agreed = self._overlaps = self._rides = False
         self._attach(model)
         self._divide(model)
 
@@ -308,6 +310,8 @@ class DataParallel(LargeBatch):
             )
         while (paths := buckets.next_paths()) and source.has_all(paths):
             gradients = {each: source.read(each) for each in paths}
+            if self._rides and buckets.begun == len(buckets) - 1:  # all of them are final
+                buckets.flags[:] = self._flags([_DENSE] * len(self._specs), self._count + 1)
             buckets.begin(self._accumulated(gradients), self.communicator, self._seconds)
             if self._gives_back:
                 source.release(paths)
@@ -354,31 +358,36 @@ class DataParallel(LargeBatch):
         if self.communicator.size == 1:
             return {path: divided(total, count) for path, total in sums.items()}
         contributed = sums if count else {}
-        began = self._overlaps  # then these sums may be under way already
+        own = self._own_kinds(contributed, count)
+        began = self._overlaps or self._rides  # then these sums may be under way already
         if began:
-            self._sum(self._in_order(self._order), contributed)
-        kinds, gradients = self._kinds(contributed, count)
-        dense = [path for path, own in kinds.items() if _DENSE in own]
+            self._sum(self._in_order(self._order), contributed, own, count)
+        kinds, gradients = self._carried() if began and self._rides else self._kinds(own, count)
+        dense = [path for path, found in kinds.items() if _DENSE in found]
         if not began:
-            self._sum(self._in_order(self._order) if self._overlaps else dense, contributed)
+            is_agreed = self._overlaps or self._rides
+            self._sum(self._in_order(self._order) if is_agreed else dense, contributed, own, count)
         views = self._buckets.mean(gradients, self.communicator.rank) if self._buckets else {}
         # With the state in shards, this worker may have no part of a parameter.
         means: dict[str, Any] = {path: views.get(path) for path in dense}
-        for path, own in kinds.items():
-            if _ROWS in own and _DENSE not in own:
+        for path, found in kinds.items():
+            if _ROWS in found and _DENSE not in found:
                 rows = contributed.get(path, _no_rows(self._specs[path]))
                 means[path] = divided(sum_of_rows(rows, self.communicator, self._seconds), gradients)
         self._end()
         return means
 
-    def _sum(self, order: Sequence[str], sums: Mapping[str, Any]) -> None:
-        """Completes the buckets of the parameters in ``order`` with the sums over workers."""
+    def _sum(self, order: Sequence[str], sums: Mapping[str, Any], own: Sequence[int], count: int) -> None:
+        """Completes the buckets of the parameters in ``order`` with the sums over workers; the last one may carry the kinds and the count."""
         pieces = None if self._shards is None else self._shards.scattered
         # Where nothing overlaps, all pieces go in one bucket: its parts are of one size for all workers only then.
         limit = self.bucket_bytes if pieces is None or self._overlaps else math.inf
-        if self._buckets is None or not self._buckets.fits(self._specs, order, limit, pieces):
+        flags = self._flags(own, count) if self._rides else np.zeros(0)
+        if self._buckets is None or not self._buckets.fits(self._specs, order, limit, pieces, flags.size):
             self._drop()
-            self._buckets = Buckets(self._specs, order, limit, pieces)
+            self._buckets = Buckets(self._specs, order, limit, pieces, flags.size)
+        if self._rides and self._buckets.begun < len(self._buckets):
+            self._buckets.flags[:] = flags
         found = {path: sums[path] for path in order if path in sums}
         arrays = {path: as_array(g) for path, g in found.items()}
         self._buckets.finish(arrays, self.communicator, self._seconds)
@@ -387,22 +396,42 @@ class DataParallel(LargeBatch):
         """The key paths of all parameters, first the ``known`` ones."""
         return [*dict.fromkeys([*(path for path in known if path in self._specs), *self._specs])]
 
-    def _kinds(self, sums: Mapping[str, Any], count: int) -> tuple[dict[str, set[int]], int]:
+    def _own_kinds(self, sums: Mapping[str, Any], count: int) -> list[int]:
+        """The kind of the gradient of each parameter on this worker."""
+        released = self._source.released if self._source is not None and count else ()
+        return [self._kind(sums.get(path), is_released=path in released) for path in self._specs]
+
+    @staticmethod
+    def _flags(own: Sequence[int], count: int) -> np.ndarray:
+        """What the last bucket carries: the number of gradients in the sums, and for each parameter a one for an array and for rows."""
+        kinds = np.array(own)
+        return np.concatenate([[count], kinds == _DENSE, kinds == _ROWS]).astype(np.float64)
+
+    def _carried(self) -> tuple[dict[str, set[int]], int]:
+        """As `_kinds`, read off the last bucket."""
+        sums = np.zeros(1) if self._buckets is None else np.real(self._buckets.flags)
+        count, *found = map(int, sums)
+        dense, rows = found[: len(self._specs)], found[len(self._specs) :]
+        return {
+            path: {kind for kind, times in ((_DENSE, a), (_ROWS, b)) if times}
+            for path, a, b in zip(self._specs, dense, rows, strict=True)
+        }, count
+
+    def _kinds(self, own: Sequence[int], count: int) -> tuple[dict[str, set[int]], int]:
         """The kinds of the gradients of each parameter on all workers, and the number of gradients in their sums.
 
-        In the first step of a generation the workers agree on the order of the buckets too, that of rank 0.
+        In the first step of a generation the workers agree on the order of the buckets too, that of rank 0, and whether later steps need no such message.
         """
-        paths = [*self._specs]
-        source = self._source
-        released = source.released if source is not None and count else ()
-        own = [self._kind(sums.get(path), is_released=path in released) for path in paths]
-        can_overlap = source is not None and _ROWS not in own
+        paths, source = [*self._specs], self._source
         known = () if source is None else source.order
         order = [] if self._is_agreed else [paths.index(path) for path in self._in_order(known)]
-        message = np.array([count, can_overlap, *own, *order], np.int64)
+        message = np.array([count, source is not None, *own, *order], np.int64)
         rows = np.stack(self.communicator.all_gather_v(message, timeout=self._seconds))
         if not self._is_agreed:
-            self._is_agreed, self._overlaps = True, bool(rows[:, 1].all())
+            are_arrays = not (rows[:, 2 : 2 + len(paths)] == _ROWS).any()
+            self._is_agreed, self._overlaps = True, bool(rows[:, 1].all()) and are_arrays
+            is_divided = self._shards is not None and self._shards.scattered is not None
+            self._rides = are_arrays and bool(paths) and not is_divided
             self._order = [paths[number] for number in rows[0, 2 + len(paths) :]]
         kinds = rows[:, 2 : 2 + len(paths)].T.tolist()
         return {path: {*found} for path, found in zip(paths, kinds, strict=True)}, int(rows[:, 0].sum())

@@ -20,7 +20,8 @@ def is_array(value: Any) -> bool:
 
 def is_smooth(value: Any) -> bool:
     """Whether the value can have a derivative: a float, a complex number, an array of either's dtype, or a variable."""
-    return isinstance(value, (float, complex, _core.Variable)) or is_inexact(value)
+    number = value.like if is_batched(value) and not is_array(value) else value  # that is recorded
+    return isinstance(number, (float, complex, _core.Variable)) or is_inexact(value)
 
 
 def is_batched(value: Any) -> bool:

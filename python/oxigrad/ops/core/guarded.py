@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad._typing import Array
+from oxigrad.ops.backends import is_array
 from oxigrad.ops.core import primitives as ops
 
 
@@ -17,8 +18,18 @@ def branch(condition: Any, taken: Callable[..., Any], other: Callable[..., Any],
 
     Each argument is a triple: its value, and a value at which ``taken`` and one at which ``other`` is smooth.
     """
+    args = tuple(_of_dtype(arg, args) for arg in args)
     first = taken(*(ops.where(condition, x, safe) for x, safe, _ in args))
     return ops.where(condition, first, other(*(ops.where(condition, safe, x) for x, _, safe in args)))
+
+
+def _of_dtype(arg: tuple[Any, Any, Any], args: tuple[tuple[Any, Any, Any], ...]) -> tuple[Any, Any, Any]:
+    """An argument of `branch`; of two numbers, some libraries would choose one in their default dtype, which has fewer digits."""
+    x, *safe = arg
+    if any(map(is_array, (x, *safe))):
+        return arg
+    like = next((of for of, *_ in args if is_array(of)), None)
+    return arg if like is None else (ops.zeros_like(like) + x, *safe)
 
 
 def unless(condition: Any, constant: float, f: Callable[..., Any], x: Array, safe: float) -> Any:

@@ -47,7 +47,8 @@ def comb(n: Array, k: Array, /, exact: bool, repetition: bool) -> Array:
     if not repetition:
         return _inside(_is_choice(n, k), f.binom, (n, 2.0), (k, 1.0))
     is_none = ops.logical_and(plain(k) == 0.0, plain(n) >= 0.0)
-    return ops.where(is_none, 1.0, comb(n + k - 1.0, k))
+    many = f.binom(ops.where(is_none, 2.0, n + k - 1.0), ops.where(is_none, 1.0, k))
+    return ops.where(is_none, 1.0, many)
 
 
 @scipy_signature("N, k, exact=False")
@@ -70,4 +71,6 @@ def factorial(n: Array, /, exact: bool, extend: str) -> Array:
     >>> factorial(5), factorial(20, exact=True)
     (120.0, 2432902008176640000)
     """
+    if extend != "zero":
+        raise NotImplementedError(f"factorial: extend is {extend!r}: expected 'zero': other values are not implemented")
     return _exact("factorial", n) if exact else _inside(plain(n) >= 0.0, lambda n: gamma(n + 1.0), (1.0 * n, 1.0))

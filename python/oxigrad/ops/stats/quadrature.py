@@ -38,7 +38,7 @@ def _complement(log_p: Array) -> Array:
     return guarded.log1mexp(-log_p, ops.log(-log_p))
 
 
-def _inverse(distribution: str, density: Any, lower: Any, upper: Any, bounds: Any) -> dict[str, Callable[..., Any]]:
+def _inverse(distribution: str, density: Any, lower: Any, upper: Any, bounds: Any) -> dict[str, Any]:
     """The quantiles by the logarithms of the density and of both distribution functions."""
     of = quantile(f"stats.{distribution}.ppf", density, lower, upper, bounds)
     return {"quantile": lambda q, *s: of(q, 1.0 - q, *s), "upper_quantile": lambda q, *s: of(1.0 - q, q, *s)}

@@ -20,13 +20,17 @@ pub enum Step {
     },
 }
 
-/// Steps in order, and the values that nothing needs after each.
+/// Steps in order, the values that nothing needs after each, and places for values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     /// The steps.
     pub steps: Vec<Step>,
-    /// For each step, the entries whose values are not read after it.
+    /// For each step, the entries whose values are not read after it, but for those that a run does not write.
     pub last: Vec<Vec<Id>>,
+    /// The place of each entry's value: first those of values that are kept between steps, then those within runs.
+    pub places: Vec<u32>,
+    /// The number of values that are kept between steps.
+    pub kept: usize,
 }
 
 /// The key of a step in the order of computation: its level, whether it is a run, and its first entry or its group.
@@ -63,7 +67,7 @@ impl Schedule {
                 calls => Step::Run { calls: calls.to_vec(), reads: Vec::new(), writes: Vec::new() },
             }));
         }
-        let mut schedule = Self { steps, last: Vec::new() };
+        let mut schedule = Self { steps, ..Self::default() };
         schedule.connect(program);
         schedule
     }
@@ -93,14 +97,28 @@ impl Schedule {
             }
             writes.extend(calls.iter().filter(|id| last[**id as usize] != at || is_output[**id as usize]));
         }
+        let mut is_kept = vec![true; program.entries.len()];
+        for step in &self.steps {
+            let Step::Run { calls, writes, .. } = step else { continue };
+            calls.iter().for_each(|id| is_kept[*id as usize] = false);
+            writes.iter().for_each(|id| is_kept[*id as usize] = true);
+        }
         self.last = vec![Vec::new(); self.steps.len()];
         for (id, entry) in (0..).zip(&program.entries) {
             let at = last[id as usize];
-            if at != usize::MAX && !is_output[id as usize] && !matches!(entry.origin, Origin::Input | Origin::Constant)
-            {
+            let is_computed = !matches!(entry.origin, Origin::Input | Origin::Constant);
+            if at != usize::MAX && is_computed && !is_output[id as usize] && is_kept[id as usize] {
                 self.last[at].push(id);
             }
         }
+        self.kept = is_kept.iter().filter(|kept| **kept).count();
+        let (mut kept, mut within) = (0, u32::try_from(self.kept).expect("ids are of 32 bits"));
+        let place = |is_kept| {
+            let next = if is_kept { &mut kept } else { &mut within };
+            *next += 1;
+            *next - 1
+        };
+        self.places = is_kept.into_iter().map(place).collect();
     }
 
     /// The number of runs, and of the calls in them.
@@ -150,8 +168,10 @@ mod tests {
         let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 64);
         let expected = vec![Step::Entry(2), run(&[1, 3], &[0], &[1, 3]), run(&[4, 5], &[3, 2, 1], &[5])];
         assert_eq!(schedule.steps, expected);
-        assert_eq!(schedule.last, vec![vec![], vec![], vec![1, 2, 3, 4]]);
-        assert_eq!(schedule.runs(), (2, 4));
+        let runs = schedule.runs();
+        assert_eq!(schedule.last, vec![vec![], vec![], vec![1, 2, 3]]);
+        assert_eq!((schedule.places, schedule.kept), (vec![0, 1, 2, 3, 5, 4], 5));
+        assert_eq!(runs, (2, 4));
     }
 
     #[test]
@@ -166,7 +186,7 @@ mod tests {
         ];
         let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 64);
         assert_eq!(schedule.steps, vec![run(&[1, 2, 3], &[0], &[2, 3]), run(&[4, 5], &[3, 2], &[5])]);
-        assert_eq!(schedule.last, vec![vec![1], vec![2, 3, 4]]);
+        assert_eq!(schedule.last, vec![vec![], vec![2, 3]]);
     }
 
     #[test]
@@ -175,7 +195,7 @@ mod tests {
         entries.extend((0..5).map(|id| entry(A, 0, &[id])));
         let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 2);
         assert_eq!(schedule.steps, vec![run(&[1, 2], &[0], &[2]), run(&[3, 4], &[2], &[4]), Step::Entry(5)]);
-        assert_eq!(schedule.last, vec![vec![1], vec![2, 3], vec![4]]);
+        assert_eq!(schedule.last, vec![vec![], vec![2], vec![4]]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The program of a recording, and its replay.
 
 use std::collections::HashMap;
+use std::ops::{Index, IndexMut};
 
 use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::recording::{Entry, Id, Origin, Program, Schedule, Step};
@@ -44,10 +45,44 @@ pub struct Replay {
     schedule: Schedule,
     /// The kernel of each step; `None` for steps that are no runs.
     runs: Vec<Option<Pass>>,
+    /// Inputs and constants, and their numbers.
+    sources: Vec<(Id, Origin, u32)>,
     calls: Vec<Call>,
     constants: Vec<Value>,
     checks: Vec<Check>,
     same: Py<PyAny>,
+}
+
+/// The values of a replay by the ids of their entries.
+struct Values<'a> {
+    places: &'a [u32],
+    values: Vec<Value>,
+}
+
+impl Values<'_> {
+    /// Makes places for so many values.
+    fn extend(&mut self, count: usize) {
+        self.values.resize_with(count, || Value::Absent);
+    }
+
+    /// Drops values but for so many.
+    fn shrink(&mut self, py: Python<'_>, count: usize) {
+        self.values.drain(count..).for_each(|value| array_pool::keep(py, value));
+    }
+}
+
+impl Index<Id> for Values<'_> {
+    type Output = Value;
+
+    fn index(&self, id: Id) -> &Value {
+        &self.values[self.places[id as usize] as usize]
+    }
+}
+
+impl IndexMut<Id> for Values<'_> {
+    fn index_mut(&mut self, id: Id) -> &mut Value {
+        &mut self.values[self.places[id as usize] as usize]
+    }
 }
 
 #[pymethods]
@@ -79,7 +114,9 @@ impl Replay {
         });
         let runs = schedule.steps.iter().map(|step| parts.run(&program, step)).collect();
         let Parts { calls, constants, checks, .. } = parts;
-        Ok(Self { recorded, program, folded, schedule, runs, calls, constants, checks, same })
+        let sources = (0..).zip(program.entries()).map(|(id, entry)| (id, entry.origin, entry.number));
+        let sources = sources.filter(|(_, origin, _)| matches!(origin, Origin::Input | Origin::Constant)).collect();
+        Ok(Self { recorded, program, folded, schedule, runs, sources, calls, constants, checks, same })
     }
 
     /// The results on these inputs, or None; and the check that failed, or None.
@@ -168,28 +205,26 @@ impl Replay {
         py: Python<'py>,
         mut inputs: impl Iterator<Item = Value>,
     ) -> PyResult<Result<Vec<Object<'py>>, Failed<'py>>> {
-        let mut values: Vec<Value> = Vec::with_capacity(self.program.entries().len());
-        for entry in self.program.entries() {
-            values.push(match entry.origin {
-                Origin::Input => {
-                    inputs.next().ok_or_else(|| PyTypeError::new_err("a replay has an input for each entry"))?
-                }
-                Origin::Constant => self.constants[entry.number as usize].share(py),
-                Origin::Call { .. } | Origin::Check => Value::Absent,
-            });
+        let mut values = Values { places: &self.schedule.places, values: Vec::new() };
+        values.extend(self.schedule.kept);
+        for (id, origin, number) in &self.sources {
+            values[*id] = match origin {
+                Origin::Constant => self.constants[*number as usize].share(py),
+                _ => inputs.next().ok_or_else(|| PyTypeError::new_err("a replay has an input for each entry"))?,
+            };
         }
         for (at, step) in self.schedule.steps.iter().enumerate() {
             if let Some(failed) = self.step(py, at, step, &mut values)? {
                 return Ok(Err(failed));
             }
             for id in &self.schedule.last[at] {
-                array_pool::keep(py, std::mem::replace(&mut values[*id as usize], Value::Absent));
+                array_pool::keep(py, std::mem::replace(&mut values[*id], Value::Absent));
             }
             if at % 1024 == 1023 {
                 py.check_signals()?;
             }
         }
-        Ok(Ok(self.program.outputs().iter().map(|id| values[*id as usize].object(py)).collect()))
+        Ok(Ok(self.program.outputs().iter().map(|id| values[*id].object(py)).collect()))
     }
 
     /// Computes a step; returns the check that failed, if one did.
@@ -198,11 +233,11 @@ impl Replay {
         py: Python<'py>,
         at: usize,
         step: &Step,
-        values: &mut [Value],
+        values: &mut Values<'_>,
     ) -> PyResult<Option<Failed<'py>>> {
         if let (Some(run), Step::Run { reads, writes, .. }) = (&self.runs[at], step) {
             let results = {
-                let read: SmallVec<[&Value; 8]> = reads.iter().map(|id| &values[*id as usize]).collect();
+                let read: SmallVec<[&Value; 8]> = reads.iter().map(|id| &values[*id]).collect();
                 match run {
                     Pass::Arrays(run) => run.run(py, &read)?,
                     Pass::Scalars(run) => {
@@ -213,10 +248,15 @@ impl Replay {
             };
             if let Some(results) = results {
                 for (id, result) in writes.iter().zip(results) {
-                    values[*id as usize] = result;
+                    values[*id] = result;
                 }
                 return Ok(None);
             }
+        }
+        // A run that is computed call by call: what it does not write is dropped after it.
+        let is_run = matches!(step, Step::Run { .. });
+        if is_run {
+            values.extend(self.program.entries().len());
         }
         for id in step.calls() {
             let entry = &self.program.entries()[id as usize];
@@ -224,11 +264,11 @@ impl Replay {
                 Origin::Call { .. } => {
                     let call = &self.calls[entry.number as usize];
                     let result = if call.adds_to_first() && self.is_last(at, &entry.args) {
-                        let first = std::mem::replace(&mut values[entry.args[0] as usize], Value::Absent);
-                        let read: SmallVec<[&Value; 4]> = entry.args.iter().map(|arg| &values[*arg as usize]).collect();
+                        let first = std::mem::replace(&mut values[entry.args[0]], Value::Absent);
+                        let read: SmallVec<[&Value; 4]> = entry.args.iter().map(|arg| &values[*arg]).collect();
                         call.added_to(py, first, &read)?
                     } else {
-                        let read: SmallVec<[&Value; 4]> = entry.args.iter().map(|arg| &values[*arg as usize]).collect();
+                        let read: SmallVec<[&Value; 4]> = entry.args.iter().map(|arg| &values[*arg]).collect();
                         call.call(py, &read)?
                     };
                     if let Some(shape) = &call.shape
@@ -239,11 +279,11 @@ impl Replay {
                         let what = format!("the shape of {}", call.name);
                         return Ok(Some((what, expected?.into_any(), found?.into_any())));
                     }
-                    values[id as usize] = result;
+                    values[id] = result;
                 }
                 Origin::Check => {
                     let check = &self.checks[entry.number as usize];
-                    let value = &values[entry.args[0] as usize];
+                    let value = &values[entry.args[0]];
                     if !self.holds(py, check, value)? {
                         let expected = check.expected.bind(py).clone();
                         return Ok(Some((check.line.clone(), expected, value.object(py))));
@@ -251,6 +291,9 @@ impl Replay {
                 }
                 Origin::Input | Origin::Constant => {}
             }
+        }
+        if is_run {
+            values.shrink(py, self.schedule.kept);
         }
         Ok(None)
     }

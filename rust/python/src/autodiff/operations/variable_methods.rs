@@ -318,7 +318,8 @@ impl Variable {
             value if value.is_scalar() => Ok(PyTuple::empty(py).into_any()),
             value => {
                 self.known_at_all("the shape")?;
-                value.object(py).getattr("shape")
+                // A complex number, or a number that is recorded, has none.
+                Ok(value.object(py).getattr_opt("shape")?.unwrap_or_else(|| PyTuple::empty(py).into_any()))
             }
         }
     }
