@@ -87,15 +87,15 @@ class Planner:
         presence: Mapping[str, Any],
     ) -> Self:
         """A stepper of the same optimizer with other counts and slots, and the ``presence`` of parameters in earlier steps."""
-        resumed = type(self)(self._owner)
-        resumed._core.count, resumed._core.micro, resumed.counts.skipped = (
+        stepper = type(self)(self._owner)
+        stepper._core.count, stepper._core.micro, stepper.counts.skipped = (
             counts["step"],
             counts["micro"],
             counts["skipped"],
         )
-        resumed.slots, resumed.fitting = slots, fitting
-        resumed.presence = ParticipationLog.of(presence)
-        return resumed
+        stepper.slots, stepper.fitting = slots, fitting
+        stepper.presence = ParticipationLog.of(presence)
+        return stepper
 
     def copied(self, owner: SteppingOptimizer) -> Self:
         """The stepper of a copy of its optimizer, with the same counts and copies of the slots."""

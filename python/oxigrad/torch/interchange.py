@@ -117,13 +117,12 @@ def _slots(path: str, state: Mapping[str, Any]) -> dict[str, Any]:
 def _named(path: str, slots: Mapping[str, Any], step: int) -> dict[str, Any]:
     """The slots of one parameter as PyTorch's optimizer has them."""
     table = _ADAM if "v" in slots else _SGD
-    without_mean = {
-        name: array for name, array in slots.items() if name != gradient_transforms.NAMES["mean"]
-    }  # there are none
-    if unknown := sorted(without_mean.keys() - table.keys()):
+    # No mean of gradients is accumulated.
+    arrays = {name: array for name, array in slots.items() if name != gradient_transforms.NAMES["mean"]}
+    if unknown := sorted(arrays.keys() - table.keys()):
         raise StateError(f"{path}: the slots {', '.join(unknown)} have no counterpart in Adam, AdamW or SGD")
     count = {"step": torch.tensor(float(step), dtype=torch.float32)} if table is _ADAM else {}
-    return {**count, **{table[name]: _tensor(array) for name, array in without_mean.items()}}
+    return {**count, **{table[name]: _tensor(array) for name, array in arrays.items()}}
 
 
 def _tensor(array: Any) -> Any:

@@ -67,8 +67,8 @@ def _filter(
 
     def of_modes(x: np.ndarray, modes: Sequence[str], cval: float = 0.0) -> np.ndarray:
         chosen = [modes[place] for place in places]
-        own: Any = chosen[0] if isinstance(mode, str) and chosen else chosen
-        return function(x, *args, mode=own, cval=cval, **named)
+        modes_of_call: Any = chosen[0] if isinstance(mode, str) and chosen else chosen
+        return function(x, *args, mode=modes_of_call, cval=cval, **named)
 
     for each in modes_of_axes:
         check_mode(name, each)

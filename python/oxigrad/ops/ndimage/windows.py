@@ -51,10 +51,10 @@ _GREY = f"input, {_OF_SIZE.replace('footprint=None', 'footprint=None, structure=
 
 def _each(name: str, what: str, value: Any, count: int) -> list[Any]:
     """A parameter for each axis that is filtered."""
-    found = for_each_axis(value, count)
-    if len(found) != count:
-        raise ShapeError(f"{name}: found {len(found)} numbers in {what}, expected {count}, one for each axis")
-    return found
+    values = for_each_axis(value, count)
+    if len(values) != count:
+        raise ShapeError(f"{name}: found {len(values)} numbers in {what}, expected {count}, one for each axis")
+    return values
 
 
 def _windows(
@@ -86,7 +86,7 @@ def _in_window(
     if len(places) == len(x.shape):  # SciPy takes all axes in the order of the array
         places = axes_of(None, len(x.shape))
     if footprint is None:
-        footprint = np.ones([int(n) for n in _each(name, "size", _given(name, size), len(places))], bool)
+        footprint = np.ones([int(n) for n in _each(name, "size", _stated_size(name, size), len(places))], bool)
     footprint = np.asarray(footprint, bool)
     if not footprint.any():
         raise ValueError(f"{name}: found a footprint without elements, expected one at least")
@@ -99,7 +99,7 @@ def _in_window(
     return _windows(name, x, np.asarray(whole), modes, cval, origins), footprint
 
 
-def _given(name: str, size: Any) -> Any:
+def _stated_size(name: str, size: Any) -> Any:
     if size is None:
         raise ValueError(f"{name}: found neither a size nor a footprint, expected one of them")
     return size
@@ -136,7 +136,7 @@ def _extreme(
         size, footprint = np.shape(footprint), None
     if footprint is None and structure is None:
         places = axes_of(axes, len(x.shape))
-        named = {"size": _given(name, size), "mode": mode, "origin": origin}
+        named = {"size": _stated_size(name, size), "mode": mode, "origin": origin}
         each = [_each(name, what, value, len(places)) for what, value in named.items()]
         y = x
         for place, n, one, at in zip(places, *each, strict=True):
@@ -146,8 +146,8 @@ def _extreme(
         structure = array_of(structure, [x])
         footprint = np.ones(tuple(structure.shape), bool) if footprint is None else footprint
         if np.shape(footprint) != tuple(structure.shape):
-            found = f"{tuple(structure.shape)} and a footprint of shape {np.shape(footprint)}"
-            raise ShapeError(f"{name}: found a structure of shape {found}, expected equal shapes")
+            shapes = f"{tuple(structure.shape)} and a footprint of shape {np.shape(footprint)}"
+            raise ShapeError(f"{name}: found a structure of shape {shapes}, expected equal shapes")
     windows, chosen = _in_window(name, x, None, footprint, mode, cval, origin, axes)
     if structure is not None:
         at = of_library(np.flatnonzero(chosen), x)
@@ -257,7 +257,7 @@ def grey_dilation(
         sizes = list(footprint.shape)
         footprint = np.flip(footprint)
     origins = _each("grey_dilation", "origin", origin, count)
-    origins = [-at - (1 - int(_given("grey_dilation", n)) % 2) for at, n in zip(origins, sizes, strict=False)]
+    origins = [-at - (1 - int(_stated_size("grey_dilation", n)) % 2) for at, n in zip(origins, sizes, strict=False)]
     return _extreme("grey_dilation", ops.max, x, size, footprint, mode, cval, origins, axes, structure)
 
 

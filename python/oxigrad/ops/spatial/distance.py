@@ -198,26 +198,26 @@ def _observations(function: str, name: str, x: Any) -> Any:
     return x if isdtype(dtype_of(x), "real floating") else ops.astype(x, namespace(plain(x)).float64)
 
 
-def _arguments(name: str, metric: Any, given: dict[str, Any], observations: Callable[[], Any]) -> dict[str, Any]:
+def _arguments(name: str, metric: Any, arguments: dict[str, Any], observations: Callable[[], Any]) -> dict[str, Any]:
     """The further arguments of a metric, with its defaults. Raises for those that it does not take."""
     if callable(metric):
-        return given
+        return arguments
     if metric in _COUNTS:
         raise DerivativeError(f"{name}: metric is {metric!r}, which counts elements and has no derivative")
     if metric not in _METRICS:
         raise ValueError(f"{name}: metric is {metric!r}: expected one of {', '.join(map(repr, _METRICS))}")
-    known = _METRICS[metric].arguments
-    if unknown := sorted(given.keys() - set(known)):
-        expected = ", ".join(known) or "none"
+    accepted = _METRICS[metric].arguments
+    if unknown := sorted(arguments.keys() - set(accepted)):
+        expected = ", ".join(accepted) or "none"
         raise TypeError(f"{name}: metric {metric!r} takes no argument {unknown[0]!r}; its arguments: {expected}")
-    bare = plain(given.get("w"))
+    bare = plain(arguments.get("w"))
     if bare is not None and on_host(bare) and np.any(np.asarray(to_host(bare)) < 0):
         raise ValueError(f"{name}: w has a negative weight: expected weights of zero or more")
-    w = given.pop("w", None)
-    for key in set(known) & {"V", "VI"}:
-        if given.get(key) is None:
-            given[key] = _spread(observations(), key)
-    return {key: array_of(value) if key != "p" else value for key, value in given.items()} | {
+    w = arguments.pop("w", None)
+    for key in set(accepted) & {"V", "VI"}:
+        if arguments.get(key) is None:
+            arguments[key] = _spread(observations(), key)
+    return {key: array_of(value) if key != "p" else value for key, value in arguments.items()} | {
         "w": None if w is None else array_of(w)
     }
 

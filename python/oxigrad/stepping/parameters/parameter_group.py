@@ -101,11 +101,8 @@ class ParameterGroup:
     ) -> None:
         self._weak_owner, self._weak_optimizer = weakref.ref(owner), weakref.ref(optimizer)
         self._storage = storage
-        self._values_of_optimizer, self._declared, self._rule = (
-            optimizer._hyperparameters,
-            optimizer._declared,
-            optimizer._rule,
-        )
+        self._hyperparameters, self._declared = optimizer._hyperparameters, optimizer._declared
+        self._rule = optimizer._rule
         self._compose: Callable[..., Rule] = self._rule.remembering(_composed)
         self._overrides = overrides
         self._optional = self._rule.optional
@@ -159,12 +156,12 @@ class ParameterGroup:
         """The optional slots that are absent under the current hyperparameters."""
         if not self._optional:
             return ()
-        values, overrides = self._values_of_optimizer, self._overrides
+        values, overrides = self._hyperparameters, self._overrides
         return tuple([slot for slot, asks in self._optional if not overrides.get(asks, values[asks])])
 
     @property
     def _values(self) -> dict[str, Any]:
-        return {**self._values_of_optimizer, **self._overrides}
+        return {**self._hyperparameters, **self._overrides}
 
     @property
     def text(self) -> str:
