@@ -113,6 +113,23 @@ def test_slots_are_in_the_file_and_its_places_are_used_again(tmp_path: Path) -> 
     assert opt.state_file._end <= 2 * size
 
 
+def test_memory_has_the_new_slots_of_one_parameter_at_a_time(tmp_path: Path) -> None:
+    """They are in the file before those of the next parameter are made: a state is larger than memory from the first step on."""
+    shapes = [(64, 65)] * 4
+    opt = ours.AdamW(parameters(shapes), state_device=tmp_path / "state.safetensors")
+    most, place = [], opt.state_file.place
+
+    def watched(path: str, p: Any, own: dict[str, Any]) -> None:
+        made = [t for each in opt.state.values() for key, t in each.items() if key != "step"]
+        most.append(sum(t.nbytes for t in made) - opt.state_file._end)
+        place(path, p, own)
+
+    opt.state_file.place = watched
+    train(opt, opt.param_groups[0]["params"], [0])
+    assert len(most) >= len(shapes)
+    assert max(most) == 2 * 4 * 64 * 65
+
+
 def test_loading_leaves_tensors_of_an_earlier_state_as_they_are(tmp_path: Path) -> None:
     params = parameters()
     opt = ours.AdamW(params, state_device=tmp_path / "state.safetensors")

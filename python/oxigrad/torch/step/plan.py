@@ -81,9 +81,7 @@ class TensorPlan(Assignment):
             if p.executor is not executor:
                 p.is_copied = False
                 self._begin(self.groups[p.group], p.text, p.tensor, p.own, p.executor)
-        if opt.state_file is not None:
-            for p in self.parameters:
-                opt.state_file.place(p.text, p.tensor, p.own)
+                _place(opt, p.text, p.tensor, p.own)
         self.slots = {
             p.text: TensorSlots(p.text, p.tensor, self.groups[p.group], p.own, recorded=recorded)
             for p in self.parameters
@@ -122,6 +120,7 @@ class TensorPlan(Assignment):
                 self._begin(group, path, p, own, executor)
         if own:
             opt.state[p] = own
+            _place(opt, path, p, own)  # now, so that memory has the slots of one parameter at a time
         step = int(own["step"]) if group.entry.counts else 0 if is_new else max(1, self.count)
         if not step and not group.value("learning_rate") and not torch.count_nonzero(p.grad):
             return  # This is how checkpoint loaders make a state to load into; nothing else changes.
@@ -187,6 +186,12 @@ def refuse_shared_memory(places: Sequence[TensorPlace], *, gradients: bool = Fal
         ]
     with conversion.checking_overlap((place.path, place.tensor, {}) for place in places):
         refuse_shared(named)
+
+
+def _place(opt: Any, path: str, p: Any, own: dict[str, Any]) -> None:
+    """Moves the slots of a parameter into the file of the optimizer, if it has one."""
+    if opt.state_file is not None:
+        opt.state_file.place(path, p, own)
 
 
 def _check_clipping(groups: Sequence[Mapping[str, Any]]) -> None:
