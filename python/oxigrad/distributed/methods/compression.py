@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -25,6 +26,7 @@ from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.partition import Partition
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.stepping.arrays.sparse_rows import as_array
+from oxigrad.stepping.state import state_dict as states
 
 _RESIDUAL, _VELOCITY, _DECAY = "compression-residual", "compression-velocity", "compression-decay"
 # What the first word of a message says where it is not the number of values.
@@ -83,7 +85,7 @@ class DeepGradientCompression(CollectiveWrapper):
         min_size: the number of elements below which a parameter is exchanged densely.
         communicator, timeout: see `Wrapper`.
 
-    The residuals of a worker are in its own checkpoint. The worker is told by the report of gradients that were dropped: those
+    The residuals of a worker are in its own checkpoint; ``save(file, gather=True)`` writes one for any number of workers. The worker is told by the report of gradients that were dropped: those
     that are not finite, where ``nonfinite`` is "skip" or "raise" (then no worker takes the step), and the first one of a worker
     that joins. What a lost worker had not sent is lost. Raises `TypeError` or `ValueError` at construction for what cannot be
     combined: momentum in groups or in SGD inside of a chain or a partition, dampening, and the options ``accumulate``,
@@ -194,6 +196,43 @@ class DeepGradientCompression(CollectiveWrapper):
             )
         if (self.weight_decay or self.nesterov) and not self.momentum:
             raise ValueError("nesterov and weight_decay belong to the momentum correction: expected a momentum")
+
+    # --- state ---------------------------------------------------------------------------------------------------------
+
+    def state_dict(self, *, copy: bool = True, gather: bool = False) -> dict[str, Any]:
+        """See `Wrapper.state_dict`. With ``gather``, which all workers call, the state is one that any number of workers loads.
+
+        Its residuals and velocities are the means over the workers. So much is what the workers have not sent yet, as a part of the mean gradient: nothing of
+        it is lost or counted twice, up to rounding.
+        """
+        if not gather:
+            return super().state_dict(copy=copy)
+        with self._lock.reading():
+            return self._gathered()
+
+    def save(self, file: str | os.PathLike[str], *, gather: bool = False) -> None:
+        """See `Wrapper.save`. With ``gather``, all workers call it, and that of rank 0 writes the file; see `state_dict`."""
+        if not gather:
+            super().save(file)
+            return
+        with self._lock.reading():
+            self._write_on_one(file, self._gathered())
+
+    def _gathered(self) -> dict[str, Any]:
+        """The state with the means over workers of what each of them has for itself."""
+        state = self._whole_state(copy=False)
+        own = {
+            f"{name} {path}": array
+            for path in self._memories
+            for name, array in state["slots"][path].items()
+            if name in (_RESIDUAL, _VELOCITY)
+        }
+        means = mean_over_workers(own, self.communicator, timeout=self._seconds) if own else {}
+        slots = {
+            path: {name: means.get(f"{name} {path}", slot) for name, slot in named.items()}
+            for path, named in state["slots"].items()
+        }
+        return {**state, "slots": states.copied_slots(slots)}
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
