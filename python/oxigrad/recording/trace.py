@@ -18,6 +18,10 @@ MOST_ENTRIES = 1 << 20
 MOST_CHECKED = 1 << 12
 
 
+# The arguments by name of calls that have none, which nobody changes.
+_NOTHING: dict[str, Any] = {}
+
+
 class Entry:
     """A step of a recording: ``kind`` is "input", "constant", "call" or "check"; ids in ``args`` and ``named`` are `EntryId`."""
 
@@ -44,7 +48,7 @@ class Entry:
         value: Any = None,
         line: str = "",
     ) -> None:
-        self.kind, self.target, self.function, self.args, self.named = kind, target, function, args, named or {}
+        self.kind, self.target, self.function, self.args, self.named = kind, target, function, args, named or _NOTHING
         self.value, self.line = value, line
         # The shape and dtype that a replay must find.
         self.type: tuple[tuple[int, ...], str] | None = None
@@ -68,6 +72,9 @@ class Trace:
         # The cotangent and the key of each array of zeros that a cotangent was added to.
         self._scattered: dict[int, tuple[Traced, Any]] = {}
         self._line = line
+        # The ids of entries, and the types of arrays, each made once.
+        self._identifiers: list[EntryId] = []
+        self._types: dict[Any, tuple[tuple[int, ...], str]] = {}
 
     def input(self, value: Any) -> Any:
         """An input with its value in this call."""
@@ -106,7 +113,8 @@ class Trace:
         is_argument = target.kind in _OF_ARRAYS
         if is_flat:
             ids = [
-                EntryId(arg.id) if isinstance(arg, Traced) else self._ids(arg, is_argument=is_argument) for arg in args
+                self._identifiers[arg.id] if isinstance(arg, Traced) else self._ids(arg, is_argument=is_argument)
+                for arg in args
             ]
         else:
             ids = self._ids(args, is_argument=is_argument)
@@ -137,7 +145,7 @@ class Trace:
             raise UnrecordableError(f"the function turns an array of shape {value.shape} into plain values")
         if traced.id not in self._checked:
             kept = np.array(value) if isinstance(value, np.ndarray) else value
-            entry = Entry("check", args=(EntryId(traced.id),), value=kept, line=self._line())
+            entry = Entry("check", args=(self._identifiers[traced.id],), value=kept, line=self._line())
             self._checked[traced.id] = self._append(entry)
         return value
 
@@ -156,15 +164,20 @@ class Trace:
     def _append(self, entry: Entry) -> EntryId:
         if len(self.entries) >= MOST_ENTRIES:
             raise UnrecordableError(f"the function has more than {MOST_ENTRIES} entries")
+        identifier = EntryId(len(self.entries))
         self.entries.append(entry)
-        return EntryId(len(self.entries) - 1)
+        self._identifiers.append(identifier)
+        return identifier
 
     def _traced(self, identifier: EntryId, value: Any, *, is_in_rule: bool = False) -> Any:
         like = value.like if type(value) is Deferred else value
         if isinstance(like, (np.ndarray, np.generic)):
             if like.dtype == object:
                 raise UnrecordableError("found an array of objects")
-            self.entries[identifier.id].type = (like.shape, like.dtype.str)
+            key = like.shape, like.dtype
+            self.entries[identifier.id].type = self._types.get(key) or self._types.setdefault(
+                key, (like.shape, like.dtype.str)
+            )
             return traced_array(self, identifier.id, value, is_in_rule=is_in_rule)
         if isinstance(value, (bool, int, float, complex)):
             self.entries[identifier.id].is_float = type(value) is float
@@ -182,7 +195,7 @@ class Trace:
     def _ids(self, value: Any, *, is_argument: bool = False) -> Any:
         """The value with the ids of traced ones in their place; an argument of an op that is plain is a constant."""
         if isinstance(value, Traced):
-            return EntryId(value.id)
+            return self._identifiers[value.id]
         if isinstance(value, np.ndarray):
             return self._constant(value)
         if isinstance(value, tuple) and is_argument:

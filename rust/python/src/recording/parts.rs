@@ -1,6 +1,7 @@
 //! The parts of a program while it is made: what its entries refer to, and which of them may be runs.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::op::{Attribute, Op, Structured};
@@ -63,7 +64,12 @@ pub struct Parts {
     /// The number of the call of each key.
     keys: Py<PyDict>,
     inputs: u32,
+    /// The kernels of runs: repeated blocks of a program have one.
+    runs: HashMap<Shape, Option<Arc<Pass>>>,
 }
+
+/// A run: the number of values that it reads, its calls, each with the positions of its arguments, and those that it writes.
+type Shape = (usize, Vec<(u32, SmallVec<[usize; 3]>)>, Vec<usize>);
 
 impl Parts {
     pub fn new(py: Python<'_>) -> Self {
@@ -75,6 +81,7 @@ impl Parts {
             members: Vec::new(),
             keys: PyDict::new(py).unbind(),
             inputs: 0,
+            runs: HashMap::new(),
         }
     }
 
@@ -188,27 +195,38 @@ impl Parts {
     }
 
     /// The kernel of a step that is a run.
-    pub fn run(&self, program: &Program, step: &Step) -> Option<Pass> {
+    pub fn run(&mut self, program: &Program, step: &Step) -> Option<Arc<Pass>> {
         let Step::Run { calls, reads, writes } = step else { return None };
         let at: HashMap<Id, usize> = reads.iter().chain(calls).enumerate().map(|(at, id)| (*id, at)).collect();
-        let writes: Vec<usize> = writes.iter().map(|id| at[id] - reads.len()).collect();
-        let parts: Vec<_> = calls
-            .iter()
-            .map(|id| {
-                let entry = &program.entries()[*id as usize];
-                let (part, group) = self.members[entry.number as usize].as_ref()?;
-                Some((part, *group, entry.args.iter().map(|arg| at[arg]).collect::<SmallVec<[usize; 3]>>()))
-            })
-            .collect::<Option<_>>()?;
+        let writes = writes.iter().map(|id| at[id] - reads.len()).collect();
+        let call = |id: &Id| {
+            let entry = &program.entries()[*id as usize];
+            (entry.number, entry.args.iter().map(|arg| at[arg]).collect())
+        };
+        let shape: Shape = (reads.len(), calls.iter().map(call).collect(), writes);
+        if let Some(known) = self.runs.get(&shape) {
+            return known.clone();
+        }
+        let made = self.made(&shape).map(Arc::new);
+        self.runs.insert(shape, made.clone());
+        made
+    }
+
+    fn made(&self, (reads, calls, writes): &Shape) -> Option<Pass> {
+        let part = |(number, args): &(u32, SmallVec<[usize; 3]>)| {
+            let (part, group) = self.members[*number as usize].as_ref()?;
+            Some((part, *group, args.clone()))
+        };
+        let parts: Vec<_> = calls.iter().map(part).collect::<Option<_>>()?;
         match &self.groups[parts.first()?.1 as usize] {
-            Runs::Scalars => scalar_run(reads.len(), parts, writes).map(Pass::Scalars),
+            Runs::Scalars => scalar_run(*reads, parts, writes.clone()).map(Pass::Scalars),
             Runs::Arrays(group) => {
                 let operation = |(part, _, args): (&Part, _, _)| match part {
                     Part::Array(member) => Some((member.clone(), args)),
                     Part::Scalars(..) => None,
                 };
                 let operations: Vec<_> = parts.into_iter().map(operation).collect::<Option<_>>()?;
-                Run::new(&operations, reads.len(), &writes, group).map(|run| Pass::Arrays(Box::new(run)))
+                Run::new(&operations, *reads, writes, group).map(|run| Pass::Arrays(Box::new(run)))
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
+use std::sync::Arc;
 
 use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::recording::{Entry, Id, Origin, Program, Schedule, Step};
@@ -44,7 +45,7 @@ pub struct Replay {
     folded: HashMap<Id, u32>,
     schedule: Schedule,
     /// The kernel of each step; `None` for steps that are no runs.
-    runs: Vec<Option<Pass>>,
+    runs: Vec<Option<Arc<Pass>>>,
     /// Inputs and constants, and their numbers.
     sources: Vec<(Id, Origin, u32)>,
     calls: Vec<Call>,
@@ -238,7 +239,7 @@ impl Replay {
         if let (Some(run), Step::Run { reads, writes, .. }) = (&self.runs[at], step) {
             let results = {
                 let read: SmallVec<[&Value; 8]> = reads.iter().map(|id| &values[*id]).collect();
-                match run {
+                match &**run {
                     Pass::Arrays(run) => run.run(py, &read)?,
                     Pass::Scalars(run) => {
                         let found = run.run(read.iter().map(|value| scalar_in(py, value)));
