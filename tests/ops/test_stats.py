@@ -70,8 +70,10 @@ def test_a_distribution_of_counts(name: str) -> None:
     shapes = COUNTED[name]
     ours, theirs = getattr(xp.stats, name), getattr(scipy.stats, name)
     for function in ["pmf", "logpmf", "cdf", *([] if name == "poisson" else ["sf"])]:
+        whole = COUNTS if "pmf" in function else np.floor(COUNTS)  # SciPy does not round counts of logser and hypergeom
         for loc in (0, 1):
-            found, expected = (getattr(of, function)(COUNTS, *shapes, loc) for of in (ours, theirs))
+            found = getattr(ours, function)(COUNTS, *shapes, loc)
+            expected = getattr(theirs, function)(whole, *shapes, loc)
             np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=function)
         k = np.array([1.0, 2.0, 4.0]) if name != "bernoulli" else np.array([0.0, 1.0])
         f = lambda p, function=function, k=k: getattr(ours, function)(k, *shapes[:-1], p)  # noqa: E731
