@@ -39,22 +39,22 @@ API: dict[types.ModuleType, str] = {
         WorkerReports Wrapper communicator current run shard""",
     ox.cuda: """CaptureError CompileError CompilerUnavailableError DeviceError DeviceLostError DeviceMemoryError
         DriverUnavailableError UnavailableWarning source why""",
-    xp.special: """agm airy bdtr bdtrc bdtri bei beip ber berp beta betainc betaincc betainccinv betaincinv betaln binom
-        boxcox boxcox1p cbrt chdtr chdtrc chdtri cosdg cosm1 cotdg dawsn digamma ellipe ellipeinc ellipk
-        ellipkinc ellipkm1 entr erf erfc erfcinv erfcx erfi erfinv eval_chebyt eval_chebyu eval_gegenbauer
-        eval_genlaguerre eval_hermite eval_hermitenorm eval_jacobi eval_laguerre eval_legendre exp1 exp10 exp2
-        expi expit expm1 expn exprel fdtr fdtrc fdtri fresnel gamma gammainc gammaincc gammainccinv
-        gammaincinv gammaln gammasgn gdtr gdtrc huber hyp0f1 hyp1f1 hyp2f1 hyperu i0 i0e i1 i1e inv_boxcox
-        inv_boxcox1p iv ive j0 j1 jn jv jve k0 k0e k1 k1e kei keip ker kerp kl_div kn kv kve lambertw log1p
-        log_expit log_ndtr log_softmax loggamma logit logsumexp modstruve multigammaln nbdtr nbdtrc ndtr ndtri
-        ndtri_exp owens_t pdtr pdtrc pdtri poch polygamma powm1 pseudo_huber psi radian rel_entr rgamma shichi
-        sici sindg softmax softplus spence stdtr stdtrit struve tandg voigt_profile wofz wrightomega xlog1py
-        xlogy y0 y1 yn yv yve zeta""",
-    xp.stats: """arcsine bernoulli beta betaprime binom burr12 cauchy chi chi2 dgamma dirichlet dweibull expon f
-        fatiguelife fisk gamma genextreme genlogistic genpareto geom gompertz gumbel_l gumbel_r halfcauchy
-        halflogistic halfnorm hypsecant invgamma johnsonsb johnsonsu laplace levy logistic loglaplace
-        lognorm lomax maxwell moyal multivariate_normal nbinom norm pareto poisson
-        powerlaw rayleigh t triang truncexpon truncnorm uniform weibull_max weibull_min""",
+    xp.special: """agm airy bdtr bdtrc bdtri bei beip ber berp beta betainc betaincc betainccinv betaincinv betaln binom boxcox
+        boxcox1p cbrt chdtr chdtrc chdtri comb cosdg cosm1 cotdg dawsn digamma ellipe ellipeinc ellipk ellipkinc
+        ellipkm1 entr erf erfc erfcinv erfcx erfi erfinv eval_chebyt eval_chebyu eval_gegenbauer eval_genlaguerre
+        eval_hermite eval_hermitenorm eval_jacobi eval_laguerre eval_legendre exp1 exp10 exp2 expi expit expm1 expn
+        exprel factorial fdtr fdtrc fdtri fresnel gamma gammainc gammaincc gammainccinv gammaincinv gammaln gammasgn
+        gdtr gdtrc huber hyp0f1 hyp1f1 hyp2f1 hyperu i0 i0e i1 i1e inv_boxcox inv_boxcox1p iv ive j0 j1 jn jv jve k0
+        k0e k1 k1e kei keip ker kerp kl_div kn kv kve lambertw log1p log_expit log_ndtr log_softmax loggamma logit
+        logsumexp modstruve multigammaln nbdtr nbdtrc ndtr ndtri ndtri_exp owens_t pdtr pdtrc pdtri perm poch
+        polygamma powm1 pseudo_huber psi radian rel_entr rgamma shichi sici sindg softmax softplus spence stdtr
+        stdtrit struve tandg voigt_profile wofz wrightomega xlog1py xlogy y0 y1 yn yv yve zeta zetac""",
+    xp.stats: """arcsine bernoulli beta betabinom betaprime binom boltzmann burr12 cauchy chi chi2 dgamma dirichlet dlaplace
+        dweibull expon f fatiguelife fisk gamma genextreme genlogistic genpareto geom gompertz gumbel_l gumbel_r
+        halfcauchy halflogistic halfnorm hypergeom hypsecant invgamma invgauss johnsonsb johnsonsu laplace levy
+        logistic loglaplace lognorm logser loguniform lomax maxwell moyal multivariate_normal nakagami nbinom norm
+        pareto planck poisson powerlaw randint rayleigh reciprocal rice skewnorm t triang truncexpon truncnorm uniform
+        vonmises weibull_max weibull_min zipf""",
     xp.linalg: """EigResult EighResult LUResult QRResult SVDResult SlogdetResult block_diag cho_factor cho_solve
         cholesky circulant cond coshm cosm cross det diagonal eig eigh eigvals eigvalsh expm expm_frechet
         fractional_matrix_power hankel inv khatri_rao kron logm lstsq lu lu_factor lu_solve matmul matrix_norm

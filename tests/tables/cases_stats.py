@@ -60,5 +60,7 @@ WHOLE_PARAMETERS = {"randint", "hypergeom"}
 ONLY_X = {"f", "beta", "betaprime", "t"}
 # Those with first derivatives by their shape parameter, by the forms of the incomplete gamma function.
 ONCE = {"gamma", "chi", "chi2", "invgamma", "dgamma", "nakagami"}
+# Those by quadrature, whose second derivatives take seconds: most are tested at special places alone.
+SLOW = {"rice", "skewnorm", "vonmises"}
 # What the tests call of each continuous distribution.
 CONTINUOUS_METHODS = "logpdf pdf cdf logcdf sf logsf ppf isf".split()
