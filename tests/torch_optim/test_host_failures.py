@@ -120,6 +120,48 @@ def test_a_failure_in_the_backward_is_completed_by_the_step(
     assert equal(found[0][1], found[1][1])
 
 
+@pytest.mark.parametrize("what", ["down", "update", "up"])
+def test_a_stop_in_a_step_is_never_taken_for_a_step(
+    device: LateDevice, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Ctrl-C in the middle of an action may have left it half done: no later step counts, until a state is loaded."""
+    params = parameters(((40, 64), (3,), (2000,)))
+    opt = ours.AdamW(params, state_device=SMALL)
+    train(opt, params, [0])
+    saved, before = copy.deepcopy(opt.state_dict()), values(params)
+    place = {"down": (device, "copy_down"), "up": (device, "copy_up"), "update": (pieces, "step_once")}[what]
+    calls, action = [0], getattr(*place)
+
+    def stopped(*args: Any, **keywords: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 3:
+            raise KeyboardInterrupt
+        return action(*args, **keywords)
+
+    for p, g in zip(params, gradients(params, 1), strict=True):
+        p.grad = g
+    with monkeypatch.context() as patched:
+        patched.setattr(*place, stopped)
+        with pytest.raises(KeyboardInterrupt):
+            opt.step()
+    assert what == "down" or opt.ahead
+    with pytest.raises(RuntimeError, match="was interrupted"):
+        opt.step()
+    if opt.ahead:
+        with pytest.raises(StateError, match="was updated"):
+            opt.state_dict()
+    assert all(int(opt.state[p]["step"]) == 1 for p in params)
+    with torch.no_grad():
+        for p, value in zip(params, before, strict=True):
+            p.copy_(value)
+    other = ours.AdamW(others := copies(params))
+    for each, of in ((opt, params), (other, others)):
+        each.load_state_dict(copy.deepcopy(saved))
+        train(each, of, [1])
+    assert equal(params, others)
+    assert equal(states(opt), states(other))
+
+
 # --- updates beside the next forward ----------------------------------------------------------------------------------------
 
 
