@@ -153,12 +153,12 @@ ROOMS = {
         "step": "group formulas library state table",
         "optimizer": "library state step table",
         "drop_in": "group library optimizer state step table",
-        "own": "drop_in library optimizer step table",
-        "schedule_free": "library own state",
+        "additional": "drop_in library optimizer step table",
+        "schedule_free": "additional library state",
         "sparse": "group drop_in library state step",
         "lbfgs": "library state",
         "interchange": "library state table",
-        "__init__": "drop_in formulas interchange lbfgs own schedule_free sparse state step",
+        "__init__": "drop_in formulas interchange lbfgs additional schedule_free sparse state step",
     },
 }
 CORE = {
