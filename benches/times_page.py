@@ -53,7 +53,8 @@ def page(runs: list[dict[str, Any]], note: str = "") -> str:
                 raise ValueError(
                     f"found {key} {run['machine'][key]!r} beside {machine[key]!r}: expected runs on one machine"
                 )
-    known = {row["row"]: row for run in runs for row in run["rows"] if not row["wrong"]}
+    # Rows without contestants measure bytes.
+    known = {row["row"]: row for run in runs for row in run["rows"] if row.get("contestants") and not row["wrong"]}
     ours = {name: row for name, row in known.items() if not name.startswith("gradbench ")}
     theirs = {name.removeprefix("gradbench "): row for name, row in known.items() if name not in ours}
     parts = [HEAD + described(machine) + (f"{note}\n" if note else "")]

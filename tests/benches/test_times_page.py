@@ -42,6 +42,14 @@ def test_the_last_file_counts_and_wrong_rows_are_left_out():
     assert "another" not in text
 
 
+def test_rows_that_measure_bytes_are_left_out():
+    given = run("a row", 1.0)
+    given["rows"].append({"row": "wheel", "bytes": 3, "goals": []})
+    text = times_page.page([given])
+    assert "| a row | 1 s |" in text
+    assert "wheel" not in text
+
+
 def test_the_ceiling_and_rows_of_peers_alone():
     given = run("a row", 1.0)
     given["rows"][0]["contestants"] = [
