@@ -118,7 +118,7 @@ ROOMS = {
         "traced": "deferred targets",
         "library": "deferred targets traced",
         "trace": "deferred library targets traced",
-        "reads": "",
+        "reads": "traced",
         "captures": "reads trace traced",
         "program": "trace",
         "encoding": "",

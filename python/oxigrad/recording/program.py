@@ -39,7 +39,9 @@ def _stated(entry: Entry, entries: list[Entry]) -> tuple[Any, ...]:
     member = _member(entry, entries)
     is_identity = _is_identity(entry, entries)
     part = member and (tuple(member[1]), tuple(member[2]))
-    key = (target, _without_ids(entry.args), _without_ids(entry.named), entry.type, is_identity, part)
+    are_entries = all(type(arg) is EntryId for arg in entry.args)
+    args: Any = len(entry.args) if are_entries else _without_ids(entry.args)
+    key = (target, args, _without_ids(entry.named) if entry.named else None, entry.type, is_identity, part)
     return ("call", target, entry.function, entry.args, entry.named, shape, key, is_identity, member)
 
 
@@ -122,7 +124,7 @@ def _fits(argument: Entry, dtype: str) -> bool:
 
 def _without_ids(value: Any) -> Any:
     """A hashable value that is equal for arguments that differ in entries alone."""
-    if isinstance(value, EntryId):
+    if type(value) is EntryId:
         return EntryId
     if isinstance(value, (tuple, list)):
         return (type(value), *map(_without_ids, value))

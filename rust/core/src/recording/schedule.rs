@@ -100,8 +100,11 @@ impl Schedule {
         let mut is_kept = vec![true; program.entries.len()];
         for step in &self.steps {
             let Step::Run { calls, writes, .. } = step else { continue };
-            calls.iter().for_each(|id| is_kept[*id as usize] = false);
-            writes.iter().for_each(|id| is_kept[*id as usize] = true);
+            for (ids, kept) in [(calls, false), (writes, true)] {
+                for id in ids {
+                    is_kept[*id as usize] = kept;
+                }
+            }
         }
         self.last = vec![Vec::new(); self.steps.len()];
         for (id, entry) in (0..).zip(&program.entries) {
