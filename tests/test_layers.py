@@ -30,7 +30,7 @@ PYTHON = {
     "stepping": "_core ops xp tree rules cuda",
     "stepping/deadlock": "_core",
     "cuda/__init__": "_core cuda stepping",
-    "recording": "_core _tables ops tree stepping",
+    "recording": "_core _tables _typing ops tree stepping",
     "optim": "_core _names _tables _typing ops xp tree autodiff recording rules schedules stepping",
     "testing": "_core ops xp tree autodiff optim rules stepping",
     "torch": "_core _names ops xp cuda optim rules stepping",

@@ -5,7 +5,7 @@ Arrays of different libraries have no common base class, and their stubs match n
 """
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, SupportsFloat, TypeAlias, TypeVar
+from typing import Any, Literal, ParamSpec, Protocol, SupportsFloat, TypeAlias, TypeVar, TypeVarTuple, overload
 
 Array: TypeAlias = Any
 """An array of any library that follows the Array API standard, a `Variable`, or a number where one can stand for an array."""
@@ -31,6 +31,15 @@ Config: TypeAlias = dict[str, Any]
 Number: TypeAlias = SupportsFloat | Callable[[Any], Any]
 """A numeric hyperparameter, as it is set: a number, an array without axes, or a schedule, any function of the step."""
 
+Argnums: TypeAlias = int | tuple[int, ...]
+"""The positions of the arguments that a transform differentiates."""
+
+First: TypeAlias = Literal[0] | None
+"""``argnums`` of the first argument."""
+
+A = TypeVar("A")
+"""What a function returns beside its value."""
+
 P = ParamSpec("P")
 """The parameters of a function that is transformed: those of its gradient."""
 
@@ -42,3 +51,18 @@ T = TypeVar("T")
 
 F = TypeVar("F", bound=Callable[..., Any])
 """The type of a function that a decorator leaves as it is to its callers."""
+
+Ts = TypeVarTuple("Ts")
+"""The types of primals, each a tree."""
+
+T_contra = TypeVar("T_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Differentiable(Protocol[P, T_contra, R_co]):  # pyright: ignore[reportInvalidTypeVarUse] - it is an argument of the second
+    """A function as type checkers see it twice: with all of its parameters, and with the type of the first one, which its gradient has."""
+
+    @overload
+    def __call__(self, *args: P.args, **named: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, x: T_contra, /, *args: Any, **named: Any) -> R_co: ...

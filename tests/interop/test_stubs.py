@@ -70,7 +70,7 @@ PROGRAM = {
     "xp.special.erff": "reportAttributeAccessIssue",
     "reveal_type(xp.special.erf)": '"(x: Any, /) -> Any"',
     "reveal_type(xp.add.outer)": "**named: Any",
-    "reveal_type(oxigrad.grad(loss))": '"(x: float, *, power: int) -> Any"',
+    "reveal_type(oxigrad.grad(loss))": '"(x: float, *, power: int) -> float"',
 }
 
 

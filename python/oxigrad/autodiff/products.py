@@ -2,12 +2,12 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from oxigrad import tree, xp
-from oxigrad._typing import P, Tree
+from oxigrad._typing import Argnums, Differentiable, P, R, T, Tree, Ts
 from oxigrad.autodiff.jacobians import jacobian
-from oxigrad.autodiff.transforms import Argnums, Recording, check_callable, grad, jvp, vjp
+from oxigrad.autodiff.transforms import Recording, check_callable, grad, jvp, vjp
 from oxigrad.ops.backends import is_smooth
 
 
@@ -21,6 +21,10 @@ def jacrev(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> 
     return jacobian(f, argnums, "reverse", has_aux)
 
 
+@overload
+def elementwise_grad(f: Differentiable[P, T, Any], argnums: Literal[0] = 0) -> Callable[P, T]: ...
+@overload
+def elementwise_grad(f: Callable[P, Any], argnums: Argnums) -> Callable[P, Tree]: ...
 def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, Any]:
     """A function that returns the derivative of an elementwise function at each element, in the shape of the argument.
 
@@ -40,7 +44,7 @@ def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, A
     return grad(summed, argnums)
 
 
-def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+def linearize(f: Callable[[*Ts], R], *primals: *Ts) -> tuple[R, Callable[..., R]]:
     """The value of ``f`` at the primals, and its derivative there as a linear function of the tangents.
 
     ``f`` is called once; each call of the linear function is one forward replay. It takes a tree for each primal, of its
@@ -83,6 +87,10 @@ def ggnvp(
     return pullback(jvp(grad(loss), (value,), (change,))[1])
 
 
+@overload
+def hessian_diag(f: Differentiable[P, T, Any], argnums: Literal[0] = 0) -> Callable[P, T]: ...
+@overload
+def hessian_diag(f: Callable[P, Any], argnums: Argnums) -> Callable[P, Tree]: ...
 def hessian_diag(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """A function that returns the diagonal of the Hessian of the scalar function ``f``, in the structure of the argument.
 

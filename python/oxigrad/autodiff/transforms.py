@@ -4,17 +4,15 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import BatchLevel, DtypeError, ShapeError, Structure, StructureError, Tape, Variable, Watched, plain
-from oxigrad._typing import Array, P, Tree
+from oxigrad._typing import A, Argnums, Array, Differentiable, First, P, R, T, Tree, Ts
 from oxigrad.autodiff.examples import detached
 from oxigrad.autodiff.rules.cotangents import require_complex, require_real
 from oxigrad.autodiff.rules.tangents import zero_or_same, zero_tangent
 from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth
-
-Argnums = int | tuple[int, ...]
 
 
 def check_callable(f: Any, name: str) -> None:
@@ -220,6 +218,14 @@ class Recording:
         return trees[0] if isinstance(self._argnums, int) else trees
 
 
+@overload
+def vjp(
+    f: Callable[[*Ts], R], *primals: *Ts, has_aux: Literal[False] = False
+) -> tuple[R, Callable[[R], tuple[*Ts]]]: ...
+@overload
+def vjp(
+    f: Callable[[*Ts], tuple[R, A]], *primals: *Ts, has_aux: Literal[True]
+) -> tuple[R, Callable[[R], tuple[*Ts]], A]: ...
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of ``f`` at the primals, and its pullback, which computes vector-Jacobian products.
 
@@ -247,6 +253,14 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     return (call.value, pullback, call.aux) if has_aux else (call.value, pullback)
 
 
+@overload
+def jvp(
+    f: Callable[..., R], primals: Sequence[Tree], tangents: Sequence[Tree], *, has_aux: Literal[False] = False
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    f: Callable[..., tuple[R, A]], primals: Sequence[Tree], tangents: Sequence[Tree], *, has_aux: Literal[True]
+) -> tuple[R, R, A]: ...
 def jvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree], *, has_aux: bool = False) -> Any:
     """The value of ``f`` at the primals, and its derivative along the tangents, the Jacobian-vector product.
 
@@ -266,6 +280,19 @@ def jvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree]
     return (call.value, tangent, call.aux) if has_aux else (call.value, tangent)
 
 
+@overload
+def value_and_grad(
+    f: Differentiable[P, T, R], argnums: First = None, has_aux: bool = False
+) -> Callable[P, tuple[R, T]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, R],
+    argnums: Argnums | None = None,
+    has_aux: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+    holomorphic: bool = False,
+) -> Callable[P, tuple[R, Tree]]: ...
 def value_and_grad(
     f: Callable[P, Any],
     argnums: Argnums | None = None,
@@ -354,6 +381,21 @@ def _holomorphic(f: Callable[..., Any], argnums: Argnums, has_aux: bool) -> Call
 _finish_first = functools.partial(_finish, 0, False)
 
 
+@overload
+def grad(f: Differentiable[P, T, Any], argnums: First = None, has_aux: Literal[False] = False) -> Callable[P, T]: ...
+@overload
+def grad(
+    f: Differentiable[P, T, tuple[Any, A]], argnums: First = None, *, has_aux: Literal[True]
+) -> Callable[P, tuple[T, A]]: ...
+@overload
+def grad(
+    f: Callable[P, Any],
+    argnums: Argnums | None = None,
+    has_aux: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+    holomorphic: bool = False,
+) -> Callable[P, Tree]: ...
 def grad(
     f: Callable[P, Any],
     argnums: Argnums | None = None,
@@ -398,7 +440,7 @@ def _scalar(value: Any) -> Any:
     return value
 
 
-def stop_gradient(x: Tree) -> Tree:
+def stop_gradient(x: T) -> T:
     """The tree ``x`` with plain values in place of variables: derivatives treat them as constants.
 
     >>> grad(lambda x: x * stop_gradient(x))(3.0)

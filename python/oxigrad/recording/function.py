@@ -7,13 +7,14 @@ import threading
 import types
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 import numpy as np
 
 from oxigrad import _core, tree
 from oxigrad._core import BatchLevel, EntryId, RecordedFunction, Replay, StateError, Variable
 from oxigrad._tables import Table
+from oxigrad._typing import P, R
 from oxigrad.recording import files
 from oxigrad.recording.captures import SIMPLE, Captures
 from oxigrad.recording.inputs import Inputs, Key, Why
@@ -53,7 +54,7 @@ class _Case:
         return replay_of(self.entries, self.outputs)
 
 
-class Recorded(RecordedFunction):
+class Recorded(RecordedFunction, Generic[P, R]):
     """A function that is replayed: see `record`. The core calls it, and `_otherwise` where no recording fits."""
 
     def __init__(self, f: Callable[..., Any], limit: int) -> None:
@@ -72,6 +73,12 @@ class Recorded(RecordedFunction):
         self._has_changed = False
         # Whether integers are inputs: they are until a function does not take traced ones.
         self._with_ints = True
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: P.args, **named: P.kwargs) -> R:
+            """The result of the function."""
+            ...
 
     @property
     def why(self) -> Why | None:
@@ -98,7 +105,7 @@ class Recorded(RecordedFunction):
             return self._begin(args, named, changed)
         inputs = Inputs(given, structure, captures, with_ints=self._with_ints)
         if self._settle(inputs.key):
-            return self(*args, **named)
+            return cast("Callable[..., Any]", self)(*args, **named)
         if failed is not None:
             self._why = Why(*failed)
         elif inputs.key not in self._cases and self._last is not None:
@@ -357,7 +364,7 @@ def _recorded(inputs: Inputs, captures: Captures, expected: Any) -> _Case:
     return _Case(inputs, trace.entries, outputs, structure)
 
 
-def record(f: Callable[..., Any], *, limit: int = 8) -> Recorded:
+def record(f: Callable[P, R], *, limit: int = 8) -> Recorded[P, R]:
     """A function that gives the results of ``f``, recorded at the first call and replayed, without its Python code, at later ones.
 
     A replay has the bits of the function. Arrays and numbers in its arguments, globals, closures and defaults are inputs: they are
