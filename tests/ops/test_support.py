@@ -5,6 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import forms
+import forms_numpy
+import forms_over
+import libraries
 import oxigrad as ox
 from oxigrad import xp
 from oxigrad.autodiff.inspection import support
@@ -73,3 +77,27 @@ def test_it_is_shown_as_a_table() -> None:
     assert "gives whole numbers" in repr(rows) and "<td>argmax</td>" in rows._repr_html_()
     assert "more, see table()" in repr(ox.support()) and len(ox.support().table().rows) == len(ox.support())
     assert max(map(len, ox.support().table().splitlines())) <= 100
+
+
+@pytest.mark.filterwarnings("ignore")  # of PyTorch, where a form mixes its tensors with arrays of NumPy
+def test_orders_of_names_of_numpy_and_scipy_over_pytorch() -> None:
+    pytest.importorskip("torch")
+    scipy_forms = pytest.importorskip("forms_scipy")
+    found = {
+        (origin, form.name): (form, section)
+        for origin, sections in {"NumPy": forms_numpy.SECTIONS, "SciPy": scipy_forms.SECTIONS}.items()
+        for section in sections
+        for form in section.forms
+    }
+    rows = [row for row in ox.support(library="torch", order=1) if row.origin != "Array API"]
+    assert len(rows) > 400
+    for row in rows[::60]:
+        form, section = found[row.origin, row.function]
+        assert forms_over.order(form, section, libraries.named("torch")) == row.libraries["torch"], row.function
+
+
+def test_a_function_that_fails_over_a_library_has_no_order_there() -> None:
+    torch = libraries.named("torch")
+    section = forms.Section("", tuple(forms.read("np.sum(x, axis=1)\nnp.sum(x, dtype=np.float64)")))
+    pytest.importorskip("torch")
+    assert [forms_over.order(form, section, torch) for form in section.forms] == [2, None]

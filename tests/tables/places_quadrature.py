@@ -173,7 +173,7 @@ LAWS: dict[str, Law] = {
         lambda z, kappa: kappa * mp.cos(z) - mp.log(2 * mp.pi * mp.besseli(0, kappa)),
         _circle,
         lambda z, kappa: _circle(-z, kappa),
-        ((1e-9,), (40.0,), (300.0,), (2.0,)),
+        ((300.0,), (1e-9,), (40.0,), (2.0,)),
         (0.0, 1e-8, -1e-8, 1e-3, 0.5, -0.5, 2.0, 3.125, -3.125),
         invalid=((-1.0,), (math.inf,)),
     ),
