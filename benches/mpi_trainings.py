@@ -61,7 +61,7 @@ class Module:
         modules = [self._new(torch) for _ in range(2)]
         self.tokens = torch.tensor(np.random.default_rng(comm.rank).integers(0, 27, (32, 65)))
         self.modules = {"ours": modules[0], "raw": torch.nn.parallel.DistributedDataParallel(modules[1])}
-        ours = DataParallel(optim.AdamW(RATE), bucket_bytes=BUCKET, communicator=comm)
+        ours = DataParallel(optim.AdamW(RATE), communicator=comm)
         raw = torch.optim.AdamW(modules[1].parameters(), RATE, weight_decay=0.01, fused=True)
         self.takes = {"ours": lambda: ours.update(modules[0]), "raw": raw.step}
         self.cross_entropy = torch.nn.functional.cross_entropy

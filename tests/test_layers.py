@@ -43,10 +43,11 @@ PYTHON = {
     "distributed/messages": "_core ops stepping distributed/errors",
     "distributed/engines/background": "distributed/messages/reports/clock",
     "distributed/communicator": "distributed/decisions distributed/engines/background distributed/errors distributed/messages",
-    "distributed/engines": "_core cuda distributed/communicator distributed/decisions distributed/engines/background distributed/errors "
+    "distributed/engines/devices": "cuda distributed/communicator",
+    "distributed/engines": "_core distributed/communicator distributed/decisions distributed/engines/background distributed/errors "
     "distributed/messages distributed/messages/reports/clock",
     "distributed": "_core _typing ops xp tree autodiff optim rules schedules stepping distributed/communicator distributed/decisions "
-    "distributed/engines/background distributed/errors distributed/messages distributed/messages/reports distributed/messages/reports/clock",
+    "distributed/engines/background distributed/engines/devices distributed/errors distributed/messages distributed/messages/reports distributed/messages/reports/clock",
     "launch": "",
     "scipy": "_core _names _typing ops xp tree autodiff",
     "_callbacks": "_core ops xp autodiff stepping/deadlock",

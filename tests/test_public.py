@@ -35,8 +35,8 @@ API: dict[types.ModuleType, str] = {
         zeros_like""",
     ox.testing: """check_grads check_rule""",
     distributed: """Aborted CommunicationError Communicator DataParallel DeepGradientCompression DropStale ElasticAverage Excluded
-        Header KFAC LargeBatch Layout ModelAverage NotSupported Refused Shard Softsync Span SyncReplicas TimedOut Timeline WorkerFilter WorkerLost WorkerReport
-        WorkerReports Wrapper communicator current run shard""",
+        Header KFAC LargeBatch Layout ModelAverage NotSupported Refused Shard Softsync Span SyncReplicas TimedOut Timeline WorkerDevice WorkerFilter WorkerLost
+        WorkerReport WorkerReports Wrapper communicator current devices run shard""",
     ox.cuda: """CaptureError CompileError CompilerUnavailableError DeviceError DeviceLostError DeviceMemoryError
         DriverUnavailableError UnavailableWarning source why""",
     xp.special: """agm airy bdtr bdtrc bdtri bei beip ber berp beta betainc betaincc betainccinv betaincinv betaln binom boxcox
