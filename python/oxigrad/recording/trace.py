@@ -252,7 +252,9 @@ def _may_permute(target: Target, result: Any, *, is_permuted: bool) -> bool:
         return False
     if target.name == "scatter_into" or (like.ndim == 2 and target.name == "matmul"):
         return False
-    return is_permuted or (target.name in _PERMUTING if type(result) is Deferred else not like.flags.c_contiguous)
+    if type(result) is Deferred:
+        return is_permuted or target.name in _PERMUTING
+    return is_permuted or not like.flags.c_contiguous
 
 
 def _is_ufunc(target: Target) -> bool:
