@@ -25,6 +25,7 @@ from mpmath import mp, mpf
 import oxigrad as ox
 import places_quadrature
 import places_stats
+from cases_stats import SLOW
 from oxigrad import xp
 from places import Function, Point
 from places_counts import COUNTED, VECTORS, Counted
@@ -32,6 +33,8 @@ from places_stats import Law
 from reference import Note, close, limit, log_of, nearest, partials, value_and_derivatives
 
 LAWS = {**places_stats.LAWS, **places_quadrature.LAWS}
+# Those by quadrature take a minute.
+QUICK = [pytest.param(name, marks=pytest.mark.thorough) if name in SLOW else name for name in LAWS]
 COUNT_METHODS = "pmf logpmf cdf logcdf sf logsf".split()
 METHODS = "pdf logpdf cdf logcdf sf logsf".split()
 DENSITIES = {*METHODS, *COUNT_METHODS, "ppf", "isf", "entropy", "mean", "var", "std", "median"}
@@ -163,7 +166,7 @@ def test_beyond_the_support_at_infinity_and_of_no_number(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", QUICK)
 def test_quantiles_of_rare_events(name: str) -> None:
     law, ours = LAWS[name], getattr(xp.stats, name)
     for s in law.shapes[-2:] if name != "gompertz" else law.shapes[:1]:
@@ -190,7 +193,7 @@ def test_quantiles_of_rare_events(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", QUICK)
 def test_second_derivatives_inside_of_the_support(name: str) -> None:
     law, ours = LAWS[name], getattr(xp.stats, name)
     s = law.shapes[-1] if name != "gompertz" else law.shapes[0]
