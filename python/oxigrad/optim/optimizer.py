@@ -368,7 +368,7 @@ class LocalOptimizer(Optimizer):
         self.accumulate = accumulate
         self.loss_scale = loss_scale
         self.zero_gradients = zero_gradients
-        self.record_norms = tuple([record_norms] if isinstance(record_norms, str) else record_norms)
+        self.record_norms: tuple[str, ...] = tuple([record_norms] if isinstance(record_norms, str) else record_norms)
         self._precision = checked_precision(slot_dtype, master, rounding)
         self.nonfinite = nonfinite
         self._stepper = Stepper(self)

@@ -76,7 +76,8 @@ class ReplayedGradients(FinalGradients):
     def __init__(self, is_final: Callable[[FinalGradients, str], None]) -> None:
         super().__init__(is_final)
         #: Whether a step by these gradients is under way, and whether an error has ended one whose gradients were sent.
-        self.is_open = self.is_broken = False
+        self.is_open: bool = False
+        self.is_broken: bool = False
         self._taken: tuple[Plan, CompleteGradients] | None = None
 
     def begin(self, plan: Plan, watched: Watched, *, takes: bool) -> Callable[[int, Any], bool]:

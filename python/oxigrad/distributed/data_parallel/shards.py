@@ -57,12 +57,12 @@ class PartOwner:
         self._with_square: dict[ParameterGroup, GroupWithSquare] = {}
 
     # Options that `check_options` refuses otherwise.
-    accumulate = OPTIONS["accumulate"]
-    loss_scale = OPTIONS["loss_scale"]
-    nonfinite = OPTIONS["nonfinite"]
-    scale = 1.0
-    sparse = OPTIONS["sparse"]
-    zero_gradients = OPTIONS["zero_gradients"]
+    accumulate: Any = OPTIONS["accumulate"]
+    loss_scale: Any = OPTIONS["loss_scale"]
+    nonfinite: Any = OPTIONS["nonfinite"]
+    scale: float = 1.0
+    sparse: Any = OPTIONS["sparse"]
+    zero_gradients: Any = OPTIONS["zero_gradients"]
 
     @property
     def seed(self) -> int:
