@@ -38,7 +38,7 @@ First: TypeAlias = Literal[0] | None
 """``argnums`` of the first argument."""
 
 A = TypeVar("A")
-"""What a function returns beside its value."""
+"""The type of the auxiliary data that a function returns beside its value."""
 
 P = ParamSpec("P")
 """The parameters of a function that is transformed: those of its gradient."""

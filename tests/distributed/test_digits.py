@@ -15,6 +15,6 @@ def test_four_workers_learn_digits(method: str) -> None:
     for name in ("sklearn", "matplotlib", "tqdm", "threadpoolctl"):
         pytest.importorskip(name)
     example = runpy.run_path(str(EXAMPLE))
-    (results,) = example["run"]("threads", [method], 4, example["EPOCHS"])
+    (results,) = example["run"]("threads", [method], 4, 1, example["EPOCHS"])
     assert results[0].accuracy >= 0.97
     assert sum(result.accepted for result in results) > 0

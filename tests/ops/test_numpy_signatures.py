@@ -316,7 +316,8 @@ def test_distributions_take_their_parameters_by_position_and_by_name(name: str) 
     own, theirs = getattr(xp.stats, name), getattr(stats, name)
     is_discrete = isinstance(theirs, stats.rv_discrete)
     shapes = [each.strip() for each in theirs.shapes.split(",")] if theirs.shapes else []
-    values = {shape: 0.4 if shape == "p" else 5 if shape == "n" else 2.5 for shape in shapes}
+    special = {"p": 0.4, "n": 5, "N": 5, "M": 20, "low": 0, "high": 7}
+    values = {shape: special.get(shape, 2.5) for shape in shapes}
     places = {"loc": 1} if is_discrete else {"loc": 0.1, "scale": 2.0}
     seen = 0
     for method in [method for method in METHODS.split() if hasattr(own, method)]:

@@ -1,4 +1,4 @@
-"""What a function reads: the names in its code, what the slots of objects hold, and the modules whose functions it may call.
+"""The reads of a function: the names in its code, what the slots of objects hold, and the modules whose functions it may call.
 
 The standard's `dis` describes each instruction in full, which takes longer than the function runs; here only names are looked up.
 """
@@ -93,12 +93,12 @@ def reads_of(code: types.CodeType) -> Reads:
 _known: weakref.WeakKeyDictionary[types.CodeType, Reads] = weakref.WeakKeyDictionary()
 
 
-# What a slot without a value holds.
+# The content of a slot without a value.
 EMPTY = object()
 
 
 def slots_of(value: Any) -> dict[str, Any]:
-    """What the `__slots__` of an object's classes hold, by name; `EMPTY` for nothing."""
+    """The contents of the `__slots__` of an object's classes, by name; `EMPTY` for nothing."""
     slots: dict[str, Any] = {}
     for each in type(value).__mro__:
         for name, member in vars(each).items():

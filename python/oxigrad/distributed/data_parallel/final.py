@@ -51,7 +51,7 @@ class FinalGradients:
             self.released.add(path)
 
     def _replaced(self, path: str) -> Any:
-        """What takes the place of a gradient whose memory is given back."""
+        """The array in the place of a gradient whose memory is given back."""
 
     def end(self) -> None:
         """Ends a step: no gradient is final."""

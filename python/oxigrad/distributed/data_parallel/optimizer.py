@@ -395,7 +395,7 @@ class DataParallel(LargeBatch):
 
     @staticmethod
     def _flags(own: Sequence[int], count: int) -> np.ndarray:
-        """What the last bucket carries: the number of gradients in the sums, and for each parameter a one for an array and for rows."""
+        """The flags of the last bucket: the number of gradients in the sums, and for each parameter a one for an array and for rows."""
         kinds = np.array(own)
         return np.concatenate([[count], kinds == _DENSE, kinds == _ROWS]).astype(np.float64)
 

@@ -6,6 +6,7 @@ Logarithms of probabilities of large counts are sums of those of Poisson probabi
 import math
 from typing import Any
 
+from oxigrad._core import plain
 from oxigrad._typing import Array
 from oxigrad.ops import special
 from oxigrad.ops.core import guarded
@@ -18,6 +19,10 @@ from oxigrad.ops.stats.incomplete import beta, gamma
 
 def _is_chance(p: Any) -> Any:
     return ops.logical_and(p >= 0.0, p <= 1.0)
+
+
+def _is_whole(x: Any) -> Any:
+    return x == ops.floor(x * 1.0)
 
 
 def log_choose(n: Any, k: Any) -> Any:
@@ -201,7 +206,9 @@ boltzmann: Discrete = Discrete(
     lambda k, rate, n: _truncated(rate, 1.0, n) * ops.exp(-rate * k),
     lambda k, rate, n: _truncated(rate, k + 1.0, n),
     lambda k, rate, n: _truncated(rate, n - k - 1.0, n) * ops.exp(-rate * (k + 1.0)),
-    lambda rate, n: ops.logical_and(rate > 0.0, ops.logical_and(rate < math.inf, n > 0.0)),
+    lambda rate, n: ops.logical_and(
+        ops.logical_and(rate > 0.0, rate < math.inf), ops.logical_and(n > 0.0, _is_whole(n))
+    ),
     log_upper=_log_boltzmann_upper,
     high=lambda rate, n: n - 1.0,
 )
@@ -246,16 +253,21 @@ dlaplace: Discrete = Discrete(
     _laplace(_log_beside, lambda log_p: log_p),
     low=-math.inf,
 )
+
+
+def _count_of(low: Any, high: Any) -> Any:
+    """The number of whole numbers of `randint`; NaN where there is none."""
+    return ops.where(plain(high) > plain(low), (high - low) * 1.0, math.nan)
+
+
 randint: Discrete = Discrete(
     "randint",
     "low high",
-    lambda k, low, high: -ops.log(high - low + 0.0 * k),
-    lambda k, low, high: 1.0 / (high - low + 0.0 * k),
-    lambda k, low, high: (k - low + 1.0) / (high - low),
-    lambda k, low, high: (high - 1.0 - k) / (high - low),
-    lambda low, high: ops.logical_and(
-        high > low, ops.logical_and(low == ops.floor(low * 1.0), high == ops.floor(high * 1.0))
-    ),
+    lambda k, low, high: -ops.log(_count_of(low, high) + 0.0 * k),
+    lambda k, low, high: 1.0 / (_count_of(low, high) + 0.0 * k),
+    lambda k, low, high: (k - low + 1.0) / _count_of(low, high),
+    lambda k, low, high: (high - 1.0 - k) / _count_of(low, high),
+    lambda low, high: ops.logical_and(high > low, ops.logical_and(_is_whole(low), _is_whole(high))),
     low=lambda low, high: low,
     high=lambda low, high: high - 1.0,
 )

@@ -48,7 +48,7 @@ def quantile(
             def excess(
                 x: Floats, log_p: Any = log_p, target: Floats = target, args: Any = args, sign: float = sign
             ) -> Any:
-                """How much the logarithm exceeds that of the share, as an increasing function; and its slope."""
+                """The logarithm less that of the share, as an increasing function; and its slope."""
                 log_share = log_p(x, *args)
                 return sign * (log_share - target), np.exp(log_density(x, *args) - log_share)
 

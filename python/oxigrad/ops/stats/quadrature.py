@@ -29,7 +29,7 @@ def _mills(x: Array) -> Array:
 
 
 def _reach(slope: Any, curvature: Any = 1.0) -> Any:
-    """How far ``exp(-curvature * (slope * u + u**2 / 2))`` is above exp(-40), as a plain value."""
+    """The width in which ``exp(-curvature * (slope * u + u**2 / 2))`` is above exp(-40), as a plain value."""
     slope, level = plain(slope), 2.0 * _FALL / plain(curvature)
     return level / (slope + ops.sqrt(slope * slope + level))
 

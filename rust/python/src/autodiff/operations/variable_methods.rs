@@ -318,8 +318,14 @@ impl Variable {
             value if value.is_scalar() => Ok(PyTuple::empty(py).into_any()),
             value => {
                 self.known_at_all("the shape")?;
-                // A complex number, or a number that is recorded, has none.
-                Ok(value.object(py).getattr_opt("shape")?.unwrap_or_else(|| PyTuple::empty(py).into_any()))
+                let object = value.object(py);
+                match object.getattr_opt("shape")? {
+                    Some(shape) => Ok(shape),
+                    // The results of an op with several are no array.
+                    None if object.is_instance_of::<PyTuple>() => object.getattr("shape"),
+                    // A complex number, or a number that is recorded, has none.
+                    None => Ok(PyTuple::empty(py).into_any()),
+                }
             }
         }
     }
