@@ -206,9 +206,7 @@ boltzmann: Discrete = Discrete(
     lambda k, rate, n: _truncated(rate, 1.0, n) * ops.exp(-rate * k),
     lambda k, rate, n: _truncated(rate, k + 1.0, n),
     lambda k, rate, n: _truncated(rate, n - k - 1.0, n) * ops.exp(-rate * (k + 1.0)),
-    lambda rate, n: ops.logical_and(
-        ops.logical_and(rate > 0.0, rate < math.inf), ops.logical_and(n > 0.0, _is_whole(n))
-    ),
+    lambda rate, n: ops.logical_and(rate > 0.0, ops.logical_and(rate < math.inf, n > 0.0)),
     log_upper=_log_boltzmann_upper,
     high=lambda rate, n: n - 1.0,
 )
