@@ -9,7 +9,8 @@ from oxigrad._core import StateError
 from oxigrad.ops.backends import is_array, on_host
 from oxigrad.optax.displacement import displacement, displacement_of_kernel
 from oxigrad.optax.eager import EagerStep
-from oxigrad.optax.library import GradientTransformationExtraArgs, jax, optax
+from oxigrad.optax import library
+from oxigrad.optax.library import jax, optax
 from oxigrad.optax.pytrees import Named, State, given_parameters
 from oxigrad.optim import LBFGS, SAM, Optimizer, ParameterGroup, Partition, RuleOptimizer
 from oxigrad.rules.core.rule import Rule
@@ -27,7 +28,7 @@ Adapt = Callable[[ParameterGroup], ParameterGroup]
 _OPTIONS = {"accumulate": 1, "nonfinite": "propagate", "loss_scale": None, "sparse": "dense", "zero_gradients": False}
 
 
-class Transformation(GradientTransformationExtraArgs):
+class Transformation(library.GradientTransformationExtraArgs):
     """An ``optax.GradientTransformationExtraArgs``, whose third function takes the whole step.
 
     ``init(params)`` and ``update(updates, state, params)`` are optax's. ``apply(updates, state, params)`` is ``update``

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from oxigrad.torch.library import Optimizer, torch
+from oxigrad.torch import library
+from oxigrad.torch.library import torch
 
 
 class _Sealed:
@@ -62,7 +63,7 @@ def _open(value: Any, p: Any, device: Any, *, counts_there: bool, name: Any = No
     return value
 
 
-class KeepingDtypes(Optimizer):
+class KeepingDtypes(library.Optimizer):
     """`torch.optim.Optimizer` whose ``load_state_dict`` copies tensors with their dtypes."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
