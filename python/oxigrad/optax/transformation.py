@@ -7,9 +7,9 @@ from typing import Any, cast
 from oxigrad import tree, xp
 from oxigrad._core import StateError
 from oxigrad.ops.backends import is_array, on_host
+from oxigrad.optax import library
 from oxigrad.optax.displacement import displacement, displacement_of_kernel
 from oxigrad.optax.eager import EagerStep
-from oxigrad.optax import library
 from oxigrad.optax.library import jax, optax
 from oxigrad.optax.pytrees import Named, State, given_parameters
 from oxigrad.optim import LBFGS, SAM, Optimizer, ParameterGroup, Partition, RuleOptimizer
