@@ -171,8 +171,8 @@ def first_sentence(doc: str | None) -> str:
 
 def distribution(module: str, name: str, value: Any) -> Entry:
     """An entry for a distribution: its methods."""
-    methods = [each for each in "pdf logpdf pmf logpmf cdf logcdf sf logsf ppf rvs".split() if hasattr(value, each)]
-    shapes = getattr(value, "shapes", "") or ""
+    methods = [each for each in "pdf logpdf pmf logpmf cdf logcdf sf logsf ppf isf rvs".split() if hasattr(value, each)]
+    shapes = ", ".join(f"``{shape}``" for shape in (getattr(value, "shapes", "") or "").split())
     about = f"The {name} distribution" + (f", with the shape parameters {shapes}." if shapes else ".")
     text = f"{about}\n\nParameters have SciPy's names and meaning, as those of ``scipy.stats.{name}``.\n\n"
     for method in methods:
