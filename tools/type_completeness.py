@@ -25,7 +25,7 @@ class GradientTransformationExtraArgs(GradientTransformation): ...
 
 
 def verified(package: str, sources: Path) -> dict[str, Any]:
-    """What basedpyright reports of the types of a package in the folder ``sources``."""
+    """The report of basedpyright on the types of a package in the folder ``sources``."""
     with tempfile.TemporaryDirectory() as stubs:
         (Path(stubs) / "optax-stubs").mkdir()
         (Path(stubs) / "optax-stubs" / "__init__.pyi").write_text(_OPTAX)

@@ -240,7 +240,7 @@ def test_many_buckets_send_no_more_bytes_than_one() -> None:
 
 
 def test_a_steady_step_calls_one_collective_operation_for_each_bucket() -> None:
-    """Which gradients there are is told by the last one of them."""
+    """The last bucket carries the kinds of gradients too."""
 
     def worker(comm: Any) -> list[int]:
         calls, all_gather_v, all_reduce = [0, 0], comm.all_gather_v, comm.all_reduce

@@ -17,7 +17,7 @@ from oxigrad.distributed.engines.devices import assigned
 
 
 def seen(*uuids: str, host: str = "n") -> dict[str, Any]:
-    """What a worker tells."""
+    """The message of a worker about its host."""
     return {"host": host, "devices": [[each, "H100"] for each in uuids], "why": "there is no CUDA driver"}
 
 

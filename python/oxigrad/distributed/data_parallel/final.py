@@ -51,7 +51,7 @@ class FinalGradients:
             self.released.add(path)
 
     def _replaced(self, path: str) -> Any:
-        """The array in the place of a gradient whose memory is given back."""
+        """The array in the place of a gradient whose memory is given back; None where nothing else reads it."""
 
     def end(self) -> None:
         """Ends a step: no gradient is final."""
@@ -97,8 +97,8 @@ class ReplayedGradients(FinalGradients):
                 return False
             if not complete.add(p, leaf, g):
                 return takes
-            found = [complete.held.pop(i) for i in p.indices]
-            gradient = found[0] if len(found) == 1 else summed(found)
+            gradients = complete.pop(p)
+            gradient = gradients[0] if len(gradients) == 1 else summed(gradients)
             check_gradient(p.text, gradient, p.shape, p.dtype)
             self._add(p.text, gradient)
             return takes

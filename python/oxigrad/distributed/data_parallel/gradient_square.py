@@ -60,20 +60,13 @@ def _with_square(rule: Rule) -> Rule:
     )
 
 
-class SquareOfGradients:
-    """Computes the square of the norm of all gradients as a step does, in memory like that of the parameters."""
-
-    def __init__(self) -> None:
-        self._measures: dict[str, SquareMeasure] = {}
-
-    def of(self, plan: Plan, values: Mapping[str, np.ndarray], gradients: Mapping[str, np.ndarray]) -> float:
-        """The square; 0 where no rule of the plan reads it. ``values`` are the parameters, of the same shapes and dtypes in each call."""
-        terms: list[tuple[Any, float]] = []
-        for p in plan.parameters:
-            group = plan.groups[p.group]
-            rule = group.rule()
-            if "total" in rule.supplied and p.text in gradients:
-                if p.text not in self._measures:
-                    self._measures[p.text] = SquareMeasure(p.text, np.empty_like(values[p.text]))
-                terms.append((group.program(rule), self._measures[p.text].square(gradients[p.text])))
-        return summed_squares(terms)
+def square_of(plan: Plan, values: Mapping[str, np.ndarray], gradients: Mapping[str, np.ndarray]) -> float:
+    """The square of the norm of all gradients as a step computes it; 0 where no rule of the plan reads it. ``values`` are the parameters."""
+    terms: list[tuple[Any, float]] = []
+    for p in plan.parameters:
+        group = plan.groups[p.group]
+        rule = group.rule()
+        if "total" in rule.supplied and p.text in gradients:
+            measure = SquareMeasure(p.text, np.empty_like(values[p.text]))
+            terms.append((group.program(rule), measure.square(gradients[p.text])))
+    return summed_squares(terms)

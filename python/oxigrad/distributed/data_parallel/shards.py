@@ -15,7 +15,7 @@ from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel import part_states
 from oxigrad.distributed.data_parallel.division import Extent, Piece, divided
-from oxigrad.distributed.data_parallel.gradient_square import GroupWithSquare, SquareOfGradients, with_square
+from oxigrad.distributed.data_parallel.gradient_square import GroupWithSquare, square_of, with_square
 from oxigrad.distributed.errors import NotSupported, WorkerLost
 from oxigrad.distributed.messages import transfer
 from oxigrad.distributed.messages.message import as_bytes
@@ -157,7 +157,6 @@ class Shards:
         optimizer._stepper = optimizer._stepper.copied(cast(SteppingOptimizer, self._owner))
         self.extents: Mapping[str, Extent] = {}
         self._pieces: list[list[Piece]] = []
-        self._square_of_gradients = SquareOfGradients()
         self._reads_all = False  # whether the step of a piece reads the gradients of all
         #: A state that was loaded before the parameters were known, and whether strictly.
         self.loaded: tuple[Mapping[str, Any], bool] | None = None
@@ -186,7 +185,6 @@ class Shards:
         self._reads_all = any("total" in group.rule().supplied for group in plan.groups)
         self.extents = {p.text: Extent(p.shape, values[p.text].dtype.itemsize, units[p.group]) for p in plan.parameters}
         self._pieces = divided(self.extents, workers)
-        self._square_of_gradients = SquareOfGradients()
 
     @property
     def scattered(self) -> list[list[Piece]] | None:
@@ -250,7 +248,7 @@ class Shards:
         """The square of the norm of all gradients, where a step of pieces reads it."""
         if not self._reads_all:
             return 0.0
-        return self._square_of_gradients.of(plan, values, {path: as_array(mean) for path, mean in means.items()})
+        return square_of(plan, values, {path: as_array(mean) for path, mean in means.items()})
 
     @property
     def _stepper(self) -> Stepper:

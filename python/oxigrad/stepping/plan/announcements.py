@@ -65,6 +65,10 @@ class CompleteGradients:
         self.held[leaf] = self._apart(p, g)
         return all(i in self.held for i in p.indices)
 
+    def pop(self, p: Parameter) -> list[Any]:
+        """The gradients of a parameter, by key path, which are no longer held."""
+        return [self.held.pop(i) for i in p.indices]
+
     def _apart(self, p: Parameter, g: Any) -> Any:
         """The gradient; a copy where it is that of another key path too: an array that is given twice counts once."""
         others = [self.held[i] for i in p.indices if i in self.held]
@@ -99,6 +103,6 @@ class Announcements(CompleteGradients):
         """The gradients of these parameters among ``count`` leaves; they are no longer held."""
         given = [None] * count
         for p in parameters:
-            for i in p.indices:
-                given[i] = self.held.pop(i)
+            for i, g in zip(p.indices, self.pop(p), strict=True):
+                given[i] = g
         return given
