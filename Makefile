@@ -12,7 +12,7 @@ PYTEST := $(BIN)/python -m pytest --dist=loadgroup --numprocesses=$(shell $(PYTH
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.tsv' -o -name py.typed)
 
-.PHONY: help demo test test-all test-mpich soak test-gpu gpu-smoke gpu-install wheels standard lint audit format bench bench-small compare counts track report
+.PHONY: help demo test test-all test-mpich soak test-gpu gpu-smoke gpu-install wheels standard lint lint-rust lint-python audit format bench bench-small compare counts track report
 .PHONY: versus gradbench times versus-gpu generated develop device-report distributed docs release release-source reproducible test-aarch64 clean plan-demo plan-test plan-test-all
 .DEFAULT_GOAL := help
 
@@ -65,10 +65,14 @@ wheels: .venv/pip ## Build the wheel, and gather in dist what else test-gpu need
 		$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: --python-version $$version --dest dist $(BY_PYTHON) || exit 1; \
 	done
 
-lint: .venv/lint .venv/test .venv/wheel ## Check formats, lints and types
+lint: lint-rust lint-python ## Check formats, lints and types
+
+lint-rust:
 	cargo fmt --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --package oxigrad-core --bench counts -- -D warnings # which is no default target
+
+lint-python: .venv/lint .venv/test .venv/wheel
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python

@@ -19,7 +19,7 @@ import pytest
 
 import libraries
 import oxigrad as ox
-from combinations import covering
+from combinations import covering, is_in_share, revision, share
 from libraries import Library
 from oxigrad.cuda.compiler import Compiler, CompilerUnavailableError, compiler
 
@@ -52,9 +52,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--combinations",
-        choices=("all", "sample"),
+        choices=("all", "share", "sample"),
         default="all",
-        help="run each test with all combinations of its parameters, or with some in which each value of each parameter is",
+        help="run each test with all combinations of its parameters; with some in which each value of each parameter is, without those "
+        "that take long; or with those and a share of the others, an eighth, which moves on with every change",
     )
     parser.addoption("--write-passed", metavar="FILE", help="write the names of the tests that pass")
     parser.addoption("--skip-passed", metavar="FILE", help="leave out the tests that FILE of --write-passed names")
@@ -123,11 +124,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makeitem(collector: Any, obj: object) -> Generator[None, Any, Any]:
-    """With ``--combinations=sample``, the items of a test in which each value of each of its parameters is at least once."""
-    made = yield
-    if not isinstance(made, list) or collector.config.getoption("--combinations") == "all":
-        return made
-    return covering(made)
+    """With ``--combinations=sample``, the items of a test in which each value of each of its parameters is at least once; with
+    ``--combinations=share``, a share of the others too.
+    """
+    items = yield
+    combinations = collector.config.getoption("--combinations")
+    if not isinstance(items, list) or combinations == "all":
+        return items
+    return share(items, revision()) if combinations == "share" else covering(items)
 
 
 # Tests over array libraries, and those of devices: by these fixtures.
@@ -148,13 +152,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out, with --gpu, the tests that do not run there; those that --skip-passed names; thorough ones in a sample."""
-    if config.getoption("--combinations") == "sample":
-        _keep(config, items, [item.get_closest_marker("thorough") is None for item in items])
+    combinations = config.getoption("--combinations")
+    if combinations != "all":
+        _keep(
+            config,
+            items,
+            [_is_short(item) or (combinations == "share" and is_in_share(item, revision())) for item in items],
+        )
     if config.getoption("--gpu"):
         _keep(config, items, [not {*_ON_GPU}.isdisjoint(getattr(item, "fixturenames", ())) for item in items])
     if (path := config.getoption("--skip-passed")) is not None:
         passed = set(Path(path).read_text().splitlines())
         _keep(config, items, [item.nodeid not in passed for item in items])
+
+
+def _is_short(item: pytest.Item) -> bool:
+    return item.get_closest_marker("thorough") is None
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[bool]) -> None:

@@ -1,4 +1,4 @@
-"""The sample of the combinations of a test's parameters that `make test` takes."""
+"""The sample of the combinations of a test's parameters that `make test` takes, and the share of the others."""
 
 from __future__ import annotations
 
@@ -18,20 +18,24 @@ TESTS = """
     def test_of_one(a): ...
 
     def test_of_none(): ...
+
+    @pytest.mark.parametrize("a", range(20))
+    @pytest.mark.parametrize("b", range(20))
+    def test_of_many(a, b): ...
 """
 
 
-def names(pytester: pytest.Pytester) -> list[str]:
-    """The tests of the file that are collected with ``covering``."""
+def names(pytester: pytest.Pytester, choice: str = "covering(items)") -> list[str]:
+    """The tests of the file that are collected by a choice."""
     pytester.makeconftest(
-        """
+        f"""
         import pytest
-        from combinations import covering
+        from combinations import SHARES, covering, share
 
         @pytest.hookimpl(wrapper=True)
         def pytest_pycollect_makeitem(collector, obj):
-            made = yield
-            return covering(made) if isinstance(made, list) else made
+            items = yield
+            return {choice} if isinstance(items, list) else items
         """
     )
     pytester.makepyfile(TESTS)
@@ -51,3 +55,12 @@ def test_every_value_is_in_the_sample(pytester: pytest.Pytester) -> None:
 
 def test_the_sample_is_the_same_each_time(pytester: pytest.Pytester) -> None:
     assert names(pytester) == names(pytester)
+
+
+def test_the_share_has_the_sample_and_moves_on_with_the_revision(pytester: pytest.Pytester) -> None:
+    every, sample = set(names(pytester, "items")), set(names(pytester))
+    shares = [set(names(pytester, f"share(items, 'revision {number}')")) for number in range(40)]
+    assert all(sample <= each <= every for each in shares)
+    assert all(len(each - sample) < len(every - sample) / 4 for each in shares)
+    assert set().union(*shares) == every
+    assert shares[0] == set(names(pytester, "share(items, 'revision 0')"))

@@ -6,6 +6,7 @@ functions too.
 """
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -439,6 +440,12 @@ def _resolve(path: Module, known: int, modules: Mapping[Module, str]) -> Iterato
     yield path[:end]
 
 
+@functools.cache
+def python() -> Graph:
+    return python_graph(ROOT / "python/oxigrad")
+
+
+@functools.cache
 def rust() -> Graph:
     return rust_graph({"oxigrad_core": ROOT / "rust/core/src", "binding": ROOT / "rust/python/src"})
 
@@ -458,16 +465,16 @@ def of_crate(graph: Graph, crate: str) -> Graph:
 
 
 def test_python_has_no_import_cycle() -> None:
-    assert cycles(python_graph(ROOT / "python/oxigrad")) == []
+    assert cycles(python()) == []
 
 
 def test_python_keeps_its_layers() -> None:
-    assert violations(python_graph(ROOT / "python/oxigrad"), PYTHON) == []
+    assert violations(python(), PYTHON) == []
 
 
 @pytest.mark.parametrize("folder", ROOMS)
 def test_a_folder_keeps_its_layers(folder: str) -> None:
-    assert violations(within(python_graph(ROOT / "python/oxigrad"), folder), ROOMS[folder]) == []
+    assert violations(within(python(), folder), ROOMS[folder]) == []
 
 
 def test_rust_has_no_import_cycle() -> None:

@@ -10,7 +10,13 @@ import pytest
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "distributed.py"
 
 
-@pytest.mark.parametrize("method", ["sync_replicas", "softsync", "drop_stale", "kfac", "large_batch"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "sync_replicas",
+        *(pytest.param(name, marks=pytest.mark.thorough) for name in ("softsync", "drop_stale", "kfac", "large_batch")),
+    ],
+)
 def test_four_workers_learn_digits(method: str) -> None:
     for name in ("sklearn", "matplotlib", "tqdm", "threadpoolctl"):
         pytest.importorskip(name)

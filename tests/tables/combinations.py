@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import zlib
 from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
 
 import pytest
+
+import oxigrad as ox
+
+# A share has one of so many combinations beyond the covering ones, and of the thorough tests.
+SHARES = 8
+
+
+@functools.cache
+def revision() -> str:
+    """A checksum of the package and its tests, which differs after every change of them."""
+    digest = hashlib.sha256()
+    for folder in (Path(ox.__file__).parent, Path(__file__).parents[1]):
+        for path in sorted(path for suffix in ("py", "so", "json") for path in folder.rglob(f"*.{suffix}")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def is_in_share(item: pytest.Item, revision: str) -> bool:
+    """Whether an item is one of those, one of `SHARES`, that their names and the revision choose."""
+    return zlib.crc32(f"{revision} {item.nodeid}".encode()) % SHARES == 0
+
+
+def share(items: Sequence[pytest.Item], revision: str) -> list[pytest.Item]:
+    """The covering items of one test, and the share of the others."""
+    chosen = set(covering(items))
+    return [item for item in items if item in chosen or is_in_share(item, revision)]
 
 
 def covering(items: Sequence[pytest.Item]) -> list[pytest.Item]:

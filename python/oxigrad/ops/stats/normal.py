@@ -196,7 +196,7 @@ def _narrow(a: Array, b: Array) -> tuple[Array, Array, Array]:
     half = 0.5 * (b - a)
     middle = a + half
     relative = lambda u: ops.exp(-(2.0 * u - 1.0) * half * (middle + (u - 0.5) * half))  # noqa: E731
-    return log_density(middle), b - a, integral(relative, 14)
+    return log_density(middle), b - a, integral(relative, 14, a, b)
 
 
 def _log_wide(a: Array, b: Array) -> Array:

@@ -52,12 +52,12 @@ def _log_least_tail(w: Array, a: Array) -> Array:
     precision = 1.0 + a * a
     reach = _reach(w, precision)
 
-    def relative(share: float) -> Array:
+    def relative(share: Array) -> Array:
         u = reach * share
         return ops.exp(-precision * u * (w + 0.5 * u)) * _mills(a * (w + u))
 
     peak = _LOG_2 - LOG_2_PI - 0.5 * w * w - 0.5 * ops.square(a * w)
-    return peak + ops.log(reach) + ops.log(integral(relative, _NODES))
+    return peak + ops.log(reach) + ops.log(integral(relative, _NODES, w, a))
 
 
 def _skewed(below: Callable[..., Any], above: Callable[..., Any]) -> Callable[..., Any]:
@@ -142,11 +142,11 @@ def _log_difference_of_tails(z: Array, mu: Array) -> Array:
     reach = _reach(above)
 
     def near(above: Array, apart: Array) -> Array:
-        def relative(share: float) -> Array:
+        def relative(share: Array) -> Array:
             u = reach * share
             return -guarded.expm1_of(-apart * u) * ops.exp(-u * (above + 0.5 * u))
 
-        return ops.log(reach) + ops.log(integral(relative, _NODES))
+        return ops.log(reach) + ops.log(integral(relative, _NODES, above, apart))
 
     far = lambda above, apart: ops.log(_mills(above) - _mills(above + apart))  # noqa: E731
     is_near = plain(apart) < ops.where(plain(above) > 1.0, plain(above), 1.0)
@@ -227,11 +227,11 @@ def _rice_lower_tail(z: Array, b: Array) -> tuple[Array, Array, Array]:
     reach = ops.where(is_whole, z, far)
     part = ops.where(is_whole, 1.0, far / ops.where(is_whole, 1.0, z))
 
-    def relative(share: float) -> Array:
+    def relative(share: Array) -> Array:
         u = reach * share
         return (1.0 - part * share) * _scaled_i0(b * (z - u)) * ops.exp(-u * (apart + 0.5 * u))
 
-    return -0.5 * apart * apart, reach, integral(relative, _NODES)
+    return -0.5 * apart * apart, reach, integral(relative, _NODES, z, b)
 
 
 def _log_rice_lower_tail(z: Array, b: Array) -> Array:
@@ -248,11 +248,11 @@ def _log_rice_upper_tail(z: Array, b: Array) -> Array:
     apart = z - b
     reach = _reach(apart)
 
-    def relative(share: float) -> Array:
+    def relative(share: Array) -> Array:
         u = reach * share
         return (z + u) * _scaled_i0(b * (z + u)) * ops.exp(-u * (apart + 0.5 * u))
 
-    return -0.5 * apart * apart + ops.log(reach) + ops.log(integral(relative, _NODES))
+    return -0.5 * apart * apart + ops.log(reach) + ops.log(integral(relative, _NODES, z, b))
 
 
 def _rice_by_side(low: Callable[..., Any], high: Callable[..., Any]) -> Callable[..., Any]:
@@ -320,11 +320,11 @@ def _circle_tail(z: Array, kappa: Array) -> tuple[Array, Array]:
     top = height + 0.5 * _FALL / ops.where(plain(kappa) > 1.0, plain(kappa), 1.0)
     reach = 2.0 * ops.asin(ops.sqrt(ops.where(top < 1.0, top, 1.0))) - z
 
-    def relative(share: float) -> Array:
+    def relative(share: Array) -> Array:
         u = reach * share
         return ops.exp(-2.0 * kappa * ops.sin(z + 0.5 * u) * ops.sin(0.5 * u))
 
-    return reach, integral(relative, _NODES)
+    return reach, integral(relative, _NODES, z, kappa)
 
 
 def _log_circle_tail(z: Array, kappa: Array) -> Array:
