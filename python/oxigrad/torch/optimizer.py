@@ -130,6 +130,10 @@ class TensorOptimizer(KeepingDtypes):
 
     def _take(self, scale: Any, of: Bucket | None = None, loss: Any = None) -> None:
         """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None; ``of`` some parameters, or of all."""
+        with nullcontext() if self.state_file is None else self.state_file.writing_back():
+            self._take_in_memory(scale, of, loss)
+
+    def _take_in_memory(self, scale: Any, of: Bucket | None, loss: Any) -> None:
         if self._host is not None and of is None:
             with torch.no_grad():
                 self._host.take(self, None if scale is None else float(scale), loss)

@@ -7,6 +7,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,13 @@ from oxigrad.stepping.state import safetensors_io
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.state.checking import check_form
+from oxigrad.torch.state.write_back import is_large, release_free_memory, writing_back
 
 _FORMAT = "oxigrad.torch state 1"
 # Slots begin at multiples of it, as tensors in memory do.
 _ALIGNMENT = 64
+# The bytes of slots that were moved to the file after which their memory is given back, and changed pages are written.
+_RELEASED = 1 << 24
 
 
 class StateFile:
@@ -40,7 +44,7 @@ class StateFile:
         self.path = os.path.abspath(os.fspath(path))
         self._file = file = tempfile.TemporaryFile(dir=os.path.dirname(self.path))  # noqa: SIM115 - closed with this object
         weakref.finalize(self, file.close)
-        self._end = 0
+        self._end = self._placed_bytes = 0
         #: The slots in the file, by parameter and key.
         self._slots: dict[tuple[int, str], weakref.ref[Any]] = {}
         #: The places of slots that are gone, by their size.
@@ -67,6 +71,12 @@ class StateFile:
             return value
         placed = self._allocate(f"{path}: the state {key!r}", value).copy_(value)
         self._slots[id(p), key] = weakref.ref(placed)
+        self._placed_bytes += value.nbytes
+        if self._placed_bytes >= _RELEASED:
+            self._placed_bytes = 0
+            release_free_memory()
+            if is_large(self._end):
+                os.fdatasync(self._file.fileno())
         return placed
 
     def _allocate(self, name: str, like: Any) -> Any:
@@ -94,6 +104,10 @@ class StateFile:
             ) from error
         self._end = start + count
         return start
+
+    def writing_back(self) -> AbstractContextManager[None]:
+        """A block that changes slots, whose pages are written to the disk meanwhile where memory cannot hold them all."""
+        return writing_back(self._file.fileno(), self._end, f"the slots beside {self.path}")
 
     def write(self, state: Mapping[str, Any]) -> None:
         """Writes the result of ``state_dict()`` to the file, which is replaced once that is complete and on the disk."""
