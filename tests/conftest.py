@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--ptx",
         choices=("all", "share"),
         default="all",
-        help="prove by PTX all combinations of a rule, a dtype and an option, or a sixteenth of them, which moves on with every change",
+        help="prove by PTX all combinations of a rule, a dtype and an option, or a quarter of them, which moves on with every change",
     )
     parser.addoption(
         "--combinations",

@@ -80,8 +80,9 @@ def test_a_disk_that_fails_is_an_error_with_the_name_of_the_file(
 
 def test_an_error_of_the_step_is_that_of_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_back, "memory_limit", lambda: 1.0)
-    with tempfile.TemporaryFile(dir=tmp_path) as file, pytest.raises(KeyError, match="of the block"):
-        with write_back.writing_back(file.fileno(), 10, "a file"):
+    with tempfile.TemporaryFile(dir=tmp_path) as file:
+        block = write_back.writing_back(file.fileno(), 10, "a file")
+        with pytest.raises(KeyError, match="of the block"), block:
             raise KeyError("of the block")
 
 
