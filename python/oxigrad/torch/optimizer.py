@@ -36,6 +36,7 @@ OPTIONS: dict[str, Any] = {
     "state_device": None,
 }
 _MAX_NORM = Domain(interval=Interval("[0, inf]"))
+_NOTHING = nullcontext()
 
 
 class TensorOptimizer(KeepingDtypes):
@@ -130,33 +131,30 @@ class TensorOptimizer(KeepingDtypes):
 
     def _take(self, scale: Any, of: Bucket | None = None, loss: Any = None) -> None:
         """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None; ``of`` some parameters, or of all."""
-        with nullcontext() if self.state_file is None else self.state_file.writing_back():
-            self._take_in_memory(scale, of, loss)
-
-    def _take_in_memory(self, scale: Any, of: Bucket | None, loss: Any) -> None:
-        if self._host is not None and of is None:
-            with torch.no_grad():
-                self._host.take(self, None if scale is None else float(scale), loss)
-            return
-        holder: Any = self if of is None else of
-        factor, resolved = (1.0 if scale is None else float(scale)), holder._resolved
-        if resolved is not None and resolved.is_current(self, scaled=scale is not None):
-            try:
+        with _NOTHING if self.state_file is None else self.state_file.writing_back():
+            if self._host is not None and of is None:
                 with torch.no_grad():
-                    resolved.take(self, factor, loss)
-            except (ArrayMemoryError, DtypeError, LayoutError, ShapeError, StructureError):
-                pass  # A tensor was replaced or changed; nothing has been written.
-            else:
+                    self._host.take(self, None if scale is None else float(scale), loss)
                 return
-        holder._resolved = None
-        if is_recorded(self.param_groups):
-            self._take_recorded(scale, loss)
-            return
-        with torch.no_grad():
-            with kept_on_error(self.state, None if of is None else of.kept):
-                resolved = TensorStep(self, scaled=scale is not None) if of is None else of.resolve(self)
-                resolved.take(self, factor, loss)
-            holder._resolved = resolved
+            holder: Any = self if of is None else of
+            factor, resolved = (1.0 if scale is None else float(scale)), holder._resolved
+            if resolved is not None and resolved.is_current(self, scaled=scale is not None):
+                try:
+                    with torch.no_grad():
+                        resolved.take(self, factor, loss)
+                except (ArrayMemoryError, DtypeError, LayoutError, ShapeError, StructureError):
+                    pass  # A tensor was replaced or changed; nothing has been written.
+                else:
+                    return
+            holder._resolved = None
+            if is_recorded(self.param_groups):
+                self._take_recorded(scale, loss)
+                return
+            with torch.no_grad():
+                with kept_on_error(self.state, None if of is None else of.kept):
+                    resolved = TensorStep(self, scaled=scale is not None) if of is None else of.resolve(self)
+                    resolved.take(self, factor, loss)
+                holder._resolved = resolved
 
     # --- steps in the backward -------------------------------------------------------------------------------------------
 

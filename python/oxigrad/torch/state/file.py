@@ -18,7 +18,7 @@ from oxigrad.stepping.state import safetensors_io
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.state.checking import check_form
-from oxigrad.torch.state.write_back import is_large, release_free_memory, writing_back
+from oxigrad.torch.state.write_back import is_large, release_free_memory, write_pages, writing_back
 
 _FORMAT = "oxigrad.torch state 1"
 # Slots begin at multiples of it, as tensors in memory do.
@@ -76,7 +76,7 @@ class StateFile:
             self._placed_bytes = 0
             release_free_memory()
             if is_large(self._end):
-                os.fdatasync(self._file.fileno())
+                write_pages(self._file.fileno())
         return placed
 
     def _allocate(self, name: str, like: Any) -> Any:

@@ -41,11 +41,16 @@ def writing_back(file: int, size: int, name: str) -> Iterator[None]:
 def _write_back(file: int, ended: threading.Event, errors: list[OSError]) -> None:
     while not ended.is_set():
         try:
-            os.fdatasync(file)
+            write_pages(file)
         except OSError as error:
             errors.append(error)
             return
         ended.wait(0.001)
+
+
+def write_pages(file: int) -> None:
+    """Writes all changed pages of a file, by its descriptor, to the disk."""
+    (os.fdatasync if hasattr(os, "fdatasync") else os.fsync)(file)
 
 
 def is_large(size: int) -> bool:
@@ -83,5 +88,5 @@ def _limits_of_groups() -> Iterator[float]:
 
 def release_free_memory() -> None:
     """Gives freed memory back to the system, where the allocator of the C library keeps it between allocations, as that of glibc does."""
-    with contextlib.suppress(AttributeError, OSError):
+    with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
