@@ -61,6 +61,13 @@ PROGRAM = {
     'reveal_type(opt.update({"w": 1.0}, None))': '"dict[str, float]"',
     "reveal_type(opt.step)": '"int"',
     "opt.updat()": "reportAttributeAccessIssue",
+    **dict.fromkeys(
+        (f"{name}.updat()" for name in ("chained", "defined", "wrapped", "chained.parts[0]")), "reportCallIssue"
+    ),
+    "optim.transform(double)().updat()": "reportCallIssue",
+    "split.updat()": "reportAttributeAccessIssue",
+    **{f"reveal_type({name}.learning_rate)": '"float | Schedule"' for name in ("chained", "defined", "wrapped")},
+    'reveal_type(wrapped.update({"w": 1.0}, None))': '"dict[str, float]"',
     "opt.lerning_rate = 0.1": "reportAttributeAccessIssue",
     'opt.learning_rate = "x"': "reportAttributeAccessIssue",
     "optim.Adam(lr=0.1)": "reportCallIssue",
@@ -76,7 +83,17 @@ PROGRAM = {
 
 def test_editors_know_names_arguments_and_results(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("basedpyright")
-    head = "import oxigrad\nfrom oxigrad import optim, xp\ndef loss(x: float, *, power: int) -> float: ...\nopt = optim.Adam(0.1)\n"
+    head = """import oxigrad
+from oxigrad import distributed, optim, xp
+def loss(x: float, *, power: int) -> float: ...
+def descent(xp, p, g, *, learning_rate=0.1): return (p - learning_rate * g,)
+def double(xp, p, g, *, factor=2.0): return (factor * g,)
+opt = optim.Adam(0.1)
+chained = optim.chain(optim.ClipByValue(1.0), opt)
+defined = optim.define(descent)()
+split = optim.partition({"w": opt})
+wrapped = distributed.DataParallel(opt)
+"""
     (tmp_path / "program.py").write_text(head + "\n".join(PROGRAM))
     settings = {"include": ["program.py"], "extraPaths": [str(ROOT / "python")], "typeCheckingMode": "standard"}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))

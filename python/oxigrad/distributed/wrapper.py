@@ -19,6 +19,7 @@ from oxigrad.distributed.messages.reports.timeline import Timeline, packed, unpa
 from oxigrad.distributed.parameters import Parameters
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.settings.config import REGISTRY
+from oxigrad.optim.settings.hyperparameters import HyperparameterValue
 from oxigrad.rules.core.rule import Rule
 from oxigrad.schedules.base import Schedule
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
@@ -416,7 +417,7 @@ class Wrapper(Optimizer):
         made._set_apart()
         return made
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> HyperparameterValue:
         if name.startswith("_") or "optimizer" not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.optimizer, name)

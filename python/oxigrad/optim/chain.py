@@ -10,7 +10,7 @@ from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer, caller, register
 from oxigrad.optim.settings.attributes import hint
 from oxigrad.optim.settings.config import OPTIONS
-from oxigrad.optim.settings.hyperparameters import Part, declarations
+from oxigrad.optim.settings.hyperparameters import HyperparameterValue, Part, declarations
 from oxigrad.rules.core import composition, rule
 from oxigrad.rules.core.rule import Rule
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     class DefinedTransform(Transform):
         """To type checkers, a transform by `transform`: its hyperparameters are attributes, which they cannot know."""
 
-        def __getattr__(self, name: str) -> Any: ...
+        def __getattr__(self, name: str) -> HyperparameterValue: ...
         def __setattr__(self, name: str, value: Any) -> None: ...
 
 else:
@@ -74,7 +74,7 @@ class PartView(abc.ABC):
     def _set(self, name: str, value: Any) -> None:
         """Sets a hyperparameter."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> HyperparameterValue:
         if not name.startswith("_") and name in self.hyperparameters:
             return self.hyperparameters[name]
         raise self._missing(name)
@@ -190,7 +190,7 @@ class Chain(RuleOptimizer):
     def _classes(self) -> Iterator[type]:
         yield from self._kinds
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> HyperparameterValue:
         if not name.startswith("_") and name in self._hyperparameters:
             return self._hyperparameters[name]
         raise self._unknown(name)

@@ -10,7 +10,7 @@ from oxigrad.optim.partition import Partition
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.attributes import hint
 from oxigrad.optim.settings.config import OPTIONS, REGISTRY
-from oxigrad.optim.settings.hyperparameters import Part
+from oxigrad.optim.settings.hyperparameters import HyperparameterValue, Part
 from oxigrad.optim.settings.param_groups import Pattern
 
 
@@ -160,7 +160,7 @@ class ChainedPartition(Partition):
             return next(filter(None, self._chains().values()))._current(name, step)
         return super()._current(name, step)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> HyperparameterValue:
         if not name.startswith("_") and len(owners := self._owners(name)) == 1:
             return getattr(owners[0], name)
         raise self._unknown(name)

@@ -4,7 +4,7 @@ import inspect
 import math
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from oxigrad.rules.core.ranges import Domain, scalar
 from oxigrad.rules.core.rule import Rule, is_flag
 from oxigrad.schedules.base import is_traced, number_at, term
 from oxigrad.stepping.version import Version
+
+HyperparameterValue: TypeAlias = float | schedules.Schedule
+"""A hyperparameter as it is read: a number or a schedule. Flags are numbers to type checkers too, where names are not declared."""
 
 _Read = TypeVar("_Read")
 _Set = TypeVar("_Set")
