@@ -10,18 +10,17 @@ from pathlib import Path
 
 import pytest
 
-import oxigrad as ox
-
+ROOT = Path(__file__).parents[2]
 # A share has one of so many combinations beyond the covering ones, and of the thorough tests.
 SHARES = 8
 
 
 @functools.cache
 def revision() -> str:
-    """A checksum of the package and its tests, which differs after every change of them."""
+    """A checksum of the sources of the package and its tests, which differs after every change of them."""
     digest = hashlib.sha256()
-    for folder in (Path(ox.__file__).parent, Path(__file__).parents[1]):
-        for path in sorted(path for suffix in ("py", "so", "json") for path in folder.rglob(f"*.{suffix}")):
+    for folder, suffix in (("python", "py"), ("rust", "rs"), ("tests", "py"), ("tests", "json")):
+        for path in sorted((ROOT / folder).rglob(f"*.{suffix}")):
             digest.update(path.read_bytes())
     return digest.hexdigest()
 
