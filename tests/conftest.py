@@ -45,12 +45,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run the tests of CUDA devices by cuda-bindings over the driver in tests/emulators/libcuda, and nothing else that looks for one",
     )
     parser.addoption(
-        "--ptx",
-        choices=("all", "share"),
-        default="all",
-        help="prove by PTX all combinations of a rule, a dtype and an option, or a quarter of them, which moves on with every change",
-    )
-    parser.addoption(
         "--combinations",
         choices=("all", "share", "sample"),
         default="all",

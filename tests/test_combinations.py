@@ -30,7 +30,7 @@ def names(pytester: pytest.Pytester, choice: str = "covering(items)") -> list[st
     pytester.makeconftest(
         f"""
         import pytest
-        from combinations import SHARES, covering, share
+        from combinations import covering, share
 
         @pytest.hookimpl(wrapper=True)
         def pytest_pycollect_makeitem(collector, obj):

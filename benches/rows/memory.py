@@ -15,6 +15,7 @@ from pathlib import Path
 
 import sizes
 from measure import Outcome, Settings, Verdict
+from oxigrad.stepping.state.write_back import memory_group
 
 # Layers of WIDTH x WIDTH numbers in float32, whose gradients the allocator maps and unmaps by themselves.
 LAYERS, WIDTH = 8, 4096
@@ -144,10 +145,7 @@ def _nothing(name: str, goal: str, why: str) -> Outcome:
 @contextlib.contextmanager
 def control_group() -> Iterator[tuple[Path, str, str]]:
     """A control group below the one of this process, and its files of used memory and of the limit. Raises `OSError` where there is none."""
-    lines = Path("/proc/self/cgroup").read_text().splitlines()
-    found = {controllers: path for _, controllers, path in (line.split(":", 2) for line in lines)}
-    is_first = "memory" in found
-    above = Path("/sys/fs/cgroup" + "/memory" * is_first + found["memory" if is_first else ""])
+    _, above, is_first = memory_group()
     group = above / f"oxigrad-{os.getpid()}"
     group.mkdir()
     try:

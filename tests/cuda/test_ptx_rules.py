@@ -1,7 +1,7 @@
 """The PTX of the printed kernels to the bit of the executors on the host: rules, dtypes and options.
 
 NVRTC compiles the texts of `Program.cuda`, and the interpreter of `ptx` runs what it emitted on copies of all arrays of a step.
-The tests take all combinations of them, or with ``--ptx=share`` a quarter. Without pytest, all combinations of the rules that are named are taken, one rule after the other::
+The tests take all combinations of them, or with ``--combinations=share`` a quarter. Without pytest, all combinations of the rules that are named are taken, one rule after the other::
 
     PYTHONPATH=tests/cuda:tests/emulators:tests/tables python tests/cuda/test_ptx_rules.py [RULE ...]
 """
@@ -23,7 +23,7 @@ from oxigrad.cuda.compiler import Compiler
 # Nothing, the end of a thread's elements, and two chunks, of codes where an option has them.
 LENGTHS = (0, 3, 4099)
 MORE_LENGTHS = (1, 257, 1025, 4097)
-# With --ptx=share, one of so many combinations is taken.
+# With --combinations=share, one of so many combinations is taken.
 SHARES = 4
 # What computes other bits than the host, or is decided by the compiler: approximations, flushes of subnormals, additions and
 # products without a rounding, which the assembler may contract, and functions of other libraries.
@@ -62,7 +62,7 @@ def share(every: Sequence[Combination], compiler: Compiler) -> Sequence[Combinat
 @pytest.mark.parametrize("rule", OPTIMIZERS)
 def test_a_step_has_the_bits_of_the_host(nvrtc: Compiler, rule: str, pytestconfig: pytest.Config) -> None:
     every = of_rule(rule)
-    proved(every if pytestconfig.getoption("--ptx") == "all" else share(every, nvrtc))
+    proved(share(every, nvrtc) if pytestconfig.getoption("--combinations") == "share" else every)
 
 
 @pytest.mark.parametrize("rule", ["adamw", "lamb", "lion", "prodigy"])

@@ -15,15 +15,15 @@ import numpy as np
 from oxigrad._core import StateError
 from oxigrad.ops.backends import dtype_name
 from oxigrad.stepping.state import safetensors_io
+from oxigrad.stepping.state.write_back import WriteBack, release_free_memory
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.state.checking import check_form
-from oxigrad.torch.state.write_back import is_large, release_free_memory, write_pages, writing_back
 
 _FORMAT = "oxigrad.torch state 1"
 # Slots begin at multiples of it, as tensors in memory do.
 _ALIGNMENT = 64
-# The bytes of slots that were moved to the file after which their memory is given back, and changed pages are written.
+# The bytes of slots that are moved to the file after which their memory is given back.
 _RELEASED = 1 << 24
 
 
@@ -44,6 +44,7 @@ class StateFile:
         self.path = os.path.abspath(os.fspath(path))
         self._file = file = tempfile.TemporaryFile(dir=os.path.dirname(self.path))  # noqa: SIM115 - closed with this object
         weakref.finalize(self, file.close)
+        self._write_back = WriteBack(file.fileno(), f"the slots beside {self.path}")
         self._end = self._placed_bytes = 0
         #: The slots in the file, by parameter and key.
         self._slots: dict[tuple[int, str], weakref.ref[Any]] = {}
@@ -75,8 +76,7 @@ class StateFile:
         if self._placed_bytes >= _RELEASED:
             self._placed_bytes = 0
             release_free_memory()
-            if is_large(self._end):
-                write_pages(self._file.fileno())
+            self._write_back.grow(self._end)
         return placed
 
     def _allocate(self, name: str, like: Any) -> Any:
@@ -107,7 +107,7 @@ class StateFile:
 
     def writing_back(self) -> AbstractContextManager[None]:
         """A block that changes slots, whose pages are written to the disk meanwhile where memory cannot hold them all."""
-        return writing_back(self._file.fileno(), self._end, f"the slots beside {self.path}")
+        return self._write_back.block(self._end)
 
     def write(self, state: Mapping[str, Any]) -> None:
         """Writes the result of ``state_dict()`` to the file, which is replaced once that is complete and on the disk."""
