@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("matplotlib")
 import oxigrad as ox
 from oxigrad.optim.table.row import TABLE
-from pages import collect, optimizers, programs, reference, tables
+from pages import collect, examples, optimizers, programs, reference, tables
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -42,6 +42,59 @@ def test_pages_of_one_module_differ_where_case_does_not_count() -> None:
     for module in set(reference.MODULES) - reference.READ - {"oxigrad.scipy"}:
         pages = [each.page.lower() for each in reference.entries(module)]
         assert len(pages) == len({*pages}), module
+
+
+def test_every_entry_of_the_reference_has_one_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("scipy")
+    monkeypatch.setattr(reference, "sections", str)  # which needs Sphinx
+    shown, rows = examples.table(), tables.support()
+    unused, missing, twice = set(shown), [], []
+    for module in reference.MODULES:
+        for entry in reference.entries(module):
+            value = None if module in reference.READ else getattr(reference.resolved(module), entry.name)
+            is_numpys = module == "oxigrad.xp" and reference.is_of_numpy(entry.name, value)
+            if is_numpys and not ((row := rows.get(entry.place.removeprefix("xp."))) and row.order):
+                continue  # whose documentation the page links, as nothing is added
+            has_docstring = not is_numpys and ">>>" in (
+                entry.body if module in reference.READ else inspect.getdoc(value) or ""
+            )
+            is_constant = entry.kind == "data"  # whose page shows its value
+            if not (has_docstring or is_constant or entry.place in shown):
+                missing.append(entry.place)
+            if has_docstring and entry.place in shown:
+                twice.append(entry.place)
+            unused.discard(entry.place)
+    assert missing == ["distributed.devices"]  # which needs GPUs
+    assert not twice
+    assert not unused
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", sorted(examples.table()))
+def test_an_example_of_the_reference_runs(name: str) -> None:
+    example = examples.table()[name]
+    if example.missing():
+        pytest.skip(f"needs {example.missing()}")
+    text = example.text()
+    assert text.startswith(">>> ")
+    assert not name.endswith("Error") or "Traceback" in text or "issubclass(" in text
+
+
+def test_examples_show_results_gradients_and_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = examples.read(
+        "x = np.array([1.0, 2.0])\nxp.square(x)\nxp.{argmax argmin}(x)\nShapeError: xp.add(x, np.ones(3))\nnone: import nonesuch; nonesuch.f(x)"
+    )
+    assert (
+        shown["xp.square"]
+        .text()
+        .endswith(
+            ">>> xp.square(x)\narray([1., 4.])\n>>> ox.grad(lambda x: xp.sum(xp.square(x)))(x)\narray([2., 4.])\n"
+        )
+    )
+    assert shown["xp.argmin"].text().endswith(">>> xp.argmin(x)\nnp.int64(0)\n")
+    with pytest.raises(ValueError, match="broadcast"):  # not the error that is expected
+        shown["ShapeError"].text()
+    assert shown["none"].text().endswith(">>> import nonesuch\n>>> nonesuch.f(x)\n")
 
 
 def test_every_module_of_the_api_is_in_the_reference() -> None:

@@ -18,6 +18,8 @@ import numpy as np
 
 import oxigrad
 from oxigrad.autodiff.inspection.support import Support
+from pages import examples
+from pages.examples import Example, rubric
 from pages.tables import MIGRATION, elsewhere, support
 
 PACKAGE = Path(oxigrad.__file__).parent
@@ -76,11 +78,19 @@ class Entry:
         self.module, self.name, self.kind, self.about, self.body = module, name, kind, about, body
         self.page = f"{module}/{name}"  # below the folder of the reference
 
-    def text(self, others: dict[str, dict[str, list[str]]], supported: dict[str, Support]) -> str:
+    @property
+    def place(self) -> str:
+        """The name below the package."""
+        return f"{self.module}.{self.name}".removeprefix("oxigrad.")
+
+    def text(
+        self, others: dict[str, dict[str, list[str]]], supported: dict[str, Support], shown: dict[str, Example]
+    ) -> str:
         """The page."""
-        full = f"{self.module}.{self.name}"
-        place = full.removeprefix("oxigrad.")
-        parts = [":orphan:", heading(full), self.body]
+        place = self.place
+        parts = [":orphan:", heading(f"{self.module}.{self.name}"), self.body]
+        if example := shown.get(place):
+            parts.append(rubric(example))
         if (names := others.get(place)) or (names := others.get(self.name) if self.module == "oxigrad" else None):
             stated = [
                 f"* {library}: "
@@ -290,13 +300,13 @@ def index(module: str, found: list[Entry]) -> str:
 
 def write(folder: Path) -> dict[str, list[Entry]]:
     """Writes all pages into a folder; returns the entries by module."""
-    others, supported = elsewhere(), support()
+    others, supported, shown = elsewhere(), support(), examples.table()
     found = {module: entries(module) for module in MODULES}
     for module, each in found.items():
         (folder / module).mkdir(parents=True, exist_ok=True)
         (folder / module / "index.rst").write_text(index(module, each))
         for one in each:
-            (folder / f"{one.page}.rst").write_text(one.text(others, supported))
+            (folder / f"{one.page}.rst").write_text(one.text(others, supported, shown))
     (folder / "errors.rst").write_text(errors(found))
     return found
 

@@ -27,18 +27,22 @@ def _sides(shape, projection):
     return has_left, projection == "full" or not has_left
 
 
+def _rank(rank, shape):
+    return min(int(rank), *shape)  # int: PyTorch's groups have floats
+
+
 def _left(xp, p, rank, projection):
-    return zeros(xp, p, (p.shape[0], min(rank, *p.shape))) if _sides(p.shape, projection)[0] else None
+    return zeros(xp, p, (p.shape[0], _rank(rank, p.shape))) if _sides(p.shape, projection)[0] else None
 
 
 def _right(xp, p, rank, projection):
-    return zeros(xp, p, (min(rank, *p.shape), p.shape[1])) if _sides(p.shape, projection)[1] else None
+    return zeros(xp, p, (_rank(rank, p.shape), p.shape[1])) if _sides(p.shape, projection)[1] else None
 
 
 def _moment(xp, p, rank, projection):
     if not _is_projected(p.shape):
         return xp.zeros_like(p)
-    low = [min(rank, *p.shape) if side else n for side, n in zip(_sides(p.shape, projection), p.shape, strict=True)]
+    low = [_rank(rank, p.shape) if side else n for side, n in zip(_sides(p.shape, projection), p.shape, strict=True)]
     return zeros(xp, p, low)
 
 
@@ -103,7 +107,7 @@ def galore(
         left, right = choose(
             xp,
             (step - 1) % interval == 0,
-            lambda: _bases(xp, g, min(int(rank), *p.shape), sides),
+            lambda: _bases(xp, g, _rank(rank, p.shape), sides),
             lambda: [left, right],
         )
         low = _between(xp, _transposed(xp, left), g, _transposed(xp, right))

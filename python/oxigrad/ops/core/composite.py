@@ -88,18 +88,27 @@ def composite(function: F, extension: str | None = None) -> F:
             # Functions of array_api_compat take them by keyword only.
             return implementation(*args[:by_position], **further, **named)
         except AttributeError:
+            if where is not None and any(arg.__class__ in (list, tuple) for arg in args[where]):
+                return called(*_with_arrays(args, where), **named)
             _require_arrays(function, args, where or slice(0, 0))
             raise
 
     return cast(F, called)
 
 
-def accepts_array_likes(function: F) -> F:
+def _with_arrays(args: tuple[Any, ...], where: slice) -> tuple[Any, ...]:
+    """The arguments with arrays for the lists and tuples in some places."""
+    arrays = [array_of(x, args) if x.__class__ in _CONVERTED else x for x in args[where]]
+    return (*args[: where.start], *arrays, *args[where.start + len(arrays) :])
+
+
+def accepts_array_likes(function: F, *, all_arrays: bool = False) -> F:
     """Decorates a function of arrays to accept lists and tuples (array_like) in their place.
 
-    Raises `DtypeError`, which names the argument, where an argument is not an array and lacks an attribute of arrays.
+    With ``all_arrays`` all positional-only parameters are arrays. Raises `DtypeError`, which names the argument, where an argument is
+    not an array and lacks an attribute of arrays.
     """
-    where = _array_positions(function)
+    where = slice(0, _count_positional_only(function)) if all_arrays else _array_positions(function)
     if where is None:
         return function
 
@@ -107,8 +116,7 @@ def accepts_array_likes(function: F) -> F:
     def called(*args: Any, **named: Any) -> Any:
         for arg in args[where]:
             if arg.__class__ in _CONVERTED:
-                arrays = [array_of(x, args) if x.__class__ in _CONVERTED else x for x in args[where]]
-                args = (*args[: where.start], *arrays, *args[where.start + len(arrays) :])
+                args = _with_arrays(args, where)
                 break
         try:
             return function(*args, **named)
@@ -123,6 +131,10 @@ def accepts_array_likes(function: F) -> F:
             raise
 
     return cast(F, called)
+
+
+def _count_positional_only(function: Callable[..., Any]) -> int:
+    return sum(p.kind is p.POSITIONAL_ONLY for p in inspect.signature(function).parameters.values())
 
 
 def _array_positions(function: Callable[..., Any]) -> slice | None:

@@ -1,6 +1,7 @@
 """Structured matrices, factorizations and functions of matrices under SciPy's names; in `oxigrad.xp.linalg`."""
 
 import builtins
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -221,6 +222,7 @@ def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, /, trans: int) -> Array:
             f"lu_solve: lu_and_piv is {type(lu_and_piv).__name__}, expected (lu, piv), as lu_factor returns them"
         )
     factors, pivots = lu_and_piv
+    b = array_of(b, (factors,))
     lower = _triangle(factors, lower=True, strict=True) + ops.eye_like(factors)
     upper, order = _triangle(factors, lower=False), _permutation(np.asarray(plain(pivots)))
     if trans == 0:
@@ -387,7 +389,7 @@ def sinhm(x: Array, /) -> Array:
 
 
 @scipy_signature("A, E, method=None, compute_expm=True, check_finite=True", ignored="method")
-@accepts_array_likes
+@functools.partial(accepts_array_likes, all_arrays=True)
 def expm_frechet(a: Array, e: Array, /, compute_expm: bool) -> Any:
     """The exponential of ``a`` and its derivative in the direction ``e``, or that alone, matrices of one shape."""
     n, whole = a.shape[-1], expm(_block(a, e))

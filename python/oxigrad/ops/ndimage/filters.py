@@ -312,4 +312,5 @@ sum = sum_labels
 def mean(x: Array, /, labels: Any, index: Any) -> Array:
     """The mean of the elements with each label of ``index``; of those with any label but zero without ``index``."""
     counts = of_scipy("ndimage", "sum_labels")(np.ones(array_of(x).shape), labels, index)
+    x = array_of(x)
     return sum_labels(x, labels, index) / (of_library(counts, x) if np.ndim(counts) else float(counts))

@@ -114,6 +114,7 @@ def float_power(x1: Array, x2: Array, /) -> Array:
     return ops.pow(x1, x2)
 
 
+@accepts_array_likes
 def sinc(x: Array, /) -> Array:
     """``sin(pi x) / (pi x)``, and one at zero, where derivatives are computed by its series."""
     if is_complex(x):

@@ -1,6 +1,7 @@
 """Special functions that are ops of the core, or composed of functions that are differentiable."""
 
 import builtins
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ from oxigrad.ops.backends import is_complex, namespace
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import values
+from oxigrad.ops.core.composite import accepts_array_likes
 from oxigrad.ops.core.guarded import branch, expm1_of, xlogy
 from oxigrad.ops.core.host_calls import computed
 from oxigrad.ops.core.primitives import (
@@ -102,6 +104,7 @@ __all__ = [
 ]
 
 psi = digamma
+_accepts_array_likes = functools.partial(accepts_array_likes, all_arrays=True)
 
 
 def jn(n: Array, x: Array, /) -> Array:
@@ -116,6 +119,7 @@ def yn(n: Array, x: Array, /) -> Array:
 
 
 @scipy_signature("n, x")
+@_accepts_array_likes
 def polygamma(n: Array, x: Array, /) -> Array:
     """The ``n``-th derivative of `digamma`, with ``n`` a whole number."""
     return ops.polygamma(n, x)
@@ -127,6 +131,7 @@ def zeta(x: Array, q: Array | None, /) -> Array:
     return f.zeta(x, q) if q is not None else table.riemann_zeta(x)
 
 
+@_accepts_array_likes
 def logit(x: Array, /) -> Array:
     """The inverse of ``expit``: ``log(x / (1 - x))``."""
     middle = ops.abs(x - 0.5) < 0.25
@@ -134,23 +139,27 @@ def logit(x: Array, /) -> Array:
     return ops.where(middle, 2.0 * ops.atanh(2.0 * inner - 1.0), ops.log(outer) - ops.log1p(-outer))
 
 
+@_accepts_array_likes
 def log_expit(x: Array, /) -> Array:
     """``log(expit(x))``, which does not underflow."""
     return -ops.logaddexp(0.0, -x)
 
 
 @scipy_signature("x, **kwargs")
+@_accepts_array_likes
 def softplus(x: Array, /) -> Array:
     """``log(1 + exp(x))``, which does not overflow."""
     return ops.logaddexp(0.0, x)
 
 
 @scipy_signature("a, d")
+@_accepts_array_likes
 def multigammaln(a: Array, d: int, /) -> Array:
     """Logarithm of the multivariate gamma function of ``d`` dimensions."""
     return builtins.sum(gammaln(a - 0.5 * j) for j in range(d)) + 0.25 * d * (d - 1) * math.log(math.pi)
 
 
+@_accepts_array_likes
 def rgamma(x: Array, /) -> Array:
     """One over the gamma function; zero at its poles."""
     if is_complex(x):
@@ -164,12 +173,14 @@ def rgamma(x: Array, /) -> Array:
     return branch(is_pole, reflected, positive, (x, 0.0, 1.0))
 
 
+@_accepts_array_likes
 def xlog1py(x: Array, y: Array, /) -> Array:
     """``x * log1p(y)``, and zero where ``x`` is zero and ``y`` -1."""
     nothing = ops.logical_and(x == 0.0, y == -1.0)
     return ops.multiply(x, ops.log1p(ops.where(nothing, 0.0, y)))
 
 
+@_accepts_array_likes
 def entr(x: Array, /) -> Array:
     """``-x * log(x)``: zero at zero, where the derivative is infinite, and minus infinity below."""
     positive = ops.where(x < 0.0, 1.0, x)
@@ -181,6 +192,7 @@ def _x_log_x(x: Array) -> Array:
     return branch(x == 0.0, lambda x: -ops.sqrt(x), lambda x: x * ops.log(x), (x, 1.0, 1.0))
 
 
+@_accepts_array_likes
 def rel_entr(x: Array, y: Array, /) -> Array:
     """``x * log(x / y)`` for positive numbers; zero where ``x`` is zero."""
     # By functions: arrays of some libraries have operators that refuse a variable on their right.
@@ -190,11 +202,13 @@ def rel_entr(x: Array, y: Array, /) -> Array:
     return ops.where(near, ops.multiply(x, ops.log1p(ratio)), ops.subtract(_x_log_x(x), xlogy(x, y)))
 
 
+@_accepts_array_likes
 def kl_div(x: Array, y: Array, /) -> Array:
     """``x * log(x / y) - x + y`` for positive numbers; ``y`` where ``x`` is zero."""
     return rel_entr(x, y) - x + y
 
 
+@_accepts_array_likes
 def huber(delta: Array, r: Array, /) -> Array:
     """The Huber loss: ``r**2 / 2`` up to ``delta``, and linear beyond; infinite where ``delta`` is negative."""
     size = ops.abs(r)
@@ -202,6 +216,7 @@ def huber(delta: Array, r: Array, /) -> Array:
     return ops.where(delta < 0.0, math.inf, loss)
 
 
+@_accepts_array_likes
 def pseudo_huber(delta: Array, r: Array, /) -> Array:
     """``delta**2 * (sqrt(1 + (r / delta)**2) - 1)``; zero where ``delta`` is, infinite where it is negative."""
     safe = ops.where(delta > 0.0, delta, 1.0)
@@ -213,16 +228,19 @@ def pseudo_huber(delta: Array, r: Array, /) -> Array:
 # --- powers and exponentials -------------------------------------------------------------------------------------------
 
 
+@_accepts_array_likes
 def exp2(x: Array, /) -> Array:
     """``2**x``."""
     return ops.pow(2.0, x)
 
 
+@_accepts_array_likes
 def exp10(x: Array, /) -> Array:
     """``10**x``."""
     return ops.pow(10.0, x)
 
 
+@_accepts_array_likes
 def exprel(x: Array, /) -> Array:
     """``expm1(x) / x``, one at zero."""
     series = [1.0 / math.factorial(k + 1) for k in range(16)]
@@ -249,37 +267,44 @@ def _boxcox(x: Array, lmbda: Array, base: Callable[[Any], Any], logarithm: Calla
     return ops.where(is_infinite, -math.inf, value)
 
 
+@_accepts_array_likes
 def boxcox(x: Array, lmbda: Array, /) -> Array:
     """The Box-Cox transformation ``(x**lmbda - 1) / lmbda``; the logarithm where ``lmbda`` is zero."""
     return _boxcox(x, lmbda, lambda x: x, ops.log)
 
 
+@_accepts_array_likes
 def boxcox1p(x: Array, lmbda: Array, /) -> Array:
     """`boxcox` of ``1 + x``, accurate for small ``x``."""
     return _boxcox(x, lmbda, lambda x: 1.0 + x, ops.log1p)
 
 
+@_accepts_array_likes
 def inv_boxcox(x: Array, lmbda: Array, /) -> Array:
     """The inverse of `boxcox`."""
     return ops.exp(x * log1prel(lmbda * x))
 
 
+@_accepts_array_likes
 def inv_boxcox1p(x: Array, lmbda: Array, /) -> Array:
     """The inverse of `boxcox1p`."""
     return expm1_of(x * log1prel(lmbda * x))
 
 
+@_accepts_array_likes
 def cosm1(x: Array, /) -> Array:
     """``cos(x) - 1``, accurate near zero."""
     half = ops.sin(0.5 * x)
     return -2.0 * half * half
 
 
+@_accepts_array_likes
 def radian(d: Array, m: Array, s: Array, /) -> Array:
     """An angle of degrees, minutes and seconds in radians."""
     return (d + m / 60.0 + s / 3600.0) * (math.pi / 180.0)
 
 
+@_accepts_array_likes
 def agm(a: Array, b: Array, /) -> Array:
     """The arithmetic-geometric mean of two numbers of the same sign (DLMF 19.8.6)."""
     swap = ops.abs(a) < ops.abs(b)
@@ -290,6 +315,7 @@ def agm(a: Array, b: Array, /) -> Array:
 
 
 @scipy_signature("z, k=0, tol=1e-08", ignored="tol")
+@_accepts_array_likes
 def lambertw(z: Array, /, k: int) -> Array:
     """Lambert's function, complex: the solution ``w`` of ``w * exp(w) = z`` on branch ``k``; its derivative is ``exp(-w) / (1 + w)``.
 
@@ -302,36 +328,43 @@ def lambertw(z: Array, /, k: int) -> Array:
 # --- distribution functions --------------------------------------------------------------------------------------------
 
 
+@_accepts_array_likes
 def chdtr(v: Array, x: Array, /) -> Array:
     """Cumulative distribution function of the chi-square distribution."""
     return gammainc(0.5 * v, 0.5 * x)
 
 
+@_accepts_array_likes
 def chdtrc(v: Array, x: Array, /) -> Array:
     """Survival function of the chi-square distribution."""
     return gammaincc(0.5 * v, 0.5 * x)
 
 
+@_accepts_array_likes
 def gdtr(a: Array, b: Array, x: Array, /) -> Array:
     """Cumulative distribution function of the gamma distribution of rate ``a`` and shape ``b``."""
     return gammainc(b, a * x)
 
 
+@_accepts_array_likes
 def gdtrc(a: Array, b: Array, x: Array, /) -> Array:
     """Survival function of the gamma distribution of rate ``a`` and shape ``b``."""
     return gammaincc(b, a * x)
 
 
+@_accepts_array_likes
 def pdtr(k: Array, m: Array, /) -> Array:
     """Probability that a Poisson number of mean ``m`` is at most ``k``."""
     return gammaincc(ops.floor(k * 1.0) + 1.0, m)
 
 
+@_accepts_array_likes
 def pdtrc(k: Array, m: Array, /) -> Array:
     """Probability that a Poisson number of mean ``m`` is more than ``k``."""
     return gammainc(ops.floor(k * 1.0) + 1.0, m)
 
 
+@_accepts_array_likes
 def gammasgn(x: Array, /) -> Array:
     """The sign of the gamma function; its derivative is zero."""
     bare = plain(x)
@@ -382,6 +415,7 @@ def _largest(x: Array, axis: Axis) -> Array:
 
 
 @scipy_signature("a, axis=None, b=None, keepdims=False, return_sign=False")
+@_accepts_array_likes
 def logsumexp(x: Array, /, axis: Axis, b: Array | None, keepdims: bool, return_sign: bool) -> Any:
     """``log(sum(b * exp(x)))``, which does not overflow; NaN where the sum is negative.
 
@@ -403,6 +437,7 @@ def logsumexp(x: Array, /, axis: Axis, b: Array | None, keepdims: bool, return_s
 
 
 @scipy_signature("x, axis=None")
+@_accepts_array_likes
 def softmax(x: Array, /, axis: Axis) -> Array:
     """``exp(x)`` divided by its sum over ``axis``, or over everything."""
     powers = ops.exp(x - _largest(x, axis))
@@ -410,6 +445,7 @@ def softmax(x: Array, /, axis: Axis) -> Array:
 
 
 @scipy_signature("x, axis=None")
+@_accepts_array_likes
 def log_softmax(x: Array, /, axis: Axis) -> Array:
     """Logarithm of ``softmax``, which does not underflow."""
     return x - logsumexp(x, axis=axis, keepdims=True)

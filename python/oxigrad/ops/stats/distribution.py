@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
+from oxigrad.ops.backends import array_of
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import log_of
@@ -53,9 +54,15 @@ def _by_place_or_name(method: Callable[..., Any]) -> Callable[..., Any]:
     def called(self: Any, *args: Any, **named: Any) -> Any:
         shapes = self.shapes.split()
         given = _named(f"{self.name}.{method.__name__}", [first, *shapes, *further], len(shapes) + 1, args, named)
+        given = dict(zip(given, of_array_likes(*given.values()), strict=True))
         return method(self, *(given.pop(name) for name in (first, *shapes)), **given)
 
     return called
+
+
+def of_array_likes(*arguments: Any) -> list[Any]:
+    """The arguments, of which lists and tuples become arrays."""
+    return [array_of(each, arguments) if isinstance(each, (list, tuple)) else each for each in arguments]
 
 
 def _named(name: str, names: list[str], required: int, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from oxigrad.ops import linalg, special
 from oxigrad.ops.backends import is_array, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.primitives import sum
-from oxigrad.ops.stats.distribution import LOG_2_PI
+from oxigrad.ops.stats.distribution import LOG_2_PI, of_array_likes
 
 
 class _Dirichlet:
@@ -23,6 +23,7 @@ class _Dirichlet:
 
     def logpdf(self, x: Array, alpha: Array) -> Array:
         """Logarithm of the density of proportions ``x`` of shape (n, ...), with ``alpha`` of shape (n,)."""
+        x, alpha = of_array_likes(x, alpha)
         constant = sum(special.gammaln(alpha)) - special.gammaln(sum(alpha))
         alpha = ops.reshape(alpha, (*alpha.shape, *(1,) * (len(x.shape) - 1)))
         return sum(special.xlogy(alpha - 1.0, x), axis=0) - constant
@@ -47,6 +48,7 @@ class _MultivariateNormal:
 
     def logpdf(self, x: Array, mean: Array | None = None, cov: Array = 1.0, allow_singular: bool = False) -> Array:
         """Logarithm of the density of vectors ``x`` of shape (..., d)."""
+        x, mean, cov = of_array_likes(x, mean, cov)
         apart = ops.expand_dims(x if mean is None else ops.subtract(x, mean), axis=-1)
         if len(getattr(cov, "shape", ())) < 2:
             cov = cov * ops.eye_like(apart * ops.matrix_transpose(apart))
@@ -64,6 +66,7 @@ class _MultivariateNormal:
 
     def entropy(self, mean: Array | None = None, cov: Array = 1.0) -> Array:
         """The differential entropy, in nats."""
+        (cov,) = of_array_likes(cov)
         if not is_array(plain(cov)):
             return 0.5 * (1.0 + LOG_2_PI) + 0.5 * ops.log(cov)
         return self._half_logdet(linalg.cholesky(cov)) + 0.5 * cov.shape[-1] * (1.0 + LOG_2_PI)

@@ -42,9 +42,10 @@ pub fn record<'py>(
     args: &[Object<'py>],
     named: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Object<'py>> {
-    if !op.has(Attribute::AnyObject) && args.iter().any(is_no_array) {
-        let arrays = args.iter().enumerate().map(|(which, arg)| as_array(op, which, arg, args));
-        return record(py, op, &arrays.collect::<PyResult<Few<_>>>()?, named);
+    if args.iter().any(is_no_array)
+        && let Some(arrays) = as_arrays(op, args)?
+    {
+        return record(py, op, &arrays, named);
     }
     let Some(variable) = innermost(args) else { return evaluate(py, op, args, named) };
     let tape = variable.get().tape.bind(py);
@@ -132,12 +133,28 @@ fn record_complex_sign<'py>(py: Python<'py>, x: &Object<'py>) -> PyResult<Object
     elementwise(Elementwise::Divide, &[x.clone(), divisor])
 }
 
+/// The arguments with arrays for lists and tuples; None if nothing changes.
+///
+/// Comparisons for equality take a string and None too, which are equal to no number; calls take any object.
+fn as_arrays<'py>(op: Op, args: &[Object<'py>]) -> PyResult<Option<Few<Object<'py>>>> {
+    let takes_any = op.has(Attribute::AnyObject);
+    if takes_any && !(matches!(op, Op::Elementwise(_)) && args.iter().any(is_list)) {
+        return Ok(None);
+    }
+    let array = |(which, arg): (usize, &Object<'py>)| match takes_any && !is_list(arg) {
+        true => Ok(arg.clone()),
+        false => as_array(op, which, arg, args),
+    };
+    args.iter().enumerate().map(array).collect::<PyResult<_>>().map(Some)
+}
+
+fn is_list(arg: &Object<'_>) -> bool {
+    arg.is_exact_instance_of::<PyList>() || arg.is_exact_instance_of::<PyTuple>()
+}
+
 /// Whether an argument is a list, a tuple, a string or None, none of which is an array.
 fn is_no_array(arg: &Object<'_>) -> bool {
-    arg.is_exact_instance_of::<PyList>()
-        || arg.is_exact_instance_of::<PyTuple>()
-        || arg.is_exact_instance_of::<PyString>()
-        || arg.is_none()
+    is_list(arg) || arg.is_exact_instance_of::<PyString>() || arg.is_none()
 }
 
 /// A list or tuple as an array of the library of the other arguments; `DtypeError` for a string or None.

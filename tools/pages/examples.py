@@ -1,0 +1,158 @@
+"""Examples of the reference: the table docs/reference/examples.txt as programs, which are run when the pages are built."""
+
+import ast
+import contextlib
+import dataclasses
+import importlib.util
+import io
+import re
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FILE = Path(__file__).parent.parent.parent / "docs" / "reference" / "examples.txt"
+_IMPORTS = {
+    "np": "import numpy as np",
+    "ox": "import oxigrad as ox",
+    **{name: f"from oxigrad import {name}" for name in ("cuda", "distributed", "optim", "schedules", "tree", "xp")},
+}
+_LINE = re.compile(r"(?:(?P<name>[\w.]+(?:\{[\w ]+\})?): )?(?P<program>.+?)(?: \| (?P<loss>.+))?$")
+_CALL = re.compile(r"\b(?:xp|ox|optim|tree|distributed|cuda)\.[\w.]*(?:\{[\w ]+\})?")
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """A program whose last expression is shown, and the ``loss`` whose gradient follows: "" for the sum of the result, "-" for none."""
+
+    name: str
+    program: str
+    loss: str
+    #: The texts of the values that programs use, by name.
+    values: Mapping[str, str]
+
+    def missing(self) -> set[str]:
+        """The libraries that the program imports and that are not installed."""
+        imports = (node for node in ast.walk(ast.parse(self.program)) if isinstance(node, ast.Import))
+        names = {alias.name.partition(".")[0] for node in imports for alias in node.names}
+        return {name for name in names if importlib.util.find_spec(name) is None}
+
+    def text(self) -> str:
+        """The program with prompts, and what it prints where its libraries are installed; raises its error if it is not that of its name."""
+        lines = [ast.get_source_segment(self.program, node) or "" for node in ast.parse(self.program).body]
+        before = [*self._preparation(), *lines[:-1]]
+        if self.missing():
+            return "".join(map(_prompt, [*before, lines[-1]]))
+        scope: dict[str, Any] = {}
+        text = "".join(_run(line, scope) for line in before)
+        shown, result = _shown(lines[-1], scope, self.name.rpartition(".")[2])
+        text += shown
+        if (loss := self._loss(lines[-1], result)) and (by := self._by(lines[-1], scope)):
+            gradient = f"ox.grad(lambda {by}: {loss})({by})"
+            exec(_IMPORTS["ox"], scope)  # noqa: S102
+            text += _shown(gradient, scope)[0]
+        return text
+
+    def _preparation(self) -> list[str]:
+        """Imports, and the values that the program uses."""
+        names = [node.id for node in ast.walk(ast.parse(self.program)) if isinstance(node, ast.Name)]
+        values = [f"{name} = {self.values[name]}" for name in dict.fromkeys(names) if name in self.values]
+        used = {node.id for text in (self.program, self.loss, *values) for node in _names(text)}
+        imports = [
+            line for name, line in _IMPORTS.items() if name in used or (name == "ox" and self._has_gradient(names))
+        ]
+        return [*imports, *values]
+
+    def _has_gradient(self, names: list[str]) -> bool:
+        return self.loss != "-" and self.name.startswith("xp.") and any(name in self.values for name in names)
+
+    def _loss(self, expression: str, result: Any) -> str:
+        """The loss of the gradient that is shown; empty for none."""
+        if self.loss or not self.name.startswith("xp."):
+            return "" if self.loss == "-" else self.loss
+        if not isinstance(result, (np.ndarray, np.floating, float)) or np.asarray(result).dtype.kind != "f":
+            return ""
+        return expression if np.ndim(result) == 0 else f"xp.sum({expression})"
+
+    def _by(self, expression: str, scope: Mapping[str, Any]) -> str:
+        """The first floating-point value of the table that an expression uses."""
+        used = sorted(_names(expression), key=lambda node: (node.lineno, node.col_offset))
+        of_table = (node.id for node in used if node.id in self.values and f"{node.id} = " not in self.program)
+        return next((name for name in of_table if getattr(scope[name], "dtype", None) == np.float64), "")
+
+
+def _names(text: str) -> list[ast.Name]:
+    return [] if text in ("", "-") else [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
+
+
+def _prompt(line: str) -> str:
+    return ">>> " + line.replace("\n", "\n... ") + "\n"
+
+
+def _run(line: str, scope: dict[str, Any]) -> str:
+    """A statement before the last, with its result if it is an expression."""
+    if isinstance(ast.parse(line).body[0], ast.Expr):
+        return _shown(line, scope)[0]
+    exec(line, scope)  # noqa: S102
+    return _prompt(line)
+
+
+def _shown(expression: str, scope: dict[str, Any], error: str = "") -> tuple[str, Any]:
+    """An expression with its result as an interpreter shows them, and the result; an exception of the class named ``error`` is shown."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            result = eval(expression, scope)  # noqa: S307
+    except Exception as raised:
+        if type(raised).__name__ != error:
+            raise
+        trace = "Traceback (most recent call last):\n    ...\n"
+        return f"{_prompt(expression)}{trace}{type(raised).__module__}.{error}: {raised}\n", None
+    shown = "" if result is None else f"{result!r}\n"
+    return _prompt(expression) + printed.getvalue() + shown, result
+
+
+def read(text: str) -> dict[str, Example]:
+    """The examples of a table by name, below the package: ``xp.sin``."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    values = dict(line.split(" = ", 1) for line in lines if re.match(r"\w+ = ", line))
+    examples: dict[str, Example] = {}
+    for line in lines:
+        if re.match(r"\w+ = ", line):
+            continue
+        for example in _of_line(line, values):
+            if example.name in examples:
+                raise ValueError(f"{example.name} has two examples: {line}")
+            examples[example.name] = example
+    return examples
+
+
+def _of_line(line: str, values: Mapping[str, str]) -> list[Example]:
+    """The examples of a line: one, or one for each name in braces, which ``{}`` stands for in the program."""
+    parts = _LINE.match(line)
+    program, loss = (parts["program"], parts["loss"] or "") if parts else ("", "")
+    name = (parts and parts["name"]) or next(iter(_CALL.findall(program)), "")
+    if not name:
+        raise ValueError(f"{line}: expected a name in front, as of xp.sin")
+    name = name.removeprefix("oxigrad.").removeprefix("ox.")
+    if name.startswith("xp.stats."):
+        name = name.rpartition(".")[0]  # of the distribution, whose method is called
+    if (braces := re.search(r"\{([\w ]+)\}", name)) is None:
+        return [Example(name, program, loss, values)]
+    each = braces[1].split()
+    return [
+        Example(name.replace(braces[0], one), program.replace(braces[0], one).replace("{}", one), loss, values)
+        for one in each
+    ]
+
+
+def table() -> dict[str, Example]:
+    """The examples of the reference."""
+    return read(FILE.read_text())
+
+
+def rubric(example: Example) -> str:
+    """An example as a part of a page."""
+    return f".. rubric:: Example\n\n.. code-block:: pycon\n\n{textwrap.indent(example.text(), '   ')}"
