@@ -11,6 +11,7 @@ import importlib
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+import oxigrad
+from oxigrad import _core
 from oxigrad.optim.settings.hyperparameters import Part
 
 PACKAGE = Path(__file__).parent.parent / "python" / "oxigrad"
@@ -301,7 +304,7 @@ def _names(module: ModuleType) -> Iterator[str]:
         elif (isinstance(value, type) and value.__module__.partition(".")[0] == "numpy") or not callable(value):
             written.append(_constant(name, value))
         else:
-            written.append(_function(name, value, is_xp=module.__name__ == "oxigrad.xp"))
+            written += _function(name, value, is_xp=module.__name__ == "oxigrad.xp")
     yield from (f"from {source} import {', '.join(names)}" for source, names in sorted(imported.items()))
     yield from ["", *written]
     if module.__name__ == "oxigrad.xp":
@@ -319,12 +322,17 @@ def _constant(name: str, value: Any) -> str:
     return f"{name}: Any"
 
 
-def _function(name: str, value: Any, *, is_xp: bool) -> str:
-    """A function with the signature that it shows; one that is a ufunc of NumPy has the methods of ufuncs."""
-    ufunc = getattr(np, name, None) if is_xp else None
-    if isinstance(ufunc, np.ufunc) and ufunc.nin < 3 and ufunc.nout == 1:
-        return f"{name}: _Of{ufunc.nin}"
-    return f"def {name}({_arguments(value, _annotation)}) -> Array: ..."
+def _function(name: str, value: Any, *, is_xp: bool) -> list[str]:
+    """A function with the signature that it shows; one that is a ufunc of NumPy has the methods of ufuncs.
+
+    Functions that have NumPy's documentation, which is long, have none in the stub.
+    """
+    theirs = getattr(np, name, None) if is_xp else None
+    about = [] if inspect.getdoc(value) == inspect.getdoc(theirs) else [_documented(value)]
+    if isinstance(theirs, np.ufunc) and theirs.nin < 3 and theirs.nout == 1:
+        return [f"{name}: _Of{theirs.nin}", *map(textwrap.dedent, about)]
+    head = f"def {name}({_arguments(value, _annotation)}) -> Array:"
+    return [head, *about] if about else [f"{head} ..."]
 
 
 @functools.cache
@@ -351,6 +359,38 @@ def _is_defined(value: Any) -> bool:
 def _documented(value: Any) -> str:
     text = (inspect.getdoc(value) or "").partition("\n\n")[0]
     return f'    """{text}"""' if "\n" not in text else '    """' + text.replace("\n", "\n    ") + '\n    """'
+
+
+def documented(text: str) -> str:
+    """The stub of the compiled module, which is written by hand, with the summaries of the docstrings of its public names."""
+    lines = text.splitlines()
+    for node in reversed(ast.parse(text).body):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            value = getattr(_core, node.name)
+            if node.name in oxigrad.__all__ or value.__module__ != "oxigrad._core":
+                _document(lines, node, value)
+    return "\n".join(lines) + "\n"
+
+
+def _document(lines: list[str], node: ast.FunctionDef | ast.ClassDef, value: Any) -> None:
+    """Replaces the docstring of a definition, and those of the methods of a class, in the lines of a stub."""
+    for each in reversed(node.body if isinstance(node, ast.ClassDef) else []):
+        if isinstance(each, ast.FunctionDef) and each.name[0] != "_":
+            _document(lines, each, vars(value).get(each.name))
+    first = node.body[0]
+    has_docstring = ast.get_docstring(node) is not None
+    if has_docstring:
+        above = first.lineno - 1
+        del lines[above : first.end_lineno]
+    elif isinstance(node, ast.ClassDef):
+        above = node.lineno
+    else:
+        above = first.lineno
+        lines[above - 1] = lines[above - 1].removesuffix(" ...")
+    if inspect.getdoc(value):
+        lines[above:above] = textwrap.indent(_documented(value), " " * node.col_offset).splitlines()
+    elif isinstance(node, ast.FunctionDef):
+        lines[above - 1] += " ..."
 
 
 def _arguments(value: Any, annotate: Callable[[inspect.Parameter], str]) -> str:
@@ -405,6 +445,8 @@ def main() -> int:
             sys.stderr.write(f"oxigrad.{name}: {error}\n")
             continue
         path(name).write_text(text)
+    compiled = path("_core")
+    compiled.write_text(documented(compiled.read_text()))
     return 0
 
 

@@ -16,52 +16,68 @@ TRAINABLE: Final[str]
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 class AliasError(ValueError):
+    """Different arrays of one step share memory, and one of them would be written."""
     __signature__: ClassVar[inspect.Signature]
 
 class ArrayMemoryError(ValueError):
+    """The memory of an array cannot be used: it is read-only, not in the place that is expected, or has changed since a view of it was taken."""
     __signature__: ClassVar[inspect.Signature]
 
 class DerivativeError(TypeError):
+    """A derivative is asked for that does not exist, or that oxigrad does not have."""
     __signature__: ClassVar[inspect.Signature]
 
 class NonFiniteError(ArithmeticError):
+    """A value, a gradient or a derivative has infinities or NaN, where the caller has asked for an error: `nonfinite="raise"`, or `oxigrad.debug_nans`."""
     __signature__: ClassVar[inspect.Signature]
 
 class StateError(ValueError):
+    """A saved state is damaged, or does not match the optimizer that loads it. Nothing is changed."""
     __signature__: ClassVar[inspect.Signature]
 
 class DtypeError(TypeError):
+    """An array has another dtype than the one that is expected, or one that cannot be differentiated or updated."""
     __signature__: ClassVar[inspect.Signature]
 
 class KeyPathError(LookupError):
+    """A key path names nothing in this tree, or cannot be parsed. `oxigrad.tree.key_paths(tree)` lists the paths that there are."""
     __signature__: ClassVar[inspect.Signature]
 
 class RuleError(TypeError):
+    """An update rule or a derivative rule is invalid, or a method does not apply to this optimizer. The message says what to call or write instead."""
     __signature__: ClassVar[inspect.Signature]
 
 class ShapeError(ValueError):
+    """An array has another shape than the one that is expected; the message names the place and both shapes."""
     __signature__: ClassVar[inspect.Signature]
 
 class StructureError(ValueError):
+    """Trees differ in structure, or a model cannot be used as it is: it has no parameters, a cycle, or a container that cannot be changed."""
     __signature__: ClassVar[inspect.Signature]
 
 class TapeEndedError(RuntimeError):
+    """A variable is used after its tape has ended, as one that a differentiated function has stored, or a tape after its release."""
     __signature__: ClassVar[inspect.Signature]
 
 class TapeThreadError(RuntimeError):
+    """A variable is used on another thread than that of its tape. Open a tape, or call the transform, on each thread."""
     __signature__: ClassVar[inspect.Signature]
 
 class InternalError(RuntimeError):
+    """An internal error of oxigrad: no input should cause it. Please report it, with the program and the message."""
     __signature__: ClassVar[inspect.Signature]
 
 # --- the tape ---------------------------------------------------------------------------------------------------------
 
 @final
 class Variable:
+    """A value on a tape: an array or a number, with the entry that recorded its origin."""
     @property
-    def value(self) -> Any: ...
+    def value(self) -> Any:
+        """The wrapped value: an array, a float, or a variable of an enclosing tape."""
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the variable in a printed tape."""
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property
@@ -73,11 +89,14 @@ class Variable:
     @property
     def device(self) -> Any: ...
     @property
-    def at(self) -> Any: ...
+    def at(self) -> Any:
+        """Indexed updates: `x.at[key].set(value)` is a new array with other elements at `key`."""
     @property
-    def T(self) -> Any: ...
+    def T(self) -> Any:
+        """The dimensions in reverse order, as NumPy has it: the transpose of a matrix."""
     @property
-    def mT(self) -> Any: ...
+    def mT(self) -> Any:
+        """The transpose of each matrix of a stack."""
     def __add__(self, value: Any, /) -> Any: ...
     def __radd__(self, value: Any, /) -> Any: ...
     def __sub__(self, value: Any, /) -> Any: ...
@@ -138,11 +157,15 @@ class Variable:
 
 @final
 class Watched:
+    """The arguments of one call, on a tape: the inputs of the function, and the structure of its gradients."""
     @property
-    def variables(self) -> list[Variable]: ...
+    def variables(self) -> list[Variable]:
+        """A variable for each leaf that is differentiated, argument after argument."""
     @property
-    def structures(self) -> list[tuple[Structure, list[int]] | None]: ...
-    def unflatten(self, gradients: Any) -> tuple[Any, ...]: ...
+    def structures(self) -> list[tuple[Structure, list[int]] | None]:
+        """For each argument, its structure and the positions of the leaves that are differentiated; None for a leaf."""
+    def unflatten(self, gradients: Any) -> tuple[Any, ...]:
+        """The gradients of the variables in the structure of the arguments, a tree for each argument."""
 
 def record_call(
     tape: Tape,
@@ -159,32 +182,51 @@ def value_and_grad(
     has_aux: bool,
     finish: Callable[..., tuple[Any, Any]],
     begin: Callable[..., Callable[[int, Any], bool]] | None = None,
-) -> tuple[Any, Any]: ...
+) -> tuple[Any, Any]:
+    """The value of a function that returns a real scalar, and its gradient. `finish(tape, watched, result)` is called for
+    any other result, with `has_aux` for every one, and returns both.
+    """
 
 @final
 class Tape:
+    """Records the operations on its variables, and replays them in reverse or forwards."""
     def __new__(cls, *, forward: bool = False, check: bool = False) -> Self: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None: ...
     def __len__(self) -> int: ...
-    def watch(self, value: Any, *, name: str | None = None) -> Variable: ...
+    def watch(self, value: Any, *, name: str | None = None) -> Variable:
+        """A variable with this value, whose operations are recorded."""
     def gradient(
         self, target: Variable, sources: Sequence[Variable], cotangent: Any = None, *, release: bool = False
-    ) -> list[Any]: ...
+    ) -> list[Any]:
+        """The gradient of `target` with respect to each of `sources`, as a list; zeros where it does not depend on a
+        source. `target` must be a scalar unless `cotangent`, of its shape, gives the weights of its elements. With
+        `release`, memory is freed during the replay and the tape cannot be replayed again.
+        """
     def pull(
         self, seeds: Sequence[tuple[Variable, Any]], sources: Sequence[Variable], *, release: bool = False
-    ) -> list[Any]: ...
+    ) -> list[Any]:
+        """The cotangents of `sources` from (target, cotangent) pairs."""
     def push(
         self, seeds: Sequence[tuple[Variable, Any]], targets: Sequence[Variable], batch: int | None = None
-    ) -> list[Any]: ...
-    def owns(self, variable: Variable) -> bool: ...
-    def entries(self) -> list[tuple[str, list[int], dict[str, Any]]]: ...
-    def variable(self, number: int) -> Variable: ...
+    ) -> list[Any]:
+        """The tangents of `targets` from (variable, tangent) pairs, as a list; zeros where a target depends on no
+        variable. The tape must have been opened with `forward`. With `batch`, every tangent, also of the result, is a
+        batch of that size along a leading axis.
+        """
+    def owns(self, variable: Variable) -> bool:
+        """Whether the variable is on this tape."""
+    def entries(self) -> list[tuple[str, list[int], dict[str, Any]]]:
+        """The entries in the order of recording, each as its kind, the numbers of its arguments, and its attributes."""
+    def variable(self, number: int) -> Variable:
+        """The variable of an entry, given by its number in `entries`; `pull` and `gradient` accept it as a source."""
     def _repr_svg_(self) -> str: ...
-    def to_mermaid(self, *, limit: int = 200) -> str: ...
-    def to_svg(self, *, limit: int = 200) -> str: ...
+    def to_mermaid(self, *, limit: int = 200) -> str:
+        """The trace as a flow chart in Mermaid's language; of a longer one, the first `limit` entries."""
+    def to_svg(self, *, limit: int = 200) -> str:
+        """The trace as a drawing in SVG; of a longer one, the first `limit` entries."""
 
 # --- ops and their derivatives ----------------------------------------------------------------------------------------
 
@@ -203,7 +245,8 @@ class Function:
 def elementwise_functions() -> list[Function]: ...
 def ops() -> list[tuple[str, int | None]]: ...
 def compute(name: str, args: Sequence[Any]) -> Any: ...
-def record(name: str, args: Sequence[Any], named: dict[str, Any] | None = None) -> Any: ...
+def record(name: str, args: Sequence[Any], named: dict[str, Any] | None = None) -> Any:
+    """Computes an op on arrays, numbers and variables, by name: the entry point for the Python layer."""
 def install(
     rows: Sequence[tuple[str, int, tuple[Callable[..., Any], list[str]] | None]], push: Callable[..., Any]
 ) -> None: ...
@@ -272,6 +315,7 @@ class BatchLevel:
 
 @disjoint_base
 class Key:
+    """One step down a tree: a field, an index, or the key of a dict item."""
     def __lt__(self, value: Key, /) -> bool: ...
     def __le__(self, value: Key, /) -> bool: ...
     def __gt__(self, value: Key, /) -> bool: ...
@@ -303,13 +347,15 @@ class Key:
 
 @final
 class KeyPath:
+    """Path from the root of a tree to one of its parts."""
     def __new__(cls, keys: Iterable[Key] | None = None) -> Self: ...
     @property
     def parent(self) -> KeyPath | None: ...
     def __call__(self, tree: Any) -> Any: ...
     def set(self, tree: _T, value: Any) -> _T: ...
     def writable(self, tree: Any) -> bool: ...
-    def replaceable(self, tree: Any) -> bool: ...
+    def replaceable(self, tree: Any) -> bool:
+        """Whether the part can be replaced within the same root: some container on the path accepts assignment."""
     def __truediv__(self, value: KeyPath | Key, /) -> KeyPath: ...
     def __rtruediv__(self, value: Any, /) -> Any: ...
     def __iter__(self) -> Iterator[Key]: ...
@@ -327,11 +373,20 @@ class KeyPath:
 
 @final
 class Structure:
-    def path(self, index: int) -> KeyPath: ...
-    def paths(self) -> list[KeyPath]: ...
-    def is_trainable(self, index: int) -> bool: ...
-    def holds_gradients(self) -> list[bool]: ...
-    def gradients(self, leaves: list[Any], present: bytes | None = None) -> list[Any] | None: ...
+    """A tree without its leaves. Equal where types and keys are equal, in the same order."""
+    def path(self, index: int) -> KeyPath:
+        """The path of the leaf at `index`."""
+    def paths(self) -> list[KeyPath]:
+        """The paths of the leaves, in order."""
+    def is_trainable(self, index: int) -> bool:
+        """Whether no field above the leaf at `index` is marked as not trainable."""
+    def holds_gradients(self) -> list[bool]:
+        """For each leaf, whether its container declares an attribute for its gradient."""
+    def gradients(self, leaves: list[Any], present: bytes | None = None) -> list[Any] | None:
+        """The gradients that `leaves` hold themselves: `None` for a leaf without one, and where its container does not
+        declare one. `present` is a byte for each leaf: whether it has a gradient. If that differs, the result is
+        `None`.
+        """
     def __len__(self) -> int: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
@@ -604,5 +659,7 @@ def are_held(held: list[Any], lists: list[list[Any]], dicts: dict[Any, dict[Any,
 def is_same_memory(a: Any, b: Any) -> bool: ...
 def overlaps_itself(array: Any) -> bool: ...
 def instruction_set() -> str: ...
-def get_num_threads() -> int: ...
-def set_num_threads(threads: int) -> None: ...
+def get_num_threads() -> int:
+    """Number of threads that a step may use. No result depends on it."""
+def set_num_threads(threads: int) -> None:
+    """Sets the number of threads that a step may use, from 1 to 1024; raises `ValueError` for any other number."""

@@ -26,6 +26,12 @@ def test_the_stub_is_printed_from_the_table(name: str) -> None:
     assert text == stubs.stub(name), "python tools/stubs.py"
 
 
+def test_the_stub_of_the_compiled_module_has_the_summaries_of_its_docstrings() -> None:
+    text = stubs.path("_core").read_text()
+    assert text == stubs.documented(text), "python tools/stubs.py"
+    assert stubs.documented('class Tape:\n    """Old."""\n    def watch(self) -> int: ...\n').count('"""') == 4
+
+
 def test_what_imports_pytorch_has_no_errors_of_types(tmp_path: pathlib.Path) -> None:
     """`make lint` leaves out the files that it cannot check without PyTorch; they are checked here, by the same settings."""
     pytest.importorskip("torch")

@@ -13,14 +13,17 @@ from typing import Any
 
 import numpy as np
 
+import oxigrad as ox
+from oxigrad.optim.table.row import TABLE
+
 FILE = Path(__file__).parent.parent.parent / "docs" / "reference" / "examples.txt"
 _IMPORTS = {
     "np": "import numpy as np",
     "ox": "import oxigrad as ox",
     **{name: f"from oxigrad import {name}" for name in ("cuda", "distributed", "optim", "schedules", "tree", "xp")},
 }
-_LINE = re.compile(r"(?:(?P<name>[\w.]+(?:\{[\w ]+\})?): )?(?P<program>.+?)(?: \| (?P<loss>.+))?$")
-_CALL = re.compile(r"\b(?:xp|ox|optim|tree|distributed|cuda)\.[\w.]*(?:\{[\w ]+\})?")
+_LINE = re.compile(r"(?:(?P<name>[\w.]+(?:\{[\w* ]+\})?): )?(?P<program>.+?)(?: \| (?P<loss>.+))?$")
+_CALL = re.compile(r"\b(?:xp|ox|optim|tree|distributed|cuda)\.[\w.]*(?:\{[\w* ]+\})?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,14 +121,14 @@ def read(text: str) -> dict[str, Example]:
     """The examples of a table by name, below the package: ``xp.sin``."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     values = dict(line.split(" = ", 1) for line in lines if re.match(r"\w+ = ", line))
+    programs = sorted((line for line in lines if not re.match(r"\w+ = ", line)), key=lambda line: "{*}" in line)
     examples: dict[str, Example] = {}
-    for line in lines:
-        if re.match(r"\w+ = ", line):
-            continue
+    for line in programs:
         for example in _of_line(line, values):
-            if example.name in examples:
+            if example.name not in examples:
+                examples[example.name] = example
+            elif "{*}" not in line:
                 raise ValueError(f"{example.name} has two examples: {line}")
-            examples[example.name] = example
     return examples
 
 
@@ -139,13 +142,21 @@ def _of_line(line: str, values: Mapping[str, str]) -> list[Example]:
     name = name.removeprefix("oxigrad.").removeprefix("ox.")
     if name.startswith("xp.stats."):
         name = name.rpartition(".")[0]  # of the distribution, whose method is called
-    if (braces := re.search(r"\{([\w ]+)\}", name)) is None:
+    if (braces := re.search(r"\{([\w* ]+)\}", name)) is None:
         return [Example(name, program, loss, values)]
-    each = braces[1].split()
+    names = _optimizers(name.partition(".")[0]) if braces[1] == "*" else braces[1].split()
     return [
-        Example(name.replace(braces[0], one), program.replace(braces[0], one).replace("{}", one), loss, values)
-        for one in each
+        Example(name.replace(braces[0], each), program.replace(braces[0], each).replace("{}", each), loss, values)
+        for each in names
     ]
+
+
+def _optimizers(module: str) -> list[str]:
+    """The names of the optimizers in a module."""
+    if module == "optim":
+        return [*TABLE]
+    stub = (Path(ox.__file__).parent / module / "__init__.pyi").read_text()
+    return re.findall(r"^class (\w+)\(_Stepping" if module == "torch" else r"^def (\w+)\(", stub, re.MULTILINE)
 
 
 def table() -> dict[str, Example]:
