@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-import oxigrad
-from oxigrad import _core
+import compiled_stub
+from compiled_stub import summary
 from oxigrad.optim.settings.hyperparameters import Part
 
 PACKAGE = Path(__file__).parent.parent / "python" / "oxigrad"
@@ -178,7 +178,7 @@ def _classes(module: ModuleType, names: list[str]) -> Iterator[str]:
         theirs = getattr(kind, "theirs", None)
         base = f"torch.optim.{theirs.__name__}" if theirs else "torch.optim.Optimizer"
         yield f"class {name}(_Stepping, {base}):"
-        yield _documented(kind)
+        yield summary(kind)
         annotations = {"params": _PARAMS, "seed": "int"}
         yield f"    def __init__(self, {_arguments(kind, _by_default('float | Tensor', annotations))}) -> None: ...\n"
 
@@ -187,7 +187,7 @@ def _functions(module: ModuleType, names: list[str]) -> Iterator[str]:
     for name in sorted(names):
         function = getattr(module, name)
         yield f"def {name}({_arguments(function, _by_default('Any', {}))}) -> Transformation:"
-        yield f"{_documented(function)}\n"
+        yield f"{summary(function)}\n"
 
 
 def _optimizers(module: ModuleType) -> Iterator[str]:
@@ -199,7 +199,7 @@ def _optimizers(module: ModuleType) -> Iterator[str]:
             continue
         types = {each: _domain(declared) for each, declared in kind._declared.items()}
         yield f"class {name}({kind.__bases__[0].__name__}):"
-        yield _documented(kind)
+        yield summary(kind)
         yield from (f"    {each}: {text}" for each, text in types.items())
         given = {each: _GIVEN.get(text, text) for each, text in types.items()}
         yield f"    def __init__(self, {_arguments(kind, functools.partial(_argument, given))}) -> None: ...\n"
@@ -225,7 +225,7 @@ def _typed(module: ModuleType, source: ast.Module) -> Iterator[str]:
     for node in source.body:
         if isinstance(node, ast.FunctionDef) and node.name[0] != "_":
             yield f"def {node.name}({_typed_arguments(node.args)}) -> {_returned(node)}:"
-            yield f"{_documented(getattr(module, node.name))}\n" if ast.get_docstring(node) else "    ...\n"
+            yield f"{summary(getattr(module, node.name))}\n" if ast.get_docstring(node) else "    ...\n"
         elif isinstance(node, ast.Assign):
             for name in (each.id for each in node.targets if isinstance(each, ast.Name)):
                 value = getattr(module, name, None)
@@ -328,7 +328,7 @@ def _function(name: str, value: Any, *, is_xp: bool) -> list[str]:
     Functions that have NumPy's documentation, which is long, have none in the stub.
     """
     theirs = getattr(np, name, None) if is_xp else None
-    about = [] if inspect.getdoc(value) == inspect.getdoc(theirs) else [_documented(value)]
+    about = [] if inspect.getdoc(value) == inspect.getdoc(theirs) else [summary(value)]
     if isinstance(theirs, np.ufunc) and theirs.nin < 3 and theirs.nout == 1:
         return [f"{name}: _Of{theirs.nin}", *map(textwrap.dedent, about)]
     head = f"def {name}({_arguments(value, _annotation)}) -> Array:"
@@ -354,43 +354,6 @@ def _replaces(decorator: ast.expr) -> bool:
 
 def _is_defined(value: Any) -> bool:
     return getattr(value, "__qualname__", "") in _defined(getattr(value, "__module__", ""))
-
-
-def _documented(value: Any) -> str:
-    text = (inspect.getdoc(value) or "").partition("\n\n")[0]
-    return f'    """{text}"""' if "\n" not in text else '    """' + text.replace("\n", "\n    ") + '\n    """'
-
-
-def documented(text: str) -> str:
-    """The stub of the compiled module, which is written by hand, with the summaries of the docstrings of its public names."""
-    lines = text.splitlines()
-    for node in reversed(ast.parse(text).body):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            value = getattr(_core, node.name)
-            if node.name in oxigrad.__all__ or value.__module__ != "oxigrad._core":
-                _document(lines, node, value)
-    return "\n".join(lines) + "\n"
-
-
-def _document(lines: list[str], node: ast.FunctionDef | ast.ClassDef, value: Any) -> None:
-    """Replaces the docstring of a definition, and those of the methods of a class, in the lines of a stub."""
-    for each in reversed(node.body if isinstance(node, ast.ClassDef) else []):
-        if isinstance(each, ast.FunctionDef) and each.name[0] != "_":
-            _document(lines, each, vars(value).get(each.name))
-    first = node.body[0]
-    has_docstring = ast.get_docstring(node) is not None
-    if has_docstring:
-        above = first.lineno - 1
-        del lines[above : first.end_lineno]
-    elif isinstance(node, ast.ClassDef):
-        above = node.lineno
-    else:
-        above = first.lineno
-        lines[above - 1] = lines[above - 1].removesuffix(" ...")
-    if inspect.getdoc(value):
-        lines[above:above] = textwrap.indent(_documented(value), " " * node.col_offset).splitlines()
-    elif isinstance(node, ast.FunctionDef):
-        lines[above - 1] += " ..."
 
 
 def _arguments(value: Any, annotate: Callable[[inspect.Parameter], str]) -> str:
@@ -446,7 +409,7 @@ def main() -> int:
             continue
         path(name).write_text(text)
     compiled = path("_core")
-    compiled.write_text(documented(compiled.read_text()))
+    compiled.write_text(compiled_stub.documented(compiled.read_text()))
     return 0
 
 

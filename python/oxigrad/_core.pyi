@@ -17,54 +17,67 @@ TRAINABLE: Final[str]
 
 class AliasError(ValueError):
     """Different arrays of one step share memory, and one of them would be written."""
+
     __signature__: ClassVar[inspect.Signature]
 
 class ArrayMemoryError(ValueError):
     """The memory of an array cannot be used: it is read-only, not in the place that is expected, or has changed since a view of it was taken."""
+
     __signature__: ClassVar[inspect.Signature]
 
 class DerivativeError(TypeError):
     """A derivative is asked for that does not exist, or that oxigrad does not have."""
+
     __signature__: ClassVar[inspect.Signature]
 
 class NonFiniteError(ArithmeticError):
     """A value, a gradient or a derivative has infinities or NaN, where the caller has asked for an error: `nonfinite="raise"`, or `oxigrad.debug_nans`."""
+
     __signature__: ClassVar[inspect.Signature]
 
 class StateError(ValueError):
     """A saved state is damaged, or does not match the optimizer that loads it. Nothing is changed."""
+
     __signature__: ClassVar[inspect.Signature]
 
 class DtypeError(TypeError):
     """An array has another dtype than the one that is expected, or one that cannot be differentiated or updated."""
+
     __signature__: ClassVar[inspect.Signature]
 
 class KeyPathError(LookupError):
     """A key path names nothing in this tree, or cannot be parsed. `oxigrad.tree.key_paths(tree)` lists the paths that there are."""
+
     __signature__: ClassVar[inspect.Signature]
 
 class RuleError(TypeError):
     """An update rule or a derivative rule is invalid, or a method does not apply to this optimizer. The message says what to call or write instead."""
+
     __signature__: ClassVar[inspect.Signature]
 
 class ShapeError(ValueError):
     """An array has another shape than the one that is expected; the message names the place and both shapes."""
+
     __signature__: ClassVar[inspect.Signature]
 
 class StructureError(ValueError):
     """Trees differ in structure, or a model cannot be used as it is: it has no parameters, a cycle, or a container that cannot be changed."""
+
     __signature__: ClassVar[inspect.Signature]
 
 class TapeEndedError(RuntimeError):
     """A variable is used after its tape has ended, as one that a differentiated function has stored, or a tape after its release."""
+
     __signature__: ClassVar[inspect.Signature]
 
 class TapeThreadError(RuntimeError):
     """A variable is used on another thread than that of its tape. Open a tape, or call the transform, on each thread."""
+
     __signature__: ClassVar[inspect.Signature]
 
 class InternalError(RuntimeError):
     """An internal error of oxigrad: no input should cause it. Please report it, with the program and the message."""
+
     __signature__: ClassVar[inspect.Signature]
 
 # --- the tape ---------------------------------------------------------------------------------------------------------
@@ -72,6 +85,7 @@ class InternalError(RuntimeError):
 @final
 class Variable:
     """A value on a tape: an array or a number, with the entry that recorded its origin."""
+
     @property
     def value(self) -> Any:
         """The wrapped value: an array, a float, or a variable of an enclosing tape."""
@@ -158,6 +172,7 @@ class Variable:
 @final
 class Watched:
     """The arguments of one call, on a tape: the inputs of the function, and the structure of its gradients."""
+
     @property
     def variables(self) -> list[Variable]:
         """A variable for each leaf that is differentiated, argument after argument."""
@@ -190,6 +205,7 @@ def value_and_grad(
 @final
 class Tape:
     """Records the operations on its variables, and replays them in reverse or forwards."""
+
     def __new__(cls, *, forward: bool = False, check: bool = False) -> Self: ...
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -247,6 +263,7 @@ def ops() -> list[tuple[str, int | None]]: ...
 def compute(name: str, args: Sequence[Any]) -> Any: ...
 def record(name: str, args: Sequence[Any], named: dict[str, Any] | None = None) -> Any:
     """Computes an op on arrays, numbers and variables, by name: the entry point for the Python layer."""
+
 def install(
     rows: Sequence[tuple[str, int, tuple[Callable[..., Any], list[str]] | None]], push: Callable[..., Any]
 ) -> None: ...
@@ -316,6 +333,7 @@ class BatchLevel:
 @disjoint_base
 class Key:
     """One step down a tree: a field, an index, or the key of a dict item."""
+
     def __lt__(self, value: Key, /) -> bool: ...
     def __le__(self, value: Key, /) -> bool: ...
     def __gt__(self, value: Key, /) -> bool: ...
@@ -348,6 +366,7 @@ class Key:
 @final
 class KeyPath:
     """Path from the root of a tree to one of its parts."""
+
     def __new__(cls, keys: Iterable[Key] | None = None) -> Self: ...
     @property
     def parent(self) -> KeyPath | None: ...
@@ -374,6 +393,7 @@ class KeyPath:
 @final
 class Structure:
     """A tree without its leaves. Equal where types and keys are equal, in the same order."""
+
     def path(self, index: int) -> KeyPath:
         """The path of the leaf at `index`."""
     def paths(self) -> list[KeyPath]:
@@ -661,5 +681,6 @@ def overlaps_itself(array: Any) -> bool: ...
 def instruction_set() -> str: ...
 def get_num_threads() -> int:
     """Number of threads that a step may use. No result depends on it."""
+
 def set_num_threads(threads: int) -> None:
     """Sets the number of threads that a step may use, from 1 to 1024; raises `ValueError` for any other number."""

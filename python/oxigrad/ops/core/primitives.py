@@ -442,11 +442,9 @@ def eye_like(x: Array, /) -> Array:
 
 def zeros_like(x: Array, /, *, dtype: Dtype = None, device: Device = None) -> Array:
     """Zeros of the shape of ``x``: a plain array."""
-    x = plain(array_of(x))
-    return namespace(x).zeros_like(x, dtype=dtype, device=device)
+    return namespace(x := plain(array_of(x))).zeros_like(x, dtype=dtype, device=device)
 
 
 def ones_like(x: Array, /, *, dtype: Dtype = None, device: Device = None) -> Array:
     """Ones of the shape of ``x``: a plain array."""
-    x = plain(array_of(x))
-    return namespace(x).ones_like(x, dtype=dtype, device=device)
+    return namespace(x := plain(array_of(x))).ones_like(x, dtype=dtype, device=device)

@@ -131,7 +131,6 @@ def zeta(x: Array, q: Array | None, /) -> Array:
     return f.zeta(x, q) if q is not None else table.riemann_zeta(x)
 
 
-@_accepts_array_likes
 def logit(x: Array, /) -> Array:
     """The inverse of ``expit``: ``log(x / (1 - x))``."""
     middle = ops.abs(x - 0.5) < 0.25
@@ -139,7 +138,6 @@ def logit(x: Array, /) -> Array:
     return ops.where(middle, 2.0 * ops.atanh(2.0 * inner - 1.0), ops.log(outer) - ops.log1p(-outer))
 
 
-@_accepts_array_likes
 def log_expit(x: Array, /) -> Array:
     """``log(expit(x))``, which does not underflow."""
     return -ops.logaddexp(0.0, -x)
@@ -159,7 +157,6 @@ def multigammaln(a: Array, d: int, /) -> Array:
     return builtins.sum(gammaln(a - 0.5 * j) for j in range(d)) + 0.25 * d * (d - 1) * math.log(math.pi)
 
 
-@_accepts_array_likes
 def rgamma(x: Array, /) -> Array:
     """One over the gamma function; zero at its poles."""
     if is_complex(x):
@@ -173,14 +170,12 @@ def rgamma(x: Array, /) -> Array:
     return branch(is_pole, reflected, positive, (x, 0.0, 1.0))
 
 
-@_accepts_array_likes
 def xlog1py(x: Array, y: Array, /) -> Array:
     """``x * log1p(y)``, and zero where ``x`` is zero and ``y`` -1."""
     nothing = ops.logical_and(x == 0.0, y == -1.0)
     return ops.multiply(x, ops.log1p(ops.where(nothing, 0.0, y)))
 
 
-@_accepts_array_likes
 def entr(x: Array, /) -> Array:
     """``-x * log(x)``: zero at zero, where the derivative is infinite, and minus infinity below."""
     positive = ops.where(x < 0.0, 1.0, x)
@@ -192,7 +187,6 @@ def _x_log_x(x: Array) -> Array:
     return branch(x == 0.0, lambda x: -ops.sqrt(x), lambda x: x * ops.log(x), (x, 1.0, 1.0))
 
 
-@_accepts_array_likes
 def rel_entr(x: Array, y: Array, /) -> Array:
     """``x * log(x / y)`` for positive numbers; zero where ``x`` is zero."""
     # By functions: arrays of some libraries have operators that refuse a variable on their right.
@@ -202,13 +196,11 @@ def rel_entr(x: Array, y: Array, /) -> Array:
     return ops.where(near, ops.multiply(x, ops.log1p(ratio)), ops.subtract(_x_log_x(x), xlogy(x, y)))
 
 
-@_accepts_array_likes
 def kl_div(x: Array, y: Array, /) -> Array:
     """``x * log(x / y) - x + y`` for positive numbers; ``y`` where ``x`` is zero."""
     return rel_entr(x, y) - x + y
 
 
-@_accepts_array_likes
 def huber(delta: Array, r: Array, /) -> Array:
     """The Huber loss: ``r**2 / 2`` up to ``delta``, and linear beyond; infinite where ``delta`` is negative."""
     size = ops.abs(r)
@@ -216,7 +208,6 @@ def huber(delta: Array, r: Array, /) -> Array:
     return ops.where(delta < 0.0, math.inf, loss)
 
 
-@_accepts_array_likes
 def pseudo_huber(delta: Array, r: Array, /) -> Array:
     """``delta**2 * (sqrt(1 + (r / delta)**2) - 1)``; zero where ``delta`` is, infinite where it is negative."""
     safe = ops.where(delta > 0.0, delta, 1.0)
@@ -228,19 +219,16 @@ def pseudo_huber(delta: Array, r: Array, /) -> Array:
 # --- powers and exponentials -------------------------------------------------------------------------------------------
 
 
-@_accepts_array_likes
 def exp2(x: Array, /) -> Array:
     """``2**x``."""
     return ops.pow(2.0, x)
 
 
-@_accepts_array_likes
 def exp10(x: Array, /) -> Array:
     """``10**x``."""
     return ops.pow(10.0, x)
 
 
-@_accepts_array_likes
 def exprel(x: Array, /) -> Array:
     """``expm1(x) / x``, one at zero."""
     series = [1.0 / math.factorial(k + 1) for k in range(16)]
@@ -267,44 +255,37 @@ def _boxcox(x: Array, lmbda: Array, base: Callable[[Any], Any], logarithm: Calla
     return ops.where(is_infinite, -math.inf, value)
 
 
-@_accepts_array_likes
 def boxcox(x: Array, lmbda: Array, /) -> Array:
     """The Box-Cox transformation ``(x**lmbda - 1) / lmbda``; the logarithm where ``lmbda`` is zero."""
     return _boxcox(x, lmbda, lambda x: x, ops.log)
 
 
-@_accepts_array_likes
 def boxcox1p(x: Array, lmbda: Array, /) -> Array:
     """`boxcox` of ``1 + x``, accurate for small ``x``."""
     return _boxcox(x, lmbda, lambda x: 1.0 + x, ops.log1p)
 
 
-@_accepts_array_likes
 def inv_boxcox(x: Array, lmbda: Array, /) -> Array:
     """The inverse of `boxcox`."""
     return ops.exp(x * log1prel(lmbda * x))
 
 
-@_accepts_array_likes
 def inv_boxcox1p(x: Array, lmbda: Array, /) -> Array:
     """The inverse of `boxcox1p`."""
     return expm1_of(x * log1prel(lmbda * x))
 
 
-@_accepts_array_likes
 def cosm1(x: Array, /) -> Array:
     """``cos(x) - 1``, accurate near zero."""
     half = ops.sin(0.5 * x)
     return -2.0 * half * half
 
 
-@_accepts_array_likes
 def radian(d: Array, m: Array, s: Array, /) -> Array:
     """An angle of degrees, minutes and seconds in radians."""
     return (d + m / 60.0 + s / 3600.0) * (math.pi / 180.0)
 
 
-@_accepts_array_likes
 def agm(a: Array, b: Array, /) -> Array:
     """The arithmetic-geometric mean of two numbers of the same sign (DLMF 19.8.6)."""
     swap = ops.abs(a) < ops.abs(b)
@@ -328,43 +309,36 @@ def lambertw(z: Array, /, k: int) -> Array:
 # --- distribution functions --------------------------------------------------------------------------------------------
 
 
-@_accepts_array_likes
 def chdtr(v: Array, x: Array, /) -> Array:
     """Cumulative distribution function of the chi-square distribution."""
     return gammainc(0.5 * v, 0.5 * x)
 
 
-@_accepts_array_likes
 def chdtrc(v: Array, x: Array, /) -> Array:
     """Survival function of the chi-square distribution."""
     return gammaincc(0.5 * v, 0.5 * x)
 
 
-@_accepts_array_likes
 def gdtr(a: Array, b: Array, x: Array, /) -> Array:
     """Cumulative distribution function of the gamma distribution of rate ``a`` and shape ``b``."""
     return gammainc(b, a * x)
 
 
-@_accepts_array_likes
 def gdtrc(a: Array, b: Array, x: Array, /) -> Array:
     """Survival function of the gamma distribution of rate ``a`` and shape ``b``."""
     return gammaincc(b, a * x)
 
 
-@_accepts_array_likes
 def pdtr(k: Array, m: Array, /) -> Array:
     """Probability that a Poisson number of mean ``m`` is at most ``k``."""
     return gammaincc(ops.floor(k * 1.0) + 1.0, m)
 
 
-@_accepts_array_likes
 def pdtrc(k: Array, m: Array, /) -> Array:
     """Probability that a Poisson number of mean ``m`` is more than ``k``."""
     return gammainc(ops.floor(k * 1.0) + 1.0, m)
 
 
-@_accepts_array_likes
 def gammasgn(x: Array, /) -> Array:
     """The sign of the gamma function; its derivative is zero."""
     bare = plain(x)
@@ -449,3 +423,9 @@ def softmax(x: Array, /, axis: Axis) -> Array:
 def log_softmax(x: Array, /, axis: Axis) -> Array:
     """Logarithm of ``softmax``, which does not underflow."""
     return x - logsumexp(x, axis=axis, keepdims=True)
+
+
+# The functions of this file that are elementwise: the others are given arrays by their decorators, or by the core.
+for _name, _function in [(name, globals()[name]) for name in __all__]:
+    if _function.__module__ == __name__ and not hasattr(_function, "__wrapped__"):
+        globals()[_name] = _accepts_array_likes(_function)
