@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from oxigrad.distributed.decisions.events import Clock, Join, Push, Step, Token, Verdict
 from oxigrad.distributed.decisions.replicas import Replicas
@@ -184,14 +185,14 @@ def table(
 ) -> list[Row]:
     """Rows for each number of workers, and each share of them that are backups."""
     rows = []
-    for count in workers:
-        for backups in sorted({round(share * count) for share in shares if round(share * count) < count}):
-            run = simulate(count, count - backups, steps, seed=seed, assumptions=assumptions)
-            accuracy = train(count - backups, steps, seed=seed)
-            done = int(np.searchsorted(run.times, seconds, side="right"))
-            at = float(accuracy[done - 1]) if done else 1 / CLASSES
-            dropped = run.dropped / (run.accepted + run.dropped)
-            rows.append(Row(count, backups, run.step_time, dropped, float(accuracy[-1]), at))
+    numbers = {(count, round(share * count)) for count in workers for share in shares if round(share * count) < count}
+    for count, backups in tqdm(sorted(numbers), "backup workers", disable=None, leave=False):
+        run = simulate(count, count - backups, steps, seed=seed, assumptions=assumptions)
+        accuracy = train(count - backups, steps, seed=seed)
+        done = int(np.searchsorted(run.times, seconds, side="right"))
+        at = float(accuracy[done - 1]) if done else 1 / CLASSES
+        dropped = run.dropped / (run.accepted + run.dropped)
+        rows.append(Row(count, backups, run.step_time, dropped, float(accuracy[-1]), at))
     return rows
 
 
@@ -200,7 +201,7 @@ def saturation(
 ) -> list[list[float]]:
     """For each number of workers: their number, the load of one coordinator, and the seconds of a step with 1, 4, 16 and 64 coordinators."""
     rows = []
-    for count in workers:
+    for count in tqdm(workers, "saturation", disable=None, leave=False):
         runs = [
             simulate(count, count - round(share * count), steps, seed=seed, assumptions=each)
             for each in (dataclasses.replace(assumptions, coordinators=number) for number in COORDINATORS)

@@ -17,6 +17,7 @@ import digits
 import numpy as np
 import transformer
 from threadpoolctl import threadpool_limits
+from tqdm import trange
 
 import oxigrad as ox
 
@@ -44,8 +45,12 @@ def end_of_transformer(seed: int, steps: int = transformer.STEPS, **options: Any
 
 def compared(end: Callable[..., tuple[float, ox.optim.Optimizer]], seeds: int = SEEDS) -> dict[str, list[float]]:
     """The losses in the end from each seed, with moments of float32 and of eight bits."""
+    losses: dict[str, list[float]] = {}
     with threadpool_limits(1, user_api="blas"):  # one thread multiplies matrices this small as fast as two
-        return {dtype: [end(seed, slot_dtype=dtype)[0] for seed in range(seeds)] for dtype in ("float32", "8bit")}
+        for dtype in ("float32", "8bit"):
+            numbers = trange(seeds, desc=f"{end.__name__}, {dtype}", unit="seed", disable=None, leave=False)
+            losses[dtype] = [end(seed, slot_dtype=dtype)[0] for seed in numbers]
+    return losses
 
 
 def standard_errors(losses: dict[str, list[float]]) -> float:

@@ -11,6 +11,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+from tqdm import trange
 
 import oxigrad as ox
 from oxigrad import optim, xp
@@ -82,7 +83,7 @@ def main(rounds: int = 40, seed: int = 0) -> tuple[Hyperparameters, float, float
 
     before = float(loss(trained(hyperparameters, model, training), test))
     outer = optim.Adam(0.1)
-    values = [outer.minimize(objective, hyperparameters) for _ in range(rounds)]
+    values = [outer.minimize(objective, hyperparameters) for _ in trange(rounds, disable=None, leave=False)]
     after = float(loss(trained(hyperparameters, model, training), test))
     print(f"validation loss {values[0]:.3f} -> {values[-1]:.3f}, test loss {before:.3f} -> {after:.3f}")
     rates = np.exp(hyperparameters.rates)
