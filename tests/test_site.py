@@ -102,6 +102,13 @@ def test_every_module_of_the_api_is_in_the_reference() -> None:
     assert named <= {*reference.MODULES}
 
 
+def test_optimizers_of_all_modules_lead_to_their_page() -> None:
+    assert [
+        reference.described(f"oxigrad.{module}", name) for module, name in (("torch", "AdamW"), ("optax", "adamw"))
+    ] == ["AdamW"] * 2
+    assert reference.described("oxigrad.optim", "Chain") == reference.described("oxigrad.xp", "SGD") == ""
+
+
 def test_every_optimizer_has_a_page_that_says_when_to_take_it() -> None:
     assert {*optimizers.CHOICE} == {*TABLE}
     text = optimizers.page("AdamW", TABLE["AdamW"], "AdamW.png")

@@ -18,6 +18,7 @@ import numpy as np
 
 import oxigrad
 from oxigrad.autodiff.inspection.support import Support
+from oxigrad.optim.table.row import TABLE
 from pages import examples
 from pages.examples import Example, rubric
 from pages.tables import MIGRATION, elsewhere, support
@@ -91,6 +92,9 @@ class Entry:
         parts = [":orphan:", heading(f"{self.module}.{self.name}"), self.body]
         if example := shown.get(place):
             parts.append(rubric(example))
+        if optimizer := described(self.module, self.name):
+            said = f"its formula, memory and cost, and when to take it: :doc:`/gallery/{optimizer}`"
+            parts.append(f".. rubric:: See also\n\nThe page of the optimizer: {said}.")
         if (names := others.get(place)) or (names := others.get(self.name) if self.module == "oxigrad" else None):
             stated = [
                 f"* {library}: "
@@ -105,6 +109,13 @@ class Entry:
             parts.append(f".. rubric:: Derivatives\n\nForward and reverse mode: {said} (:doc:`/{row.origin.lower()}`).")
         parts.append(f"Up: :doc:`/reference/{self.module}/index`")
         return "\n\n".join(parts) + "\n"
+
+
+def described(module: str, name: str) -> str:
+    """The optimizer in the gallery of a class or function; empty for other names."""
+    if module in ("oxigrad.optim", "oxigrad.torch"):
+        return name if name in TABLE else ""
+    return next((each for each, row in TABLE.items() if module == "oxigrad.optax" and name in row.optax), "")
 
 
 def page(library: str) -> str:
