@@ -1,5 +1,6 @@
 """ARCHITECTURE.md: its length, the existence of its paths, and its list of files with ``unsafe``."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -55,6 +56,42 @@ def test_unsafe_code_is_in_the_listed_files_only() -> None:
     for path in (path for path in SOURCES if path.suffix == ".rs" and "src" in path.parts):
         if code.search(path.read_text()):
             assert stated.fullmatch(str(path.relative_to(ROOT / "rust"))), path
+
+
+# Where a class gives any name a value: arrays, which have the attributes of another, and namespaces of array libraries.
+OF_ANY_NAME = """
+autodiff/batching: Batched _Namespace _Extension
+ops/backends/mlx: _Namespace _Linalg
+optax/displacement: _Namespace
+recording/library: _Library
+recording/traced: TracedNumber TracedArray
+stepping/parameters/decay_factors: Namespace
+"""
+
+
+def test_no_object_is_a_proxy_of_any_name() -> None:
+    """Elsewhere `__getattr__` of a class raises an error that helps, or is for type checkers."""
+    root, of_any_name = ROOT / "python/oxigrad", []
+    for path in sorted(path for path in SOURCES if path.suffix == ".py"):
+        classes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
+        names = [node.name for node in classes if any(map(_gives_values, _own_nodes(node)))]
+        if names:
+            of_any_name.append(f"{path.relative_to(root).with_suffix('').as_posix()}: {' '.join(names)}")
+    assert of_any_name == OF_ANY_NAME.strip().splitlines()
+
+
+def _own_nodes(node: ast.ClassDef) -> list[ast.stmt]:
+    """The statements of a class, those at run time in an ``if`` included."""
+    nested = [each for statement in node.body if isinstance(statement, ast.If) for each in statement.body]
+    return [*node.body, *nested]
+
+
+def _gives_values(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.FunctionDef)
+        and node.name == "__getattr__"
+        and any(isinstance(each, ast.Return) for each in ast.walk(node))
+    )
 
 
 OPENING = r"(?:What|How|Where|Which|Whose)\b"

@@ -6,7 +6,7 @@ import inspect
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from oxigrad import _core
 from oxigrad._core import RuleError, StateError
@@ -19,7 +19,7 @@ from oxigrad.distributed.messages.reports.timeline import Timeline, packed, unpa
 from oxigrad.distributed.parameters import Parameters
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.settings.config import REGISTRY
-from oxigrad.optim.settings.hyperparameters import HyperparameterValue
+from oxigrad.optim.settings.hyperparameters import DeclaredAttributes
 from oxigrad.rules.core.rule import Rule
 from oxigrad.schedules.base import Schedule
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
@@ -39,7 +39,7 @@ def take_step(optimizer: Optimizer, model: Tree, grads: Tree | None, *, keep_roo
         return optimizer._stepper.update(model, grads, keep_root=keep_root)
 
 
-class Wrapper(Optimizer):
+class Wrapper(DeclaredAttributes, Optimizer):
     """Base class of wrapper optimizers. A wrapper is itself an optimizer around ``optimizer``, whose attributes and slots it shows.
 
     Args:
@@ -80,6 +80,8 @@ class Wrapper(Optimizer):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        if cls is not cls._plain_class:
+            return
         parameters: dict[str, inspect.Parameter] = {}
         for each in cls.__mro__:
             if issubclass(each, Wrapper) and "__init__" in vars(each):
@@ -404,7 +406,7 @@ class Wrapper(Optimizer):
         yield from self.optimizer._parts()
 
     def _classes(self) -> Iterator[type]:
-        yield type(self)
+        yield self._plain_class
         yield from self.optimizer._classes()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -417,20 +419,30 @@ class Wrapper(Optimizer):
         made._set_apart()
         return made
 
-    def __getattr__(self, name: str) -> HyperparameterValue:
-        if name.startswith("_") or "optimizer" not in vars(self):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def _seal(self) -> None:
+        """See `Sealed._seal`. The public attributes of the optimizer become attributes of the wrapper, unless it has such itself."""
+        names = dict.fromkeys(dir(self))
+        self._declare(name for name in dir(self.optimizer) if name not in names and not name.startswith("_"))
+        super()._seal()
+
+    def _get_attribute(self, name: str) -> Any:
         return getattr(self.optimizer, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        is_wrappers = name.startswith("_") or "_sealed" not in vars(self) or name in vars(self) or name in self._fixed
-        if is_wrappers or (hasattr(type(self), name) and not hasattr(Optimizer, name)):
-            super().__setattr__(name, value)
-        else:
-            setattr(self.optimizer, name, value)
+    def _set_attribute(self, name: str, value: Any) -> None:
+        setattr(self.optimizer, name, value)
 
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self.optimizer)})
+    def _unknown(self, name: str) -> AttributeError:
+        """See `Sealed._unknown`."""
+        is_own = name.startswith("_") or "_sealed" not in vars(self)
+        return super()._unknown(name) if is_own else self.optimizer._unknown(name)
+
+    if not TYPE_CHECKING:  # to type checkers, attributes are those that are declared
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name in self._attributes and name not in self._fixed:
+                self._set_attribute(name, value)  # which validates it
+            else:
+                super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         shown = "".join(f", {name}={value!r}" for name, value in self._own_config().items())

@@ -11,7 +11,7 @@ from oxigrad.ops.backends import dtype_name
 from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import OPTIONS, REGISTRY
-from oxigrad.optim.settings.hyperparameters import HyperparameterValue, Part, declare, plain
+from oxigrad.optim.settings.hyperparameters import DeclaredAttributes, Part, declare, plain
 from oxigrad.optim.settings.options import text_of_dtype
 from oxigrad.rules.core import rule
 from oxigrad.rules.core.rule import Rule
@@ -151,11 +151,8 @@ class RuleOptimizer(Part, LocalOptimizer):
 
 if TYPE_CHECKING:
 
-    class DefinedOptimizer(RuleOptimizer):
+    class DefinedOptimizer(DeclaredAttributes, RuleOptimizer):
         """To type checkers, an optimizer by `define`: its hyperparameters are attributes, which they cannot know."""
-
-        def __getattr__(self, name: str) -> HyperparameterValue: ...
-        def __setattr__(self, name: str, value: Any) -> None: ...
 
 else:
     DefinedOptimizer = RuleOptimizer

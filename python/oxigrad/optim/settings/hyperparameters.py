@@ -3,8 +3,9 @@
 import inspect
 import math
 import types
-from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -127,6 +128,61 @@ def plain(name: str, value: Any) -> Any:
 def from_plain(value: Any) -> Any:
     """The hyperparameter that `plain` returned as plain data."""
     return schedules.from_config(value) if isinstance(value, dict) else value
+
+
+class DeclaredAttributes:
+    """Base class of objects whose attributes depend on what they are made of, as hyperparameters of a chain do on its parts.
+
+    `_declare` makes them properties of the object's class, by which `_get_attribute` and `_set_attribute` are called. That class is made for
+    all objects with the same ones, and has the name of ``_plain_class``.
+    """
+
+    __slots__ = ()
+
+    #: The names of these attributes, and the class without them.
+    _attributes: ClassVar[tuple[str, ...]] = ()
+    _plain_class: ClassVar[type]
+
+    if TYPE_CHECKING:  # to type checkers, which do not know the names, each is a hyperparameter
+
+        def __getattr__(self, name: str) -> HyperparameterValue: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "_attributes" not in vars(cls):
+            cls._plain_class = cls
+
+    @classmethod
+    def _declaring(cls, names: Iterable[str]) -> type[Self]:
+        """The class with these attributes."""
+        plain: Any = cls._plain_class
+        key = plain, tuple(names)
+        declaring = _DECLARING.get(key)
+        if declaring is None:
+            body = {name: getattr(plain, name) for name in ("__module__", "__qualname__", "__doc__")}
+            body |= {"__slots__": (), "_attributes": key[1], **{name: _attribute(name) for name in key[1]}}
+            declaring = _DECLARING[key] = type(plain)(plain.__name__, (plain,), body)
+        return declaring
+
+    def _declare(self, names: Iterable[str]) -> None:
+        """Gives the object these attributes."""
+        object.__setattr__(self, "__class__", self._declaring(names))
+
+    def _get_attribute(self, name: str) -> Any:
+        """The value of an attribute."""
+        raise NotImplementedError
+
+    def _set_attribute(self, name: str, value: Any) -> None:
+        """Sets an attribute."""
+        raise NotImplementedError
+
+
+_DECLARING: "weakref.WeakValueDictionary[tuple[type, tuple[str, ...]], Any]" = weakref.WeakValueDictionary()
+
+
+def _attribute(name: str) -> property:
+    return property(lambda self: self._get_attribute(name), lambda self, value: self._set_attribute(name, value))
 
 
 class Part(Sealed):
