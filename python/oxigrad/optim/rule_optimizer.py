@@ -114,7 +114,7 @@ class RuleOptimizer(Part, LocalOptimizer):
         """See `Optimizer._current`."""
         if name not in self._declared:
             raise AttributeError(f"{self.name} has no hyperparameter {name}{self._hint(name)}")
-        return self._declared[name].at(self._hyperparameters[name], step)
+        return self._declared[name].at(self._hyperparameters.values[name], step)
 
     @property
     def program(self) -> Any:
@@ -124,7 +124,7 @@ class RuleOptimizer(Part, LocalOptimizer):
 
     def get_config(self) -> Config:
         """See `Optimizer.get_config`."""
-        values = {name: plain(name, value) for name, value in self._hyperparameters.items()}
+        values = {name: plain(name, value) for name, value in self.hyperparameters.items()}
         return {"optimizer": self.name, **values, **self._options()}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -134,7 +134,7 @@ class RuleOptimizer(Part, LocalOptimizer):
 
     def _parts(self) -> Iterator[tuple[str, Any]]:
         yield from super()._parts()
-        yield from self._hyperparameters.items()
+        yield from self.hyperparameters.items()
         for number, values in enumerate(self._groups.values()):
             yield from ((f"groups.{number}.{name}", value) for name, value in (values or {}).items())
 

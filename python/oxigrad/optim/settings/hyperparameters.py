@@ -17,6 +17,7 @@ from oxigrad.optim.settings.attributes import Sealed, hint
 from oxigrad.rules.core.ranges import Domain, scalar
 from oxigrad.rules.core.rule import Rule, is_flag
 from oxigrad.schedules.base import is_traced, number_at, term
+from oxigrad.stepping.parameters.parameter_group import RuleHyperparameters
 from oxigrad.stepping.version import Version
 
 HyperparameterValue: TypeAlias = float | schedules.Schedule
@@ -49,10 +50,10 @@ class Hyperparameter(Generic[_Read, _Set]):
     @overload
     def __get__(self, part: Any, owner: type | None = None) -> _Read: ...
     def __get__(self, part: Any, owner: type | None = None) -> Any:
-        return self if part is None else part._hyperparameters[self.name]
+        return self if part is None else part._hyperparameters.values[self.name]
 
     def __set__(self, part: Any, value: _Set) -> None:
-        part._hyperparameters[self.name] = self.check(value)
+        part._hyperparameters.values[self.name] = self.check(value)
         part._version.raise_number()
 
     def check(self, value: Any) -> Any:
@@ -208,10 +209,18 @@ class Part(Sealed):
             what += hint(unknown[0], [*names, *self._options_of_class]) if unknown else ""
             raise TypeError(f"{label}: {what}; its hyperparameters are {', '.join(names)}")
         values |= hyperparameters
-        self._hyperparameters: dict[str, Any] = {}
+        self._hyperparameters = RuleHyperparameters(self._rule, self._declared)
         self._version = Version()  # compared by parameter groups with the version that they were resolved for
         for name, declared in self._declared.items():
             setattr(self, name, values.get(name, declared.default))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The attributes, with the values of hyperparameters alone: the class has the rule."""
+        return {**vars(self), "_hyperparameters": self._hyperparameters.values}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        values = state["_hyperparameters"]
+        vars(self).update(state, _hyperparameters=RuleHyperparameters(self._rule, self._declared, values))
 
     @classmethod
     def _filled_in(cls, library: str | None, args: Sequence[Any], hyperparameters: Config) -> Config:
@@ -231,18 +240,18 @@ class Part(Sealed):
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
         """Read-only view of the hyperparameters by name; set them as attributes."""
-        return types.MappingProxyType(self._hyperparameters)
+        return types.MappingProxyType(self._hyperparameters.values)
 
     def get_config(self) -> Config:
         """The part as plain data."""
-        return {"part": type(self).__name__, **{n: plain(n, v) for n, v in self._hyperparameters.items()}}
+        return {"part": type(self).__name__, **{n: plain(n, v) for n, v in self.hyperparameters.items()}}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._shown()})"
 
     def _shown(self) -> str:
         """The arguments that ``repr`` shows."""
-        return ", ".join(f"{name}={value!r}" for name, value in self._hyperparameters.items())
+        return ", ".join(f"{name}={value!r}" for name, value in self.hyperparameters.items())
 
 
 def declarations(rule: Rule) -> dict[str, Hyperparameter[Any, Any]]:
