@@ -102,7 +102,7 @@ class Wrapper(DeclaredAttributes, Optimizer):
             raise TypeError(
                 f"{type(self).__name__}: found {optimizer!r}, expected an optimizer that takes a step by a gradient"
             )
-        if any("loss" in made._rule.supplied for made in optimizer._classes() if hasattr(made, "_rule")):
+        if any("loss" in kind._rule.supplied for kind in optimizer._classes() if hasattr(kind, "_rule")):
             raise TypeError(
                 f"{type(self).__name__}: found {optimizer!r}, which reads the loss: workers have different ones"
             )
@@ -192,8 +192,8 @@ class Wrapper(DeclaredAttributes, Optimizer):
         """
         reports = self._known_reports()
         if gather:
-            told = self.communicator.all_gather_v(self._own_report().packed(), timeout=self._seconds)
-            reports = [*map(WorkerReport.unpacked, told)]
+            packed_reports = self.communicator.all_gather_v(self._own_report().packed(), timeout=self._seconds)
+            reports = [*map(WorkerReport.unpacked, packed_reports)]
         table = WorkerReports(reports, batch_size)
         if live and self.communicator.rank == 0:
             self._display.show(repr(table))
@@ -225,11 +225,11 @@ class Wrapper(DeclaredAttributes, Optimizer):
         With ``gather``, all workers call it, as `report`, and each gets the spans of all; otherwise those of this worker. Times are of the
         clocks of the workers' machines, which may differ.
         """
-        own = packed(self._clock.spans())
+        spans = packed(self._clock.spans())
         if not gather:
-            return Timeline({self.communicator.rank: unpacked(own)})
-        told = self.communicator.all_gather_v(own, timeout=self._seconds)
-        return Timeline(dict(enumerate(map(unpacked, told))))
+            return Timeline({self.communicator.rank: unpacked(spans)})
+        messages = self.communicator.all_gather_v(spans, timeout=self._seconds)
+        return Timeline(dict(enumerate(map(unpacked, messages))))
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -299,14 +299,14 @@ class Wrapper(DeclaredAttributes, Optimizer):
     def _with_own_state(
         self, state: dict[str, Any], plain: dict[str, Any], arrays: dict[str, dict[str, Any]], *, copy: bool
     ) -> dict[str, Any]:
-        own = states.copied_slots(arrays) if copy else arrays
+        of_wrapper = states.copied_slots(arrays) if copy else arrays
         slots = state["slots"]
         return {
             **state,
             "optimizer": self.name,
             "config": states._config(self),
             "remembered": {**state["remembered"], type(self).__name__: {**plain, "parameters": [*slots]}},
-            "slots": {path: {**slots.get(path, {}), **own.get(path, {})} for path in {**slots, **own}},
+            "slots": {path: {**slots.get(path, {}), **of_wrapper.get(path, {})} for path in {**slots, **of_wrapper}},
         }
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Report:
@@ -345,20 +345,20 @@ class Wrapper(DeclaredAttributes, Optimizer):
     def _without_own(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """The state of the optimizer in one of the wrapper."""
         names = self._own_slots()
-        slots = {path: {n: a for n, a in own.items() if n not in names} for path, own in state["slots"].items()}
+        slots = {path: {n: a for n, a in of_path.items() if n not in names} for path, of_path in state["slots"].items()}
         # Parameters of an optimizer without slots, which has an empty dict for each once it has taken a step.
         has_begun = any(state[name] for name in ("step", "micro", "skipped"))
-        default = [*slots] if has_begun else [path for path, own in state["slots"].items() if not own]
-        known = (state["remembered"].get(type(self).__name__) or {}).get("parameters", default)
+        default = [*slots] if has_begun else [path for path, of_path in state["slots"].items() if not of_path]
+        paths = (state["remembered"].get(type(self).__name__) or {}).get("parameters", default)
         return {
             **state,
             "optimizer": self.optimizer.name if state["optimizer"] == self.name else state["optimizer"],
             "config": None,
-            "remembered": {name: own for name, own in state["remembered"].items() if name != type(self).__name__},
+            "remembered": {name: values for name, values in state["remembered"].items() if name != type(self).__name__},
             "slots": {
                 path: slots.get(path, {})
-                for path in {**slots, **dict.fromkeys(known)}
-                if slots.get(path) or path in known
+                for path in {**slots, **dict.fromkeys(paths)}
+                if slots.get(path) or path in paths
             },
         }
 
@@ -410,19 +410,20 @@ class Wrapper(DeclaredAttributes, Optimizer):
         yield from self.optimizer._classes()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        made = memo[id(self)] = object.__new__(type(self))
+        copied = memo[id(self)] = object.__new__(type(self))
         with self._lock.reading():
             shared = {"communicator": self.communicator}
-            own = {n: v for n, v in vars(self).items() if n not in ("_lock", "_parameters", *shared, *self._transient)}
-            vars(made).update(copy.deepcopy(own, memo), **shared, _lock=_core.Lock())
-        vars(made)["_parameters"] = Parameters(cast(SteppingOptimizer, made))
-        made._set_apart()
-        return made
+            attributes = {
+                n: v for n, v in vars(self).items() if n not in ("_lock", "_parameters", *shared, *self._transient)
+            }
+            vars(copied).update(copy.deepcopy(attributes, memo), **shared, _lock=_core.Lock())
+        vars(copied)["_parameters"] = Parameters(cast(SteppingOptimizer, copied))
+        copied._set_apart()
+        return copied
 
     def _seal(self) -> None:
         """See `Sealed._seal`. The public attributes of the optimizer become attributes of the wrapper, unless it has such itself."""
-        names = dict.fromkeys(dir(self))
-        self._declare(name for name in dir(self.optimizer) if name not in names and not name.startswith("_"))
+        self._declare(sorted(name for name in {*dir(self.optimizer)} - {*dir(self)} if not name.startswith("_")))
         super()._seal()
 
     def _get_attribute(self, name: str) -> Any:

@@ -30,9 +30,9 @@ def all_parameters(opt: Any) -> list[Any]:
     return [*_CHAIN(map(_PARAMS, opt.param_groups))]
 
 
-def are_same(found: list[Any], before: list[Any]) -> bool:
+def are_same(objects: list[Any], before: list[Any]) -> bool:
     """Whether two lists have the same objects."""
-    return len(found) == len(before) and all(map(operator.is_, found, before))
+    return len(objects) == len(before) and all(map(operator.is_, objects, before))
 
 
 def is_recorded(groups: Iterable[Mapping[str, Any]]) -> bool:
@@ -161,22 +161,22 @@ class TensorStep:
             written, gradients = self._written, tuple(map(_GRADIENT, self._written))
             writes = _core.Writes(copies=[counted])
         else:
-            leaves, given = self._arrays()
-            writes = self._prepare_writes(leaves, given, counted)
-            written, gradients = plan.pick(leaves), plan.pick(given)
+            leaves, all_gradients = self._arrays()
+            writes = self._prepare_writes(leaves, all_gradients, counted)
+            written, gradients = plan.pick(leaves), plan.pick(all_gradients)
         core.step(True, written, gradients, programs=program.programs, seed=program.seed, writes=writes)
         self._count(opt)
 
     def _arrays(self) -> tuple[list[Any], list[Any]]:
         """The parameters and gradients of the step as local, real tensors. Raises `StructureError` for a missing gradient."""
         plan = self.plan
-        given = [*map(_GRADIENT, plan.tensors)]
-        if any(g is None for g in given):
+        gradients = [*map(_GRADIENT, plan.tensors)]
+        if any(g is None for g in gradients):
             raise StructureError("a gradient is missing")
         leaves = plan.tensors
         if not plan.is_plain:
-            leaves, given = [*map(plan.read, leaves)], [*map(plan.read, given)]
-        return [*leaves], [*map(resolved, given)] if self._is_lazy else given
+            leaves, gradients = [*map(plan.read, leaves)], [*map(plan.read, gradients)]
+        return [*leaves], [*map(resolved, gradients)] if self._is_lazy else gradients
 
     def _prepare_writes(self, leaves: list[Any], gradients: list[Any], counted: tuple[Any, Any]) -> _core.Writes:
         """The writes of the step besides the update by the core."""
