@@ -6,7 +6,7 @@ import inspect
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from oxigrad import _core
 from oxigrad._core import RuleError, StateError
@@ -23,7 +23,6 @@ from oxigrad.optim.settings.hyperparameters import DeclaredAttributes
 from oxigrad.rules.core.rule import Rule
 from oxigrad.schedules.base import Schedule
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.state import state_dict as states
 from oxigrad.stepping.state.state_dict import Report
 from oxigrad.stepping.version import Version
@@ -110,7 +109,7 @@ class Wrapper(DeclaredAttributes, Optimizer):
         self.optimizer = optimizer
         self.communicator = current() if communicator is None else communicator
         self.timeout = timeout
-        self._parameters = Parameters(cast(SteppingOptimizer, self))
+        self._parameters = Parameters(self)
         self._report = WorkerReport(self.communicator.rank)
         self._clock, self._display = Clock(), Display()
 
@@ -417,7 +416,7 @@ class Wrapper(DeclaredAttributes, Optimizer):
                 n: v for n, v in vars(self).items() if n not in ("_lock", "_parameters", *shared, *self._transient)
             }
             vars(copied).update(copy.deepcopy(attributes, memo), **shared, _lock=_core.Lock())
-        vars(copied)["_parameters"] = Parameters(cast(SteppingOptimizer, copied))
+        vars(copied)["_parameters"] = Parameters(copied)
         copied._set_apart()
         return copied
 

@@ -5,7 +5,7 @@ gives the same bits for a piece; a parameter whose rule is not, or sums over it,
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -37,7 +37,6 @@ from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.rule_executors import kernel_of
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.stepper import Stepper
 from oxigrad.stepping.version import Version
@@ -154,7 +153,7 @@ class Shards:
                 f"shard_state=True: found {optimizer!r}, expected an optimizer of rules, a chain or a partition"
             )
         self._optimizer, self._owner = optimizer, PartOwner(optimizer)
-        optimizer._stepper = optimizer._stepper.copied(cast(SteppingOptimizer, self._owner))
+        optimizer._stepper = optimizer._stepper.copied(self._owner)
         self.extents: Mapping[str, Extent] = {}
         self._pieces: list[list[Piece]] = []
         self._reads_all = False  # whether the step of a piece reads the gradients of all

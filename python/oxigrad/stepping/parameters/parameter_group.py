@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class SteppingOptions(Protocol):
     """Protocol of the optimizer that takes the steps, as far as a group reads it."""
 
-    _precision: Precision
+    @property
+    def _precision(self) -> Precision: ...
 
     @property
     def sparse(self) -> str:
