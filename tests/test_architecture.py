@@ -1,5 +1,6 @@
 """ARCHITECTURE.md: its length, the existence of its paths, and its list of files with ``unsafe``."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -55,6 +56,63 @@ def test_unsafe_code_is_in_the_listed_files_only() -> None:
     for path in (path for path in SOURCES if path.suffix == ".rs" and "src" in path.parts):
         if code.search(path.read_text()):
             assert stated.fullmatch(str(path.relative_to(ROOT / "rust"))), path
+
+
+# Where a class gives any name a value: arrays, which have the attributes of another, and namespaces of array libraries.
+OF_ANY_NAME = """
+autodiff/batching: Batched _Namespace _Extension
+ops/backends/mlx: _Namespace _Linalg
+optax/displacement: _Namespace
+recording/library: _Library
+recording/traced: TracedNumber TracedArray
+stepping/parameters/decay_factors: Namespace
+"""
+
+
+def test_no_object_is_a_proxy_of_any_name() -> None:
+    """Elsewhere `__getattr__` of a class raises an error that helps, or is for type checkers."""
+    root, of_any_name = ROOT / "python/oxigrad", []
+    for path in sorted(path for path in SOURCES if path.suffix == ".py"):
+        classes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
+        names = [node.name for node in classes if any(map(_gives_values, _own_nodes(node)))]
+        if names:
+            of_any_name.append(f"{path.relative_to(root).with_suffix('').as_posix()}: {' '.join(names)}")
+    assert of_any_name == OF_ANY_NAME.strip().splitlines()
+
+
+def _own_nodes(node: ast.ClassDef) -> list[ast.stmt]:
+    """The statements of a class, those at run time in an ``if`` included."""
+    nested = [each for statement in node.body if isinstance(statement, ast.If) for each in statement.body]
+    return [*node.body, *nested]
+
+
+def _gives_values(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.FunctionDef)
+        and node.name == "__getattr__"
+        and any(isinstance(each, ast.Return) for each in ast.walk(node))
+    )
+
+
+PARTICIPLES = {"found", "own", "given", "kept", "known", "told", "made"}
+# Folders whose values are called by nouns, and places in them where some are not yet.
+CALLED_BY_NOUNS = ("distributed", "ops/stats", "recording", "torch/step")
+NOT_YET = ("distributed/engines", "torch/step/offload", "torch/step/plan")
+
+
+def test_values_are_called_by_nouns() -> None:
+    root, participles = ROOT / "python/oxigrad", []
+    for path in sorted(path for path in SOURCES if path.suffix == ".py"):
+        name = path.relative_to(root).with_suffix("").as_posix()
+        if name.startswith(CALLED_BY_NOUNS) and not name.startswith(NOT_YET):
+            nodes = [*ast.walk(ast.parse(path.read_text()))]
+            declared = [node.target for node in nodes if isinstance(node, ast.AnnAssign) and node.value is None]
+            for node in nodes:
+                is_set = isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+                word = getattr(node, "arg", None) or getattr(node, "id", "")
+                if is_set and word in PARTICIPLES and node not in declared:  # public attributes are
+                    participles.append(f"{name}:{node.lineno}: {word}")
+    assert not participles
 
 
 OPENING = r"(?:What|How|Where|Which|Whose)\b"

@@ -403,3 +403,15 @@ def test_options_around_repeated_parts(options: dict[str, Any]) -> None:
         assert {*own} <= {*opt.slots[path]}
         np.testing.assert_allclose(model[path], expected[path], rtol=2e-3)
         np.testing.assert_allclose(opt.slots[path]["4.average"], own["4.average"], rtol=2e-3)
+
+
+Shrink = optim.transform(lambda xp, p, g, *, share=0.5: share * g, "Shrink", changes="gradient")
+
+
+@pytest.mark.parametrize("made", [lambda: Shrink(0.25), lambda: optim.EMA(0.75)], ids=["of a lambda", "of the table"])
+def test_a_transform_is_copied_with_its_hyperparameters_alone(made: Any) -> None:
+    part, name = made(), "share" if made().get_config()["part"] == "Shrink" else "decay"
+    for copied in (pickle.loads(pickle.dumps(part)), copy.deepcopy(part)):  # noqa: S301 - our own
+        assert (type(copied), copied.get_config()) == (type(part), part.get_config())
+        setattr(copied, name, 0.125)
+        assert getattr(part, name) != 0.125

@@ -1,11 +1,14 @@
 """`dir` of optimizers, parts and the loss scale: the documented attributes, and nothing else."""
 
+import copy
+import inspect
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from oxigrad import optim
+from oxigrad import distributed, optim
 
 OPTIONS = """
     accumulate loss_scale master nonfinite record_norms rounding seed slot_dtype sparse zero_gradients
@@ -23,6 +26,26 @@ MADE: dict[str, tuple[Callable[[], Any], set[str]]] = {
     "Adam": (optim.Adam, OF_ONE_RULE),
     "LBFGS": (optim.LBFGS, OF_ONE_RULE),
     "chain": (lambda: optim.chain(optim.ClipByValue(), optim.SGD()), OF_ONE_RULE | {"parts"}),
+    "chain around a partition": (
+        lambda: optim.chain(optim.ClipByValue(), optim.partition({"*": optim.SGD()})),
+        OPTIMIZER | {"optimizers", "parts", "limit"},
+    ),
+    "wrapper": (
+        lambda: distributed.LargeBatch(optim.SGD()),
+        OF_ONE_RULE
+        | {
+            "communicator",
+            "leave",
+            "local_batches",
+            "optimizer",
+            "pending",
+            "record_timeline",
+            "reform",
+            "report",
+            "start",
+        }
+        | {"timeline", "timeout"},
+    ),
     "partition": (lambda: optim.partition({"*": optim.SGD()}), OPTIMIZER | {"optimizers"}),
     "SAM": (lambda: optim.SAM(optim.SGD()), OPTIMIZER | {"optimizer", "perturbed", "rho", "eta", "adaptive"}),
     "part": (optim.EMA, {"get_config", "hyperparameters"}),
@@ -55,3 +78,42 @@ def test_a_misspelt_attribute(name: str) -> None:
 def test_a_misspelt_hyperparameter() -> None:
     with pytest.raises(AttributeError, match="learning_rte.*did you mean learning_rate"):
         optim.SGD().learning_rte = 1
+
+
+def test_attributes_that_depend_on_the_parts_are_properties() -> None:
+    """Of a class for all objects with the same ones, which is named as the one that they are made by."""
+    chains = [optim.chain(optim.ClipByValue(), optim.SGD(rate)) for rate in (0.1, 0.2)]
+    wrapped = distributed.DataParallel(chains[0])
+    objects = [chains[0], chains[0].parts[1], wrapped, optim.chain(optim.partition({"*": optim.SGD()}), optim.EMA())]
+    for made, name in zip(objects, ["learning_rate", "learning_rate", "learning_rate", "decay"], strict=True):
+        assert isinstance(inspect.getattr_static(made, name), property)
+        assert getattr(made, name) == {"decay": 0.999}.get(name, 0.1)
+    assert type(chains[0]) is type(chains[1])
+    assert [type(made).__name__ for made in objects] == ["Chain", "ChainPart", "DataParallel", "ChainedPartition"]
+
+
+def test_the_wrapper_nearest_to_the_user_has_an_attribute() -> None:
+    inner = distributed.LargeBatch(optim.SGD(0.1), 2, timeout=1.0)
+    outer = distributed.ModelAverage(inner, 3, timeout=2.0)
+    assert (outer.timeout, inner.timeout, outer.local_batches, outer.learning_rate) == (2.0, 1.0, 2, 0.1)
+    outer.learning_rate, outer.seed = 0.5, 7
+    assert (inner.optimizer.learning_rate, inner.optimizer.seed) == (0.5, 7)
+    assert {"learning_rate", "seed"}.isdisjoint(vars(outer))
+    with pytest.raises(AttributeError, match=r"SGD has no attribute learning_rte \(did you mean learning_rate\?\)"):
+        outer.learning_rte = 1.0
+    with pytest.raises(AttributeError, match="ModelAverage: sparse is fixed"):
+        outer.sparse = "lazy"
+    copies = [pickle.loads(pickle.dumps(outer)), copy.deepcopy(outer)]  # noqa: S301 - our own
+    assert [(each.local_batches, each.learning_rate) for each in copies] == [(2, 0.5), (2, 0.5)]
+    assert all(type(each) is type(outer) for each in copies)
+
+
+class Doubling(distributed.LargeBatch):
+    """A wrapper of the user's."""
+
+
+def test_a_wrapper_of_the_users_is_pickled_by_its_class() -> None:
+    opt = Doubling(optim.SGD(0.1), 2)
+    restored, (_, _, *classes) = opt.__reduce__()
+    assert Doubling in classes and restored.__module__.startswith("oxigrad")
+    assert isinstance(optim.from_config(opt.get_config()), Doubling)

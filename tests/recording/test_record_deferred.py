@@ -56,7 +56,7 @@ def test_shapes_and_dtypes_are_those_of_the_values(target, dtype):
             continue
         assert (found.like.shape, found.like.dtype) == (expected.shape, expected.dtype)
         assert isinstance(found.like, np.generic) == isinstance(expected, np.generic)
-        np.testing.assert_array_equal(found.found(), expected)
+        np.testing.assert_array_equal(found.value(), expected)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_long_chain_is_computed_without_recursion():
     expected = LARGE + 1.0
     for _ in range(10_000):
         expected = expected + 1.0
-    np.testing.assert_array_equal(value.held.found(), expected)
+    np.testing.assert_array_equal(value.held.value(), expected)
 
 
 LOOKS = {

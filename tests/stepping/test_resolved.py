@@ -22,7 +22,7 @@ from oxigrad.optim.settings.hyperparameters import Hyperparameter
 from oxigrad.rules.core import rule
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import Precision
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup, RuleHyperparameters
 from oxigrad.stepping.parameters.presence import ParticipationLog
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.step_program import ResolvedGroup, StepProgram, lay_out
@@ -374,9 +374,8 @@ class Owner:
     def __init__(self, **values: Any) -> None:
         self._rule: Rule = rule.read(decay_rule)
         self.parts = (self._rule,)
-        self._declared = {name: Hyperparameter(name, value) for name, value in self._rule.defaults.items()}
-        self._hyperparameters = {**self._rule.defaults, **values}
-        self._version = Version()
+        declared = {name: Hyperparameter(name, value) for name, value in self._rule.defaults.items()}
+        self._hyperparameters = RuleHyperparameters(self._rule, declared, {**self._rule.defaults, **values})
 
     def _norm_parts(self) -> tuple[Rule, ...]:
         return ()
@@ -420,9 +419,9 @@ def test_a_resolved_group_alone() -> None:
         "rate": 0.25,
         "beta": 0.25,
     }
-    owner._hyperparameters["rate"] = 0.125
+    owner._hyperparameters.values["rate"] = 0.125
     assert program.refresh() and resolved.scalars[1:] == [0.125, 0.25] and not program.varies_on_host
-    owner._hyperparameters["mode"] = "other"
+    owner._hyperparameters.values["mode"] = "other"
     assert not program.refresh()  # which takes another kernel
 
 

@@ -17,7 +17,7 @@ ours = pytest.importorskip("oxigrad.torch")
 from late_device import LateDevice, late_device  # noqa: E402
 
 from oxigrad import AliasError  # noqa: E402
-from oxigrad.torch.step import in_backward  # noqa: E402
+from oxigrad.stepping.plan import announcements  # noqa: E402
 from oxigrad.torch.step.offload import devices  # noqa: E402
 from torch_problems import (  # noqa: E402
     OURS,
@@ -213,7 +213,7 @@ def test_gradients_of_the_device_are_given_back_in_the_backward(
     device: LateDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Gradients that are alive are on their way down, or the next one."""
-    monkeypatch.setattr(in_backward, "SMALL", 0)
+    monkeypatch.setattr(announcements, "SMALL", 0)
     model = layers(12)
     opt = ours.AdamW(model.parameters(), in_backward=True, state_device=ours.HostMemory(piece=512, places=2))
     most = [0]

@@ -19,7 +19,6 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from oxigrad import AliasError, StateError  # noqa: E402
 from oxigrad.stepping.plan import announcements  # noqa: E402
-from oxigrad.torch.step import in_backward  # noqa: E402
 from torch_problems import OURS, AliveGradients, equal, gradients, layers, parameters, shapes_for, states, values  # noqa: E402
 from torch_requirements import process_group  # noqa: E402
 
@@ -44,10 +43,10 @@ OPTIONS: list[tuple[str, dict[str, Any], Any]] = [
 ]
 
 
-@pytest.fixture(params=[0, in_backward.SMALL], ids=["one by one", "small ones together"])
+@pytest.fixture(params=[0, announcements.SMALL], ids=["one by one", "small ones together"])
 def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """The bytes up to which gradients wait for others."""
-    monkeypatch.setattr(in_backward, "SMALL", request.param)
+    monkeypatch.setattr(announcements, "SMALL", request.param)
     return request.param
 
 
@@ -111,7 +110,7 @@ def test_recorded_steps_are_refused(options: dict[str, Any]) -> None:
 
 def test_gradients_are_given_back_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """At most two gradients are alive: the one that is used, and the next."""
-    monkeypatch.setattr(in_backward, "SMALL", 0)
+    monkeypatch.setattr(announcements, "SMALL", 0)
     model = layers()
     gradients_alive = AliveGradients(model.parameters())
     opt = ours.AdamW(model.parameters(), in_backward=True)

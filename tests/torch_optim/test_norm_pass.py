@@ -12,7 +12,7 @@ ours = pytest.importorskip("oxigrad.torch")
 
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from oxigrad.torch.step import in_backward  # noqa: E402
+from oxigrad.stepping.plan import announcements  # noqa: E402
 from torch_problems import (  # noqa: E402
     OURS,
     AliveGradients,
@@ -113,7 +113,7 @@ def test_norms_that_are_not_finite(bad: float) -> None:
 
 def test_gradients_are_given_back_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """In both backwards at most two gradients are alive: the one that is used, and the next."""
-    monkeypatch.setattr(in_backward, "SMALL", 0)
+    monkeypatch.setattr(announcements, "SMALL", 0)
     model = layers()
     gradients_alive = AliveGradients(model.parameters())
     opt = ours.AdamW(model.parameters(), in_backward=True, max_norm=0.1)

@@ -176,9 +176,9 @@ class Shard:
         """Continues at the place of a state. Raises `StateError` for a malformed one, or one of other data or another permutation."""
         if not isinstance(state, Mapping) or state.get("format") != _FORMAT:
             raise StateError(f"expected a state of a shard in format {_FORMAT}, found {state!r:.80}")
-        for name, own in self._identity().items():
-            if state.get(name) != own:
-                raise StateError(f"the state has {name} {state.get(name)!r}, this shard {own!r}")
+        for name, expected in self._identity().items():
+            if state.get(name) != expected:
+                raise StateError(f"the state has {name} {state.get(name)!r}, this shard {expected!r}")
         epoch, position = state.get("epoch"), state.get("position")
         if (
             type(epoch) is not int
@@ -217,8 +217,8 @@ def _rows(data: Any) -> int:
     for at, array in enumerate(arrays):
         path = str(structure.path(at)) or "data"
         if not is_array(array):
-            found = type(array).__name__
-            raise StructureError(f"{path}: found {found}, expected an array, whose first axis counts the rows")
+            kind = type(array).__name__
+            raise StructureError(f"{path}: found {kind}, expected an array, whose first axis counts the rows")
         if not array.shape:
             raise ShapeError(f"{path}: the array has no axes: expected a first axis, which counts the rows")
         if array.shape[0] != arrays[0].shape[0]:

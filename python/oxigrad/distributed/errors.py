@@ -26,8 +26,8 @@ class WorkerLost(CommunicationError):
     def __init__(self, ranks: Iterable[int], what: str = "the operation", cause: str | None = None) -> None:
         self.ranks, self.what, self.cause = frozenset(ranks), what, cause
         shown = ", ".join(map(str, sorted(self.ranks)))
-        found = f"lost the workers of rank {shown}" if self.ranks else "the generation has ended"
-        super().__init__(f"{what} cannot complete: {cause or f'{found}; reform() continues with the survivors'}")
+        loss = f"lost the workers of rank {shown}" if self.ranks else "the generation has ended"
+        super().__init__(f"{what} cannot complete: {cause or f'{loss}; reform() continues with the survivors'}")
 
     def __reduce__(self) -> tuple[type, tuple[list[int], str, str | None]]:
         return type(self), (sorted(self.ranks), self.what, self.cause)

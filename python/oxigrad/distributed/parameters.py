@@ -47,7 +47,7 @@ class Parameters:
     def leaves(self, model: Tree) -> dict[str, Any]:
         """The arrays of the model itself that are its parameters, by key path."""
         plan = self._planned(model)[0]
-        leaves = tree.flatten(model)[0] if (found := plan.leaves(model)) is None else found
+        leaves = tree.flatten(model)[0] if (planned := plan.leaves(model)) is None else planned
         return {p.text: leaves[p.index] for p in plan.parameters}
 
     def gradients(
@@ -75,8 +75,8 @@ class Parameters:
         else:
             plan, leaves = self._planned(model)
             aligned = plan.gradients.read(grads, called=True, keep_rows=True, optional=optional)
-        given = [(p, aligned[p.index]) for p in plan.parameters]
-        return {p.text: _checked(p, gradient) for p, gradient in given if gradient is not None}
+        gradients = [(p, aligned[p.index]) for p in plan.parameters]
+        return {p.text: _checked(p, gradient) for p, gradient in gradients if gradient is not None}
 
     def tree(self, model: Tree, gradients: Mapping[str, Any]) -> Tree:
         """Gradients by key path as a tree of dicts that `Optimizer.update` matches with the model by key path.
@@ -85,13 +85,13 @@ class Parameters:
         not updated.
         """
         plan, leaves = self._planned(model)
-        made: dict[KeyPath, Any] = {}
+        by_path: dict[KeyPath, Any] = {}
         for p in plan.parameters:
             g, array = gradients.get(p.text), leaves[p.index]
             if p.executor.calls_rule and isinstance(g, np.ndarray) and not isinstance(array, np.ndarray):
                 g = copied_like(g, array)
-            made |= dict.fromkeys(p.paths, g)
-        return nested(made)
+            by_path |= dict.fromkeys(p.paths, g)
+        return nested(by_path)
 
     def plan(self, model: Tree) -> Plan:
         """The parameters of a model, each with its group of hyperparameters."""
@@ -139,17 +139,17 @@ def promoted(array: np.ndarray) -> np.ndarray:
 
 def nested(arrays: Mapping[KeyPath, Any]) -> Any:
     """Nested dicts in which arrays have the given key paths; a bare array for the empty one."""
-    made: dict[Any, Any] = {}
+    root: dict[Any, Any] = {}
     for path, array in arrays.items():
         keys = [_name(key) for key in path]
         if not keys:
             return array
         *parents, last = keys
-        place = made
+        place = root
         for key in parents:
             place = place.setdefault(key, {})
         place[last] = array
-    return made
+    return root
 
 
 def _name(key: Any) -> Any:

@@ -6,7 +6,7 @@ import inspect
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from oxigrad import _core
 from oxigrad._core import RuleError, StateError
@@ -19,11 +19,10 @@ from oxigrad.distributed.messages.reports.timeline import Timeline, packed, unpa
 from oxigrad.distributed.parameters import Parameters
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.settings.config import REGISTRY
-from oxigrad.optim.settings.hyperparameters import HyperparameterValue
+from oxigrad.optim.settings.hyperparameters import DeclaredAttributes
 from oxigrad.rules.core.rule import Rule
 from oxigrad.schedules.base import Schedule
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.state import state_dict as states
 from oxigrad.stepping.state.state_dict import Report
 from oxigrad.stepping.version import Version
@@ -39,7 +38,7 @@ def take_step(optimizer: Optimizer, model: Tree, grads: Tree | None, *, keep_roo
         return optimizer._stepper.update(model, grads, keep_root=keep_root)
 
 
-class Wrapper(Optimizer):
+class Wrapper(DeclaredAttributes, Optimizer):
     """Base class of wrapper optimizers. A wrapper is itself an optimizer around ``optimizer``, whose attributes and slots it shows.
 
     Args:
@@ -80,6 +79,8 @@ class Wrapper(Optimizer):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        if cls is not cls._plain_class:
+            return
         parameters: dict[str, inspect.Parameter] = {}
         for each in cls.__mro__:
             if issubclass(each, Wrapper) and "__init__" in vars(each):
@@ -100,7 +101,7 @@ class Wrapper(Optimizer):
             raise TypeError(
                 f"{type(self).__name__}: found {optimizer!r}, expected an optimizer that takes a step by a gradient"
             )
-        if any("loss" in made._rule.supplied for made in optimizer._classes() if hasattr(made, "_rule")):
+        if any("loss" in kind._rule.supplied for kind in optimizer._classes() if hasattr(kind, "_rule")):
             raise TypeError(
                 f"{type(self).__name__}: found {optimizer!r}, which reads the loss: workers have different ones"
             )
@@ -108,7 +109,7 @@ class Wrapper(Optimizer):
         self.optimizer = optimizer
         self.communicator = current() if communicator is None else communicator
         self.timeout = timeout
-        self._parameters = Parameters(cast(SteppingOptimizer, self))
+        self._parameters = Parameters(self)
         self._report = WorkerReport(self.communicator.rank)
         self._clock, self._display = Clock(), Display()
 
@@ -190,8 +191,8 @@ class Wrapper(Optimizer):
         """
         reports = self._known_reports()
         if gather:
-            told = self.communicator.all_gather_v(self._own_report().packed(), timeout=self._seconds)
-            reports = [*map(WorkerReport.unpacked, told)]
+            packed_reports = self.communicator.all_gather_v(self._own_report().packed(), timeout=self._seconds)
+            reports = [*map(WorkerReport.unpacked, packed_reports)]
         table = WorkerReports(reports, batch_size)
         if live and self.communicator.rank == 0:
             self._display.show(repr(table))
@@ -223,11 +224,11 @@ class Wrapper(Optimizer):
         With ``gather``, all workers call it, as `report`, and each gets the spans of all; otherwise those of this worker. Times are of the
         clocks of the workers' machines, which may differ.
         """
-        own = packed(self._clock.spans())
+        spans = packed(self._clock.spans())
         if not gather:
-            return Timeline({self.communicator.rank: unpacked(own)})
-        told = self.communicator.all_gather_v(own, timeout=self._seconds)
-        return Timeline(dict(enumerate(map(unpacked, told))))
+            return Timeline({self.communicator.rank: unpacked(spans)})
+        messages = self.communicator.all_gather_v(spans, timeout=self._seconds)
+        return Timeline(dict(enumerate(map(unpacked, messages))))
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -297,14 +298,14 @@ class Wrapper(Optimizer):
     def _with_own_state(
         self, state: dict[str, Any], plain: dict[str, Any], arrays: dict[str, dict[str, Any]], *, copy: bool
     ) -> dict[str, Any]:
-        own = states.copied_slots(arrays) if copy else arrays
+        of_wrapper = states.copied_slots(arrays) if copy else arrays
         slots = state["slots"]
         return {
             **state,
             "optimizer": self.name,
             "config": states._config(self),
             "remembered": {**state["remembered"], type(self).__name__: {**plain, "parameters": [*slots]}},
-            "slots": {path: {**slots.get(path, {}), **own.get(path, {})} for path in {**slots, **own}},
+            "slots": {path: {**slots.get(path, {}), **of_wrapper.get(path, {})} for path in {**slots, **of_wrapper}},
         }
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Report:
@@ -343,20 +344,20 @@ class Wrapper(Optimizer):
     def _without_own(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """The state of the optimizer in one of the wrapper."""
         names = self._own_slots()
-        slots = {path: {n: a for n, a in own.items() if n not in names} for path, own in state["slots"].items()}
+        slots = {path: {n: a for n, a in of_path.items() if n not in names} for path, of_path in state["slots"].items()}
         # Parameters of an optimizer without slots, which has an empty dict for each once it has taken a step.
         has_begun = any(state[name] for name in ("step", "micro", "skipped"))
-        default = [*slots] if has_begun else [path for path, own in state["slots"].items() if not own]
-        known = (state["remembered"].get(type(self).__name__) or {}).get("parameters", default)
+        default = [*slots] if has_begun else [path for path, of_path in state["slots"].items() if not of_path]
+        paths = (state["remembered"].get(type(self).__name__) or {}).get("parameters", default)
         return {
             **state,
             "optimizer": self.optimizer.name if state["optimizer"] == self.name else state["optimizer"],
             "config": None,
-            "remembered": {name: own for name, own in state["remembered"].items() if name != type(self).__name__},
+            "remembered": {name: values for name, values in state["remembered"].items() if name != type(self).__name__},
             "slots": {
                 path: slots.get(path, {})
-                for path in {**slots, **dict.fromkeys(known)}
-                if slots.get(path) or path in known
+                for path in {**slots, **dict.fromkeys(paths)}
+                if slots.get(path) or path in paths
             },
         }
 
@@ -404,33 +405,44 @@ class Wrapper(Optimizer):
         yield from self.optimizer._parts()
 
     def _classes(self) -> Iterator[type]:
-        yield type(self)
+        yield self._plain_class
         yield from self.optimizer._classes()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        made = memo[id(self)] = object.__new__(type(self))
+        copied = memo[id(self)] = object.__new__(type(self))
         with self._lock.reading():
             shared = {"communicator": self.communicator}
-            own = {n: v for n, v in vars(self).items() if n not in ("_lock", "_parameters", *shared, *self._transient)}
-            vars(made).update(copy.deepcopy(own, memo), **shared, _lock=_core.Lock())
-        vars(made)["_parameters"] = Parameters(cast(SteppingOptimizer, made))
-        made._set_apart()
-        return made
+            attributes = {
+                n: v for n, v in vars(self).items() if n not in ("_lock", "_parameters", *shared, *self._transient)
+            }
+            vars(copied).update(copy.deepcopy(attributes, memo), **shared, _lock=_core.Lock())
+        vars(copied)["_parameters"] = Parameters(copied)
+        copied._set_apart()
+        return copied
 
-    def __getattr__(self, name: str) -> HyperparameterValue:
-        if name.startswith("_") or "optimizer" not in vars(self):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def _seal(self) -> None:
+        """See `Sealed._seal`. The public attributes of the optimizer become attributes of the wrapper, unless it has such itself."""
+        self._declare(sorted(name for name in {*dir(self.optimizer)} - {*dir(self)} if not name.startswith("_")))
+        super()._seal()
+
+    def _get_attribute(self, name: str) -> Any:
         return getattr(self.optimizer, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        is_wrappers = name.startswith("_") or "_sealed" not in vars(self) or name in vars(self) or name in self._fixed
-        if is_wrappers or (hasattr(type(self), name) and not hasattr(Optimizer, name)):
-            super().__setattr__(name, value)
-        else:
-            setattr(self.optimizer, name, value)
+    def _set_attribute(self, name: str, value: Any) -> None:
+        setattr(self.optimizer, name, value)
 
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self.optimizer)})
+    def _unknown(self, name: str) -> AttributeError:
+        """See `Sealed._unknown`."""
+        is_own = name.startswith("_") or "_sealed" not in vars(self)
+        return super()._unknown(name) if is_own else self.optimizer._unknown(name)
+
+    if not TYPE_CHECKING:  # to type checkers, attributes are those that are declared
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name in self._attributes and name not in self._fixed:
+                self._set_attribute(name, value)  # which validates it
+            else:
+                super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         shown = "".join(f", {name}={value!r}" for name, value in self._own_config().items())

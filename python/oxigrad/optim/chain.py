@@ -3,14 +3,14 @@
 import abc
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from oxigrad._typing import Config
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer, caller, register
 from oxigrad.optim.settings.attributes import hint
 from oxigrad.optim.settings.config import OPTIONS
-from oxigrad.optim.settings.hyperparameters import HyperparameterValue, Part, declarations
+from oxigrad.optim.settings.hyperparameters import DeclaredAttributes, Part, declarations
 from oxigrad.rules.core import composition, rule
 from oxigrad.rules.core.rule import Rule
 
@@ -27,17 +27,14 @@ class Transform(Part):
 
 if TYPE_CHECKING:
 
-    class DefinedTransform(Transform):
+    class DefinedTransform(DeclaredAttributes, Transform):
         """To type checkers, a transform by `transform`: its hyperparameters are attributes, which they cannot know."""
-
-        def __getattr__(self, name: str) -> HyperparameterValue: ...
-        def __setattr__(self, name: str, value: Any) -> None: ...
 
 else:
     DefinedTransform = Transform
 
 
-class PartView(abc.ABC):
+class PartView(DeclaredAttributes, abc.ABC):
     """Base class of parts of a chain, whose hyperparameters are attributes, which can be set."""
 
     __slots__ = ("_number",)
@@ -74,25 +71,28 @@ class PartView(abc.ABC):
     def _set(self, name: str, value: Any) -> None:
         """Sets a hyperparameter."""
 
-    def __getattr__(self, name: str) -> HyperparameterValue:
-        if not name.startswith("_") and name in self.hyperparameters:
-            return self.hyperparameters[name]
-        raise self._missing(name)
+    def _get_attribute(self, name: str) -> Any:
+        return self.hyperparameters[name]
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self.hyperparameters:
-            raise self._missing(name)
+    def _set_attribute(self, name: str, value: Any) -> None:
         try:
             self._set(name, value)
         except (TypeError, ValueError) as error:
             raise type(error)(f"parts[{self._number}]: {error}") from None
 
+    if not TYPE_CHECKING:  # to type checkers, attributes are those that are declared
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise self._missing(name)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name not in self._attributes:
+                raise self._missing(name)
+            super().__setattr__(name, value)
+
     def _missing(self, name: str) -> AttributeError:
         near = "" if name.startswith("_") else hint(name, [*self.hyperparameters, *vars(PartView)])
         return AttributeError(f"{self.name} has no attribute {name}{near}")
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.hyperparameters]
 
     def __repr__(self) -> str:
         return repr(self._copy())
@@ -129,7 +129,7 @@ class ChainPart(PartView):
     def hyperparameters(self) -> Mapping[str, Any]:
         """See `PartView.hyperparameters`."""
         values = self._chain.hyperparameters
-        return MappingProxyType({own: values[name] for own, name in self._names.items()})
+        return MappingProxyType({name: values[of_chain] for name, of_chain in self._names.items()})
 
     @property
     def slot_names(self) -> Mapping[str, str]:
@@ -151,7 +151,7 @@ class ChainPart(PartView):
         setattr(self._chain, self._names[name], value)
 
 
-class Chain(RuleOptimizer):
+class Chain(DeclaredAttributes, RuleOptimizer):
     """Optimizer of several parts, composed into one rule; `oxigrad.optim.chain` makes one.
 
     A hyperparameter is an attribute of its part, ``opt.parts[1].decay``, and of the chain if its name is unique among the
@@ -166,11 +166,13 @@ class Chain(RuleOptimizer):
         rules = [part._rule for part in flat]
         self._rule = composition.compose(rules)
         self._declared = declarations(self._rule)
+        self._declare(self._declared)
         self._kinds = tuple(map(type, flat))
         self._hyperparameter_names = composition.hyperparameter_names(rules)
+        self._part_classes = [ChainPart._declaring(names) for names in self._hyperparameter_names]
         self._slot_names = composition.slot_names(rules)
         named = zip(self._hyperparameter_names, flat, strict=True)
-        values = {names[own]: value for names, part in named for own, value in part.hyperparameters.items()}
+        values = {names[name]: value for names, part in named for name, value in part.hyperparameters.items()}
         super().__init__(**values, **options)
 
     @property
@@ -181,7 +183,7 @@ class Chain(RuleOptimizer):
     @property
     def parts(self) -> tuple[ChainPart, ...]:
         """The parts in order, nested chains flattened."""
-        return tuple(ChainPart(self, number) for number in range(len(self._kinds)))
+        return tuple(part_class(self, number) for number, part_class in enumerate(self._part_classes))
 
     def get_config(self) -> Config:
         """See `Optimizer.get_config`."""
@@ -190,26 +192,21 @@ class Chain(RuleOptimizer):
     def _classes(self) -> Iterator[type]:
         yield from self._kinds
 
-    def __getattr__(self, name: str) -> HyperparameterValue:
-        if not name.startswith("_") and name in self._hyperparameters:
-            return self._hyperparameters[name]
-        raise self._unknown(name)
+    def _get_attribute(self, name: str) -> Any:
+        return self._hyperparameters.values[name]
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in vars(self).get("_declared", ()):
-            self._declared[name].__set__(self, value)
-        else:
-            super().__setattr__(name, value)
+    def _set_attribute(self, name: str, value: Any) -> None:
+        self._declared[name].__set__(self, value)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *(name for name in self._declared if name.isidentifier())]
+        return [name for name in super().__dir__() if name.isidentifier()]
 
     def _hint(self, name: str) -> str:
         owners = [part for part in self.parts if name in part._names]
         if owners:
             shown = ", ".join(f"parts[{part._number}] ({part.name})" for part in owners)
             return f": several parts have it, {shown}"
-        return hint(name, [*self._declared, *(each for each in (*vars(self), *dir(type(self))) if each[0] != "_")])
+        return super()._hint(name)
 
     def __repr__(self) -> str:
         return f"chain({', '.join(map(repr, self.parts))}{self._shown_options()})"
@@ -221,8 +218,8 @@ def _flat(part: Any) -> list[Part]:
         raise TypeError(f"chain: found {part!r}, expected optimizers of one rule, transforms and at most one partition")
     label = "chain" if isinstance(part, Chain) else type(part).__name__
     if isinstance(part, Optimizer):
-        if given := part._options():
-            raise ValueError(f"{label}: {', '.join(given)} must be set on the chain instead")
+        if options := part._options():
+            raise ValueError(f"{label}: {', '.join(options)} must be set on the chain instead")
         if type(part).minimize is not Optimizer.minimize:
             raise TypeError(
                 f"chain: found {label}, which evaluates the loss: expected optimizers that take a step by a gradient"

@@ -10,7 +10,7 @@ from oxigrad.optim.partition import Partition
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.attributes import hint
 from oxigrad.optim.settings.config import OPTIONS, REGISTRY
-from oxigrad.optim.settings.hyperparameters import HyperparameterValue, Part
+from oxigrad.optim.settings.hyperparameters import DeclaredAttributes, Part
 from oxigrad.optim.settings.param_groups import Pattern
 
 
@@ -82,7 +82,7 @@ class PartitionPart:
         return f"partition({{{', '.join(f'{p!r}: {shown(parts)}' for p, parts in self._optimizers.items())}}})"
 
 
-class ChainedPartition(Partition):
+class ChainedPartition(DeclaredAttributes, Partition):
     """A chain with a partition among its parts; `chain` makes one.
 
     The parameters of each pattern are updated by a chain of the common parts and of the pattern's own optimizer. A global norm
@@ -124,10 +124,9 @@ class ChainedPartition(Partition):
         chains = {pattern: chain and chain.parts for pattern, chain in self._chains().items()}
         each = [parts for parts in chains.values() if parts is not None]
         own = {key: parts and parts[self._before : len(parts) - self._after] for key, parts in chains.items()}
-        before = [CommonPart(k, tuple(parts[k] for parts in each)) for k in range(self._before)]
+        before = [_common(k, tuple(parts[k] for parts in each)) for k in range(self._before)]
         after = [
-            CommonPart(self._before + 1 + k, tuple(parts[k - self._after] for parts in each))
-            for k in range(self._after)
+            _common(self._before + 1 + k, tuple(parts[k - self._after] for parts in each)) for k in range(self._after)
         ]
         return (*before, PartitionPart(own), *after)
 
@@ -160,21 +159,17 @@ class ChainedPartition(Partition):
             return next(filter(None, self._chains().values()))._current(name, step)
         return super()._current(name, step)
 
-    def __getattr__(self, name: str) -> HyperparameterValue:
-        if not name.startswith("_") and len(owners := self._owners(name)) == 1:
-            return getattr(owners[0], name)
-        raise self._unknown(name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        owners = self._owners(name) if not name.startswith("_") and "_sealed" in vars(self) else []
-        if len(owners) == 1:
-            setattr(owners[0], name, value)
-        else:
-            super().__setattr__(name, value)
-
-    def __dir__(self) -> list[str]:
+    def _seal(self) -> None:
+        """See `Sealed._seal`. Hyperparameters of one common part become attributes."""
         names = [name for part in self.parts if isinstance(part, CommonPart) for name in part.hyperparameters]
-        return [*super().__dir__(), *(name for name in names if names.count(name) == 1)]
+        self._declare(name for name in names if names.count(name) == 1 and not hasattr(type(self), name))
+        super()._seal()
+
+    def _get_attribute(self, name: str) -> Any:
+        return self._owners(name)[0]._get_attribute(name)
+
+    def _set_attribute(self, name: str, value: Any) -> None:
+        self._owners(name)[0]._set_attribute(name, value)
 
     def _hint(self, name: str) -> str:
         owners = self._owners(name)
@@ -184,6 +179,10 @@ class ChainedPartition(Partition):
 
     def __repr__(self) -> str:
         return f"chain({', '.join(map(repr, self.parts))}{self._shown_options()})"
+
+
+def _common(number: int, parts: tuple[ChainPart, ...]) -> CommonPart:
+    return CommonPart._declaring(parts[0].hyperparameters)(number, parts)
 
 
 def _chained(pattern: Pattern, before: Sequence[Part], part: Part, after: Sequence[Part]) -> Chain:

@@ -57,8 +57,6 @@ class BackwardStep:
         self._stepper = opt._stepper
         self._step: ResolvedStep | None = None
         self._before: tuple[Any, Any] | None = None
-        # The stepper has the same list, so that a derivative that reads the state meanwhile is refused.
-        self._ahead: list[str] = []
         self._is_locked = False
 
     def begin(self, watched: Watched, constants: Sequence[Any], value: Any) -> Callable[[int, Any], bool]:
@@ -72,7 +70,7 @@ class BackwardStep:
             return lambda which, g: False
         plan.check_parameters(leaves)
         chosen = watched_leaves(watched)
-        self._step, self._leaves, self._stepper.ahead = step, leaves, self._ahead
+        self._step, self._leaves = step, leaves
         self._announced = Announcements(plan.parameters, leaves, _read_again(plan, leaves, constants))
         self._left = {p.text: p for p in plan.parameters}
 
@@ -107,13 +105,7 @@ class BackwardStep:
 
     def _update(self, parameters: Sequence[Parameter], gradients: list[Any]) -> None:
         """Updates some parameters, in one dispatch, with the numbers of the step."""
-        part = self._stepper.part(self._step, parameters)
-        self._ahead += [p.text for p in parameters]
-        try:
-            part.take(self._model, self._leaves, gradients)
-        except Exception:  # Nothing was written. After an interrupt, that is not known.
-            del self._ahead[len(self._ahead) - len(parameters) :]
-            raise
+        self._stepper.take_part(self._step, parameters, self._model, self._leaves, gradients)
         for p in parameters:
             del self._left[p.text]
 

@@ -11,7 +11,7 @@ from oxigrad.ops.backends import dtype_name
 from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import OPTIONS, REGISTRY
-from oxigrad.optim.settings.hyperparameters import HyperparameterValue, Part, declare, plain
+from oxigrad.optim.settings.hyperparameters import DeclaredAttributes, Part, declare, plain
 from oxigrad.optim.settings.options import text_of_dtype
 from oxigrad.rules.core import rule
 from oxigrad.rules.core.rule import Rule
@@ -114,7 +114,7 @@ class RuleOptimizer(Part, LocalOptimizer):
         """See `Optimizer._current`."""
         if name not in self._declared:
             raise AttributeError(f"{self.name} has no hyperparameter {name}{self._hint(name)}")
-        return self._declared[name].at(self._hyperparameters[name], step)
+        return self._declared[name].at(self._hyperparameters.values[name], step)
 
     @property
     def program(self) -> Any:
@@ -124,7 +124,7 @@ class RuleOptimizer(Part, LocalOptimizer):
 
     def get_config(self) -> Config:
         """See `Optimizer.get_config`."""
-        values = {name: plain(name, value) for name, value in self._hyperparameters.items()}
+        values = {name: plain(name, value) for name, value in self.hyperparameters.items()}
         return {"optimizer": self.name, **values, **self._options()}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -134,7 +134,7 @@ class RuleOptimizer(Part, LocalOptimizer):
 
     def _parts(self) -> Iterator[tuple[str, Any]]:
         yield from super()._parts()
-        yield from self._hyperparameters.items()
+        yield from self.hyperparameters.items()
         for number, values in enumerate(self._groups.values()):
             yield from ((f"groups.{number}.{name}", value) for name, value in (values or {}).items())
 
@@ -151,11 +151,8 @@ class RuleOptimizer(Part, LocalOptimizer):
 
 if TYPE_CHECKING:
 
-    class DefinedOptimizer(RuleOptimizer):
+    class DefinedOptimizer(DeclaredAttributes, RuleOptimizer):
         """To type checkers, an optimizer by `define`: its hyperparameters are attributes, which they cannot know."""
-
-        def __getattr__(self, name: str) -> HyperparameterValue: ...
-        def __setattr__(self, name: str, value: Any) -> None: ...
 
 else:
     DefinedOptimizer = RuleOptimizer

@@ -152,17 +152,17 @@ class Captures:
                 self._fixed(f"{path}.{structure.path(at)}", self.guards.leaf(flat, at), leaf)
         if self._is_fixed:
             for at, leaf in enumerate(leaves):
-                kept = np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
-                self._guard(f"{path}.{structure.path(at)}".rstrip("."), self.guards.leaf(flat, at), kept)
+                snapshot = np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
+                self._guard(f"{path}.{structure.path(at)}".rstrip("."), self.guards.leaf(flat, at), snapshot)
             self.guards.expect_structure(path, flat, structure)
             return
         self._classes(path, value)
-        known = self._slots.get(id(value))
-        if known is None:
+        entry = self._slots.get(id(value))
+        if entry is None:
             self._slots[id(value)] = (len(self.inputs), value)
             self.inputs.append((path, place, flat))
         else:
-            self.guards.expect_place(path, place, self.inputs[known[0]][1])
+            self.guards.expect_place(path, place, self.inputs[entry[0]][1])
 
     def _classes(self, path: str, value: Any) -> None:
         """The classes of the containers in a tree, whose methods the function may call."""
@@ -195,13 +195,13 @@ class Captures:
             return
         self._seen.add(id(value))
         require_pure(type(value).__module__, path, allowed_user=True)
-        own, slots, object_ = getattr(value, "__dict__", None), slots_of(value), self.guards.object(value)
-        if (own is None and not slots) or hasattr(value, "__next__"):
+        attributes, slots, object_ = getattr(value, "__dict__", None), slots_of(value), self.guards.object(value)
+        if (attributes is None and not slots) or hasattr(value, "__next__"):
             raise UnrecordableError(f"{path} is a {type(value).__name__}, whose state is not watched")
-        if own is not None:
+        if attributes is not None:
             held = self.guards.attribute(object_, "__dict__")
-            self.guards.expect_length(f"the number of attributes of {path}", held, len(own))
-            for name, attribute in list(own.items()):
+            self.guards.expect_length(f"the number of attributes of {path}", held, len(attributes))
+            for name, attribute in list(attributes.items()):
                 self._fixed(f"{path}.{name}", self.guards.item(held, name), attribute)
         for name, attribute in slots.items():
             slot = self.guards.attribute(object_, name)
@@ -293,12 +293,12 @@ class Captures:
 
     def _module(self, path: str, module: types.ModuleType, names: Iterable[str]) -> None:
         """The attributes of a module of the user's that a function may read: they are guarded by their contents."""
-        own = vars(module)
-        held = self.guards.object(own)
+        attributes = vars(module)
+        held = self.guards.object(attributes)
         for name in names:
-            if name in own and (id(module), name) not in self._watched:
+            if name in attributes and (id(module), name) not in self._watched:
                 self._watched.add((id(module), name))
-                self._fixed(f"{path}.{name}", self.guards.item(held, name), own[name])
+                self._fixed(f"{path}.{name}", self.guards.item(held, name), attributes[name])
 
 
 _BY_VALUE = (bool, int, float, complex, str, bytes, range, np.ndarray, np.generic)
@@ -318,22 +318,22 @@ def _slots(function: types.FunctionType, guards: Guards, *, with_globals: bool) 
         raise UnrecordableError(f"the function assigns to {assigned}, a variable outside of it")
     for name in imports if with_globals else ():
         require_pure(name, name)
-    known, held = function.__globals__, guards.object(function.__globals__)
+    namespace, held = function.__globals__, guards.object(function.__globals__)
     for name in names if with_globals else ():
         read = attributes.get(name, ())
-        if name not in known and name in _IMPURE:
+        if name not in namespace and name in _IMPURE:
             raise UnrecordableError(f"the function calls {name}, which has effects or reads what is not watched")
-        if root(getattr(known.get(name), "__name__", "")) == "numpy" and "random" in read:
+        if root(getattr(namespace.get(name), "__name__", "")) == "numpy" and "random" in read:
             raise UnrecordableError("the function draws random numbers")
         yield _Slot(name, guards.item(held, name), read, is_global=True)
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         place = guards.attribute(guards.object(cell), "cell_contents")
         yield _Slot(name, place, attributes.get(name, ()))
-    own = guards.object(function)
+    holder = guards.object(function)
     for kind in ("__defaults__", "__kwdefaults__"):
         defaults = getattr(function, kind)
         keys = defaults if isinstance(defaults, Mapping) else range(len(defaults or ()))
-        place = guards.attribute(own, kind)
+        place = guards.attribute(holder, kind)
         for key in keys:
             yield _Slot(f"defaults[{key!r}]", guards.item(place, key))
 
@@ -344,7 +344,7 @@ class _Copy:
     def __init__(self, captures: Captures, values: list[Any]) -> None:
         self._captures, self._values = captures, values
         self._globals: dict[int, dict[str, Any]] = {}
-        self._made: dict[int, Any] = {}
+        self._copies: dict[int, Any] = {}
 
     def of(self, value: Any) -> Any:
         """The value itself, or what stands for it."""
@@ -363,19 +363,19 @@ class _Copy:
         return value
 
     def _function(self, function: types.FunctionType) -> Any:
-        if id(function) in self._made:
-            return self._made[id(function)]
-        own = function.__globals__
-        copied = self._globals.get(id(own))
+        if id(function) in self._copies:
+            return self._copies[id(function)]
+        namespace = function.__globals__
+        copied = self._globals.get(id(namespace))
         if copied is None:
-            copied = self._globals[id(own)] = dict(own)
+            copied = self._globals[id(namespace)] = dict(namespace)
         cells = tuple(types.CellType() for _ in function.__closure__ or ())
-        made = types.FunctionType(function.__code__, copied, function.__name__, function.__defaults__, cells or None)
-        self._made[id(function)] = made
-        made.__kwdefaults__ = {name: self.of(each) for name, each in (function.__kwdefaults__ or {}).items()} or None
-        made.__defaults__ = tuple(map(self.of, function.__defaults__ or ())) or None
-        made.__dict__.update(function.__dict__)
-        made.__module__, made.__qualname__ = function.__module__, function.__qualname__
+        clone = types.FunctionType(function.__code__, copied, function.__name__, function.__defaults__, cells or None)
+        self._copies[id(function)] = clone
+        clone.__kwdefaults__ = {name: self.of(each) for name, each in (function.__kwdefaults__ or {}).items()} or None
+        clone.__defaults__ = tuple(map(self.of, function.__defaults__ or ())) or None
+        clone.__dict__.update(function.__dict__)
+        clone.__module__, clone.__qualname__ = function.__module__, function.__qualname__
         for new, cell in zip(cells, function.__closure__ or (), strict=True):
             try:
                 new.cell_contents = self.of(cell.cell_contents)
@@ -383,9 +383,9 @@ class _Copy:
                 continue
         _, slots = self._captures._functions[id(function), False]
         for slot in slots:
-            if slot.is_global and slot.name in own:
-                copied[slot.name] = self.of(own[slot.name])
-        return made
+            if slot.is_global and slot.name in namespace:
+                copied[slot.name] = self.of(namespace[slot.name])
+        return clone
 
 
 def _present(guards: Guards, place: int) -> Any:

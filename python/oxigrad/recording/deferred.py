@@ -29,7 +29,7 @@ class Deferred:
         self.is_known: bool = False
         self._function, self._args, self._named, self._result = function, args, named, None
 
-    def found(self) -> Any:
+    def value(self) -> Any:
         """The value, computed once, after those that it needs: without recursion, since chains are long."""
         waiting = [self]
         while waiting:
@@ -44,7 +44,7 @@ class Deferred:
         return self._result
 
     def _compute(self) -> None:
-        args = [held.found() if isinstance(held := _held(arg), Deferred) else held for arg in self._args]
+        args = [held.value() if isinstance(held := _held(arg), Deferred) else held for arg in self._args]
         self._result, self.is_known = self._function(*args, **self._named), True
         self._args = ()
 
@@ -73,10 +73,10 @@ def deferred(target: Target, function: Callable[..., Any], args: Any, named: dic
         likes.append(held)
     if not (is_any_unknown or is_any_large):
         return None
-    found = shaped(likes, named)
-    if found is None or not (is_any_unknown or target.name in _REDUCTIONS or math.prod(found[0]) >= _LARGE):
+    form = shaped(likes, named)
+    if form is None or not (is_any_unknown or target.name in _REDUCTIONS or math.prod(form[0]) >= _LARGE):
         return None
-    return Deferred(_like(*found), function, args, named)
+    return Deferred(_like(*form), function, args, named)
 
 
 @functools.lru_cache(maxsize=256)
@@ -96,15 +96,15 @@ def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def _dtype(likes: list[Any]) -> Any:
     """The dtype that arrays and scalars of NumPy share, if it is one of floats, and all others are numbers of Python."""
-    found = None
+    dtype = None
     for one in likes:
         if isinstance(one, (np.ndarray, np.generic)):
-            if found is not None and one.dtype != found:
+            if dtype is not None and one.dtype != dtype:
                 return None
-            found = one.dtype
+            dtype = one.dtype
         elif type(one) not in _NUMBERS:
             return None
-    return found if found is not None and found.str in _FLOATS else None
+    return dtype if dtype is not None and dtype.str in _FLOATS else None
 
 
 def _elementwise(likes: list[Any], named: dict[str, Any]) -> Any:
@@ -139,8 +139,8 @@ def _getitem(likes: list[Any], named: dict[str, Any]) -> Any:
     parts = key if type(key) is tuple else (key,)
     if named or not isinstance(array, np.ndarray) or not all(map(is_plain_part, parts)):
         return None
-    found = array[key]
-    return found.shape, found.dtype
+    item = array[key]
+    return item.shape, item.dtype
 
 
 def is_plain_part(part: Any) -> bool:

@@ -86,8 +86,8 @@ def identifier(stated: Any) -> EntryId:
 
 
 def _float(stated: Any, _: Any) -> float:
-    found = float.fromhex(stated)
-    return math.nan if math.isnan(found) else found
+    value = float.fromhex(stated)
+    return math.nan if math.isnan(value) else value
 
 
 def _array(stated: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -101,10 +101,10 @@ def _array(stated: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 def _dtype(stated: Any, _: Any) -> Any:
     text, is_class = stated
-    found = np.dtype(text)
-    if found.kind not in _DTYPE_KINDS:
+    dtype = np.dtype(text)
+    if dtype.kind not in _DTYPE_KINDS:
         raise StateError(f"found the dtype {text!r}, expected one of numbers")
-    return found.type if is_class is True else found
+    return dtype.type if is_class is True else dtype
 
 
 def _int(stated: Any, _: Any) -> int:

@@ -191,11 +191,11 @@ class LoadedRecording:
             if structure != tree.flatten(case.arguments)[1] or kinds != case.kinds:
                 continue
             inputs = [leaf for leaf, kind in zip(leaves, kinds, strict=True) if _is_input(kind)]
-            found, failed = replay.run(list(map(_in_order, inputs, _inputs(case.entries))))
+            results, failed = replay.run(list(map(_in_order, inputs, _inputs(case.entries))))
             if failed is None:
                 copied = [
                     np.array(each) if case.entries[at.id].kind == "constant" and isinstance(each, np.ndarray) else each
-                    for each, at in zip(found, case.outputs, strict=True)
+                    for each, at in zip(results, case.outputs, strict=True)
                 ]
                 return tree.unflatten(tree.flatten(case.result)[1], copied)
         if failed is not None:

@@ -87,8 +87,8 @@ class Recorded(RecordedFunction, Generic[P, R]):
 
     def _otherwise(self, args: Any, named: Any, failed: Any, raised: Exception | None) -> Any:
         """The result of a call that was no replay: a check has ``failed`` in the last recording that fits, or a replay has ``raised``."""
-        given, structure = tree.flatten((args, named))
-        if any(isinstance(leaf, (Variable, BatchLevel)) for leaf in given):
+        leaves, structure = tree.flatten((args, named))
+        if any(isinstance(leaf, (Variable, BatchLevel)) for leaf in leaves):
             return self.__wrapped__(*args, **named)
         if self._refusal is not None or _core.is_watched():
             return self._eager(args, named)
@@ -103,7 +103,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
                 self._warn()
                 return self._eager(args, named)
             return self._begin(args, named, changed)
-        inputs = Inputs(given, structure, captures, with_ints=self._with_ints)
+        inputs = Inputs(leaves, structure, captures, with_ints=self._with_ints)
         if self._settle(inputs.key):
             return cast("Callable[..., Any]", self)(*args, **named)
         if failed is not None:
@@ -172,7 +172,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
             case, inputs = self._traced(inputs, captures, result)
             first = FirstCall(inputs.values, result)
             if first.is_small:
-                case.first = first.kept(copies)
+                case.first = first.snapshot(copies)
             else:
                 first.verify(case.replay, case.structure)
         except _ChangedError as error:
@@ -194,14 +194,14 @@ class Recorded(RecordedFunction, Generic[P, R]):
 
     def _settle(self, key: Key) -> bool:
         """Gives recordings for arguments of a kind to the core, if there are some that it has not; tells whether there were."""
-        found = False
+        is_any_added = False
         for case in [case for case in self._cases.get(key, ()) if not case.is_added]:
             if self._is_verified(key, case):
                 with self._lock:
                     if not case.is_added:
-                        case.is_added = found = True
+                        case.is_added = is_any_added = True
                         self._add(*key, case.replay, case.structure, case.copied)
-        return found
+        return is_any_added
 
     def _is_verified(self, key: Key, case: _Case) -> bool:
         """Whether a recording gives the bits of its first call, which is asked before it is first replayed; it is dropped where it does not."""
@@ -228,8 +228,8 @@ class Recorded(RecordedFunction, Generic[P, R]):
             if not (self._with_ints and any(type(value) is int for value in inputs.values)):
                 raise
         self._with_ints = False
-        given = inputs.leaves[: inputs.places[0][1]]
-        inputs = Inputs(given, inputs.key.structures[0], captures, with_ints=False)
+        leaves = inputs.leaves[: inputs.places[0][1]]
+        inputs = Inputs(leaves, inputs.key.structures[0], captures, with_ints=False)
         return _recorded(inputs, captures, result), inputs
 
     def _warn(self) -> None:
@@ -246,8 +246,8 @@ class Recorded(RecordedFunction, Generic[P, R]):
         Arrays that the function captures are saved with their present values. Raises `StateError` where nothing is recorded, and for
         arguments or results in other containers than lists, tuples and dicts.
         """
-        known = [(key, case) for key, cases in self._cases.items() for case in cases]
-        cases = [_saved(case) for key, case in known if self._is_verified(key, case)]
+        by_key = [(key, case) for key, cases in self._cases.items() for case in cases]
+        cases = [_saved(case) for key, case in by_key if self._is_verified(key, case)]
         if not cases:
             raise StateError(
                 f"{_name(self.__wrapped__)} has no recording: call it once" + (f" ({self.why})" if self.why else "")
@@ -321,8 +321,8 @@ def _name(f: Any) -> str:
 
 def _require_watchable(inputs: Inputs) -> None:
     """Raises `UnrecordableError` for an argument that is no tree of arrays and plain values."""
-    given = inputs.leaves[: inputs.places[0][1]]
-    for at, (leaf, kind) in enumerate(zip(given, inputs.key.leaves, strict=False)):
+    leaves = inputs.leaves[: inputs.places[0][1]]
+    for at, (leaf, kind) in enumerate(zip(leaves, inputs.key.leaves, strict=False)):
         if not (kind.is_input or isinstance(leaf, (*SIMPLE, *_CALLED))):
             raise UnrecordableError(f"{inputs.path(at)} is a {type(leaf).__name__}, whose state is not watched")
 

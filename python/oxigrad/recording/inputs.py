@@ -43,14 +43,14 @@ class Inputs:
     values: list[Any]
     key: Key
 
-    def __init__(self, given: list[Any], structure: tree.Structure, captures: Captures, *, with_ints: bool) -> None:
+    def __init__(self, leaves: list[Any], structure: tree.Structure, captures: Captures, *, with_ints: bool) -> None:
         self.with_ints, self._captures = with_ints, captures
-        structures, self.leaves, self.places = [structure], given, [("", len(given))]
+        structures, self.leaves, self.places = [structure], leaves, [("", len(leaves))]
         for path, value in captures.trees():
-            found, its = tree.flatten(value)
+            captured, its = tree.flatten(value)
             structures.append(its)
-            self.places.append((path, len(found)))
-            self.leaves = [*self.leaves, *found]
+            self.places.append((path, len(captured)))
+            self.leaves = [*self.leaves, *captured]
         kinds = tuple(LeafKind(leaf, with_ints=with_ints) for leaf in self.leaves)
         pairs = list(zip(self.leaves, kinds, strict=True))
         self.values = [leaf for leaf, kind in pairs if kind.is_input]
@@ -72,14 +72,14 @@ class Inputs:
 
     def described(self) -> "Inputs":
         """The same without the arrays: the kinds of the arguments in place of leaves."""
-        made = copy.copy(self)
-        given = self.leaves[: self.places[0][1]]
-        made.leaves = [
+        inputs = copy.copy(self)
+        arguments = self.leaves[: self.places[0][1]]
+        inputs.leaves = [
             files.kind_of(leaf) if kind.is_input else {"value": leaf}
-            for leaf, kind in zip(given, self.key.leaves, strict=False)
+            for leaf, kind in zip(arguments, self.key.leaves, strict=False)
         ]
-        made.values = []
-        return made
+        inputs.values = []
+        return inputs
 
     def captured(self) -> list[Any]:
         """The present values of captured inputs."""

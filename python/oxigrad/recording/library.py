@@ -25,7 +25,7 @@ def traced_in(value: Any) -> Traced | None:
         parts = (value.start, value.stop, value.step)
     else:
         return None
-    return next((found for part in parts if (found := traced_in(part)) is not None), None)
+    return next((traced for part in parts if (traced := traced_in(part)) is not None), None)
 
 
 class _Library:
@@ -36,12 +36,12 @@ class _Library:
         self.__name__ = module.__name__
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._module, name)
-        if isinstance(found, ModuleType):
-            return library(found)
-        if isinstance(found, type) or not callable(found):
-            return found
-        return _function(found)
+        attribute = getattr(self._module, name)
+        if isinstance(attribute, ModuleType):
+            return library(attribute)
+        if isinstance(attribute, type) or not callable(attribute):
+            return attribute
+        return _function(attribute)
 
 
 @functools.lru_cache(maxsize=64)

@@ -68,29 +68,33 @@ def _sum(entry: Entry, entries: list[Entry]) -> Member | None:
     if entry.named.keys() != {"axis", "keepdims"} or entry.type is None or type(entry.args[0]) is not EntryId:
         return None
     of = entries[entry.args[0].id]
-    found = _elementwise(of, entries) if of.kind == "call" else None
-    if found is None or not found[1] or [entry.type[1]] != found[2]:
+    member = _elementwise(of, entries) if of.kind == "call" else None
+    if member is None or not member[1] or [entry.type[1]] != member[2]:
         return None
-    axis, kept = entry.named["axis"], entry.named["keepdims"]
+    axis, keepdims = entry.named["axis"], entry.named["keepdims"]
     if axis is None:
-        return (entry.target.name, found[1], found[2], None) if kept is False and not entry.type[0] else None
+        return (entry.target.name, member[1], member[2], None) if keepdims is False and not entry.type[0] else None
     axes = axis if type(axis) is tuple else (axis,)
-    if not (axes and all(type(each) is int for each in axes) and type(kept) is bool):
+    if not (axes and all(type(each) is int for each in axes) and type(keepdims) is bool):
         return None
-    return entry.target.name, found[1], found[2], ([*axes], kept)
+    return entry.target.name, member[1], member[2], ([*axes], keepdims)
 
 
 def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
     """The same of an elementwise call; None for any other."""
     kind, name = entry.target
-    known = {"op": name, "rule": name, "operator": _OPERATORS.get(name), "numpy": _UFUNCS.get(name)}
-    op = known.get(kind)
+    ops = {"op": name, "rule": name, "operator": _OPERATORS.get(name), "numpy": _UFUNCS.get(name)}
+    op = ops.get(kind)
     if op is None or entry.named or not all(type(arg) is EntryId for arg in entry.args):
         return None
     if (precision := _precision(entry)) is not None:
-        found = [known for arg in entry.args if (known := _precision(entries[arg.id])) is not None]
-        fits = bool(found) and len(found) == len(entry.args) and max(found, key=_PRECISIONS.index) == precision
-        return (op, [], found, None) if fits else None
+        precisions = [precision_of for arg in entry.args if (precision_of := _precision(entries[arg.id])) is not None]
+        fits = (
+            bool(precisions)
+            and len(precisions) == len(entry.args)
+            and max(precisions, key=_PRECISIONS.index) == precision
+        )
+        return (op, [], precisions, None) if fits else None
     if entry.type is None or entry.type[1] not in _FLOATS or not entry.type[0]:
         return None
     if kind == "op" and not is_computed_in_core(op):

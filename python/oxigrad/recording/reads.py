@@ -69,9 +69,9 @@ def _instructions(code: types.CodeType) -> Iterator[tuple[str, str]]:
 
 def reads_of(code: types.CodeType) -> Reads:
     """Names that a function with this code reads and writes."""
-    known = _known.get(code)
-    if known is not None:
-        return known
+    cached = _known.get(code)
+    if cached is not None:
+        return cached
     names, attributes, imports, assigned = dict[str, None](), dict[str, dict[str, None]](), dict[str, None](), None
     for each in codes(code):
         before = ""
@@ -86,8 +86,8 @@ def reads_of(code: types.CodeType) -> Reads:
                 names[name] = None
             before = name if kind.startswith("LOAD_") else ""
     read = {name: tuple(sorted(of)) for name, of in attributes.items() if name}
-    found = _known[code] = Reads(tuple(names), read, assigned, tuple(imports))
-    return found
+    reads = _known[code] = Reads(tuple(names), read, assigned, tuple(imports))
+    return reads
 
 
 _known: weakref.WeakKeyDictionary[types.CodeType, Reads] = weakref.WeakKeyDictionary()

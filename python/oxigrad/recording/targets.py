@@ -77,7 +77,7 @@ def function_of(target: Target) -> Callable[..., Any]:
     """The function of a target; raises `ValueError` for one that no recording has."""
     kind, name = target
     ops = {op for op, _ in _core.ops()}
-    known = {
+    kinds = {
         "op": (ops - {"call"}, _from_ops),
         "rule": (ops, _from_rules),
         "operator": (OPERATORS, _from_operators),
@@ -86,12 +86,12 @@ def function_of(target: Target) -> Callable[..., Any]:
         "core": ({"scatter_into"}, lambda _: _core.scatter_into),
         "python": (BUILTINS, lambda each: getattr(builtins, each)),
     }
-    if kind in known and name in known[kind][0]:
-        return known[kind][1](name)
+    if kind in kinds and name in kinds[kind][0]:
+        return kinds[kind][1](name)
     if kind in MODULES:
-        found = in_module(kind, name)
-        if found is not None:
-            return found
+        function = in_module(kind, name)
+        if function is not None:
+            return function
     raise ValueError(f"found the function {name!r} of {kind!r}, expected one that a recording may call")
 
 
@@ -104,16 +104,16 @@ def in_module(module: str, name: str) -> Callable[..., Any] | None:
         or (method and method not in ("reduce", "accumulate", "outer", "reduceat"))
     ):
         return None
-    found = getattr(_module(module), first, None)
+    function = getattr(_module(module), first, None)
     if method:
-        found = getattr(found, method, None) if isinstance(found, np.ufunc) else None
-    is_known = isinstance(found, np.ufunc) or method or hasattr(found, "_implementation") or first in _CREATION
+        function = getattr(function, method, None) if isinstance(function, np.ufunc) else None
+    is_known = isinstance(function, np.ufunc) or method or hasattr(function, "_implementation") or first in _CREATION
     is_known = is_known or (
-        isinstance(found, types.FunctionType)
-        and found.__module__.startswith("array_api_compat")
+        isinstance(function, types.FunctionType)
+        and function.__module__.startswith("array_api_compat")
         and module.startswith(_STANDARD)
     )
-    return found if is_known and callable(found) else None
+    return function if is_known and callable(function) else None
 
 
 @functools.lru_cache(maxsize=16)
@@ -131,9 +131,9 @@ def target_of(function: Any, method: str = "__call__") -> Target | None:
     name = getattr(function, "__name__", "")
     name = name if method == "__call__" else f"{name}.{method}"
     for module in sorted(MODULES, key=lambda each: each != getattr(function, "__module__", None)):
-        found = in_module(module, name)
-        if found is not None and (
-            found is function or (method != "__call__" and found == getattr(function, method, None))
+        candidate = in_module(module, name)
+        if candidate is not None and (
+            candidate is function or (method != "__call__" and candidate == getattr(function, method, None))
         ):
             return Target(module, name)
     return None

@@ -130,9 +130,9 @@ class Trace:
         A second cotangent of one slice is added to the first one, in the run that computes them, rather than to the elements
         of the slice: the bits are the same.
         """
-        known = self._scattered.get(total.id) if isinstance(total, Traced) and total.trace is self else None
-        if known is not None and _are_of_one_slice(known[0], g, known[1], key):
-            total, g = None, known[0].computed("add", (known[0], g), None)
+        scattered = self._scattered.get(total.id) if isinstance(total, Traced) and total.trace is self else None
+        if scattered is not None and _are_of_one_slice(scattered[0], g, scattered[1], key):
+            total, g = None, scattered[0].computed("add", (scattered[0], g), None)
         result = self.apply(Target("core", "scatter_into"), scatter_into, (total, g, key, shape), {})
         if total is None:
             self._scattered[result.id] = (g.in_rule, key)
@@ -144,8 +144,8 @@ class Trace:
         if getattr(value, "size", 1) > MOST_CHECKED:
             raise UnrecordableError(f"the function turns an array of shape {value.shape} into plain values")
         if traced.id not in self._checked:
-            kept = np.array(value) if isinstance(value, np.ndarray) else value
-            entry = Entry("check", args=(self._identifiers[traced.id],), value=kept, line=self._line())
+            snapshot = np.array(value) if isinstance(value, np.ndarray) else value
+            entry = Entry("check", args=(self._identifiers[traced.id],), value=snapshot, line=self._line())
             self._checked[traced.id] = self._append(entry)
         return value
 
@@ -212,27 +212,27 @@ class Trace:
     def _constant(self, value: Any) -> EntryId:
         if type(value) is float or (isinstance(value, (np.ndarray, np.generic)) and value.shape == ()):
             return self._scalar(value)
-        known = self._constants.get(id(value))
-        if known is not None and (not isinstance(value, np.ndarray) or is_same(known[0], value)):
-            return known[1]
-        kept = _kept(value) if isinstance(value, np.ndarray) else value
-        if isinstance(kept, np.ndarray):
-            kept.flags.writeable = False  # since a result may be a view of it
-        identifier = self._append(Entry("constant", value=kept))
+        constant = self._constants.get(id(value))
+        if constant is not None and (not isinstance(value, np.ndarray) or is_same(constant[0], value)):
+            return constant[1]
+        snapshot = _kept(value) if isinstance(value, np.ndarray) else value
+        if isinstance(snapshot, np.ndarray):
+            snapshot.flags.writeable = False  # since a result may be a view of it
+        identifier = self._append(Entry("constant", value=snapshot))
         # The object is kept alive, so that no other has its id.
-        self._constants[id(value)] = (kept, identifier, value)
+        self._constants[id(value)] = (snapshot, identifier, value)
         return identifier
 
     def _scalar(self, value: Any) -> EntryId:
         """A float or a value of NumPy without dimensions: equal ones are one constant, and so are the calls that read them."""
         bits = struct.pack("d", value) if type(value) is float else (value.dtype.str, value.tobytes())
-        known = self._scalars.get((type(value), bits))
-        if known is None:
-            kept = np.array(value) if isinstance(value, np.ndarray) else value
-            if isinstance(kept, np.ndarray):
-                kept.flags.writeable = False  # since a result may be a view of it
-            known = self._scalars[type(value), bits] = self._append(Entry("constant", value=kept))
-        return known
+        identifier = self._scalars.get((type(value), bits))
+        if identifier is None:
+            snapshot = np.array(value) if isinstance(value, np.ndarray) else value
+            if isinstance(snapshot, np.ndarray):
+                snapshot.flags.writeable = False  # since a result may be a view of it
+            identifier = self._scalars[type(value), bits] = self._append(Entry("constant", value=snapshot))
+        return identifier
 
 
 # Classes of arguments that hold no other value.
@@ -324,8 +324,8 @@ def _is_of_others(value: Any, trace: Trace) -> bool:
 
 def is_same(a: Any, b: Any) -> bool:
     """Whether two values have the same type and the same bits."""
-    if (known := have_same_bits(a, b)) is not None:
-        return known
+    if (is_equal := have_same_bits(a, b)) is not None:
+        return is_equal
     if isinstance(a, (np.ndarray, np.generic)):
         if type(a) is not type(b) or a.dtype != b.dtype or a.shape != b.shape:
             return False

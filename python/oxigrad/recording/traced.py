@@ -46,12 +46,12 @@ class Recorder(Protocol):
 
 @functools.cache
 def _op(name: str) -> tuple[Target, Callable[..., Any]]:
-    return Target("op", name), lambda *given, **by_name: record(name, list(given), by_name or None)
+    return Target("op", name), lambda *operands, **by_name: record(name, list(operands), by_name or None)
 
 
 @functools.cache
 def _rule(name: str) -> tuple[Target, Callable[..., Any]]:
-    return Target("rule", name), lambda *given: compute_in_rule(name, list(given))
+    return Target("rule", name), lambda *operands: compute_in_rule(name, list(operands))
 
 
 @functools.cache
@@ -80,7 +80,7 @@ class Traced(BatchLevel):
     def value(self) -> Any:
         """The value in this call."""
         held = self.held
-        return held.found() if type(held) is Deferred else held
+        return held.value() if type(held) is Deferred else held
 
     @property
     def like(self) -> Any:
@@ -231,12 +231,11 @@ class TracedNumber(Traced):
         return int(self)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.value, name)  # which raises the error of numbers
+        getattr(self.value, name)  # raises the error of numbers
         if name in ("real", "imag"):
             return self.trace.apply(Target("attribute", name), operator.attrgetter(name), (self,), {})
         if name == "conjugate":
             return lambda: self.trace.apply(Target("method", name), builtins.type(self.value).conjugate, (self,), {})
-        del found
         return getattr(self.trace.check(self), name)
 
 
@@ -307,10 +306,10 @@ class TracedArray(Traced):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # protocols that share memory
             raise AttributeError(f"a value of a recording has no attribute {name!r}", name=name, obj=self)
-        own = getattr(self.like, name)  # which raises the error of arrays
+        attribute = getattr(self.like, name)  # which raises the error of arrays
         if name in targets.ATTRIBUTES:
             return self.trace.apply(Target("attribute", name), operator.attrgetter(name), (self,), {})
-        if name in targets.METHODS and callable(own):
+        if name in targets.METHODS and callable(attribute):
 
             def method(*args: Any, **named: Any) -> Any:
                 if named.get("out") is not None:

@@ -35,27 +35,27 @@ class FirstCall:
         are_dense = all(array.flags.c_contiguous or array.flags.f_contiguous for array in arrays)
         return are_dense and sum(array.nbytes for array in arrays) <= MOST_BYTES
 
-    def kept(self, copies: dict[int, Any]) -> "FirstCall":
+    def snapshot(self, copies: dict[int, Any]) -> "FirstCall":
         """The same with copies of its arrays: those of the inputs are known."""
-        made = object.__new__(FirstCall)
-        made.inputs = [copies.get(id(leaf), leaf) for leaf in self.inputs]
-        made.leaves = [np.array(leaf, order="K") if isinstance(leaf, np.ndarray) else leaf for leaf in self.leaves]
-        made.structure = self.structure
-        return made
+        copied = object.__new__(FirstCall)
+        copied.inputs = [copies.get(id(leaf), leaf) for leaf in self.inputs]
+        copied.leaves = [np.array(leaf, order="K") if isinstance(leaf, np.ndarray) else leaf for leaf in self.leaves]
+        copied.structure = self.structure
+        return copied
 
     def require(self, leaves: Iterable[Any], structure: tree.Structure) -> None:
         """Raises `UnrecordableError` where another computation of the call has another structure, or other bits.
 
         Of values that are not computed, shapes and dtypes are compared.
         """
-        found = list(leaves)
-        if structure != self.structure or len(found) != len(self.leaves):
+        outputs = list(leaves)
+        if structure != self.structure or len(outputs) != len(self.leaves):
             raise UnrecordableError("the function returns another structure where it is recorded")
-        for at, (one, other) in enumerate(zip(self.leaves, found, strict=True)):
+        for at, (one, other) in enumerate(zip(self.leaves, outputs, strict=True)):
             if isinstance(other, Deferred) and not other.is_known:
                 is_alike = _kind_of(one) == _kind_of(other.like)
             else:
-                is_alike = is_same(one, other.found() if isinstance(other, Deferred) else other)
+                is_alike = is_same(one, other.value() if isinstance(other, Deferred) else other)
             if not is_alike:
                 where = str(structure.path(at))
                 raise UnrecordableError(
@@ -65,11 +65,11 @@ class FirstCall:
 
     def verify(self, replay: Replay, structure: tree.Structure) -> None:
         """Raises `UnrecordableError` where the replay gives other bits than the function did."""
-        found, failed = replay.run(self.inputs)
+        results, failed = replay.run(self.inputs)
         if failed is not None:
             path, old, new = failed
             raise UnrecordableError(f"the function is not the same in two calls: {path}: {old} -> {new}")
-        self.require(found, structure)
+        self.require(results, structure)
 
 
 def _kind_of(value: Any) -> Any:

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from oxigrad.rules.core.rule import Rule
-from oxigrad.stepping.arrays.precision import Precision
-from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.parameter_group import ParameterGroup, SteppingOptions
 from oxigrad.stepping.version import Version
 
 
@@ -21,15 +19,18 @@ class ObservedScale(Protocol):
     def _read_by(self, sync: Callable[[], Any]) -> None: ...
 
 
-class SteppingOptimizer(Protocol):
+class SteppingOptimizer(SteppingOptions, Protocol):
     """The optimizer that takes the steps: its options, and the group of each parameter."""
 
-    seed: int
-    accumulate: int
-    nonfinite: str
-    zero_gradients: bool
-    sparse: str
-    _precision: Precision
+    @property
+    def seed(self) -> int:
+        """The seed of the rule's noise."""
+        ...
+
+    @property
+    def accumulate(self) -> int:
+        """The number of gradients whose mean each step uses."""
+        ...
 
     @property
     def loss_scale(self) -> ObservedScale | None:
@@ -44,10 +45,6 @@ class SteppingOptimizer(Protocol):
     def _assign(self, path: str, array: Any) -> ParameterGroup | None: ...
 
     def _check_patterns(self, parameters: list[tuple[str, Any]]) -> None: ...
-
-    def _gradient_parts(self) -> tuple[Rule, ...]: ...
-
-    def _norm_parts(self) -> tuple[Rule, ...]: ...
 
     def _observe(self, *, finite: bool) -> None: ...
 

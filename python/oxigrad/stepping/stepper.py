@@ -8,10 +8,8 @@ it. Everything that can fail comes first; then the core writes, replaces and cou
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from oxigrad import _core, xp
-from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateError
+from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError
 from oxigrad.ops.backends import REFUSALS, fetched, resolved
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
@@ -20,13 +18,13 @@ from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.launches import DeviceSteps, Launches, LayoutError
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
-from oxigrad.stepping.plan.announcements import UNFINISHED, named
+from oxigrad.stepping.plan.announcements import StepInParts
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.planner import Planner
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.slots.view import ParameterSlots
-from oxigrad.stepping.writes import PartialStep, StepWrites, Touched, call_step, touch
+from oxigrad.stepping.writes import PartialStep, StepWrites, Touched, collect
 
 
 class Stepper(Planner):
@@ -36,14 +34,17 @@ class Stepper(Planner):
 
     def __init__(self, owner: SteppingOptimizer) -> None:
         super().__init__(owner)
-        #: The key paths of parameters that are updated in a step which an error has ended.
-        self.ahead: list[str] = []
-        self._parts: dict[tuple[int, ...], PartialStep] = {}
+        self._parts: StepInParts[PartialStep] = StepInParts("flush(model), which finishes it, or a state from before")
+
+    @property
+    def ahead(self) -> list[str]:
+        """The key paths of parameters that are updated in a step which an error has ended."""
+        return self._parts.ahead
 
     def update(self, model: Any, grads: Any, *, loss: Any = None, keep_root: bool = False) -> Any:
         """See `Optimizer.update`; with ``keep_root``, a tree that would have to be replaced is refused."""
-        if self.ahead:
-            self.check_no_part()
+        if self._parts.updated:
+            self._parts.check_none()
         core = self._core
         step = self._resolved.get(core.micro + 1 < self._accumulate)
         if step is None or not (step.is_current() or step.refresh()) or self._process != _core.forks():
@@ -203,17 +204,18 @@ class Stepper(Planner):
             if others and self.counts.counters:  # rules on arrays take the scale and the count from the host
                 self.counts.sync()
                 step.fill(self._core.count, self._core.micro + 1, 1.0 / self._owner.scale, step.loss)
-        if not call_step(step, leaves, gradients, self._table.by_path, writes, others):
-            return None
-        writes.copies += zeros
-        touched, stamps = (
-            touch(step, gradients, self._table.by_path, self._core.count) if plan.gradients.sparse else ([], [])
+        touched = collect(
+            step,
+            leaves,
+            gradients,
+            self._table.by_path,
+            writes,
+            count=self._core.count,
+            touches=plan.gradients.sparse,
+            others=others,
         )
-        writes.assignments += stamps
-        for parameter in plan.copied:
-            array = leaves[parameter.index] = np.array(leaves[parameter.index])
-            writes.replacements += [(path, array) for path in parameter.paths]
-        return touched, writes.frozen(), writes.launches
+        writes.copies += zeros
+        return None if touched is None else (touched, writes.frozen(), writes.launches)
 
     def _adapt(self, plan: Plan, leaves: list[Any], gradients: tuple[Any, ...]) -> bool:
         """Changes the plan after the core refused an array of the step; False where there is nothing to change."""
@@ -239,7 +241,7 @@ class Stepper(Planner):
     def check_whole(self) -> None:
         """Raises `StateError` where slots and counts are not those of a whole number of steps, as a signal handler may see them."""
         self._core.check_whole()
-        self.check_no_part()
+        self._parts.check_none()
         self.counts.sync()
         self._settle()
 
@@ -256,7 +258,7 @@ class Stepper(Planner):
     def flush(self, model: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.flush`."""
         self.averages.refuse_swapped()
-        if self.ahead:
+        if self._parts.updated:
             self.count_parts()
         if not self.micro:
             return model
@@ -281,7 +283,7 @@ class Stepper(Planner):
     def resolve_whole(self, model: Any, loss: Any) -> tuple[ResolvedStep, list[Any]]:
         """The step of all parameters of a model that is to be changed in place, with its numbers filled in, and the leaves."""
         self.averages.refuse_swapped()
-        self.check_no_part()
+        self._parts.check_none()
         if self._plan is not None and self._plan.idle:
             self._forget()
         plan, leaves = self.planned(model)
@@ -296,39 +298,38 @@ class Stepper(Planner):
             if plan is not self._plan or step.layout != self._layout or step.absent != self._absent:
                 self._enter(step, leaves)
             self._resolved[False] = step
-            self._parts.clear()
         step.fill(self._core.count, 1, 1.0, loss)
         return step, leaves
 
-    def part(self, step: ResolvedStep, parameters: Sequence[Parameter]) -> PartialStep:
-        """The part of a step that updates some of its parameters."""
-        key = tuple(p.position for p in parameters)
-        if key not in self._parts or self._parts[key].whole is not step:
-            if len(self._parts) > 2 * len(step.plan.parameters):
-                self._parts.clear()
-            self._parts[key] = PartialStep(step, parameters, self._table.by_path, self._owner)
-        part = self._parts[key]
+    def take_part(
+        self, step: ResolvedStep, parameters: Sequence[Parameter], model: Any, leaves: list[Any], gradients: list[Any]
+    ) -> None:
+        """Updates some of the parameters of a step, with ``gradients`` at the positions of leaves; counts nothing."""
+        names = {p.position: p.text for p in parameters}
+        part = self._parts.part(
+            step,
+            len(step.plan.parameters),
+            tuple(names),
+            lambda: PartialStep(step, parameters, self._table.by_path, self._owner),
+        )
         part.core.count = self._core.count
-        return part
+        self._parts.take(names, lambda: part.take(model, leaves, gradients))
 
     def count_parts(self) -> None:
         """Counts a step that was taken in parts."""
-        self.ahead = []
+        self._parts.end()
         self._core.count += 1
 
     def undo_begun(self, slots: Mapping[str, ParameterSlots], fitting: Any) -> None:
         """Drops the slots that a step has begun which an error ended before the first update: they may be copies of parameters."""
-        if self.fitting is fitting and self._table.by_path is not slots and not self.ahead:
+        if self.fitting is fitting and self._table.by_path is not slots and not self._parts.updated:
             self._forget()
-            self._parts.clear()
+            self._parts.forget()
             self._table.by_path = slots
 
     def check_no_part(self) -> None:
         """Raises `StateError` where an error has ended a step in the backward, and parameters are ahead of the others."""
-        if self.ahead:
-            raise StateError(
-                f"{named(self.ahead)} {UNFINISHED}: expected flush(model), which finishes it, or a state from before"
-            )
+        self._parts.check_none()
 
     # --- steps that are computed elsewhere -----------------------------------------------------------------------------
 

@@ -157,6 +157,32 @@ def touch(
     return touched, stamps
 
 
+def collect(
+    step: ResolvedStep,
+    leaves: list[Any],
+    gradients: list[Any],
+    slots: Mapping[str, ParameterSlots],
+    writes: StepWrites,
+    *,
+    count: int,
+    touches: bool,
+    others: Sequence[Parameter] = (),
+) -> list[Touched] | None:
+    """The rows that the core's update touches, where it ``touches`` some alone; adds all other writes of a step to ``writes``.
+
+    Rules are called for ``others`` on devices too. Arrays that cannot be written are replaced by copies, in ``leaves`` already. None where a
+    guard stops the step.
+    """
+    if not call_step(step, leaves, gradients, slots, writes, others):
+        return None
+    touched, stamps = touch(step, gradients, slots, count) if touches else ([], [])
+    writes.assignments += stamps
+    for parameter in step.plan.copied:
+        array = leaves[parameter.index] = np.array(leaves[parameter.index])
+        writes.replacements += [(path, array) for path in parameter.paths]
+    return touched
+
+
 class PartialStep:
     """The part of the step ``whole`` that updates some of its ``parameters``, with the kernels, numbers and noise of the whole.
 
@@ -170,7 +196,6 @@ class PartialStep:
         slots: Mapping[str, ParameterSlots],
         owner: SteppingOptimizer,
     ) -> None:
-        self.whole: ResolvedStep = whole
         self._slots = slots
         self._step = step = copy.copy(whole)
         step.plan = whole.plan.part(parameters, owner)
@@ -178,32 +203,24 @@ class PartialStep:
         self.core: _core.Stepper = _core.Stepper()
         self._prepared: list[Any] | None = None
 
-    def take(self, model: Any, leaves: list[Any], given: list[Any]) -> None:
-        """Takes it, with gradients ``given`` at the positions of leaves; all or nothing is written."""
+    def take(self, model: Any, leaves: list[Any], gradients: list[Any]) -> None:
+        """Takes it, with ``gradients`` at the positions of leaves; all or nothing is written."""
         step, writes = self._step, StepWrites()
         plan = step.plan
-        gradients = plan.gradients.checked(given, optional=True)
+        gradients = plan.gradients.checked(gradients, optional=True)
         if self._prepared is None:
             self.core.prepare(step.host_parameters(leaves, self._slots))
             self._prepared = [leaves[p.index] for p in plan.host]
         if plan.ruled or plan.copied:
             plan.check_memory(leaves, gradients, self._slots, [])
-        call_step(step, leaves, gradients, self._slots, writes)
-        sparse = any(isinstance(gradients[p.index], SparseRows) for p in plan.host)
-        catches_up = any(plan.groups[p.group].catches_up for p in plan.host)
-        touched: list[Touched] = []
-        if sparse or catches_up:
-            touched, stamps = touch(step, gradients, self._slots, self.core.count)
-            writes.assignments += stamps
-        for parameter in plan.copied:
-            array = leaves[parameter.index] = np.array(leaves[parameter.index])
-            writes.replacements += [(path, array) for path in parameter.paths]
+        touches = any(isinstance(gradients[p.index], SparseRows) or plan.groups[p.group].catches_up for p in plan.host)
+        touched = collect(step, leaves, gradients, self._slots, writes, count=self.core.count, touches=touches)
         self.core.step(
             model,
             plan.pick(leaves),
             plan.pick(gradients),
             programs=step.programs,
             seed=step.seed,
-            touched=touched,
+            touched=touched or (),
             writes=writes.frozen(),
         )

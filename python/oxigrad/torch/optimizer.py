@@ -151,7 +151,7 @@ class TensorOptimizer(KeepingDtypes):
                 self._take_recorded(scale, loss)
                 return
             with torch.no_grad():
-                with kept_on_error(self.state, None if of is None else of.kept):
+                with kept_on_error(self.state, None if of is None else of.tensors):
                     resolved = TensorStep(self, scaled=scale is not None) if of is None else of.resolve(self)
                     resolved.take(self, factor, loss)
                 holder._resolved = resolved

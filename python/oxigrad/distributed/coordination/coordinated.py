@@ -341,9 +341,9 @@ class Coordinated(Wrapper):
         while True:
             header = self._awaited(watch)
             answer = DecodedReply.read(self._memory[: header.payload_bytes], replica.layout, self.communicator.rank)
-            for told in answer.told:
-                self._record(told)
-            is_late = watch.heard(has_content=bool(answer.told) or answer.kind != NOTHING) == "late"
+            for verdict in answer.verdicts:
+                self._record(verdict)
+            is_late = watch.heard(has_content=bool(answer.verdicts) or answer.kind != NOTHING) == "late"
             if is_late and answer.token < 0:
                 raise TimedOut(
                     f"the coordinator gave no token within {self._seconds:g} s: other workers are slow or stopped"
@@ -411,13 +411,13 @@ class Coordinated(Wrapper):
             raise WorkerLost({0}, "a step")
         return self._link.receive(memory, seconds)
 
-    def _record(self, told: Verdict) -> None:
-        self.told.append(told)
-        if told.accepted:
+    def _record(self, verdict: Verdict) -> None:
+        self.told.append(verdict)
+        if verdict.accepted:
             self._report.accepted += 1
         else:
             self._report.dropped += 1
-        self._report.stale[told.staleness] += 1
+        self._report.stale[verdict.staleness] += 1
 
     @property
     def step(self) -> int:

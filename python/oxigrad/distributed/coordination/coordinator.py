@@ -91,7 +91,7 @@ class Coordinator(Service):
         self._state: tuple[int, np.ndarray] | None = None
         self._checksum: tuple[int, int] | None = None
         #: The step of the replica of each worker, as far as is known.
-        self._known: dict[int, int] = {}
+        self._last_steps: dict[int, int] = {}
         self.workers: dict[int, Worker] = {}
         self.reports: dict[int, WorkerReport] = {}
 
@@ -119,7 +119,7 @@ class Coordinator(Service):
         worker = header.rank, incarnation
         if kind == PUSH:
             gradients = self.codec.decode(data[8 * REQUEST_WORDS :])
-            self._known[header.rank] = header.step
+            self._last_steps[header.rank] = header.step
             return self._push(worker, number, header.step, gradients, data)
         if kind == JOIN:
             replies = self._dismissed(header, data[8 * REQUEST_WORDS :])
@@ -128,7 +128,7 @@ class Coordinator(Service):
         if kind == ASK:
             return [self._reply(worker, [], -1)]
         if kind == PULL and without:
-            self._known.pop(header.rank, None)
+            self._last_steps.pop(header.rank, None)
         return self._handle(Leave(worker) if kind == LEAVE else Pull(worker))
 
     def refusal(self, request: Header, error: Refused) -> Reply:
@@ -145,7 +145,7 @@ class Coordinator(Service):
     def lost(self, ranks: Iterable[int]) -> list[Reply]:
         """See `Service.lost`."""
         for rank in (ranks := list(ranks)):
-            self._known.pop(rank, None)
+            self._last_steps.pop(rank, None)
         return [reply for rank in ranks for reply in self._handle(Leave(self.workers.get(rank, (rank, 0))))]
 
     def tick(self, now: float) -> list[Reply]:
@@ -158,7 +158,7 @@ class Coordinator(Service):
         return self.decisions.is_done
 
     def _join(self, worker: Worker) -> list[Reply]:
-        self._known.pop(worker[0], None)
+        self._last_steps.pop(worker[0], None)
         former, replies = self.workers.get(worker[0]), []
         if former is not None and former != worker:
             replies = self._handle(Leave(former))
@@ -184,28 +184,30 @@ class Coordinator(Service):
 
     def _handle(self, event: Event) -> list[Reply]:
         """Does what the decisions on an event say."""
-        told: dict[Worker, list[Verdict]] = {}
+        verdicts: dict[Worker, list[Verdict]] = {}
         tokens: dict[Worker, int] = {}
         for action in self.decisions.handle(event):
-            self._do(action, told, tokens)
-        return [self._reply(worker, told.get(worker, []), tokens.get(worker, -1)) for worker in {**told, **tokens}]
+            self._do(action, verdicts, tokens)
+        return [
+            self._reply(worker, verdicts.get(worker, []), tokens.get(worker, -1)) for worker in {**verdicts, **tokens}
+        ]
 
-    def _do(self, action: Action, told: dict[Worker, list[Verdict]], tokens: dict[Worker, int]) -> None:
+    def _do(self, action: Action, verdicts: dict[Worker, list[Verdict]], tokens: dict[Worker, int]) -> None:
         if isinstance(action, Step):
             self._take(action)
         elif isinstance(action, Token):
             tokens[action.worker] = action.step
         else:
-            told.setdefault(action.worker, []).append(action)
+            verdicts.setdefault(action.worker, []).append(action)
             self._count(action)
 
-    def _count(self, told: Verdict) -> None:
-        report = self.reports.setdefault(told.worker[0], WorkerReport(told.worker[0]))
-        if told.accepted:
+    def _count(self, verdict: Verdict) -> None:
+        report = self.reports.setdefault(verdict.worker[0], WorkerReport(verdict.worker[0]))
+        if verdict.accepted:
             report.accepted += 1
         else:
             report.dropped += 1
-        report.stale[told.staleness] += 1
+        report.stale[verdict.staleness] += 1
 
     def _take(self, step: Step) -> None:
         gradients = [self._gradients[worker, number] for worker, number in step.gradients]
@@ -214,7 +216,7 @@ class Coordinator(Service):
         self.replica.take(mean)
         # A dense mean has taken the place of the first gradient, in the memory that it was received into.
         payload = self._held.pop(step.gradients[0], None) if step.gradients else None
-        is_in_place = payload is not None and all(mean[path] is found for path, found in gradients[0].items())
+        is_in_place = payload is not None and all(mean[path] is gradient for path, gradient in gradients[0].items())
         bufs = [payload[8 * REQUEST_WORDS :]] if payload is not None and is_in_place else self.codec.encode(mean)
         self._log(_Logged(step.step, bufs, sum(buffer.nbytes for buffer in bufs), payload))
         for key in step.gradients:
@@ -241,13 +243,13 @@ class Coordinator(Service):
             if dropped.payload is not None:
                 self._spare = [*self._spare, dropped.payload][-8:]
 
-    def _reply(self, worker: Worker, told: list[Verdict], token: int) -> Reply:
-        has_content = token >= 0 or any(each.accepted for each in told)
+    def _reply(self, worker: Worker, verdicts: list[Verdict], token: int) -> Reply:
+        has_content = token >= 0 or any(each.accepted for each in verdicts)
         kind, sizes, content = self._content(worker[0]) if has_content else (NOTHING, [], [])
-        words = [token, kind, len(told), self.decisions.step, 0, len(sizes)]
+        words = [token, kind, len(verdicts), self.decisions.step, 0, len(sizes)]
         if kind == UPDATES:
             words[4] = self._sum()
-        for each in told:
+        for each in verdicts:
             words += [each.number, each.accepted, each.staleness, each.step, REASONS.index(each.reason)]
         bufs = [np.array([*words, *sizes], np.int64), *content]
         return Reply(worker[0], self.decisions.step, bufs, self.codec.digest)
@@ -255,11 +257,11 @@ class Coordinator(Service):
     def _content(self, rank: int) -> tuple[int, list[int], list[np.ndarray]]:
         """The content of a reply, which brings a worker to the present step: its kind, the bytes of its parts, and buffers."""
         step = self.decisions.step
-        known = self._known.get(rank, -1)
-        self._known[rank] = step
+        last = self._last_steps.get(rank, -1)
+        self._last_steps[rank] = step
         oldest = self._logged[0].step if self._logged else step + 1
-        if oldest - 1 <= known <= step:
-            missed = [each for each in self._logged if each.step > known]
+        if oldest - 1 <= last <= step:
+            missed = [each for each in self._logged if each.step > last]
             return UPDATES, [each.nbytes for each in missed], [part for each in missed for part in each.bufs]
         if self._state is None or self._state[0] != step:
             self._state = step, self.replica.packed_state()
@@ -286,7 +288,7 @@ class DecodedReply:
     """The content of a reply: the step of the token, or -1; decisions as tuples; and what brings the worker to ``step``."""
 
     token: int
-    told: list[Verdict]
+    verdicts: list[Verdict]
     kind: int
     step: int
     checksum: int
@@ -298,20 +300,20 @@ class DecodedReply:
     def read(cls, payload: np.ndarray, layout: Layout, worker: Any) -> "DecodedReply":
         """The answer in a payload of bytes. Raises `Refused` for a malformed one, and where the coordinator refuses the worker."""
         reader = Reader(payload)
-        token, kind, count, step, found, parts = map(int, reader.take(np.dtype(np.int64), REPLY_WORDS))
+        token, kind, count, step, checksum, parts = map(int, reader.take(np.dtype(np.int64), REPLY_WORDS))
         if kind == REFUSED:
             raise refusal_of(reader.rest(parts))
         if not (count >= 0 and parts >= 0 and count * DECISION_WORDS + parts <= reader.left // 8):
             raise Refused("length", f"a reply has {count} decisions, {parts} parts and {reader.left} bytes")
         words = reader.take(np.dtype(np.int64), count * DECISION_WORDS).reshape(count, DECISION_WORDS).tolist()
-        told = [
+        verdicts = [
             Verdict(worker, n, bool(a), stale, step, REASONS[reason % len(REASONS)])
             for n, a, stale, step, reason in words
         ]
         sizes = reader.take(np.dtype(np.int64), parts).tolist()
         wanted = zip(layout.dtypes, layout.sizes, strict=True) if kind == STATE else ()
         buffers = [reader.take(dtype, size) for dtype, size in wanted]
-        found_parts = [reader.rest(size) for size in sizes]
+        content = [reader.rest(size) for size in sizes]
         if reader.left:
             raise Refused("length", f"a reply has {reader.left} bytes too many")
-        return cls(token, told, kind, step, found, buffers, found_parts)
+        return cls(token, verdicts, kind, step, checksum, buffers, content)

@@ -262,12 +262,12 @@ def request(
                 ask=ask,
             )
             continue
-        found, answered, count = map(int, payload[0])
-        if found == WRONG:
+        answer, answered, count = map(int, payload[0])
+        if answer == WRONG:
             raise refusal_of(payload[1])
-        if found in NOTICES:
-            return CentreReply(found, answered, [], count)
-        if answered == number and found != HERE:  # else it is the second answer to an earlier request
-            return CentreReply(found, answered, payload[1:], count)
+        if answer in NOTICES:
+            return CentreReply(answer, answered, [], count)
+        if answered == number and answer != HERE:  # else it is the second answer to an earlier request
+            return CentreReply(answer, answered, payload[1:], count)
         if watch.heard() == "late":
             raise TimedOut(f"the centre did not answer within {timeout:g} s: other workers are slow or stopped")

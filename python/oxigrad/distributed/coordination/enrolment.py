@@ -34,7 +34,7 @@ class Enrolment:
 
     def number_now(self) -> None:
         """Numbers the wrapper by the order in which it is made. One that was copied is numbered when it joins."""
-        self._number = self._trainings.made()
+        self._number = self._trainings.new_number()
 
     @property
     def training(self) -> Training:
@@ -46,7 +46,7 @@ class Enrolment:
         if self._is_open:
             return False
         if self._number is None:
-            self._number = self._trainings.made()
+            self._number = self._trainings.new_number()
         self._is_open = True
         self._sessions += 1
         return True

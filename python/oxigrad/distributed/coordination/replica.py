@@ -51,8 +51,8 @@ class Replica:
 
     def is_of(self, parameters: Mapping[KeyPath, np.ndarray], optimizer: Optimizer) -> bool:
         """Whether these parameters, and the state of this optimizer, are those that the replica left by its last step."""
-        own = {str(path): array.tobytes() for path, array in parameters.items()}
-        return optimizer.step == self.step and own == {path: a.tobytes() for path, a in self._views.items()}
+        arrays = {str(path): array.tobytes() for path, array in parameters.items()}
+        return optimizer.step == self.step and arrays == {path: a.tobytes() for path, a in self._views.items()}
 
     def take(self, gradients: Gradients) -> None:
         """One step of the optimizer by gradients by key path."""

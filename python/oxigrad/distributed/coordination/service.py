@@ -125,11 +125,11 @@ def serve(
         payload: list[np.ndarray] = []
         replies: list[Reply] = []
 
-        def memory(header: Header, to: list[np.ndarray] = payload, told: list[Reply] = replies) -> list[np.ndarray]:
+        def memory(header: Header, to: list[np.ndarray] = payload, answers: list[Reply] = replies) -> list[np.ndarray]:
             try:
                 to[:] = service.memory(header)
             except Refused as error:
-                told.append(service.refusal(header, error))
+                answers.append(service.refusal(header, error))
                 raise
             return to
 

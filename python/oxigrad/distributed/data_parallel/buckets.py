@@ -55,8 +55,10 @@ class Bucket:
         self.paths: tuple[str, ...] = tuple(specs)
         whole = [[Piece(path, 0, spec.size, is_whole=True) for path, spec in specs.items()]]
         self._is_whole = pieces is None
-        self._parts = [[piece for piece in own if piece.path in specs] for own in (whole if pieces is None else pieces)]
-        self._counts = [sum(piece.stop - piece.start for piece in own) for own in self._parts]
+        self._parts = [
+            [piece for piece in part if piece.path in specs] for part in (whole if pieces is None else pieces)
+        ]
+        self._counts = [sum(piece.stop - piece.start for piece in part) for part in self._parts]
         (dtype,) = {spec.dtype for spec in specs.values()}
         size = sum(self._counts)
         self._sent = np.zeros(size + flags, dtype) if memory is None else memory[: size * dtype.itemsize].view(dtype)
@@ -65,19 +67,19 @@ class Bucket:
         self._shapes = {path: spec.shape for path, spec in specs.items()}
         ends = [0, *itertools.accumulate(self._counts)]
         self._views = [
-            self._split(self.buffer[start:stop], own)
-            for (start, stop), own in zip(itertools.pairwise(ends), self._parts, strict=True)
+            self._split(self.buffer[start:stop], part)
+            for (start, stop), part in zip(itertools.pairwise(ends), self._parts, strict=True)
         ]
         self._sums: np.ndarray | None = None
         self._is_shared = memory is not None
 
-    def _split(self, flat: np.ndarray, own: Sequence[Piece]) -> list[np.ndarray]:
+    def _split(self, flat: np.ndarray, part: Sequence[Piece]) -> list[np.ndarray]:
         """The pieces of a worker in its part of a buffer."""
-        ends = [*itertools.accumulate(piece.stop - piece.start for piece in own)]
-        flat_views = np.split(flat, ends[:-1]) if own else []
+        ends = [*itertools.accumulate(piece.stop - piece.start for piece in part)]
+        flat_views = np.split(flat, ends[:-1]) if part else []
         return [
             view.reshape(self._shapes[piece.path] if piece.is_whole else -1)
-            for view, piece in zip(flat_views, own, strict=True)
+            for view, piece in zip(flat_views, part, strict=True)
         ]
 
     @property
@@ -87,8 +89,8 @@ class Bucket:
 
     def fill(self, gradients: Mapping[str, np.ndarray]) -> None:
         """Copies gradients into the buffer: zeros for those that are missing."""
-        for own, views in zip(self._parts, self._views, strict=True):
-            for piece, view in zip(own, views, strict=True):
+        for part, views in zip(self._parts, self._views, strict=True):
+            for piece, view in zip(part, views, strict=True):
                 gradient = gradients.get(piece.path)
                 view[...] = 0 if gradient is None else piece.of(gradient)
 

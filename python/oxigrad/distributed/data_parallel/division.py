@@ -34,11 +34,11 @@ class Extent:
         ... )
         (0, 4096, 3)
         """
-        found = [0, self.size]
+        cuts = [0, self.size]
         if self.unit:
             whole = int(near) // self.unit * self.unit
-            found += [at for at in (whole, whole + self.unit) if self.unit <= at <= self.size - self.unit]
-        return min(found, key=lambda at: abs(at - near))
+            cuts += [at for at in (whole, whole + self.unit) if self.unit <= at <= self.size - self.unit]
+        return min(cuts, key=lambda at: abs(at - near))
 
 
 @dataclasses.dataclass(frozen=True)

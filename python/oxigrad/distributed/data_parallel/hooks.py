@@ -45,11 +45,11 @@ class GradientHooks(FinalGradients):
         def hook(tensor: Any) -> None:
             hooks = weak()
             if hooks is not None:
-                hooks._told(path, tensor)
+                hooks._announce(path, tensor)
 
         return hook
 
-    def _told(self, path: str, tensor: Any) -> None:
+    def _announce(self, path: str, tensor: Any) -> None:
         if self._pauses:
             return
         with self._lock:

@@ -277,8 +277,8 @@ class DataParallel(LargeBatch):
         """Whether gradients that `minimize` computes are announced one by one: those of one bucket leave together anyway."""
         if not self.overlap or self.communicator.size == 1:
             return False
-        own = type(self).compute_gradients, type(self)._gradients
-        if own != (Optimizer.compute_gradients, Wrapper._gradients) or self.optimizer._has_own_gradients():
+        methods = type(self).compute_gradients, type(self)._gradients
+        if methods != (Optimizer.compute_gradients, Wrapper._gradients) or self.optimizer._has_own_gradients():
             return False
         return not self._is_agreed or (self._overlaps and (self._buckets is None or len(self._buckets) > 1))
 
@@ -350,43 +350,43 @@ class DataParallel(LargeBatch):
         if self.communicator.size == 1:
             return {path: divided(total, count) for path, total in sums.items()}
         contributed = sums if count else {}
-        own = self._own_kinds(contributed, count)
+        codes = self._own_kinds(contributed, count)
         began = self._overlaps or self._rides  # then these sums may be under way already
         if began:
-            self._sum(self._in_order(self._order), contributed, own, count)
-        kinds, gradients = self._carried() if began and self._rides else self._kinds(own, count)
-        dense = [path for path, found in kinds.items() if _DENSE in found]
+            self._sum(self._in_order(self._order), contributed, codes, count)
+        kinds, gradients = self._carried() if began and self._rides else self._kinds(codes, count)
+        dense = [path for path, of_workers in kinds.items() if _DENSE in of_workers]
         if not began:
             is_agreed = self._overlaps or self._rides
-            self._sum(self._in_order(self._order) if is_agreed else dense, contributed, own, count)
+            self._sum(self._in_order(self._order) if is_agreed else dense, contributed, codes, count)
         views = self._buckets.mean(gradients, self.communicator.rank) if self._buckets else {}
         # With the state in shards, this worker may have no part of a parameter.
         means: dict[str, Any] = {path: views.get(path) for path in dense}
-        for path, found in kinds.items():
-            if _ROWS in found and _DENSE not in found:
+        for path, of_workers in kinds.items():
+            if _ROWS in of_workers and _DENSE not in of_workers:
                 rows = contributed.get(path, _no_rows(self._specs[path]))
                 means[path] = divided(sum_of_rows(rows, self.communicator, self._seconds), gradients)
         self._end()
         return means
 
-    def _sum(self, order: Sequence[str], sums: Mapping[str, Any], own: Sequence[int], count: int) -> None:
+    def _sum(self, order: Sequence[str], sums: Mapping[str, Any], codes: Sequence[int], count: int) -> None:
         """Completes the buckets of the parameters in ``order`` with the sums over workers; the last one may carry the kinds and the count."""
         pieces = None if self._shards is None else self._shards.scattered
         # Where nothing overlaps, all pieces go in one bucket: its parts are of one size for all workers only then.
         limit = self.bucket_bytes if pieces is None or self._overlaps else math.inf
-        flags = self._flags(own, count) if self._rides else np.zeros(0)
+        flags = self._flags(codes, count) if self._rides else np.zeros(0)
         if self._buckets is None or not self._buckets.fits(self._specs, order, limit, pieces, flags.size):
             self._drop()
             self._buckets = Buckets(self._specs, order, limit, pieces, flags.size)
         if self._rides and self._buckets.begun < len(self._buckets):
             self._buckets.flags[:] = flags
-        found = {path: sums[path] for path in order if path in sums}
-        arrays = {path: as_array(g) for path, g in found.items()}
+        ordered = {path: sums[path] for path in order if path in sums}
+        arrays = {path: as_array(g) for path, g in ordered.items()}
         self._buckets.finish(arrays, self.communicator, self._seconds)
 
-    def _in_order(self, known: Sequence[str]) -> list[str]:
-        """The key paths of all parameters, first the ``known`` ones."""
-        return [*dict.fromkeys([*(path for path in known if path in self._specs), *self._specs])]
+    def _in_order(self, first: Sequence[str]) -> list[str]:
+        """The key paths of all parameters, those of ``first`` first."""
+        return [*dict.fromkeys([*(path for path in first if path in self._specs), *self._specs])]
 
     def _own_kinds(self, sums: Mapping[str, Any], count: int) -> list[int]:
         """The kind of the gradient of each parameter on this worker."""
@@ -394,30 +394,30 @@ class DataParallel(LargeBatch):
         return [self._kind(sums.get(path), is_released=path in released) for path in self._specs]
 
     @staticmethod
-    def _flags(own: Sequence[int], count: int) -> np.ndarray:
+    def _flags(codes: Sequence[int], count: int) -> np.ndarray:
         """The flags of the last bucket: the number of gradients in the sums, and for each parameter a one for an array and for rows."""
-        kinds = np.array(own)
+        kinds = np.array(codes)
         return np.concatenate([[count], kinds == _DENSE, kinds == _ROWS]).astype(np.float64)
 
     def _carried(self) -> tuple[dict[str, set[int]], int]:
         """As `_kinds`, read off the last bucket."""
         sums = np.zeros(1) if self._buckets is None else np.real(self._buckets.flags)
-        count, *found = map(int, sums)
-        dense, rows = found[: len(self._specs)], found[len(self._specs) :]
+        count, *counts = map(int, sums)
+        dense, rows = counts[: len(self._specs)], counts[len(self._specs) :]
         return {
             path: {kind for kind, times in ((_DENSE, a), (_ROWS, b)) if times}
             for path, a, b in zip(self._specs, dense, rows, strict=True)
         }, count
 
-    def _kinds(self, own: Sequence[int], count: int) -> tuple[dict[str, set[int]], int]:
+    def _kinds(self, codes: Sequence[int], count: int) -> tuple[dict[str, set[int]], int]:
         """The kinds of the gradients of each parameter on all workers, and the number of gradients in their sums.
 
         In the first step of a generation the workers agree on the order of the buckets too, that of rank 0, and whether later steps need no such message.
         """
         paths, source = [*self._specs], self._source
-        known = () if source is None else source.order
-        order = [] if self._is_agreed else [paths.index(path) for path in self._in_order(known)]
-        message = np.array([count, source is not None, *own, *order], np.int64)
+        first = () if source is None else source.order
+        order = [] if self._is_agreed else [paths.index(path) for path in self._in_order(first)]
+        message = np.array([count, source is not None, *codes, *order], np.int64)
         rows = np.stack(self.communicator.all_gather_v(message, timeout=self._seconds))
         if not self._is_agreed:
             are_arrays = not (rows[:, 2 : 2 + len(paths)] == _ROWS).any()
@@ -426,7 +426,7 @@ class DataParallel(LargeBatch):
             self._rides = are_arrays and bool(paths) and not is_divided
             self._order = [paths[number] for number in rows[0, 2 + len(paths) :]]
         kinds = rows[:, 2 : 2 + len(paths)].T.tolist()
-        return {path: {*found} for path, found in zip(paths, kinds, strict=True)}, int(rows[:, 0].sum())
+        return {path: {*of_workers} for path, of_workers in zip(paths, kinds, strict=True)}, int(rows[:, 0].sum())
 
     @staticmethod
     def _kind(total: Any, *, is_released: bool) -> int:

@@ -17,9 +17,9 @@ def joined(states: Sequence[Mapping[str, Any]], extents: Mapping[str, Extent]) -
     """The state of one process from those of all workers by rank, each with the slots of its pieces."""
     parts: dict[str, list[Mapping[str, Any]]] = {path: [] for path in extents}
     for state in states:
-        for path, own in state["slots"].items():
-            parts.setdefault(path, []).append(own)
-    slots = {path: _joined(found, extents.get(path)) for path, found in parts.items() if found}
+        for path, named in state["slots"].items():
+            parts.setdefault(path, []).append(named)
+    slots = {path: _joined(of_workers, extents.get(path)) for path, of_workers in parts.items() if of_workers}
     remembered = dict(states[0]["remembered"])
     if presence := _together([state["remembered"].get(_PRESENCE, {}) for state in states]):
         remembered[_PRESENCE] = presence
@@ -30,7 +30,7 @@ def _joined(parts: Sequence[Mapping[str, Any]], extent: Extent | None) -> dict[s
     """The slots of one parameter from those of its pieces."""
     if len(parts) == 1 or extent is None:
         return dict(parts[0])
-    return {name: _whole([own[name] for own in parts], extent.shape) for name in parts[0]}
+    return {name: _whole([part[name] for part in parts], extent.shape) for name in parts[0]}
 
 
 def _whole(pieces: Sequence[Any], shape: tuple[int, ...]) -> Any:
@@ -43,11 +43,12 @@ def _whole(pieces: Sequence[Any], shape: tuple[int, ...]) -> Any:
     return np.concatenate([to_host(piece) for piece in pieces]).reshape(shape)
 
 
-def _together(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _together(presences: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The presence of parameters in a state, from the states of all workers."""
-    missed = {path: number for each in found for path, number in each.get("missed_steps", {}).items()}
+    missed = {path: number for each in presences for path, number in each.get("missed_steps", {}).items()}
     lists = {
-        name: sorted({path for each in found for path in each.get(name, ())}) for name in ("kept", "without_gradient")
+        name: sorted({path for each in presences for path in each.get(name, ())})
+        for name in ("kept", "without_gradient")
     }
     return {name: value for name, value in {"missed_steps": missed, **lists}.items() if value}
 
@@ -57,13 +58,13 @@ def cut(state: Mapping[str, Any], pieces: Sequence[Piece], extents: Mapping[str,
 
     Raises `StateError` for a slot that has not the shape of its parameter.
     """
-    own = {piece.path: piece for piece in pieces}
+    pieces_by_path = {piece.path: piece for piece in pieces}
     slots: dict[str, dict[str, Any]] = {}
     for path, named in state["slots"].items():
         if path not in extents:
             slots[path] = dict(named)
-        elif path in own:
-            slots[path] = dict(_pieces(named, own[path], extents[path]))
+        elif path in pieces_by_path:
+            slots[path] = dict(_pieces(named, pieces_by_path[path], extents[path]))
     presence = dict(state["remembered"].get(_PRESENCE, {}))
     if "missed_steps" in presence:
         presence["missed_steps"] = {path: n for path, n in presence["missed_steps"].items() if path in slots}

@@ -5,7 +5,7 @@ gives the same bits for a piece; a parameter whose rule is not, or sums over it,
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -37,7 +37,6 @@ from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.rule_executors import kernel_of
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.stepper import Stepper
 from oxigrad.stepping.version import Version
@@ -154,7 +153,7 @@ class Shards:
                 f"shard_state=True: found {optimizer!r}, expected an optimizer of rules, a chain or a partition"
             )
         self._optimizer, self._owner = optimizer, PartOwner(optimizer)
-        optimizer._stepper = optimizer._stepper.copied(cast(SteppingOptimizer, self._owner))
+        optimizer._stepper = optimizer._stepper.copied(self._owner)
         self.extents: Mapping[str, Extent] = {}
         self._pieces: list[list[Piece]] = []
         self._reads_all = False  # whether the step of a piece reads the gradients of all
@@ -169,9 +168,9 @@ class Shards:
 
     def check_options(self) -> None:
         """Raises `ValueError` for options of the optimizer that steps of pieces cannot have."""
-        given = [name for name in _REFUSED if getattr(self._optimizer, name) != OPTIONS[name]]
-        if given:
-            raise ValueError(f"shard_state=True cannot be combined with {', '.join(given)} of the optimizer")
+        refused = [name for name in _REFUSED if getattr(self._optimizer, name) != OPTIONS[name]]
+        if refused:
+            raise ValueError(f"shard_state=True cannot be combined with {', '.join(refused)} of the optimizer")
         if self._optimizer._precision.rounding == "stochastic":
             raise ValueError(
                 "shard_state=True cannot be combined with rounding='stochastic': the bits would depend on the division"
@@ -230,16 +229,16 @@ class Shards:
             raise StructureError(
                 f"{changed[0]}: the parameter was added, removed or frozen: shard_state=True divides the same ones in each step"
             )
-        own = self._pieces[communicator.rank]
-        grads = {p.path: _part(p, means[p.path], is_part=are_parts) for p in own if p.path in means}
+        local = self._pieces[communicator.rank]
+        grads = {p.path: _part(p, means[p.path], is_part=are_parts) for p in local if p.path in means}
         if grads:
-            found = self._updated(
-                parameters, model, own, values, grads, self._square(parameters.plan(model), values, means)
+            updated = self._updated(
+                parameters, model, local, values, grads, self._square(parameters.plan(model), values, means)
             )
         else:
             self._stepper.pass_by()
-            found = {}
-        parts = [as_bytes(np.ascontiguousarray(found[path])) for path in grads]
+            updated = {}
+        parts = [as_bytes(np.ascontiguousarray(updated[path])) for path in grads]
         message = np.concatenate([np.empty(0, np.uint8), *parts])
         messages = communicator.all_gather_v(message, timeout=seconds)
         return parameters.write(model, self._assembled(messages, {path: values[path] for path in means}))
@@ -258,7 +257,7 @@ class Shards:
         self,
         parameters: Parameters,
         model: Tree,
-        own: list[Piece],
+        local: list[Piece],
         values: Mapping[str, np.ndarray],
         gradients: Mapping[str, np.ndarray],
         square: float,
@@ -271,40 +270,40 @@ class Shards:
             leaf, is_called = leaves[piece.path], not self.extents[piece.path].unit
             return copied_like(array, leaf) if is_called and not isinstance(leaf, np.ndarray) else array
 
-        pieces = {names[piece.path]: placed(piece, np.array(piece.of(values[piece.path]))) for piece in own}
+        pieces = {names[piece.path]: placed(piece, np.array(piece.of(values[piece.path]))) for piece in local}
         grads = {
             names[piece.path]: placed(piece, gradients[piece.path]) if piece.path in gradients else None
-            for piece in own
+            for piece in local
         }
         owner = self._owner
         owner.whole, owner.square = leaves, square
         try:
             with self._optimizer._lock.stepping():
-                made = self._stepper.update(nested(pieces), nested(grads))
+                updated = self._stepper.update(nested(pieces), nested(grads))
         finally:
             owner.whole = {}
-        found, structure = tree.flatten(made)
-        return {str(structure.path(i)): np.asarray(to_host(leaf)) for i, leaf in enumerate(found)}
+        arrays, structure = tree.flatten(updated)
+        return {str(structure.path(i)): np.asarray(to_host(leaf)) for i, leaf in enumerate(arrays)}
 
     def _assembled(self, messages: list[np.ndarray], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The parameters in the messages of all workers, like ``values``, those that the step updates."""
         parts: dict[str, list[np.ndarray]] = {path: [] for path in values}
-        for own, message in zip(self._pieces, messages, strict=True):
+        for local, message in zip(self._pieces, messages, strict=True):
             at = 0
-            for piece in own:
+            for piece in local:
                 if piece.path in parts:
                     end = at + (piece.stop - piece.start) * values[piece.path].dtype.itemsize
                     parts[piece.path].append(message[at:end])
                     at = end
         return {
-            path: np.concatenate(found).view(values[path].dtype).reshape(values[path].shape)
-            for path, found in parts.items()
+            path: np.concatenate(buffers).view(values[path].dtype).reshape(values[path].shape)
+            for path, buffers in parts.items()
         }
 
     def lost(self, error: WorkerLost) -> WorkerLost:
         """The error of a step for the loss of workers: with it, the slots that they alone had."""
-        found = [str(piece) for rank in sorted(error.ranks) for piece in self._pieces[rank]]
-        held = f"{named(found)} of rank {', '.join(map(str, sorted(error.ranks)))}" if found else "those workers"
+        pieces = [str(piece) for rank in sorted(error.ranks) for piece in self._pieces[rank]]
+        held = f"{named(pieces)} of rank {', '.join(map(str, sorted(error.ranks)))}" if pieces else "those workers"
         return WorkerLost(
             error.ranks,
             "a step with shard_state=True",

@@ -59,13 +59,13 @@ class Averaging:
 
     def resumed(self, step: int, sent: dict[int, int]) -> "Averaging":
         """Event: the worker continues from a step, as after a checkpoint or where it joins; the machine of that step."""
-        made = Averaging(self.interval, self.fragments, self.delay)
+        averaging = Averaging(self.interval, self.fragments, self.delay)
         if step < 0 or any(not (0 <= p < self.fragments and step - self.delay < at <= step) for p, at in sent.items()):
             raise ValueError(
                 f"step is {step} and sent {sent}: expected fragments below {self.fragments}, sent within the delay"
             )
-        made.step, made.sent = step, dict(sent)
-        return made
+        averaging.step, averaging.sent = step, dict(sent)
+        return averaging
 
     def _is_due(self, fragment: int) -> bool:
         first = (fragment + 1) * self.interval // self.fragments

@@ -115,15 +115,15 @@ class Centre:
         return Apply(worker, number)
 
     def _drain(self) -> tuple[Action, ...]:
-        found: list[Action] = []
+        actions: list[Action] = []
         while self.ordered and self.applied and not self._awaited:
             if not self._to_come:
                 self._to_come = sorted(self.applied)
             if (worker := self._to_come[0]) not in self._held:
                 break
-            found.append(self._apply(worker, self._held.pop(worker)))
+            actions.append(self._apply(worker, self._held.pop(worker)))
             del self._to_come[0]
-        return tuple(found)
+        return tuple(actions)
 
 
 def moving_rate(period: int, workers: int) -> float:

@@ -120,8 +120,8 @@ class Decisions:
     def _leave(self, worker: Hashable, actions: list[Action]) -> None:
         self._seen.add(worker)
         self._departed.add(worker)
-        for known in (self.members, self.idle, self.holders):
-            known.pop(worker, None)
+        for group in (self.members, self.idle, self.holders):
+            group.pop(worker, None)
 
     def _pull(self, worker: Hashable) -> None:
         if worker in self.members:
@@ -157,11 +157,11 @@ class Decisions:
         actions: list[Action],
         late: int = 0,
     ) -> None:
-        told = Verdict(worker, number, accepted, self.step - late - local_step, self.step, reason)
+        verdict = Verdict(worker, number, accepted, self.step - late - local_step, self.step, reason)
         member = self.members.get(worker)
         if member is not None and member.last == number:
-            member.decision = told
-        actions.append(told)
+            member.decision = verdict
+        actions.append(verdict)
 
     def _keep(self, push: Push, member: Member) -> None:
         """Takes a gradient into the next step."""

@@ -45,7 +45,7 @@ class Trainings:
     """The count of the wrappers that a worker has made on its communicator; unknown on one that came after the start.
 
     >>> trainings = Trainings()
-    >>> trainings.made(), trainings.made()
+    >>> trainings.new_number(), trainings.new_number()
     (1, 2)
     """
 
@@ -56,7 +56,7 @@ class Trainings:
         #: Ends what serves the present training in this process.
         self.stop: Callable[[], None] | None = None
 
-    def made(self) -> int | None:
+    def new_number(self) -> int | None:
         """The number of a wrapper that is made now; None where the other workers know it."""
         if self.count is not None:
             self.count += 1
@@ -72,14 +72,14 @@ Admission: TypeAlias = Literal["serve", "tell", "later", "over"]
 """The outcome for a worker that asks to join: it is served, told the identity, asks again later, or is refused."""
 
 
-def ended(rank: int, asked: Training, own: Training) -> Refused:
+def ended(rank: int, asked: Training, current: Training) -> Refused:
     """The error of a worker that asks to join a training which has ended."""
-    text = f"rank {rank} joins {asked}, which has ended: {own} has begun"
+    text = f"rank {rank} joins {asked}, which has ended: {current} has begun"
     return Refused("training", f"{text}; make the same wrappers in the same order on every worker")
 
 
-def admission(own: Training, asked: Training) -> Admission:
-    """The decision of the coordinator of the training ``own`` on a worker that asks to join the training ``asked``.
+def admission(current: Training, asked: Training) -> Admission:
+    """The decision of the coordinator of the training ``current`` on a worker that asks to join the training ``asked``.
 
     >>> [
     ...     admission(Training(2, 1), asked)
@@ -87,8 +87,8 @@ def admission(own: Training, asked: Training) -> Admission:
     ... ]
     ['serve', 'tell', 'later', 'over']
     """
-    if asked == own:
+    if asked == current:
         return "serve"
     if asked == Training():
         return "tell"
-    return "later" if asked > own else "over"
+    return "later" if asked > current else "over"

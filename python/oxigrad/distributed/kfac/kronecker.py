@@ -68,8 +68,8 @@ def invert(factor: Factor, added: float, method: Method) -> Inverse:
     value = factor.value
     wide = value.astype(np.float64)
     if method == "inverse":
-        found = np.linalg.inv(wide + added * np.eye(len(wide)))
-        return Inverse(((found + found.T) / 2).astype(value.dtype))
+        inverse = np.linalg.inv(wide + added * np.eye(len(wide)))
+        return Inverse(((inverse + inverse.T) / 2).astype(value.dtype))
     eigenvalues, vectors = np.linalg.eigh(wide)
     return Inverse(vectors.astype(value.dtype), np.maximum(eigenvalues, 0.0).astype(value.dtype))
 

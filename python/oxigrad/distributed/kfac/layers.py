@@ -52,22 +52,22 @@ class Layer:
 
     def matrix(self, gradients: Mapping[str, np.ndarray]) -> np.ndarray:
         """The gradient of the layer as a matrix, given those of the parameters by key path."""
-        found = gradients[self.path]
+        matrix = gradients[self.path]
         for kind, _, to in self.moves:
-            found = found.reshape(to) if kind == "reshape" else found.transpose(to)
+            matrix = matrix.reshape(to) if kind == "reshape" else matrix.transpose(to)
         if self.bias is None:
-            return found
-        return np.concatenate([found, gradients[self.bias].reshape(1, -1)])
+            return matrix
+        return np.concatenate([matrix, gradients[self.bias].reshape(1, -1)])
 
     def arrays(self, matrix: np.ndarray, gradients: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The inverse of `matrix`: the elements of ``matrix`` by key path, in the shapes of ``gradients``."""
         rows = matrix if self.bias is None else matrix[:-1]
         for kind, before, to in reversed(self.moves):
             rows = rows.reshape(before) if kind == "reshape" else rows.transpose(np.argsort(to))
-        found = {self.path: rows}
+        gradient_of = {self.path: rows}
         if self.bias is not None:
-            found[self.bias] = matrix[-1].reshape(gradients[self.bias].shape)
-        return found
+            gradient_of[self.bias] = matrix[-1].reshape(gradients[self.bias].shape)
+        return gradient_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,21 +108,23 @@ class _Program:
     @classmethod
     def of(cls, tape: Tape, leaves: Sequence[int], shapes: Sequence[tuple[int, ...]]) -> "_Program":
         """The program on a tape whose first entries are the leaves at these positions."""
-        made = cls(tape, tape.entries(), {}, {})
-        made.weights.update({k: (leaf, (), shape) for k, (leaf, shape) in enumerate(zip(leaves, shapes, strict=True))})
-        for number, (kind, arguments, named) in enumerate(made.entries):
+        program = cls(tape, tape.entries(), {}, {})
+        program.weights.update(
+            {k: (leaf, (), shape) for k, (leaf, shape) in enumerate(zip(leaves, shapes, strict=True))}
+        )
+        for number, (kind, arguments, named) in enumerate(program.entries):
             for argument in set(arguments):
-                made.users.setdefault(argument, []).append(number)
-            if kind in ("reshape", "permute_dims", "astype") and arguments[0] in made.weights:
-                leaf, moves, shape = made.weights[arguments[0]]
+                program.users.setdefault(argument, []).append(number)
+            if kind in ("reshape", "permute_dims", "astype") and arguments[0] in program.weights:
+                leaf, moves, shape = program.weights[arguments[0]]
                 move = _move(kind, shape, named)
                 to = shape if move is None else _after(move)
-                made.weights[number] = leaf, moves if move is None else (*moves, move), to
-        return made
+                program.weights[number] = leaf, moves if move is None else (*moves, move), to
+        return program
 
     def uses(self) -> dict[int, list[_Use]]:
         """By leaf, its products; without the leaves that occur in a product in another way than as a matrix."""
-        found: dict[int, list[_Use]] = {}
+        products: dict[int, list[_Use]] = {}
         refused = set()
         for number, (kind, arguments, _) in enumerate(self.entries):
             if kind != "matmul":
@@ -135,8 +137,8 @@ class _Program:
                 if all(inside) or len(shape) != 2:
                     refused.add(leaf)
                 else:
-                    found.setdefault(leaf, []).append(_Use(number, arguments[1 - side], side == 0, moves, shape))
-        return {leaf: uses for leaf, uses in found.items() if leaf not in refused}
+                    products.setdefault(leaf, []).append(_Use(number, arguments[1 - side], side == 0, moves, shape))
+        return {leaf: uses for leaf, uses in products.items() if leaf not in refused}
 
     def bias(self, use: _Use, width: int) -> int | None:
         """The leaf that is added to a product as its bias; None where there is none."""
@@ -175,10 +177,10 @@ def _move(kind: str, shape: tuple[int, ...], named: dict[str, Any]) -> Move | No
         return None
     if kind == "permute_dims":
         axes = named.get("axes")
-        given = tuple(reversed(range(len(shape)))) if axes is None else tuple(axis % len(shape) for axis in axes)
-        return ("permute_dims", shape, given)
-    given = named["shape"]
-    to = list(given) if isinstance(given, (tuple, list)) else [given]
+        order = tuple(reversed(range(len(shape)))) if axes is None else tuple(axis % len(shape) for axis in axes)
+        return ("permute_dims", shape, order)
+    extents = named["shape"]
+    to = list(extents) if isinstance(extents, (tuple, list)) else [extents]
     if -1 in to:
         to[to.index(-1)] = math.prod(shape) // max(1, -math.prod(to))
     return ("reshape", shape, tuple(map(int, to)))
@@ -204,8 +206,8 @@ def recorded(
     examples of the batch, None for the length of the first axis of each layer's inputs, and ``mean`` whether the loss is a mean over
     them rather than a sum. Raises `StructureError` where the loss depends on no variable.
     """
-    found = call.watched.structures[0]
-    chosen = [0] if found is None else found[1]
+    structure = call.watched.structures[0]
+    chosen = [0] if structure is None else structure[1]
     shapes = [tuple(getattr(leaves[i], "shape", ())) for i in chosen]
     program = _Program.of(call.tape, chosen, shapes)
     if len(call.outputs) != 1 or call.outputs[0] is None:
@@ -215,13 +217,13 @@ def recorded(
     pulled = call.tape.gradient(call.outputs[0], [*outputs, *call.watched.variables])
     flow = iter(pulled[: len(outputs)])
     pairs = [[(call.tape.variable(use.other).value, next(flow), use.is_left) for use in uses] for uses in products]
-    kept = [
+    measured = [
         (layer, moments)
         for layer, uses in zip(layers, pairs, strict=True)
         if (moments := _moments(layer, uses, examples, mean))
     ]
     return pulled[len(outputs) :], Statistics(
-        tuple(layer for layer, _ in kept), tuple(a for _, (a, _) in kept), tuple(g for _, (_, g) in kept)
+        tuple(layer for layer, _ in measured), tuple(a for _, (a, _) in measured), tuple(g for _, (_, g) in measured)
     )
 
 
@@ -240,18 +242,18 @@ def _layers(
     program: _Program, uses: dict[int, list[_Use]], paths: Sequence[str], trained: Container[str]
 ) -> tuple[list[Layer], list[list[_Use]]]:
     layers, products = [], []
-    for leaf, own in uses.items():
-        oriented = {_oriented(use) for use in own}
+    for leaf, of_leaf in uses.items():
+        oriented = {_oriented(use) for use in of_leaf}
         if len(oriented) != 1 or paths[leaf] not in trained:
             continue  # a matrix and its transpose have no one pair of factors
-        inputs, outputs = own[0].shape[::-1] if own[0].is_left else own[0].shape
-        biases = {program.bias(use, outputs) for use in own}
+        inputs, outputs = of_leaf[0].shape[::-1] if of_leaf[0].is_left else of_leaf[0].shape
+        biases = {program.bias(use, outputs) for use in of_leaf}
         bias = biases.pop() if len(biases) == 1 else None
-        if bias is not None and (program.reads(bias) != len(own) or paths[bias] not in trained):
+        if bias is not None and (program.reads(bias) != len(of_leaf) or paths[bias] not in trained):
             bias = None  # it is used elsewhere too, or frozen
         name = None if bias is None else paths[bias]
         layers.append(Layer(paths[leaf], oriented.pop(), inputs + (bias is not None), outputs, name))
-        products.append(own)
+        products.append(of_leaf)
     return layers, products
 
 
@@ -263,7 +265,7 @@ def _moments(
     layer: Layer, uses: Sequence[tuple[Array, Any, bool]], examples: int | None, mean: bool
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The second moments of a layer; None where the loss does not depend on it, or a value is complex."""
-    rows, found = 0, []
+    rows, moments_of_uses = 0, []
     for other, cotangent, is_left in uses:
         x, g = plain(other), plain(cotangent)
         if not hasattr(g, "shape") or is_complex(x) or is_complex(g):
@@ -272,10 +274,10 @@ def _moments(
         examples = int(x.shape[0]) if examples is None else examples
         x, g = xp.reshape(x, (-1, x.shape[-1])), xp.reshape(g, (-1, g.shape[-1]))
         rows += int(x.shape[0])
-        found.append((_second_moment(x, with_one=layer.bias is not None), _second_moment(g)))
+        moments_of_uses.append((_second_moment(x, with_one=layer.bias is not None), _second_moment(g)))
     if not (rows and examples):
         return None
-    a, g = (functools.reduce(np.add, moments) for moments in zip(*found, strict=True))
+    a, g = (functools.reduce(np.add, moments) for moments in zip(*moments_of_uses, strict=True))
     positions, dtype = rows / examples, np.result_type(a, g)
     # The derivative of an example's own loss is that of the mean times the number of examples.
     factor = examples / positions if mean else 1 / (examples * positions)

@@ -47,10 +47,10 @@ class Placement:
         layers = balanced({layer: a**3 + g**3 for layer, (a, g) in sizes.items()}, len(groups))
         factors: dict[str, tuple[int, int]] = {}
         for number, group in enumerate(groups):
-            own = {layer: sizes[layer] for layer in sizes if layers[layer] == number}
-            jobs = {(layer, side): size**3 for layer, pair in own.items() for side, size in enumerate(pair)}
+            pairs = {layer: sizes[layer] for layer in sizes if layers[layer] == number}
+            jobs = {(layer, side): size**3 for layer, pair in pairs.items() for side, size in enumerate(pair)}
             of = balanced(jobs, len(group))
-            factors |= {layer: (group[of[layer, 0]], group[of[layer, 1]]) for layer in own}
+            factors |= {layer: (group[of[layer, 0]], group[of[layer, 1]]) for layer in pairs}
         return cls(groups, layers, {layer: factors[layer] for layer in sizes})
 
     def group(self, layer: str) -> tuple[int, ...]:
@@ -62,5 +62,5 @@ class Placement:
         group = self.group(layer)
         if rank in group:
             return rank
-        own = next(each for each in self.groups if rank in each)
-        return group[own.index(rank) % len(group)]
+        members = next(each for each in self.groups if rank in each)
+        return group[members.index(rank) % len(group)]

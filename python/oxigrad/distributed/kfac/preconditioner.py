@@ -100,10 +100,10 @@ class Preconditioner:
 
     def copied(self) -> "Preconditioner":
         """A copy, which shares no array that a step changes."""
-        made = copy.copy(self)
-        made.layers, made.factors, made.inverses = dict(self.layers), dict(self.factors), dict(self.inverses)
-        made.decomposed = dict(self.decomposed)
-        return made
+        copied = copy.copy(self)
+        copied.layers, copied.factors, copied.inverses = dict(self.layers), dict(self.factors), dict(self.inverses)
+        copied.decomposed = dict(self.decomposed)
+        return copied
 
     # --- factors -------------------------------------------------------------------------------------------------------
 
@@ -111,17 +111,17 @@ class Preconditioner:
         self, statistics: Statistics | None, settings: Settings, communicator: Communicator, count: int
     ) -> None:
         """Averages the moments of all workers, and adds them to the factors."""
-        own, layers = _moments(statistics), () if statistics is None else statistics.layers
-        digest = bytes(8) if statistics is None else Layout(own).digest
+        moments, layers = _moments(statistics), () if statistics is None else statistics.layers
+        digest = bytes(8) if statistics is None else Layout(moments).digest
         agreed = self._agreed(digest, layers, settings, communicator, count)
         if agreed == bytes(8):
             return
         if digest != agreed:  # those of a worker that is late, whose state is that of the others
             layers = tuple(self.layers.values())
-            own = _moments(_no_moments(layers, self.factors))
-            if Layout(own).digest != agreed:
+            moments = _moments(_no_moments(layers, self.factors))
+            if Layout(moments).digest != agreed:
                 raise StructureError("KFAC: this worker joined before the others had recorded layers: join again")
-        averaged = mean_over_workers(own, communicator, count=count, timeout=settings.timeout)
+        averaged = mean_over_workers(moments, communicator, count=count, timeout=settings.timeout)
         if not all(np.isfinite(array).all() for array in averaged.values()):
             self.ignored += 1
             return
@@ -152,10 +152,10 @@ class Preconditioner:
         present = [rank for rank, each in enumerate(rows) if each[8]]
         agreed = rows[present[0]][:8]
         if others := [rank for rank in present if rows[rank][:8] != (digest if count else agreed)]:
-            own = ", ".join(layer.path for layer in layers) or "none"
+            recorded = ", ".join(layer.path for layer in layers) or "none"
             raise StructureError(
                 f"KFAC: the workers {', '.join(map(str, others))} have recorded other layers than worker {communicator.rank}: "
-                f"expected the same on all; here {own}"
+                f"expected the same on all; here {recorded}"
             )
         return agreed
 
@@ -188,7 +188,7 @@ class Preconditioner:
         With ``again``, they are the factors of the last decomposition, where these are known.
         """
         placed, rank = self.placement, communicator.rank
-        own: dict[str, np.ndarray] = {}
+        local: dict[str, np.ndarray] = {}
         shapes: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
         transfers = []
         for path in paths:
@@ -201,14 +201,14 @@ class Preconditioner:
                 size = len(value)
                 shapes[name] = (size + (settings.method == "eigen"), size), value.dtype
                 if worker == rank:
-                    own[name] = _packed(invert(factor, source.added[side], settings.method))
+                    local[name] = _packed(invert(factor, source.added[side], settings.method))
                 transfers += [Transfer(name, worker, other) for other in placed.group(path) if other != worker]
-        found = own | exchanged(
-            communicator, own, shapes, transfers, tag=_INVERSES, step=self.count, timeout=settings.timeout
+        inverses = local | exchanged(
+            communicator, local, shapes, transfers, tag=_INVERSES, step=self.count, timeout=settings.timeout
         )
         for path in paths:
             if rank in placed.group(path):
-                a, g = (_unpacked(found[f"{path}/{side}"]) for side in _SIDES)
+                a, g = (_unpacked(inverses[f"{path}/{side}"]) for side in _SIDES)
                 self.inverses[path] = a, g
 
     # --- gradients -----------------------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class Preconditioner:
     ) -> dict[str, np.ndarray]:
         placed, rank = self.placement, communicator.rank
         matrices = {path: layer.matrix(gradients) for path, layer in self.layers.items()}
-        own = {
+        local = {
             path: self._solved(path, matrix, settings)
             for path, matrix in matrices.items()
             if rank in placed.group(path)
@@ -230,13 +230,13 @@ class Preconditioner:
             for other in range(communicator.size)
             if other not in placed.group(path)
         ]
-        found = own | exchanged(
-            communicator, own, shapes, transfers, tag=_GRADIENTS, step=self.count, timeout=settings.timeout
+        solved = local | exchanged(
+            communicator, local, shapes, transfers, tag=_GRADIENTS, step=self.count, timeout=settings.timeout
         )
-        factor = self._clip(matrices, found, settings)
+        factor = self._clip(matrices, solved, settings)
         result: dict[str, np.ndarray] = {}
         for path, layer in self.layers.items():
-            matrix = found[path] if factor == 1.0 else found[path] * found[path].dtype.type(factor)
+            matrix = solved[path] if factor == 1.0 else solved[path] * solved[path].dtype.type(factor)
             result |= layer.arrays(matrix, gradients)
         return result
 
@@ -276,15 +276,15 @@ class Preconditioner:
         """
         result: dict[str, dict[str, np.ndarray]] = {}
         for path, factors in self.factors.items():
-            own = result[path] = {}
+            of_layer = result[path] = {}
             for side, factor in zip(_SIDES, factors, strict=True):
-                own[f"{side}-factor"] = factor.value
+                of_layer[f"{side}-factor"] = factor.value
             for side, inverse in zip(_SIDES, self.inverses.get(path, ()), strict=False):
-                own[f"{side}-inverse"] = _packed(inverse)
+                of_layer[f"{side}-inverse"] = _packed(inverse)
             decomposed = self.decomposed.get(path)
             for side, factor, before in zip(_SIDES, factors, decomposed.factors if decomposed else (), strict=False):
                 if before.value is not factor.value:
-                    own[f"{side}-decomposed"] = before.value
+                    of_layer[f"{side}-decomposed"] = before.value
         return result
 
     @classmethod
@@ -293,31 +293,37 @@ class Preconditioner:
 
         Raises `StateError` where an entry is missing or has another shape than expected.
         """
-        made = cls()
+        preconditioner = cls()
         try:
-            made.count, made.ignored = int(plain["count"]), int(plain["ignored"])
+            preconditioner.count, preconditioner.ignored = int(plain["count"]), int(plain["ignored"])
             entries = [_layer_entry(each) for each in plain["layers"]]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise StateError(f"its state is {dict(plain)!r}: expected count, ignored and layers") from error
         for layer, seen, added in entries:
-            own, sizes = arrays.get(layer.path, {}), (layer.inputs, layer.outputs)
+            of_layer, sizes = arrays.get(layer.path, {}), (layer.inputs, layer.outputs)
             a, g = (
-                _entry(own, layer.path, f"{side}-factor", size, (0,)) for side, size in zip(_SIDES, sizes, strict=True)
+                _entry(of_layer, layer.path, f"{side}-factor", size, (0,))
+                for side, size in zip(_SIDES, sizes, strict=True)
             )
-            made.layers[layer.path], made.factors[layer.path] = layer, (Factor(a, seen), Factor(g, seen))
-            if all(f"{side}-inverse" in own for side in _SIDES):
+            preconditioner.layers[layer.path], preconditioner.factors[layer.path] = (
+                layer,
+                (Factor(a, seen), Factor(g, seen)),
+            )
+            if all(f"{side}-inverse" in of_layer for side in _SIDES):
                 named = zip(_SIDES, sizes, strict=True)
-                a, g = (_unpacked(_entry(own, layer.path, f"{side}-inverse", size, (0, 1))) for side, size in named)
-                made.inverses[layer.path] = a, g
+                a, g = (
+                    _unpacked(_entry(of_layer, layer.path, f"{side}-inverse", size, (0, 1))) for side, size in named
+                )
+                preconditioner.inverses[layer.path] = a, g
             if added is not None:
                 a, g = (
-                    Factor(_entry(own, layer.path, f"{side}-decomposed", len(now.value), (0,)))
-                    if f"{side}-decomposed" in own
+                    Factor(_entry(of_layer, layer.path, f"{side}-decomposed", len(now.value), (0,)))
+                    if f"{side}-decomposed" in of_layer
                     else now
-                    for side, now in zip(_SIDES, made.factors[layer.path], strict=True)
+                    for side, now in zip(_SIDES, preconditioner.factors[layer.path], strict=True)
                 )
-                made.decomposed[layer.path] = _Decomposed((a, g), added)
-        return made
+                preconditioner.decomposed[layer.path] = _Decomposed((a, g), added)
+        return preconditioner
 
 
 def _layer_entry(entry: Mapping[str, Any]) -> tuple[Layer, int, tuple[float, float] | None]:
@@ -329,12 +335,12 @@ def _layer_entry(entry: Mapping[str, Any]) -> tuple[Layer, int, tuple[float, flo
     return layer, int(entry["batches"]), (float(a), float(g))
 
 
-def _entry(own: Mapping[str, Any], path: str, name: str, size: int, more: tuple[int, ...]) -> np.ndarray:
+def _entry(of_layer: Mapping[str, Any], path: str, name: str, size: int, more: tuple[int, ...]) -> np.ndarray:
     """A copy of an array of a state, checked to be square, or with as many further rows as ``more`` allows."""
-    array = np.asarray(own.get(name, ()))
+    array = np.asarray(of_layer.get(name, ()))
     shape: tuple[int, ...] = array.shape
     if shape not in [(size + further, size) for further in more]:
-        what = f"shape {shape}" if name in own else "nothing"
+        what = f"shape {shape}" if name in of_layer else "nothing"
         raise StateError(f"{path}: {name}: found {what}, expected shape {(size, size)}")
     # The dtype of an unpickled array is another object than NumPy's own, which the core recognizes.
     result = np.empty(array.shape, array.dtype.name)

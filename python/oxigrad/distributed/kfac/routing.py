@@ -21,7 +21,7 @@ class Transfer:
 
 def exchanged(
     communicator: Communicator,
-    own: Mapping[str, np.ndarray],
+    local: Mapping[str, np.ndarray],
     shapes: Mapping[str, tuple[tuple[int, ...], np.dtype]],
     transfers: Sequence[Transfer],
     *,
@@ -31,18 +31,18 @@ def exchanged(
 ) -> dict[str, np.ndarray]:
     """The arrays that are transferred to this worker, by name. All workers call it with the same transfers and shapes.
 
-    ``own`` are the arrays of this worker. Where each array goes to all other workers, they are gathered; otherwise each pair of workers exchanges one
+    ``local`` are the arrays of this worker. Where each array goes to all other workers, they are gathered; otherwise each pair of workers exchanges one
     message. Raises `TimedOut` and `WorkerLost` as the communicator does, and `Refused` for a message of another step or other arrays.
     """
     if not transfers:
         return {}
     if _is_complete(transfers, communicator.size):
-        return _gathered(communicator, own, shapes, transfers, timeout)
+        return _gathered(communicator, local, shapes, transfers, timeout)
     rank = communicator.rank
     for dest in sorted({each.dest for each in transfers if each.source == rank}):
         names = [each.name for each in transfers if (each.source, each.dest) == (rank, dest)]
         layout = _layout(names, shapes)
-        communicator.send(dest, Header(tag, step, layout.digest), layout.pack({name: own[name] for name in names}))
+        communicator.send(dest, Header(tag, step, layout.digest), layout.pack({name: local[name] for name in names}))
     received: dict[str, np.ndarray] = {}
     for source in sorted({each.source for each in transfers if each.dest == rank}):
         layout = _layout([each.name for each in transfers if (each.source, each.dest) == (source, rank)], shapes)
@@ -72,7 +72,7 @@ def _is_complete(transfers: Iterable[Transfer], size: int) -> bool:
 
 def _gathered(
     communicator: Communicator,
-    own: Mapping[str, np.ndarray],
+    local: Mapping[str, np.ndarray],
     shapes: Mapping[str, tuple[tuple[int, ...], np.dtype]],
     transfers: Iterable[Transfer],
     timeout: float | None,
@@ -81,7 +81,7 @@ def _gathered(
     by_rank = [[name for name, source in sources.items() if source == rank] for rank in range(communicator.size)]
     layouts = [_layout(names, shapes) for names in by_rank]
     rank, arrays = communicator.rank, {}
-    mine = layouts[rank].pack({name: own[name] for name in by_rank[rank]}) if by_rank[rank] else []
+    mine = layouts[rank].pack({name: local[name] for name in by_rank[rank]}) if by_rank[rank] else []
     whole = np.concatenate([buffer.view(np.uint8) for buffer in mine]) if mine else np.empty(0, np.uint8)
     for other, (layout, received) in enumerate(
         zip(layouts, communicator.all_gather_v(whole, timeout=timeout), strict=True)

@@ -37,17 +37,17 @@ def described(arrays: Mapping[str, Any], config: Any = None) -> np.ndarray:
     return np.frombuffer(json.dumps(description).encode(), np.uint8)
 
 
-def difference(own: np.ndarray, other: np.ndarray, whose: str) -> Refused | None:
-    """The error that says how the description ``other``, of ``whose`` worker, differs from the own one; None where they agree.
+def difference(ours: np.ndarray, other: np.ndarray, whose: str) -> Refused | None:
+    """The error that says how the description ``other``, of ``whose`` worker, differs from ``ours``; None where they agree.
 
-    >>> own, other = (described({"w": np.zeros(size)}) for size in (2, 3))
-    >>> difference(own, other, "rank 1")
+    >>> ours, other = (described({"w": np.zeros(size)}) for size in (2, 3))
+    >>> difference(ours, other, "rank 1")
     Refused('w: shape (3,) on rank 1: expected (2,)')
     """
-    if own.tobytes() == other.tobytes():
+    if ours.tobytes() == other.tobytes():
         return None
     try:
-        theirs, expected = json.loads(other.tobytes()), json.loads(own.tobytes())
+        theirs, expected = json.loads(other.tobytes()), json.loads(ours.tobytes())
         return next(_differences(theirs, expected, whose))
     except (ValueError, LookupError, TypeError, AttributeError):
         return Refused("description", f"{whose} sent a description of its model that cannot be read")
@@ -71,15 +71,15 @@ def _differences(theirs: Any, ours: Any, whose: str) -> Iterator[Refused]:
         yield Refused("config", f"the optimizer on {whose} is {_text(theirs)}: expected {_text(ours)}")
 
 
-def _unlike(given: Any, expected: Any, whose: str) -> str:
-    if given[0] != expected[0]:
-        return f"shape {_shape(given)} on {whose}: expected {_shape(expected)}"
-    return f"dtype {given[1]} on {whose}: expected {expected[1]}"
+def _unlike(entry: Any, expected: Any, whose: str) -> str:
+    if entry[0] != expected[0]:
+        return f"shape {_shape(entry)} on {whose}: expected {_shape(expected)}"
+    return f"dtype {entry[1]} on {whose}: expected {expected[1]}"
 
 
 def _shape(entry: Any) -> tuple[int, ...]:
     return tuple(map(int, entry[0]))
 
 
-def _text(told: Any) -> str:
-    return json.dumps(told["config"])
+def _text(description: Any) -> str:
+    return json.dumps(description["config"])

@@ -43,7 +43,7 @@ def unpack(buffer: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         state = states.whole(arrays, header["__metadata__"], "the state of another worker")
     except (SafetensorError, StateError, ValueError, LookupError, TypeError) as error:
         raise Refused("state", f"the state of another worker cannot be read: {error}") from error
-    slots = {path: dict(own) for path, own in state["slots"].items()}
-    parameters = {path: own.pop(_PARAMETER) for path, own in slots.items() if _PARAMETER in own}
-    rest = {path: own for path, own in slots.items() if own or path not in parameters}
+    slots = {path: dict(named) for path, named in state["slots"].items()}
+    parameters = {path: named.pop(_PARAMETER) for path, named in slots.items() if _PARAMETER in named}
+    rest = {path: named for path, named in slots.items() if named or path not in parameters}
     return parameters, {**state, "slots": rest}

@@ -35,7 +35,7 @@ class CollectiveWrapper(Wrapper):
         self, optimizer: Optimizer, *, communicator: Communicator | None = None, timeout: float | None = None
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
-        refuse_inside(self, type(self))
+        refuse_inside(self, self._plain_class)
         # The number of collective operations completed; -1 before the start. Survivors that differ are brought up to date.
         self._done = -1
 

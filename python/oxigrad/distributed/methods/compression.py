@@ -181,8 +181,8 @@ class DeepGradientCompression(CollectiveWrapper):
             if callable(getattr(base, name)):
                 raise TypeError(f"{name} is {getattr(base, name)!r}: momentum correction is defined for a constant")
         self.momentum, self.nesterov, self.weight_decay = (cast(Any, getattr(base, name)) for name in _MOVED)
-        self.optimizer = made = copy.deepcopy(base)
-        made.momentum, made.nesterov, made.weight_decay = 0.0, False, 0.0
+        self.optimizer = inner = copy.deepcopy(base)
+        inner.momentum, inner.nesterov, inner.weight_decay = 0.0, False, 0.0
 
     def _refuse_momentum(self) -> None:
         parts = [*_of_sgd(self.optimizer, "its optimizer")]
@@ -221,13 +221,13 @@ class DeepGradientCompression(CollectiveWrapper):
     def _gathered(self) -> dict[str, Any]:
         """The state with the means over workers of what each of them has for itself."""
         state = self._whole_state(copy=False)
-        own = {
+        local = {
             f"{name} {path}": array
             for path in self._memories
             for name, array in state["slots"][path].items()
             if name in (_RESIDUAL, _VELOCITY)
         }
-        means = mean_over_workers(own, self.communicator, timeout=self._seconds) if own else {}
+        means = mean_over_workers(local, self.communicator, timeout=self._seconds) if local else {}
         slots = {
             path: {name: means.get(f"{name} {path}", slot) for name, slot in named.items()}
             for path, named in state["slots"].items()

@@ -53,9 +53,9 @@ def _by_place_or_name(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def called(self: Any, *args: Any, **named: Any) -> Any:
         shapes = self.shapes.split()
-        given = _named(f"{self.name}.{method.__name__}", [first, *shapes, *further], len(shapes) + 1, args, named)
-        given = dict(zip(given, of_array_likes(*given.values()), strict=True))
-        return method(self, *(given.pop(name) for name in (first, *shapes)), **given)
+        arguments = _named(f"{self.name}.{method.__name__}", [first, *shapes, *further], len(shapes) + 1, args, named)
+        arguments = dict(zip(arguments, of_array_likes(*arguments.values()), strict=True))
+        return method(self, *(arguments.pop(name) for name in (first, *shapes)), **arguments)
 
     return called
 
@@ -70,16 +70,16 @@ def _named(name: str, names: list[str], required: int, args: tuple[Any, ...], na
     expected = f"expected {', '.join(names)}"
     if len(args) > len(names):
         raise TypeError(f"{name}: found {len(args)} arguments, {expected}")
-    given = dict(zip(names, args, strict=False))
+    arguments = dict(zip(names, args, strict=False))
     for key in named:
-        if key in given:
+        if key in arguments:
             raise TypeError(f"{name}: {key} is found twice")
         if key not in names:
             raise TypeError(f"{name}: {key} is unknown: {expected}")
-    given |= named
-    if missing := [key for key in names[:required] if key not in given]:
+    arguments |= named
+    if missing := [key for key in names[:required] if key not in arguments]:
         raise TypeError(f"{name}: {', '.join(missing)} is missing: {expected}")
-    return given
+    return arguments
 
 
 @dataclasses.dataclass(frozen=True)

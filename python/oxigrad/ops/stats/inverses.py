@@ -37,7 +37,7 @@ def quantile(
     def root(q: Any, rest: Any, *shapes: Any) -> Any:
         """The number, of plain arrays of NumPy or numbers."""
         q, rest, *s = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in (q, rest, *shapes)))
-        found = np.full(q.shape, np.nan)
+        roots = np.full(q.shape, np.nan)
         is_known = ~np.isnan(sum((q, *s)))
         sides = (is_known & (q <= rest), log_lower, q, 1.0), (is_known & (q > rest), log_upper, rest, -1.0)
         for mask, log_p, share, sign in sides:
@@ -52,18 +52,18 @@ def quantile(
                 log_share = log_p(x, *args)
                 return sign * (log_share - target), np.exp(log_density(x, *args) - log_share)
 
-            found[mask] = _root(excess, *(np.broadcast_to(each, target.shape) for each in bounds(*args)))
-        return found[()]
+            roots[mask] = _root(excess, *(np.broadcast_to(each, target.shape) for each in bounds(*args)))
+        return roots[()]
 
     def of(q: Array, rest: Array, *shapes: Array) -> Array:
         like = q
-        found: Any = computed(name, root, tuple(map(plain, (q, rest, *shapes))))[0]
-        if hasattr(plain(like), "dtype") and hasattr(found, "dtype") and found.dtype != plain(like).dtype:
-            found = ops.astype(found, plain(like).dtype)
+        x: Any = computed(name, root, tuple(map(plain, (q, rest, *shapes))))[0]
+        if hasattr(plain(like), "dtype") and hasattr(x, "dtype") and x.dtype != plain(like).dtype:
+            x = ops.astype(x, plain(like).dtype)
         for _ in range(2 if any(isinstance(each, Variable) for each in (q, rest, *shapes)) else 0):
-            step = _newton(found, q, rest, *shapes)
-            found = found + (step - plain(step))
-        return found
+            step = _newton(x, q, rest, *shapes)
+            x = x + (step - plain(step))
+        return x
 
     def _newton(x: Any, q: Any, rest: Any, *s: Any) -> Any:
         log_p = log_density(x, *s)

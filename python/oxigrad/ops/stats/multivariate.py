@@ -88,8 +88,8 @@ class _MultivariateNormal:
         is_inside = library.sqrt(library.sum(beside * beside, axis=(-2, -1))) < 1e3 * least[..., 0]
         logdet = sum(ops.log(ops.where(is_kept, values, 1.0)), axis=-1)
         rank = library.sum(library.astype(is_kept, bare.dtype), axis=-1)
-        found = -0.5 * (sum(apart * white, axis=(-2, -1)) + logdet + rank * LOG_2_PI)
-        return ops.where(is_inside, found, -math.inf)
+        log_density = -0.5 * (sum(apart * white, axis=(-2, -1)) + logdet + rank * LOG_2_PI)
+        return ops.where(is_inside, log_density, -math.inf)
 
 
 dirichlet: _Dirichlet = _Dirichlet()

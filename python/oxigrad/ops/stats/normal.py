@@ -254,8 +254,8 @@ def _truncated_quantile(q: Array, rest: Array, a: Array, b: Array) -> Array:
     bare = tuple(map(plain, (q, rest, a, b)))
     is_left = bare[1] * lower(bare[2]) + bare[0] * lower(bare[3]) < 0.5
     a, b = (ops.where(is_left, a, -b), ops.where(is_left, b, -a))
-    found = left(ops.where(is_left, q, rest), ops.where(is_left, rest, q), a, b)
-    return ops.where(is_left, found, -found)
+    x = left(ops.where(is_left, q, rest), ops.where(is_left, rest, q), a, b)
+    return ops.where(is_left, x, -x)
 
 
 def _between(a: Any, b: Any) -> Any:

@@ -30,7 +30,7 @@ class Sealing(abc.ABCMeta):
         def __call__(cls, *args: Any, **named: Any) -> Any:
             """A new instance."""
             instance = super().__call__(*args, **named)
-            vars(instance)["_sealed"] = True
+            instance._seal()
             return instance
 
     @property
@@ -65,7 +65,7 @@ class Sealed(metaclass=Sealing):
                         f"{label}: {name} is fixed at construction: make a new object with {name}={value!r}"
                     )
                 if name not in vars(self) and not hasattr(type(self), name):
-                    raise AttributeError(f"{label} has no attribute {name}{self._hint(name)}")
+                    raise self._unknown(name)
             check = self._checks.get(name)
             super().__setattr__(name, check(self, value) if check else value)
 
@@ -76,6 +76,10 @@ class Sealed(metaclass=Sealing):
 
         def __getattr__(self, name: str) -> Any:
             raise self._unknown(name)
+
+    def _seal(self) -> None:
+        """Ends the construction, after which there are no new attributes."""
+        vars(self)["_sealed"] = True
 
     def _unknown(self, name: str) -> AttributeError:
         """The error for an attribute that there is not."""

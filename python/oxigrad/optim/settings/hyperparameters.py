@@ -3,8 +3,9 @@
 import inspect
 import math
 import types
-from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from oxigrad.optim.settings.attributes import Sealed, hint
 from oxigrad.rules.core.ranges import Domain, scalar
 from oxigrad.rules.core.rule import Rule, is_flag
 from oxigrad.schedules.base import is_traced, number_at, term
+from oxigrad.stepping.parameters.parameter_group import RuleHyperparameters
 from oxigrad.stepping.version import Version
 
 HyperparameterValue: TypeAlias = float | schedules.Schedule
@@ -48,10 +50,10 @@ class Hyperparameter(Generic[_Read, _Set]):
     @overload
     def __get__(self, part: Any, owner: type | None = None) -> _Read: ...
     def __get__(self, part: Any, owner: type | None = None) -> Any:
-        return self if part is None else part._hyperparameters[self.name]
+        return self if part is None else part._hyperparameters.values[self.name]
 
     def __set__(self, part: Any, value: _Set) -> None:
-        part._hyperparameters[self.name] = self.check(value)
+        part._hyperparameters.values[self.name] = self.check(value)
         part._version.raise_number()
 
     def check(self, value: Any) -> Any:
@@ -129,6 +131,61 @@ def from_plain(value: Any) -> Any:
     return schedules.from_config(value) if isinstance(value, dict) else value
 
 
+class DeclaredAttributes:
+    """Base class of objects whose attributes depend on what they are made of, as hyperparameters of a chain do on its parts.
+
+    `_declare` makes them properties of the object's class, by which `_get_attribute` and `_set_attribute` are called. That class is made for
+    all objects with the same ones, and has the name of ``_plain_class``.
+    """
+
+    __slots__ = ()
+
+    #: The names of these attributes, and the class without them.
+    _attributes: ClassVar[tuple[str, ...]] = ()
+    _plain_class: ClassVar[type]
+
+    if TYPE_CHECKING:  # to type checkers, which do not know the names, each is a hyperparameter
+
+        def __getattr__(self, name: str) -> HyperparameterValue: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "_attributes" not in vars(cls):
+            cls._plain_class = cls
+
+    @classmethod
+    def _declaring(cls, names: Iterable[str]) -> type[Self]:
+        """The class with these attributes."""
+        plain: Any = cls._plain_class
+        key = plain, tuple(names)
+        declaring = _DECLARING.get(key)
+        if declaring is None:
+            body = {name: getattr(plain, name) for name in ("__module__", "__qualname__", "__doc__")}
+            body |= {"__slots__": (), "_attributes": key[1], **{name: _attribute(name) for name in key[1]}}
+            declaring = _DECLARING[key] = type(plain)(plain.__name__, (plain,), body)
+        return declaring
+
+    def _declare(self, names: Iterable[str]) -> None:
+        """Gives the object these attributes."""
+        object.__setattr__(self, "__class__", self._declaring(names))
+
+    def _get_attribute(self, name: str) -> Any:
+        """The value of an attribute."""
+        raise NotImplementedError
+
+    def _set_attribute(self, name: str, value: Any) -> None:
+        """Sets an attribute."""
+        raise NotImplementedError
+
+
+_DECLARING: "weakref.WeakValueDictionary[tuple[type, tuple[str, ...]], Any]" = weakref.WeakValueDictionary()
+
+
+def _attribute(name: str) -> property:
+    return property(lambda self: self._get_attribute(name), lambda self, value: self._set_attribute(name, value))
+
+
 class Part(Sealed):
     """Base class of objects of one rule, whose hyperparameters are attributes."""
 
@@ -152,10 +209,18 @@ class Part(Sealed):
             what += hint(unknown[0], [*names, *self._options_of_class]) if unknown else ""
             raise TypeError(f"{label}: {what}; its hyperparameters are {', '.join(names)}")
         values |= hyperparameters
-        self._hyperparameters: dict[str, Any] = {}
+        self._hyperparameters = RuleHyperparameters(self._rule, self._declared)
         self._version = Version()  # compared by parameter groups with the version that they were resolved for
         for name, declared in self._declared.items():
             setattr(self, name, values.get(name, declared.default))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The attributes, with the values of hyperparameters alone: the class has the rule."""
+        return {**vars(self), "_hyperparameters": self._hyperparameters.values}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        values = state["_hyperparameters"]
+        vars(self).update(state, _hyperparameters=RuleHyperparameters(self._rule, self._declared, values))
 
     @classmethod
     def _filled_in(cls, library: str | None, args: Sequence[Any], hyperparameters: Config) -> Config:
@@ -175,18 +240,18 @@ class Part(Sealed):
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
         """Read-only view of the hyperparameters by name; set them as attributes."""
-        return types.MappingProxyType(self._hyperparameters)
+        return types.MappingProxyType(self._hyperparameters.values)
 
     def get_config(self) -> Config:
         """The part as plain data."""
-        return {"part": type(self).__name__, **{n: plain(n, v) for n, v in self._hyperparameters.items()}}
+        return {"part": type(self).__name__, **{n: plain(n, v) for n, v in self.hyperparameters.items()}}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._shown()})"
 
     def _shown(self) -> str:
         """The arguments that ``repr`` shows."""
-        return ", ".join(f"{name}={value!r}" for name, value in self._hyperparameters.items())
+        return ", ".join(f"{name}={value!r}" for name, value in self.hyperparameters.items())
 
 
 def declarations(rule: Rule) -> dict[str, Hyperparameter[Any, Any]]:

@@ -15,7 +15,6 @@ from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.parameters.decay_factors import decays
 from oxigrad.stepping.parameters.rule_executors import kernel_of
 from oxigrad.stepping.parameters.weak import alive
-from oxigrad.stepping.version import Version
 
 if TYPE_CHECKING:
     from oxigrad import _core
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
 class SteppingOptions(Protocol):
     """Protocol of the optimizer that takes the steps, as far as a group reads it."""
 
-    _precision: Precision
+    @property
+    def _precision(self) -> Precision: ...
 
     @property
     def sparse(self) -> str:
@@ -68,15 +68,20 @@ class Declaration(Protocol):
         ...
 
 
+@dataclasses.dataclass(frozen=True)
+class RuleHyperparameters:
+    """The hyperparameters of a ``rule``: how each is ``declared``, and their present ``values``, constants or schedules."""
+
+    rule: Rule
+    declared: Mapping[str, Declaration]
+    values: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
 class HyperparameterOwner(Protocol):
     """Protocol of the optimizer that has the rule and its hyperparameters."""
 
-    _hyperparameters: dict[str, Any]
-    _version: Version
-    _rule: Rule
-
     @property
-    def _declared(self) -> Mapping[str, Declaration]: ...
+    def _hyperparameters(self) -> RuleHyperparameters: ...
 
     @property
     def name(self) -> str:
@@ -101,11 +106,10 @@ class ParameterGroup:
     ) -> None:
         self._weak_owner, self._weak_optimizer = weakref.ref(owner), weakref.ref(optimizer)
         self._storage = storage
-        self._hyperparameters, self._declared = optimizer._hyperparameters, optimizer._declared
-        self._rule = optimizer._rule
-        self._compose: Callable[..., Rule] = self._rule.remembering(_composed)
+        self._hyperparameters = optimizer._hyperparameters
+        self._compose: Callable[..., Rule] = self._hyperparameters.rule.remembering(_composed)
         self._overrides = overrides
-        self._optional = self._rule.optional
+        self._optional = self._hyperparameters.rule.optional
         self._traced_flags: Mapping[str, Any] = {}
         self._around: Callable[[Rule], Rule] | None = None
 
@@ -129,9 +133,9 @@ class ParameterGroup:
 
     def rule(self, holds: bool = False) -> Rule:
         """The rule; where gradients are accumulated and the step ``holds``, the parts of it before the update."""
-        owner = self._owner
+        owner, rule = self._owner, self._hyperparameters.rule
         before = owner._gradient_parts()
-        composed = self._compose(self._rule, before, owner._norm_parts(), holds and len(before), self.absent)
+        composed = self._compose(rule, before, owner._norm_parts(), holds and len(before), self.absent)
         composed = owner._precision.around(composed, self._storage) if self._storage else composed
         return self._around(composed) if self._around else composed
 
@@ -156,12 +160,12 @@ class ParameterGroup:
         """The optional slots that are absent under the current hyperparameters."""
         if not self._optional:
             return ()
-        values, overrides = self._hyperparameters, self._overrides
+        values, overrides = self._hyperparameters.values, self._overrides
         return tuple([slot for slot, asks in self._optional if not overrides.get(asks, values[asks])])
 
     @property
     def _values(self) -> dict[str, Any]:
-        return {**self._hyperparameters, **self._overrides}
+        return {**self._hyperparameters.values, **self._overrides}
 
     @property
     def text(self) -> str:
@@ -171,14 +175,14 @@ class ParameterGroup:
     @property
     def flags(self) -> dict[str, Any]:
         """The hyperparameters that the rule branches on."""
-        declared = self._declared
+        declared = self._hyperparameters.declared
         flags = {name: value for name, value in self._values.items() if declared[name].is_flag}
         return {**flags, **self._traced_flags} if self._traced_flags else flags
 
     @property
     def numeric(self) -> dict[str, Any]:
         """The numeric hyperparameters: constants, and schedules as they are."""
-        declared = self._declared
+        declared = self._hyperparameters.declared
         return {name: value for name, value in self._values.items() if not declared[name].is_flag}
 
     def numbers(self, at: Any) -> dict[str, Any]:
@@ -193,7 +197,7 @@ class ParameterGroup:
         """
         if not values:
             return {}
-        declared = self._declared
+        declared = self._hyperparameters.declared
         checked = {name: declared[name].check_argument(value) for name, value in values.items() if name in declared}
         absent = self.absent
         for slot, asks in self._optional:
@@ -206,22 +210,22 @@ class ParameterGroup:
 
     def evaluate(self, name: str, schedule: Any, at: Any) -> Any:
         """The value of the ``schedule`` of a hyperparameter at step ``at``; `ValueError` where that is out of range."""
-        return self._declared[name].at(schedule, at)
+        return self._hyperparameters.declared[name].at(schedule, at)
 
     def interior(self, name: str) -> tuple[float, float]:
         """Two numbers between which all are values of a hyperparameter; NaN where there are none."""
-        return self._declared[name].interior()
+        return self._hyperparameters.declared[name].interior()
 
     def value(self, name: str) -> Any:
         """The value of a hyperparameter at the first step."""
-        return self._declared[name].at(self._values[name], 0)
+        return self._hyperparameters.declared[name].at(self._values[name], 0)
 
     def current(self, name: str, step: int) -> Any:
         """The value of a hyperparameter at a step, counted from 0; raises `AttributeError` for an unknown name."""
-        if name not in self._declared:
-            expected = ", ".join(self._declared)
+        if name not in self._hyperparameters.declared:
+            expected = ", ".join(self._hyperparameters.declared)
             raise AttributeError(f"{self.optimizer.name} has no hyperparameter {name}: expected one of {expected}")
-        return self._declared[name].at(self._values[name], step)
+        return self._hyperparameters.declared[name].at(self._values[name], step)
 
     def program(self, rule: Rule) -> "_core.Program | None":
         """The kernel of ``rule`` with the present flags; None for a rule that is not elementwise."""

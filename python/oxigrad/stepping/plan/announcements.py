@@ -1,10 +1,10 @@
-"""Gradients that are announced one by one, as soon as each is final, and the parameters that they complete."""
+"""Steps in parts: gradients that are announced one by one, as soon as each is final, and the parameters that they complete."""
 
-from collections.abc import Container, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from oxigrad import xp
-from oxigrad._core import Watched
+from oxigrad._core import StateError, Watched
 from oxigrad.ops.backends import is_array
 from oxigrad.ops.core.aliasing import is_same_array
 from oxigrad.stepping.parameters.parameter import Parameter
@@ -13,6 +13,8 @@ from oxigrad.stepping.parameters.parameter import Parameter
 SMALL, BUCKET, MOST = 1 << 16, 1 << 20, 64
 #: The state of parameters that are ahead of the others, in errors.
 UNFINISHED = "was updated in the backward of a step that is not finished"
+
+Part = TypeVar("Part")
 
 
 def named(paths: Sequence[str]) -> str:
@@ -27,6 +29,58 @@ def watched_leaves(watched: Watched) -> Sequence[int]:
     return [0] if structure is None else structure[1]
 
 
+class StepInParts(Generic[Part]):
+    """A step whose parameters are updated part by part, while the backward goes on: ``updated``, the names of those that are ahead, by key.
+
+    Each parameter has a number as its key. A part is what updates some of them in one dispatch, and is used in later steps too.
+    ``remedy`` is what errors expect, in place of what may not be done meanwhile.
+    """
+
+    def __init__(self, remedy: str) -> None:
+        self._remedy = remedy
+        self.updated: dict[int, str] = {}
+        self._whole: Any = None
+        self._parts: dict[tuple[int, ...], Part] = {}
+
+    @property
+    def ahead(self) -> list[str]:
+        """The names of the parameters that are updated, in the order of their updates."""
+        return [*self.updated.values()]
+
+    def check_none(self) -> None:
+        """Raises `StateError` while parameters are ahead."""
+        if self.updated:
+            raise StateError(f"{named(self.ahead)} {UNFINISHED}: expected {self._remedy}")
+
+    def part(self, whole: Any, count: int, keys: tuple[int, ...], make: Callable[[], Part]) -> Part:
+        """The part for some of the ``count`` parameters of the step ``whole``: one of before, or one to ``make``."""
+        if self._whole is not whole or len(self._parts) > 2 * count:
+            self.forget()
+            self._whole = whole
+        if keys not in self._parts:
+            self._parts[keys] = make()
+        return self._parts[keys]
+
+    def forget(self) -> None:
+        """Drops all parts, which hold arrays."""
+        self._whole = None
+        self._parts.clear()
+
+    def take(self, names: Mapping[int, str], update: Callable[[], Any]) -> None:
+        """Takes a part: calls ``update``, which writes all or nothing, for the parameters with these names, by key."""
+        self.updated |= names
+        try:
+            update()
+        except Exception:  # Nothing was written. After an interrupt, that is not known.
+            for key in names:
+                del self.updated[key]
+            raise
+
+    def end(self) -> None:
+        """Ends the step: no parameter is ahead of the others."""
+        self.updated.clear()
+
+
 class Pending:
     """Small gradients that wait for others, by a key each: ``items``."""
 
@@ -34,11 +88,13 @@ class Pending:
         self.items: dict[int, Any] = {}
         self._bytes = 0
 
-    def add(self, key: int, item: Any, size: int) -> bool:
-        """Adds a gradient of ``size`` bytes; whether there are enough for an update."""
+    def due(self, key: int, item: Any, size: int) -> list[Any]:
+        """The items that are to be used now that a gradient of ``size`` bytes is final: a large one by itself; small ones, when they are enough."""
+        if size > SMALL:
+            return [item]
         self.items[key] = item
         self._bytes += size
-        return len(self.items) >= MOST or self._bytes >= BUCKET
+        return self.drain() if len(self.items) >= MOST or self._bytes >= BUCKET else []
 
     def drain(self) -> list[Any]:
         """The items, which no longer wait."""
@@ -78,31 +134,28 @@ class CompleteGradients:
 class Announcements(CompleteGradients):
     """The gradients that have been announced, of parameters that are updated when they are complete; ``held`` has those not updated yet.
 
-    Those ``kept`` are not taken: their leaves, and leaves that are no arrays, get their gradients when the backward has ended.
+    Those ``excluded`` are not taken: their leaves, and leaves that are no arrays, get their gradients when the backward has ended.
     """
 
-    def __init__(self, parameters: Sequence[Parameter], leaves: Sequence[Any], kept: Container[str]) -> None:
+    def __init__(self, parameters: Sequence[Parameter], leaves: Sequence[Any], excluded: Container[str]) -> None:
         super().__init__(parameters)
         self._arrays = [is_array(leaf) for leaf in leaves]
-        self._kept = kept
+        self._excluded = excluded
         self._pending = Pending()
 
     def announce(self, leaf: int, g: Any) -> tuple[bool, list[Parameter]]:
         """Whether the gradient of a leaf is taken, and the parameters that are to be updated now."""
         p = self.parameter(leaf)
-        if p is None or p.text in self._kept:
+        if p is None or p.text in self._excluded:
             return p is None and self._arrays[leaf], []  # that of a frozen parameter is dropped
         if not self.add(p, leaf, g):
             return True, []
-        size = sum(getattr(self.held[i], "nbytes", 0) for i in p.indices)
-        if size > SMALL:
-            return True, [p]
-        return True, self._pending.drain() if self._pending.add(p.position, p, size) else []
+        return True, self._pending.due(p.position, p, sum(getattr(self.held[i], "nbytes", 0) for i in p.indices))
 
     def taken(self, parameters: Sequence[Parameter], count: int) -> list[Any]:
         """The gradients of these parameters among ``count`` leaves; they are no longer held."""
-        given = [None] * count
+        gradients = [None] * count
         for p in parameters:
             for i, g in zip(p.indices, self.pop(p), strict=True):
-                given[i] = g
-        return given
+                gradients[i] = g
+        return gradients

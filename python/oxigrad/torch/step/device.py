@@ -13,21 +13,21 @@ from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 
 
-def order_of_kernel(group: TensorGroup, tensor: Any, own: dict[str, Any]) -> str:
-    """The order in which a kernel takes the elements of a tensor on a CUDA device, with the state ``own``; empty without a kernel.
+def order_of_kernel(group: TensorGroup, tensor: Any, state: dict[str, Any]) -> str:
+    """The order in which a kernel takes the elements of a tensor on a CUDA device, with this ``state``; empty without a kernel.
 
     It is that of "memory"; or "row-major" for a copy of a tensor with its axes in another order, such as a channels-last one, where
     the rule sums elements, draws random numbers for them, or keeps codes. The state is put into that order.
     """
     rule = group.rule()
     program, memory = group.program(rule), memory_of(conversion.local(tensor))
-    slots = [(slot, conversion.memory(value)) for slot, value in conversion.slots_of(group, own)]
+    slots = [(slot, conversion.memory(value)) for slot, value in conversion.slots_of(group, state)]
     arrays, scales, numbers = memory_of_slots(slots)
-    if program is None or memory is None or not all(_is_like(found, memory) for found in arrays):
+    if program is None or memory is None or not all(_is_like(array, memory) for array in arrays):
         return ""
     if not (are_numbers(numbers) and are_codes(arrays, scales)):
         return ""
-    dtypes = (memory.dtype, memory.dtype, *(found.dtype for found in arrays))
+    dtypes = (memory.dtype, memory.dtype, *(array.dtype for array in arrays))
     stochastic, number_dtype = group.precision.rounding == "stochastic", numbers[0].dtype if numbers else "float64"
     try:
         source = launch.text_of(program, dtypes, len(rule.numbers), len(numbers), stochastic, number_dtype)
@@ -38,27 +38,27 @@ def order_of_kernel(group: TensorGroup, tensor: Any, own: dict[str, Any]) -> str
         return ""
     depends = group.draws or source.sums or scales
     order = "row-major" if memory.strides is not None and depends else "memory"
-    for slot, value in conversion.slots_of(group, own):
+    for slot, value in conversion.slots_of(group, state):
         if not (slot.is_number or isinstance(value, dict)):
-            own[group.entry.key_of_slot(slot.name)] = _in_order(value, tensor, order)
+            state[group.entry.key_of_slot(slot.name)] = _in_order(value, tensor, order)
     return order
 
 
 def _in_order(slot: Any, tensor: Any, order: str) -> Any:
     """A slot of a parameter, or a copy whose elements lie in the order in which kernels take them."""
-    p, own = conversion.local(tensor), conversion.local(slot)
+    p, tensor_of_slot = conversion.local(tensor), conversion.local(slot)
     like = p if order == "memory" else torch.empty(p.shape, device=p.device)
-    found, expected = memory_of(own), memory_of(like)
-    if found and expected and found.strides == expected.strides:
+    memory, expected = memory_of(tensor_of_slot), memory_of(like)
+    if memory and expected and memory.strides == expected.strides:
         return slot
-    return conversion.as_parameter(laid_out_like(own, like), tensor)
+    return conversion.as_parameter(laid_out_like(tensor_of_slot, like), tensor)
 
 
-def _is_like(found: Any, like: Any) -> bool:
+def _is_like(memory: Any, like: Any) -> bool:
     """Whether kernels take memory as that of a slot: dense, with the shape and the device of the parameter's, in any order of axes."""
     return (
-        found is not None
-        and found.is_dense
-        and found.dtype in (*FLOATING, *CODES)
-        and (found.shape, found.device) == (like.shape, like.device)
+        memory is not None
+        and memory.is_dense
+        and memory.dtype in (*FLOATING, *CODES)
+        and (memory.shape, memory.device) == (like.shape, like.device)
     )

@@ -10,13 +10,12 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from oxigrad._core import StateError
-from oxigrad.stepping.plan.announcements import SMALL, UNFINISHED, Pending, named
+from oxigrad.stepping.plan.announcements import UNFINISHED, Pending, StepInParts, named
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.plan import TensorPlace, noise_step, places_of, refuse_shared_memory
-from oxigrad.torch.step.resolved import PartialStep, all_parameters, are_same, is_recorded
+from oxigrad.torch.step.resolved import TensorStep, all_parameters, are_same, is_recorded
 
 
 class Bucket:
@@ -26,15 +25,15 @@ class Bucket:
 
     def __init__(self, places: Sequence[TensorPlace], norm: MeasuredNorm) -> None:
         self.places, self._norm = places, norm
-        self._resolved: PartialStep | None = None
+        self._resolved: TensorStep | None = None
 
-    def resolve(self, opt: Any) -> PartialStep:
+    def resolve(self, opt: Any) -> TensorStep:
         """The step of the parameters."""
-        return PartialStep(opt, self.places, self._norm.square)
+        return TensorStep(opt, scaled=False, places=self.places, square=self._norm.square, part=True)
 
     @property
-    def kept(self) -> list[Any]:
-        """The parameters, whose state an error leaves as it was."""
+    def tensors(self) -> list[Any]:
+        """The parameters."""
         return [place.tensor for place in self.places]
 
     @property
@@ -81,11 +80,11 @@ class InBackward:
         self._handles: dict[int, tuple[weakref.ref[Any], Any]] = {}
         weakref.finalize(opt, _remove, self._handles)
         self._places: dict[int, TensorPlace] = {}
-        self._buckets: dict[tuple[int, ...], Bucket] = {}
+        # The key of a parameter is its identity.
+        self._parts: StepInParts[Bucket] = StepInParts("step() before the state is read")
         # Small parameters that are not updated yet, with their gradients, by identity.
         self._pending = Pending()
         self._params: list[Any] = []
-        self._ahead: dict[int, str] = {}
         self._has_begun = self._clips = self._has_drawn = False
         self._pauses = 0
         # Whether a backward in which hooks did nothing has accumulated gradients since the last step.
@@ -97,12 +96,11 @@ class InBackward:
     @property
     def ahead(self) -> list[str]:
         """The names of the parameters that were updated since the last step."""
-        return [*self._ahead.values()]
+        return self._parts.ahead
 
     def check_whole(self) -> None:
         """Raises `StateError` while parameters are ahead."""
-        if self._ahead:
-            raise StateError(f"{named(self.ahead)} {UNFINISHED}: expected step() before the state is read")
+        self._parts.check_none()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -123,8 +121,8 @@ class InBackward:
                 f"{type(opt).__name__}: norm_pass() excludes state_device='host', which clips exactly without it: gradients wait in "
                 "host memory"
             )
-        given = [place.path for place in self._places.values() if place.tensor.grad is not None]
-        if self._ahead or self._norm or self._has_accumulated or given:
+        has_gradients = any(place.tensor.grad is not None for place in self._places.values())
+        if self._parts.updated or self._norm or self._has_accumulated or has_gradients:
             raise RuntimeError(
                 "norm_pass() begins a step, and gradients are there already, accumulated, measured or used: expected step(), and "
                 "the gradient of the whole batch in one backward"
@@ -140,7 +138,8 @@ class InBackward:
 
     def reset(self, opt: Any) -> None:
         """Begins anew with another state."""
-        self._places, self._buckets, self._params = {}, {}, []
+        self._places, self._params = {}, []
+        self._parts.forget()
         self._end()
         self.attach(opt, all_parameters(opt))
 
@@ -162,8 +161,8 @@ class InBackward:
 
     def _handle(self, p: Any) -> Any:
         """The handle of the hook that was put on a parameter, if any."""
-        found, handle = self._handles.get(id(p), (None, None))
-        return handle if found is not None and found() is p else None
+        parameter, handle = self._handles.get(id(p), (None, None))
+        return handle if parameter is not None and parameter() is p else None
 
     def _is_last(self, p: Any) -> bool:
         """Whether the hook of this optimizer is the last one of a parameter: later ones would find no gradient."""
@@ -196,11 +195,10 @@ class InBackward:
             return
         if p.grad.layout is not torch.strided or not self._is_last(p):
             return  # step() takes it.
-        if p.grad.nbytes > SMALL or conversion.is_distributed(p):
+        if conversion.is_distributed(p):
             self._take(opt, [place])
-            return
-        if self._pending.add(id(p), (place, p.grad), p.grad.nbytes):
-            self._flush(opt)
+        elif due := self._pending.due(id(p), (place, p.grad), p.grad.nbytes):
+            self._flush(opt, due)
         else:  # A callback of a backward that an error ends is not called.
             torch.autograd.Variable._execution_engine.queue_callback(_Flush(self))
 
@@ -209,45 +207,30 @@ class InBackward:
         opt = self._opt()
         if opt is not None:
             with self._lock:
-                self._flush(opt)
+                self._flush(opt, self._pending.drain())
 
-    def _flush(self, opt: Any) -> None:
-        places = [place for place, g in self._pending.drain() if place.tensor.grad is g]
+    def _flush(self, opt: Any, items: Iterable[tuple[TensorPlace, Any]]) -> None:
+        places = [place for place, g in items if place.tensor.grad is g]
         for is_on_host in (False, True) if opt._host is not None else (False,):
-            found = [place for place in places if self._is_streamed(opt, place) is is_on_host]
-            if found:
-                self._take(opt, found)
+            if together := [place for place in places if self._is_streamed(opt, place) is is_on_host]:
+                self._take(opt, together)
 
     def _is_streamed(self, opt: Any, place: TensorPlace) -> bool:
         return opt._host is not None and opt._host.streams(opt, place.tensor)
 
     def _take(self, opt: Any, places: Sequence[TensorPlace]) -> None:
         """Updates parameters, in one dispatch, and drops their gradients."""
-        key, is_on_host = tuple(id(place.tensor) for place in places), self._is_streamed(opt, places[0])
-        self._ahead |= {id(place.tensor): place.path for place in places}
-        try:
-            if is_on_host:
-                _stream_untraced(opt, places)
-            else:
-                bucket = self._bucket(key, places)
-                _take_untraced(opt, bucket)
-                self._has_drawn = self._has_drawn or bucket.draws
-        except Exception:  # Nothing was written. After an interrupt, that is not known.
-            for each in key:
-                del self._ahead[each]
-            raise
+        names, is_on_host = {id(place.tensor): place.path for place in places}, self._is_streamed(opt, places[0])
+        if is_on_host:
+            self._parts.take(names, lambda: _stream_untraced(opt, places))
+        else:
+            bucket = self._parts.part(self._places, len(self._places), tuple(names), lambda: Bucket(places, self._norm))
+            self._parts.take(names, lambda: _take_untraced(opt, bucket))
+            self._has_drawn = self._has_drawn or bucket.draws
         for place in places:
             place.tensor.grad = None
         if is_on_host:
             _advance_untraced(opt)
-
-    def _bucket(self, key: tuple[int, ...], places: Sequence[TensorPlace]) -> Bucket:
-        """The parameters that are updated together; they are the same in each step of most trainings."""
-        if key not in self._buckets:
-            if len(self._buckets) > 2 * len(self._places):
-                self._buckets.clear()
-            self._buckets[key] = Bucket(places, self._norm)
-        return self._buckets[key]
 
     def _is_measured(self, path: str, p: Any) -> bool:
         """Whether the gradient is to be measured, rather than used with the norm that was measured; raises `RuntimeError` for neither."""
@@ -272,7 +255,7 @@ class InBackward:
         if not are_same(params, self._params):
             places = [*places_of(opt)]
             refuse_shared_memory(places)
-            self._places, self._buckets = {id(place.tensor): place for place in places}, {}
+            self._places = {id(place.tensor): place for place in places}
             self._params, self._watched = params, conversion.Watched(params)
         elif self._watched.have_moved():
             refuse_shared_memory([*self._places.values()])
@@ -283,7 +266,7 @@ class InBackward:
     def _check_gradient(self, path: str, p: Any) -> None:
         """Raises `RuntimeError` for a gradient that is not final, or not that of the step."""
         is_pending = id(p) in self._pending.items and self._pending.items[id(p)][1] is p.grad
-        if id(p) in self._ahead or is_pending:
+        if id(p) in self._parts.updated or is_pending:
             raise RuntimeError(
                 f"{path}: a second gradient before step(), and {named(self.ahead) or 'no parameter'} {UNFINISHED}: expected step() after each backward, "
                 "and `with opt.no_step():` around backwards of micro-batches but the last; with use_reentrant=True, parameters of "
@@ -307,7 +290,7 @@ class InBackward:
                 "torch.amp.GradScaler is not supported with in_backward=True, since the gradients of the scaled loss were used in the "
                 f"backward: {named(self.ahead) or 'no parameter'} was updated; expected bfloat16, or in_backward=False"
             )
-        again = [self._ahead[id(p)] for p in self._params if id(p) in self._ahead and p.grad is not None]
+        again = [self._places[id(p)].path for p in self._params if id(p) in self._parts.updated and p.grad is not None]
         if again:
             raise RuntimeError(
                 f"{named(again)} {UNFINISHED}, and has a gradient again, as DistributedDataParallel leaves one: expected zero_grad() before "
@@ -326,14 +309,14 @@ class InBackward:
         self.attach(opt, params)
 
     def _end(self) -> None:
-        self._ahead.clear()
+        self._parts.end()
         self._norm.clear()
         self._pending.drain()
         self._has_begun = self._has_accumulated = self._has_drawn = False
 
     def _check_norm(self, params: Sequence[Any]) -> None:
         """Raises `RuntimeError` where the gradients that were measured are not those that were used."""
-        odd = [p for p in params if (p in self._norm) is not (id(p) in self._ahead) or p.grad is not None]
+        odd = [p for p in params if (p in self._norm) is not (id(p) in self._parts.updated) or p.grad is not None]
         if odd:
             paths = [self._places[id(p)].path for p in odd]
             self._norm.clear()

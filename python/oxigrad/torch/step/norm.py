@@ -32,7 +32,7 @@ class MeasuredNorm:
         """Forgets all gradients."""
         self._terms.clear()
         self._programs.clear()
-        self._measures = {key: found for key, found in self._measures.items() if found.is_needed}
+        self._measures = {key: measure for key, measure in self._measures.items() if measure.is_needed}
         self._square = None
 
     def add(self, opt: Any, place: TensorPlace, gradient: Any = None, like: Any = None) -> None:
@@ -49,18 +49,18 @@ class MeasuredNorm:
         ``gradient`` is a copy of it in host memory, and ``like`` a tensor there of the parameter's dtype, where the parameter is elsewhere.
         """
         p = place.tensor
-        found = self._measures.get(id(p))
-        if found is None or not found.is_of(p):
+        measure = self._measures.get(id(p))
+        if measure is None or not measure.is_of(p):
             # The data's version is not that of the parameter, which autograd checks.
             tensor = conversion.local(p.data) if like is None else like
             if conversion.is_distributed(p) or executor_of(tensor, elementwise=True) is not HOST:
                 return False
-            found = self._measures[id(p)] = _Measure(place.path, p, tensor)
-        program = self._program(opt, place.group, found.half)
+            measure = self._measures[id(p)] = _Measure(place.path, p, tensor)
+        program = self._program(opt, place.group, measure.half)
         if program is None:
             return False
         g = conversion.local(p.grad) if gradient is None else gradient
-        self._terms[id(p)] = place.position, program, found.square(g, like)
+        self._terms[id(p)] = place.position, program, measure.square(g, like)
         self._square = None
         return True
 

@@ -92,40 +92,42 @@ class TensorPlan(Assignment):
     ) -> list[tuple[str, int, Any, TensorGroup]]:
         """The parameters with gradients: name for errors, number among all, tensor and group."""
         _check_clipping(opt.param_groups)
-        made: dict[tuple[int, str | None], TensorGroup] = {}
+        groups: dict[tuple[int, str | None], TensorGroup] = {}
         chosen = []
         for path, position, number, p in places:
             if p.grad is None:
                 continue
             opt.check_gradient(path, p)
             key = number, half(conversion.local(p))
-            if key not in made:
-                made[key] = TensorGroup(opt.entry, opt.param_groups[number], key[1], scaled=scaled, square=self._square)
+            if key not in groups:
+                groups[key] = TensorGroup(
+                    opt.entry, opt.param_groups[number], key[1], scaled=scaled, square=self._square
+                )
             if conversion.is_distributed(p):
-                _check_distributed(path, type(opt).__name__, p, made[key])
+                _check_distributed(path, type(opt).__name__, p, groups[key])
             conversion.check_readable(path, p, opt.state.get(p, {}))
-            chosen.append((path, position, p, made[key]))
+            chosen.append((path, position, p, groups[key]))
         return chosen
 
     def _add(self, opt: Any, path: str, position: int, p: Any, group: TensorGroup) -> None:
         """Adds a parameter, and makes its state."""
-        own, tensor, is_copied = opt.state.get(p, {}), self.read(p), False
+        state, tensor, is_copied = opt.state.get(p, {}), self.read(p), False
         executor = self._executor(tensor, group)
-        is_new = self._begin(group, path, p, own, executor)
+        is_new = self._begin(group, path, p, state, executor)
         if executor is DEVICE:
-            order = order_of_kernel(group, p, own)
+            order = order_of_kernel(group, p, state)
             is_copied = order == "row-major"
             if not order:
                 executor = self.on_arrays(tensor)
-                self._begin(group, path, p, own, executor)
-        if own:
-            opt.state[p] = own
-            _place(opt, path, p, own)  # now, so that memory has the slots of one parameter at a time
-        step = int(own["step"]) if group.entry.counts else 0 if is_new else max(1, self.count)
+                self._begin(group, path, p, state, executor)
+        if state:
+            opt.state[p] = state
+            _place(opt, path, p, state)  # now, so that memory has the slots of one parameter at a time
+        step = int(state["step"]) if group.entry.counts else 0 if is_new else max(1, self.count)
         if not step and not group.value("learning_rate") and not torch.count_nonzero(p.grad):
             return  # This is how checkpoint loaders make a state to load into; nothing else changes.
         missed = self.count - step
-        made = TensorParameter(
+        parameter = TensorParameter(
             [],
             path,
             len(self.parameters),
@@ -139,9 +141,9 @@ class TensorPlan(Assignment):
             is_permuted=executor is DEVICE and is_permuted(tensor),
             is_copied=is_copied,
             tensor=p,
-            own=own,
+            own=state,
         )
-        self.parameters.append(made)
+        self.parameters.append(parameter)
 
     def _executor(self, tensor: Any, group: TensorGroup) -> Executor:
         """The executor of a tensor, if its state is such as it takes."""
@@ -180,18 +182,20 @@ def refuse_shared_memory(places: Sequence[TensorPlace], *, gradients: bool = Fal
     """Raises `AliasError` for parameters that share memory, with gradients of others too, which steps of one parameter cannot see."""
     named = [(place.path, conversion.local(place.tensor), True) for place in places]
     if gradients:
-        given = [(f"the gradient of {place.path}", place.tensor.grad) for place in places]
+        gradients_by_name = [(f"the gradient of {place.path}", place.tensor.grad) for place in places]
         named += [
-            (path, conversion.local(g), False) for path, g in given if g is not None and g.layout is torch.strided
+            (path, conversion.local(g), False)
+            for path, g in gradients_by_name
+            if g is not None and g.layout is torch.strided
         ]
     with conversion.checking_overlap((place.path, place.tensor, {}) for place in places):
         refuse_shared(named)
 
 
-def _place(opt: Any, path: str, p: Any, own: dict[str, Any]) -> None:
+def _place(opt: Any, path: str, p: Any, state: dict[str, Any]) -> None:
     """Moves the slots of a parameter into the file of the optimizer, if it has one."""
     if opt.state_file is not None:
-        opt.state_file.place(path, p, own)
+        opt.state_file.place(path, p, state)
 
 
 def _check_clipping(groups: Sequence[Mapping[str, Any]]) -> None:
@@ -212,5 +216,5 @@ def _check_distributed(path: str, name: str, p: Any, group: TensorGroup) -> None
             "optimizer whose rule is elementwise, and no max_norm"
         )
     if not conversion.is_distributed(p.grad) or p.grad.placements != p.placements:
-        found = p.grad.placements if conversion.is_distributed(p.grad) else "no DTensor"
-        raise RuntimeError(f"{path}: the gradient has the placements {found}: expected {p.placements}")
+        placements = p.grad.placements if conversion.is_distributed(p.grad) else "no DTensor"
+        raise RuntimeError(f"{path}: the gradient has the placements {placements}: expected {p.placements}")

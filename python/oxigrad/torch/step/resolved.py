@@ -30,9 +30,9 @@ def all_parameters(opt: Any) -> list[Any]:
     return [*_CHAIN(map(_PARAMS, opt.param_groups))]
 
 
-def are_same(found: list[Any], before: list[Any]) -> bool:
+def are_same(objects: list[Any], before: list[Any]) -> bool:
     """Whether two lists have the same objects."""
-    return len(found) == len(before) and all(map(operator.is_, found, before))
+    return len(objects) == len(before) and all(map(operator.is_, objects, before))
 
 
 def is_recorded(groups: Iterable[Mapping[str, Any]]) -> bool:
@@ -64,7 +64,8 @@ class TensorStep:
     """A step of the optimizer ``opt`` for the parameters that have gradients now; makes their state.
 
     With ``scaled``, gradients are those of the loss times a scale. With ``recorded``, autograd records the step. With ``places``, it is
-    a step of these parameters alone; ``square`` is that of `TensorPlan`.
+    a step of these parameters alone; ``square`` is that of `TensorPlan`. Unless it is a ``part`` of a step, it is counted among those
+    with random numbers.
     """
 
     scaled: bool
@@ -80,8 +81,9 @@ class TensorStep:
         recorded: bool = False,
         places: Sequence[TensorPlace] | None = None,
         square: Callable[[Any], float] | None = None,
+        part: bool = False,
     ) -> None:
-        self.scaled, self._recorded = scaled, recorded
+        self.scaled, self._recorded, self._places, self._is_part = scaled, recorded, places, part
         self._without = [p for p in all_parameters(opt) if p.grad is None] if places is None else []
         self.plan = plan = TensorPlan(opt, scaled=scaled, recorded=recorded, places=places, square=square)
         self._seat()
@@ -136,7 +138,10 @@ class TensorStep:
     def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[list[Any]], dict[Any, dict[str, Any]]]:
         """The groups that the step is of, their lists of parameters, and the states of the parameters."""
         groups = opt.param_groups
-        return groups, [*map(_PARAMS, groups)], opt.state
+        if self._places is None:
+            return groups, [*map(_PARAMS, groups)], opt.state
+        numbers, tensors = {place.group: None for place in self._places}, [place.tensor for place in self._places]
+        return [groups[number] for number in numbers], [tensors], {p: opt.state.get(p, {}) for p in tensors}
 
     def _has_rules_of(self, groups: list[dict[str, Any]]) -> bool:
         """Whether groups that have changed still select the rules; their numbers are read anew."""
@@ -156,22 +161,22 @@ class TensorStep:
             written, gradients = self._written, tuple(map(_GRADIENT, self._written))
             writes = _core.Writes(copies=[counted])
         else:
-            leaves, given = self._arrays()
-            writes = self._prepare_writes(leaves, given, counted)
-            written, gradients = plan.pick(leaves), plan.pick(given)
+            leaves, all_gradients = self._arrays()
+            writes = self._prepare_writes(leaves, all_gradients, counted)
+            written, gradients = plan.pick(leaves), plan.pick(all_gradients)
         core.step(True, written, gradients, programs=program.programs, seed=program.seed, writes=writes)
         self._count(opt)
 
     def _arrays(self) -> tuple[list[Any], list[Any]]:
         """The parameters and gradients of the step as local, real tensors. Raises `StructureError` for a missing gradient."""
         plan = self.plan
-        given = [*map(_GRADIENT, plan.tensors)]
-        if any(g is None for g in given):
+        gradients = [*map(_GRADIENT, plan.tensors)]
+        if any(g is None for g in gradients):
             raise StructureError("a gradient is missing")
         leaves = plan.tensors
         if not plan.is_plain:
-            leaves, given = [*map(plan.read, leaves)], [*map(plan.read, given)]
-        return [*leaves], [*map(resolved, given)] if self._is_lazy else given
+            leaves, gradients = [*map(plan.read, leaves)], [*map(plan.read, gradients)]
+        return [*leaves], [*map(resolved, gradients)] if self._is_lazy else gradients
 
     def _prepare_writes(self, leaves: list[Any], gradients: list[Any], counted: tuple[Any, Any]) -> _core.Writes:
         """The writes of the step besides the update by the core."""
@@ -194,25 +199,5 @@ class TensorStep:
         self._expected += 1.0
         for p in self._elsewhere:
             p.own["step"].add_(1.0)
-        if self.plan.draws:
-            self._count_noise(opt)
-
-    def _count_noise(self, opt: Any) -> None:
-        """Counts the step among those with random numbers."""
-        opt.param_groups[0]["noise_step"] = self.core.count
-
-
-class PartialStep(TensorStep):
-    """The step of the parameters at ``places``; `oxigrad.torch.step.in_backward` counts it among those with random numbers."""
-
-    def __init__(self, opt: Any, places: Sequence[TensorPlace], square: Callable[[Any], float]) -> None:
-        self._places = places
-        super().__init__(opt, scaled=False, places=places, square=square)
-
-    def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[list[Any]], dict[Any, dict[str, Any]]]:
-        numbers = dict.fromkeys(place.group for place in self._places)
-        tensors = [place.tensor for place in self._places]
-        return [opt.param_groups[number] for number in numbers], [tensors], {p: opt.state.get(p, {}) for p in tensors}
-
-    def _count_noise(self, opt: Any) -> None:
-        pass
+        if self.plan.draws and not self._is_part:
+            opt.param_groups[0]["noise_step"] = self.core.count

@@ -11,24 +11,24 @@ from oxigrad.torch.state import conversion
 
 
 class TensorSlots:
-    """An `oxigrad.stepping.parameters.slots.Slots` of the tensors in ``own``, the state of the parameter ``p``, which are written in place.
+    """An `oxigrad.stepping.parameters.slots.Slots` of the tensors in ``state``, that of the parameter ``p``, which are written in place.
 
     With ``recorded``, autograd records what rules compute from them, and how the results are written.
     """
 
     are_overwritten = True
 
-    def __init__(self, path: str, p: Any, group: TensorGroup, own: dict[str, Any], *, recorded: bool) -> None:
-        self._path, self._p, self._own, self._recorded = path, p, own, recorded
+    def __init__(self, path: str, p: Any, group: TensorGroup, state: dict[str, Any], *, recorded: bool) -> None:
+        self._path, self._p, self._state, self._recorded = path, p, state, recorded
         self._slots = {slot.name: (slot, group.entry.key_of_slot(slot.name)) for slot in group.rule().slots}
         self._elementwise = group.rule().elementwise
 
     def __getitem__(self, name: str) -> Any:
-        return conversion.memory(self._own[self._slots[name][1]])
+        return conversion.memory(self._state[self._slots[name][1]])
 
     def items(self) -> list[tuple[str, Any]]:
         """The names and the arrays: tensors of the state where they are real and of this process, else others of the same memory."""
-        return [(name, self[name]) for name, (_, key) in self._slots.items() if self._own.get(key) is not None]
+        return [(name, self[name]) for name, (_, key) in self._slots.items() if self._state.get(key) is not None]
 
     def values(self) -> list[Any]:
         """The arrays."""
@@ -38,31 +38,31 @@ class TensorSlots:
         """Raises `ShapeError` for a slot of another shape than the parameter."""
         if self._elementwise:
             arrays = [key for slot, key in self._slots.values() if not slot.is_number]
-            conversion.check_shapes(self._path, self._p, {key: self._own.get(key) for key in arrays})
+            conversion.check_shapes(self._path, self._p, {key: self._state.get(key) for key in arrays})
 
     def of_core(self, slot: Slot) -> Any:
         """A slot as the core takes it."""
         if slot.is_number:
-            return self._own[self._slots[slot.name][1]]
+            return self._state[self._slots[slot.name][1]]
         value = self[slot.name]
         return value.in_core() if isinstance(value, Quantized) else value
 
     def of_rule(self) -> Mapping[str, Any]:
         """The slots as a rule is called on them: with numbers of float64, as kernels compute with them."""
-        found = {}
+        values = {}
         for name, (slot, key) in self._slots.items():
-            value = self._own.get(key)
+            value = self._state.get(key)
             if value is not None:
                 value = self._read(value)
-                found[name] = value.to(torch.float64) if slot.is_number else value
-        return found
+                values[name] = value.to(torch.float64) if slot.is_number else value
+        return values
 
     def _read(self, value: Any) -> Any:
         return conversion.real(value) if self._recorded else conversion.array(value)
 
     def write(self, name: str, value: Any, writes: Any) -> None:
         """Adds a copy of a new value into the memory of a slot to the writes of a step."""
-        held = self._read(self._own[self._slots[name][1]])
+        held = self._read(self._state[self._slots[name][1]])
         if self._recorded:
             writes.launches.assign(held, value.to(held.dtype))
         else:

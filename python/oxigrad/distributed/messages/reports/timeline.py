@@ -36,7 +36,7 @@ class Timeline(Mapping[int, Sequence[Span]]):
     """
 
     def __init__(self, spans: Mapping[int, Sequence[Span]]) -> None:
-        self._spans = {rank: [*map(Span._make, own)] for rank, own in sorted(spans.items())}
+        self._spans = {rank: [*map(Span._make, of_worker)] for rank, of_worker in sorted(spans.items())}
 
     def __getitem__(self, rank: int) -> Sequence[Span]:
         return self._spans[rank]
@@ -55,7 +55,7 @@ class Timeline(Mapping[int, Sequence[Span]]):
         return {**totals, "step": max(0.0, totals["step"] - totals["wait"])}
 
     def _ends(self) -> tuple[float, float]:
-        spans = [span for own in self._spans.values() for span in own]
+        spans = [span for of_worker in self._spans.values() for span in of_worker]
         return min((span.begin for span in spans), default=0.0), max((span.end for span in spans), default=0.0)
 
     def plot(self, ax: Any = None) -> Any:
@@ -69,8 +69,8 @@ class Timeline(Mapping[int, Sequence[Span]]):
         ax = importlib.import_module("matplotlib.pyplot").gca() if ax is None else ax
         start = self._ends()[0]
         for kind, color in COLORS.items():  # waits are drawn over the steps that they are parts of
-            for lane, own in enumerate(self._spans.values()):
-                bars = [(span.begin - start, span.end - span.begin) for span in own if span.kind == kind]
+            for lane, of_worker in enumerate(self._spans.values()):
+                bars = [(span.begin - start, span.end - span.begin) for span in of_worker if span.kind == kind]
                 ax.broken_barh(bars, (lane - 0.4, 0.8), facecolors=color, label=kind if lane == 0 else None)
         ax.set(xlabel="seconds", yticks=range(len(self)), yticklabels=[f"worker {rank}" for rank in self])
         ax.set_ylim(len(self) - 0.5, -0.5)
