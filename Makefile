@@ -13,7 +13,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.tsv' -o -name py.typed)
 
 .PHONY: help demo test test-all test-mpich soak test-gpu gpu-smoke gpu-install wheels standard lint lint-rust lint-python audit format bench bench-small compare counts track report
-.PHONY: versus gradbench times versus-gpu generated develop device-report distributed docs release release-source reproducible test-aarch64 clean plan-demo plan-test plan-test-all
+.PHONY: versus gradbench times versus-gpu generated develop device-report distributed docs release release-source reproducible test-aarch64 cross-modules clean plan-demo plan-test plan-test-all
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -33,7 +33,10 @@ test-all: plan-test-all .venv/test-all .venv/wheel ## Test with PyTorch, JAX and
 	$(PYTEST) --require=torch,jax,optax,autograd,keras,accelerate,lightning,dask,mlx,ndonnx,xarray,cuda,mpi4py,ray,basedpyright $(OPTIONS)
 
 test-aarch64: .venv/build .venv/test .venv/wheel ## Test the core and the wheel for aarch64 by emulation, as root, in an hour; compare bits with those of here
-	sh tests/aarch64/run.sh $(BIN)/python
+	sh tests/cross/aarch64.sh $(BIN)/python
+
+cross-modules: ## Link the module for Windows and musl and test the core with musl, as root, in half an hour
+	sh tests/cross/modules.sh
 
 soak: .venv/test-all .venv/wheel ## Kill workers and coordinators 200 times while they train, and cut links: make soak OPTIONS='--kills 20'
 	$(BIN)/python tests/distributed/soak.py $(OPTIONS)

@@ -2,63 +2,34 @@
 # Tests oxigrad for aarch64 on an x86-64 machine with Debian's tools: the core's tests, and those of the Python package from a wheel under an
 # arm64 Python, by qemu's emulation of a process; then compares digests of steps and derivatives with those of this machine.
 #
-#     sh tests/aarch64/run.sh [PYTHON]      as root; PYTHON has oxigrad and maturin installed
-#
-# The compiler is Debian's, in a root of Debian sid in target/aarch64, since it has the standard library of aarch64 as a package. What is there
-# from an earlier run is used again. Mounts are made in a namespace of this script, and end with it, however it ends.
+#     sh tests/cross/aarch64.sh [PYTHON]      as root; PYTHON has oxigrad and maturin installed
 set -eu
-
-[ "$(id -u)" = 0 ] || { echo "$0: debootstrap, chroot and mount need root" >&2; exit 1; }
-[ -n "${IN_NAMESPACE:-}" ] || IN_NAMESPACE=1 exec unshare --mount --propagation private sh "$0" "$@"
+. "$(dirname "$0")/root.sh"
 
 python=${1:-.venv/bin/python}
-here=$PWD/target/aarch64
-root=$here/root
 target=aarch64-unknown-linux-gnu
-mirror=http://deb.debian.org/debian
 # Optimizers, autodiff, kernels, recordings. The core's tests have every kernel on every instruction set of this processor.
 tests="tests/optim/test_composition.py tests/rules/test_rules.py tests/stepping/test_step.py tests/stepping/test_precision.py
 	tests/autodiff/test_modes.py tests/autodiff/test_tape.py tests/autodiff/test_rule_programs.py
 	tests/recording/test_record.py tests/recording/test_record_table.py"
 
-inside() { chroot "$root" env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 sh -euc "$*"; }
-step() { echo "* $(date +%T) $*"; }
-
-if [ ! -e "$here/installed" ]; then
-	step "downloads a root of Debian sid with Rust, a linker and qemu, and an arm64 Python: 0.4 GB"
-	command -v debootstrap >/dev/null || apt-get install --yes --quiet debootstrap
-	rm -rf "$root"
-	mkdir -p "$here"
-	debootstrap --variant=minbase --include=ca-certificates sid "$root" "$mirror" >"$here/debootstrap.log"
-	# The list of a mirror that is a copy may have expired; its signature is checked all the same.
-	apt="apt-get --quiet --quiet --yes --option Acquire::Check-Valid-Until=false --option APT::Sandbox::User=root"
-	cp /etc/resolv.conf "$root/etc/resolv.conf"
+if [ ! -e "$here/aarch64" ]; then
+	step "downloads a linker, qemu and an arm64 Python: 0.2 GB"
 	inside "dpkg --add-architecture arm64; $apt update
-		$apt install --no-install-recommends cargo rustc libstd-rust-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" \
-		>"$here/apt.log"
+		$apt install --no-install-recommends libstd-rust-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" >"$here/apt.log"
 	# Packages of an arm64 Python are unpacked beside those of this machine, and not installed. Its name is that of a script, so that
 	# tests can start it.
 	inside "mkdir /debs /arm64; cd /debs
 		packages=\$(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances python3:arm64 |
 			grep '^[a-z].*:arm64\$' | sort -u)
 		$apt download \$packages libstdc++6:arm64 libgomp1:arm64
-		for package in *.deb; do dpkg --extract \$package /arm64; done; rm -rf /debs; mkdir -p /project /cargo /target
+		for package in *.deb; do dpkg --extract \$package /arm64; done; rm -rf /debs
 		name=\$(echo /arm64/usr/bin/python3.[0-9]*[0-9]); mv \$name /arm64/python
 		printf '#!/bin/sh\nexec qemu-aarch64 -L /arm64 -0 \"\$0\" /arm64/python \"\$@\"\n' >\$name; chmod +x \$name" >>"$here/apt.log"
-	touch "$here/installed"
+	touch "$here/aarch64"
 fi
+enter
 
-mkdir -p "$here/target"
-cargo fetch --locked --quiet
-for pair in "$PWD:project" "${CARGO_HOME:-$HOME/.cargo}:cargo" "$here/target:target" "/proc:proc" "/dev:dev"; do
-	mount --bind "${pair%%:*}" "$root/${pair##*:}"
-done
-built() {
-	inside "cd /project; export CARGO_HOME=/cargo CARGO_TARGET_DIR=/target CARGO_NET_OFFLINE=true PATH=/usr/bin:/bin
-		export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
-		export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER='qemu-aarch64 -L /usr/aarch64-linux-gnu'
-		$*"
-}
 step "compiles and runs the tests of the core, half an hour"
 # One of them adds 2^32 numbers.
 built cargo test --locked --profile fast --package oxigrad-core --target $target -- --skip 2_to_the_32
@@ -86,7 +57,7 @@ step "runs tests of the Python package, about 5 minutes"
 arm64 -m pytest --quiet -p no:cacheprovider --combinations=sample $tests
 
 step "compares digests of steps and derivatives with those of this machine"
-arm64 tests/aarch64/digests.py >"$here/aarch64.txt"
-"$python" tests/aarch64/digests.py >"$here/x86_64.txt"
+arm64 tests/cross/digests.py >"$here/aarch64.txt"
+"$python" tests/cross/digests.py >"$here/x86_64.txt"
 diff "$here/x86_64.txt" "$here/aarch64.txt" || { echo "$0: digests differ" >&2; exit 1; }
 echo "$(wc -l <"$here/x86_64.txt") digests are equal"

@@ -1,4 +1,4 @@
-"""Digests of kernels, steps and derivatives, for the comparison of machines: ``python tests/aarch64/digests.py`` prints one a line.
+"""Digests of kernels, steps and derivatives, for the comparison of machines: ``python tests/cross/digests.py`` prints one a line.
 
 Every kernel has the bits of the scalar meaning of its ops, on any processor, so that two machines print the same lines. What may differ is
 left out: the sign and payload of NaN, which are the processor's, and what NumPy computes with code of its own for each
