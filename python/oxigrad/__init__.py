@@ -32,11 +32,8 @@ from oxigrad.autodiff.implicit import implicit
 from oxigrad.autodiff.inspection.debug_nans import debug_nans
 from oxigrad.autodiff.jacobians import hessian, hvp, jacobian
 from oxigrad.autodiff.products import elementwise_grad, ggnvp, hessian_diag, jacfwd, jacrev, linearize
-from oxigrad.autodiff.sparse.jacobians import sparse_hessian, sparse_jacobian
 from oxigrad.autodiff.transforms import grad, jvp, stop_gradient, value_and_grad, vjp
 from oxigrad.autodiff.vmap import vmap
-from oxigrad.recording.files import load as load_recording
-from oxigrad.recording.function import record
 from oxigrad.tree import field
 
 if _TYPE_CHECKING:
@@ -45,6 +42,9 @@ if _TYPE_CHECKING:
     from oxigrad import rules as rules
     from oxigrad import scipy as scipy
     from oxigrad.autodiff.inspection.support import support
+    from oxigrad.autodiff.sparse.jacobians import sparse_hessian, sparse_jacobian
+    from oxigrad.recording.files import load_recording
+    from oxigrad.recording.function import record
     from oxigrad.stepping.arrays.sparse_rows import SparseRows
     from oxigrad.stepping.state import state_dict as state
 
@@ -115,9 +115,13 @@ _LAZY = {
     "SparseRows": "oxigrad.stepping.arrays.sparse_rows",
     "cuda": "oxigrad.cuda",
     "optim": "oxigrad.optim",
+    "load_recording": "oxigrad.recording.files",
+    "record": "oxigrad.recording.function",
     "rules": "oxigrad.rules",
     "schedules": "oxigrad.schedules",
     "scipy": "oxigrad.scipy",
+    "sparse_hessian": "oxigrad.autodiff.sparse.jacobians",
+    "sparse_jacobian": "oxigrad.autodiff.sparse.jacobians",
     "state": "oxigrad.stepping.state.state_dict",
     "stepping": "oxigrad.stepping",
     "support": "oxigrad.autodiff.inspection.support",

@@ -9,6 +9,7 @@ arguments' array library, and returns plain values.
 0.0
 """
 
+import importlib as _importlib
 from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
@@ -17,13 +18,8 @@ import numpy as _np
 from oxigrad._core import elementwise_functions as _elementwise_functions
 from oxigrad._names import unknown_name as _unknown_name
 from oxigrad.ops import fft as fft
-from oxigrad.ops import integrate as integrate
 from oxigrad.ops import linalg as linalg
-from oxigrad.ops import ndimage as ndimage
-from oxigrad.ops import signal as signal
-from oxigrad.ops import spatial as spatial
 from oxigrad.ops import special as special
-from oxigrad.ops import stats as stats
 from oxigrad.ops.core import indexed_update as _indexed_update
 from oxigrad.ops.core import primitives as _primitives
 from oxigrad.ops.core.dtypes import *
@@ -44,6 +40,9 @@ def __array_namespace_info__() -> _Any:
     return _np.__array_namespace_info__()
 
 
+# Namespaces that are imported when they are first asked for, since few programs have functions of several.
+_LAZY = {"integrate", "ndimage", "signal", "spatial", "stats"}
+
 # NumPy's submodules, which are no part of this namespace. NumPy imports some when they are first asked for: not here.
 _SUBMODULES = {name for name in _np.__all__ if isinstance(vars(_np).get(name, _np), _ModuleType)} - {"fft", "linalg"}
 
@@ -60,7 +59,7 @@ for _name in [_name for _name in globals() if isinstance(getattr(_np, _name, Non
     _passthrough.add_ufunc_methods(globals()[_name], getattr(_np, _name))
 
 __all__: list[str] = []
-__all__.extend(sorted({_name for _name in (*globals(), *_np.__all__) if not _name.startswith("_")} - _SUBMODULES))  # pyright: ignore[reportUnsupportedDunderAll]
+__all__.extend(sorted({_name for _name in (*globals(), *_LAZY, *_np.__all__) if not _name.startswith("_")} - _SUBMODULES))  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __dir__() -> list[str]:
@@ -68,11 +67,14 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> _Any:
-    """A constant or dtype of the standard, or a function of it or of NumPy that has no derivative here."""
+    """A constant or dtype of the standard, a function of it or of NumPy that has no derivative here, or a namespace of SciPy's names."""
     if name.startswith("__"):
         raise AttributeError(name)
     if name in _unlisted:
         return _unlisted[name]
+    if name in _LAZY:
+        module = globals()[name] = _importlib.import_module(f"oxigrad.ops.{name}")
+        return module
     if not hasattr(_np, name):
         raise _unknown_name("oxigrad.xp", name, [*__all__, *_unlisted])
     value = getattr(_np, name)

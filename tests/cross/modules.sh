@@ -14,8 +14,7 @@ fi
 # Debian has no standard library for these targets: it is compiled with the module, which takes an option of compilers under development.
 RUSTC_BOOTSTRAP=1 cargo fetch --quiet --manifest-path "$root/usr/lib/rustlib/src/rust/library/Cargo.toml"
 enter
-# The module is that of any Python from 3.11 on.
-with_std="export RUSTC_BOOTSTRAP=1 PYO3_NO_PYTHON=1; cargo"
+with_std="export RUSTC_BOOTSTRAP=1; cargo"
 options="--locked --profile fast -Z build-std=std,panic_unwind"
 
 step "links the module for Windows, about 5 minutes"
@@ -24,7 +23,8 @@ inside "x86_64-w64-mingw32-objdump -p /target/x86_64-pc-windows-gnu/fast/_core.d
 grep -q PyInit__core "$here/windows.txt" && grep -q "DLL Name: python3.dll" "$here/windows.txt" || { echo "$0: no module of Python" >&2; exit 1; }
 
 step "links the module for musl, about 5 minutes"
-built "export RUSTFLAGS='-C target-feature=-crt-static'; $with_std build $options --package oxigrad-python --target x86_64-unknown-linux-musl"
+# The root has no Python to ask, which the stable interface does not need.
+built "export PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1 RUSTFLAGS='-C target-feature=-crt-static'; $with_std build $options --package oxigrad-python --target x86_64-unknown-linux-musl"
 inside "objdump -p -T /target/x86_64-unknown-linux-musl/fast/lib_core.so" >"$here/musl.txt"
 grep -q PyInit__core "$here/musl.txt" && ! grep -q "GLIBC_\|libc.so.6" "$here/musl.txt" || { echo "$0: no module of musl" >&2; exit 1; }
 

@@ -65,7 +65,7 @@ def _entry(entry: Entry, encoder: Encoder) -> Any:
     return ["call", *entry.target, encoder.encoded(tuple(entry.args)), named, shape, entry.is_float]
 
 
-def load(file: Any) -> "LoadedRecording":
+def load_recording(file: Any) -> "LoadedRecording":
     """A recorded function from a file that `Recorded.save` wrote.
 
     It takes arguments of the structure, shapes and dtypes that were recorded, and needs neither the function nor its source. Arrays
