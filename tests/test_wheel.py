@@ -3,11 +3,13 @@
 import base64
 import csv
 import hashlib
+import re
 import zipfile
 from pathlib import Path
 
 import pytest
 
+import absolute_links
 from wheel_packing import pack
 
 FILES = {
@@ -59,3 +61,14 @@ def test_record_has_the_digest_of_what_was_changed_and_the_lines_of_the_rest(whe
     digest = base64.urlsafe_b64decode(rows[1][1].removeprefix("sha256=") + "=")
     assert digest == hashlib.sha256(sbom).digest() and int(rows[1][2]) == len(sbom)
     assert rows[0][1:] == ["sha256=of-the-build", "6"] and rows[2][1:] == ["", ""]
+
+
+def test_links_of_the_readme_are_absolute_where_it_is_shown_by_itself() -> None:
+    text = absolute_links.README.read_text()
+    assert "](docs/" in text
+    found = absolute_links.absolute(text, "https://github.com/owner/name", "abc")
+    links = re.findall(r"\]\(([^)]*)\)", found)
+    assert len(links) > 10 and all(link.startswith("https://") for link in links)
+    assert "![Loss" in found and "(https://github.com/owner/name/raw/abc/docs/digits.png)" in found
+    assert "(https://github.com/owner/name/blob/abc/docs/start/numpy.md)" in found
+    assert absolute_links.absolute("[a](#b) [c](mailto:d)", "https://x", "y") == "[a](#b) [c](mailto:d)"
