@@ -1,28 +1,20 @@
-"""Copies between the memory of a device and that of the host, and the events of their ends."""
+"""Copies between host memory and the memory of a device, or a file."""
 
 import mmap
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
+from oxigrad.ops.backends.memory.torch_transfers import CudaDevice, HostDevice, device_of
+from oxigrad.ops.backends.memory.transfers import Event
 from oxigrad.torch.library import torch
 from oxigrad.torch.state.file import StateFile
 
-
-class Event(Protocol):
-    """The end of a copy."""
-
-    def is_done(self) -> bool:
-        """Whether the copy is done."""
-        ...
-
-    def wait(self) -> None:
-        """Waits until the copy is done."""
-        ...
+__all__ = ["CudaDevice", "Device", "Event", "FileDevice", "HostDevice", "device_of"]
 
 
 class Device(Protocol):
-    """The copies of a device. Those in one direction end in order; those down and those up overlap."""
+    """The copies of a device, as far as steps by pieces need them: see `oxigrad.ops.backends.memory.transfers.Transfers`."""
 
     def memory(self, count: int) -> Any:
         """New host memory of so many bytes, a tensor of uint8, which copies read and write."""
@@ -43,91 +35,6 @@ class Device(Protocol):
     def join(self) -> None:
         """Lets work that the device is given from now on begin after the copies up."""
         ...
-
-
-class _Done:
-    """The end of a copy that is done."""
-
-    def is_done(self) -> bool:
-        return True
-
-    def wait(self) -> None:
-        pass
-
-
-_DONE = _Done()
-
-
-class HostDevice:
-    """Copies that are done at once: of parameters in host memory, and on devices without streams."""
-
-    def memory(self, count: int) -> Any:
-        """New host memory of so many bytes."""
-        return torch.empty(count, dtype=torch.uint8)
-
-    def mark(self) -> None:
-        """Does nothing."""
-
-    def copy_down(self, source: Any, target: Any) -> Event:
-        """Copies a tensor."""
-        target.copy_(source)
-        return _DONE
-
-    def copy_up(self, source: Any, target: Any) -> Event:
-        """Copies a tensor."""
-        target.copy_(source)
-        return _DONE
-
-    def join(self) -> None:
-        """Does nothing."""
-
-
-class _CudaEvent:
-    """The end of a copy on a stream."""
-
-    def __init__(self, event: Any) -> None:
-        self._event = event
-
-    def is_done(self) -> bool:
-        return self._event.query()
-
-    def wait(self) -> None:
-        self._event.synchronize()
-
-
-class CudaDevice:
-    """Copies on two streams of a CUDA device, one in each direction, between its memory and page-locked host memory."""
-
-    def __init__(self, device: Any) -> None:
-        self._device = device
-        self._down, self._up = torch.cuda.Stream(device), torch.cuda.Stream(device)
-        self.mark()
-
-    def memory(self, count: int) -> Any:
-        """New page-locked host memory of so many bytes."""
-        return torch.empty(count, dtype=torch.uint8, pin_memory=True)
-
-    def mark(self) -> None:
-        """Lets later copies begin after the work in the current stream."""
-        self._marked = torch.cuda.current_stream(self._device).record_event()
-
-    def copy_down(self, source: Any, target: Any) -> Event:
-        """Begins a copy on the stream down."""
-        return self._copied(self._down, source, target)
-
-    def copy_up(self, source: Any, target: Any) -> Event:
-        """Begins a copy on the stream up."""
-        return self._copied(self._up, source, target)
-
-    def _copied(self, stream: Any, source: Any, target: Any) -> Event:
-        stream.wait_event(self._marked)
-        with torch.cuda.stream(stream):
-            target.copy_(source, non_blocking=True)
-            return _CudaEvent(stream.record_event())
-
-    def join(self) -> None:
-        """Lets the current stream wait for the copies up."""
-        torch.cuda.current_stream(self._device).wait_stream(self._up)
 
 
 class _FutureEvent:
@@ -179,8 +86,3 @@ class FileDevice:
         for threads in self._threads.values():
             threads.shutdown()
         self._threads = {}
-
-
-def device_of(device: Any) -> Device:
-    """The copies of a device of PyTorch."""
-    return CudaDevice(device) if device.type == "cuda" else HostDevice()
