@@ -113,6 +113,52 @@ def test_errors_have_the_name_of_the_file(tmp_path: Path, monkeypatch: pytest.Mo
         assert raised.value.errno == errno.EIO
 
 
+@pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="there is no O_DIRECT")
+@pytest.mark.parametrize("call", ["preadv", "pwritev"])
+def test_a_file_system_that_is_not_coherent_is_read_by_the_cache(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(block_file, "LONG", 1)
+    with tempfile.TemporaryFile(dir=tmp_path) as file:
+        file.write(bytes(range(200)))
+        file.flush()
+        own, calls = file.fileno(), list[int]()
+        whole = getattr(os, call)
+
+        def incoherent(number: int, parts: Any, start: int) -> int:
+            calls.append(number)
+            return whole(number, parts, start) if number == own else len(parts[0])
+
+        monkeypatch.setattr(os, call, incoherent)
+        blocks = BlockFile(own, "a file")
+        assert os.fstat(own).st_size == 200
+        file.truncate(4 * PAGE)
+        calls.clear()
+        with mmap.mmap(-1, 4 * PAGE) as memory, mmap.mmap(own, 4 * PAGE) as mapped:
+            if call == "preadv":
+                blocks.read(0, memoryview(memory))
+                assert memory[:200] == bytes(range(200))
+            else:
+                memory[:] = b"a" * (4 * PAGE)
+                blocks.write(0, memoryview(memory))
+                assert mapped[:] == memory[:]
+        assert calls == [own]
+
+
+def test_ranges_of_pages_go_past_the_cache_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the tests above test nothing of it."""
+    monkeypatch.setattr(block_file, "LONG", 1)
+    with tempfile.TemporaryFile(dir=tmp_path) as file, mmap.mmap(-1, 3 * PAGE) as memory:
+        file.truncate(3 * PAGE)
+        blocks = BlockFile(file.fileno(), "a file")
+        if blocks._direct is None:
+            pytest.skip("the file system has no such reads")
+        used, whole = list[int](), os.pwritev
+        monkeypatch.setattr(os, "pwritev", lambda number, *args: (used.append(number), whole(number, *args))[1])
+        blocks.write(5, memoryview(memory)[5 : 2 * PAGE + 7])
+        assert used == [file.fileno(), blocks._direct, file.fileno()]
+
+
 def test_the_second_descriptor_is_closed(tmp_path: Path) -> None:
     if not Path("/proc/self/fd").is_dir():
         pytest.skip("there is no /proc")

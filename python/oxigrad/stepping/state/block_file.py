@@ -15,8 +15,8 @@ LONG = 1 << 20
 class BlockFile:
     """The file with this descriptor, which is mapped too; ``name`` is the file's in errors.
 
-    Ranges of at least `LONG` bytes go past the page cache, where the file system can, and the memory is as far from the begin of a page as
-    the range is. The system keeps the pages of mappings coherent with them.
+    Ranges of at least `LONG` bytes go past the page cache, where the file system can and keeps mappings coherent with them, and the memory is
+    as far from the begin of a page as the range is.
     """
 
     def __init__(self, file: int, name: str) -> None:
@@ -24,10 +24,11 @@ class BlockFile:
         self._direct: int | None = None
         if hasattr(os, "O_DIRECT"):
             try:
-                self._direct = os.open(f"/proc/self/fd/{file}", os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
+                direct = os.open(f"/proc/self/fd/{file}", os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
             except OSError:
                 return  # A system without /proc, or a file system without such reads.
-            weakref.finalize(self, os.close, self._direct)
+            weakref.finalize(self, os.close, direct)
+            self._direct = direct if _is_coherent(file, direct) else None
 
     def read(self, start: int, memory: memoryview) -> None:
         """Reads the bytes from ``start`` on into the whole memory."""
@@ -63,3 +64,29 @@ class BlockFile:
             if not count:
                 raise OSError(errno.EIO, f"{self._name}: it ends before byte {start + len(memory):,}")
             done += count
+
+
+def _is_coherent(file: int, direct: int) -> bool:
+    """Whether a mapping of the file and reads and writes past the page cache see one another, as not all file systems have it.
+
+    It is tried on a page beyond the end, which is then that of before.
+    """
+    size, page = os.fstat(file).st_size, mmap.PAGESIZE
+    start = -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+    first, second = b"\x5a" * page, b"\xa5" * page
+    try:
+        os.posix_fallocate(file, start, page)  # A mapped page that a full disk has no room for would end the process.
+        with mmap.mmap(file, page, offset=start) as mapped, mmap.mmap(-1, page) as memory:
+            mapped[:] = first
+            os.preadv(direct, [memory], start)
+            is_read = memory[:] == first
+            memory[:] = second
+            os.pwritev(direct, [memory], start)
+            is_written = mapped[:] == second
+            mapped[:] = first  # in pages that were mapped before the write
+            os.preadv(direct, [memory], start)
+            return is_read and is_written and memory[:] == first
+    except OSError:
+        return False
+    finally:
+        os.ftruncate(file, size)
