@@ -49,7 +49,7 @@ class FilePiece(Piece):
         #: The places of slots in the place of the piece, and the ranges of the file: begin there, begin in the place, and bytes.
         self._seats: list[tuple[int, tuple[str, str], Any, int]] = []
         self._ranges: list[tuple[int, int, int]] = []
-        self.size = 0
+        self.size: int = 0
         if sum(tensor.nbytes for *_, tensor in found) <= largest:
             for start, number, key, tensor in found:
                 self._seats.append((number, key, tensor, self._seat(start, tensor.nbytes)))
