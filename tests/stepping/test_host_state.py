@@ -29,6 +29,7 @@ from oxigrad import (
 from oxigrad.ops.backends.generic import Adapter
 from oxigrad.ops.backends.memory import transfers
 from oxigrad.optim import Adam, AdamW, chain
+from oxigrad.stepping.stepper import Stepper
 
 Model = dict[str, Any]
 Make = Callable[..., Any]
@@ -350,6 +351,24 @@ def test_a_copy_up_that_fails_is_made_again(failing: type[Failing], reads: str) 
         assert opt.state_dict()["step"] == 1
     assert_same_bits(on_device, on_host)
     assert_same_bits(state_of(opt), state_of(other))
+
+
+def test_an_interrupt_after_the_update_leaves_a_whole_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(self: Any) -> None:
+        raise KeyboardInterrupt
+
+    found = []
+    for make in (there, lambda model: {name: x.copy() for name, x in model.items()}):
+        model = make(problem())
+        opt = Adam(0.1, loss_scale=optim.LossScale(2.0), state_device="host" if make is there else None)
+        with monkeypatch.context() as patched:
+            patched.setattr(Stepper, "_settle", stopped)
+            with pytest.raises(KeyboardInterrupt):
+                opt.update(model, make(drawn(problem())(0)))
+        found.append((here(model), state_of(opt)))
+    assert_same_bits(found[0][0], found[1][0])
+    assert_same_bits(found[0][1], found[1][1])
+    assert not np.array_equal(found[0][0]["w"], problem()["w"])
 
 
 def test_a_copy_down_that_fails_changes_nothing(failing: type[Failing]) -> None:

@@ -43,11 +43,20 @@ class HostStepper(Stepper):
             self._unfinished.finish()
             self._unfinished = None
 
-    def _finish(self, plan: Plan | None) -> None:
+    @contextlib.contextmanager
+    def _finishing(self) -> Iterator[None]:
+        """A block with a step, whose parameters are copied to their devices once it is counted, even if an interrupt follows."""
+        count = self._core.count
+        try:
+            yield
+        finally:
+            if self._core.count != count and self._plan is not None:
+                self._finish(self._plan)
+
+    def _finish(self, plan: Plan) -> None:
         """Copies the parameters of a plan to their devices."""
-        if plan is not None:
-            self._unfinished = self._host.up([p.text for p in plan.parameters])
-            self._complete()
+        self._unfinished = self._host.up([p.text for p in plan.parameters])
+        self._complete()
 
     def _reads(self, path: str) -> bool:
         """Whether a step reads a parameter, rather than its master weights alone."""
@@ -59,19 +68,15 @@ class HostStepper(Stepper):
         if self._is_entered(model):
             return super().update(model, grads, loss=loss, keep_root=keep_root)
         with self._entered(model) as in_memory:
-            grads, count = self._host.down(grads, self._reads), self._core.count
-            super().update(in_memory, grads, loss=loss, keep_root=True)
-            if self._core.count != count:
-                self._finish(self._plan)
+            grads = self._host.down(grads, self._reads)
+            with self._finishing():
+                super().update(in_memory, grads, loss=loss, keep_root=True)
         return model
 
     def flush(self, model: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.flush`."""
-        with self._read(model) as in_memory:
-            count = self._core.count
+        with self._read(model) as in_memory, self._finishing():
             super().flush(in_memory, keep_root=True)
-            if self._core.count != count:
-                self._finish(self._plan)
         return model
 
     @contextlib.contextmanager
