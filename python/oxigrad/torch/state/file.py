@@ -133,8 +133,8 @@ class StateFile:
 
     @property
     def is_large(self) -> bool:
-        """Whether steps read and write the file by pieces, since it is large beside the memory, and the system has calls for that."""
-        return hasattr(os, "preadv") and write_back.is_large(self._end)
+        """Whether the step under way, in `writing_back`, is by pieces: the file is large beside the memory, and the system has calls for that."""
+        return self._write_back.is_writing and hasattr(os, "preadv")
 
     def writing_back(self) -> AbstractContextManager[None]:
         """A block that changes slots, whose pages are written to the disk meanwhile where memory cannot hold them all."""

@@ -115,8 +115,10 @@ class FileSteps(PieceSteps):
         """
         run = self._run
         if run is None:
+            if not self._is_by_pieces(opt):
+                return False
             places = [place for place in places_of(opt) if place.tensor.grad is not None]
-            if not self._is_by_pieces(opt, places):
+            if not all(_is_simple(place.tensor) for place in places):
                 return False
             run = self._begun(opt, places, scale, loss)
         else:
@@ -129,10 +131,9 @@ class FileSteps(PieceSteps):
             raise
         return True
 
-    def _is_by_pieces(self, opt: Any, places: Sequence[TensorPlace]) -> bool:
-        if not self._file.is_large or opt._backward is not None or is_together(opt) or is_recorded(opt.param_groups):
-            return False
-        return all(_is_simple(place.tensor) for place in places)
+    def _is_by_pieces(self, opt: Any) -> bool:
+        is_large = self._file.is_large
+        return is_large and not (opt._backward is not None or is_together(opt) or is_recorded(opt.param_groups))
 
     def _begun(self, opt: Any, places: Sequence[TensorPlace], scale: float | None, loss: Any) -> HostRun:
         """A step whose pieces wait; everything is checked."""
