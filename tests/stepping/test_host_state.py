@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -396,6 +398,18 @@ def test_memory_of_the_host_is_that_of_the_first_step() -> None:
         assert not memory.arrays
     assert len(found[0]) == 8
     assert found[0] == found[1] == found[2]
+
+
+def test_arrays_on_devices_live_no_longer_than_the_user_holds_them() -> None:
+    model, opt = there(problem()), Adam(0.1, accumulate=2, state_device="host")
+    opt.update(model, there(drawn(problem())(0)))
+    opt.flush(model)
+    with pytest.raises(ShapeError):
+        opt.update(model, {**there(problem()), "w": arrays.Array(np.ones(3, np.float32))})
+    references = [weakref.ref(x) for x in model.values()]
+    del model
+    gc.collect()
+    assert [reference() for reference in references] == [None] * 4
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ class HostArray:
 
 
 class HostModel:
-    """The model of the step under way, in host memory. Its arrays are kept from step to step, by key path."""
+    """The model of the step under way, in host memory. Its memory is that of the steps before, by key path."""
 
     def __init__(self) -> None:
         #: The model, while a step is under way; None before and after.
@@ -78,7 +78,7 @@ class HostModel:
         return self.model
 
     def leave(self) -> None:
-        """Drops the model of the step, and the arrays of the user's; memory is kept for the next one."""
+        """Drops the model of the step, and the arrays of the user's; their memory serves the next one."""
         self.model, self.arrays = None, {}
 
     def _pair(self, path: str, there: Any, here: Any) -> HostArray:
@@ -168,8 +168,8 @@ def _refuse_shared(arrays: dict[str, HostArray]) -> None:
         memory = memory_of(pair.there)
         if memory is not None and memory.is_dense:
             by_device.setdefault(memory.device, []).append((path, memory.address, int(pair.here.nbytes)))
-    for found in by_device.values():
-        paths, addresses, sizes = zip(*found, strict=True)
+    for described in by_device.values():
+        paths, addresses, sizes = zip(*described, strict=True)
         column = [(0, number) for number in sizes]
         spans = Spans([paths], [np.array(column, np.int64)], [[False, True]])
         spans.check([np.array([(0, address) for address in addresses], np.int64)])

@@ -61,9 +61,9 @@ class TensorSlots:
         return self._of(own)
 
     def _of(self, own: dict[str, Any]) -> "TensorSlots":
-        found = copy.copy(self)
-        found._own = own
-        return found
+        slots = copy.copy(self)
+        slots._own = own
+        return slots
 
     def check(self) -> None:
         """Raises `ShapeError` for a slot of another shape than the parameter."""

@@ -38,23 +38,23 @@ class FilePiece(Piece):
 
     def __init__(self, batch: HostBatch, parts: Sequence[Part], file: StateFile, largest: int) -> None:
         super().__init__(batch, parts)
-        self._own = super()._slots(None)
-        found = []
-        for number, slots in enumerate(self._own):
+        self._mapped = super()._slots(None)
+        tensors = []
+        for number, slots in enumerate(self._mapped):
             for key, tensor in slots.arrays():
                 start = file.start_of(tensor)
                 if start is not None and tensor.numel():
-                    found.append((start, number, key, tensor))
-        found.sort(key=lambda each: each[:2])
-        #: The places of slots in the place of the piece, and the ranges of the file: begin there, begin in the place, and bytes.
+                    tensors.append((start, number, key, tensor))
+        tensors.sort(key=lambda each: each[:2])
+        # The first bytes of slots in the place of the piece; and the ranges of the file: begin there, begin in the place, and bytes.
         self._seats: list[tuple[int, tuple[str, str], Any, int]] = []
         self._ranges: list[tuple[int, int, int]] = []
         self.size: int = 0
-        if sum(tensor.nbytes for *_, tensor in found) <= largest:
-            for start, number, key, tensor in found:
+        if sum(tensor.nbytes for *_, tensor in tensors) <= largest:
+            for start, number, key, tensor in tensors:
                 self._seats.append((number, key, tensor, self._seat(start, tensor.nbytes)))
         #: The first byte in the file.
-        self.start: int = found[0][0] if found else 0
+        self.start: int = tensors[0][0] if tensors else 0
 
     def _seat(self, start: int, count: int) -> int:
         """The first byte in the place of the ``count`` bytes of the file from ``start`` on."""
@@ -63,9 +63,8 @@ class FilePiece(Piece):
             at = before[1] + start - before[0]
             self._ranges[-1] = (before[0], before[1], start - before[0] + count)
         else:
-            at = (
-                -(-self.size // mmap.PAGESIZE) * mmap.PAGESIZE + start % mmap.PAGESIZE
-            )  # as reads of whole pages require
+            # As far from the begin of a page as in the file, which reads of whole pages require.
+            at = -(-self.size // mmap.PAGESIZE) * mmap.PAGESIZE + start % mmap.PAGESIZE
             self._ranges.append((start, at, count))
         self.size = aligned(at + count)
         return at
@@ -74,10 +73,10 @@ class FilePiece(Piece):
         return self._gradients, self._weights
 
     def _slots(self, memory: Any) -> list[TensorSlots]:
-        placed: list[dict[tuple[str, str], Any]] = [{} for _ in self._own]
+        placed: list[dict[tuple[str, str], Any]] = [{} for _ in self._mapped]
         for number, key, tensor, at in self._seats:
             placed[number][key] = viewed(memory, at, tensor)
-        return [slots.in_memory(tensors) for slots, tensors in zip(self._own, placed, strict=True)]
+        return [slots.in_memory(tensors) for slots, tensors in zip(self._mapped, placed, strict=True)]
 
     def down(self, memory: Any) -> Iterator[Pair]:
         """The reads into its place: where they begin in the file, and the memory."""
@@ -156,14 +155,15 @@ class FileSteps(PieceSteps):
                     batch.program.host_parameters([*map(batch.plan.read, batch.plan.tensors)], batch.plan.slots)
                 )
             if is_elementwise:
-                found = [(batch, self._cut(batch, largest)) for batch in batches]
+                pieces = [self._cut(batch, largest) for batch in batches]
             else:
-                found = [
-                    (batch, [FileRulePiece(batch, piece.parts, self._file, largest) for piece in whole(batch)])
+                pieces = [
+                    [FileRulePiece(batch, piece.parts, self._file, largest) for piece in whole(batch)]
                     for batch in batches
                 ]
-        for batch, pieces in sorted(found, key=lambda pair: pair[1][0].start if pair[1] else 0):
-            run.add(batch, pieces)
+        pairs = zip(batches, pieces, strict=True)
+        for batch, of_batch in sorted(pairs, key=lambda pair: pair[1][0].start if pair[1] else 0):
+            run.add(batch, of_batch)
         self._run, self._taken = run, {id(place.tensor): place.tensor.grad for place in places}
         return run
 
@@ -175,7 +175,7 @@ class FileSteps(PieceSteps):
     def _cut(self, batch: HostBatch, largest: int) -> list[FilePiece]:
         """The parameters of a batch in pieces, in the order of the file."""
         plan, size = batch.plan, min(_PIECE, largest)
-        found: list[FilePiece] = []
+        pieces: list[FilePiece] = []
         parts: list[Part] = []
         filled = 0
         for p in sorted(plan.parameters, key=lambda p: self._start(plan.slots[p.text])):
@@ -189,11 +189,11 @@ class FileSteps(PieceSteps):
             for part in divided(batch, p, most - most % mmap.PAGESIZE if mmap.PAGESIZE < most < elements else most):
                 share = count * (part.stop - part.start) // max(elements, 1)
                 if parts and filled + share > size:
-                    found.append(FilePiece(batch, parts, self._file, largest))
+                    pieces.append(FilePiece(batch, parts, self._file, largest))
                     parts, filled = [], 0
                 parts.append(part)
                 filled += share
-        return [*found, FilePiece(batch, parts, self._file, largest)] if parts else found
+        return [*pieces, FilePiece(batch, parts, self._file, largest)] if parts else pieces
 
     def _start(self, slots: TensorSlots) -> int:
         """The first byte in the file of the slots of a parameter."""
