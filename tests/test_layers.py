@@ -112,6 +112,7 @@ ROOMS = {
         "pure": "arrays parameters plan protocols slots state writes",
         "planner": "arrays device parameters plan protocols slots state",
         "stepper": "arrays device parameters plan planner protocols slots writes",
+        "device/host_stepper": "arrays device parameters plan protocols stepper",
         "__init__": "",
     },
     "recording": {

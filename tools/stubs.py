@@ -125,6 +125,7 @@ _OPTION_TYPES = {
     "master": "bool",
     "rounding": 'Literal["nearest", "stochastic", "kahan"]',
     "record_norms": "str | Iterable[str]",
+    "state_device": 'Literal["host"] | None',
     "groups": "_Groups | None",
     "dtype": "Dtype",
     "compat": "_Library",

@@ -39,7 +39,7 @@ train(layers, width, 3)
 print(peak() - before)
 """
 # Steps over slots in a file, and as many reads and writes of a file of that size: seconds of each. The limit is what the process has
-# before there are slots, and a third of these.
+# before there are slots, and a third of these, or the 64 MB without which no step of a small one ends.
 FILE = """
 import os, sys, time, torch
 from oxigrad.torch import AdamW
@@ -52,7 +52,7 @@ opt = AdamW(params, lr=1e-3, state_dtype="float32", state_device=os.path.join(fo
 with open(used) as file:
     taken = int(file.read())
 with open(limit, "w") as file:
-    file.write(str(taken + 8 * count // 3))
+    file.write(str(taken + max(8 * count // 3, 1 << 26)))
 opt.step()
 begin = time.perf_counter()
 for _ in range(2):

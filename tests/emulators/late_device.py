@@ -47,6 +47,9 @@ class LateDevice:
         self.held += count
         return torch.full((count,), 255, dtype=torch.uint8)
 
+    def like(self, array: Any) -> Any:
+        return torch.empty_like(array)
+
     def mark(self) -> None:
         pass
 

@@ -11,7 +11,7 @@ import pytest
 from oxigrad import distributed, optim
 
 OPTIONS = """
-    accumulate loss_scale master nonfinite record_norms rounding seed slot_dtype sparse zero_gradients
+    accumulate loss_scale master nonfinite record_norms rounding seed slot_dtype sparse state_device zero_gradients
 """.split()
 METHODS = """
     ahead apply averaged_parameters build compute_gradients copied_parameters current flush get_config global_norm init load load_state_dict

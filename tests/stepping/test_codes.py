@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,20 @@ def test_averages_keep_their_bits(kind: str) -> None:
     slots = opt.slots["p"]
     assert slots["average"].dtype == np.float32
     assert isinstance(slots["m"], Quantized)
+
+
+@both
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])  # noqa: S301
+def test_copies_and_pickles_go_on_with_the_same_bits(way: Any, kind: str) -> None:
+    opt = optim.Adam(0.01, slot_dtype=kind)
+    p, grads = problem(np.float32, 5000)
+    run(opt, p, grads)
+    again, other = way(opt), p.copy()
+    assert again.slots["p"]["m"].codec is opt.slots["p"]["m"].codec
+    assert np.array_equal(way(opt.slots["p"]["m"]).copy(), opt.slots["p"]["m"])
+    run(opt, p, grads)
+    run(again, other, grads)
+    assert np.array_equal(bits(other), bits(p))
 
 
 def root(y: np.ndarray) -> np.ndarray:

@@ -28,6 +28,8 @@ def refuse(opt: Any, *, record: bool, is_own: bool) -> None:
         why = "loss_scale, for which all gradients must be finite before a step"
     elif opt.nonfinite != "propagate":
         why = f"nonfinite={opt.nonfinite!r}, for which all gradients must be finite before a step"
+    elif opt.state_device is not None:
+        why = f"state_device={opt.state_device!r}, for which gradients are copied once all are there"
     elif opt.zero_gradients:
         why = "zero_gradients=True, since the gradients are given back"
     if why:

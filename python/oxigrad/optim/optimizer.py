@@ -15,6 +15,7 @@ from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.loss_scale import LossScale
 from oxigrad.optim.settings.options import checked_precision
 from oxigrad.optim.stateful import StatefulOptimizer
+from oxigrad.stepping.device.host_stepper import HostStepper
 from oxigrad.stepping.parameters.presence import Changes
 from oxigrad.stepping.pure import functional
 from oxigrad.stepping.stepper import Stepper
@@ -41,6 +42,8 @@ class Optimizer(StatefulOptimizer):
             updates are kept on average) or "kahan" (the rounding error of a step is added to the next; it is kept in a slot
             ``kahan-compensation``).
         record_norms: the norms that each step records, "gradient", "update" and "parameter", or some of them; see `recorded_norms`.
+        state_device: "host" for parameters on devices that are updated in host memory, where all of the state is: gradients are copied
+            there, and parameters back (see the page on memory). None for a state where the parameters are.
 
     Updates of float16 and bfloat16 parameters are computed in float32, and their slots are float32 by default.
 
@@ -49,6 +52,7 @@ class Optimizer(StatefulOptimizer):
     """
 
     record_norms: tuple[str, ...]
+    state_device: str | None
 
     _has_seen_floats = False
 
@@ -275,6 +279,7 @@ class Optimizer(StatefulOptimizer):
         >>> sorted(Adam().init({"w": np.ones(2)})["slots"]["w"])
         ['m', 'v']
         """
+        self._refuse_pure()
         return functional.init(self, params)
 
     def apply(
@@ -313,10 +318,18 @@ class Optimizer(StatefulOptimizer):
         >>> grad(lambda rate: opt.apply(w, g, opt.init(w), learning_rate=rate)[0]["w"][0])(0.5)
         -1.0
         """
+        self._refuse_pure()
         if groups is None:
             return functional.apply(self, params, grads, state, hyperparameters, loss=loss)
         chosen = param_groups.chosen(groups, params)
         return functional.apply(self, params, grads, state, hyperparameters, chosen, loss=loss)
+
+    def _refuse_pure(self) -> None:
+        """Raises `ValueError` for a state in host memory, which belongs to the optimizer."""
+        if self.state_device is not None:
+            raise ValueError(
+                f"{self.name}: state_device={self.state_device!r} is for update and minimize: expected None"
+            )
 
     def table(self, model: Tree) -> Table:
         """A table of the parameters of ``model``, each with its optimizer and hyperparameters: text of at most 100 columns.
@@ -360,9 +373,11 @@ class LocalOptimizer(Optimizer):
         master: bool = False,
         rounding: str = "nearest",
         record_norms: str | Iterable[str] = (),
+        state_device: str | None = None,
     ) -> None:
         super().__init__()
         self._version = Version()
+        self.state_device = state_device
         self.sparse = sparse
         self.seed = seed
         self.accumulate = accumulate
@@ -371,4 +386,4 @@ class LocalOptimizer(Optimizer):
         self.record_norms: tuple[str, ...] = tuple([record_norms] if isinstance(record_norms, str) else record_norms)
         self._precision = checked_precision(slot_dtype, master, rounding)
         self.nonfinite = nonfinite
-        self._stepper = Stepper(self)
+        self._stepper = HostStepper(self) if self.state_device else Stepper(self)

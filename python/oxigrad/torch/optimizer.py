@@ -20,7 +20,9 @@ from oxigrad.torch.state.conversion import kept_on_error, number_dtype
 from oxigrad.torch.state.file import StateFile
 from oxigrad.torch.state.loading import KeepingDtypes
 from oxigrad.torch.step.in_backward import Bucket, InBackward
+from oxigrad.torch.step.offload.file import FileSteps
 from oxigrad.torch.step.offload.host import HostMemory, HostSteps
+from oxigrad.torch.step.offload.steps import PieceSteps
 from oxigrad.torch.step.resolved import TensorStep, is_recorded
 from oxigrad.torch.table import Entry
 
@@ -51,6 +53,8 @@ class TensorOptimizer(KeepingDtypes):
     #: The memory of slots, where that is a file.
     state_file: StateFile | None = None
     _host: HostSteps | None = None
+    #: The steps that are taken piece by piece: those in host memory, or those of slots in a file.
+    _pieces: PieceSteps | None = None
 
     # --- groups and options --------------------------------------------------------------------------------------------
 
@@ -70,11 +74,12 @@ class TensorOptimizer(KeepingDtypes):
     def _place_state(self, device: Any) -> None:
         """Puts the state where ``state_device`` says."""
         if isinstance(device, HostMemory) or device == "host":
-            self._host = HostSteps(device if isinstance(device, HostMemory) else HostMemory())
+            self._host = self._pieces = HostSteps(device if isinstance(device, HostMemory) else HostMemory())
             if self._backward is not None and self._host.memory.delay:
                 raise ValueError("delay is 1: expected 0 with in_backward=True, whose updates are in the backward")
         elif device is not None:
             self.state_file = StateFile(device)
+            self._pieces = FileSteps(self.state_file)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group of parameters, a dict with its hyperparameters."""
@@ -132,10 +137,10 @@ class TensorOptimizer(KeepingDtypes):
     def _take(self, scale: Any, of: Bucket | None = None, loss: Any = None) -> None:
         """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None; ``of`` some parameters, or of all."""
         with _NOTHING if self.state_file is None else self.state_file.writing_back():
-            if self._host is not None and of is None:
+            if self._pieces is not None and of is None:
                 with torch.no_grad():
-                    self._host.take(self, None if scale is None else float(scale), loss)
-                return
+                    if self._pieces.take(self, None if scale is None else float(scale), loss):
+                        return
             holder: Any = self if of is None else of
             factor, resolved = (1.0 if scale is None else float(scale)), holder._resolved
             if resolved is not None and resolved.is_current(self, scaled=scale is not None):
@@ -207,15 +212,15 @@ class TensorOptimizer(KeepingDtypes):
         """
         if self._backward is not None:
             return self._backward.ahead
-        return [] if self._host is None else self._host.ahead
+        return [] if self._pieces is None else self._pieces.ahead
 
     def synchronize(self) -> None:
         """Gives the parameters the update that is under way, for ``state_device=HostMemory(delay=1)``; completes a step that an error ended.
 
         ``state_dict()`` and copies of the optimizer call it; without an update under way it does nothing.
         """
-        if self._host is not None and self._backward is None:
-            self._host.synchronize(self)
+        if self._pieces is not None and self._backward is None:
+            self._pieces.synchronize(self)
 
     def _keeps_on_host(self, p: Any) -> bool:
         return self._host is not None and self._host.holds(self, p)
@@ -224,12 +229,12 @@ class TensorOptimizer(KeepingDtypes):
         """Waits for an update that is under way; raises `StateError` while parameters are ahead of the others."""
         if self._backward is not None:
             self._backward.check_whole()
-        if self._host is not None and self._backward is None:
-            if ahead := self._host.ahead:
+        if self._pieces is not None and self._backward is None:
+            if ahead := self._pieces.ahead:
                 raise StateError(
                     f"{', '.join(ahead[:3])} was updated in a step that an error ended: expected synchronize() before the state is read"
                 )
-            self._host.synchronize(self)
+            self._pieces.synchronize(self)
 
     def _take_recorded(self, scale: Any, loss: Any) -> None:
         """Takes a step that PyTorch differentiates, or records in a graph of its own."""
@@ -278,8 +283,8 @@ class TensorOptimizer(KeepingDtypes):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._resolved = None
-        if self._host is not None:
-            self._host.reset()
+        if self._pieces is not None:
+            self._pieces.reset()
         super().__setstate__({key: value for key, value in state.items() if key not in ("in_backward", "state_device")})
         for group in self.param_groups:
             for name, value in self._remembered().items():
@@ -289,7 +294,7 @@ class TensorOptimizer(KeepingDtypes):
         if "in_backward" in state:
             self._backward = InBackward(self)
         if "state_device" in state:
-            self._host = HostSteps(state["state_device"])
+            self._host = self._pieces = HostSteps(state["state_device"])
         if self._backward is not None:
             self._backward.reset(self)
 

@@ -15,6 +15,7 @@ import numpy as np
 from oxigrad.ops.backends.arrays import REFUSALS, device_of, dtype_name
 from oxigrad.ops.backends.generic import Adapter
 from oxigrad.ops.backends.memory.device_memory import DEFAULT_STREAM, DeviceMemory, dense_strides
+from oxigrad.ops.backends.memory.transfers import Transfers
 
 # Functions of ``xp`` that are methods of tensors with the same arguments.
 _ELEMENTWISE = """abs acos acosh add asin asinh atan atan2 atanh ceil copysign cos cosh divide exp exp2 expm1
@@ -169,6 +170,10 @@ class TorchAdapter(Adapter):
     @functools.cached_property
     def _cuda(self) -> Any:
         return importlib.import_module("torch.cuda")
+
+    def transfers(self, array: Any) -> Transfers:
+        """By streams of the device, where it has some."""
+        return importlib.import_module("oxigrad.ops.backends.memory.torch_transfers").device_of(array.device)
 
     def to_host(self, array: Any) -> np.ndarray:
         """The tensor's memory as a NumPy array, or a copy."""

@@ -55,6 +55,7 @@ OPTIONS = {
     "master": False,
     "rounding": "nearest",
     "record_norms": (),
+    "state_device": None,
     "groups": None,
     "dtype": None,
 }

@@ -23,6 +23,7 @@ _DOMAINS = {
     "accumulate": Domain(interval=Interval("[1, inf)"), is_whole=True),
     "nonfinite": Domain(("propagate", "skip", "raise")),
     "zero_gradients": Domain((True, False)),
+    "state_device": Domain((None, "host")),
     "sparse": Domain(FAMILIES),
     "slot_dtype": Domain(SLOT_DTYPES),
     "master": Domain((True, False)),
@@ -70,6 +71,13 @@ def _accumulate(opt: Any, value: Any) -> int:
     return count
 
 
+def _zero_gradients(opt: "Options", value: Any) -> bool:
+    checked = _DOMAINS["zero_gradients"].check("zero_gradients", value)
+    if checked and opt.state_device:
+        raise ValueError("zero_gradients=True excludes state_device='host', whose steps read copies of the gradients")
+    return checked
+
+
 def _record_norms(opt: "Options", value: Any) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else tuple(value or ())
     if unknown := [name for name in names if name not in norms.SLOTS]:
@@ -102,7 +110,8 @@ class Options(Sealed):
         "accumulate": _accumulate,
         "nonfinite": _nonfinite,
         "loss_scale": _loss_scale,
-        "zero_gradients": lambda opt, value: _DOMAINS["zero_gradients"].check("zero_gradients", value),
+        "zero_gradients": _zero_gradients,
+        "state_device": lambda opt, value: _DOMAINS["state_device"].check("state_device", value),
         "sparse": lambda opt, value: _DOMAINS["sparse"].check("sparse", value),
         "record_norms": _record_norms,
         "dtype": _dtype,
@@ -110,6 +119,7 @@ class Options(Sealed):
     _fixed: ClassVar[frozenset[str]] = frozenset(
         {
             "sparse",
+            "state_device",
             "slot_dtype",
             "master",
             "rounding",
@@ -126,6 +136,7 @@ class Options(Sealed):
     zero_gradients: bool
     sparse: str
     record_norms: tuple[str, ...]
+    state_device: str | None
     _precision: Precision
     _version: Version
     _nonfinite: str
@@ -173,6 +184,7 @@ class Options(Sealed):
             "sparse": self.sparse,
             **dataclasses.asdict(self._precision),
             "record_norms": self.record_norms,
+            "state_device": self.state_device,
         }
 
     def _shown_options(self) -> str:

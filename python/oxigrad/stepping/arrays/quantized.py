@@ -165,5 +165,8 @@ class Quantized:
         for part, new in zip(self.arrays.values(), coded.arrays.values(), strict=True):
             adapter_of(part).assign(part, copied_like(new, part))
 
+    def __reduce__(self) -> Any:
+        return Quantized, self.in_core()  # which gives it the one object of its kind of codes
+
     def __repr__(self) -> str:
         return f"Quantized({np.asarray(self)!r})"

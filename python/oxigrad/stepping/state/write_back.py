@@ -43,6 +43,11 @@ class WriteBack:
             self._error = None
             raise OSError(error.errno, f"{self._name}: {os.strerror(error.errno or 0)}") from error
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether pages are written, in a block over a file that is large."""
+        return self._thread is not None
+
     def grow(self, size: int) -> None:
         """Begins to write pages, within a block, once the file of ``size`` bytes is large."""
         if self._is_in_block and self._thread is None and is_large(size):

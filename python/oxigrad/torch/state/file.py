@@ -14,7 +14,8 @@ import numpy as np
 
 from oxigrad._core import StateError
 from oxigrad.ops.backends import dtype_name
-from oxigrad.stepping.state import safetensors_io
+from oxigrad.stepping.state import safetensors_io, write_back
+from oxigrad.stepping.state.block_file import LONG, BlockFile
 from oxigrad.stepping.state.write_back import WriteBack, release_free_memory
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
@@ -44,8 +45,11 @@ class StateFile:
         self.path = os.path.abspath(os.fspath(path))
         self._file = file = tempfile.TemporaryFile(dir=os.path.dirname(self.path))  # noqa: SIM115 - closed with this object
         weakref.finalize(self, file.close)
-        self._write_back = WriteBack(file.fileno(), f"the slots beside {self.path}")
+        name = f"the slots beside {self.path}"
+        self._write_back, self._blocks = WriteBack(file.fileno(), name), BlockFile(file.fileno(), name)
         self._end = self._placed_bytes = 0
+        #: The places in the file of slots, by the address of their memory.
+        self._starts: dict[int, int] = {}
         #: The slots in the file, by parameter and key.
         self._slots: dict[tuple[int, str], weakref.ref[Any]] = {}
         #: The places of slots that are gone, by their size.
@@ -85,13 +89,16 @@ class StateFile:
         start = self._free[count].pop() if self._free.get(count) else self._extended(name, count)
         page = start // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
         mapped = mmap.mmap(self._file.fileno(), start + count - page, offset=page)
-        weakref.finalize(mapped, self._free.setdefault(count, []).append, start)
         flat = torch.frombuffer(mapped, dtype=like.dtype, count=like.numel(), offset=start - page)
+        address = flat.untyped_storage().data_ptr()
+        self._starts[address] = start
+        weakref.finalize(mapped, _release, self._starts, address, self._free.setdefault(count, []))
         return flat.as_strided(like.shape, like.stride())
 
     def _extended(self, name: str, count: int) -> int:
         """The place of further bytes at the end of the file; raises `OSError` where the disk is full."""
-        start = -(-self._end // _ALIGNMENT) * _ALIGNMENT
+        alignment = mmap.PAGESIZE if count >= LONG else _ALIGNMENT
+        start = -(-self._end // alignment) * alignment
         try:
             if hasattr(os, "posix_fallocate"):  # Pages that could not be written later would end the process.
                 os.posix_fallocate(self._file.fileno(), start, count)
@@ -105,6 +112,30 @@ class StateFile:
         self._end = start + count
         return start
 
+    def start_of(self, tensor: Any) -> int | None:
+        """The place in the file of the first byte of a slot, or of a view of one; None for a tensor that does not lie there."""
+        address = tensor.untyped_storage().data_ptr()
+        start = self._starts.get(address)
+        return None if start is None else start + tensor.data_ptr() - address
+
+    def read(self, start: int, memory: memoryview) -> None:
+        """Reads slots, from this byte of the file on. Raises `OSError` where the disk fails."""
+        self._blocks.read(start, memory)
+
+    def overwrite(self, start: int, memory: memoryview) -> None:
+        """Writes slots, from this byte of the file on. Raises `OSError` where the disk fails."""
+        self._blocks.write(start, memory)
+
+    @property
+    def memory_limit(self) -> float:
+        """The bytes that this process may have in memory."""
+        return write_back.memory_limit()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the step under way, in `writing_back`, is by pieces: the file is large beside the memory, and the system has calls for that."""
+        return self._write_back.is_writing and hasattr(os, "preadv")
+
     def writing_back(self) -> AbstractContextManager[None]:
         """A block that changes slots, whose pages are written to the disk meanwhile where memory cannot hold them all."""
         return self._write_back.block(self._end)
@@ -112,6 +143,11 @@ class StateFile:
     def write(self, state: Mapping[str, Any]) -> None:
         """Writes the result of ``state_dict()`` to the file, which is replaced once that is complete and on the disk."""
         write(self.path, state)
+
+
+def _release(starts: dict[int, int], address: int, free: list[int]) -> None:
+    """Lets the place in the file of memory that is gone be used again."""
+    free.append(starts.pop(address))
 
 
 # --- files of a state --------------------------------------------------------------------------------------------------

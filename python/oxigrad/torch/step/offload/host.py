@@ -10,6 +10,7 @@ from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.pieces import Piece, cut, together, whole
 from oxigrad.torch.step.offload.plan import HostBatch
 from oxigrad.torch.step.offload.run import HostRun, Ring
+from oxigrad.torch.step.offload.steps import PieceSteps, clips, is_together
 from oxigrad.torch.step.plan import TensorPlace, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import TensorStep, all_parameters, are_same, is_recorded
 
@@ -57,7 +58,7 @@ class HostMemory:
                 raise ValueError(f"{name} is {value!r}: expected a whole number")
 
 
-class HostSteps:
+class HostSteps(PieceSteps):
     """The steps of an optimizer whose state is in host memory."""
 
     def __init__(self, memory: HostMemory) -> None:
@@ -66,33 +67,13 @@ class HostSteps:
         self._params: list[Any] = []
         self._chosen: set[int] = set()
         self._measured = MeasuredNorm()
-        self._begin_anew()
+        super().__init__()
 
     def _begin_anew(self) -> None:
-        self._run: HostRun | None = None
+        super()._begin_anew()
         self._norm: MeasuredNorm | None = None
         self._resident: TensorStep | None = None
         self._scale: float | None = None
-        #: Whether the updates of a step run beside the next forward and backward.
-        self._is_delayed = False
-        #: The gradients that a step has begun with, where all were added; None before.
-        self._taken: dict[int, Any] | None = None
-
-    @property
-    def ahead(self) -> list[str]:
-        """The names of the parameters that are a step ahead of the others, after an error in a step."""
-        return [] if self._run is None or self._is_delayed else self._run.ahead
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether a step was begun and is not finished."""
-        return self._run is not None
-
-    def reset(self) -> None:
-        """Begins anew with another state; an update that is under way ends first, and has no effect."""
-        if self._run is not None:
-            self._run.join(raises=False)
-        self._begin_anew()
 
     def holds(self, opt: Any, p: Any) -> bool:
         """Whether the state of a parameter is in host memory."""
@@ -103,11 +84,11 @@ class HostSteps:
 
     def streams(self, opt: Any, p: Any) -> bool:
         """Whether a parameter is updated in host memory, and its gradient can go there before all gradients are final."""
-        return self.holds(opt, p) and not _is_together(opt)
+        return self.holds(opt, p) and not is_together(opt)
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
-    def take(self, opt: Any, scale: float | None, loss: Any) -> None:
+    def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
         """Takes a step with the gradients that are there, and those that were given to `stream`; completes one that an error has ended."""
         if self._is_delayed:
             self.synchronize(opt)
@@ -121,7 +102,7 @@ class HostSteps:
                     self._begin_anew()
                 raise
         else:
-            self._check_same()
+            self._check_same(opt)
         if self.memory.delay:
             run.advance(opt)  # All gradients are in host memory then.
             self._is_delayed = True
@@ -129,23 +110,15 @@ class HostSteps:
             run.advance_beside(opt)
         else:
             self._finish(opt, run, loss)
-
-    def _check_same(self) -> None:
-        """Raises `RuntimeError` for other gradients than those of the step that an error has ended."""
-        taken = self._taken or {}
-        if any(p.grad is not None and taken.get(id(p)) is not p.grad for p in self._params):
-            raise RuntimeError(
-                f"the step before was ended by an error, with {', '.join(self.ahead[:3]) or 'no parameter'} updated, and there are other "
-                "gradients: expected synchronize() first, which completes it"
-            )
+        return True
 
     def _begun(self, opt: Any) -> HostRun:
         """The step that is on its way."""
         if self._run is None:
-            is_together, is_delayed = _is_together(opt), bool(self.memory.delay)
+            is_whole, is_delayed = is_together(opt), bool(self.memory.delay)
             self._measured.clear()
-            self._norm = self._measured if _clips(opt) and not is_together else None
-            is_bounded = not (is_delayed or is_together or self._norm is not None)
+            self._norm = self._measured if clips(opt) and not is_whole else None
+            is_bounded = not (is_delayed or is_whole or self._norm is not None)
             places = self.memory.places if is_bounded else None
             self._run = HostRun(self._ring, places, self._norm, measures=is_delayed, holds=is_delayed)
         return self._run
@@ -178,7 +151,7 @@ class HostSteps:
                 )
 
     def _resolve(self, opt: Any, places: Sequence[TensorPlace], scale: float | None) -> TensorStep:
-        if _is_together(opt) or self.memory.delay:
+        if is_together(opt) or self.memory.delay:
             raise ValueError(
                 f"{type(opt).__name__}: fraction is {self.memory.fraction}: expected 1 with delay=1, and for rules that need all "
                 "gradients at once"
@@ -188,11 +161,10 @@ class HostSteps:
 
     def _add(self, opt: Any, run: HostRun, places: Sequence[TensorPlace], scale: float | None, loss: Any) -> None:
         square = None if self._norm is None else self._norm.square
-        is_together = _is_together(opt)
-        is_elementwise = opt.entry.rule.elementwise
-        parts = [places] if is_together or is_elementwise else [[place] for place in places]
+        is_whole, is_elementwise = is_together(opt), opt.entry.rule.elementwise
+        parts = [places] if is_whole or is_elementwise else [[place] for place in places]
         batches = [HostBatch(opt, part, scale=scale, loss=loss, square=square) for part in parts]
-        pieces = [self._cut(batch, is_called=is_together or not is_elementwise) for batch in batches]
+        pieces = [self._cut(batch, is_called=is_whole or not is_elementwise) for batch in batches]
         for batch, found in zip(batches, pieces, strict=True):
             run.add(batch, found)
 
@@ -210,15 +182,6 @@ class HostSteps:
         run.finish(opt)
         self._begin_anew()
 
-    def synchronize(self, opt: Any) -> None:
-        """Waits for an update that is under way, or completes a step that an error has ended."""
-        if self._run is None or self._taken is None:
-            return
-        self._is_delayed = False  # After an error the step is as one without a delay.
-        self._run.join()
-        self._run.release()
-        self._finish(opt, self._run, None)
-
 
 def _chosen(params: Sequence[Any], fraction: float) -> set[int]:
     """The identities of the largest parameters that have a fraction of all bytes."""
@@ -229,17 +192,6 @@ def _chosen(params: Sequence[Any], fraction: float) -> set[int]:
         found.add(id(p))
         total += p.nbytes
     return found
-
-
-def _clips(opt: Any) -> bool:
-    return any(group.get("max_norm") is not None for group in opt.param_groups)
-
-
-def _is_together(opt: Any) -> bool:
-    """Whether a step needs all gradients and parameters at once, rather than a norm that is measured first."""
-    rule = opt.entry.rule
-    is_scaled = getattr(opt, "grad_scale", None) is not None
-    return bool(rule.supplied & {"total", "guard"}) or (_clips(opt) and (is_scaled or not rule.elementwise))
 
 
 def _check(opt: Any, places: Sequence[TensorPlace]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from oxigrad import _core
-from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.parameters.executor import HOST
 from oxigrad.stepping.plan.programs import host_parameter, step_once
 from oxigrad.stepping.writes import StepWrites, call_step
@@ -13,6 +13,7 @@ from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.plan import HostBatch
 from oxigrad.torch.step.plan import TensorParameter
+from oxigrad.torch.step.slots import TensorSlots
 
 # Elements of a part begin at multiples of it: blocks of codes, which have a scale, have so many, or half as many.
 _BLOCK = 256
@@ -33,6 +34,11 @@ class Part(NamedTuple):
     def of(self, tensor: Any) -> Any:
         """These elements of a tensor like the parameter: a view, or a copy of a gradient with its elements in another order."""
         return tensor if self.is_whole else tensor.reshape(-1)[self.start : self.stop]
+
+    def slots(self, batch: HostBatch) -> TensorSlots:
+        """The slots of these elements: views."""
+        slots = batch.plan.slots[self.parameter.text]
+        return slots if self.is_whole else slots.within(self.start, self.stop)
 
 
 class Piece:
@@ -58,7 +64,7 @@ class Piece:
             self._offsets.append((self._reserve(g), self._reserve(w)))
 
     def _reserve(self, tensor: Any) -> int:
-        start, self.size = self.size, self.size + _aligned(tensor.numel() * tensor.element_size())
+        start, self.size = self.size, self.size + aligned(tensor.numel() * tensor.element_size())
         return start
 
     @property
@@ -74,7 +80,7 @@ class Piece:
     def _placed(self, memory: Any) -> tuple[list[Any], list[Any]]:
         """The gradients and the parameters in a place."""
         at = zip(self._offsets, self._weights, strict=True)
-        found = [(_viewed(memory, of_gradient, w), _viewed(memory, of_weight, w)) for (of_gradient, of_weight), w in at]
+        found = [(viewed(memory, of_gradient, w), viewed(memory, of_weight, w)) for (of_gradient, of_weight), w in at]
         return [g for g, _ in found], [w for _, w in found]
 
     def down(self, memory: Any) -> Iterator[Pair]:
@@ -105,17 +111,14 @@ class Piece:
         program, plan = self.batch.fill(), self.batch.plan
         gradients, weights = self._placed(memory)
         numbers: dict[tuple[str, str], Any] = {}
-        parameters = [
-            host_parameter(
-                part.parameter.text,
-                part.parameter.position,
-                w,
-                [(slot, self._slot(part, slot, numbers)) for slot in program.groups[part.parameter.group].rule.slots],
-                program.layout[part.parameter.group],
-                stochastic=plan.groups[part.parameter.group].precision.rounding == "stochastic",
+        parameters = []
+        for part, w, slots in zip(self.parts, weights, self._slots(memory), strict=True):
+            p = part.parameter
+            values = [(slot, self._slot(p, slots, slot, numbers)) for slot in program.groups[p.group].rule.slots]
+            stochastic = plan.groups[p.group].precision.rounding == "stochastic"
+            parameters.append(
+                host_parameter(p.text, p.position, w, values, program.layout[p.group], stochastic=stochastic)
             )
-            for part, w in zip(self.parts, weights, strict=True)
-        ]
         step_once(
             parameters,
             tuple(weights),
@@ -126,18 +129,17 @@ class Piece:
         )
         self.batch.numbers |= numbers
 
-    def _slot(self, part: Part, slot: Any, numbers: dict[tuple[str, str], Any]) -> Any:
-        """The elements of a slot; of a slot of one number, a copy, since each part begins with the number before the step."""
-        p = part.parameter
-        value = self.batch.plan.slots[p.text].of_core(slot)
-        if slot.is_number:
-            key = self.batch.plan.groups[p.group].entry.key_of_slot(slot.name)
-            return numbers.setdefault((p.text, key), value.clone())
-        if not isinstance(value, tuple):
-            return part.of(value)
-        return (
-            value if part.is_whole else self.batch.plan.slots[p.text][slot.name].within(part.start, part.stop).in_core()
-        )
+    def _slots(self, memory: Any) -> list[TensorSlots]:
+        """The slots of the elements of each part."""
+        return [part.slots(self.batch) for part in self.parts]
+
+    def _slot(self, p: TensorParameter, slots: TensorSlots, slot: Slot, numbers: dict[tuple[str, str], Any]) -> Any:
+        """A slot as the core takes it; of one number a copy, since each part begins with the number before the step."""
+        value = slots.of_core(slot)
+        if not slot.is_number:
+            return value
+        key = self.batch.plan.groups[p.group].entry.key_of_slot(slot.name)
+        return numbers.setdefault((p.text, key), value.clone())
 
     def up(self, memory: Any) -> Iterator[Pair]:
         """The copies out of its place: of parameters."""
@@ -155,9 +157,10 @@ class RulePiece(Piece):
         for part, g, w in zip(self.parts, *found, strict=True):
             gradients[part.parameter.index], leaves[part.parameter.index] = g, w
         writes, core = StepWrites(), _core.Stepper()
+        slots = {part.parameter.text: own for part, own in zip(self.parts, self._slots(memory), strict=True)}
         core.count = plan.count
-        core.prepare(program.host_parameters(leaves, plan.slots))
-        call_step(program, leaves, gradients, plan.slots, writes)
+        core.prepare(program.host_parameters(leaves, slots))
+        call_step(program, leaves, gradients, slots, writes)
         written, given = plan.pick(leaves), plan.pick(gradients)
         core.step(True, written, given, programs=program.programs, seed=program.seed, writes=writes.frozen())
 
@@ -169,7 +172,7 @@ def cut(batch: HostBatch, size: int) -> list[Piece]:
     filled = 0
     for p in batch.plan.parameters:
         for part in _parts(batch, p, size):
-            count = 2 * _aligned((part.stop - part.start) * p.dtype.itemsize)
+            count = 2 * aligned((part.stop - part.start) * p.dtype.itemsize)
             if parts and (filled + count > size or _device(parts[0]) != _device(part)):
                 found.append(Piece(batch, parts))
                 parts, filled = [], 0
@@ -189,7 +192,8 @@ def together(batch: HostBatch) -> list[Piece]:
     return [RulePiece(batch, parts)] if parts else []
 
 
-def _aligned(count: int) -> int:
+def aligned(count: int) -> int:
+    """The bytes of a tensor in a place, up to where the next one begins."""
     return -(-count // _ALIGNMENT) * _ALIGNMENT
 
 
@@ -203,27 +207,31 @@ def _all_of(batch: HostBatch, p: TensorParameter) -> Part:
 
 def _parts(batch: HostBatch, p: TensorParameter, size: int) -> Iterator[Part]:
     """The parts of a parameter."""
-    count, step = conversion.local(p.tensor).numel(), max(size // (2 * p.dtype.itemsize) // _BLOCK, 1) * _BLOCK
-    if count <= step or not _is_cut(batch, p):
+    return divided(batch, p, size // (2 * p.dtype.itemsize))
+
+
+def divided(batch: HostBatch, p: TensorParameter, count: int) -> Iterator[Part]:
+    """A parameter in parts of at most ``count`` elements, or of the least number that can be; one that cannot be cut is whole."""
+    elements, step = conversion.local(p.tensor).numel(), max(count // _BLOCK, 1) * _BLOCK
+    if elements <= step or not _is_cut(batch, p):
         yield _all_of(batch, p)
         return
-    for start in range(0, count, step):
-        yield Part(p, start, min(start + step, count), is_whole=False)
+    for start in range(0, elements, step):
+        yield Part(p, start, min(start + step, elements), is_whole=False)
 
 
 def _is_cut(batch: HostBatch, p: TensorParameter) -> bool:
     """Whether parts of a parameter are updated as the whole is: no sums, no random numbers by element, and rows in order."""
-    group, slots = batch.plan.groups[p.group], batch.plan.slots[p.text].values()
-    arrays = [part for slot in slots for part in (slot.arrays.values() if isinstance(slot, Quantized) else (slot,))]
+    group = batch.plan.groups[p.group]
     return (
         p.executor is HOST
         and not (group.sums or group.draws)
         and conversion.local(p.tensor).is_contiguous()
-        and all(array.is_contiguous() for array in arrays)
+        and all(conversion.real(tensor).is_contiguous() for _, tensor in batch.plan.slots[p.text].arrays())
     )
 
 
-def _viewed(memory: Any, start: int, like: Any) -> Any:
+def viewed(memory: Any, start: int, like: Any) -> Any:
     """A tensor in host memory from this byte on, with the shape and dtype of another one, and its strides where these leave no gaps."""
     flat = memory[start : start + like.numel() * like.element_size()].view(like.dtype)
     return flat.as_strided(like.shape, like.stride()) if conversion.is_dense(like) else flat.view(like.shape)

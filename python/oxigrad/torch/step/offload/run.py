@@ -1,7 +1,7 @@
 """One step in host memory: the pieces of its gradients on their way, by the schedule of `oxigrad.stepping.device.transfers`."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from oxigrad.stepping.device.transfers import Action, Schedule
@@ -13,17 +13,17 @@ from oxigrad.torch.step.offload.plan import HostBatch
 
 
 class Ring:
-    """The host memory of places, each of at least ``size`` bytes once a piece was in it, and the devices of the copies."""
+    """The host memory of places, each of at least ``size`` bytes once a piece was in it, and the devices of the copies, or the ``only`` one."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, size: int, only: Device | None = None) -> None:
+        self._size, self._only = size, only
         self._places: dict[tuple[Any, int], Any] = {}
         self._devices: dict[Any, Device] = {}
 
     def device(self, of: Any) -> Device:
         """The copies of a device."""
         if of not in self._devices:
-            self._devices[of] = device_of(of)
+            self._devices[of] = self._only or device_of(of)
         return self._devices[of]
 
     def place(self, number: int, piece: Piece, *, exact: bool) -> Any:
@@ -78,6 +78,7 @@ class HostRun:
         self._lock, self._advancing = threading.Lock(), threading.Lock()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
+        self._is_counted = False
 
     def add(self, batch: HostBatch, pieces: Iterable[Piece]) -> None:
         """Adds pieces whose gradients are final."""
@@ -125,14 +126,21 @@ class HostRun:
 
     def advance_beside(self, opt: Any) -> None:
         """As `advance`, in a thread of its own, if none is at it. Raises the error of the thread before, once."""
+        self._begin_thread(self.advance, opt)
+
+    def finish_beside(self, opt: Any) -> None:
+        """As `finish`, in a thread of its own, which no key stops: `join` waits for it."""
+        self._begin_thread(self._complete, opt)
+
+    def _begin_thread(self, work: Callable[[Any], None], opt: Any) -> None:
         if self._thread is None or not self._thread.is_alive():
             self.join()
-            self._thread = threading.Thread(target=self._work, args=(opt,), name="oxigrad-host-step", daemon=True)
+            self._thread = threading.Thread(target=self._work, args=(work, opt), name="oxigrad-host-step", daemon=True)
             self._thread.start()
 
-    def _work(self, opt: Any) -> None:
+    def _work(self, work: Callable[[Any], None], opt: Any) -> None:
         try:
-            self.advance(opt)
+            work(opt)
         except BaseException as error:  # noqa: BLE001 - raised in the thread that waits for this one
             self._error = error
 
@@ -195,6 +203,11 @@ class HostRun:
     def finish(self, opt: Any) -> None:
         """Waits for all copies and updates, then counts the step."""
         self.join()
+        self._complete(opt)
+
+    def _complete(self, opt: Any) -> None:
+        if self._is_counted:
+            return
         self.advance(opt)
         if not self.schedule.is_finished:
             raise RuntimeError(
@@ -203,3 +216,4 @@ class HostRun:
         self._ring.join()
         for batch in self.batches:
             batch.count(opt)
+        self._is_counted = True

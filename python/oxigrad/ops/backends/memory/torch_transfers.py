@@ -1,0 +1,92 @@
+"""Copies between the memory of devices of PyTorch and that of the host."""
+
+from typing import Any
+
+import torch
+
+from oxigrad.ops.backends.memory.transfers import DONE, Event
+
+
+class HostDevice:
+    """Copies that are done at once: of parameters in host memory, and on devices without streams."""
+
+    def memory(self, count: int) -> Any:
+        """New host memory of so many bytes."""
+        return torch.empty(count, dtype=torch.uint8)
+
+    def like(self, array: Any) -> Any:
+        """A new tensor in host memory with the shape, dtype and order of a tensor."""
+        return torch.empty_like(array, device="cpu")
+
+    def mark(self) -> None:
+        """Does nothing."""
+
+    def copy_down(self, source: Any, target: Any) -> Event:
+        """Copies a tensor."""
+        target.copy_(source)
+        return DONE
+
+    def copy_up(self, source: Any, target: Any) -> Event:
+        """Copies a tensor."""
+        target.copy_(source)
+        return DONE
+
+    def join(self) -> None:
+        """Does nothing."""
+
+
+class _CudaEvent:
+    """The end of a copy on a stream."""
+
+    def __init__(self, event: Any) -> None:
+        self._event = event
+
+    def is_done(self) -> bool:
+        return self._event.query()
+
+    def wait(self) -> None:
+        self._event.synchronize()
+
+
+class CudaDevice:
+    """Copies on two streams of a CUDA device, one in each direction, between its memory and page-locked host memory."""
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self._down, self._up = torch.cuda.Stream(device), torch.cuda.Stream(device)
+        self.mark()
+
+    def memory(self, count: int) -> Any:
+        """New page-locked host memory of so many bytes."""
+        return torch.empty(count, dtype=torch.uint8, pin_memory=True)
+
+    def like(self, array: Any) -> Any:
+        """A new tensor in page-locked host memory with the shape, dtype and order of a tensor."""
+        return torch.empty_like(array, device="cpu", pin_memory=True)
+
+    def mark(self) -> None:
+        """Lets later copies begin after the work in the current stream."""
+        self._marked = torch.cuda.current_stream(self._device).record_event()
+
+    def copy_down(self, source: Any, target: Any) -> Event:
+        """Begins a copy on the stream down."""
+        return self._copied(self._down, source, target)
+
+    def copy_up(self, source: Any, target: Any) -> Event:
+        """Begins a copy on the stream up."""
+        return self._copied(self._up, source, target)
+
+    def _copied(self, stream: Any, source: Any, target: Any) -> Event:
+        stream.wait_event(self._marked)
+        with torch.cuda.stream(stream):
+            target.copy_(source, non_blocking=True)
+            return _CudaEvent(stream.record_event())
+
+    def join(self) -> None:
+        """Lets the current stream wait for the copies up."""
+        torch.cuda.current_stream(self._device).wait_stream(self._up)
+
+
+def device_of(device: Any) -> HostDevice | CudaDevice:
+    """The copies of a device of PyTorch."""
+    return CudaDevice(device) if device.type == "cuda" else HostDevice()

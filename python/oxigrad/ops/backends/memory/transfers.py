@@ -1,0 +1,83 @@
+"""Copies between the memory of a device and that of the host, and the events of their ends."""
+
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Event(Protocol):
+    """The end of a copy."""
+
+    def is_done(self) -> bool:
+        """Whether the copy is done."""
+        ...
+
+    def wait(self) -> None:
+        """Waits until the copy is done."""
+        ...
+
+
+class Transfers(Protocol):
+    """The copies of a device. Those in one direction end in order; those down and those up overlap."""
+
+    def like(self, array: Any) -> Any:
+        """A new array in host memory, which copies read and write, with the shape and dtype of one of the device."""
+        ...
+
+    def mark(self) -> None:
+        """Lets later copies begin after the work that the device was given so far."""
+        ...
+
+    def copy_down(self, source: Any, target: Any) -> Event:
+        """Begins the copy of an array of the device into one in host memory."""
+        ...
+
+    def copy_up(self, source: Any, target: Any) -> Event:
+        """Begins the copy of an array in host memory into one of the device."""
+        ...
+
+    def join(self) -> None:
+        """Lets work that the device is given from now on begin after the copies up."""
+        ...
+
+
+class Done:
+    """The end of a copy that is done."""
+
+    def is_done(self) -> bool:
+        """True."""
+        return True
+
+    def wait(self) -> None:
+        """Does nothing."""
+
+
+#: The end of every copy that is done at once.
+DONE = Done()
+
+
+class BlockingTransfers:
+    """Copies by an ``adapter`` between arrays of its library and NumPy's, which are done at once."""
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
+
+    def like(self, array: Any) -> Any:
+        """A new array of NumPy's: a copy."""
+        return np.array(self._adapter.to_host(array))
+
+    def mark(self) -> None:
+        """Does nothing."""
+
+    def copy_down(self, source: Any, target: Any) -> Event:
+        """Copies an array."""
+        target[...] = self._adapter.to_host(source)
+        return DONE
+
+    def copy_up(self, source: Any, target: Any) -> Event:
+        """Copies an array."""
+        self._adapter.assign(target, self._adapter.from_host(source, target))
+        return DONE
+
+    def join(self) -> None:
+        """Does nothing."""

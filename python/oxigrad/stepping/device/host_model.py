@@ -1,0 +1,175 @@
+"""A model whose parameters on devices have arrays in host memory in their place, which steps there update."""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core, tree
+from oxigrad._core import ArrayMemoryError
+from oxigrad.cuda.overlap import Spans
+from oxigrad.ops.backends import adapter_of, detached, device_of, dtype_name, is_array, is_immutable, on_host
+from oxigrad.ops.backends.memory.transfers import Event, Transfers
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.parameters.device_kernels import memory_of
+from oxigrad.stepping.parameters.executor import executor_of
+
+
+@dataclasses.dataclass
+class HostArray:
+    """An array on a device, ``there``, with the array in host memory, ``here``, that takes its place; ``transfers`` copies between them."""
+
+    there: Any
+    here: Any
+    transfers: Transfers
+
+    def down(self) -> Event:
+        """Begins the copy from the device."""
+        return self.transfers.copy_down(detached(self.there), detached(self.here))
+
+    def up(self) -> Event:
+        """Begins the copy to the device."""
+        return self.transfers.copy_up(detached(self.here), detached(self.there))
+
+
+class HostModel:
+    """The model of the step under way, in host memory. Its memory is that of the steps before, by key path."""
+
+    def __init__(self) -> None:
+        #: The model, while a step is under way; None before and after.
+        self.model: Any = None
+        #: The parameters on devices, by key path.
+        self.arrays: dict[str, HostArray] = {}
+        # Host memory of the last step: of parameters and of gradients, by key path.
+        self._parameters: dict[str, Any] = {}
+        self._gradients: dict[str, Any] = {}
+        self._transfers: dict[tuple[type, Any], Transfers] = {}
+
+    def enter(self, model: Any, is_updated: Callable[[str, Any], bool]) -> Any:
+        """The model with arrays in host memory in place of parameters on devices, whose values are not copied yet.
+
+        Those at a path that ``is_updated`` is false for, with their arrays, remain where they are.
+        Raises `ArrayMemoryError` for a parameter that cannot be written, and `AliasError` for those that share memory on a device.
+        """
+        leaves, structure = tree.flatten(model)
+        self.arrays, before, self._parameters = {}, self._parameters, {}
+        by_identity: dict[int, Any] = {}
+        holds_gradients = structure.holds_gradients()
+        for i, leaf in enumerate(leaves):
+            if not (structure.is_trainable(i) and is_array(leaf) and _core.is_inexact(leaf)):
+                continue
+            path = str(structure.path(i))
+            if on_host(leaf):
+                if executor_of(leaf).replaces:
+                    raise ArrayMemoryError(
+                        f"{path}: the parameter cannot be written: state_device='host' updates in place"
+                    )
+            elif id(leaf) in by_identity:
+                leaves[i] = by_identity[id(leaf)]
+            elif is_updated(path, leaf):
+                pair = self._pair(path, leaf, before.get(path))
+                leaves[i] = by_identity[id(leaf)] = pair.here
+                self.arrays[path] = pair
+                if holds_gradients[i]:
+                    pair.here.requires_grad_(leaf.requires_grad)
+        _refuse_shared(self.arrays)
+        self.model = tree.unflatten(structure, leaves) if self.arrays else model
+        return self.model
+
+    def leave(self) -> None:
+        """Drops the model of the step, and the arrays of the user's; their memory serves the next one."""
+        self.model, self.arrays = None, {}
+
+    def _pair(self, path: str, there: Any, here: Any) -> HostArray:
+        """A parameter on a device with an array in host memory: ``here``, if it has the same shape and dtype."""
+        if is_immutable(there):
+            raise ArrayMemoryError(f"{path}: the parameter cannot be written: state_device='host' updates in place")
+        if why := adapter_of(there).unreadable(there):
+            raise ArrayMemoryError(f"{path}: the parameter is {why}")
+        self._parameters[path] = here = self._memory(there, here)
+        return HostArray(there, here, self._transfers_of(there))
+
+    def _memory(self, there: Any, here: Any) -> Any:
+        """An array in host memory like one on a device: ``here``, if it has the same shape and dtype."""
+        is_alike = here is not None and (tuple(here.shape), dtype_name(here.dtype)) == (
+            tuple(there.shape),
+            dtype_name(there.dtype),
+        )
+        return here if is_alike else self._transfers_of(there).like(detached(there))
+
+    def _transfers_of(self, array: Any) -> Transfers:
+        key = type(adapter_of(array)), device_of(array)
+        if key not in self._transfers:
+            self._transfers[key] = adapter_of(array).transfers(array)
+        return self._transfers[key]
+
+    # --- copies --------------------------------------------------------------------------------------------------------
+
+    def down(self, grads: Any, reads: Callable[[str], bool] = lambda _: True) -> Any:
+        """The gradients in host memory; copies the parameters that the step ``reads`` there as well.
+
+        Where ``grads`` is None, they are those that the parameters hold.
+        """
+        for transfers in self._transfers.values():
+            transfers.mark()
+        events: list[Event] = []
+        by_identity: dict[int, Any] = {}
+        gradients: dict[str, Any] = {}
+
+        def copied(path: str, g: Any) -> Any:
+            if isinstance(g, SparseRows):
+                return g.map(lambda array: array if on_host(array) else adapter_of(array).to_host(array))
+            if not is_array(g) or on_host(g) or adapter_of(g).unreadable(g):
+                return g
+            if id(g) not in by_identity:
+                by_identity[id(g)] = here = gradients[path] = self._memory(g, self._gradients.get(path))
+                events.append(self._transfers_of(g).copy_down(detached(g), here))
+            return by_identity[id(g)]
+
+        if grads is None:
+            for path, pair in self.arrays.items():
+                g = getattr(pair.there, "grad", None)
+                pair.here.grad = None if g is None else copied(path, g)
+        else:
+            leaves, structure = tree.flatten(grads)
+            grads = tree.unflatten(structure, [copied(str(structure.path(i)), g) for i, g in enumerate(leaves)])
+        events += [pair.down() for path, pair in self.arrays.items() if reads(path)]
+        self._gradients = gradients
+        for event in events:
+            event.wait()
+        return grads
+
+    def up(self, paths: Iterable[str]) -> "Unfinished":
+        """The copies of parameters to their devices, which have not begun."""
+        return Unfinished([self.arrays[path] for path in paths if path in self.arrays])
+
+
+class Unfinished:
+    """Copies to devices at the end of a step. After an error they can be begun again."""
+
+    def __init__(self, arrays: list[HostArray]) -> None:
+        self._arrays = arrays
+
+    def finish(self) -> None:
+        """Copies, and waits for the ends of the copies: the next step writes the memory that they read."""
+        events = [pair.up() for pair in self._arrays]
+        for event in events:
+            event.wait()
+        for transfers in {id(pair.transfers): pair.transfers for pair in self._arrays}.values():
+            transfers.join()
+        self._arrays = []
+
+
+def _refuse_shared(arrays: dict[str, HostArray]) -> None:
+    """Raises `AliasError` for parameters that share memory on a device, whose updates would overwrite one another."""
+    by_device: dict[int, list[tuple[str, int, int]]] = {}
+    for path, pair in arrays.items():
+        memory = memory_of(pair.there)
+        if memory is not None and memory.is_dense:
+            by_device.setdefault(memory.device, []).append((path, memory.address, int(pair.here.nbytes)))
+    for described in by_device.values():
+        paths, addresses, sizes = zip(*described, strict=True)
+        column = [(0, number) for number in sizes]
+        spans = Spans([paths], [np.array(column, np.int64)], [[False, True]])
+        spans.check([np.array([(0, address) for address in addresses], np.int64)])

@@ -1,0 +1,114 @@
+"""Steps in host memory for parameters on devices, ``state_device="host"``."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from oxigrad.stepping.arrays.precision import MASTER, half
+from oxigrad.stepping.device.host_model import HostModel, Unfinished
+from oxigrad.stepping.parameters.presence import Changes
+from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.stepper import Stepper
+
+
+class HostStepper(Stepper):
+    """A `Stepper` of a model in host memory: gradients are copied there, parameters are updated there, and copied to their devices.
+
+    All of the optimizer's state is in host memory. So a step is that of a model in host memory, with its bits, for every rule and
+    option. After an error of a copy to a device, the next use of the optimizer completes the step.
+    """
+
+    def __init__(self, owner: SteppingOptimizer) -> None:
+        super().__init__(owner)
+        self._host = HostModel()
+        self._unfinished: Unfinished | None = None
+
+    @contextlib.contextmanager
+    def _entered(self, model: Any) -> Iterator[Any]:
+        """A block with the model in host memory. The values of its parameters are not copied yet."""
+        self._complete()
+        try:
+            yield self._host.enter(model, lambda path, array: self._owner._assign(path, array) is not None)
+        finally:
+            self._host.leave()
+
+    def _is_entered(self, model: Any) -> bool:
+        """Whether a model is that of the step under way."""
+        return model is self._host.model and model is not None
+
+    def _complete(self) -> None:
+        """Completes the copies of a step that an error has ended."""
+        if self._unfinished is not None:
+            self._unfinished.finish()
+            self._unfinished = None
+
+    @contextlib.contextmanager
+    def _finishing(self) -> Iterator[None]:
+        """A block with a step, whose parameters are copied to their devices once it is counted, even if an interrupt follows."""
+        count = self._core.count
+        try:
+            yield
+        finally:
+            if self._core.count != count and self._plan is not None:
+                self._finish(self._plan)
+
+    def _finish(self, plan: Plan) -> None:
+        """Copies the parameters of a plan to their devices."""
+        self._unfinished = self._host.up([p.text for p in plan.parameters])
+        self._complete()
+
+    def _reads(self, path: str) -> bool:
+        """Whether a step reads a parameter, rather than its master weights alone."""
+        slots, pair = self._table.by_path.get(path), self._host.arrays[path]
+        return slots is None or MASTER not in slots or not half(pair.here)
+
+    def update(self, model: Any, grads: Any, *, loss: Any = None, keep_root: bool = False) -> Any:
+        """See `Stepper.update`. The model is the same object."""
+        if self._is_entered(model):
+            return super().update(model, grads, loss=loss, keep_root=keep_root)
+        with self._entered(model) as in_memory:
+            grads = self._host.down(grads, self._reads)
+            with self._finishing():
+                super().update(in_memory, grads, loss=loss, keep_root=True)
+        return model
+
+    def flush(self, model: Any, *, keep_root: bool = False) -> Any:
+        """See `Optimizer.flush`."""
+        with self._read(model) as in_memory, self._finishing():
+            super().flush(in_memory, keep_root=True)
+        return model
+
+    @contextlib.contextmanager
+    def _read(self, model: Any) -> Iterator[Any]:
+        """A block with the model in host memory, with the values of its parameters."""
+        if self._is_entered(model):
+            yield model
+            return
+        with self._entered(model) as in_memory:
+            self._host.down({})
+            yield in_memory
+
+    def planned(self, model: Any) -> tuple[Plan, list[Any]]:
+        """The plan for a model, and its leaves, in host memory."""
+        with self._read(model) as in_memory:
+            return super().planned(in_memory)
+
+    def rebuild(self, model: Any, *, remove: bool) -> Changes:
+        """See `Optimizer.rebuild`."""
+        with self._read(model) as in_memory:
+            return super().rebuild(in_memory, remove=remove)
+
+    def write_parameters(
+        self, plan: Plan, leaves: list[Any], model: Any, values: dict[str, Any], swapped: dict[str, Any] | None
+    ) -> Any:
+        """See `Stepper.write_parameters`."""
+        with self._read(model) as in_memory:
+            super().write_parameters(plan, leaves, in_memory, values, swapped)
+            self._finish(plan)
+        return model
+
+    def check_whole(self) -> None:
+        """Completes a step whose copies an error has ended, then as `Stepper.check_whole`."""
+        self._complete()
+        super().check_whole()

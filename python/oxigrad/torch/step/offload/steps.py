@@ -1,0 +1,74 @@
+"""Steps that are taken piece by piece: after an error they tell which parameters are ahead, and are completed."""
+
+from typing import Any
+
+from oxigrad.torch.step.offload.run import HostRun
+from oxigrad.torch.step.resolved import all_parameters
+
+
+class PieceSteps:
+    """The steps of an optimizer whose parameters are updated piece by piece."""
+
+    def __init__(self) -> None:
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._run: HostRun | None = None
+        #: Whether the updates of a step run beside the next forward and backward.
+        self._is_delayed = False
+        #: The gradients that a step has begun with, where all were added; None before.
+        self._taken: dict[int, Any] | None = None
+
+    @property
+    def ahead(self) -> list[str]:
+        """The names of the parameters that are a step ahead of the others, after an error in a step."""
+        return [] if self._run is None or self._is_delayed else self._run.ahead
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a step was begun and is not finished."""
+        return self._run is not None
+
+    def reset(self) -> None:
+        """Begins anew with another state; an update that is under way ends first, and has no effect."""
+        if self._run is not None:
+            self._run.join(raises=False)
+        self._begin_anew()
+
+    def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
+        """Takes a step, or completes one that an error has ended; False, with nothing done, where it is not to be taken by pieces."""
+        raise NotImplementedError
+
+    def _finish(self, opt: Any, run: HostRun, loss: Any) -> None:
+        """Finishes the step that is under way."""
+        raise NotImplementedError
+
+    def _check_same(self, opt: Any) -> None:
+        """Raises `RuntimeError` for other gradients than those of the step that an error has ended."""
+        taken = self._taken or {}
+        if any(p.grad is not None and taken.get(id(p)) is not p.grad for p in all_parameters(opt)):
+            raise RuntimeError(
+                f"the step before was ended by an error, with {', '.join(self.ahead[:3]) or 'no parameter'} updated, and there are other "
+                "gradients: expected synchronize() first, which completes it"
+            )
+
+    def synchronize(self, opt: Any) -> None:
+        """Waits for an update that is under way, or completes a step that an error has ended."""
+        if self._run is None or self._taken is None:
+            return
+        self._is_delayed = False  # After an error the step is as one without a delay.
+        self._run.join()
+        self._run.release()
+        self._finish(opt, self._run, None)
+
+
+def clips(opt: Any) -> bool:
+    """Whether gradients are scaled by their norm."""
+    return any(group.get("max_norm") is not None for group in opt.param_groups)
+
+
+def is_together(opt: Any) -> bool:
+    """Whether a step needs all gradients and parameters at once, rather than a norm that is measured first."""
+    rule = opt.entry.rule
+    is_scaled = getattr(opt, "grad_scale", None) is not None
+    return bool(rule.supplied & {"total", "guard"}) or (clips(opt) and (is_scaled or not rule.elementwise))
