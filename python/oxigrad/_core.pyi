@@ -682,5 +682,6 @@ def instruction_set() -> str: ...
 def get_num_threads() -> int:
     """Number of threads that a step may use. No result depends on it."""
 
+def limit_threads(threads: int | None) -> int | None: ...
 def set_num_threads(threads: int) -> None:
     """Sets the number of threads that a step may use, from 1 to 1024; raises `ValueError` for any other number."""

@@ -58,8 +58,9 @@ for _function in _elementwise_functions():
 for _name in [_name for _name in globals() if isinstance(getattr(_np, _name, None), _np.ufunc)]:
     _passthrough.add_ufunc_methods(globals()[_name], getattr(_np, _name))
 
+_public = {_name for _name in (*globals(), *_LAZY, *_np.__all__) if not _name.startswith("_")}
 __all__: list[str] = []
-__all__.extend(sorted({_name for _name in (*globals(), *_LAZY, *_np.__all__) if not _name.startswith("_")} - _SUBMODULES))  # pyright: ignore[reportUnsupportedDunderAll]
+__all__.extend(sorted(_public - _SUBMODULES))  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,9 @@ set -eu
 
 if [ ! -e "$here/modules" ]; then
 	step "downloads the sources of the standard library, and linkers for Windows and musl: 0.3 GB"
-	inside "$apt update; $apt install --no-install-recommends rust-src musl-tools gcc-mingw-w64-x86-64" >>"$here/apt.log"
+	# Systems with musl have a libgcc_s of their own: here that of this machine is there to link with.
+	inside "$apt update; $apt install --no-install-recommends rust-src musl-tools gcc-mingw-w64-x86-64
+		ln -sf /lib/x86_64-linux-gnu/libgcc_s.so.1 /usr/lib/x86_64-linux-musl/" >>"$here/apt.log"
 	touch "$here/modules"
 fi
 # Debian has no standard library for these targets: it is compiled with the module, which takes an option of compilers under development.

@@ -14,6 +14,7 @@ from oxigrad._names import nearest
 from oxigrad.optim.settings.options import checked_precision
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.stepping.device.launches import LayoutError
+from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.library import torch
 from oxigrad.torch.state.checking import check_state
 from oxigrad.torch.state.conversion import kept_on_error, number_dtype
@@ -232,7 +233,7 @@ class TensorOptimizer(KeepingDtypes):
         if self._pieces is not None and self._backward is None:
             if ahead := self._pieces.ahead:
                 raise StateError(
-                    f"{', '.join(ahead[:3])} was updated in a step that an error ended: expected synchronize() before the state is read"
+                    f"{named(ahead)} was updated in a step that an error ended: expected synchronize() before the state is read"
                 )
             self._pieces.synchronize(self)
 

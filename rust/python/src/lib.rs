@@ -81,7 +81,7 @@ mod _core {
     #[pymodule_export]
     use crate::stepper::symbols::{Program, Symbols, print_generated, rounding, symbols, uniform};
     #[pymodule_export]
-    use crate::threads::{forks, get_num_threads, instruction_set, set_num_threads};
+    use crate::threads::{forks, get_num_threads, instruction_set, limit_threads, set_num_threads};
     #[pymodule_export]
     use crate::xla::{xla_call, xla_handler};
 

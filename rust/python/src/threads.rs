@@ -1,5 +1,8 @@
-//! The thread pool, created at first use, and again in a forked child, which inherits no threads.
+//! The thread pools, created at first use, and again in a forked child, which inherits no threads: one for all steps, and one for each
+//! smaller number of threads that a thread's steps are limited to.
 
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::process::id;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,9 +75,38 @@ fn with_pool<T>(threads: Option<usize>, read: impl FnOnce(&Pool) -> T) -> T {
     read(slot.as_ref().expect("the pool was just made"))
 }
 
-/// The pool of this process; `None` if steps use one thread.
+/// Pools of fewer threads than `POOL`, by their number.
+static SMALLER: Mutex<Option<HashMap<usize, Pool>>> = Mutex::new(None);
+
+thread_local! {
+    /// The number of threads that steps of this thread may use at most.
+    static LIMIT: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// The pool for steps of this thread; `None` if they use one thread.
 pub fn pool() -> Option<Arc<ThreadPool>> {
-    with_pool(None, |pool| pool.workers.clone())
+    let (threads, workers) = with_pool(None, |pool| (pool.threads, pool.workers.clone()));
+    match LIMIT.get().filter(|limit| *limit < threads) {
+        None => workers,
+        Some(1) => None,
+        Some(limit) => smaller(limit),
+    }
+}
+
+fn smaller(threads: usize) -> Option<Arc<ThreadPool>> {
+    let mut slot = SMALLER.lock().unwrap_or_else(PoisonError::into_inner);
+    let pools = slot.get_or_insert_default();
+    if pools.get(&threads).is_none_or(|pool| pool.process != id()) {
+        std::mem::forget(pools.insert(threads, make(threads))); // as in `with_pool`
+    }
+    pools[&threads].workers.clone()
+}
+
+/// Limits the number of threads of steps of this thread, or of the pool for None; returns the limit before.
+#[pyfunction]
+#[pyo3(signature = (threads))]
+pub fn limit_threads(threads: Option<usize>) -> Option<usize> {
+    LIMIT.replace(threads.map(|threads| threads.max(1)))
 }
 
 /// The instruction set, detected once.

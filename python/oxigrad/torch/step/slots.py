@@ -38,31 +38,31 @@ class TensorSlots:
     def arrays(self) -> Iterator[tuple[tuple[str, str], Any]]:
         """The tensors of the slots that are arrays, by the key of the state, and the name of the part of codes."""
         for slot, key in self._slots.values():
-            value = None if slot.is_number else self._own.get(key)
+            value = None if slot.is_number else self._state.get(key)
             if value is not None:
                 parts = Quantized(**value).arrays if isinstance(value, dict) else {"": value}
                 yield from (((key, name), tensor) for name, tensor in parts.items())
 
     def within(self, start: int, stop: int) -> "TensorSlots":
         """The slots of the elements of the parameter from ``start`` to ``stop`` in row-major order, in the same memory."""
-        own = dict(self._own)
+        state = dict(self._state)
         for name, (slot, key) in self._slots.items():
-            if not slot.is_number and own.get(key) is not None:
+            if not slot.is_number and state.get(key) is not None:
                 value = self[name]
                 is_coded = isinstance(value, Quantized)
-                own[key] = value.within(start, stop).fields if is_coded else value.reshape(-1)[start:stop]
-        return self._of(own)
+                state[key] = value.within(start, stop).fields if is_coded else value.reshape(-1)[start:stop]
+        return self._of(state)
 
     def in_memory(self, tensors: Mapping[tuple[str, str], Any]) -> "TensorSlots":
         """The slots with other tensors in place of those of `arrays` with these keys."""
-        own = dict(self._own)
+        state = dict(self._state)
         for (key, name), tensor in tensors.items():
-            own[key] = {**own[key], name: tensor} if name else tensor
-        return self._of(own)
+            state[key] = {**state[key], name: tensor} if name else tensor
+        return self._of(state)
 
-    def _of(self, own: dict[str, Any]) -> "TensorSlots":
+    def _of(self, state: dict[str, Any]) -> "TensorSlots":
         slots = copy.copy(self)
-        slots._own = own
+        slots._state = state
         return slots
 
     def check(self) -> None:

@@ -30,6 +30,8 @@ class HostMemory:
             training, with the same bits in every run; ``synchronize()`` applies the update that is under way.
         piece: the bytes of a piece in its place, gradients and parameters together.
         places: the number of pieces that are on their way at the same time.
+        threads: the number of threads that updates use at most, where they shall leave processors to others, as to a forward under way
+            or to data loaders; by default that of all steps, `oxigrad.set_num_threads`. No bit depends on it.
 
     Raises `ValueError` for values out of these ranges.
 
@@ -47,11 +49,20 @@ class HostMemory:
     delay: int = 0
     piece: int = 1 << 25
     places: int = 4
+    threads: int | None = None
 
     def __post_init__(self) -> None:
-        ranges = {"fraction": (0.0, 1.0), "delay": (0, 1), "piece": (1, 1 << 40), "places": (1, 1 << 20)}
+        ranges = {
+            "fraction": (0.0, 1.0),
+            "delay": (0, 1),
+            "piece": (1, 1 << 40),
+            "places": (1, 1 << 20),
+            "threads": (1, 1024),
+        }
         for name, (low, high) in ranges.items():
             value = getattr(self, name)
+            if value is None and name == "threads":
+                continue
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
                 raise ValueError(f"{name} is {value!r}: expected a number from {low} to {high}")
             if name != "fraction" and int(value) != value:
@@ -120,7 +131,14 @@ class HostSteps(PieceSteps):
             self._norm = self._measured if clips(opt) and not is_whole else None
             is_bounded = not (is_delayed or is_whole or self._norm is not None)
             places = self.memory.places if is_bounded else None
-            self._run = HostRun(self._ring, places, self._norm, measures=is_delayed, holds=is_delayed)
+            self._run = HostRun(
+                self._ring,
+                places,
+                self._norm,
+                measures=is_delayed,
+                holds=is_delayed,
+                threads=self.memory.threads,
+            )
         return self._run
 
     def stream(self, opt: Any, places: Sequence[TensorPlace]) -> None:

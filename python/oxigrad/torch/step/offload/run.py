@@ -1,10 +1,13 @@
 """One step in host memory: the pieces of its gradients on their way, by the schedule of `oxigrad.stepping.device.transfers`."""
 
+import contextlib
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from oxigrad import _core
 from oxigrad.stepping.device.transfers import Action, Schedule
+from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.library import torch
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.devices import Device, Event, device_of
@@ -53,6 +56,16 @@ class Ring:
             device.join()
 
 
+@contextlib.contextmanager
+def _limited(threads: int | None) -> Iterator[None]:
+    """A block in which updates of this thread use at most so many threads."""
+    before = _core.limit_threads(threads)
+    try:
+        yield
+    finally:
+        _core.limit_threads(before)
+
+
 class HostRun:
     """A step in host memory that is on its way, of pieces that are added as their gradients become final.
 
@@ -62,12 +75,20 @@ class HostRun:
         norm: collects the norm of all gradients, where they are scaled by it.
         measures: whether no update begins before all pieces have landed.
         holds: whether copies up wait for `release`.
+        threads: the number of threads that updates use at most; None for that of all steps.
     """
 
     def __init__(
-        self, ring: Ring, places: int | None, norm: MeasuredNorm | None, *, measures: bool = False, holds: bool = False
+        self,
+        ring: Ring,
+        places: int | None,
+        norm: MeasuredNorm | None,
+        *,
+        measures: bool = False,
+        holds: bool = False,
+        threads: int | None = None,
     ) -> None:
-        self._ring, self._norm = ring, norm
+        self._ring, self._norm, self._threads = ring, norm, threads
         self.schedule: Schedule = Schedule(places, measures=measures or norm is not None, holds=holds)
         self._is_exact = places is None
         self.batches: list[HostBatch] = []
@@ -108,7 +129,7 @@ class HostRun:
 
         An error leaves the piece that it is about as it was before the action, and the others whole: to call it again continues the step.
         """
-        with self._advancing, torch.no_grad():
+        with self._advancing, torch.no_grad(), _limited(self._threads):
             with self._lock:
                 self.schedule.resume()
             while True:
@@ -211,7 +232,7 @@ class HostRun:
         self.advance(opt)
         if not self.schedule.is_finished:
             raise RuntimeError(
-                f"an update of {', '.join(self.ahead[:3])} was interrupted: expected a state that was saved before"
+                f"an update of {named(self.ahead)} was interrupted: expected a state that was saved before"
             )
         self._ring.join()
         for batch in self.batches:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.step.offload.run import HostRun
 from oxigrad.torch.step.resolved import all_parameters
 
@@ -48,7 +49,7 @@ class PieceSteps:
         taken = self._taken or {}
         if any(p.grad is not None and taken.get(id(p)) is not p.grad for p in all_parameters(opt)):
             raise RuntimeError(
-                f"the step before was ended by an error, with {', '.join(self.ahead[:3]) or 'no parameter'} updated, and there are other "
+                f"the step before was ended by an error, with {named(self.ahead) or 'no parameter'} updated, and there are other "
                 "gradients: expected synchronize() first, which completes it"
             )
 
