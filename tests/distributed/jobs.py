@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from job_faults import DEADLINE, FAULTS, die
+from job_joins import join_collective, join_coordinated
 from job_messages import (
     REFUSED,
     TOLD,
@@ -101,6 +102,8 @@ __all__ = [
     "fence",
     "fully_sharded",
     "grow",
+    "join_collective",
+    "join_coordinated",
     "killed_before_start",
     "late",
     "late_once",
@@ -218,7 +221,8 @@ def main(engine: str, name: str, *arguments: str) -> None:
         sys.stdout.write(f"result {json.dumps(PROGRAMS[name](engine))}\n")
         sys.stdout.flush()
         return
-    comm = distributed.communicator(engine, timeout=float(os.environ.get("JOB_TIMEOUT", "60")))
+    options: dict[str, Any] = {"join": True} if "JOIN" in os.environ else {}
+    comm = distributed.communicator(engine, timeout=float(os.environ.get("JOB_TIMEOUT", "60")), **options)
     result = globals()[name](comm, *given)
     sys.stdout.write(f"result {json.dumps(result)}\n")
     sys.stdout.flush()
@@ -226,7 +230,7 @@ def main(engine: str, name: str, *arguments: str) -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
-    if sys.argv[1] == "torch":
+    if sys.argv[1] == "torch" and "JOIN" not in os.environ:
         import torch.distributed
 
         torch.distributed.init_process_group("gloo")
