@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from job_divided import train_divided
 from job_faults import DEADLINE, FAULTS, die
 from job_joins import join_collective, join_coordinated
 from job_messages import (
@@ -128,6 +129,7 @@ __all__ = [
     "torch_faults",
     "train",
     "train_by",
+    "train_divided",
     "undisturbed",
     "wait_for_nothing",
 ]
