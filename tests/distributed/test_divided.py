@@ -356,7 +356,8 @@ def test_a_part_that_hangs_is_excluded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def worker(comm: Any) -> Any:
         own: Any = {"w": np.ones((8, 2))}
-        with distributed.SyncReplicas(optim.Adam(0.01), 2, communicator=comm, coordinators=3, timeout=2.0) as opt:
+        options = {"communicator": comm, "coordinators": 3, "timeout": 2.0, "lease": 0.3}
+        with distributed.SyncReplicas(optim.Adam(0.01), 2, 3, **options) as opt:
             while opt.communicator.generation == 0 or opt.step < 8:
                 try:
                     own = opt.join(own)

@@ -138,5 +138,5 @@ def connected(
     if isinstance(communicator, SingleWorker) and coordinator is not None:
         return ToItself(coordinator), codec
     if isinstance(codec, DividedCodec):
-        return ToParts(communicator, ranks[0], Parts(communicator, ranks, codec, seconds)), codec
+        return ToParts(communicator, ranks[0], Parts(communicator, ranks, codec, seconds / 2)), codec
     return ToRank(communicator, ranks[0]), codec

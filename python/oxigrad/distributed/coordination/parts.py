@@ -130,7 +130,8 @@ class Parts:
         communicator: that of the worker.
         ranks: the process of each part.
         codec: that of the gradients.
-        seconds: after which a process that does not answer is excluded.
+        seconds: after which a process that does not answer is excluded: half of the time-out, so that nobody gives up the coordinator, or
+            waits for its answer in vain, before.
     """
 
     def __init__(self, communicator: Communicator, ranks: list[int], codec: DividedCodec, seconds: float) -> None:
@@ -269,7 +270,6 @@ def coordinator(
     codec = codec_of(replica.parameters(), config, training, len(ranks))
     if not isinstance(codec, DividedCodec):
         return Coordinator(*arguments)
-    # It excludes a process that does not answer before the workers exclude the coordinator.
     return DividedCoordinator(*arguments, Parts(communicator, ranks, codec, seconds / 2))
 
 
