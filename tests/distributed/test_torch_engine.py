@@ -141,3 +141,11 @@ def test_reports_and_time_lines_are_gathered() -> None:
 
 def test_steps_over_the_tensors_of_fsdp_are_those_of_one_process() -> None:
     assert found(2, "fully_sharded") == [[True, True]] * 2
+
+
+def test_gradients_in_shards_take_the_memory_of_a_part_and_of_some_buckets() -> None:
+    """Half of the sums, and two buckets, of one parameter each, with the memory of their exchange; without shards, gradients and buckets of all 24."""
+    for most, parameter in found(2, "memory_of_gradients", "true"):
+        assert most < (12 + 2 + 2 + 1) * parameter
+    for most, parameter in found(2, "memory_of_gradients", "false"):
+        assert most >= 2 * 24 * parameter
