@@ -407,6 +407,12 @@ def test_a_worker_that_missed_steps_gets_the_state(monkeypatch: pytest.MonkeyPat
     assert set(results) <= {alone(steps) for steps in (10, 11, 12)}
 
 
+def test_a_part_ends_with_the_coordinator() -> None:
+    server = PartServer(DividedCodec({"w": np.ones(4)}, 2).parts[1], 2, "replicas", Training(1, 1))
+    assert server.lost([1]) == [] and not server.is_done
+    assert server.lost(iter([0, 2])) == [] and server.is_done
+
+
 def test_a_step_that_is_gone_is_said_to_be() -> None:
     codec = DividedCodec({"w": np.ones(4)}, 2)
     servers = [PartServer(part, 0, "replicas", Training(1, 1)) for part in codec.parts]

@@ -114,7 +114,8 @@ class PartServer(Service):
         return Reply(request.rank, request.step, [words, text], request.digest, tag)
 
     def lost(self, ranks: Iterable[int]) -> list[Reply]:
-        """See `Service.lost`: what is in a step is for the coordinator to say."""
+        """See `Service.lost`: what is in a step is for the coordinator to say, without which there is none."""
+        self._has_ended = self._has_ended or self._root in ranks
         return []
 
     @property
