@@ -16,7 +16,6 @@ from job_faults import FAULTS, die
 from oxigrad import launch
 from oxigrad.distributed import (
     Header,
-    NotSupported,
     Refused,
     TimedOut,
     WorkerLost,
@@ -160,20 +159,18 @@ def divide_otherwise(comm: Any) -> str:
     return "accepted"
 
 
-def torch_faults(comm: Any) -> list[str]:
-    """The death of rank 1, of which a group of torch tells the others, and which it does not survive."""
-    found = [disagree(comm)]
+def torch_faults(comm: Any) -> list[Any]:
+    """The death of rank 1, of which rank 0 is told, and after which it goes on alone."""
+    found: list[Any] = [disagree(comm)]
     if comm.rank == 1:
         die(comm)
     try:
         comm.all_reduce([np.zeros(4)])
     except WorkerLost as error:
         found.append(f"lost {sorted(error.ranks)}")
-    try:
-        comm.reform()
-    except NotSupported:
-        found.append("not supported")
-    return found
+    comm = comm.reform()
+    comm.all_reduce([total := np.ones(4)])
+    return [*found, comm.size, comm.generation, total.tolist()]
 
 
 def late_once(comm: Any) -> str:

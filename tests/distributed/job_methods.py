@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,7 @@ def overtaken_and_folds(comm: Any, folder: str) -> list[Any]:
 NESTEROV = {"momentum": 0.9, "nesterov": True}
 METHODS: dict[str, Any] = {
     "sync_replicas": lambda size: distributed.SyncReplicas(ox.optim.Adam(0.1), size),
+    "sync_divided": lambda size: distributed.SyncReplicas(ox.optim.Adam(0.1), size, coordinators=2),
     "softsync": lambda size: distributed.Softsync(ox.optim.SGD(0.1, momentum=0.9), 2),
     "drop_stale": lambda size: distributed.DropStale(ox.optim.Adam(0.1), 1),
     "model_average": lambda size: distributed.ModelAverage(ox.optim.Adam(0.1), 3, average_slots=True),
@@ -324,3 +326,36 @@ def fully_sharded(comm: Any) -> list[bool]:
         isinstance(slot, DTensor) and slot.to_local().numel() < slot.numel() for slot in slots
     )
     return [are_same, are_parts]
+
+
+def memory_of_gradients(comm: Any, shard_state: bool) -> list[int]:
+    """The bytes of all arrays that this worker has when the sums of a step have come, but for parameters and slots, and those of one parameter of 24."""
+    domain = tracemalloc.DomainFilter(inclusive=True, domain=np.lib.tracemalloc_domain)
+    with serving(comm):
+        model: Any = {str(at): np.eye(200) for at in range(24)}
+        counted: list[int] = []
+
+        def loss(model: Any) -> Any:
+            x = ox.xp.asarray(np.ones((2, 200)))
+            for w in model.values():
+                x = ox.xp.tanh(x @ w)
+            return ox.xp.sum(x)
+
+        tracemalloc.start()
+        sharded = {"bucket_bytes": model["0"].nbytes, "shard_state": shard_state}
+        with distributed.DataParallel(ox.optim.Adam(0.1), **sharded) as opt:
+            means = opt._means
+
+            def summed(*arguments: Any) -> Any:
+                found = means(*arguments)
+                if opt.step >= 2:
+                    traces = tracemalloc.take_snapshot().filter_traces([domain]).traces
+                    slots = sum(slot.nbytes for own in opt.slots.values() for slot in own.values())
+                    counted.append(sum(trace.size for trace in traces) - slots)
+                return found
+
+            opt._means = summed  # type: ignore[method-assign]
+            for _ in range(4):
+                opt.minimize(loss, model)
+        tracemalloc.stop()
+        return [max(counted), model["0"].nbytes]

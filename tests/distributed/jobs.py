@@ -15,7 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from job_divided import train_divided
 from job_faults import DEADLINE, FAULTS, die
+from job_joins import join_collective, join_coordinated
 from job_messages import (
     REFUSED,
     TOLD,
@@ -42,6 +44,7 @@ from job_methods import (
     check_overtaken,
     every_method,
     fully_sharded,
+    memory_of_gradients,
     minimize_in_buckets,
     module_in_buckets,
     overtaken_and_folds,
@@ -101,12 +104,15 @@ __all__ = [
     "fence",
     "fully_sharded",
     "grow",
+    "join_collective",
+    "join_coordinated",
     "killed_before_start",
     "late",
     "late_once",
     "launched",
     "listening_names",
     "main",
+    "memory_of_gradients",
     "minimize_in_buckets",
     "module_in_buckets",
     "other_version",
@@ -125,6 +131,7 @@ __all__ = [
     "torch_faults",
     "train",
     "train_by",
+    "train_divided",
     "undisturbed",
     "wait_for_nothing",
 ]
@@ -218,7 +225,8 @@ def main(engine: str, name: str, *arguments: str) -> None:
         sys.stdout.write(f"result {json.dumps(PROGRAMS[name](engine))}\n")
         sys.stdout.flush()
         return
-    comm = distributed.communicator(engine, timeout=float(os.environ.get("JOB_TIMEOUT", "60")))
+    options: dict[str, Any] = {"join": True} if "JOIN" in os.environ else {}
+    comm = distributed.communicator(engine, timeout=float(os.environ.get("JOB_TIMEOUT", "60")), **options)
     result = globals()[name](comm, *given)
     sys.stdout.write(f"result {json.dumps(result)}\n")
     sys.stdout.flush()
@@ -226,7 +234,7 @@ def main(engine: str, name: str, *arguments: str) -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
-    if sys.argv[1] == "torch":
+    if sys.argv[1] == "torch" and "JOIN" not in os.environ:
         import torch.distributed
 
         torch.distributed.init_process_group("gloo")

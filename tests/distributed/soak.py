@@ -2,7 +2,7 @@
 
     python tests/distributed/soak.py --kills 200 --cuts 20
 
-Two thirds of the kills are of workers that train by each wrapper, under MPI and on Ray.
+Two thirds of the kills are of workers that train by each wrapper, under MPI, on Ray and on torch.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def kill_threads(seed: int) -> None:
 def kill_workers_of_wrappers(kills: int, seed: int, names: Iterable[str]) -> int:
     """Kills workers that train by each wrapper, by these engines in turns; returns the number of kills."""
     chosen, killed = random.Random(seed), 0
-    run_by: dict[str, Callable[[str, Any], list[Any]]] = {"mpi": under_mpi, "ray": on_ray}
+    run_by: dict[str, Callable[[str, Any], list[Any]]] = {"mpi": under_mpi, "ray": on_ray, "torch": on_torch}
     engines = [(name, run_by[name]) for name in names]
     for name, (engine, run) in itertools.cycle(itertools.product(WRAPPERS, engines)):
         if killed >= kills:
@@ -80,6 +80,14 @@ def on_ray(name: str, deaths: Any) -> list[Any]:
     from oxigrad.distributed.engines.ray import RayJob
 
     return RayJob(lambda comm: train_by(comm, name, deaths), WORKERS, timeout=jobs.DEADLINE).wait(PATIENCE)
+
+
+def on_torch(name: str, deaths: Any) -> list[Any]:
+    """The results of the workers of a job of torch, None for those that have died; this process has the rendezvous."""
+    from test_torch_membership import Job
+
+    with Job("train_by", json.dumps(name), json.dumps(deaths), timeout=60.0).start(WORKERS) as job:
+        return job.results()
 
 
 def check(what: str, results: list[Any], survivors: int, name: str) -> None:
@@ -142,19 +150,19 @@ def kill_processes_of_mpi(kills: int) -> None:
 def cut_links(cuts: int, seed: int, steps: int = 150) -> int:
     """Cuts the link between two hosts while they train, under MPI and torch; returns the number of cuts, 0 where there are no namespaces."""
     chosen, done = random.Random(seed), 0
-    expected = two_hosts.expected(steps)
+    expected = {method: two_hosts.expected(steps, method) for method in two_hosts.METHODS}
     try:
         link = two_hosts.Link().__enter__()
     except (OSError, subprocess.CalledProcessError) as error:
         tell(f"no links are cut: network namespaces are not permitted here: {error}")
         return 0
     try:
-        for number, engine in enumerate(itertools.cycle(["mpi", "torch"])):
+        for method, engine in itertools.cycle(itertools.product(expected, ("mpi", "torch"))):
             if done >= cuts:
                 return done
-            goal = min(cuts, done + -(-cuts // 2)) if number < 2 else cuts
+            goal = min(cuts, done + -(-cuts // (2 * len(expected))))
             with tempfile.TemporaryDirectory() as folder:
-                job = two_hosts.Job(link, engine, Path(folder), timeout=120.0, steps=steps)
+                job = two_hosts.Job(link, engine, Path(folder), timeout=120.0, steps=steps, method=method)
                 try:
                     job.wait_for("steps")
                     while not job.has_ended() and done < goal:
@@ -163,10 +171,10 @@ def cut_links(cuts: int, seed: int, steps: int = 150) -> int:
                         link.set("up")
                         done += 1
                         time.sleep(chosen.uniform(0.2, 0.6))
-                    assert job.results() == [expected, expected], (engine, job.results())
+                    assert job.results() == [expected[method]] * 2, (engine, method, job.results())
                 finally:
                     job.end()
-            tell(f"{done} of {cuts} cuts of a link: the bits of one host, by {engine}")
+            tell(f"{done} of {cuts} cuts of a link: the bits of one host, {method} by {engine}")
     finally:
         link.__exit__(None, None, None)
     return done
@@ -176,15 +184,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--cuts", type=int, default=20)
-    parser.add_argument("--engines", default="mpi,ray", help="those whose workers are killed: mpi, ray, or both")
+    parser.add_argument(
+        "--engines", default="mpi,ray,torch", help="those whose workers are killed: any of mpi, ray and torch"
+    )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     cuts = cut_links(options.cuts, options.seed)
     kill_threads(options.seed)
     engines = options.engines.split(",")
     killed = kill_workers_of_wrappers(2 * options.kills // 3, options.seed, engines)
-    rest = max(options.kills - killed, 0)
-    of_mpi = {("mpi",): rest, ("ray",): 0}.get(tuple(engines), rest // 3)
+    rest = max(options.kills - killed, 0) if {"mpi", "ray"} & {*engines} else 0
+    of_mpi = rest if "ray" not in engines else 0 if "mpi" not in engines else rest // 3
     kill_processes_of_mpi(of_mpi)
     steps = kill_processes_of_ray(rest - of_mpi, options.seed) if "ray" in engines else 0
     tell(f"{killed + rest} kills, {cuts} cuts, {steps} steps of a job under Ray: no parameter lost or changed")

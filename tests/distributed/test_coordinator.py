@@ -85,8 +85,8 @@ def test_a_stopped_process_is_excluded_and_fenced(engine: str, tmp_path: Path) -
 
 
 @processes
-def test_a_stopped_process_of_torch_is_excluded(tmp_path: Path) -> None:
-    """A group of torch cannot go on without a member: the others are told of the loss, as after its death."""
+def test_a_stopped_process_of_torch_that_has_the_rendezvous_is_excluded(tmp_path: Path) -> None:
+    """The others cannot go on without the rendezvous: they are told so."""
     fenced, *others = on_torch("fence", str(tmp_path))
     assert others == ["lost", "lost"]
     assert "the others have excluded it" in fenced[0]

@@ -56,7 +56,7 @@ def test_every_operation_gives_the_bits_that_threads_give() -> None:
 
 def test_the_others_are_told_of_a_death() -> None:
     (_, output, errors), _ = launched(2, "torch_faults")
-    assert jobs.results(output) == [["collective", "lost [1]", "not supported"]], errors
+    assert jobs.results(output) == [["collective", "lost [1]", 1, 1, [1.0] * 4]], errors
 
 
 def found(count: int, *job: str) -> list[Any]:
@@ -141,3 +141,11 @@ def test_reports_and_time_lines_are_gathered() -> None:
 
 def test_steps_over_the_tensors_of_fsdp_are_those_of_one_process() -> None:
     assert found(2, "fully_sharded") == [[True, True]] * 2
+
+
+def test_gradients_in_shards_take_the_memory_of_a_part_and_of_some_buckets() -> None:
+    """Half of the sums, and two buckets, of one parameter each, with the memory of their exchange; without shards, gradients and buckets of all 24."""
+    for most, parameter in found(2, "memory_of_gradients", "true"):
+        assert most < (12 + 2 + 2 + 1) * parameter
+    for most, parameter in found(2, "memory_of_gradients", "false"):
+        assert most >= 2 * 24 * parameter

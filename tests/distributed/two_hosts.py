@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jobs
 import numpy as np
@@ -29,7 +30,7 @@ folder = pathlib.Path(os.environ["FOLDER"])
 
 def train(comm):
     try:
-        for parameters in step(int(os.environ["STEPS"])):
+        for parameters in step(int(os.environ["STEPS"]), os.environ["METHOD"]):
             (folder / "steps").touch()
             time.sleep(0.02)
     except (distributed.TimedOut, distributed.WorkerLost) as error:
@@ -54,14 +55,22 @@ exec ip netns exec {namespace} unshare --uts sh -c "hostname other; $*"
 """
 
 
-def step(steps: int = STEPS) -> Iterator[list[float]]:
+METHODS: dict[str, Any] = {
+    "large_batch": lambda: distributed.LargeBatch(optim.Adam(0.1)),
+    "shard_state": lambda: distributed.DataParallel(optim.Adam(0.1), shard_state=True),
+    "sync_divided": lambda: distributed.SyncReplicas(optim.Adam(0.1), 2, coordinators=2),
+}
+
+
+def step(steps: int = STEPS, method: str = "large_batch") -> Iterator[list[float]]:
     """The parameters after each step of a training, by the current communicator."""
     rank = distributed.current().rank
     model = {"w": np.linspace(-1.0, 1.0, 5)}
-    opt = distributed.LargeBatch(optim.Adam(0.1))
+    opt = METHODS[method]()
     for at in range(steps):
         opt.update(model, {"w": model["w"] * (rank + 1) + np.sin(at)})
         yield model["w"].tolist()
+    opt.leave()
 
 
 def run(*words: str) -> None:
@@ -116,25 +125,38 @@ class Link:
         )
 
 
-def expected(steps: int = STEPS) -> list[float]:
+def expected(steps: int = STEPS, method: str = "large_batch") -> list[float]:
     """The parameters of the training on one host."""
-    return distributed.run(lambda _: list(step(steps))[-1], workers=2)[0]
+    return distributed.run(lambda _: list(step(steps, method))[-1], workers=2)[0]
+
+
+def environment() -> dict[str, str]:
+    """The variables of a process in a namespace, which imports what this one does."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 class Job:
     """The training on both hosts, by an engine."""
 
-    def __init__(self, link: Link, engine: str, folder: Path, timeout: float, steps: int = STEPS) -> None:
+    def __init__(
+        self,
+        link: Link,
+        engine: str,
+        folder: Path,
+        timeout: float,
+        steps: int = STEPS,
+        method: str = "large_batch",
+    ) -> None:
         self.folder = folder
         program = folder / "program.py"
         program.write_text(PROGRAM)
         self.environment = {
-            **os.environ,
+            **environment(),
             "ENGINE": engine,
+            "METHOD": method,
             "STEPS": str(steps),
             "TIMEOUT": str(timeout),
             "FOLDER": str(folder),
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         }
         lines = {"mpi": self._by_mpi, "torch": self._by_torch}[engine](link, folder, str(program))
         self.processes = [

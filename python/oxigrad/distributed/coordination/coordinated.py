@@ -27,27 +27,29 @@ from oxigrad.distributed.coordination.coordinator import (
     UPDATES,
     Coordinator,
     DecodedReply,
-    codec_of,
 )
 from oxigrad.distributed.coordination.enrolment import Enrolment
-from oxigrad.distributed.coordination.link import Link, ToItself, ToRank
+from oxigrad.distributed.coordination.link import Link, connected
+from oxigrad.distributed.coordination.parts import PartServer, coordinator
 from oxigrad.distributed.coordination.replica import Replica
-from oxigrad.distributed.coordination.service import ANY, heed_silence, serve
+from oxigrad.distributed.coordination.service import ANY, Service, end, heed_silence, serve
 from oxigrad.distributed.decisions.events import Verdict
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training
 from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages import agreement
+from oxigrad.distributed.messages.divided import DividedCodec
 from oxigrad.distributed.messages.gradients import SparseMean
 from oxigrad.distributed.messages.message import Header
 from oxigrad.distributed.messages.reports.table import WorkerReport
 from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import Domain
+from oxigrad.rules.core.ranges import Domain, Interval
 
 _SPARSE_MEAN = Domain(("replicas", "touches"))
+_COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 _POLL = 0.5
 
 
@@ -72,6 +74,8 @@ class Coordinated(Wrapper):
         sparse_mean: the divisor of the sum of each row of `SparseRows` gradients: "replicas", the number of gradients of the
             step, as for dense arrays, or "touches", the number of those that have the row, as in TensorFlow 1.
         lease: seconds after which a worker that computes is no longer waited for; by default the time-out.
+        coordinators: the number of workers that add up gradients, each a part of them, so that not all gradients travel to one; the
+            first of them decides. Decisions and bits are the same for any number. There are at most as many as workers.
 
     Attributes:
         told: the decisions on this worker's gradients that came with the last step: `Verdict` has ``accepted``, ``staleness``,
@@ -80,6 +84,7 @@ class Coordinated(Wrapper):
 
     sparse_mean: Any
     lease: float
+    coordinators: int
 
     told: list[Verdict]
 
@@ -91,20 +96,22 @@ class Coordinated(Wrapper):
         timeout: float | None = None,
         sparse_mean: SparseMean = "replicas",
         lease: float | None = None,
+        coordinators: int = 1,
     ) -> None:
         super().__init__(optimizer, communicator=communicator, timeout=timeout)
         refuse_inside(self, Wrapper)
         self.sparse_mean = _SPARSE_MEAN.check("sparse_mean", sparse_mean)
         self.lease = self._seconds if lease is None else lease
+        self.coordinators = int(_COUNT.check("coordinators", coordinators))
         self.told = []
         self._set_apart()
         self._enrolment.number_now()
 
-    _unstated = Wrapper._unstated | {"lease"}
+    _unstated = Wrapper._unstated | {"lease", "coordinators"}
     _states_defaults = True
-    _fixed = Wrapper._fixed | {"lease"}
+    _fixed = Wrapper._fixed | {"lease", "coordinators"}
     _transient = frozenset(
-        "_link _coordinator _server _failure _stopped _codec _replica _memory _enrolment _former".split()
+        "_link _coordinator _servers _holders _failure _stopped _codec _replica _memory _enrolment _former".split()
     )
 
     def _set_apart(self) -> None:
@@ -117,7 +124,8 @@ class Coordinated(Wrapper):
         """The state of a worker that has not joined."""
         self._link: Link | None = None
         self._coordinator: Coordinator | None = None
-        self._server: threading.Thread | None = None
+        self._servers: list[threading.Thread] = []
+        self._holders: list[int] = []
         self._failure: BaseException | None = None
         self._stopped = threading.Event()
         self._replica: Replica | None = None
@@ -171,7 +179,7 @@ class Coordinated(Wrapper):
 
     def _detach(self) -> None:
         """Ends the connection, and the coordinator where this worker has it; the replica is kept."""
-        _end(self._stopped, self._server, self._seconds)
+        end(self._stopped, self._servers, self._seconds)
         step, replica, coordinator = self._local_step, self._replica, self._coordinator
         self._disconnect()
         self._local_step, self._replica = step, replica
@@ -179,7 +187,7 @@ class Coordinated(Wrapper):
             self._local_step, self._former = coordinator.decisions.step, coordinator.replica
 
     def leave(self, model: Tree = None) -> Any:
-        """See `Wrapper.leave`. On rank 0, returns when all others have left or died."""
+        """See `Wrapper.leave`. On the coordinators' ranks, returns when all others have left or died."""
         if self._link is None:
             return model
         try:
@@ -189,10 +197,10 @@ class Coordinated(Wrapper):
             raise
         except CommunicationError:
             self._stopped.set()  # nobody is left to serve
-        server, self._server, self._link = self._server, None, None
+        servers, self._servers, self._link = self._servers, [], None
         self._enrolment.end(self._codec.digest)
-        while server is not None and server.is_alive():
-            server.join(_POLL)
+        while running := [server for server in servers if server.is_alive()]:
+            running[0].join(_POLL)
             self.communicator.alive()  # which raises `Excluded`
         if self._failure is not None:
             raise self._failure
@@ -213,14 +221,12 @@ class Coordinated(Wrapper):
             self._begin(parameters)
         if self._replica is None:
             self._replica = Replica(self.optimizer, parameters)
-        replica, config = self._replica, [type(self).__name__, self._own_config()]
+        divided = {"coordinators": self.coordinators} if self.coordinators > 1 else {}
+        replica, config = self._replica, [type(self).__name__, {**self._own_config(), **divided}]
         self._root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
+        self._holders = self._enrolment.first(self._root, self.coordinators)
         if self.communicator.rank == self._root:
             self._coordinate(size, config)
-        if isinstance(self.communicator, SingleWorker):
-            self._link = ToItself(self._running())
-        else:
-            self._link = ToRank(self.communicator, self._root)
         self._incarnation = time.time_ns()  # unlike that of a process of this rank before
         try:
             self._enrolment.ask(lambda: self._asked(config), self._seconds)
@@ -248,19 +254,30 @@ class Coordinated(Wrapper):
         replica = former or self._running_replica().copy()
         step = max(replica.optimizer.step, self._local_step)
         decisions = self._decisions(step=step, expected=size, lease=self.lease)
-        self._coordinator = Coordinator(replica, decisions, config, self.sparse_mean, self._training)
+        arguments = replica, decisions, config, self.sparse_mean, self._training
+        self._coordinator = coordinator(self.communicator, self._holders, self._seconds, *arguments)
         self._shown = self._settings()
         if not isinstance(self.communicator, SingleWorker):
-            server = threading.Thread(target=self._serve, name="coordinator", daemon=True)
+            self._start_server("coordinator", self._coordinator)
+
+    def _start_server(self, name: str, service: Service) -> None:
+        """Serves the training in a thread of this process."""
+        if not self._servers:
             self._enrolment.end_former()
-            server.start()
-            self._server = server
-            self._enrolment.serve(functools.partial(_end, self._stopped, server, self._seconds))
+        server = threading.Thread(target=self._serve, args=(service,), name=name, daemon=True)
+        server.start()
+        self._servers.append(server)
+        self._enrolment.serve(functools.partial(end, self._stopped, self._servers, self._seconds))
 
     def _asked(self, config: Any) -> tuple[Admission, int] | None:
         """Asks the coordinator to admit this worker; None where it does, otherwise its decision and its training."""
         arrays = self._running_replica().parameters()
-        self._codec = codec_of(arrays, config, self._training)
+        places = self.communicator, self._holders, self._coordinator, self._seconds
+        self._link, self._codec = connected(*places, arrays, config, self._training)
+        is_known = self._training != Training() and not any(server.name == "part" for server in self._servers)
+        if is_known and isinstance(self._codec, DividedCodec) and self.communicator.rank in self._holders:
+            part = self._codec.parts[self._holders.index(self.communicator.rank)]
+            self._start_server("part", PartServer(part, self._root, self.sparse_mean, self._training))
         self._request(JOIN, [agreement.described(arrays, config)])
         answer = self._answered()
         self._is_admitted = answer.kind not in NOTICES
@@ -269,11 +286,6 @@ class Coordinated(Wrapper):
     @property
     def _training(self) -> Training:
         return self._enrolment.training
-
-    def _running(self) -> Coordinator:
-        if self._coordinator is None:
-            raise StateError("the coordinator is on rank 0")
-        return self._coordinator
 
     def _settings(self) -> tuple[int, ...]:
         """Numbers that change with the hyperparameters."""
@@ -285,9 +297,10 @@ class Coordinated(Wrapper):
             self._shown = settings
             self._coordinator.offer(copy.deepcopy(self.optimizer))
 
-    def _serve(self) -> None:
+    def _serve(self, service: Service) -> None:
         try:
-            serve(self._running(), self.communicator, self._stopped.is_set)
+            serve(service, self.communicator, self._stopped.is_set)
+            service.finish()
         except (WorkerLost, Excluded):
             return  # the workers form the next generation
         except Exception as error:  # noqa: BLE001 - raised by `leave`, and to the others
@@ -314,7 +327,7 @@ class Coordinated(Wrapper):
         if self._link is None:
             before = {path: array.copy() for path, array in self._parameters.read(model).items()}
             model = self._join(model)
-            if any(not _is_same(array, before[path]) for path, array in self._parameters.read(model).items()):
+            if any(array.tobytes() != before[path].tobytes() for path, array in self._parameters.read(model).items()):
                 self.told = [Verdict(None, -1, False, self._local_step, self._local_step, "unknown")]
                 self._report.dropped += 1
                 return model
@@ -435,16 +448,3 @@ class Coordinated(Wrapper):
         mine.bytes_sent, mine.refused = local.bytes_sent, local.refused
         mine.step, mine.rate, mine.waited = local.step, local.rate, local.waited
         return copies
-
-
-def _end(stopped: threading.Event, server: threading.Thread | None, seconds: float) -> None:
-    """Ends the thread of a coordinator."""
-    stopped.set()
-    if server is not None:
-        server.join(seconds)
-        if server.is_alive():
-            raise TimedOut(f"the coordinator of this worker did not end within {seconds:g} s")
-
-
-def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.tobytes() == b.tobytes()

@@ -15,6 +15,7 @@ from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages import agreement
+from oxigrad.distributed.messages.divided import DividedCodec
 from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Reader, SparseMean, mean_of
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.refusals import encoded, refusal_of
@@ -42,7 +43,7 @@ Worker = tuple[int, int]
 
 
 @dataclasses.dataclass
-class _Logged:
+class Logged:
     """A step that was taken: the encoded gradient, and the memory that it may be in, which is used again later."""
 
     step: int
@@ -87,7 +88,7 @@ class Coordinator(Service):
         self._gradients: dict[tuple[Worker, int], Gradients] = {}
         self._spare: list[np.ndarray] = []
         self._held: dict[tuple[Worker, int], np.ndarray] = {}
-        self._logged: deque[_Logged] = deque()
+        self._logged: deque[Logged] = deque()
         self._state: tuple[int, np.ndarray] | None = None
         self._checksum: tuple[int, int] | None = None
         #: The step of the replica of each worker, as far as is known.
@@ -118,7 +119,7 @@ class Coordinator(Service):
             raise Refused("kind", f"a request has the kind {kind} and the number {number}")
         worker = header.rank, incarnation
         if kind == PUSH:
-            gradients = self.codec.decode(data[8 * REQUEST_WORDS :])
+            gradients = self._decoded(data[8 * REQUEST_WORDS :])
             self._last_steps[header.rank] = header.step
             return self._push(worker, number, header.step, gradients, data)
         if kind == JOIN:
@@ -175,6 +176,10 @@ class Coordinator(Service):
             self._release(key)
         return replies
 
+    def _decoded(self, data: np.ndarray) -> Gradients:
+        """The gradient in a request."""
+        return self.codec.decode(data)
+
     def _release(self, key: tuple[Worker, int]) -> None:
         self._gradients.pop(key, None)
         if (payload := self._held.pop(key, None)) is not None:
@@ -218,7 +223,7 @@ class Coordinator(Service):
         payload = self._held.pop(step.gradients[0], None) if step.gradients else None
         is_in_place = payload is not None and all(mean[path] is gradient for path, gradient in gradients[0].items())
         bufs = [payload[8 * REQUEST_WORDS :]] if payload is not None and is_in_place else self.codec.encode(mean)
-        self._log(_Logged(step.step, bufs, sum(buffer.nbytes for buffer in bufs), payload))
+        self._log(Logged(step.step, bufs, sum(buffer.nbytes for buffer in bufs), payload))
         for key in step.gradients:
             self._release(key)
 
@@ -232,7 +237,11 @@ class Coordinator(Service):
             offered.load_state_dict(self.replica.optimizer.state_dict(copy=False), strict=False)
             self.replica.optimizer = offered
 
-    def _log(self, taken: _Logged) -> None:
+    def _oldest(self, step: int) -> int:
+        """The oldest step that is kept for the workers, once ``step`` is taken."""
+        return self._logged[0].step if self._logged else step
+
+    def _log(self, taken: Logged) -> None:
         """Keeps a step for the workers, as long as the steps kept are smaller than the state."""
         self._logged.append(taken)
         most = max(_LOG_BYTES, 0 if self._state is None else self._state[1].nbytes + self.replica.layout.nbytes)
@@ -278,9 +287,10 @@ class Coordinator(Service):
         return {path: array.copy() for path, array in self.replica.parameters().items()}
 
 
-def codec_of(arrays: Mapping[str, np.ndarray], config: Any, training: Training) -> GradientCodec:
-    """The codec of a training, whose digest differs from that of every other one."""
-    return GradientCodec(arrays, f"{json.dumps(config)}\n{training.code}")
+def codec_of(arrays: Mapping[str, np.ndarray], config: Any, training: Training, parts: int = 1) -> GradientCodec:
+    """The codec of a training, whose digest differs from that of every other one; of several parts, a `DividedCodec`."""
+    extra = f"{json.dumps(config)}\n{training.code}"
+    return GradientCodec(arrays, extra) if parts == 1 else DividedCodec(arrays, parts, extra)
 
 
 @dataclasses.dataclass

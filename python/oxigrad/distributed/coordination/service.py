@@ -8,6 +8,7 @@ its step, and the description of the model, as have its answers that say to join
 import contextlib
 import dataclasses
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -31,12 +32,13 @@ _log = logging.getLogger("oxigrad.distributed")
 
 @dataclasses.dataclass
 class Reply:
-    """A message to a worker, given by rank."""
+    """A message to a worker, given by rank; with the tag of replies, unless it has one of its own."""
 
     rank: int
     step: int
     bufs: list[np.ndarray]
     digest: bytes
+    tag: int | None = None
 
 
 class Service:
@@ -79,6 +81,9 @@ class Service:
     def is_done(self) -> bool:
         """Whether there is nobody to serve any more."""
         return False
+
+    def finish(self) -> None:
+        """Ends what serves the training in other processes."""
 
     def refusal(self, request: Header, error: Refused) -> Reply:
         """The reply to a request by which a worker raises an error."""
@@ -155,11 +160,21 @@ def deliver(service: Service, communicator: Communicator, replies: list[Reply]) 
     lost: set[int] = set()
     for reply in replies:
         try:
-            communicator.send(reply.rank, Header(service.tags[1], reply.step, reply.digest), reply.bufs)
+            tag = service.tags[1] if reply.tag is None else reply.tag
+            communicator.send(reply.rank, Header(tag, reply.step, reply.digest), reply.bufs)
         except WorkerLost:
             lost.add(reply.rank)
             replies += service.lost([reply.rank])
     return frozenset(lost)
+
+
+def end(stopped: threading.Event, servers: Iterable[threading.Thread], seconds: float) -> None:
+    """Ends the threads in which services run. Raises `TimedOut`."""
+    stopped.set()
+    for server in servers:
+        server.join(seconds)
+        if server.is_alive():
+            raise TimedOut(f"the {server.name} of this worker did not end within {seconds:g} s")
 
 
 def heed_silence(

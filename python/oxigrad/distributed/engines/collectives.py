@@ -32,7 +32,7 @@ class ByteCollectives(EngineCommunicator):
         #: The number of operations on all workers that this one has called, and the error after which it calls no other.
         self._calls = 0
         self._failure: CommunicationError | None = None
-        self._staging: dict[int, np.ndarray] = {}
+        self._staging: np.ndarray = np.empty(0, np.uint8)
 
     # --- primitives ----------------------------------------------------------------------------------------------------
 
@@ -144,12 +144,10 @@ class ByteCollectives(EngineCommunicator):
         return envelope.check(rows)
 
     def _stage(self, nbytes: int) -> np.ndarray:
-        """Memory that is used again by later calls, since touching new pages costs as much as the reduction."""
-        if nbytes not in self._staging:
-            if len(self._staging) >= 8:
-                self._staging.clear()
-            self._staging[nbytes] = np.empty(nbytes, np.uint8)
-        return self._staging[nbytes]
+        """Memory for one operation on all workers, that later ones use again, since touching new pages costs as much as the reduction."""
+        if self._staging.size < nbytes:
+            self._staging = np.empty(nbytes, np.uint8)
+        return self._staging[:nbytes]
 
 
 def _pieces(buffer: Buffer) -> Iterator[Buffer]:

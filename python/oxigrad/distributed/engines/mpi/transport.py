@@ -164,7 +164,7 @@ class MPICommunicator(ByteCollectives):
         if len(targets) == 1:
             self._transfer(arrival.payload, as_bytes(targets[0]), seconds)
         else:
-            data = self._stage(size_of(targets))
+            data = np.empty(size_of(targets), np.uint8)
             self._transfer(arrival.payload, data, seconds)
             scatter([data], targets)
 

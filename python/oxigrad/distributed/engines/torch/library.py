@@ -1,0 +1,150 @@
+"""PyTorch, as the engine uses it: groups of gloo, which are called directly, so that processes outside of the program's own group can have one."""
+
+import contextlib
+import datetime
+import importlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+
+from oxigrad.distributed.errors import CommunicationError
+from oxigrad.distributed.messages.reduction import Op
+
+torch: Any = importlib.import_module("torch")  # and not the package that this file is in, which has the name too
+distributed: Any = importlib.import_module("torch.distributed")
+
+LONG = datetime.timedelta(days=365)
+"""The time-out that gloo has: waits end by the time-outs of the engine. A channel may be silent for as long."""
+
+_UNUSED_TAG = 77
+
+_Result = TypeVar("_Result")
+
+
+def tensor_of(array: np.ndarray) -> Any:
+    """A tensor in the memory of an array."""
+    return torch.from_numpy(array)
+
+
+class Group:
+    """The connections of one process to the others by gloo. Operations return works, which have begun.
+
+    Args:
+        group: the group of torch, of any class that has the methods of ``ProcessGroup``.
+        rank, size: the place of this process.
+    """
+
+    rank: int
+    size: int
+
+    def __init__(self, group: Any, rank: int, size: int) -> None:
+        self._group, self.rank, self.size = group, rank, size
+
+    @classmethod
+    def of_world(cls, ranks: list[int]) -> "Group":
+        """A group of processes of ``torch.distributed``, all of which make it."""
+        made = distributed.new_group(ranks, timeout=LONG, backend="gloo")
+        return cls(made, ranks.index(distributed.get_rank()), len(ranks))
+
+    @classmethod
+    def connected(cls, store: Any, prefix: str, rank: int, size: int, seconds: float) -> "Group":
+        """A group of processes that have a store in common. Raises `RuntimeError` where one does not connect in time."""
+        limit = datetime.timedelta(seconds=seconds)
+        store.set_timeout(limit)
+        return cls(
+            distributed.ProcessGroupGloo(distributed.PrefixStore(prefix, store), rank, size, timeout=limit), rank, size
+        )
+
+    def all_gather(self, rows: np.ndarray, part: np.ndarray) -> Any:
+        """Fills ``rows`` with the bytes of all processes by rank."""
+        return self._group._allgather_base(tensor_of(rows), tensor_of(part), _options("AllgatherOptions"))
+
+    def all_to_all(self, rows: np.ndarray, data: np.ndarray, received: list[int], sent: list[int]) -> Any:
+        """Sends and receives as many bytes to and from each process."""
+        options = _options("AllToAllOptions")
+        return self._group.alltoall_base(tensor_of(rows), tensor_of(data), received, sent, options)
+
+    def broadcast(self, data: np.ndarray, root: int) -> Any:
+        """Replaces an array by that of ``root``."""
+        return self._group.broadcast([tensor_of(data)], _options("BroadcastOptions", rootRank=root))
+
+    def all_reduce(self, buffer: np.ndarray, op: Op) -> Any:
+        """The sum or the maximum over all processes, in any order; a mean is a sum here."""
+        kind = distributed.ReduceOp.MAX if op == "max" else distributed.ReduceOp.SUM
+        return self._group.allreduce([tensor_of(buffer)], _options("AllreduceOptions", reduceOp=kind))
+
+    def send(self, array: np.ndarray, dest: int) -> None:
+        """Sends an array. Returns when it is received, also by a stopped process."""
+        self._group.send([tensor_of(array)], dest, 0).wait(LONG)
+
+    def receive(self, array: np.ndarray, source: int) -> None:
+        """Receives into an array."""
+        self._group.recv([tensor_of(array)], source, 0).wait(LONG)
+
+    def close(self) -> None:
+        """Ends the connections: operations that have begun fail, in this process and in the others.
+
+        A wait that times out makes gloo close all connections of its group, which no other call does in all versions of torch.
+        """
+        for rank in set(range(self.size)) - {self.rank}:
+            with contextlib.suppress(RuntimeError):
+                self._group.recv([torch.empty(1)], rank, _UNUSED_TAG).wait(datetime.timedelta(milliseconds=1))
+
+
+def _options(name: str, **values: Any) -> Any:
+    """Options of an operation, without a time-out of its own."""
+    options = getattr(distributed.distributed_c10d, name)()
+    for field, value in {"timeout": LONG, **values}.items():
+        setattr(options, field, value)
+    return options
+
+
+def store_of_program() -> Any:
+    """A connection of its own to the store of the program's group: an operation that waits there keeps no other one waiting.
+
+    The prefixes that torch gives to keys are left out, so that processes outside of the program's group find the same keys.
+    """
+    store = distributed.distributed_c10d._get_default_store()
+    while isinstance(store, distributed.PrefixStore):
+        store = store.underlying_store
+    return client_of(store.host, store.port, 60.0) if isinstance(store, distributed.TCPStore) else store
+
+
+def client_of(host: str, port: int, seconds: float) -> Any:
+    """A connection to the store of another process."""
+    limit = datetime.timedelta(seconds=seconds)
+    return distributed.TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=limit)
+
+
+@contextlib.contextmanager
+def failures_of_store(kind: type[CommunicationError], text: str) -> Iterator[None]:
+    """A context in which a store that cannot be reached raises an error of communication."""
+    try:
+        yield
+    except CommunicationError:
+        raise
+    except RuntimeError as error:
+        raise kind(f"{text} ({str(error).splitlines()[0]})") from error
+
+
+def in_time(call: Callable[[], _Result], seconds: float, late: CommunicationError) -> _Result:
+    """The result of a call for which torch may wait longer than is wanted, as for a stopped process. Raises ``late`` after the time-out."""
+    results: list[_Result] = []
+    failure: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            results.append(call())
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failure.append(error)
+
+    thread = threading.Thread(target=target, name="rendezvous", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failure:
+        raise failure[0]
+    if not results:
+        raise late
+    return results[0]

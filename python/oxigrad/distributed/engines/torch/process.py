@@ -1,0 +1,113 @@
+"""A process of a job of ``torch.distributed``: its communicator, from the start or from when it joins."""
+
+import atexit
+import datetime
+import os
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oxigrad import _core
+from oxigrad.distributed.communicator import TIMEOUT, Communicator, current, serving
+from oxigrad.distributed.engines.torch.library import Group, distributed, in_time, store_of_program
+from oxigrad.distributed.engines.torch.rendezvous import Rendezvous
+from oxigrad.distributed.engines.torch.transport import TorchCommunicator
+from oxigrad.distributed.errors import CommunicationError, TimedOut
+from oxigrad.distributed.messages.agreement import VERSION_BYTES, check_versions, version
+
+# The rendezvous of the job of this process, once it has a communicator.
+_rendezvous: list[Rendezvous] = []
+
+
+def communicator(*, timeout: float = TIMEOUT, group: Any = None, join: bool = False) -> TorchCommunicator:
+    """The communicator of this process; the same one at each call.
+
+    Args:
+        timeout: seconds that a wait takes at most.
+        group: the processes of ``torch.distributed`` that take part; by default all. All of them make a communicator at the same time.
+        join: whether this process joins a job that runs, whose rendezvous ``MASTER_ADDR`` and ``MASTER_PORT`` name; it needs no group of torch.
+            Its workers get `WorkerLost`, and admit it by `reform`. A job of a ``group`` cannot be joined.
+
+    Raises `CommunicationError` where ``torch.distributed`` is not initialized, or there is no job to join; `TimedOut` where a process
+    does not make its own, or the workers do not admit this one; and `Refused` where the processes run other versions of the package.
+    """
+    if not _rendezvous:
+        made = _joined(timeout) if join else _begun(timeout, group)
+        _rendezvous.append(made)
+        atexit.register(_close)
+    return _rendezvous[0].communicator
+
+
+def _begun(timeout: float, group: Any) -> Rendezvous:
+    """The rendezvous of a job that begins, with the communicator of this process."""
+    if not distributed.is_initialized():
+        raise CommunicationError("torch.distributed is not initialized: call init_process_group first")
+    world = distributed.get_process_group_ranks(group or distributed.group.WORLD)
+    job = np.frombuffer(secrets.token_bytes(16), np.uint8).copy()
+    versions = np.empty(len(world) * VERSION_BYTES, np.uint8)
+
+    def make() -> tuple[list[Group], Any]:
+        groups = [Group.of_world(world) for _ in range(2)]
+        groups[0].broadcast(job, 0).wait()
+        groups[0].all_gather(versions, version()).wait()
+        return groups, store_of_program()
+
+    text = f"the communicator is not made within {timeout:g} s: a worker has ended before, or does not make its own"
+    groups, store = in_time(make, timeout, TimedOut(text))
+    check_versions(versions)
+    made = Rendezvous(store, job.tobytes(), str(groups[0].rank), [str(rank) for rank in range(len(world))])
+    if groups[0].rank == 0 and len(world) == distributed.get_world_size():
+        made.publish(_core.__version__)
+    TorchCommunicator(made, groups, timeout)
+    return made
+
+
+def _joined(timeout: float) -> Rendezvous:
+    """The rendezvous of a job that this process joins, with its communicator."""
+    try:
+        host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    except (KeyError, ValueError) as error:
+        raise CommunicationError(
+            f"the job to join is not named: expected MASTER_ADDR and MASTER_PORT as its workers have them ({error})"
+        ) from error
+    made, groups = Rendezvous.of_newcomer(host, port, _core.__version__, timeout)
+    TorchCommunicator(made, groups, timeout)
+    return made
+
+
+def _close() -> None:
+    """Ends this process's part in its job, where it has one."""
+    while _rendezvous:
+        _rendezvous.pop().communicator.close()
+
+
+def run(
+    worker: Callable[[Communicator], Any], workers: int | None = None, *, timeout: float = TIMEOUT, **options: Any
+) -> list[Any]:
+    """Runs ``worker(communicator)`` in this process. See `oxigrad.distributed.run`.
+
+    Without a group, one of gloo is initialized from the environment, as torchrun sets it, unless the process joins a job (``join=True``; see
+    `communicator` for the options). The list returned has this worker's result at its rank, and None at the others.
+    """
+    starts = not (distributed.is_initialized() or options.get("join"))
+    if starts:
+        distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=timeout))
+    made = communicator(timeout=timeout, **options)
+    if workers not in (None, made.size) and made.generation == 0:
+        raise ValueError(f"workers is {workers}, but the group has {made.size}: expected the number of processes")
+    try:
+        with serving(made):
+            result = worker(made)
+            last = current()
+    finally:
+        _rendezvous[0].communicator.leave()
+    results = [None] * last.size
+    results[last.rank] = result
+    if starts:
+        has_excluded = _rendezvous[0].communicator.has_excluded
+        _close()
+        if not has_excluded:  # a group with a stopped process cannot be destroyed
+            distributed.destroy_process_group()
+    return results

@@ -1,0 +1,239 @@
+"""The rendezvous of a job: a store of torch, by which survivors and processes that join form the next generation.
+
+Keys are the identity of the job and, for ``g`` the number of a generation and ``uid`` the name of a process, its rank at the start or "j" and
+its ticket:
+
+====================== ========================================================================================
+key                    value
+====================== ========================================================================================
+``job``                without the identity: that of the last job of the store, and the version of the package
+``ended``              the reason for which no process can join any more
+``tickets``            the number of processes that have asked to join
+``ticket/uid``         of a process that waits: a number that it changes all the time; "" afterwards
+``admitted/uid``       the generation that it belongs to first
+``g/ready/uid``        there while this member of the generation ``g`` waits for the next one
+``g/left``             the number of members that have left
+``g/next``             the members of the generation ``g + 1``, by rank: whoever writes it first decides
+``g/connected/uid``    whether this member has connected to the others of the generation ``g``
+``g/outcome``          what becomes of the generation ``g``: whoever writes it first decides
+====================== ========================================================================================
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from oxigrad.distributed.engines.backoff import Backoff
+from oxigrad.distributed.engines.torch.library import Group, client_of, failures_of_store
+from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, TimedOut, WorkerLost
+
+_BEAT = 0.1
+"""Seconds between two signs of life of a process that waits."""
+_PATIENCE = 2.0
+"""Seconds that processes have at least to connect."""
+_ENDED = "the workers of the job have ended, or have left"
+
+
+class Rendezvous:
+    """The part of one process in the generations of a job.
+
+    Args:
+        store: a connection to the store that all processes reach.
+        job: the identity of the job.
+        uid, members: the name of this process, and those of all members of its generation by rank.
+        generation: that of the members.
+    """
+
+    uid: str
+    members: list[str]
+    generation: int
+
+    def __init__(self, store: Any, job: bytes, uid: str, members: list[str], generation: int = 0) -> None:
+        self._store, self.job = store, job
+        self.uid, self.members, self.generation = uid, members, generation
+        #: The communicator of the present generation.
+        self.communicator: Any = None
+        #: The first ticket whose process may wait.
+        self._first = 1
+
+    # --- keys ----------------------------------------------------------------------------------------------------------
+
+    def _key(self, name: str) -> str:
+        return f"oxigrad/{self.job.hex()}/{name}"
+
+    def _read(self, name: str) -> str | None:
+        """The value of a key; None where there is none."""
+        return _read(self._store, self._key(name))
+
+    def _write(self, name: str, value: Any) -> None:
+        self._store.set(self._key(name), str(value))
+
+    def _decide(self, name: str, value: Any) -> Any:
+        """The value of a key that is written once: this one, unless another process was faster."""
+        return json.loads(self._store.compare_set(self._key(name), "", json.dumps(value)).decode())
+
+    def publish(self, version: str) -> None:
+        """Lets processes join this job; one member calls it."""
+        self._store.set("oxigrad/job", json.dumps({"job": self.job.hex(), "version": version}))
+
+    # --- processes that join -------------------------------------------------------------------------------------------
+
+    @classmethod
+    def of_newcomer(cls, host: str, port: int, version: str, seconds: float) -> tuple["Rendezvous", list[Group]]:
+        """The rendezvous of a job that this process joins, and its groups. Waits until the workers admit it, by their `reform`.
+
+        Raises `CommunicationError` where the process that has the store has ended, or the workers have; `Refused` where they run another
+        version of the package; and `TimedOut`.
+        """
+        where, end = f"{host}:{port}", Backoff(seconds, longest=_BEAT)
+        gone = f"no job can be joined at {where}: the process that began it has ended, or MASTER_ADDR and MASTER_PORT are of another one"
+        with failures_of_store(CommunicationError, gone):
+            store = client_of(host, port, seconds)
+            while (text := _read(store, "oxigrad/job")) is None:
+                if end.is_over():
+                    raise TimedOut(
+                        f"no job began at {where} within {seconds:g} s whose workers have the engine 'torch'"
+                    )
+                end.pause()
+            job = json.loads(text)
+            if job["version"] != version:
+                theirs = f"a worker runs oxigrad {version}, the job {job['version']}"
+                raise Refused("version", f"{theirs}: expected one version on every worker")
+            made = cls(store, bytes.fromhex(job["job"]), "", [])
+            made.uid = f"j{store.add(made._key('tickets'), 1)}"
+            made._wait_for_admission(where, end, seconds)
+            return made, made.connect(made._decide(f"{made.generation}/next", []), seconds)
+
+    def _wait_for_admission(self, where: str, end: Backoff, seconds: float) -> None:
+        """Waits until this process belongs to a generation, and sets the one before as its own."""
+        beat = 0
+        while (generation := self._read(f"admitted/{self.uid}")) is None:
+            reason = self._read("ended")
+            if reason is None and not end.is_over():
+                beat += 1
+                self._write(f"ticket/{self.uid}", beat)
+                time.sleep(_BEAT)
+                continue
+            self._write(f"ticket/{self.uid}", "")
+            if reason is not None:
+                raise CommunicationError(f"the job at {where} can no longer be joined: {reason}")
+            raise TimedOut(
+                f"the workers of the job at {where} have not admitted this one within {seconds:g} s: they have died or hang"
+            )
+        self._write(f"ticket/{self.uid}", "")
+        self.generation = int(generation) - 1
+
+    def newcomers(self) -> list[str]:
+        """The processes that wait to join and live, in the order in which they came."""
+        count = self._store.add(self._key("tickets"), 0)
+        while self._first <= count and self._read(f"ticket/j{self._first}") == "":
+            self._first += 1
+        before = self._waiting(range(self._first, count + 1))
+        if not before:
+            return []
+        time.sleep(3 * _BEAT)
+        after = self._waiting(range(self._first, count + 1))
+        return [uid for uid, beat in before.items() if after.get(uid, beat) != beat]
+
+    def _waiting(self, tickets: Iterable[int]) -> dict[str, str]:
+        beats = {uid: self._read(f"ticket/{uid}") for uid in (f"j{ticket}" for ticket in tickets)}
+        return {uid: beat for uid, beat in beats.items() if beat and self._read(f"admitted/{uid}") is None}
+
+    def leave(self, lost: int) -> None:
+        """Notes that this member has left; after the last one, but for the lost ones, no process can join."""
+        if self._store.add(self._key(f"{self.generation}/left"), 1) + lost >= len(self.members):
+            self.end(_ENDED)
+
+    def end(self, reason: str) -> None:
+        """Tells processes that ask to join that the job has ended."""
+        self._write("ended", reason)
+
+    # --- the next generation -------------------------------------------------------------------------------------------
+
+    def decided(self, alive: Callable[[], Iterable[int]], seconds: float) -> list[str]:
+        """The members of the next generation by rank: the first survivor decides, when all of them wait for it.
+
+        ``alive()`` are the ranks that live. Raises `Excluded` where this process is not a member, and `TimedOut` where a survivor does not
+        come; it may be called again then.
+        """
+        generation, end = self.generation, Backoff(seconds, longest=0.01)
+        self._write(f"{generation}/ready/{self.uid}", 1)
+        while True:
+            survivors = [self.members[rank] for rank in sorted(alive())]
+            missing = [uid for uid in survivors if self._read(f"{generation}/ready/{uid}") is None]
+            if self._read(f"{generation}/next") is not None or (not missing and survivors[0] == self.uid):
+                following = self._admit(survivors)
+                if self.uid not in following:
+                    raise Excluded(self.members.index(self.uid), generation)
+                return following
+            if end.is_over():
+                self._store.delete_key(self._key(f"{generation}/ready/{self.uid}"))
+                ranks = [self.members.index(uid) for uid in missing]
+                raise TimedOut(f"reform: workers that are alive do not call it: {ranks or 'the first of them'}")
+            end.pause()
+
+    def _admit(self, survivors: list[str]) -> list[str]:
+        """The members of the next generation: the survivors and those that wait to join, unless another process has decided."""
+        name = f"{self.generation}/next"
+        newcomers = [] if self._read(name) is not None else self.newcomers()
+        following = self._decide(name, [*survivors, *newcomers])
+        for uid in set(newcomers) & set(following):
+            self._write(f"admitted/{uid}", self.generation + 1)
+        return following
+
+    def excludes_this(self, generation: int) -> bool:
+        """Whether the others have formed the generation after this one without this process."""
+        following = self._read(f"{generation}/next")
+        return following is not None and self.uid not in json.loads(following)
+
+    def connect(self, members: list[str], seconds: float) -> list[Group]:
+        """Enters the next generation, of these members: its two groups.
+
+        Members that do not connect are left out, and the others connect again. Raises `TimedOut` where living members cannot connect.
+        """
+        patience, before = max(seconds / 4, _PATIENCE), set(self.members)
+        while True:
+            self.generation, self.members = self.generation + 1, members
+            groups = self._connected(patience)
+            reports = self._outcome(patience, is_connected=bool(groups))
+            if all(reports.get(uid) for uid in members):
+                return groups
+            for group in groups:
+                group.close()
+            present = [uid for uid in members if uid in reports]
+            # Where all live, and some cannot be reached, those that are new are left out.
+            members = present if len(present) < len(members) else [uid for uid in members if uid in before]
+            if members == self.members:
+                raise TimedOut(f"the workers cannot connect to each other within {patience:g} s")
+            if self.uid not in members:
+                raise WorkerLost((), "joining", "the workers cannot connect to this process")
+
+    def _connected(self, patience: float) -> list[Group]:
+        """The two groups of the generation; none where they cannot be made."""
+        place, end = (self.members.index(self.uid), len(self.members)), Backoff(patience)
+        try:
+            return [
+                Group.connected(self._store, self._key(f"{self.generation}/{name}"), *place, max(end.remaining(), 0.1))
+                for name in ("operations", "messages")
+            ]
+        except RuntimeError:
+            return []
+
+    def _outcome(self, patience: float, *, is_connected: bool) -> dict[str, bool]:
+        """Whether each member has connected, the same for all; those that do not say so in time are not in it."""
+        self._write(f"{self.generation}/connected/{self.uid}", json.dumps(is_connected))
+        is_first = self.members[0] == self.uid
+        # The others may have begun to connect later, and take as long as they have patience.
+        end = Backoff(2 * patience if is_first else 3 * patience, longest=0.01)
+        while self._read(name := f"{self.generation}/outcome") is None:
+            texts = {uid: self._read(f"{self.generation}/connected/{uid}") for uid in self.members}
+            reports = {uid: json.loads(text) for uid, text in texts.items() if text is not None}
+            if len(reports) == len(self.members) or end.is_over():
+                return self._decide(name, reports)
+            end.pause()
+        return self._decide(name, {})
+
+
+def _read(store: Any, key: str) -> str | None:
+    return store.get(key).decode() if store.check([key]) else None
