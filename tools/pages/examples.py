@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import dataclasses
-import importlib.util
 import io
 import re
 import textwrap
@@ -15,6 +14,7 @@ import numpy as np
 
 import oxigrad as ox
 from oxigrad.optim.table.row import TABLE
+from pages.programs import NEEDED_BY, is_here
 
 FILE = Path(__file__).parent.parent.parent / "docs" / "reference" / "examples.txt"
 _IMPORTS = {
@@ -39,8 +39,9 @@ class Example:
     def missing(self) -> set[str]:
         """The libraries that the program imports and that are not installed."""
         imports = (node for node in ast.walk(ast.parse(self.program)) if isinstance(node, ast.Import))
-        names = {alias.name.partition(".")[0] for node in imports for alias in node.names}
-        return {name for name in names if importlib.util.find_spec(name) is None}
+        names = {alias.name for node in imports for alias in node.names}
+        libraries = {name.partition(".")[0] for name in names}.union(*(NEEDED_BY.get(name, set()) for name in names))
+        return {name for name in libraries if not is_here(name)}
 
     def text(self) -> str:
         """The program with prompts, and what it prints where its libraries are installed; raises its error if it is not that of its name."""
