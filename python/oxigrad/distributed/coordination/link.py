@@ -90,9 +90,9 @@ class ToParts(ToRank):
             return [data]
         steps = self.parts.take(step - parts + 1, step) or []
         words[-1] = len(steps)
-        told = data[8 * REPLY_WORDS :][: 8 * DECISION_WORDS * count]
+        decisions = data[8 * REPLY_WORDS :][: 8 * DECISION_WORDS * count]
         sizes = np.array([size_of(bufs) for bufs in steps], np.int64)
-        return [words, told, sizes, *(buffer for bufs in steps for buffer in bufs)]
+        return [words, decisions, sizes, *(buffer for bufs in steps for buffer in bufs)]
 
 
 class ToItself:

@@ -136,7 +136,9 @@ class Parts:
     """
 
     def __init__(self, communicator: Communicator, ranks: list[int], codec: DividedCodec, seconds: float) -> None:
-        self._communicator, self.ranks, self.codec, self._seconds = communicator, ranks, codec, seconds
+        self._communicator, self._seconds = communicator, seconds
+        self.ranks: list[int] = ranks
+        self.codec: DividedCodec = codec
         self._requests = 0
 
     def check_alive(self) -> None:

@@ -42,7 +42,7 @@ class DividedCodec(GradientCodec):
         self._rows = _cut(self._specs, count)
         self.parts = [
             GradientCodec(
-                {path: _taken(parameters[path], own) for path, own in rows.items()},
+                {path: _taken(parameters[path], span) for path, span in rows.items()},
                 f"{extra}\npart {number} of {count}",
             )
             for number, rows in enumerate(self._rows)
@@ -52,7 +52,7 @@ class DividedCodec(GradientCodec):
     def encode(self, gradients: Mapping[str, np.ndarray | SparseRows]) -> list[np.ndarray]:
         """See `GradientCodec.encode`."""
         encoded = [
-            part.encode({path: _taken(gradients[path], own) for path, own in rows.items()})
+            part.encode({path: _taken(gradients[path], span) for path, span in rows.items()})
             for part, rows in zip(self.parts, self._rows, strict=True)
         ]
         return [np.array([size_of(bufs) for bufs in encoded], np.int64), *itertools.chain.from_iterable(encoded)]
@@ -88,9 +88,9 @@ class DividedCodec(GradientCodec):
         pieces: dict[str, list[np.ndarray | SparseRows]] = {path: [] for path in self._specs}
         starts: dict[str, list[int]] = {path: [] for path in self._specs}
         for rows, part in zip(self._rows, parts, strict=True):
-            for path, own in rows.items():
+            for path, span in rows.items():
                 pieces[path].append(part[path])
-                starts[path].append(own.start if own else 0)
+                starts[path].append(span.start if span else 0)
         return {path: _joined(pieces[path], starts[path], spec) for path, spec in self._specs.items()}
 
 

@@ -50,7 +50,8 @@ class Rendezvous:
     generation: int
 
     def __init__(self, store: Any, job: bytes, uid: str, members: list[str], generation: int = 0) -> None:
-        self._store, self.job = store, job
+        self._store = store
+        self.job: bytes = job
         self.uid, self.members, self.generation = uid, members, generation
         #: The communicator of the present generation.
         self.communicator: Any = None
