@@ -25,10 +25,11 @@ inside "x86_64-w64-mingw32-objdump -p /target/x86_64-pc-windows-gnu/fast/_core.d
 grep -q PyInit__core "$here/windows.txt" && grep -q "DLL Name: python3.dll" "$here/windows.txt" || { echo "$0: no module of Python" >&2; exit 1; }
 
 step "links the module for musl, about 5 minutes"
-# The root has no Python to ask, which the stable interface does not need.
-built "export PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1 RUSTFLAGS='-C target-feature=-crt-static'; $with_std build $options --package oxigrad-python --target x86_64-unknown-linux-musl"
+# Dynamically, as modules are. The root has no Python to ask, which the stable interface does not need.
+musl="export PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1 RUSTFLAGS='-C target-feature=-crt-static'; $with_std"
+built "$musl build $options --package oxigrad-python --target x86_64-unknown-linux-musl"
 inside "objdump -p -T /target/x86_64-unknown-linux-musl/fast/lib_core.so" >"$here/musl.txt"
 grep -q PyInit__core "$here/musl.txt" && ! grep -q "GLIBC_\|libc.so.6" "$here/musl.txt" || { echo "$0: no module of musl" >&2; exit 1; }
 
 step "runs the tests of the core with musl, about 10 minutes"
-built "$with_std test $options --package oxigrad-core --target x86_64-unknown-linux-musl -- --skip 2_to_the_32"
+built "$musl test $options --package oxigrad-core --target x86_64-unknown-linux-musl -- --skip 2_to_the_32"
