@@ -17,12 +17,8 @@ class Event(Protocol):
         ...
 
 
-class Transfers(Protocol):
+class Copies(Protocol):
     """The copies of a device. Those in one direction end in order; those down and those up overlap."""
-
-    def like(self, array: Any) -> Any:
-        """A new array in host memory, which copies read and write, with the shape and dtype of one of the device."""
-        ...
 
     def mark(self) -> None:
         """Lets later copies begin after the work that the device was given so far."""
@@ -38,6 +34,14 @@ class Transfers(Protocol):
 
     def join(self) -> None:
         """Lets work that the device is given from now on begin after the copies up."""
+        ...
+
+
+class Transfers(Copies, Protocol):
+    """The copies of a device, between arrays there and arrays like them in host memory."""
+
+    def like(self, array: Any) -> Any:
+        """A new array in host memory, which copies read and write, with the shape and dtype of one of the device."""
         ...
 
 

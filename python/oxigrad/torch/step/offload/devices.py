@@ -6,34 +6,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
 from oxigrad.ops.backends.memory.torch_transfers import CudaDevice, HostDevice, device_of
-from oxigrad.ops.backends.memory.transfers import Event
+from oxigrad.ops.backends.memory.transfers import Copies, Event
 from oxigrad.torch.library import torch
 from oxigrad.torch.state.file import StateFile
 
 __all__ = ["CudaDevice", "Device", "Event", "FileDevice", "HostDevice", "device_of"]
 
 
-class Device(Protocol):
-    """The copies of a device, as far as steps by pieces need them: see `oxigrad.ops.backends.memory.transfers.Transfers`."""
+class Device(Copies, Protocol):
+    """The copies of a device, between its memory and bytes of host memory."""
 
     def memory(self, count: int) -> Any:
         """New host memory of so many bytes, a tensor of uint8, which copies read and write."""
-        ...
-
-    def mark(self) -> None:
-        """Lets later copies begin after the work that the device was given so far."""
-        ...
-
-    def copy_down(self, source: Any, target: Any) -> Event:
-        """Begins the copy of a tensor of the device into one in host memory."""
-        ...
-
-    def copy_up(self, source: Any, target: Any) -> Event:
-        """Begins the copy of a tensor in host memory into one of the device."""
-        ...
-
-    def join(self) -> None:
-        """Lets work that the device is given from now on begin after the copies up."""
         ...
 
 
