@@ -141,9 +141,8 @@ fn as_arrays<'py>(op: Op, args: &[Object<'py>]) -> PyResult<Option<Few<Object<'p
     if takes_any && !(matches!(op, Op::Elementwise(_)) && args.iter().any(is_list)) {
         return Ok(None);
     }
-    let array = |(which, arg): (usize, &Object<'py>)| match takes_any && !is_list(arg) {
-        true => Ok(arg.clone()),
-        false => as_array(op, which, arg, args),
+    let array = |(which, arg): (usize, &Object<'py>)| {
+        if takes_any && !is_list(arg) { Ok(arg.clone()) } else { as_array(op, which, arg, args) }
     };
     args.iter().enumerate().map(array).collect::<PyResult<_>>().map(Some)
 }
