@@ -2,9 +2,10 @@
 
 from typing import Any
 
-import torch
-
+from oxigrad._names import library
 from oxigrad.ops.backends.memory.transfers import DONE, Event
+
+torch: Any = library("torch", "copies of tensors need PyTorch")
 
 
 class HostDevice:
