@@ -423,9 +423,3 @@ def softmax(x: Array, /, axis: Axis) -> Array:
 def log_softmax(x: Array, /, axis: Axis) -> Array:
     """Logarithm of ``softmax``, which does not underflow."""
     return x - logsumexp(x, axis=axis, keepdims=True)
-
-
-# The functions of this file that are elementwise: the others are given arrays by their decorators, or by the core.
-for _name, _function in [(name, globals()[name]) for name in __all__]:
-    if _function.__module__ == __name__ and not hasattr(_function, "__wrapped__"):
-        globals()[_name] = _accepts_array_likes(_function)
