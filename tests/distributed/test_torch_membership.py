@@ -81,7 +81,7 @@ class Job:
         self.processes.append(self._stack.enter_context(process))
 
     def results(self) -> list[Any]:
-        """What each process has printed, in the order of their start; None of one that was killed."""
+        """The output of each process, in the order of their start; None of one that was killed."""
         ends = [process.communicate(timeout=jobs.DEADLINE) for process in self.processes]
         codes = [process.returncode for process in self.processes]
         assert set(codes) <= {0, -signal.SIGKILL}, ends

@@ -107,7 +107,7 @@ def parameters(signature: str) -> list[tuple[str, bool]]:
 
 
 def hovers(names: list[str], folder: pathlib.Path) -> Iterator[str]:
-    """What an editor shows of each name."""
+    """The text that an editor shows of each name."""
     modules = {name.rpartition(".")[0] for name in names if not name.startswith("oxigrad.xp.")}
     text = "\n".join([*(f"import {module}" for module in sorted(modules)), *names])
     (folder / "program.py").write_text(text)
@@ -126,7 +126,7 @@ def hovers(names: list[str], folder: pathlib.Path) -> Iterator[str]:
 
 
 def difference(name: str, value: Any, shown: str) -> str:
-    """What an editor does not show of a value; empty where it shows the parameters and the summary."""
+    """The part that an editor does not show of a value; empty where it shows the parameters and the summary."""
     summary = " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
     if not summary or summary not in " ".join(shown.split()):
         return f"{name} shows {shown!r}, without {summary!r}"

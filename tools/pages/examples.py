@@ -46,31 +46,19 @@ class Example:
     def text(self) -> str:
         """The program with prompts, and what it prints where its libraries are installed; raises its error if it is not that of its name."""
         lines = [ast.get_source_segment(self.program, node) or "" for node in ast.parse(self.program).body]
-        before = [*self._preparation(), *lines[:-1]]
+        names = dict.fromkeys(node.id for node in _names(self.program))
+        before = [*(f"{name} = {self.values[name]}" for name in names if name in self.values), *lines[:-1]]
         if self.missing():
-            return "".join(map(_prompt, [*before, lines[-1]]))
+            return _with_imports("".join(map(_prompt, [*before, lines[-1]])))
         scope: dict[str, Any] = {}
+        for line in _IMPORTS.values():
+            exec(line, scope)  # noqa: S102
         text = "".join(_run(line, scope) for line in before)
         shown, result = _shown(lines[-1], scope, self.name.rpartition(".")[2])
         text += shown
         if (loss := self._loss(lines[-1], result)) and (by := self._by(lines[-1], scope)):
-            gradient = f"ox.grad(lambda {by}: {loss})({by})"
-            exec(_IMPORTS["ox"], scope)  # noqa: S102
-            text += _shown(gradient, scope)[0]
-        return text
-
-    def _preparation(self) -> list[str]:
-        """Imports, and the values that the program uses."""
-        names = [node.id for node in ast.walk(ast.parse(self.program)) if isinstance(node, ast.Name)]
-        values = [f"{name} = {self.values[name]}" for name in dict.fromkeys(names) if name in self.values]
-        used = {node.id for text in (self.program, self.loss, *values) for node in _names(text)}
-        imports = [
-            line for name, line in _IMPORTS.items() if name in used or (name == "ox" and self._has_gradient(names))
-        ]
-        return [*imports, *values]
-
-    def _has_gradient(self, names: list[str]) -> bool:
-        return self.loss != "-" and self.name.startswith("xp.") and any(name in self.values for name in names)
+            text += _shown(f"ox.grad(lambda {by}: {loss})({by})", scope)[0]
+        return _with_imports(text)
 
     def _loss(self, expression: str, result: Any) -> str:
         """The loss of the gradient that is shown; empty for none."""
@@ -85,6 +73,11 @@ class Example:
         used = sorted(_names(expression), key=lambda node: (node.lineno, node.col_offset))
         of_table = (node.id for node in used if node.id in self.values and f"{node.id} = " not in self.program)
         return next((name for name in of_table if getattr(scope[name], "dtype", None) == np.float64), "")
+
+
+def _with_imports(text: str) -> str:
+    """A text with prompts after the imports of the names that it reads attributes of."""
+    return "".join(_prompt(line) for name, line in _IMPORTS.items() if re.search(rf"\b(?<!\.){name}\.", text)) + text
 
 
 def _names(text: str) -> list[ast.Name]:
