@@ -35,8 +35,8 @@ test-all: plan-test-all .venv/test-all .venv/wheel ## Test with PyTorch, JAX and
 test-aarch64: .venv/build .venv/test .venv/wheel ## Test the core and the wheel for aarch64 by emulation, as root, in an hour; compare bits with those of here
 	sh tests/cross/aarch64.sh $(BIN)/python
 
-cross-modules: ## Link the module for Windows and musl and test the core with musl, as root, in half an hour
-	sh tests/cross/modules.sh
+cross-modules: .venv/pip ## Link the module for Windows and musl and test the core with musl, as root, in half an hour
+	sh tests/cross/modules.sh $(BIN)/python
 
 soak: .venv/test-all .venv/wheel ## Kill workers and coordinators 200 times while they train, and cut links: make soak OPTIONS='--kills 20'
 	$(BIN)/python tests/distributed/soak.py $(OPTIONS)

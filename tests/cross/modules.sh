@@ -2,15 +2,21 @@
 # Compiles and links the module for Windows (GNU) and for Linux with musl on an x86-64 machine, by Debian's tools, and looks at what it needs and
 # exports; runs the tests of the core with musl, whose programs this machine runs. No Python of either is among the packages of Debian and PyPI.
 #
-#     sh tests/cross/modules.sh      as root
+#     sh tests/cross/modules.sh [PYTHON]      as root; PYTHON has pip
 set -eu
 . "$(dirname "$0")/root.sh"
 
+python=${1:-.venv/bin/python}
+
 if [ ! -e "$here/modules" ]; then
 	step "downloads the sources of the standard library, and linkers for Windows and musl: 0.3 GB"
-	# Systems with musl have a libgcc_s of their own: here that of this machine is there to link with.
-	inside "$apt update; $apt install --no-install-recommends rust-src musl-tools gcc-mingw-w64-x86-64
-		ln -sf /lib/x86_64-linux-gnu/libgcc_s.so.1 /usr/lib/x86_64-linux-musl/" >>"$here/apt.log"
+	inside "$apt update; $apt install --no-install-recommends rust-src musl-tools gcc-mingw-w64-x86-64" >>"$here/apt.log"
+	# Debian has no libgcc_s for musl, by which panics unwind: NumPy's wheel for musl brings one, under a name of its own.
+	"$python" -m pip download --quiet --dest "$here/wheels" --only-binary=:all: --no-deps --platform musllinux_1_2_x86_64 numpy
+	"$python" -m zipfile -e "$here"/wheels/numpy-*-musllinux_*_x86_64.whl "$here/numpy"
+	cp "$here"/numpy/numpy.libs/libgcc_s-*.so.1 "$root/usr/lib/x86_64-linux-musl/"
+	inside "cd /usr/lib/x86_64-linux-musl; for library in libgcc_s-*; do ln -sf \$library libgcc_s.so.1; done"
+	rm -r "$here/numpy"
 	touch "$here/modules"
 fi
 # Debian has no standard library for these targets: it is compiled with the module, which takes an option of compilers under development.
