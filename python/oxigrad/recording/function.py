@@ -271,7 +271,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
                 recorded, replayed, runs, fused, constants = case.replay.sizes()
                 lines.append(
                     f"  {key}: {recorded} entries, {replayed} replayed, {fused} of them in {_plural(runs, 'run')}, "
-                    f"{_plural(constants, 'constant')}, {_plural(_checks(case), 'check')}"
+                    f"{_plural(constants, 'constant')}, {_plural(_checks(case), 'check')}{_loops(case)}"
                 )
         lines.extend(f"  {key}: not recorded: {reason}" for key, reason in self._refused.items())
         if self._refusal is not None:
@@ -304,11 +304,18 @@ def _saved(case: _Case) -> files.Saved:
         count -= entry.kind == "input"
         entries.append(Entry("constant", value=next(captured)) if is_captured else entry)
     arguments, result = (tree.unflatten(each, range(len(each))) for each in (inputs.key.structures[0], case.structure))
-    return files.Saved(arguments, inputs.leaves, entries, case.outputs, result)
+    return files.Saved(arguments, inputs.leaves, entries, case.outputs, result, case.replay.loops())
 
 
 def _checks(case: _Case) -> int:
     return sum(entry.kind == "check" for entry in case.entries)
+
+
+def _loops(case: _Case) -> str:
+    """The loops of the entries that were recorded, if there are any."""
+    loops = case.replay.loops()
+    repeated, stated = sum(period * count for _, period, count in loops), sum(period for _, period, _ in loops)
+    return f"; {repeated} entries are {_plural(len(loops), 'loop')} of {stated}" if loops else ""
 
 
 def _plural(count: int, noun: str) -> str:
