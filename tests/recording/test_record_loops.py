@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_record import agrees, equal
 
 import oxigrad as ox
 from oxigrad import xp
-from oxigrad.recording.loops import rolled, unrolled
+from oxigrad.recording.encoding import rolled, unrolled
 from oxigrad.stepping.state import safetensors_io
 
 INPUTS = np.linspace(-1.0, 1.0, 240).reshape(60, 4)
@@ -85,7 +85,9 @@ def test_a_function_with_loops_has_its_bits_from_a_file_too(name, tmp_path):
         g.save(tmp_path / "file")
         loaded = ox.load_recording(tmp_path / "file")
         assert equal(loaded(*args(name)), f(*args(name)))
-        assert loaded.recordings[0].printed(True, "loops").count("\n") <= g.recordings[0].printed(True, "loops").count("\n")
+        assert loaded.recordings[0].printed(True, "loops").count("\n") <= g.recordings[0].printed(True, "loops").count(
+            "\n"
+        )
         return f, safetensors_io.read(tmp_path / "file")[1]["recording"]
 
     (_, short), (_, long) = saved(20), saved(60)
@@ -119,6 +121,7 @@ OPS = {
 BODIES = st.lists(st.tuples(st.sampled_from(sorted(OPS)), st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=6)
 
 
+@settings(deadline=None)
 @given(body=BODIES, steps=st.integers(1, 24), numbers=st.tuples(st.floats(-1, 1), st.floats(-1, 1)))
 def test_any_loop_has_its_bits(body, steps, numbers, tmp_path_factory):
     def f(x: Any, y: Any) -> Any:

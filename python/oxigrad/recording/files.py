@@ -7,9 +7,8 @@ import numpy as np
 from oxigrad import tree
 from oxigrad._core import EntryId, RuleError, StateError, plain
 from oxigrad.recording import targets
-from oxigrad.recording.encoding import Encoder, decoded, identifier
-from oxigrad.recording.loops import rolled, unrolled
-from oxigrad.recording.program import replay_of
+from oxigrad.recording.encoding import Encoder, decoded, identifier, rolled, unrolled
+from oxigrad.recording.program import Loops, replay_of
 from oxigrad.recording.targets import Target
 from oxigrad.recording.trace import MOST_ENTRIES, Entry
 
@@ -27,7 +26,7 @@ class Saved:
     outputs: list[EntryId]
     result: Any
     #: The loops of the entries: see `Replay.loops`.
-    loops: list[tuple[int, int, int]]
+    loops: Loops
 
     def __init__(
         self,
@@ -36,7 +35,7 @@ class Saved:
         entries: list[Entry],
         outputs: list[EntryId],
         result: Any,
-        loops: list[tuple[int, int, int]],
+        loops: Loops,
     ) -> None:
         self.arguments, self.kinds, self.entries, self.outputs, self.result = arguments, kinds, entries, outputs, result
         self.loops = loops

@@ -233,14 +233,14 @@ fn continues(entries: &[Entry], at: usize, period: usize) -> bool {
     let is_even = |a: u32, b: u32, c: u32| i64::from(b) - i64::from(a) == i64::from(c) - i64::from(b);
     let mut args = first.args.iter().zip(&second.args).zip(&third.args);
     first.origin != Origin::Input
-        && is_alike(first) == is_alike(second)
-        && is_alike(second) == is_alike(third)
+        && kind(first) == kind(second)
+        && kind(second) == kind(third)
         && is_even(first.number, second.number, third.number)
         && args.all(|((a, b), c)| is_even(*a, *b, *c))
 }
 
-/// What the entries of one place in a loop have in common.
-fn is_alike(entry: &Entry) -> (Origin, Option<u32>, usize) {
+/// The parts that the entries of one place in a loop have in common.
+fn kind(entry: &Entry) -> (Origin, Option<u32>, usize) {
     let number = matches!(entry.origin, Origin::Call { .. }).then_some(entry.number);
     (entry.origin, number, entry.args.len())
 }
@@ -248,7 +248,7 @@ fn is_alike(entry: &Entry) -> (Origin, Option<u32>, usize) {
 /// For each entry, the next one from which on so many entries are like those from it on.
 fn next_alike(entries: &[Entry], length: usize) -> Vec<Option<usize>> {
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
-    let kinds: Vec<u64> = entries.iter().map(|entry| hasher.hash_one(is_alike(entry))).collect();
+    let kinds: Vec<u64> = entries.iter().map(|entry| hasher.hash_one(kind(entry))).collect();
     let mut last: HashMap<u64, usize> = HashMap::new();
     let mut next = vec![None; entries.len()];
     for (at, kinds) in kinds.windows(length).enumerate().rev() {
