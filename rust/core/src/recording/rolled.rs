@@ -154,6 +154,9 @@ impl Rolled {
 
     /// The program as `Program::printed` prints it, in which a loop is a line ``for k in range(5):`` and those of its first repetition, where
     /// ``v[3 + 2*k]`` is the value of an entry. Of constants and checks that differ in each repetition, the first and the last are named.
+    ///
+    /// # Panics
+    /// Panics where ids take more than 32 bits.
     #[must_use]
     pub fn printed(&self, name: impl Fn(&Entry) -> String) -> String {
         let (mut lines, mut id) = (Vec::new(), 0);
@@ -169,7 +172,7 @@ impl Rolled {
                 Block::Loop { count, entries } => {
                     lines.push(format!("for k in range({count}):"));
                     for (first, entry) in (id..).zip(entries) {
-                        let own = Stepped { first, step: i64::try_from(entries.len()).expect("few entries") };
+                        let own = Stepped { first, step: i64::try_from(entries.len()).expect("ids are of 32 bits") };
                         let args: Vec<String> = entry.args.iter().map(|arg| arg.printed()).collect();
                         let named = match entry.number.step {
                             0 => name(&entry.at(0)),
