@@ -319,7 +319,7 @@ def _loops(case: _Case) -> str:
     """The loops of the entries that were recorded, if there are any."""
     loops = case.replay.loops()
     repeated, stated = sum(period * count for _, period, count in loops), sum(period for _, period, _ in loops)
-    return f"; {repeated} entries are {_plural(len(loops), 'loop')} of {stated}" if loops else ""
+    return f"; {repeated} entries are in {_plural(len(loops), 'loop')}, stated by {stated}" if loops else ""
 
 
 def _plural(count: int, noun: str) -> str:

@@ -27,7 +27,7 @@ Member = tuple[str, list[int], list[str], tuple[list[int], bool] | None]
 
 def replay_of(entries: list[Entry], outputs: list[EntryId]) -> Replay:
     """The program of the entries; raises `RuleError` where they are not those of one."""
-    return Replay([_stated(entry, entries) for entry in entries], [output.id for output in outputs], is_same)
+    return Replay((_stated(entry, entries) for entry in entries), [output.id for output in outputs], is_same)
 
 
 class Entries:

@@ -90,11 +90,10 @@ impl IndexMut<Id> for Values<'_> {
 #[pymethods]
 impl Replay {
     #[new]
-    fn new(py: Python<'_>, entries: Items<'_>, outputs: Vec<Id>, same: Py<PyAny>) -> PyResult<Self> {
-        let mut parts = Parts::new(py);
-        let mut made = Vec::with_capacity(entries.0.len());
-        for entry in &entries.0 {
-            made.push(parts.entry(entry.cast::<PyTuple>()?)?);
+    fn new(py: Python<'_>, entries: &Object<'_>, outputs: Vec<Id>, same: Py<PyAny>) -> PyResult<Self> {
+        let (mut parts, mut made) = (Parts::new(py), Vec::new());
+        for entry in entries.try_iter()? {
+            made.push(parts.entry(entry?.cast::<PyTuple>()?)?); // each is dropped before the next one is asked for
         }
         let recorded = Program::new(made, outputs).python()?;
         let common =
