@@ -180,7 +180,8 @@ def unrolled(items: list[Any], most: int) -> list[Any]:
 def _merged(each: list[Any]) -> Any:
     """The values of all repetitions as one."""
     first = each[0]
-    if all(type(value) is type(first) and value == first for value in each):
+    is_part = not isinstance(first, (list, dict))
+    if is_part and all(type(value) is type(first) and value == first for value in each):  # True is no 1
         return first
     if all(type(value) is int for value in each):
         step = each[1] - first
