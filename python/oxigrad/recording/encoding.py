@@ -180,17 +180,18 @@ def unrolled(items: list[Any], most: int) -> list[Any]:
 def _merged(each: list[Any]) -> Any:
     """The values of all repetitions as one."""
     first = each[0]
-    is_part = not isinstance(first, (list, dict))
-    if is_part and all(type(value) is type(first) and value == first for value in each):  # True is no 1
+    if isinstance(first, list):
+        if all(isinstance(value, list) and len(value) == len(first) for value in each):
+            return [_merged(list(parts)) for parts in zip(*each, strict=True)]
+    elif isinstance(first, dict):
+        if all(isinstance(value, dict) and value.keys() == first.keys() for value in each):
+            return {key: _merged([value[key] for value in each]) for key in first}
+    elif all(type(value) is type(first) and value == first for value in each):  # True is no 1
         return first
-    if all(type(value) is int for value in each):
+    elif all(type(value) is int for value in each):
         step = each[1] - first
         if all(value == first + at * step for at, value in enumerate(each)):
             return {"steps": [first, step]}
-    if all(isinstance(value, list) and len(value) == len(first) for value in each):
-        return [_merged(list(parts)) for parts in zip(*each, strict=True)]
-    if all(isinstance(value, dict) and value.keys() == first.keys() for value in each):
-        return {key: _merged([value[key] for value in each]) for key in first}
     return {"each": each}
 
 
