@@ -144,6 +144,7 @@ ROWS = [
     row("recorded: mixture d=10 K=25", gradients.mixture(10, 25, sizes.items(1000)), 1e-5, 1.3, samples=15),
     row("recorded: mixture d=20 K=50", gradients.mixture(20, 50, sizes.items(1000)), 1e-5, 1.3, samples=9),
     Row("recorded: Jacobian of a hand", hand_contestants, (Goal(0.8, "jax, jit, jacfwd"),), samples=9, threads=1),
+    first_call("first call: network 2-16-1", gradients.network((2, 16, 1), 4, np.float64), 1e-6),
     first_call("first call: network 784-128-64-10", gradients.network((784, 128, 64, 10), 64, np.float32), 2e-3),
     first_call("first call: mix of functions 1e6", (gradients.mix, at_random(MILLION)), 1e-3),
 ]

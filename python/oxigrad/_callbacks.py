@@ -40,7 +40,10 @@ def attribute(x: Any, name: str) -> Any:
 
 def batched(name: str, args: tuple[Any, ...], named: dict[str, Any] | None) -> Any:
     """An op on values with a level: that with the highest one among ``args`` computes it."""
-    top: Any = max((arg for arg in args if isinstance(arg, _core.BatchLevel)), key=lambda arg: arg.level)
+    top: Any = None
+    for arg in args:
+        if isinstance(arg, _core.BatchLevel) and (top is None or arg.level > top.level):
+            top = arg
     return top.computed(name, args, named)
 
 

@@ -9,15 +9,28 @@ from typing import Generic, TypeVar
 T = TypeVar("T", bound=Callable[..., object])
 
 
+class UnknownNameError(AttributeError):
+    """A module has no such name. The text suggests one of its public names, which are looked through where it is shown: ``hasattr`` does not show it."""
+
+    def __init__(self, module: str, name: str, names: Iterable[str]) -> None:
+        super().__init__(f"module {module!r} has no attribute {name!r}", name=name)
+        self._name, self._names = name, names
+
+    def __str__(self) -> str:
+        suggestion = "" if self._name.startswith("_") else nearest(self._name, self._names)
+        return super().__str__() + (f" (did you mean {suggestion}?)" if suggestion else "")
+
+    def __reduce__(self) -> tuple[type[AttributeError], tuple[str]]:
+        return AttributeError, (str(self),)
+
+
 def unknown_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
     """The error for a module that has no such name, which suggests one of its public ``names``.
 
-    >>> unknown_name("oxigrad.optim", "adam", ["Adam", "AdamW"])
-    AttributeError("module 'oxigrad.optim' has no attribute 'adam' (did you mean Adam?)")
+    >>> print(unknown_name("oxigrad.optim", "adam", ["Adam", "AdamW"]))
+    module 'oxigrad.optim' has no attribute 'adam' (did you mean Adam?)
     """
-    suggestion = "" if name.startswith("_") else nearest(name, names)
-    hint = f" (did you mean {suggestion}?)" if suggestion else ""
-    return AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name)
+    return UnknownNameError(module, name, names)
 
 
 def without(module: str, names: Iterable[str]) -> Callable[[str], object]:

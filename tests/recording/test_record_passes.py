@@ -46,8 +46,9 @@ def test_each_pass_prints_before_and_after():
     assert program.printed(True, "dead") == program.printed(True)
     assert program.printed(False, "constants") == program.printed(True, "common")
     assert program.printed(True, "constants") == program.printed(False, "dead")
-    with pytest.raises(ValueError, match=r"the pass .loops., expected one of"):
-        program.printed(True, "loops")
+    assert program.printed(False, "loops") == program.printed(True, "dead") == program.printed(True, "loops")
+    with pytest.raises(ValueError, match=r"the pass .fusion., expected one of"):
+        program.printed(True, "fusion")
 
 
 SHAPED = np.linspace(-1.0, 1.0, 6).reshape(2, 3)

@@ -109,9 +109,22 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str
     return arrays, text["recording"]
 
 
+def _with_loop(count: Any, *entries: Any) -> Any:
+    return lambda stated: stated["cases"][0]["entries"].append(["loop", count, [*entries]])
+
+
 DAMAGES: dict[str, Any] = {
+    "a loop too long": _with_loop(1 << 40, ["check", 0, True]),
+    "a loop of no repetitions": _with_loop(0, ["check", 0, True]),
+    "a loop of a truth value": _with_loop(True, ["check", 0, True]),
+    "a loop of a later id": _with_loop(2, ["check", {"steps": [0, 10**6]}, True]),
+    "a loop of a negative id": _with_loop(2, ["check", {"steps": [0, -1]}, True]),
+    "a loop of half steps": _with_loop(2, ["check", {"steps": [0, 0.5]}, True]),
+    "a loop of too few values": _with_loop(2, ["constant", {"each": [True]}]),
+    "a loop in a loop": _with_loop(2, ["loop", 2, [["constant", True]]]),
+    "a step outside of a loop": lambda stated: stated["cases"][0]["entries"].append(["check", {"steps": [0, 0]}, True]),
     "the format": lambda stated: stated.update(format="other"),
-    "the version": lambda stated: stated.update(version=2),
+    "the version": lambda stated: stated.update(version=3),
     "no entries": lambda stated: stated["cases"][0].pop("entries"),
     "an unknown op": lambda stated: stated["cases"][0]["entries"].append(
         ["call", "op", "evil", {"tuple": []}, [], None, False]

@@ -122,7 +122,7 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
             return called_for_each(functools.partial(_call, f, rule), (args, named), {}, level)
         return f(*args, **named)
     if pull_back is None:
-        name = getattr(f, "__qualname__", repr(f))
+        name = getattr(f, "__qualname__", None) or repr(f)
         raise DerivativeError(
             f"no derivative is defined for {name}: expected {name}.defvjp(fwd, bwd) before it is called"
         )
@@ -136,7 +136,7 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
         return value
 
     call = FunctionCall(forward, args, {}, lambda *args: _call(f, rule, args, named), takes_batches=False)
-    call.name = getattr(f, "__qualname__", repr(f))
+    call.name = getattr(f, "__qualname__", None) or repr(f)
 
     def pull_example(g: dict[int, Any], y: Leaves, values: Leaves) -> list[Any]:
         return pull(primitives.TupleCotangent(g), y, values)
@@ -310,7 +310,7 @@ def _pushed(
         return result
 
     call = FunctionCall(called, args, {}, example, takes_batches=False)
-    call.name = getattr(f, "__qualname__", repr(f))
+    call.name = getattr(f, "__qualname__", None) or repr(f)
 
     def outputs(values: Leaves) -> tuple[Any, ...]:
         results = call.outputs(values)

@@ -52,7 +52,7 @@ class FunctionCall:
         #: Whether each is a variable of a tape.
         self.are_active = [isinstance(variable, Variable) for variable in self.variables]
         self.structure: tree.Structure | None = None
-        self.name: str = getattr(f, "__qualname__", repr(f))
+        self.name: str = getattr(f, "__qualname__", None) or repr(f)
 
     def arguments(self, values: Leaves) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with these values in place of the variables."""

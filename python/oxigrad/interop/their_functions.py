@@ -110,7 +110,7 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
         return apart(ours(outputs), values)
 
     count, call = len(values), FunctionCall(forward, tuple(values), {}, again, takes_batches=False)
-    call.name = getattr(f, "__qualname__", repr(f))
+    call.name = getattr(f, "__qualname__", None) or repr(f)
     del values
 
     def pull(g: TupleCotangent, y: Any, chosen: Sequence[Any]) -> list[Any]:

@@ -58,6 +58,11 @@ def _is_unknown(held: Any) -> bool:
     return isinstance(held, Deferred) and not held.is_known
 
 
+def is_deferrable(held: Any) -> bool:
+    """Whether a call with this argument may be deferred: a large array, or a value that is deferred itself."""
+    return type(held) is Deferred or (type(held) is np.ndarray and held.size >= _LARGE)
+
+
 def deferred(target: Target, function: Callable[..., Any], args: Any, named: dict[str, Any]) -> Deferred | None:
     """The result of a call as a value to be computed; None where it has to be computed at once."""
     shaped = _SHAPED.get(target)

@@ -7,13 +7,14 @@ import numpy as np
 from oxigrad import tree
 from oxigrad._core import EntryId, RuleError, StateError, plain
 from oxigrad.recording import targets
-from oxigrad.recording.encoding import Encoder, decoded, identifier
-from oxigrad.recording.program import replay_of
+from oxigrad.recording.encoding import Encoder, decoded, identifier, rolled, unrolled
+from oxigrad.recording.program import Loops, replay_of
 from oxigrad.recording.targets import Target
-from oxigrad.recording.trace import Entry
+from oxigrad.recording.trace import MOST_ENTRIES, Entry
 
 FORMAT = "oxigrad.recording"
-VERSION = 1
+# Version 1 states each repetition of a loop.
+VERSION = 2
 
 
 class Saved:
@@ -24,11 +25,20 @@ class Saved:
     entries: list[Entry]
     outputs: list[EntryId]
     result: Any
+    #: The loops of the entries: see `Replay.loops`.
+    loops: Loops
 
     def __init__(
-        self, arguments: Any, kinds: list[Any], entries: list[Entry], outputs: list[EntryId], result: Any
+        self,
+        arguments: Any,
+        kinds: list[Any],
+        entries: list[Entry],
+        outputs: list[EntryId],
+        result: Any,
+        loops: Loops,
     ) -> None:
         self.arguments, self.kinds, self.entries, self.outputs, self.result = arguments, kinds, entries, outputs, result
+        self.loops = loops
 
 
 def save(file: Any, name: str, cases: list[Saved]) -> None:
@@ -46,7 +56,7 @@ def _stated(case: Saved, encoder: Encoder) -> Any:
     return {
         "arguments": encoder.encoded(case.arguments),
         "kinds": encoder.encoded(case.kinds),
-        "entries": [_entry(entry, encoder) for entry in case.entries],
+        "entries": rolled([_entry(entry, encoder) for entry in case.entries], case.loops),
         "permuted": [at for at, entry in enumerate(case.entries) if entry.is_permuted],
         "outputs": [output.id for output in case.outputs],
         "result": encoder.encoded(case.result),
@@ -84,8 +94,8 @@ def load_recording(file: Any) -> "LoadedRecording":
         stated = json.loads(text["recording"])
         if stated["format"] != FORMAT:
             raise StateError(f"found the format {stated['format']!r}, expected {FORMAT!r}")
-        if stated["version"] != VERSION:
-            raise StateError(f"found version {stated['version']!r} of the format, expected {VERSION}")
+        if stated["version"] not in (1, VERSION):
+            raise StateError(f"found version {stated['version']!r} of the format, expected at most {VERSION}")
         if not isinstance(stated["name"], str):
             raise StateError("the name is no text")
         return LoadedRecording(stated["name"], [_case(case, arrays) for case in stated["cases"]])
@@ -96,7 +106,7 @@ def load_recording(file: Any) -> "LoadedRecording":
 
 
 def _case(stated: Any, arrays: dict[str, np.ndarray]) -> Saved:
-    entries = [_read_entry(entry, at, arrays) for at, entry in enumerate(stated["entries"])]
+    entries = [_read_entry(entry, at, arrays) for at, entry in enumerate(unrolled(stated["entries"], MOST_ENTRIES))]
     outputs = [identifier(output) for output in stated["outputs"]]
     arguments, result = decoded(stated["arguments"], arrays), decoded(stated["result"], arrays)
     kinds = decoded(stated["kinds"], arrays)
@@ -111,7 +121,7 @@ def _case(stated: Any, arrays: dict[str, np.ndarray]) -> Saved:
     permuted = stated.get("permuted", [at for at, entry in enumerate(entries) if entry.kind == "call"])
     for at in permuted:
         entries[identifier(at).id].is_permuted = True
-    return Saved(arguments, kinds, entries, outputs, result)
+    return Saved(arguments, kinds, entries, outputs, result, [])
 
 
 def _is_call(arguments: Any) -> bool:

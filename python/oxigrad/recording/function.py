@@ -18,7 +18,7 @@ from oxigrad._typing import P, R
 from oxigrad.recording import files
 from oxigrad.recording.captures import SIMPLE, Captures
 from oxigrad.recording.inputs import Inputs, Key, Why
-from oxigrad.recording.program import replay_of
+from oxigrad.recording.program import Entries, replay_of
 from oxigrad.recording.trace import Entry, Trace, is_same
 from oxigrad.recording.traced import Traced, UnrecordableError
 from oxigrad.recording.verification import FirstCall
@@ -40,7 +40,9 @@ class _Case:
         self, inputs: "Inputs", entries: list[Entry], outputs: list[EntryId], structure: tree.Structure
     ) -> None:
         self.inputs = inputs.described()
-        self.entries, self.outputs, self.structure = entries, outputs, structure
+        self.entries: list[Entry] | Entries = entries
+        self.outputs, self.structure = outputs, structure
+        self.checks = sum(entry.kind == "check" for entry in entries)
         # The first call, until the replay has given its bits.
         self.first: FirstCall | None = None
         # Whether the core replays it.
@@ -51,7 +53,12 @@ class _Case:
     @functools.cached_property
     def replay(self) -> Replay:
         """The program, which is made where it is asked for: many functions are called once for arguments of a kind."""
-        return replay_of(self.entries, self.outputs)
+        return replay_of(list(self.entries), self.outputs)
+
+    def shorten(self) -> None:
+        """States the calls of loops once."""
+        if isinstance(self.entries, list):
+            self.entries = Entries(self.entries, self.replay.loops())
 
 
 class Recorded(RecordedFunction, Generic[P, R]):
@@ -201,6 +208,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
                     if not case.is_added:
                         case.is_added = is_any_added = True
                         self._add(*key, case.replay, case.structure, case.copied)
+                        case.shorten()
         return is_any_added
 
     def _is_verified(self, key: Key, case: _Case) -> bool:
@@ -271,7 +279,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
                 recorded, replayed, runs, fused, constants = case.replay.sizes()
                 lines.append(
                     f"  {key}: {recorded} entries, {replayed} replayed, {fused} of them in {_plural(runs, 'run')}, "
-                    f"{_plural(constants, 'constant')}, {_plural(_checks(case), 'check')}"
+                    f"{_plural(constants, 'constant')}, {_plural(case.checks, 'check')}{_loops(case)}"
                 )
         lines.extend(f"  {key}: not recorded: {reason}" for key, reason in self._refused.items())
         if self._refusal is not None:
@@ -285,7 +293,7 @@ class Recorded(RecordedFunction, Generic[P, R]):
         for key, cases in self._cases.items():
             for case in cases:
                 recorded, replayed, runs, fused, constants = case.replay.sizes()
-                rows.append((str(key), *map(str, (recorded, replayed, fused, runs, constants, _checks(case))), ""))
+                rows.append((str(key), *map(str, (recorded, replayed, fused, runs, constants, case.checks)), ""))
         refused = {**{str(key): reason for key, reason in self._refused.items()}, "all": self._refusal or ""}
         rows += [(key, *[""] * 6, reason) for key, reason in refused.items() if reason]
         return Table(columns, rows, head)._repr_html_()
@@ -304,11 +312,14 @@ def _saved(case: _Case) -> files.Saved:
         count -= entry.kind == "input"
         entries.append(Entry("constant", value=next(captured)) if is_captured else entry)
     arguments, result = (tree.unflatten(each, range(len(each))) for each in (inputs.key.structures[0], case.structure))
-    return files.Saved(arguments, inputs.leaves, entries, case.outputs, result)
+    return files.Saved(arguments, inputs.leaves, entries, case.outputs, result, case.replay.loops())
 
 
-def _checks(case: _Case) -> int:
-    return sum(entry.kind == "check" for entry in case.entries)
+def _loops(case: _Case) -> str:
+    """The loops of the entries that were recorded, if there are any."""
+    loops = case.replay.loops()
+    repeated, stated = sum(period * count for _, period, count in loops), sum(period for _, period, _ in loops)
+    return f"; {repeated} entries are in {_plural(len(loops), 'loop')}, stated by {stated}" if loops else ""
 
 
 def _plural(count: int, noun: str) -> str:

@@ -1,5 +1,6 @@
 """A recorded call as a program that is replayed in the core: which entries may be part of a run, and how it is printed."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ _FLOATS = ("<f4", "<f8")
 # The precisions of scalars, in the order of promotion.
 _PRECISIONS = ("float", *_FLOATS)
 
+# The loops of a program: the first entry of each, the number of entries of a repetition, and that of repetitions.
+Loops = list[tuple[int, int, int]]
+
 # The op of a call that the core may compute in a run, the shape of the arrays, and their dtype alone, or the precisions of scalars; for sums along
 # axes these, and whether they are kept.
 Member = tuple[str, list[int], list[str], tuple[list[int], bool] | None]
@@ -23,7 +27,72 @@ Member = tuple[str, list[int], list[str], tuple[list[int], bool] | None]
 
 def replay_of(entries: list[Entry], outputs: list[EntryId]) -> Replay:
     """The program of the entries; raises `RuleError` where they are not those of one."""
-    return Replay([_stated(entry, entries) for entry in entries], [output.id for output in outputs], is_same)
+    return Replay((_stated(entry, entries) for entry in entries), [output.id for output in outputs], is_same)
+
+
+class Entries:
+    """The entries of a recording, of which the calls of loops take the memory of one repetition."""
+
+    def __init__(self, entries: list[Entry], loops: Loops) -> None:
+        # Entries that are there once, and for each loop the number of repetitions, and for each entry of a repetition a call with the steps of the ids that it
+        # reads, or the entries of all.
+        self._parts: list[list[Entry] | tuple[int, list[tuple[Entry, list[int]] | list[Entry]]]] = []
+        before = 0
+        for start, period, count in loops:
+            end = start + period * count
+            self._parts.append(entries[before:start])
+            self._parts.append((count, [_repeated(entries[at:end:period]) for at in range(start, start + period)]))
+            before = end
+        self._parts.append(entries[before:])
+
+    def __iter__(self) -> Iterator[Entry]:
+        for part in self._parts:
+            if isinstance(part, list):
+                yield from part
+                continue
+            count, repeated = part
+            for at in range(count):
+                for each in repeated:
+                    yield each[at] if isinstance(each, list) else _call(*each, at)
+
+
+def _repeated(entries: list[Entry]) -> tuple[Entry, list[int]] | list[Entry]:
+    """A call of a loop with the steps of the ids that it reads, given those of all repetitions; these where they are no calls, or differ otherwise."""
+    first, second, *_ = entries
+    ids: tuple[list[int], list[int]] = ([], [])
+    for entry, read in zip((first, second), ids, strict=True):
+
+        def note(identifier: EntryId, read: list[int] = read) -> EntryId:
+            read.append(identifier.id)
+            return identifier
+
+        _with_ids((entry.args, entry.named), note)
+    steps = [other - one for one, other in zip(*ids, strict=True)]
+    are_alike = all((entry.is_float, entry.is_permuted) == (first.is_float, first.is_permuted) for entry in entries)
+    return (first, steps) if first.kind == "call" and are_alike else entries
+
+
+def _call(first: Entry, steps: list[int], at: int) -> Entry:
+    """The call in a repetition."""
+    left = iter(steps)
+    args, named = _with_ids((first.args, first.named), lambda identifier: EntryId(identifier.id + at * next(left)))
+    entry = Entry("call", target=first.target, function=first.function, args=args, named=named)
+    entry.type, entry.is_float, entry.is_permuted = first.type, first.is_float, first.is_permuted
+    return entry
+
+
+def _with_ids(value: Any, new: Callable[[EntryId], EntryId]) -> Any:
+    """The arguments of an entry with other ids."""
+    if type(value) is EntryId:
+        return new(value)
+    if isinstance(value, (tuple, list)):
+        parts = [_with_ids(part, new) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, dict):
+        return {key: _with_ids(part, new) for key, part in value.items()}
+    if isinstance(value, slice):
+        return slice(*(_with_ids(part, new) for part in (value.start, value.stop, value.step)))
+    return value
 
 
 def _stated(entry: Entry, entries: list[Entry]) -> tuple[Any, ...]:

@@ -73,6 +73,7 @@ def _from_rules(name: str) -> Callable[..., Any]:
     return lambda *args: _core.compute_in_rule(name, list(args))
 
 
+@functools.lru_cache(maxsize=1024)
 def function_of(target: Target) -> Callable[..., Any]:
     """The function of a target; raises `ValueError` for one that no recording has."""
     kind, name = target

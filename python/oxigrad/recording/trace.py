@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import BatchLevel, EntryId, Variable, have_same_bits, new_batch_level, scatter_into
-from oxigrad.recording.deferred import Deferred, deferred, is_plain_part
+from oxigrad.recording.deferred import Deferred, deferred, is_deferrable, is_plain_part
 from oxigrad.recording.library import traced_array, traced_in
 from oxigrad.recording.targets import Target
 from oxigrad.recording.traced import Traced, TracedNumber, UnrecordableError
@@ -89,25 +89,35 @@ class Trace:
 
     def apply(self, target: Target, function: Callable[..., Any], args: Any, named: Any) -> Any:
         """The result of a function, as a traced value; NotImplemented where another transform's values are among the arguments."""
-        is_in_rule, is_flat, is_ours = False, True, not (named and _is_of_others(named, self))
+        is_in_rule = is_permuted = is_large = False
+        is_data = not named or all(map(_is_data, named.values()))
+        is_flat, is_ours = True, is_data or not _is_of_others(named, self)
         for arg in args:
             if isinstance(arg, Traced):
-                is_in_rule, is_ours = is_in_rule or arg.is_in_rule, is_ours and arg.trace is self
+                if arg.trace is not self:
+                    is_ours = False
+                    continue
+                is_in_rule = is_in_rule or arg.is_in_rule
+                is_permuted = is_permuted or self.entries[arg.id].is_permuted
+                is_large = is_large or is_deferrable(arg.held)
             elif type(arg) not in _ATOMS:
                 is_flat, is_ours = False, is_ours and not _is_of_others(arg, self)
+                is_permuted = is_permuted or self.is_permuted(arg)
+            elif type(arg) is np.ndarray:
+                is_permuted, is_large = is_permuted or self.is_permuted(arg), is_large or is_deferrable(arg)
         if not is_ours:
             if target.kind in ("operator", *_DISPATCHED):
                 return NotImplemented
             raise UnrecordableError(f"{target} was called with values of an inner derivative or vmap")
-        is_permuted = self.is_permuted(args)
         if target.name in _OF_SHAPES and not is_permuted and not traced_in((args[1:], named)):
             return function(_like(args[0]), *args[1:], **named)
         # NumPy keeps the order of its arguments. Kernels of rules do not, and a sum depends on the order.
         if is_in_rule and is_permuted and _is_ufunc(target):
             named, is_permuted = {**(named or {}), "order": "C"}, False
-        result = deferred(target, function, args, named)
+        result = deferred(target, function, args, named) if is_large else None
         if result is None:
-            result = function(*(_plain(arg) for arg in args), **(_plain(named) if named else named))
+            plain = [_plain(arg) for arg in args]
+            result = function(*plain, **(named if is_data else _plain(named))) if named else function(*plain)
         if result is NotImplemented:
             return result
         is_argument = target.kind in _OF_ARRAYS
@@ -118,9 +128,8 @@ class Trace:
             ]
         else:
             ids = self._ids(args, is_argument=is_argument)
-        entry = Entry(
-            "call", target=target, function=function, args=tuple(ids), named=self._ids(named) if named else {}
-        )
+        by_name = ({**named} if is_data else self._ids(named)) if named else None
+        entry = Entry("call", target=target, function=function, args=tuple(ids), named=by_name)
         entry.is_permuted = _may_permute(target, result, is_permuted=is_permuted)
         return self._traced(self._append(entry), result, is_in_rule=is_in_rule)
 
@@ -237,6 +246,7 @@ class Trace:
 
 # Classes of arguments that hold no other value.
 _ATOMS = {float, int, bool, str, complex, type(None), type(Ellipsis), np.ndarray, np.float64, np.float32}
+_DATA = {float, int, bool, str, complex, type(None)}
 _DISPATCHED = ("numpy", "numpy.linalg", "numpy.fft", "scipy.special")
 _OF_ARRAYS = ("op", "rule", "operator", "numpy")
 
@@ -309,6 +319,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, slice):
         return slice(*map(_plain, (value.start, value.stop, value.step)))
     return value
+
+
+def _is_data(value: Any) -> bool:
+    """Whether an argument by name is a number, text or None, or a tuple of them: neither an array nor a traced value."""
+    return type(value) in _DATA or (type(value) is tuple and all(type(part) in _DATA for part in value))
 
 
 def _is_of_others(value: Any, trace: Trace) -> bool:

@@ -135,7 +135,7 @@ class SparseDerivative:
 
     def __repr__(self) -> str:
         """The function, and the sizes of its last call."""
-        compression, of = self._compression, getattr(self._f, "__name__", repr(self._f))
+        compression, of = self._compression, getattr(self._f, "__name__", None) or repr(self._f)
         if compression is None:
             return f"<{self._name} of {of}, not called yet>"
         rows, columns = compression.pattern.shape

@@ -2,9 +2,11 @@
 
 mod passes;
 mod program;
+mod rolled;
 mod scalars;
 mod schedule;
 
 pub use program::{Entry, Id, Origin, Program};
+pub use rolled::{Loop, Rolled};
 pub use scalars::{Condition, ScalarCall, ScalarRun};
 pub use schedule::{Schedule, Step};

@@ -97,17 +97,27 @@ impl Program {
         let mut text = String::new();
         for (id, entry) in self.entries.iter().enumerate() {
             let args: Vec<String> = entry.args.iter().map(|arg| format!("v{arg}")).collect();
-            let line = match entry.origin {
-                Origin::Input => format!("v{id} = input"),
-                Origin::Constant => format!("v{id} = {}", name(entry)),
-                Origin::Call { .. } => format!("v{id} = {}({})", name(entry), args.join(", ")),
-                Origin::Check => format!("check {} == {}", args.join(", "), name(entry)),
-            };
+            let line = line(entry.origin, &format!("v{id}"), &args, &name(entry));
             writeln!(text, "{line}").expect("a string can be written");
         }
-        let outputs: Vec<String> = self.outputs.iter().map(|output| format!("v{output}")).collect();
-        text + "return " + &outputs.join(", ")
+        text + &returned(&self.outputs)
     }
+}
+
+/// The line of an entry: its value, those that it reads, and its name.
+pub(super) fn line(origin: Origin, value: &str, args: &[String], name: &str) -> String {
+    match origin {
+        Origin::Input => format!("{value} = input"),
+        Origin::Constant => format!("{value} = {name}"),
+        Origin::Call { .. } => format!("{value} = {name}({})", args.join(", ")),
+        Origin::Check => format!("check {} == {name}", args.join(", ")),
+    }
+}
+
+/// The last line.
+pub(super) fn returned(outputs: &[Id]) -> String {
+    let outputs: Vec<String> = outputs.iter().map(|output| format!("v{output}")).collect();
+    format!("return {}", outputs.join(", "))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use oxigrad_core::autodiff::tape::Value as _;
-use oxigrad_core::recording::{Entry, Id, Origin, Program, Schedule, Step};
+use oxigrad_core::recording::{Entry, Id, Loop, Origin, Program, Rolled, Schedule, Step};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -25,8 +25,8 @@ type Object<'py> = Bound<'py, PyAny>;
 const MOST: usize = 32;
 
 /// The passes over a program, in order: calls that give their argument are that, common entries are computed once, calls of constants are
-/// folded, dead entries are dropped.
-const PASSES: [&str; 4] = ["identities", "common", "constants", "dead"];
+/// folded, dead entries are dropped, and loops are stated once: these are computed as without the last pass.
+const PASSES: [&str; 5] = ["identities", "common", "constants", "dead", "loops"];
 
 /// The check that failed: its line, the value that was recorded and the present one.
 pub type Failed<'py> = (String, Object<'py>, Object<'py>);
@@ -39,7 +39,8 @@ pub type Failed<'py> = (String, Object<'py>, Object<'py>);
 /// and a list of their dtype, or of the precisions of scalars.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Replay {
-    recorded: Program,
+    /// The program as it was recorded, which is printed and saved.
+    recorded: Rolled,
     program: Program,
     /// The numbers of constants that calls were folded to, by the ids of the calls before that pass.
     folded: HashMap<Id, u32>,
@@ -89,11 +90,10 @@ impl IndexMut<Id> for Values<'_> {
 #[pymethods]
 impl Replay {
     #[new]
-    fn new(py: Python<'_>, entries: Items<'_>, outputs: Vec<Id>, same: Py<PyAny>) -> PyResult<Self> {
-        let mut parts = Parts::new(py);
-        let mut made = Vec::with_capacity(entries.0.len());
-        for entry in &entries.0 {
-            made.push(parts.entry(entry.cast::<PyTuple>()?)?);
+    fn new(py: Python<'_>, entries: &Object<'_>, outputs: Vec<Id>, same: Py<PyAny>) -> PyResult<Self> {
+        let (mut parts, mut made) = (Parts::new(py), Vec::new());
+        for entry in entries.try_iter()? {
+            made.push(parts.entry(entry?.cast::<PyTuple>()?)?); // each is dropped before the next one is asked for
         }
         let recorded = Program::new(made, outputs).python()?;
         let common =
@@ -117,6 +117,7 @@ impl Replay {
         let Parts { calls, constants, checks, .. } = parts;
         let sources = (0..).zip(program.entries()).map(|(id, entry)| (id, entry.origin, entry.number));
         let sources = sources.filter(|(_, origin, _)| matches!(origin, Origin::Input | Origin::Constant)).collect();
+        let recorded = Rolled::of(&recorded);
         Ok(Self { recorded, program, folded, schedule, runs, sources, calls, constants, checks, same })
     }
 
@@ -136,7 +137,7 @@ impl Replay {
         let (runs, fused) = self.schedule.runs();
         let is_constant = |entry: &&Entry| entry.origin == Origin::Constant;
         let constants = self.program.entries().iter().filter(is_constant).count();
-        (self.recorded.calls(), self.program.calls(), runs, fused, constants)
+        (self.recorded.unrolled().calls(), self.program.calls(), runs, fused, constants)
     }
 
     /// A line for each entry; with `after`, as it is replayed. `by` is the name of a pass, before and after which the program is printed.
@@ -149,21 +150,27 @@ impl Replay {
             Origin::Input => String::new(),
         };
         let Some(by) = by else {
-            return Ok(if after { &self.program } else { &self.recorded }.printed(name));
+            return Ok(if after { self.program.printed(name) } else { self.recorded.unrolled().printed(name) });
         };
         let at = PASSES.iter().position(|pass| *pass == by);
         let at =
             at.ok_or_else(|| PyValueError::new_err(format!("found the pass {by:?}, expected one of {PASSES:?}")))?;
-        let mut program = self.recorded.clone();
+        let mut program = self.recorded.unrolled();
         for pass in &PASSES[..at + usize::from(after)] {
             program = match *pass {
                 "identities" => program.without_identities(|number| self.calls[number as usize].is_identity),
                 "common" => program.without_common_entries(),
                 "constants" => program.with_folded_constants(|id, _, _| self.folded.get(&id).copied()),
+                "loops" => return Ok(Rolled::of(&program).printed(name)),
                 _ => program.without_dead_entries(),
             };
         }
         Ok(program.printed(name))
+    }
+
+    /// The loops of the program as it was recorded: the first entry of each, the number of entries of a repetition, and that of repetitions.
+    fn loops(&self) -> Vec<(usize, usize, u32)> {
+        self.recorded.loops().into_iter().map(|Loop { start, period, count }| (start, period, count)).collect()
     }
 
     /// The calls of each run, by their numbers in what `printed` shows.
