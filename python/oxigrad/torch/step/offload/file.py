@@ -15,7 +15,7 @@ from oxigrad.torch.state import conversion
 from oxigrad.torch.state.file import StateFile
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.devices import FileDevice
-from oxigrad.torch.step.offload.pieces import Pair, Part, Piece, RulePiece, aligned, divided, viewed, whole
+from oxigrad.torch.step.offload.pieces import Pair, Part, Piece, RulePiece, aligned, divided, packed, viewed, whole
 from oxigrad.torch.step.offload.plan import HostBatch
 from oxigrad.torch.step.offload.run import HostRun, Ring
 from oxigrad.torch.step.offload.steps import PieceSteps, clips, is_together
@@ -82,7 +82,7 @@ class FilePiece(Piece):
         """The reads into its place: where they begin in the file, and the memory."""
         return ((start, memory[at : at + count]) for start, at, count in self._ranges)
 
-    def landed(self) -> None:
+    def landed(self, memory: Any) -> None:
         """Keeps the gradients, which the update reads."""
 
     def up(self, memory: Any) -> Iterator[Pair]:
@@ -163,7 +163,7 @@ class FileSteps(PieceSteps):
                 ]
         pairs = zip(batches, pieces, strict=True)
         for batch, of_batch in sorted(pairs, key=lambda pair: pair[1][0].start if pair[1] else 0):
-            run.add(batch, of_batch)
+            run.add(of_batch, batch)
         self._run, self._taken = run, {id(place.tensor): place.tensor.grad for place in places}
         return run
 
@@ -175,9 +175,7 @@ class FileSteps(PieceSteps):
     def _cut(self, batch: HostBatch, largest: int) -> list[FilePiece]:
         """The parameters of a batch in pieces, in the order of the file."""
         plan, size = batch.plan, min(_PIECE, largest)
-        pieces: list[FilePiece] = []
-        parts: list[Part] = []
-        filled = 0
+        parts: list[tuple[Part, int]] = []
         for p in sorted(plan.parameters, key=lambda p: self._start(plan.slots[p.text])):
             count = sum(aligned(tensor.nbytes) for _, tensor in plan.slots[p.text].arrays())
             elements = conversion.local(p.tensor).numel()
@@ -186,14 +184,9 @@ class FileSteps(PieceSteps):
                 if count > size and conversion.local(p.tensor.grad).is_contiguous()
                 else elements
             )
-            for part in divided(batch, p, most - most % mmap.PAGESIZE if mmap.PAGESIZE < most < elements else most):
-                share = count * (part.stop - part.start) // max(elements, 1)
-                if parts and filled + share > size:
-                    pieces.append(FilePiece(batch, parts, self._file, largest))
-                    parts, filled = [], 0
-                parts.append(part)
-                filled += share
-        return [*pieces, FilePiece(batch, parts, self._file, largest)] if parts else pieces
+            divisions = divided(batch, p, most - most % mmap.PAGESIZE if mmap.PAGESIZE < most < elements else most)
+            parts += [(part, count * (part.stop - part.start) // max(elements, 1)) for part in divisions]
+        return [FilePiece(batch, each, self._file, largest) for each in packed(parts, size, lambda _: None)]
 
     def _start(self, slots: TensorSlots) -> int:
         """The first byte in the file of the slots of a parameter."""

@@ -2,8 +2,8 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 from oxigrad import _core
 from oxigrad.stepping.device.transfers import Action, Schedule
@@ -11,8 +11,44 @@ from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.library import torch
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.devices import Device, Event, device_of
-from oxigrad.torch.step.offload.pieces import Piece
+from oxigrad.torch.step.offload.pieces import Pair
 from oxigrad.torch.step.offload.plan import HostBatch
+
+
+class HostPiece(Protocol):
+    """A piece of a step: it is copied from a device into a place of ``size`` bytes, used there, and copied up again."""
+
+    size: int
+
+    @property
+    def paths(self) -> list[str]:
+        """The names of the parameters that it has parts of."""
+        ...
+
+    @property
+    def device(self) -> Any:
+        """The device of the copies."""
+        ...
+
+    def down(self, memory: Any) -> Iterator[Pair]:
+        """The copies into its place."""
+        ...
+
+    def landed(self, memory: Any) -> None:
+        """Takes note that these copies are done."""
+        ...
+
+    def measure(self, opt: Any, memory: Any, norm: MeasuredNorm) -> None:
+        """Adds the norms of its gradients to ``norm``."""
+        ...
+
+    def update(self, memory: Any) -> None:
+        """Updates what it is for, by what is in its place."""
+        ...
+
+    def up(self, memory: Any) -> Iterator[Pair]:
+        """The copies out of its place."""
+        ...
 
 
 class Ring:
@@ -29,7 +65,7 @@ class Ring:
             self._devices[of] = self._only or device_of(of)
         return self._devices[of]
 
-    def place(self, number: int, piece: Piece, *, exact: bool) -> Any:
+    def place(self, number: int, piece: HostPiece, *, exact: bool) -> Any:
         """The memory of a place, for a piece."""
         key, size = (piece.device, number), piece.size if exact else max(piece.size, self._size)
         found = self._places.get(key)
@@ -92,7 +128,7 @@ class HostRun:
         self.schedule: Schedule = Schedule(places, measures=measures or norm is not None, holds=holds)
         self._is_exact = places is None
         self.batches: list[HostBatch] = []
-        self._pieces: list[Piece] = []
+        self._pieces: list[HostPiece] = []
         #: The copies in flight with the events of their ends, in the order in which they began.
         self._flying: list[tuple[Action, Sequence[Event]]] = []
         # Hooks add pieces while a thread advances: the lock is of the schedule and the lists of pieces.
@@ -101,16 +137,15 @@ class HostRun:
         self._error: BaseException | None = None
         self._is_counted = False
 
-    def add(self, batch: HostBatch, pieces: Iterable[Piece]) -> None:
-        """Adds pieces whose gradients are final."""
+    def add(self, pieces: Sequence[HostPiece], batch: HostBatch | None = None) -> None:
+        """Adds pieces whose gradients are final, of a ``batch`` that is counted with the step, if any."""
         with self._lock:
-            found = [*pieces]
-            for piece in found:
+            for piece in pieces:
                 self._ring.device(piece.device)
             self._ring.mark()
-            self.batches.append(batch)
-            self._pieces += found
-            for _ in found:
+            self.batches += [] if batch is None else [batch]
+            self._pieces += pieces
+            for _ in pieces:
                 self.schedule.add()
 
     @property
@@ -173,6 +208,14 @@ class HostRun:
         if error is not None and raises:
             raise error
 
+    def abandon(self) -> None:
+        """Waits for the thread and for the copies that have begun, whatever becomes of them: their memory is used again."""
+        self.join(raises=False)
+        for _, events in self._flying:
+            for event in events:
+                with contextlib.suppress(Exception):
+                    event.wait()
+
     def _begin(self, opt: Any, action: Action, others: Sequence[Action]) -> None:
         """Begins an action, and ends it where it is the host's. After an error, ``others`` do not begin."""
         piece = self._pieces[action.piece]
@@ -207,7 +250,8 @@ class HostRun:
                 self.schedule.fail(action)
             raise
         if action.kind == "down":
-            self._pieces[action.piece].landed()
+            piece = self._pieces[action.piece]
+            piece.landed(self._ring.place(action.place, piece, exact=self._is_exact))
         with self._lock:
             self.schedule.finish(action)
 

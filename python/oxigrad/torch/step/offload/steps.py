@@ -33,7 +33,7 @@ class PieceSteps:
     def reset(self) -> None:
         """Begins anew with another state; an update that is under way ends first, and has no effect."""
         if self._run is not None:
-            self._run.join(raises=False)
+            self._run.abandon()
         self._begin_anew()
 
     def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
