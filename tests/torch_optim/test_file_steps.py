@@ -16,10 +16,24 @@ torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
 from oxigrad import AliasError, StateError  # noqa: E402
+from oxigrad.stepping.plan import announcements  # noqa: E402
 from oxigrad.stepping.state import block_file, write_back  # noqa: E402
 from oxigrad.torch.state.file import StateFile  # noqa: E402
 from oxigrad.torch.step.offload import file, pieces  # noqa: E402
-from torch_problems import OURS, copies, equal, gradients, parameters, shapes_for, states, train, values  # noqa: E402
+from torch_problems import (  # noqa: E402
+    OURS,
+    AliveGradients,
+    backward,
+    copies,
+    equal,
+    gradients,
+    layers,
+    parameters,
+    shapes_for,
+    states,
+    train,
+    values,
+)
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "preadv"), reason="there is no preadv")
 # Their steps need all slots at once, or are other ones.
@@ -169,6 +183,120 @@ def test_slots_can_be_read_and_written_between_steps(tmp_path: Path) -> None:
     for one, other in zip(found[:4], found[4:], strict=True):
         assert equal(one[0], other[0])
         assert equal(one[1], other[1])
+
+
+# --- steps in the backward -----------------------------------------------------------------------------------------------------
+
+
+def check_in_backward(name: str, options: dict[str, Any], shapes: Any, dtype: Any, path: Path) -> None:
+    """Fails unless parameters and states are those of steps after the backward with slots in memory, to the bit; some lack a gradient."""
+    found = []
+    for further in ({}, {"in_backward": True, "state_device": path}):
+        params = parameters(shapes, dtype)
+        opt = OURS.make(name, params, **options, **further)
+        for step in range(4):
+            opt.zero_grad()
+            if further and "max_norm" in options:
+                with opt.norm_pass():
+                    backward(params, step, [1] if step == 2 else [])
+            backward(params, step, [1] if step == 2 else [])
+            assert not further or all(p.grad is None for p in params)
+            opt.step()
+        found.append((params, states(opt), opt.state_dict()["param_groups"]))
+    assert equal(found[1][0], found[0][0])
+    assert equal(found[1][1], found[0][1])
+    assert found[1][2] == found[0][2]
+
+
+@pytest.mark.parametrize("largest", [1.0, 32.0 * (1 << 16)], ids=["mapped", "in places"])
+@pytest.mark.parametrize("name", sorted({*NAMES} - TOGETHER))
+def test_every_class_has_the_bits_in_the_backward(
+    name: str, largest: float, tmp_path: Path, written: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write_back, "memory_limit", lambda: largest)
+    monkeypatch.setattr(write_back, "is_large", lambda size: size > 0)
+    shapes = ((70, 64), (40, 70)) if name == "Muon" else shapes_for(name)
+    check_in_backward(name, {}, shapes, FULL, tmp_path / "state.safetensors")
+    has_slots = any(t.numel() for t in _slots(name, parameters(shapes)))
+    assert bool(written) == (has_slots and not (name == "Muon" and largest == 1.0))
+
+
+@pytest.mark.parametrize(("name", "options", "dtype"), [row for row in OPTIONS if row[0] != "Muon"])
+def test_every_option_has_the_bits_in_the_backward(
+    name: str, options: dict[str, Any], dtype: Any, tmp_path: Path, written: list[tuple[int, int]]
+) -> None:
+    check_in_backward(name, options, LARGE, dtype, tmp_path / "state.safetensors")
+    assert written
+
+
+def take(opt: Any, params: Any, step: int) -> None:
+    """A backward and its step."""
+    backward(params, step)
+    opt.step()
+
+
+def test_few_gradients_wait_in_the_backward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announcements, "SMALL", 0)
+    monkeypatch.setattr(file, "_PIECE", 2 * 256)
+    model = layers(12)
+    opt = ours.AdamW(model.parameters(), in_backward=True, state_device=tmp_path / "state.safetensors")
+    alive = AliveGradients(model.parameters())
+    opt._backward.attach(opt, model.parameters())
+    for _ in range(2):
+        opt.zero_grad()
+        alive.all.clear()
+        alive.most = 0
+        model(torch.ones(2, 8)).square().sum().backward()
+        opt.step()
+    assert len(alive.all) == 12
+    assert alive.most <= 3
+
+
+def test_a_hook_that_is_registered_later_in_a_step_of_the_file(tmp_path: Path) -> None:
+    found = []
+    for further in ({}, {"in_backward": True, "state_device": tmp_path / "state.safetensors"}):
+        params = parameters(LARGE)
+        opt = ours.AdamW(params, rounding="nearest", **further)
+        for step in range(3):
+            opt.zero_grad()
+            if step == 1:
+                params[0].register_post_accumulate_grad_hook(lambda _: None)
+            backward(params, step)
+            opt.step()
+        found.append((values(params), states(opt)))
+    assert equal(found[0][0], found[1][0])
+    assert equal(found[0][1], found[1][1])
+
+
+@pytest.mark.parametrize("at", [0, 3, 11])
+@pytest.mark.parametrize("what", ["preadv", "pwritev", "update"])
+def test_a_failure_in_the_backward_is_completed_by_the_step(
+    what: str, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for further in ({}, {"in_backward": True, "state_device": tmp_path / "state.safetensors"}):
+        params = parameters(LARGE)
+        opt = ours.AdamW(params, **further)
+        backward(params, 0)
+        opt.step()
+        opt.zero_grad()
+        if further:
+            with monkeypatch.context() as patched:
+                failing(patched, what, at)
+                with pytest.raises(OSError, match=r"failed|slots beside"):
+                    take(opt, params, 1)
+            with pytest.raises(StateError, match="was updated"):
+                opt.state_dict()
+            rest = [i for i in range(len(params)) if f"param_groups[0]['params'][{i}]" not in opt.ahead]
+            for i in rest:
+                params[i].grad = gradients(params, 1)[i]
+        else:
+            backward(params, 1)
+        opt.step()
+        assert opt.ahead == []
+        found.append((values(params), states(opt)))
+    assert equal(found[0][0], found[1][0])
+    assert equal(found[0][1], found[1][1])
 
 
 # --- errors --------------------------------------------------------------------------------------------------------------------

@@ -98,6 +98,11 @@ class InBackward:
         """The names of the parameters that were updated since the last step."""
         return self._parts.ahead
 
+    @property
+    def measured_norm(self) -> MeasuredNorm | None:
+        """The norm of all gradients, after the block `measuring`, until the step ends; None otherwise."""
+        return self._norm if self._norm and not self._is_measuring else None
+
     def check_whole(self) -> None:
         """Raises `StateError` while parameters are ahead."""
         self._parts.check_none()
@@ -209,18 +214,18 @@ class InBackward:
     def _use(self, opt: Any, place: TensorPlace) -> None:
         """Uses a gradient that is final: for the update of its parameter, or for the norm of all."""
         p = place.tensor
-        is_on_host = opt._host is not None and opt._host.streams(opt, p)
-        if self._clips and not (self._is_measuring or self._norm or is_on_host):
+        is_streamed = self._is_streamed(opt, place)
+        if self._clips and not (self._is_measuring or self._norm or is_streamed):
             return  # step() clips by the norm of all: to measure each here, while it is in the cache, takes longer.
         self._check_gradient(place.path, p)
-        if self._clips and not is_on_host and self._is_measured(place.path, p):
+        if self._clips and (self._is_measuring or self._norm) and self._is_measured(place.path, p):
             self._norm.add(opt, place)
             p.grad = None
             return
         if p.grad.layout is not torch.strided or not self._is_last(p):
             return  # step() takes it.
         if conversion.is_distributed(p):
-            self._take(opt, [place])
+            self._take(opt, [place], is_streamed=is_streamed)
         else:
             self._queue(opt, place)
 
@@ -245,17 +250,18 @@ class InBackward:
             if places:
                 _accumulate_untraced(opt, places)
             return
-        for is_on_host in (False, True) if opt._host is not None else (False,):
-            if together := [place for place in places if self._is_streamed(opt, place) is is_on_host]:
-                self._take(opt, together)
+        streamed = [self._is_streamed(opt, place) for place in places]
+        for is_streamed in (False, True):
+            if together := [place for place, each in zip(places, streamed, strict=True) if each is is_streamed]:
+                self._take(opt, together, is_streamed=is_streamed)
 
     def _is_streamed(self, opt: Any, place: TensorPlace) -> bool:
-        return opt._host is not None and opt._host.streams(opt, place.tensor)
+        return opt._pieces is not None and opt._pieces.streams(opt, place.tensor)
 
-    def _take(self, opt: Any, places: Sequence[TensorPlace]) -> None:
-        """Updates parameters, in one dispatch, and drops their gradients."""
-        names, is_on_host = {id(place.tensor): place.path for place in places}, self._is_streamed(opt, places[0])
-        if is_on_host:
+    def _take(self, opt: Any, places: Sequence[TensorPlace], *, is_streamed: bool) -> None:
+        """Updates parameters, by pieces or in one dispatch, and drops their gradients."""
+        names = {id(place.tensor): place.path for place in places}
+        if is_streamed:
             self._parts.take(names, lambda: _stream_untraced(opt, places))
         else:
             bucket = self._parts.part(self._places, len(self._places), tuple(names), lambda: Bucket(places, self._norm))
@@ -263,7 +269,7 @@ class InBackward:
             self._has_drawn = self._has_drawn or bucket.draws
         for place in places:
             place.tensor.grad = None
-        if is_on_host:
+        if is_streamed:
             _advance_untraced(opt)
 
     def _is_measured(self, path: str, p: Any) -> bool:
@@ -334,7 +340,7 @@ class InBackward:
         self._take_sums(opt)
         if self._norm:
             self._check_norm(params)
-        if any(p.grad is not None for p in params) or (opt._host is not None and opt._host.is_under_way):
+        if any(p.grad is not None for p in params) or (opt._pieces is not None and opt._pieces.is_under_way):
             _take_untraced(opt, None)
             for p in params:
                 p.grad = None
@@ -353,7 +359,7 @@ class InBackward:
                 p.grad = torch.zeros_like(
                     p.detach()
                 ).neg_()  # -0, to which the sum adds without a change of bits, as of its own -0
-                self._take(opt, [place])
+                self._take(opt, [place], is_streamed=True)
 
     def _end(self) -> None:
         self._parts.end()
@@ -381,8 +387,8 @@ def _take_untraced(opt: Any, of: Bucket | None) -> None:
 
 @torch._disable_dynamo
 def _stream_untraced(opt: Any, places: Sequence[TensorPlace]) -> None:
-    """Adds parameters to the step in host memory."""
-    opt._host.stream(opt, places)
+    """Adds parameters to the step by pieces, in host memory or through a file."""
+    opt._pieces.stream(opt, places)
 
 
 @torch._disable_dynamo
@@ -396,8 +402,8 @@ def _accumulate_untraced(opt: Any, places: Sequence[TensorPlace]) -> None:
 
 @torch._disable_dynamo
 def _advance_untraced(opt: Any) -> None:
-    """Begins copies and updates of the step in host memory."""
-    opt._host.advance(opt)
+    """Begins copies and updates of the step by pieces."""
+    opt._pieces.advance(opt)
 
 
 def _check(opt: Any) -> None:

@@ -179,9 +179,8 @@ class HostSteps(PieceSteps):
 
     def advance(self, opt: Any) -> None:
         """Lets copies and updates go on beside the backward."""
-        if self._run is not None:
-            self._run.advance_beside(opt)
-        else:
+        super().advance(opt)
+        if self._run is None:
             self.sums.advance(opt)
 
     def _add_all(self, opt: Any, run: HostRun, scale: float | None, loss: Any) -> None:

@@ -186,6 +186,7 @@ class HostRun:
 
     def finish_beside(self, opt: Any) -> None:
         """As `finish`, in a thread of its own, which no key stops: `join` waits for it."""
+        self.join()
         self._begin_thread(self._complete, opt)
 
     def _begin_thread(self, work: Callable[[Any], None], opt: Any) -> None:

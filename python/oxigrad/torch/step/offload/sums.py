@@ -168,7 +168,6 @@ class GradientSums:
     def finish(self, opt: Any) -> None:
         """Waits until all gradients are added. After an error, to call it again continues; no key stops an addition."""
         if self._run is not None:
-            self._run.join()
             self._run.close()
             self._run.finish_beside(opt)
             self._run.join()
