@@ -9,13 +9,14 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad.ops.backends import resolved
+from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.state.file import StateFile
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.devices import FileDevice
-from oxigrad.torch.step.offload.pieces import Pair, Part, Piece, RulePiece, aligned, divided, packed, viewed, whole
+from oxigrad.torch.step.offload.pieces import Pair, Part, Piece, RulePiece, aligned, divided, viewed, whole
 from oxigrad.torch.step.offload.plan import HostBatch
 from oxigrad.torch.step.offload.run import HostRun, Ring
 from oxigrad.torch.step.offload.steps import PieceSteps, clips, is_together

@@ -1,10 +1,11 @@
 """The pieces in which gradients and parameters are copied, and the updates of the pieces by the core."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from oxigrad import _core
 from oxigrad.rules.core.slots import Slot
+from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.parameters.executor import HOST
 from oxigrad.stepping.plan.programs import host_parameter, step_once
 from oxigrad.stepping.writes import StepWrites, call_step
@@ -21,7 +22,6 @@ _BLOCK = 256
 _ALIGNMENT = 64
 # The source and the target of a copy.
 Pair = tuple[Any, Any]
-Item = TypeVar("Item")
 
 
 class Part(NamedTuple):
@@ -183,20 +183,6 @@ def cut(batch: HostBatch, size: int) -> list[Piece]:
     parts = [part for p in batch.plan.parameters for part in divided(batch, p, size // (2 * p.dtype.itemsize))]
     sizes = [2 * aligned((part.stop - part.start) * part.parameter.dtype.itemsize) for part in parts]
     return [Piece(batch, each) for each in packed(zip(parts, sizes, strict=True), size, _device)]
-
-
-def packed(items: Iterable[tuple[Item, int]], size: int, device: Callable[[Item], Any]) -> Iterator[list[Item]]:
-    """Items with their bytes in lists of at most ``size`` bytes and of one ``device``, in order. A larger item is alone."""
-    together: list[Item] = []
-    filled = 0
-    for item, count in items:
-        if together and (filled + count > size or device(together[0]) != device(item)):
-            yield together
-            together, filled = [], 0
-        together.append(item)
-        filled += count
-    if together:
-        yield together
 
 
 def whole(batch: HostBatch) -> list[Piece]:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from oxigrad._core import StateError
+from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
-from oxigrad.torch.step.offload.pieces import Pair, aligned, packed, viewed
+from oxigrad.torch.step.offload.pieces import Pair, aligned, viewed
 from oxigrad.torch.step.offload.run import HostRun, Ring
 from oxigrad.torch.step.plan import TensorPlace
 
