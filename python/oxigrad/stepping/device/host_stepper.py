@@ -12,7 +12,6 @@ from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.presence import Changes
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.stepper import Stepper
 
@@ -77,8 +76,8 @@ class HostStepper(Stepper):
             return super().update(model, grads, loss=loss, keep_root=keep_root)
         with self._entered(model) as in_memory:
             landing = self._host.down(grads, self._reads)
-            if (step := self._step_in_pieces(in_memory, landing)) is not None:
-                self._take_pieces(step, in_memory, landing, loss)
+            if (gradients := self._gradients_of_pieces(in_memory, landing)) is not None:
+                self._take_pieces(in_memory, landing, gradients, loss)
                 return model
             grads = landing.wait()
             with self._finishing():
@@ -87,8 +86,8 @@ class HostStepper(Stepper):
 
     # --- pieces --------------------------------------------------------------------------------------------------------
 
-    def _step_in_pieces(self, model: Any, landing: Landing) -> ResolvedStep | None:
-        """The step, where it can be taken by pieces: it is as the one before, and all that can fail has been checked there.
+    def _gradients_of_pieces(self, model: Any, landing: Landing) -> list[Any] | None:
+        """The gradients of a step that can be taken by pieces: it is as the one before, and all that can fail has been checked there.
 
         Rules that sum over all parameters, and guards, need them all at once.
         """
@@ -108,13 +107,13 @@ class HostStepper(Stepper):
             return None
         if not (step.is_current() or step.refresh()) or (leaves := plan.leaves(model)) is None:
             return None
-        return step if sum(int(leaves[p.index].nbytes) for p in plan.parameters) > PIECE else None
+        is_small = sum(int(leaves[p.index].nbytes) for p in plan.parameters) <= PIECE
+        return None if is_small else plan.gradients.of_step(leaves, landing.gradients)
 
-    def _take_pieces(self, step: ResolvedStep, model: Any, landing: Landing, loss: Any) -> None:
+    def _take_pieces(self, model: Any, landing: Landing, gradients: list[Any], loss: Any) -> None:
         """Takes a step by pieces: parameters that are updated go up to their devices while others are updated."""
         step, leaves = self.resolve_whole(model, loss)
         plan = step.plan
-        gradients = plan.gradients.of_step(leaves, landing.gradients)
         if plan.recorded:
             plan.detach(leaves, for_core=True)
         plan.check_parameters(leaves)
