@@ -6,7 +6,7 @@ import errno
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ import pytest
 torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
-from oxigrad import AliasError, StateError  # noqa: E402
+from oxigrad import AliasError  # noqa: E402
 from oxigrad.stepping.plan import announcements  # noqa: E402
 from oxigrad.stepping.state import block_file, write_back  # noqa: E402
 from oxigrad.torch.state.file import StateFile  # noqa: E402
 from oxigrad.torch.step.offload import file, pieces  # noqa: E402
+from torch_offload import check_failed, check_failed_backward, check_same, failing_at  # noqa: E402
 from torch_problems import (  # noqa: E402
     OURS,
     AliveGradients,
@@ -73,23 +74,6 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
     monkeypatch.setattr(StateFile, "overwrite", watched)
     yield found
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("oxigrad state")]
-
-
-def check_same(name: str, options: dict[str, Any], shapes: Any, dtype: Any, path: Path) -> None:
-    """Fails unless parameters and states with and without a file are equal to the bit, those of a resumed training too."""
-    params = parameters(shapes, dtype)
-    others = copies(params)
-    opt, other = OURS.make(name, params, **options), OURS.make(name, others, **options, state_device=path)
-    train(opt, params, range(4))
-    train(other, others, range(4))
-    assert equal(others, params)
-    assert equal(states(other), states(opt))
-    resumed = OURS.make(name, again := copies(others), **options, state_device=path)
-    resumed.load_state_dict(other.state_dict())
-    train(opt, params, range(4, 6))
-    train(resumed, again, range(4, 6))
-    assert equal(again, params)
-    assert equal(states(resumed), states(opt))
 
 
 @pytest.mark.parametrize("largest", [1.0, 32.0 * (1 << 16)], ids=["mapped", "in places"])
@@ -285,15 +269,9 @@ def test_a_failure_in_the_backward_is_completed_by_the_step(
                 failing(patched, what, at)
                 with pytest.raises(OSError, match=r"failed|slots beside"):
                     take(opt, params, 1)
-            with pytest.raises(StateError, match="was updated"):
-                opt.state_dict()
-            rest = [i for i in range(len(params)) if f"param_groups[0]['params'][{i}]" not in opt.ahead]
-            for i in rest:
-                params[i].grad = gradients(params, 1)[i]
+            check_failed_backward(opt, params, 1)
         else:
-            backward(params, 1)
-        opt.step()
-        assert opt.ahead == []
+            take(opt, params, 1)
         found.append((values(params), states(opt)))
     assert equal(found[0][0], found[1][0])
     assert equal(found[0][1], found[1][1])
@@ -304,18 +282,8 @@ def test_a_failure_in_the_backward_is_completed_by_the_step(
 
 def failing(patched: pytest.MonkeyPatch, what: str, at: int) -> None:
     """Lets a read, a write or an update fail, after some that do not."""
-    calls, lock = [0], threading.Lock()
     where, name = (pieces, "step_once") if what == "update" else (os, what)
-    call: Callable[..., Any] = getattr(where, name)
-
-    def counted(*args: Any, **keywords: Any) -> Any:
-        with lock:
-            calls[0] += 1
-            if calls[0] == at + 1:
-                raise OSError(errno.EIO, "failed")
-        return call(*args, **keywords)
-
-    patched.setattr(where, name, counted)
+    patched.setattr(where, name, failing_at(getattr(where, name), at, OSError(errno.EIO, "failed")))
 
 
 @pytest.mark.parametrize("is_completed", [True, False], ids=["step", "synchronize"])
@@ -329,25 +297,14 @@ def test_a_step_that_fails_tells_what_is_ahead_and_is_completed(
     opt, other = ours.AdamW(params, state_device=tmp_path / "state.safetensors"), ours.AdamW(others)
     train(opt, params, range(1))
     train(other, others, range(3))
-    before, given = values(params), gradients(params, 1)
-    for p, g in zip(params, given, strict=True):
+    before = values(params)
+    for p, g in zip(params, gradients(params, 1), strict=True):
         p.grad = g
     with monkeypatch.context() as patched:
         failing(patched, what, at)
         with pytest.raises(OSError, match="failed" if what == "update" else r"slots beside .*: Input/output error"):
             opt.step()
-    assert all(int(opt.state[p]["step"]) == 1 for p in params)
-    moved = [i for i, (p, q) in enumerate(zip(params, before, strict=True)) if not torch.equal(p, q)]
-    assert {f"param_groups[0]['params'][{i}]" for i in moved} <= {*opt.ahead}
-    if opt.ahead:
-        with pytest.raises(StateError, match="was updated"):
-            opt.state_dict()
-    params[0].grad = torch.ones_like(params[0])
-    with pytest.raises(RuntimeError, match="other gradients"):
-        opt.step()
-    params[0].grad = given[0]
-    opt.step() if is_completed else opt.synchronize()
-    assert opt.ahead == []
+    check_failed(opt, params, before, 1, opt.step if is_completed else opt.synchronize)
     train(opt, params, [2])
     assert equal(params, others)
     assert equal(states(opt), states(other))
