@@ -134,7 +134,8 @@ def cross_entropy(model: nn.Module, letters: Any) -> Any:
 def compare(steps: int, name: str, clipping: dict[str, Any], folder: str) -> bool:
     """Trains in all modes, prints a line for each, and returns whether all is as it is promised."""
     dtype, precision = PRECISIONS[name]
-    before, holds = None, True
+    before: tuple[list[float], list[Any]] = [], []
+    holds = True
     for mode, options in [*MODES.items(), ("host, delay=1", DELAYED), *IN_PARTS.items()]:
         parts = PARTS if mode in IN_PARTS else 1
         device = options.get("state_device")
