@@ -4,6 +4,7 @@
 
 Prints for each mode the bytes of parameters and of the optimizer's state, the most that gradients took at once, and the sum of what lies
 on the device, and whether losses and parameters are those of steps after the backward, to the bit: without and with clipping by the global norm.
+Then the same with several backwards a step, of micro-batches, whose gradients are added on the device or in host memory.
 Only ``delay=1`` is another training. Parameters are in host memory here, in the place of a GPU. Then `minimize` trains a transformer of
 NumPy arrays, whose peak is all memory beyond that before the step. The exit status is 1 where a line does not hold what it promises.
 """
@@ -42,6 +43,12 @@ MODES: dict[str, dict[str, Any]] = {
     "host, half of it": {"state_device": HostMemory(fraction=0.5)},
     "file": {"state_device": Path("state.safetensors")},
     "file, in_backward": {"state_device": Path("state.safetensors"), "in_backward": True},
+}
+# The batch in several backwards, whose gradients are added on the device, or in host memory.
+PARTS = 4
+IN_PARTS: dict[str, dict[str, Any]] = {
+    "after, micro-batches": {},
+    "host, in_backward, micro-batches": {"state_device": "host", "in_backward": True},
 }
 DELAYED = {"state_device": HostMemory(delay=1)}
 
@@ -91,8 +98,8 @@ def on_device(opt: Any, params: list[Any], device: Any) -> int:
     return sum(count(opt.state[p]) for p, total in zip(by_size, before, strict=False) if total >= wanted)
 
 
-def train(steps: int, dtype: Any, **options: Any) -> tuple[list[float], nn.Module, Any, int]:
-    """The losses of some steps, the model, its optimizer and the peak of gradients."""
+def train(steps: int, dtype: Any, parts: int = 1, **options: Any) -> tuple[list[float], nn.Module, Any, int]:
+    """The losses of some steps of so many micro-batches, the model, its optimizer and the peak of gradients."""
     torch.manual_seed(0)
     model = Transformer().to(dtype)
     peak = Peak(model)
@@ -102,34 +109,46 @@ def train(steps: int, dtype: Any, **options: Any) -> tuple[list[float], nn.Modul
     for step in range(steps):
         start = torch.randint(LETTERS, (BATCH, 1), generator=torch.Generator().manual_seed(step))
         letters = (start + 3 * torch.arange(LENGTH + 1)) % LETTERS
-        predicted = model(letters[:, :-1]).float()
-        loss = nn.functional.cross_entropy(predicted.flatten(0, 1), letters[:, 1:].flatten())
         opt.zero_grad()
+        *first, last = letters.chunk(parts)
+        with opt.no_step():
+            for part in first:
+                (cross_entropy(model, part) / parts).backward()
+        loss = cross_entropy(model, last) / parts
         if measures:
             with opt.norm_pass():
                 loss.backward(retain_graph=True)
         loss.backward()
         opt.step()
-        losses.append(loss.item())
+        losses.append(loss.item() * parts)
     opt.synchronize()
     return losses, model, opt, peak.most
+
+
+def cross_entropy(model: nn.Module, letters: Any) -> Any:
+    """The mean loss of the predictions of each letter after the first."""
+    predicted = model(letters[:, :-1]).float()
+    return nn.functional.cross_entropy(predicted.flatten(0, 1), letters[:, 1:].flatten())
 
 
 def compare(steps: int, name: str, clipping: dict[str, Any], folder: str) -> bool:
     """Trains in all modes, prints a line for each, and returns whether all is as it is promised."""
     dtype, precision = PRECISIONS[name]
-    before, holds = None, True
-    for mode, options in [*MODES.items(), ("host, delay=1", DELAYED)]:
+    before: tuple[list[float], list[Any]] = [], []
+    holds = True
+    for mode, options in [*MODES.items(), ("host, delay=1", DELAYED), *IN_PARTS.items()]:
+        parts = PARTS if mode in IN_PARTS else 1
         device = options.get("state_device")
         placed = {"state_device": Path(folder) / device} if isinstance(device, Path) else {}
-        losses, model, opt, most = train(steps, dtype, **precision, **clipping, **{**options, **placed})
+        losses, model, opt, most = train(steps, dtype, parts, **precision, **clipping, **{**options, **placed})
         params = [*model.parameters()]
         size, state = sum(p.nbytes for p in params), sum(map(count, opt.state.values()))
         total = size + most + on_device(opt, params, device)
-        row = f"{name:37} {mode + ', clipped' * bool(clipping):26} {size:11,} {state:10,} {most:10,} {total:11,}"
-        before = before or (losses, params)
+        row = f"{name:37} {mode + ', clipped' * bool(clipping):41} {size:11,} {state:10,} {most:10,} {total:11,}"
+        if not options:
+            before = losses, params
         is_equal = losses == before[0] and all(map(torch.equal, params, before[1]))
-        if mode == "after":
+        if not options:
             print(f"{row}  {losses[0]:.4f} to {losses[-1]:.4f}")
         elif options is DELAYED:
             is_other = losses[0] == before[0][0] and losses[1:] != before[0][1:]
@@ -176,7 +195,7 @@ def compare_minimize(steps: int) -> bool:
 
 def main(steps: int = 10) -> bool:
     """Trains in all modes, prints a table, and returns whether all is as it is promised."""
-    print(f"{'':37} {'mode':26} {'parameters':>11} {'state':>10} {'gradients':>10} {'on device':>11}  loss")
+    print(f"{'':37} {'mode':41} {'parameters':>11} {'state':>10} {'gradients':>10} {'on device':>11}  loss")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # multiplies matrices this small as fast as two
     try:

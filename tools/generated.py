@@ -7,6 +7,7 @@ from typing import Any
 
 from oxigrad import _core, optim
 from oxigrad.optim.table.row import TABLE, Row
+from oxigrad.rules import gradient_transforms
 
 _CORE = Path(__file__).parent.parent / "rust" / "core"
 PATHS = _CORE / "src" / "kernel" / "native" / "generated.rs", _CORE / "tests" / "meaning" / "programs_table.rs"
@@ -18,11 +19,21 @@ def _tail() -> Any:
     return optim.chain(*parts, loss_scale=optim.LossScale(1024.0), zero_gradients=True)
 
 
+def _with_known_norm(**options: Any) -> Any:
+    """A clipped step whose norm was measured before, in a backward or piece by piece."""
+    return optim.chain(
+        optim.transform(gradient_transforms.clip_by_known_norm, "ClipByKnownNorm")(), optim.AdamW(), **options
+    )
+
+
 # The chains that have a kernel too, by the name of the optimizer whose kernels they follow.
 CHAINS: dict[str, dict[str, Callable[[], Any]]] = {
     "AdamW": {
         "AdamWAverage": lambda: optim.chain(optim.AdamW(), optim.EMA()),
         "ClippedAdamW": lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.AdamW()),
+        "ClippedAdamWMaster": lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.AdamW(), master=True),
+        "AdamWOfKnownNorm": _with_known_norm,
+        "AdamWOfKnownNormMaster": lambda: _with_known_norm(master=True),
         "ClippedAdamWAverage": lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.AdamW(), optim.EMA()),
         "ClippedAdamWTail": _tail,
     },

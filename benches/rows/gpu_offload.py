@@ -1,7 +1,7 @@
 """AdamW with its state in host memory for a model on a GPU, beside steps on the GPU and the offloading optimizers of others.
 
 Rows begin with "gpu": with --small they run over the CPU's tensors, which shows that they run. Weights and gradients are of bfloat16, as a
-backward leaves them; a call is a step, and waits for the device.
+backward leaves them; a call is a step, and waits for the device. ``pip install --group offload-peers`` installs the peers.
 """
 
 import dataclasses

@@ -44,19 +44,36 @@ FILE = """
 import os, sys, time, torch
 from oxigrad.torch import AdamW
 torch.set_num_threads(1)
-folder, count, used, limit = sys.argv[1], int(sys.argv[2]), *sys.argv[3:]
+folder, count, used, limit = sys.argv[1], int(sys.argv[2]), *sys.argv[3:5]
+in_backward = sys.argv[5] == "True"
 params = [torch.nn.Parameter(torch.ones(count // 32, dtype=torch.bfloat16)) for _ in range(32)]
-for p in params:
-    p.grad = torch.ones_like(p)
-opt = AdamW(params, lr=1e-3, state_dtype="float32", state_device=os.path.join(folder, "state.safetensors"))
+gradient = torch.ones_like(params[0])
+for p in () if in_backward else params:
+    p.grad = gradient.clone()
+class Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x, p):
+        return x + 1
+    @staticmethod
+    def backward(context, g):
+        return g, gradient.clone()
+def step():
+    x = torch.zeros(1)
+    for p in params if in_backward else ():
+        x = Layer.apply(x, p)
+    if in_backward:
+        x.sum().backward()
+    opt.step()
+file = os.path.join(folder, "state.safetensors")
+opt = AdamW(params, lr=1e-3, state_dtype="float32", state_device=file, in_backward=in_backward)
 with open(used) as file:
     taken = int(file.read())
 with open(limit, "w") as file:
     file.write(str(taken + max(8 * count // 3, 1 << 26)))
-opt.step()
+step()
 begin = time.perf_counter()
 for _ in range(2):
-    opt.step()
+    step()
 ours = time.perf_counter() - begin
 assert opt.state[params[0]]["step"] == 3
 del opt
@@ -118,6 +135,7 @@ class SlotsInFile:
 
     name: str
     parameters: int
+    in_backward: bool = False
 
     def run(self, settings: Settings) -> Outcome:
         """Takes the steps, and reads and writes a file of that size."""
@@ -125,7 +143,7 @@ class SlotsInFile:
         goal = "finishes, within 1.3x of reading and writing the file"
         try:
             with control_group() as (group, used, limit), tempfile.TemporaryDirectory(dir=".") as folder:
-                ours, plain = measured(FILE, folder, count, group / used, group / limit, group=group)
+                ours, plain = measured(FILE, folder, count, group / used, group / limit, self.in_backward, group=group)
         except (OSError, RuntimeError) as error:
             return _nothing(self.name, goal, str(error))
         lines = [
@@ -160,4 +178,5 @@ def control_group() -> Iterator[tuple[Path, str, str]]:
 ROWS = [
     Peak("peak memory of training in the backward, 8 x 4096 x 4096"),
     SlotsInFile("slots in a file, three times the memory, 128M parameters", 1 << 27),
+    SlotsInFile("slots in a file, three times the memory, 128M parameters, in the backward", 1 << 27, in_backward=True),
 ]

@@ -1,7 +1,8 @@
 """The work of the host where a model of bfloat16 has its optimizer in host memory: float32 masters and moments, bfloat16 in and out.
 
 Peers have no such step: as prime-rl and torchao do, gradients are cast into float32 buffers, an optimizer updates float32 parameters, and
-these are cast into the weights. DeepSpeed compiles its CPUAdam on the machine, which takes minutes: ``pip install deepspeed ninja``.
+these are cast into the weights. DeepSpeed compiles its CPUAdam on the machine, which takes minutes (``pip install --group offload-peers``);
+torchao's CPUOffloadOptimizer refuses all devices but CUDA's and XPUs, and stands in `gpu_offload`: on the host it calls torch's fused AdamW.
 
 The ceiling moves the bytes of a step in NumPy, over blocks that fit the second-level cache, with an integer operation for each number.
 """

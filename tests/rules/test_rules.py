@@ -279,6 +279,7 @@ INTERPRETED = {
     "AdamWKahan",
     "ClippedAdamW",
     "ClippedAdamWAverage",
+    "ClippedAdamWMaster",
     "ClippedAdamWTail",
     "Lamb",
     "Lars",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import random
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import arrays
 import numpy as np
@@ -31,11 +32,20 @@ from oxigrad import (
 from oxigrad.ops.backends.generic import Adapter
 from oxigrad.ops.backends.memory import transfers
 from oxigrad.optim import Adam, AdamW, chain
+from oxigrad.stepping.device import host_stepper
+from oxigrad.stepping.device.piece_run import PieceRun
 from oxigrad.stepping.stepper import Stepper
 
 Model = dict[str, Any]
 Make = Callable[..., Any]
 MAKES = {**optimizers.OPTIMIZERS, **optimizers.WHOLE}
+
+
+@pytest.fixture(autouse=True, params=[1 << 25, 64], ids=["one piece", "pieces"])
+def piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The bytes of a piece: of all parameters, or of few numbers."""
+    monkeypatch.setattr(host_stepper, "PIECE", request.param)
+    return request.param
 
 
 def there(model: Model) -> Model:
@@ -351,6 +361,147 @@ def test_a_copy_up_that_fails_is_made_again(failing: type[Failing], reads: str) 
         opt.flush(on_device)
     else:
         assert opt.state_dict()["step"] == 1
+    assert_same_bits(on_device, on_host)
+    assert_same_bits(state_of(opt), state_of(other))
+
+
+class Late(transfers.BlockingTransfers):
+    """Copies that are done when they are waited for, or were looked at often enough; `log` has what happens."""
+
+    log: ClassVar[list[str]] = []
+    looks: ClassVar[random.Random] = random.Random()
+
+    def copy_down(self, source: Any, target: Any) -> Any:
+        self.log.append("down")
+        target[...] = -7  # until it is done
+        return LateEvent(lambda: super(Late, self).copy_down(source, target), self.looks.randrange(4))
+
+    def copy_up(self, source: Any, target: Any) -> Any:
+        self.log.append("up")
+        return LateEvent(lambda: super(Late, self).copy_up(source, target), self.looks.randrange(4))
+
+    def join(self) -> None:
+        self.log.append("join")
+
+
+class LateEvent:
+    """The end of such a copy."""
+
+    def __init__(self, copy: Callable[[], Any], looks: int) -> None:
+        self._copy: Callable[[], Any] | None = copy
+        self._looks = looks
+
+    def is_done(self) -> bool:
+        self._looks -= 1
+        if self._looks < 0:
+            self.wait()
+        return self._looks < 0
+
+    def wait(self) -> None:
+        if self._copy is not None:
+            copy, self._copy = self._copy, None
+            copy()
+            Late.log.append("done")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_copies_may_end_in_any_order(seed: int, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Adapter, "transfers", lambda self, array: Late(self))
+    Late.looks.seed(seed)
+    update = Stepper.take_part
+
+    def logged(*args: Any) -> None:
+        Late.log.append("update")
+        update(*args)
+
+    monkeypatch.setattr(Stepper, "take_part", logged)
+    opt, _, model, _ = follow(lambda **named: AdamW(0.1, **named), problem(), drawn(problem()))
+    Late.log.clear()
+    opt.update(model, there(drawn(problem())(3)))
+    log = Late.log
+    assert log.count("down") == 2 * len(problem()) == 2 * log.count("up") == 2 * log.count("done") // 3
+    assert log[-1] == "join"
+    if piece == 64:
+        updates = [at for at, what in enumerate(log) if what == "update"]
+        assert len(updates) == 2  # of the large one, of the others
+        assert log[: updates[0]].count("done") == log.count("down")
+        assert log.index("up") < updates[-1]  # while others are updated
+    else:
+        assert "update" not in log
+
+
+def test_a_copy_up_of_a_piece_that_fails_is_made_again_and_ends_no_update(failing: type[Failing]) -> None:
+    model = problem()
+    opt, other, on_device, on_host = follow(lambda **named: Adam(0.1, **named), model, drawn(model), steps=2)
+    failing.up, failing.due = 0, "up"
+    with pytest.raises(RuntimeError, match="device failed"):
+        opt.update(on_device, there(drawn(model)(2)))
+    failing.due = ""
+    assert opt.ahead == []
+    other.update(on_host, drawn(model)(2))
+    assert opt.step == 3
+    opt.update(on_device, there(drawn(model)(3)))
+    other.update(on_host, drawn(model)(3))
+    assert_same_bits(on_device, on_host)
+    assert_same_bits(state_of(opt), state_of(other))
+
+
+def test_a_copy_down_that_fails_changes_no_piece(failing: type[Failing]) -> None:
+    model = problem()
+    opt, other, on_device, on_host = follow(lambda **named: Adam(0.1, **named), model, drawn(model), steps=2)
+    failing.down, failing.due = 0, "down"
+    with pytest.raises(RuntimeError, match="device failed"):
+        opt.update(on_device, there(drawn(model)(2)))
+    failing.due = ""
+    assert opt.step == 2
+    assert_same_bits(on_device, on_host)
+    assert_same_bits(state_of(opt), state_of(other))
+    opt.update(on_device, there(drawn(model)(2)))
+    other.update(on_host, drawn(model)(2))
+    assert_same_bits(on_device, on_host)
+
+
+def test_the_wait_for_a_copy_of_a_piece_fails(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Adapter, "transfers", lambda self, array: Late(self))
+    model = problem()
+    opt, other, on_device, on_host = follow(lambda **named: Adam(0.1, **named), model, drawn(model), steps=2)
+    wait, calls = LateEvent.wait, [0]
+
+    def fails(self: LateEvent) -> None:
+        if self._copy is not None:
+            calls[0] += 1
+            if calls[0] == 2 * len(model) + 2:  # after those down
+                raise RuntimeError("the device failed")
+        wait(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LateEvent, "wait", fails)
+        with pytest.raises(RuntimeError, match="device failed"):
+            opt.update(on_device, there(drawn(model)(2)))
+    other.update(on_host, drawn(model)(2))
+    assert opt.state_dict()["step"] == 3  # which completes the copies
+    assert_same_bits(on_device, on_host)
+
+
+def test_an_interrupt_between_pieces_comes_at_the_end_of_the_step(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if piece != 64:
+        pytest.skip("a step in one piece is one call of the core")
+    model = problem()
+    opt, other, on_device, on_host = follow(lambda **named: Adam(0.1, **named), model, drawn(model), steps=2)
+    join, calls = PieceRun.join, [0]
+
+    def stopped(self: PieceRun, **keywords: Any) -> None:
+        calls[0] += 1
+        if calls[0] in (3, 4):  # those before come before the thread
+            raise KeyboardInterrupt
+        join(self, **keywords)
+
+    monkeypatch.setattr(PieceRun, "join", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        opt.update(on_device, there(drawn(model)(2)))
+    assert calls[0] == 5
+    other.update(on_host, drawn(model)(2))
+    assert opt.step == 3
     assert_same_bits(on_device, on_host)
     assert_same_bits(state_of(opt), state_of(other))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import offload_picture
 from oxigrad.stepping.device.transfers import Action, Schedule, Stage
 
 Event = tuple[str, Any]
@@ -237,3 +239,36 @@ def test_events_that_cannot_be_are_refused() -> None:
     schedule.close()
     with pytest.raises(RuntimeError, match="after the last"):
         schedule.add()
+
+
+# --- the picture of the documentation ----------------------------------------------------------------------------------------
+
+
+def test_the_picture_is_that_of_the_schedule() -> None:
+    picture = offload_picture.drawn(offload_picture.Machine())
+    assert picture == offload_picture.PATH.read_text(encoding="utf-8"), "python tools/offload_picture.py draws it anew"
+
+
+def test_time_lines_overlap_copies_and_updates_and_nothing_comes_before_its_cause() -> None:
+    machine = offload_picture.Machine()
+    for title, line in offload_picture.panels(machine):
+        for lane in offload_picture.LANES:
+            bars = [bar for bar in line.bars if bar.lane == lane]
+            assert all(one.stop <= other.start + 1e-9 for one, other in itertools.pairwise(bars)), title
+        ends = {(bar.kind, bar.layer): bar.stop for bar in line.bars}
+        starts = {(bar.kind, bar.layer): bar.start for bar in line.bars}
+        for layer in range(offload_picture.LAYERS):
+            order = ["down", "measure", "update", "up"] if line.clips else ["down", "update", "up"]
+            assert all(ends[one, layer] <= starts[other, layer] + 1e-9 for one, other in itertools.pairwise(order)), (
+                title
+            )
+        last = max(line.bars, key=lambda bar: bar.stop)
+        assert last.kind == "up"
+
+
+def test_a_bus_that_is_the_limit_hides_the_updates() -> None:
+    machine = offload_picture.Machine(bus=1e9)
+    _, line = next(offload_picture.panels(machine))
+    copies = offload_picture.LAYERS * machine.cost("down")
+    begin = offload_picture.LAYERS * (machine.cost("forward") + machine.cost("backward"))
+    assert line.bars[-1].stop == pytest.approx(begin + copies + machine.cost("update") + machine.cost("up"))

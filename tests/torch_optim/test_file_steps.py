@@ -6,7 +6,7 @@ import errno
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,26 @@ import pytest
 torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
-from oxigrad import AliasError, StateError  # noqa: E402
+from oxigrad import AliasError  # noqa: E402
+from oxigrad.stepping.plan import announcements  # noqa: E402
 from oxigrad.stepping.state import block_file, write_back  # noqa: E402
 from oxigrad.torch.state.file import StateFile  # noqa: E402
 from oxigrad.torch.step.offload import file, pieces  # noqa: E402
-from torch_problems import OURS, copies, equal, gradients, parameters, shapes_for, states, train, values  # noqa: E402
+from torch_offload import check_failed, check_failed_backward, check_same, failing_at  # noqa: E402
+from torch_problems import (  # noqa: E402
+    OURS,
+    AliveGradients,
+    backward,
+    copies,
+    equal,
+    gradients,
+    layers,
+    parameters,
+    shapes_for,
+    states,
+    train,
+    values,
+)
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "preadv"), reason="there is no preadv")
 # Their steps need all slots at once, or are other ones.
@@ -59,23 +74,6 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
     monkeypatch.setattr(StateFile, "overwrite", watched)
     yield found
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("oxigrad state")]
-
-
-def check_same(name: str, options: dict[str, Any], shapes: Any, dtype: Any, path: Path) -> None:
-    """Fails unless parameters and states with and without a file are equal to the bit, those of a resumed training too."""
-    params = parameters(shapes, dtype)
-    others = copies(params)
-    opt, other = OURS.make(name, params, **options), OURS.make(name, others, **options, state_device=path)
-    train(opt, params, range(4))
-    train(other, others, range(4))
-    assert equal(others, params)
-    assert equal(states(other), states(opt))
-    resumed = OURS.make(name, again := copies(others), **options, state_device=path)
-    resumed.load_state_dict(other.state_dict())
-    train(opt, params, range(4, 6))
-    train(resumed, again, range(4, 6))
-    assert equal(again, params)
-    assert equal(states(resumed), states(opt))
 
 
 @pytest.mark.parametrize("largest", [1.0, 32.0 * (1 << 16)], ids=["mapped", "in places"])
@@ -171,23 +169,121 @@ def test_slots_can_be_read_and_written_between_steps(tmp_path: Path) -> None:
         assert equal(one[1], other[1])
 
 
+# --- steps in the backward -----------------------------------------------------------------------------------------------------
+
+
+def check_in_backward(name: str, options: dict[str, Any], shapes: Any, dtype: Any, path: Path) -> None:
+    """Fails unless parameters and states are those of steps after the backward with slots in memory, to the bit; some lack a gradient."""
+    found = []
+    for further in ({}, {"in_backward": True, "state_device": path}):
+        params = parameters(shapes, dtype)
+        opt = OURS.make(name, params, **options, **further)
+        for step in range(4):
+            opt.zero_grad()
+            if further and "max_norm" in options:
+                with opt.norm_pass():
+                    backward(params, step, [1] if step == 2 else [])
+            backward(params, step, [1] if step == 2 else [])
+            assert not further or all(p.grad is None for p in params)
+            opt.step()
+        found.append((params, states(opt), opt.state_dict()["param_groups"]))
+    assert equal(found[1][0], found[0][0])
+    assert equal(found[1][1], found[0][1])
+    assert found[1][2] == found[0][2]
+
+
+@pytest.mark.parametrize("largest", [1.0, 32.0 * (1 << 16)], ids=["mapped", "in places"])
+@pytest.mark.parametrize("name", sorted({*NAMES} - TOGETHER))
+def test_every_class_has_the_bits_in_the_backward(
+    name: str, largest: float, tmp_path: Path, written: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write_back, "memory_limit", lambda: largest)
+    monkeypatch.setattr(write_back, "is_large", lambda size: size > 0)
+    shapes = ((70, 64), (40, 70)) if name == "Muon" else shapes_for(name)
+    check_in_backward(name, {}, shapes, FULL, tmp_path / "state.safetensors")
+    has_slots = any(t.numel() for t in _slots(name, parameters(shapes)))
+    assert bool(written) == (has_slots and not (name == "Muon" and largest == 1.0))
+
+
+@pytest.mark.parametrize(("name", "options", "dtype"), [row for row in OPTIONS if row[0] != "Muon"])
+def test_every_option_has_the_bits_in_the_backward(
+    name: str, options: dict[str, Any], dtype: Any, tmp_path: Path, written: list[tuple[int, int]]
+) -> None:
+    check_in_backward(name, options, LARGE, dtype, tmp_path / "state.safetensors")
+    assert written
+
+
+def take(opt: Any, params: Any, step: int) -> None:
+    """A backward and its step."""
+    backward(params, step)
+    opt.step()
+
+
+def test_few_gradients_wait_in_the_backward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announcements, "SMALL", 0)
+    monkeypatch.setattr(file, "_PIECE", 2 * 256)
+    model = layers(12)
+    opt = ours.AdamW(model.parameters(), in_backward=True, state_device=tmp_path / "state.safetensors")
+    alive = AliveGradients(model.parameters())
+    opt._backward.attach(opt, model.parameters())
+    for _ in range(2):
+        opt.zero_grad()
+        alive.all.clear()
+        alive.most = 0
+        model(torch.ones(2, 8)).square().sum().backward()
+        opt.step()
+    assert len(alive.all) == 12
+    assert alive.most <= 3
+
+
+def test_a_hook_that_is_registered_later_in_a_step_of_the_file(tmp_path: Path) -> None:
+    found = []
+    for further in ({}, {"in_backward": True, "state_device": tmp_path / "state.safetensors"}):
+        params = parameters(LARGE)
+        opt = ours.AdamW(params, rounding="nearest", **further)
+        for step in range(3):
+            opt.zero_grad()
+            if step == 1:
+                params[0].register_post_accumulate_grad_hook(lambda _: None)
+            backward(params, step)
+            opt.step()
+        found.append((values(params), states(opt)))
+    assert equal(found[0][0], found[1][0])
+    assert equal(found[0][1], found[1][1])
+
+
+@pytest.mark.parametrize("at", [0, 3, 11])
+@pytest.mark.parametrize("what", ["preadv", "pwritev", "update"])
+def test_a_failure_in_the_backward_is_completed_by_the_step(
+    what: str, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for further in ({}, {"in_backward": True, "state_device": tmp_path / "state.safetensors"}):
+        params = parameters(LARGE)
+        opt = ours.AdamW(params, **further)
+        backward(params, 0)
+        opt.step()
+        opt.zero_grad()
+        if further:
+            with monkeypatch.context() as patched:
+                failing(patched, what, at)
+                with pytest.raises(OSError, match=r"failed|slots beside"):
+                    take(opt, params, 1)
+            check_failed_backward(opt, params, 1)
+        else:
+            take(opt, params, 1)
+        found.append((values(params), states(opt)))
+    assert equal(found[0][0], found[1][0])
+    assert equal(found[0][1], found[1][1])
+
+
 # --- errors --------------------------------------------------------------------------------------------------------------------
 
 
 def failing(patched: pytest.MonkeyPatch, what: str, at: int) -> None:
     """Lets a read, a write or an update fail, after some that do not."""
-    calls, lock = [0], threading.Lock()
     where, name = (pieces, "step_once") if what == "update" else (os, what)
-    call: Callable[..., Any] = getattr(where, name)
-
-    def counted(*args: Any, **keywords: Any) -> Any:
-        with lock:
-            calls[0] += 1
-            if calls[0] == at + 1:
-                raise OSError(errno.EIO, "failed")
-        return call(*args, **keywords)
-
-    patched.setattr(where, name, counted)
+    patched.setattr(where, name, failing_at(getattr(where, name), at, OSError(errno.EIO, "failed")))
 
 
 @pytest.mark.parametrize("is_completed", [True, False], ids=["step", "synchronize"])
@@ -201,25 +297,14 @@ def test_a_step_that_fails_tells_what_is_ahead_and_is_completed(
     opt, other = ours.AdamW(params, state_device=tmp_path / "state.safetensors"), ours.AdamW(others)
     train(opt, params, range(1))
     train(other, others, range(3))
-    before, given = values(params), gradients(params, 1)
-    for p, g in zip(params, given, strict=True):
+    before = values(params)
+    for p, g in zip(params, gradients(params, 1), strict=True):
         p.grad = g
     with monkeypatch.context() as patched:
         failing(patched, what, at)
         with pytest.raises(OSError, match="failed" if what == "update" else r"slots beside .*: Input/output error"):
             opt.step()
-    assert all(int(opt.state[p]["step"]) == 1 for p in params)
-    moved = [i for i, (p, q) in enumerate(zip(params, before, strict=True)) if not torch.equal(p, q)]
-    assert {f"param_groups[0]['params'][{i}]" for i in moved} <= {*opt.ahead}
-    if opt.ahead:
-        with pytest.raises(StateError, match="was updated"):
-            opt.state_dict()
-    params[0].grad = torch.ones_like(params[0])
-    with pytest.raises(RuntimeError, match="other gradients"):
-        opt.step()
-    params[0].grad = given[0]
-    opt.step() if is_completed else opt.synchronize()
-    assert opt.ahead == []
+    check_failed(opt, params, before, 1, opt.step if is_completed else opt.synchronize)
     train(opt, params, [2])
     assert equal(params, others)
     assert equal(states(opt), states(other))

@@ -19,6 +19,7 @@ from late_device import LateDevice, late_device  # noqa: E402
 
 from oxigrad import StateError  # noqa: E402
 from oxigrad.torch.step.offload import pieces  # noqa: E402
+from torch_offload import check_failed, check_failed_backward, failing_at  # noqa: E402
 from torch_problems import OURS, backward, copies, equal, gradients, parameters, states, train, values  # noqa: E402
 
 # Pieces of 256 elements in float32, two of which are on their way.
@@ -47,16 +48,9 @@ def has_failed(step: Callable[[], Any]) -> bool:
 def due(device: LateDevice, patched: pytest.MonkeyPatch, what: str, at: int) -> None:
     """Lets a copy, an allocation or an update fail, after some that do not."""
     device.failing[what] = at
-    calls, update = [0], pieces.step_once
-
-    def failing(*args: Any, **keywords: Any) -> Any:
-        calls[0] += 1
-        if calls[0] == at + 1:
-            raise ArithmeticError("update failed")
-        return update(*args, **keywords)
-
     if what == "update":
-        patched.setattr(pieces, "step_once", failing)
+        update = failing_at(pieces.step_once, at, ArithmeticError("update failed"))
+        patched.setattr(pieces, "step_once", update)
 
 
 @pytest.mark.parametrize("clip", [{}, {"max_norm": 0.5}], ids=["plain", "clipped"])
@@ -69,24 +63,14 @@ def test_a_step_that_fails_tells_what_is_ahead_and_is_completed(
     others = copies(params)
     opt, other = ours.AdamW(params, state_device=SMALL, **clip), ours.AdamW(others, **clip)
     train(other, others, range(2))
-    before, given = values(params), gradients(params, 0)
-    for p, g in zip(params, given, strict=True):
+    before = values(params)
+    for p, g in zip(params, gradients(params, 0), strict=True):
         p.grad = g
     with monkeypatch.context() as patched:
         due(device, patched, what, at)
         is_failed = has_failed(opt.step)
     if is_failed:
-        assert all(int(opt.state[p]["step"]) == 0 for p in params)
-        moved = [i for i, (p, q) in enumerate(zip(params, before, strict=True)) if not torch.equal(p, q)]
-        assert {f"param_groups[0]['params'][{i}]" for i in moved} <= {*opt.ahead}
-        if opt.ahead:
-            with pytest.raises(StateError, match="was updated"):
-                opt.state_dict()
-        params[0].grad = torch.ones_like(params[0])
-        with pytest.raises(RuntimeError, match="other gradients"):
-            opt.step()
-        params[0].grad = given[0]
-        opt.step() if at % 2 else opt.synchronize()
+        check_failed(opt, params, before, 0, opt.step if at % 2 else opt.synchronize)
     else:
         assert what == "memory" or at == 9  # There are fewer allocations, and pieces.
     device.failing.clear()
@@ -107,14 +91,10 @@ def test_a_failure_in_the_backward_is_completed_by_the_step(
         if further:
             due(device, monkeypatch, what, 1)
             assert has_failed(lambda params=params, opt=opt: (backward(params, 0), opt.step()))
-            with pytest.raises(StateError, match="was updated"):
-                opt.state_dict()
-            rest = [p for at, p in enumerate(params) if f"param_groups[0]['params'][{at}]" not in opt.ahead]
-            for p, g in zip(params, gradients(params, 0), strict=True):
-                p.grad = g if any(p is q for q in rest) else None
+            check_failed_backward(opt, params, 0)
         else:
             backward(params, 0)
-        opt.step()
+            opt.step()
         found.append((values(params), states(opt)))
     assert equal(found[0][0], found[1][0])
     assert equal(found[0][1], found[1][1])
@@ -130,18 +110,10 @@ def test_a_stop_in_a_step_is_never_taken_for_a_step(
     train(opt, params, [0])
     saved, before = copy.deepcopy(opt.state_dict()), values(params)
     place = {"down": (device, "copy_down"), "up": (device, "copy_up"), "update": (pieces, "step_once")}[what]
-    calls, action = [0], getattr(*place)
-
-    def stopped(*args: Any, **keywords: Any) -> Any:
-        calls[0] += 1
-        if calls[0] == 3:
-            raise KeyboardInterrupt
-        return action(*args, **keywords)
-
     for p, g in zip(params, gradients(params, 1), strict=True):
         p.grad = g
     with monkeypatch.context() as patched:
-        patched.setattr(*place, stopped)
+        patched.setattr(*place, failing_at(getattr(*place), 2, KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             opt.step()
     assert what == "down" or opt.ahead

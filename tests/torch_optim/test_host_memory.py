@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,10 @@ from late_device import LateDevice, late_device  # noqa: E402
 from oxigrad import AliasError  # noqa: E402
 from oxigrad.stepping.plan import announcements  # noqa: E402
 from oxigrad.torch.step.offload import devices  # noqa: E402
+from torch_offload import check_same  # noqa: E402
 from torch_problems import (  # noqa: E402
     OURS,
     backward,
-    copies,
     equal,
     gradients,
     layers,
@@ -73,36 +72,10 @@ def device() -> Iterator[LateDevice]:
         yield made
 
 
-def check_same(name: str, options: dict[str, Any], shapes: Any, dtype: Any = FULL, memory: Any = SMALL) -> None:
-    """Fails unless parameters and states are those of steps without it to the bit, those of resumed trainings both ways too."""
-    params = parameters(shapes, dtype)
-    others = copies(params)
-    opt, other = OURS.make(name, params, **options), OURS.make(name, others, **options, state_device=memory)
-    for step in range(3):
-        train(opt, params, [step])
-        train(other, others, [step])
-        assert equal(others, params)
-    assert equal(states(other), states(opt))
-    assert other.state_dict()["param_groups"] == opt.state_dict()["param_groups"]
-    file = io.BytesIO()
-    torch.save(other.state_dict(), file)
-    saved = [opt.state_dict(), torch.load(io.BytesIO(file.getvalue()), weights_only=True)]
-    found = []
-    for state, further in zip(saved, ({"state_device": memory}, {}), strict=True):
-        resumed = OURS.make(name, again := copies(others), **options, **further)
-        resumed.load_state_dict(state)
-        train(resumed, again, range(3, 5))
-        found.append((again, resumed))
-    train(opt, params, range(3, 5))
-    for again, resumed in found:
-        assert equal(again, params)
-        assert equal(states(resumed), states(opt))
-
-
 @pytest.mark.parametrize("clip", [{}, {"max_norm": 0.5}], ids=["plain", "clipped"])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_class_has_the_bits_of_steps_without_it(name: str, clip: dict[str, Any]) -> None:
-    check_same(name, clip, shapes_for(name))
+    check_same(name, clip, shapes_for(name), FULL, SMALL)
 
 
 @pytest.mark.parametrize("clip", [{}, {"max_norm": 0.5}], ids=["plain", "clipped"])
@@ -111,7 +84,7 @@ def test_every_precision_has_the_same_bits(
     name: str, options: dict[str, Any], dtype: Any, clip: dict[str, Any]
 ) -> None:
     shapes = LARGE if name not in ("Muon",) else ((70, 64), (2, 5), (100, 3))
-    check_same(name, {**options, **clip}, shapes, dtype)
+    check_same(name, {**options, **clip}, shapes, dtype, SMALL)
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.3, 0.9, 1.0])

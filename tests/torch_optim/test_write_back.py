@@ -126,10 +126,11 @@ def test_the_limit_is_the_least_of_all_groups(
 
 @ON_LINUX
 @pytest.mark.thorough
-def test_slots_of_three_times_the_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_backward", [False, True])
+def test_slots_of_three_times_the_memory(in_backward: bool, tmp_path: Path) -> None:
     try:
         with memory.control_group() as (group, used, limit):
-            arguments = tmp_path, 1 << 25, group / used, group / limit
+            arguments = tmp_path, 1 << 25, group / used, group / limit, in_backward
             seconds = memory.measured(memory.FILE, *arguments, group=group)
     except OSError as error:
         pytest.skip(f"no control group can be made: {error}")

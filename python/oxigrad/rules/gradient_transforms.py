@@ -52,6 +52,11 @@ def clip_by_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
     return g * xp.where(norm > max_global_norm, max_global_norm / norm, 1.0)
 
 
+def clip_by_known_norm(xp, p, g, *, square=0.0, max_norm: Limit = 1.0):
+    """`clip_by_global_norm`, where ``square`` is the known square of the norm of all gradients."""
+    return clip_by_global_norm(xp, p, g, total=lambda _: square, max_global_norm=max_norm)
+
+
 def maximize(xp, p, g):
     """Negates the gradient, so that the optimizer maximizes the loss."""
     return -g

@@ -23,6 +23,9 @@ def clip_by_norm(xp: Any, p: Array, g: Array, *, max_norm: Limit=1.0) -> Array:
 def clip_by_global_norm(xp: Any, p: Array, g: Array, *, total: Array, max_global_norm: Limit=1.0) -> Array:
     """Scales all gradients down to the global norm ``max_global_norm`` where their norm is larger (Pascanu et al. 2013)."""
 
+def clip_by_known_norm(xp: Any, p: Array, g: Array, *, square: Array=0.0, max_norm: Limit=1.0) -> Array:
+    """`clip_by_global_norm`, where ``square`` is the known square of the norm of all gradients."""
+
 def maximize(xp: Any, p: Array, g: Array) -> Array:
     """Negates the gradient, so that the optimizer maximizes the loss."""
 

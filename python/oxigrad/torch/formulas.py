@@ -17,11 +17,6 @@ def clip(xp, p, g, *, total, max_norm: Limit = 1.0):
     return gradient_transforms.clip_by_global_norm(xp, p, g, total=total, max_global_norm=max_norm)
 
 
-def clip_by_known_norm(xp, p, g, *, square=0.0, max_norm: Limit = 1.0):
-    """`clip`, where ``square`` is the known square of the norm."""
-    return gradient_transforms.clip_by_global_norm(xp, p, g, total=lambda _: square, max_global_norm=max_norm)
-
-
 def asgd(
     xp,
     p,
@@ -109,7 +104,7 @@ def rprop(
 L2 = rule.read(l2, "gradient")
 MAXIMIZE = rule.read(gradient_transforms.maximize, "gradient")
 CLIP = rule.read(clip, "gradient")
-CLIP_BY_KNOWN_NORM = rule.read(clip_by_known_norm, "gradient")
+CLIP_BY_KNOWN_NORM = rule.read(gradient_transforms.clip_by_known_norm, "gradient")
 UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
 DECAY = rule.read(gradient_transforms.weight_decay, "after")
 ASGD = rule.read(asgd)

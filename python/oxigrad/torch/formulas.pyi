@@ -10,9 +10,6 @@ def l2(xp: Any, p: Array, g: Array, *, weight_decay: Array=0.0) -> Array:
 def clip(xp: Any, p: Array, g: Array, *, total: Array, max_norm: Limit=1.0) -> Array:
     """The gradient, scaled down where the norm of all gradients is larger than ``max_norm``."""
 
-def clip_by_known_norm(xp: Any, p: Array, g: Array, *, square: Array=0.0, max_norm: Limit=1.0) -> Array:
-    """`clip`, where ``square`` is the known square of the norm."""
-
 def asgd(xp: Any, p: Array, g: Array, ax: Array, eta: Array=..., mu: Array=..., *, step: Array, learning_rate: Array=0.01, weight_decay: Array=0.0, t0: Array=1000000.0, lambd: Array=0.0001, alpha: Array=0.75) -> tuple[Array, ...]:
     """`oxigrad.rules.asgd` with ``lag``, with the state of torch.optim.ASGD: the rate and weight of the next step."""
 

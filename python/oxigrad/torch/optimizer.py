@@ -78,6 +78,10 @@ class TensorOptimizer(KeepingDtypes):
             self._host = self._pieces = HostSteps(device if isinstance(device, HostMemory) else HostMemory())
             if self._backward is not None and self._host.memory.delay:
                 raise ValueError("delay is 1: expected 0 with in_backward=True, whose updates are in the backward")
+            if self._backward is None and self._host.memory.gradient_dtype is not None:
+                raise ValueError(
+                    "gradient_dtype is 'float32': expected in_backward=True, by which gradients are added in host memory"
+                )
         elif device is not None:
             self.state_file = StateFile(device)
             self._pieces = FileSteps(self.state_file)
@@ -135,6 +139,12 @@ class TensorOptimizer(KeepingDtypes):
             _take_untraced(self, getattr(self, "grad_scale", None), loss)
         return loss
 
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Sets the gradients to None, or to zero; drops those of micro-batches in host memory."""
+        super().zero_grad(set_to_none)
+        if self._host is not None:
+            self._host.sums.clear()
+
     def _take(self, scale: Any, of: Bucket | None = None, loss: Any = None) -> None:
         """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None; ``of`` some parameters, or of all."""
         with _NOTHING if self.state_file is None else self.state_file.writing_back():
@@ -168,6 +178,7 @@ class TensorOptimizer(KeepingDtypes):
         """A block whose backwards, of micro-batches, accumulate gradients: with ``in_backward=True``, they update no parameter.
 
         The first backward after the block adds its gradients, and updates the parameters. Without ``in_backward`` it changes nothing.
+        With ``state_device="host"`` gradients are added in host memory, and given back.
 
         >>> import torch
         >>> from oxigrad.torch import SGD
@@ -279,6 +290,8 @@ class TensorOptimizer(KeepingDtypes):
 
     def __getstate__(self) -> dict[str, Any]:
         self._check_whole()
+        if self._host is not None:
+            self._host.sums.check_none()
         options = {"in_backward": self._backward is not None, "state_device": self._host and self._host.memory}
         return super().__getstate__() | {key: value for key, value in options.items() if value}
 

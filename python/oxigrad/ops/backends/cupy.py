@@ -6,7 +6,9 @@ from typing import Any
 
 from oxigrad.ops.backends.arrays import device_of, dtype_name
 from oxigrad.ops.backends.generic import Adapter, is_basic
+from oxigrad.ops.backends.memory.cupy_transfers import CuPyTransfers
 from oxigrad.ops.backends.memory.device_memory import DeviceMemory, dense_strides
+from oxigrad.ops.backends.memory.transfers import Transfers
 
 
 class CuPyAdapter(Adapter):
@@ -23,10 +25,15 @@ class CuPyAdapter(Adapter):
 
     def current_stream(self, array: Any, device: int) -> int:
         """CuPy's current stream of the device."""
-        return self._library.cuda.get_current_stream(device).ptr
+        return self.cupy.cuda.get_current_stream(device).ptr
+
+    def transfers(self, array: Any) -> Transfers:
+        """By streams of the device, and page-locked host memory."""
+        return CuPyTransfers(self, array.data.device_id)
 
     @functools.cached_property
-    def _library(self) -> Any:
+    def cupy(self) -> Any:
+        """The library."""
         return importlib.import_module("cupy")
 
     def op_scatter_add(self, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:

@@ -106,8 +106,8 @@ class HostModel:
 
     # --- copies --------------------------------------------------------------------------------------------------------
 
-    def down(self, grads: Any, reads: Callable[[str], bool] = lambda _: True) -> Any:
-        """The gradients in host memory; copies the parameters that the step ``reads`` there as well.
+    def down(self, grads: Any, reads: Callable[[str], bool] = lambda _: True) -> "Landing":
+        """Begins copies of gradients, and of the parameters that the step ``reads``, to host memory.
 
         Where ``grads`` is None, they are those that the parameters hold.
         """
@@ -135,14 +135,31 @@ class HostModel:
             leaves, structure = tree.flatten(grads)
             grads = tree.unflatten(structure, [copied(str(structure.path(i)), g) for i, g in enumerate(leaves)])
         events += [pair.down() for path, pair in self.arrays.items() if reads(path)]
-        self._gradients = gradients
-        for event in events:
-            event.wait()
-        return grads
+        before, self._gradients = self._gradients, gradients
+        is_steady = gradients.keys() == before.keys() and all(before[path] is g for path, g in gradients.items())
+        return Landing(grads, events, is_steady)
 
     def up(self, paths: Iterable[str]) -> "Unfinished":
         """The copies of parameters to their devices, which have not begun."""
         return Unfinished([self.arrays[path] for path in paths if path in self.arrays])
+
+
+@dataclasses.dataclass
+class Landing:
+    """Copies to host memory that have begun: ``gradients`` there, None for those that parameters hold, and the ``events`` of their ends.
+
+    It ``is_steady`` where gradients lie in the memory of those of the step before, with their shapes and dtypes.
+    """
+
+    gradients: Any
+    events: list[Event]
+    is_steady: bool
+
+    def wait(self) -> Any:
+        """The gradients, once all copies are done."""
+        for event in self.events:
+            event.wait()
+        return self.gradients
 
 
 class Unfinished:

@@ -1,15 +1,22 @@
 """Steps in host memory for parameters on devices, ``state_device="host"``."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from oxigrad import _core
 from oxigrad.stepping.arrays.precision import MASTER, half
-from oxigrad.stepping.device.host_model import HostModel, Unfinished
+from oxigrad.stepping.device.host_model import HostModel, Landing, Unfinished
+from oxigrad.stepping.device.host_updates import HostUpdates
+from oxigrad.stepping.device.piece_run import packed
+from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.presence import Changes
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.stepper import Stepper
+
+#: The bytes of parameters that are updated, and copied to their devices, together.
+PIECE = 1 << 25
 
 
 class HostStepper(Stepper):
@@ -68,10 +75,62 @@ class HostStepper(Stepper):
         if self._is_entered(model):
             return super().update(model, grads, loss=loss, keep_root=keep_root)
         with self._entered(model) as in_memory:
-            grads = self._host.down(grads, self._reads)
+            landing = self._host.down(grads, self._reads)
+            if (gradients := self._gradients_of_pieces(in_memory, landing)) is not None:
+                self._take_pieces(in_memory, landing, gradients, loss)
+                return model
+            grads = landing.wait()
             with self._finishing():
                 super().update(in_memory, grads, loss=loss, keep_root=True)
         return model
+
+    # --- pieces --------------------------------------------------------------------------------------------------------
+
+    def _gradients_of_pieces(self, model: Any, landing: Landing) -> list[Any] | None:
+        """The gradients of a step that can be taken by pieces: it is as the one before, and all that can fail has been checked there.
+
+        Rules that sum over all parameters, and guards, need them all at once.
+        """
+        step = self._resolved.get(False)
+        if step is None or not landing.is_steady or self._accumulate > 1 or self._process != _core.forks():
+            return None
+        plan = step.plan
+        is_whole = plan.needs_all or plan.on_devices or plan.is_tied or plan.idle or plan.gradients.sparse
+        if (
+            is_whole
+            or not step.is_in_place
+            or step.observes
+            or step.raises
+            or self._parts.updated
+            or self.presence.without
+        ):
+            return None
+        if not (step.is_current() or step.refresh()) or (leaves := plan.leaves(model)) is None:
+            return None
+        is_small = sum(int(leaves[p.index].nbytes) for p in plan.parameters) <= PIECE
+        return None if is_small else plan.gradients.of_step(leaves, landing.gradients)
+
+    def _take_pieces(self, model: Any, landing: Landing, gradients: list[Any], loss: Any) -> None:
+        """Takes a step by pieces: parameters that are updated go up to their devices while others are updated."""
+        step, leaves = self.resolve_whole(model, loss)
+        plan = step.plan
+        if plan.recorded:
+            plan.detach(leaves, for_core=True)
+        plan.check_parameters(leaves)
+        sized = [(p, int(leaves[p.index].nbytes)) for p in plan.parameters]
+
+        def update(parameters: Sequence[Parameter]) -> None:
+            self.take_part(step, parameters, model, leaves, gradients)
+
+        run = HostUpdates([*packed(sized, PIECE, lambda _: None)], landing, self._host.arrays, update)
+        try:
+            run.finish_whole(self)
+        finally:
+            ahead = {*self._parts.ahead}
+            behind = [pair for path, pair in self._host.arrays.items() if path in ahead] or run.behind
+            self._unfinished = Unfinished(behind) if behind else None
+        if run.error is not None:
+            raise run.error
 
     def flush(self, model: Any, *, keep_root: bool = False) -> Any:
         """See `Optimizer.flush`."""
@@ -86,7 +145,7 @@ class HostStepper(Stepper):
             yield model
             return
         with self._entered(model) as in_memory:
-            self._host.down({})
+            self._host.down({}).wait()
             yield in_memory
 
     def planned(self, model: Any) -> tuple[Plan, list[Any]]:

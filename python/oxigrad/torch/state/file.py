@@ -136,6 +136,11 @@ class StateFile:
         """Whether the step under way, in `writing_back`, is by pieces: the file is large beside the memory, and the system has calls for that."""
         return self._write_back.is_writing and hasattr(os, "preadv")
 
+    @property
+    def is_beyond_memory(self) -> bool:
+        """Whether steps of single parameters are by pieces: the file is large beside the memory, and the system has calls for that."""
+        return write_back.is_large(self._end) and hasattr(os, "preadv")
+
     def writing_back(self) -> AbstractContextManager[None]:
         """A block that changes slots, whose pages are written to the disk meanwhile where memory cannot hold them all."""
         return self._write_back.block(self._end)

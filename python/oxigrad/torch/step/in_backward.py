@@ -98,6 +98,11 @@ class InBackward:
         """The names of the parameters that were updated since the last step."""
         return self._parts.ahead
 
+    @property
+    def measured_norm(self) -> MeasuredNorm | None:
+        """The norm of all gradients, after the block `measuring`, until the step ends; None otherwise."""
+        return self._norm if self._norm and not self._is_measuring else None
+
     def check_whole(self) -> None:
         """Raises `StateError` while parameters are ahead."""
         self._parts.check_none()
@@ -110,6 +115,8 @@ class InBackward:
             yield
         finally:
             self._pauses -= 1
+            if not (self._pauses or self._parts.updated):
+                self._has_begun = False  # Options may change before the next backward.
 
     @contextlib.contextmanager
     def measuring(self, opt: Any) -> Iterator[None]:
@@ -172,32 +179,60 @@ class InBackward:
     def update(self, p: Any) -> None:
         """Updates a parameter whose gradient is final."""
         opt = self._opt()
-        if opt is None or self._pauses:
-            self._has_accumulated = True
+        if opt is None:
             return
+        if self._pauses:
+            self._has_accumulated = True
+            if opt._host is None:
+                return
         with self._lock:
             if not self._has_begun:
                 self._begin(opt)
             place = self._places.get(id(p))
             if place is not None:
-                self._use(opt, place)
+                self._accumulate(opt, place) if self._pauses else self._use(opt, place)
+
+    def _accumulate(self, opt: Any, place: TensorPlace) -> None:
+        """Takes the gradient of a micro-batch down, for the sum in host memory; on the device it remains where the update is there."""
+        p = place.tensor
+        if not opt._host.streams(opt, p) or conversion.is_distributed(p):
+            if opt._host.memory.gradient_dtype is not None:
+                raise RuntimeError(
+                    f"{place.path}: gradient_dtype is 'float32', and gradients of micro-batches are added on the device, in their dtype: expected "
+                    "fraction=1, no DTensor, and no max_norm with a rule that is not elementwise"
+                )
+            return
+        self._check_gradient(place.path, p, accumulates=True)
+        if p.grad.layout is torch.strided and self._is_last(p):
+            self._queue(opt, place)
+        elif p in opt._host.sums:
+            raise RuntimeError(
+                f"{place.path}: micro-batches before have a sum in host memory, and this gradient is sparse, or another hook was registered since: "
+                "expected step() or zero_grad() before"
+            )
 
     def _use(self, opt: Any, place: TensorPlace) -> None:
         """Uses a gradient that is final: for the update of its parameter, or for the norm of all."""
         p = place.tensor
-        is_on_host = opt._host is not None and opt._host.streams(opt, p)
-        if self._clips and not (self._is_measuring or self._norm or is_on_host):
+        is_streamed = self._is_streamed(opt, place)
+        if self._clips and not (self._is_measuring or self._norm or is_streamed):
             return  # step() clips by the norm of all: to measure each here, while it is in the cache, takes longer.
         self._check_gradient(place.path, p)
-        if self._clips and not is_on_host and self._is_measured(place.path, p):
+        if self._clips and (self._is_measuring or self._norm) and self._is_measured(place.path, p):
             self._norm.add(opt, place)
             p.grad = None
             return
         if p.grad.layout is not torch.strided or not self._is_last(p):
             return  # step() takes it.
         if conversion.is_distributed(p):
-            self._take(opt, [place])
-        elif due := self._pending.due(id(p), (place, p.grad), p.grad.nbytes):
+            self._take(opt, [place], is_streamed=is_streamed)
+        else:
+            self._queue(opt, place)
+
+    def _queue(self, opt: Any, place: TensorPlace) -> None:
+        """Uses a gradient: now, if it is large; a small one with others, once they are enough, or at the end of the backward."""
+        p = place.tensor
+        if due := self._pending.due(id(p), (place, p.grad), p.grad.nbytes):
             self._flush(opt, due)
         else:  # A callback of a backward that an error ends is not called.
             torch.autograd.Variable._execution_engine.queue_callback(_Flush(self))
@@ -211,17 +246,22 @@ class InBackward:
 
     def _flush(self, opt: Any, items: Iterable[tuple[TensorPlace, Any]]) -> None:
         places = [place for place, g in items if place.tensor.grad is g]
-        for is_on_host in (False, True) if opt._host is not None else (False,):
-            if together := [place for place in places if self._is_streamed(opt, place) is is_on_host]:
-                self._take(opt, together)
+        if self._pauses:
+            if places:
+                _accumulate_untraced(opt, places)
+            return
+        streamed = [self._is_streamed(opt, place) for place in places]
+        for is_streamed in (False, True):
+            if together := [place for place, each in zip(places, streamed, strict=True) if each is is_streamed]:
+                self._take(opt, together, is_streamed=is_streamed)
 
     def _is_streamed(self, opt: Any, place: TensorPlace) -> bool:
-        return opt._host is not None and opt._host.streams(opt, place.tensor)
+        return opt._pieces is not None and opt._pieces.streams(opt, place.tensor)
 
-    def _take(self, opt: Any, places: Sequence[TensorPlace]) -> None:
-        """Updates parameters, in one dispatch, and drops their gradients."""
-        names, is_on_host = {id(place.tensor): place.path for place in places}, self._is_streamed(opt, places[0])
-        if is_on_host:
+    def _take(self, opt: Any, places: Sequence[TensorPlace], *, is_streamed: bool) -> None:
+        """Updates parameters, by pieces or in one dispatch, and drops their gradients."""
+        names = {id(place.tensor): place.path for place in places}
+        if is_streamed:
             self._parts.take(names, lambda: _stream_untraced(opt, places))
         else:
             bucket = self._parts.part(self._places, len(self._places), tuple(names), lambda: Bucket(places, self._norm))
@@ -229,7 +269,7 @@ class InBackward:
             self._has_drawn = self._has_drawn or bucket.draws
         for place in places:
             place.tensor.grad = None
-        if is_on_host:
+        if is_streamed:
             _advance_untraced(opt)
 
     def _is_measured(self, path: str, p: Any) -> bool:
@@ -263,9 +303,9 @@ class InBackward:
         self._clips = any(group.get("max_norm") is not None for group in opt.param_groups)
         self._has_begun = True
 
-    def _check_gradient(self, path: str, p: Any) -> None:
-        """Raises `RuntimeError` for a gradient that is not final, or not that of the step."""
-        is_pending = id(p) in self._pending.items and self._pending.items[id(p)][1] is p.grad
+    def _check_gradient(self, path: str, p: Any, *, accumulates: bool = False) -> None:
+        """Raises `RuntimeError` for a gradient that is not that of the step, and for one that is not final, unless it ``accumulates``."""
+        is_pending = not accumulates and id(p) in self._pending.items and self._pending.items[id(p)][1] is p.grad
         if id(p) in self._parts.updated or is_pending:
             raise RuntimeError(
                 f"{path}: a second gradient before step(), and {named(self.ahead) or 'no parameter'} {UNFINISHED}: expected step() after each backward, "
@@ -297,9 +337,10 @@ class InBackward:
                 "step()"
             )
         count, params = noise_step(opt), all_parameters(opt)
+        self._take_sums(opt)
         if self._norm:
             self._check_norm(params)
-        if any(p.grad is not None for p in params) or (opt._host is not None and opt._host.is_under_way):
+        if any(p.grad is not None for p in params) or (opt._pieces is not None and opt._pieces.is_under_way):
             _take_untraced(opt, None)
             for p in params:
                 p.grad = None
@@ -307,6 +348,18 @@ class InBackward:
             opt.param_groups[0]["noise_step"] = count + 1
         self._end()
         self.attach(opt, params)
+
+    def _take_sums(self, opt: Any) -> None:
+        """Updates the parameters whose gradients are those of micro-batches alone."""
+        if opt._host is None:
+            return
+        for place in self._places.values():
+            p = place.tensor
+            if p.grad is None and p in opt._host.sums:
+                p.grad = torch.zeros_like(
+                    p.detach()
+                ).neg_()  # -0, to which the sum adds without a change of bits, as of its own -0
+                self._take(opt, [place], is_streamed=True)
 
     def _end(self) -> None:
         self._parts.end()
@@ -334,14 +387,23 @@ def _take_untraced(opt: Any, of: Bucket | None) -> None:
 
 @torch._disable_dynamo
 def _stream_untraced(opt: Any, places: Sequence[TensorPlace]) -> None:
-    """Adds parameters to the step in host memory."""
-    opt._host.stream(opt, places)
+    """Adds parameters to the step by pieces, in host memory or through a file."""
+    opt._pieces.stream(opt, places)
+
+
+@torch._disable_dynamo
+def _accumulate_untraced(opt: Any, places: Sequence[TensorPlace]) -> None:
+    """Adds gradients to their sums in host memory, and gives those of the device back."""
+    opt._host.accumulate(opt, places)
+    for place in places:
+        place.tensor.grad = None
+    opt._host.advance(opt)
 
 
 @torch._disable_dynamo
 def _advance_untraced(opt: Any) -> None:
-    """Begins copies and updates of the step in host memory."""
-    opt._host.advance(opt)
+    """Begins copies and updates of the step by pieces."""
+    opt._pieces.advance(opt)
 
 
 def _check(opt: Any) -> None:

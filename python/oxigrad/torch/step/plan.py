@@ -124,7 +124,7 @@ class TensorPlan(Assignment):
             opt.state[p] = state
             _place(opt, path, p, state)  # now, so that memory has the slots of one parameter at a time
         step = int(state["step"]) if group.entry.counts else 0 if is_new else max(1, self.count)
-        if not step and not group.value("learning_rate") and not torch.count_nonzero(p.grad):
+        if not step and not group.value("learning_rate") and self._is_zero(p):
             return  # This is how checkpoint loaders make a state to load into; nothing else changes.
         missed = self.count - step
         parameter = TensorParameter(
@@ -144,6 +144,10 @@ class TensorPlan(Assignment):
             own=state,
         )
         self.parameters.append(parameter)
+
+    def _is_zero(self, p: Any) -> bool:
+        """Whether the gradient of a parameter is zero."""
+        return not torch.count_nonzero(p.grad)
 
     def _executor(self, tensor: Any, group: TensorGroup) -> Executor:
         """The executor of a tensor, if its state is such as it takes."""

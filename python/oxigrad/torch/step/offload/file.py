@@ -9,6 +9,7 @@ from typing import Any
 
 from oxigrad import _core
 from oxigrad.ops.backends import resolved
+from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
@@ -20,7 +21,7 @@ from oxigrad.torch.step.offload.plan import HostBatch
 from oxigrad.torch.step.offload.run import HostRun, Ring
 from oxigrad.torch.step.offload.steps import PieceSteps, clips, is_together
 from oxigrad.torch.step.plan import TensorPlace, places_of, refuse_shared_memory
-from oxigrad.torch.step.resolved import is_recorded
+from oxigrad.torch.step.resolved import TensorStep, is_recorded
 from oxigrad.torch.step.slots import TensorSlots
 
 # The bytes of a piece, and the number of pieces that are read, updated or written at the same time.
@@ -53,6 +54,8 @@ class FilePiece(Piece):
         if sum(tensor.nbytes for *_, tensor in tensors) <= largest:
             for start, number, key, tensor in tensors:
                 self._seats.append((number, key, tensor, self._seat(start, tensor.nbytes)))
+        #: Whether slots in the file are updated where they are mapped.
+        self.is_mapped: bool = bool(tensors) and not self._seats
         #: The first byte in the file.
         self.start: int = tensors[0][0] if tensors else 0
 
@@ -82,8 +85,13 @@ class FilePiece(Piece):
         """The reads into its place: where they begin in the file, and the memory."""
         return ((start, memory[at : at + count]) for start, at, count in self._ranges)
 
-    def landed(self) -> None:
+    def landed(self, memory: Any) -> None:
         """Keeps the gradients, which the update reads."""
+
+    def update(self, memory: Any) -> None:
+        """Updates the parameters, and their slots in the place; then gives the gradients back."""
+        super().update(memory)
+        self._gradients = []
 
     def up(self, memory: Any) -> Iterator[Pair]:
         """The writes out of its place: the memory, and where they begin in the file."""
@@ -107,24 +115,56 @@ class FileSteps(PieceSteps):
         self._measured = MeasuredNorm()
         super().__init__()
 
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
+        self._resident: TensorStep | None = None
+        #: The bytes of gradients that may not have been used yet.
+        self._waiting = 0
+
+    def streams(self, opt: Any, p: Any) -> bool:
+        """Whether a parameter is updated by pieces as soon as its gradient is final: one of a large file, whose slots lie there."""
+        is_clipped_later = clips(opt) and opt._backward.measured_norm is None
+        if is_clipped_later or is_together(opt) or not opt.state.get(p) or not _is_simple(p):
+            return False
+        return self._run is not None or self._file.is_beyond_memory
+
+    def stream(self, opt: Any, places: Sequence[TensorPlace]) -> None:
+        """Adds parameters whose gradients are final, to be updated before ``step()`` ends. `advance` begins the reads.
+
+        Few gradients wait at once: others are used before.
+        """
+        size = sum(place.tensor.grad.nbytes for place in places)
+        if self._run is not None and self._waiting + size > _PIECE:
+            self._run.join()
+            self._run.advance(opt)
+            self._waiting = 0
+        self._waiting += size
+        run = self._begun()
+        with torch.no_grad(), conversion.kept_on_error(opt.state, [place.tensor for place in places]):
+            pieces = self._add(opt, run, places, None, None)
+        if any(piece.is_mapped for piece in pieces):
+            with self._file.writing_back():
+                run.join()
+                run.advance(opt)
+
     def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
-        """Takes a step with the gradients that are there, or completes one that an error has ended.
+        """Takes a step with the gradients that are there, and those that were given to `stream`; completes one that an error has ended.
 
         False, with nothing changed, for steps that are not taken by pieces: of a small file, or by a rule that needs all slots at once.
         """
-        run = self._run
-        if run is None:
-            if not self._is_by_pieces(opt):
-                return False
+        if self._run is None and not self._is_by_pieces(opt):
+            return False
+        if self._taken is None:
             places = [place for place in places_of(opt) if place.tensor.grad is not None]
-            if not all(_is_simple(place.tensor) for place in places):
+            others = [place for place in places if not _is_simple(place.tensor)]
+            if others and self._run is None:
                 return False
-            run = self._begun(opt, places, scale, loss)
+            self._take_all(opt, places, others, scale, loss)
         else:
-            run.join()
+            self._begun().join()
             self._check_same(opt)
         try:
-            self._finish(opt, run, loss)
+            self._finish(opt, self._begun(), loss)
         except KeyboardInterrupt:  # Another one leaves the step to `synchronize`.
             self.synchronize(opt)
             raise
@@ -134,50 +174,61 @@ class FileSteps(PieceSteps):
         is_large = self._file.is_large
         return is_large and not (opt._backward is not None or is_together(opt) or is_recorded(opt.param_groups))
 
-    def _begun(self, opt: Any, places: Sequence[TensorPlace], scale: float | None, loss: Any) -> HostRun:
-        """A step whose pieces wait; everything is checked."""
+    def _take_all(
+        self, opt: Any, places: Sequence[TensorPlace], others: Sequence[TensorPlace], scale: float | None, loss: Any
+    ) -> None:
+        """Adds all gradients that are there, once all is checked; ``others`` are taken with mapped slots, beside those of `stream`."""
         for place in places:
             opt.check_gradient(place.path, place.tensor)
         refuse_shared_memory(places, gradients=True)
-        square = None
+        simple = [place for place in places if place not in others]
         if clips(opt):
             self._measured.clear()
-            for place in places:
+            for place in simple:
                 self._measured.add(opt, place)
-            square = self._measured.square
-        is_elementwise, largest = opt.entry.rule.elementwise, self._largest
-        parts = [places] if is_elementwise else [[place] for place in places]
-        run = HostRun(Ring(min(_PIECE, largest), self._device), _PLACES, None)
         with conversion.kept_on_error(opt.state):
-            batches = [HostBatch(opt, part, scale=scale, loss=loss, square=square) for part in parts]
-            for batch in batches:
-                _core.Stepper().prepare(
-                    batch.program.host_parameters([*map(batch.plan.read, batch.plan.tensors)], batch.plan.slots)
-                )
-            if is_elementwise:
-                pieces = [self._cut(batch, largest) for batch in batches]
-            else:
-                pieces = [
-                    [FileRulePiece(batch, piece.parts, self._file, largest) for piece in whole(batch)]
-                    for batch in batches
-                ]
-        pairs = zip(batches, pieces, strict=True)
-        for batch, of_batch in sorted(pairs, key=lambda pair: pair[1][0].start if pair[1] else 0):
-            run.add(batch, of_batch)
-        self._run, self._taken = run, {id(place.tensor): place.tensor.grad for place in places}
-        return run
+            resident = TensorStep(opt, scaled=scale is not None, places=others) if others else None
+            run = self._run or self._new_run()
+            self._add(opt, run, simple, scale, loss)
+        self._run, self._resident = run, resident
+        self._taken = {id(place.tensor): place.tensor.grad for place in places}
 
-    @property
-    def _largest(self) -> int:
-        """The bytes of slots that may be in a place."""
-        return max(int(_SHARE * self._file.memory_limit), mmap.PAGESIZE)
+    def _begun(self) -> HostRun:
+        """The step that is on its way."""
+        if self._run is None:
+            self._run = self._new_run()
+        return self._run
 
-    def _cut(self, batch: HostBatch, largest: int) -> list[FilePiece]:
+    def _new_run(self) -> HostRun:
+        self._largest = max(int(_SHARE * self._file.memory_limit), mmap.PAGESIZE)
+        return HostRun(Ring(min(_PIECE, self._largest), self._device), _PLACES, None)
+
+    def _add(
+        self, opt: Any, run: HostRun, places: Sequence[TensorPlace], scale: float | None, loss: Any
+    ) -> list[FilePiece]:
+        """Adds parameters, in the order of the file; returns their pieces."""
+        norm = None if not clips(opt) else (opt._backward and opt._backward.measured_norm) or self._measured
+        square = None if norm is None else norm.square
+        is_elementwise = opt.entry.rule.elementwise
+        parts = [places] if is_elementwise else [[place] for place in places]
+        batches = [HostBatch(opt, part, scale=scale, loss=loss, square=square) for part in parts]
+        for batch in batches:
+            _core.Stepper().prepare(
+                batch.program.host_parameters([*map(batch.plan.read, batch.plan.tensors)], batch.plan.slots)
+            )
+        pairs = [(batch, self._cut(batch) if is_elementwise else self._whole(batch)) for batch in batches]
+        for batch, pieces in sorted(pairs, key=lambda pair: pair[1][0].start if pair[1] else 0):
+            run.add(pieces, batch)
+        return [piece for _, pieces in pairs for piece in pieces]
+
+    def _whole(self, batch: HostBatch) -> list[FilePiece]:
+        """Each parameter of a batch in a piece of its own, whose rule is called."""
+        return [FileRulePiece(batch, piece.parts, self._file, self._largest) for piece in whole(batch)]
+
+    def _cut(self, batch: HostBatch) -> list[FilePiece]:
         """The parameters of a batch in pieces, in the order of the file."""
-        plan, size = batch.plan, min(_PIECE, largest)
-        pieces: list[FilePiece] = []
-        parts: list[Part] = []
-        filled = 0
+        plan, size = batch.plan, min(_PIECE, self._largest)
+        parts: list[tuple[Part, int]] = []
         for p in sorted(plan.parameters, key=lambda p: self._start(plan.slots[p.text])):
             count = sum(aligned(tensor.nbytes) for _, tensor in plan.slots[p.text].arrays())
             elements = conversion.local(p.tensor).numel()
@@ -186,20 +237,18 @@ class FileSteps(PieceSteps):
                 if count > size and conversion.local(p.tensor.grad).is_contiguous()
                 else elements
             )
-            for part in divided(batch, p, most - most % mmap.PAGESIZE if mmap.PAGESIZE < most < elements else most):
-                share = count * (part.stop - part.start) // max(elements, 1)
-                if parts and filled + share > size:
-                    pieces.append(FilePiece(batch, parts, self._file, largest))
-                    parts, filled = [], 0
-                parts.append(part)
-                filled += share
-        return [*pieces, FilePiece(batch, parts, self._file, largest)] if parts else pieces
+            divisions = divided(batch, p, most - most % mmap.PAGESIZE if mmap.PAGESIZE < most < elements else most)
+            parts += [(part, count * (part.stop - part.start) // max(elements, 1)) for part in divisions]
+        return [FilePiece(batch, each, self._file, self._largest) for each in packed(parts, size, lambda _: None)]
 
     def _start(self, slots: TensorSlots) -> int:
         """The first byte in the file of the slots of a parameter."""
         return min((self._file.start_of(tensor) or 0 for _, tensor in slots.arrays()), default=0)
 
     def _finish(self, opt: Any, run: HostRun, loss: Any) -> None:
+        if self._resident is not None:
+            self._resident.take(opt, 1.0, loss)
+            self._resident = None
         run.close()
         run.finish_beside(opt)
         run.join()

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
@@ -11,6 +12,7 @@ from oxigrad.torch.step.offload.pieces import Piece, cut, together, whole
 from oxigrad.torch.step.offload.plan import HostBatch
 from oxigrad.torch.step.offload.run import HostRun, Ring
 from oxigrad.torch.step.offload.steps import PieceSteps, clips, is_together
+from oxigrad.torch.step.offload.sums import GradientSums
 from oxigrad.torch.step.plan import TensorPlace, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import TensorStep, all_parameters, are_same, is_recorded
 
@@ -30,6 +32,9 @@ class HostMemory:
             training, with the same bits in every run; ``synchronize()`` applies the update that is under way.
         piece: the bytes of a piece in its place, gradients and parameters together.
         places: the number of pieces that are on their way at the same time.
+        gradient_dtype: the dtype in which gradients of micro-batches are added in host memory, with ``in_backward=True``: by default that of
+            the gradients, in which the sums have the bits of those on the device; ``"float32"`` for sums of gradients in half precision that
+            are not rounded to it, neither for the update.
         threads: the number of threads that updates use at most, where they shall leave processors to others, as to a forward under way
             or to data loaders; by default that of all steps, `oxigrad.set_num_threads`. No bit depends on it.
 
@@ -50,6 +55,7 @@ class HostMemory:
     piece: int = 1 << 25
     places: int = 4
     threads: int | None = None
+    gradient_dtype: str | None = None
 
     def __post_init__(self) -> None:
         ranges = {
@@ -67,6 +73,8 @@ class HostMemory:
                 raise ValueError(f"{name} is {value!r}: expected a number from {low} to {high}")
             if name != "fraction" and int(value) != value:
                 raise ValueError(f"{name} is {value!r}: expected a whole number")
+        if self.gradient_dtype not in (None, "float32"):
+            raise ValueError(f"gradient_dtype is {self.gradient_dtype!r}: expected None or 'float32'")
 
 
 class HostSteps(PieceSteps):
@@ -75,6 +83,14 @@ class HostSteps(PieceSteps):
     def __init__(self, memory: HostMemory) -> None:
         self.memory = memory
         self._ring = Ring(memory.piece)
+        #: The gradients of micro-batches.
+        self.sums: GradientSums = GradientSums(
+            self._ring,
+            size=memory.piece,
+            places=memory.places,
+            threads=memory.threads,
+            dtype=memory.gradient_dtype and torch.float32,
+        )
         self._params: list[Any] = []
         self._chosen: set[int] = set()
         self._measured = MeasuredNorm()
@@ -96,6 +112,20 @@ class HostSteps(PieceSteps):
     def streams(self, opt: Any, p: Any) -> bool:
         """Whether a parameter is updated in host memory, and its gradient can go there before all gradients are final."""
         return self.holds(opt, p) and not is_together(opt)
+
+    # --- micro-batches ---------------------------------------------------------------------------------------------------
+
+    def accumulate(self, opt: Any, places: Sequence[TensorPlace]) -> None:
+        """Adds gradients of a micro-batch to their sums in host memory. `advance` begins the copies.
+
+        Raises `RuntimeError` in the middle of a step.
+        """
+        if self._run is not None:
+            raise RuntimeError(
+                f"{places[0].path}: a gradient of a micro-batch, and {named(self.ahead) or 'no parameter'} was updated in a step that is "
+                "not finished: expected step()"
+            )
+        self.sums.add(opt, places)
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -126,6 +156,7 @@ class HostSteps(PieceSteps):
     def _begun(self, opt: Any) -> HostRun:
         """The step that is on its way."""
         if self._run is None:
+            self.sums.finish(opt)
             is_whole, is_delayed = is_together(opt), bool(self.memory.delay)
             self._measured.clear()
             self._norm = self._measured if clips(opt) and not is_whole else None
@@ -148,8 +179,9 @@ class HostSteps(PieceSteps):
 
     def advance(self, opt: Any) -> None:
         """Lets copies and updates go on beside the backward."""
-        if self._run is not None:
-            self._run.advance_beside(opt)
+        super().advance(opt)
+        if self._run is None:
+            self.sums.advance(opt)
 
     def _add_all(self, opt: Any, run: HostRun, scale: float | None, loss: Any) -> None:
         """Adds all gradients that are there, and the parameters whose state is on their device."""
@@ -181,10 +213,12 @@ class HostSteps(PieceSteps):
         square = None if self._norm is None else self._norm.square
         is_whole, is_elementwise = is_together(opt), opt.entry.rule.elementwise
         parts = [places] if is_whole or is_elementwise else [[place] for place in places]
-        batches = [HostBatch(opt, part, scale=scale, loss=loss, square=square) for part in parts]
+        sums = self.sums.of(places)
+        batches = [HostBatch(opt, part, scale=scale, loss=loss, square=square, sums=sums) for part in parts]
         pieces = [self._cut(batch, is_called=is_whole or not is_elementwise) for batch in batches]
         for batch, found in zip(batches, pieces, strict=True):
-            run.add(batch, found)
+            run.add(found, batch)
+        self.sums.drop(places)
 
     def _cut(self, batch: HostBatch, *, is_called: bool) -> list[Piece]:
         if is_called:

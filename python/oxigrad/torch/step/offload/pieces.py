@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from oxigrad import _core
 from oxigrad.rules.core.slots import Slot
+from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.parameters.executor import HOST
 from oxigrad.stepping.plan.programs import host_parameter, step_once
 from oxigrad.stepping.writes import StepWrites, call_step
@@ -44,7 +45,8 @@ class Part(NamedTuple):
 class Piece:
     """Parts of parameters that are copied, and updated, together.
 
-    In their place lie the gradients, and the parameters. The gradients of the device are kept until their copy is done.
+    In their place lie the gradients, and the parameters. The gradients of the device are kept until their copy is done. Where micro-batches
+    before have a sum, the gradient is added to it, and the sum is what the update reads.
     """
 
     def __init__(self, batch: HostBatch, parts: Sequence[Part]) -> None:
@@ -53,6 +55,10 @@ class Piece:
         # The data's version is not that of the parameter, which autograd checks.
         self._weights = [part.of(conversion.local(part.parameter.tensor.data)) for part in parts]
         self._gradients: list[Any] = [part.of(conversion.local(part.parameter.tensor.grad)) for part in parts]
+        sums = [batch.sums.get(id(part.parameter.tensor)) for part in parts]
+        self._sums: list[Any] = [
+            None if total is None else part.of(total) for part, total in zip(parts, sums, strict=True)
+        ]
         self._offsets: list[tuple[int, int]] = []
         self.size: int = 0
         for w, g in zip(self._weights, self._gradients, strict=True):
@@ -79,9 +85,13 @@ class Piece:
 
     def _placed(self, memory: Any) -> tuple[list[Any], list[Any]]:
         """The gradients and the parameters in a place."""
-        at = zip(self._offsets, self._weights, strict=True)
-        found = [(viewed(memory, of_gradient, w), viewed(memory, of_weight, w)) for (of_gradient, of_weight), w in at]
-        return [g for g, _ in found], [w for _, w in found]
+        at = [*zip(self._offsets, self._weights, strict=True)]
+        return [viewed(memory, start, w) for (start, _), w in at], [viewed(memory, start, w) for (_, start), w in at]
+
+    def _landed(self, memory: Any) -> tuple[list[Any], list[Any]]:
+        """The gradients, of all micro-batches, and the parameters in a place."""
+        gradients, weights = self._placed(memory)
+        return [g if total is None else total for g, total in zip(gradients, self._sums, strict=True)], weights
 
     def down(self, memory: Any) -> Iterator[Pair]:
         """The copies into its place: of gradients, and of parameters that the update reads."""
@@ -97,19 +107,22 @@ class Piece:
         is_half = p.dtype in (torch.bfloat16, torch.float16)
         return not (is_half and group.precision.master and p.executor is HOST)
 
-    def landed(self) -> None:
-        """Gives the gradients of the device back, which are in host memory now."""
+    def landed(self, memory: Any) -> None:
+        """Gives the gradients of the device back, which are in host memory now, and adds them to those of micro-batches before."""
         self._gradients = []
+        for total, g in zip(self._sums, self._placed(memory)[0], strict=True):
+            if total is not None:
+                total.add_(g)
 
     def measure(self, opt: Any, memory: Any, norm: MeasuredNorm) -> None:
         """Adds the norms of the gradients to ``norm``. Its parts are whole."""
-        for part, g, w in zip(self.parts, *self._placed(memory), strict=True):
+        for part, g, w in zip(self.parts, *self._landed(memory), strict=True):
             norm.add(opt, self.batch.places[id(part.parameter.tensor)], g, w)
 
     def update(self, memory: Any) -> None:
         """Updates the parameters in their place, and their slots."""
         program, plan = self.batch.fill(), self.batch.plan
-        gradients, weights = self._placed(memory)
+        gradients, weights = self._landed(memory)
         numbers: dict[tuple[str, str], Any] = {}
         parameters = []
         for part, w, slots in zip(self.parts, weights, self._slots(memory), strict=True):
@@ -152,7 +165,7 @@ class RulePiece(Piece):
     def update(self, memory: Any) -> None:
         """Updates the parameters in their place, and their slots."""
         program, plan = self.batch.fill(), self.batch.plan
-        found = self._placed(memory)
+        found = self._landed(memory)
         gradients, leaves = ([*plan.parameters] for _ in found)
         for part, g, w in zip(self.parts, *found, strict=True):
             gradients[part.parameter.index], leaves[part.parameter.index] = g, w
@@ -167,18 +180,9 @@ class RulePiece(Piece):
 
 def cut(batch: HostBatch, size: int) -> list[Piece]:
     """The parameters of a batch in pieces of at most ``size`` bytes. A part that cannot be cut may be larger, and is then alone."""
-    found: list[Piece] = []
-    parts: list[Part] = []
-    filled = 0
-    for p in batch.plan.parameters:
-        for part in _parts(batch, p, size):
-            count = 2 * aligned((part.stop - part.start) * p.dtype.itemsize)
-            if parts and (filled + count > size or _device(parts[0]) != _device(part)):
-                found.append(Piece(batch, parts))
-                parts, filled = [], 0
-            parts.append(part)
-            filled += count
-    return [*found, Piece(batch, parts)] if parts else found
+    parts = [part for p in batch.plan.parameters for part in divided(batch, p, size // (2 * p.dtype.itemsize))]
+    sizes = [2 * aligned((part.stop - part.start) * part.parameter.dtype.itemsize) for part in parts]
+    return [Piece(batch, each) for each in packed(zip(parts, sizes, strict=True), size, _device)]
 
 
 def whole(batch: HostBatch) -> list[Piece]:
@@ -203,11 +207,6 @@ def _device(part: Part) -> Any:
 
 def _all_of(batch: HostBatch, p: TensorParameter) -> Part:
     return Part(p, 0, conversion.local(p.tensor).numel(), is_whole=True)
-
-
-def _parts(batch: HostBatch, p: TensorParameter, size: int) -> Iterator[Part]:
-    """The parts of a parameter."""
-    return divided(batch, p, size // (2 * p.dtype.itemsize))
 
 
 def divided(batch: HostBatch, p: TensorParameter, count: int) -> Iterator[Part]:

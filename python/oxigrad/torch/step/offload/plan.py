@@ -1,6 +1,7 @@
 """The plan of a step in host memory, and the numbers of its kernels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from oxigrad.stepping.parameters.executor import HOST, RULE_INTO, Executor
@@ -10,9 +11,22 @@ from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.plan import TensorPlace, TensorPlan
 
+_NOTHING: Mapping[int, Any] = MappingProxyType({})
+
 
 class HostPlan(TensorPlan):
-    """A `TensorPlan` whose state is in host memory, where copies of the parameters and gradients are updated."""
+    """A `TensorPlan` whose state is in host memory, where copies of the parameters and gradients are updated.
+
+    ``sums`` has gradients of micro-batches before, by the identity of the parameter.
+    """
+
+    def __init__(self, opt: Any, *, sums: Mapping[int, Any], **options: Any) -> None:
+        self._sums = sums
+        super().__init__(opt, **options)
+
+    def _is_zero(self, p: Any) -> bool:
+        total = self._sums.get(id(p))
+        return super()._is_zero(p) if total is None else not torch.count_nonzero(total + p.grad.to(total.device))
 
     def _executor(self, tensor: Any, group: TensorGroup) -> Executor:
         return HOST if group.rule().elementwise else RULE_INTO
@@ -36,7 +50,7 @@ def _on_host(value: Any) -> Any:
 class HostBatch:
     """The parameters at ``places`` that have gradients, for one step in host memory: their plan, kernels and numbers.
 
-    ``scale`` is that of the loss that gradients are of, None for no scale; ``square`` is that of `TensorPlan`.
+    ``scale`` is that of the loss that gradients are of, None for no scale; ``square`` is that of `TensorPlan`, and ``sums`` that of `HostPlan`.
     """
 
     def __init__(
@@ -47,8 +61,12 @@ class HostBatch:
         scale: float | None = None,
         loss: Any = None,
         square: Callable[[Any], float] | None = None,
+        sums: Mapping[int, Any] = _NOTHING,
     ) -> None:
-        self.plan: HostPlan = HostPlan(opt, scaled=scale is not None, recorded=False, places=places, square=square)
+        self.sums: Mapping[int, Any] = sums
+        self.plan: HostPlan = HostPlan(
+            opt, sums=sums, scaled=scale is not None, recorded=False, places=places, square=square
+        )
         self.program: StepProgram = StepProgram(self.plan, seed=int(opt.param_groups[0].get("seed") or 0))
         self._scale, self._loss, self._is_filled = 1.0 if scale is None else scale, loss, False
         self.places: dict[int, TensorPlace] = {id(place.tensor): place for place in places}

@@ -1,9 +1,11 @@
 """Steps that are taken piece by piece: after an error they tell which parameters are ahead, and are completed."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.step.offload.run import HostRun
+from oxigrad.torch.step.plan import TensorPlace
 from oxigrad.torch.step.resolved import all_parameters
 
 
@@ -33,8 +35,21 @@ class PieceSteps:
     def reset(self) -> None:
         """Begins anew with another state; an update that is under way ends first, and has no effect."""
         if self._run is not None:
-            self._run.join(raises=False)
+            self._run.abandon()
         self._begin_anew()
+
+    def streams(self, opt: Any, p: Any) -> bool:
+        """Whether a parameter is updated by pieces, and its gradient can be used before all gradients are final."""
+        raise NotImplementedError
+
+    def stream(self, opt: Any, places: Sequence[TensorPlace]) -> None:
+        """Adds parameters whose gradients are final, to be updated before ``step()`` ends. `advance` begins the copies."""
+        raise NotImplementedError
+
+    def advance(self, opt: Any) -> None:
+        """Lets copies and updates go on beside the backward."""
+        if self._run is not None:
+            self._run.advance_beside(opt)
 
     def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
         """Takes a step, or completes one that an error has ended; False, with nothing done, where it is not to be taken by pieces."""

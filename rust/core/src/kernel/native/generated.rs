@@ -30,6 +30,9 @@ native_kernels! {
     0x5f218fedd2c9afd26a97d1f7f9c3e26e AdamWKahan: AdamWKahan 5 8 4 0;
     0xf98fc84a853a67722af055e7ee37393b AdamWAverage: AdamWAverage 5 10 4 0;
     0x11d74ee9b920cb69cec52023cecb1abe ClippedAdamW: ClippedAdamWPhase0 1 9 0 1, ClippedAdamWPhase1 4 9 3 0;
+    0x3d462df9f1a331bd4a562d15ccf4e222 ClippedAdamWMaster: ClippedAdamWMasterPhase0 1 9 0 1, ClippedAdamWMasterPhase1 4 9 4 0;
+    0xe58d3c8db6aff03af875c663d6c867f8 AdamWOfKnownNorm: AdamWOfKnownNorm 4 9 3 0;
+    0x208e2597c898d07ea78981d534ac444a AdamWOfKnownNormMaster: AdamWOfKnownNormMaster 4 9 4 0;
     0x66f68b801757fda29f9fb0c8c4febfcf ClippedAdamWAverage: ClippedAdamWAveragePhase0 1 11 0 1, ClippedAdamWAveragePhase1 5 11 4 0;
     0xe6340649132005a2cbb4e2f56648430f ClippedAdamWTail: ClippedAdamWTailPhase0 1 13 0 2, ClippedAdamWTailPhase1 5 13 6 0;
     0xcebf8445a741e90ad92f2f657732ce01 AdamLrd: AdamLrd 5 10 3 0;
@@ -590,6 +593,94 @@ impl NativeCode<4, 9, 3, 0> for ClippedAdamWPhase1 {
         let t13 = meaning::Divide.call(t5, t12);
         let out0 = meaning::Subtract.call(t0, t13);
         ([out0, out1, out2], [])
+    }
+}
+
+pub(crate) struct ClippedAdamWMasterPhase0;
+
+impl NativeCode<1, 9, 0, 1> for ClippedAdamWMasterPhase0 {
+    const IS_WHOLE: bool = false;
+    #[inline(always)]
+    fn call<L: Lane>([in0]: [L; 1], [_, _, _, _, _, _, _, _, _]: [L; 9]) -> ([L; 0], [L; 1]) {
+        let t0 = meaning::Multiply.call(in0, in0);
+        ([], [t0])
+    }
+}
+
+pub(crate) struct ClippedAdamWMasterPhase1;
+
+impl NativeCode<4, 9, 4, 0> for ClippedAdamWMasterPhase1 {
+    const IS_WHOLE: bool = false;
+    #[inline(always)]
+    fn call<L: Lane>([in0, in2, in3, in4]: [L; 4], [s4, s5, s24, s10, s9, s12, s13, s17, s18]: [L; 9]) -> ([L; 4], [L; 0]) {
+        let t0 = meaning::Multiply.call(s4, in4);
+        let t1 = meaning::Multiply.call(s5, in2);
+        let t2 = meaning::Multiply.call(in0, s24);
+        let t3 = meaning::Multiply.call(s10, t2);
+        let out1 = meaning::Add.call(t1, t3);
+        let t5 = meaning::Multiply.call(s9, out1);
+        let t6 = meaning::Multiply.call(s12, in3);
+        let t7 = meaning::Multiply.call(s13, t2);
+        let t8 = meaning::Multiply.call(t7, t2);
+        let out2 = meaning::Add.call(t6, t8);
+        let t10 = meaning::Sqrt.call(out2);
+        let t11 = meaning::Multiply.call(t10, s17);
+        let t12 = meaning::Add.call(t11, s18);
+        let t13 = meaning::Divide.call(t5, t12);
+        let out0 = meaning::Subtract.call(t0, t13);
+        let out3 = meaning::Positive.call(out0);
+        ([out0, out1, out2, out3], [])
+    }
+}
+
+pub(crate) struct AdamWOfKnownNorm;
+
+impl NativeCode<4, 9, 3, 0> for AdamWOfKnownNorm {
+    const IS_WHOLE: bool = true;
+    #[inline(always)]
+    fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s4, s5, s16, s10, s9, s17, s18, s22, s23]: [L; 9]) -> ([L; 3], [L; 0]) {
+        let t0 = meaning::Multiply.call(s4, in1);
+        let t1 = meaning::Multiply.call(s5, in2);
+        let t2 = meaning::Multiply.call(in0, s16);
+        let t3 = meaning::Multiply.call(s10, t2);
+        let out1 = meaning::Add.call(t1, t3);
+        let t5 = meaning::Multiply.call(s9, out1);
+        let t6 = meaning::Multiply.call(s17, in3);
+        let t7 = meaning::Multiply.call(s18, t2);
+        let t8 = meaning::Multiply.call(t7, t2);
+        let out2 = meaning::Add.call(t6, t8);
+        let t10 = meaning::Sqrt.call(out2);
+        let t11 = meaning::Multiply.call(t10, s22);
+        let t12 = meaning::Add.call(t11, s23);
+        let t13 = meaning::Divide.call(t5, t12);
+        let out0 = meaning::Subtract.call(t0, t13);
+        ([out0, out1, out2], [])
+    }
+}
+
+pub(crate) struct AdamWOfKnownNormMaster;
+
+impl NativeCode<4, 9, 4, 0> for AdamWOfKnownNormMaster {
+    const IS_WHOLE: bool = true;
+    #[inline(always)]
+    fn call<L: Lane>([in0, in2, in3, in4]: [L; 4], [s4, s5, s16, s10, s9, s17, s18, s22, s23]: [L; 9]) -> ([L; 4], [L; 0]) {
+        let t0 = meaning::Multiply.call(s4, in4);
+        let t1 = meaning::Multiply.call(s5, in2);
+        let t2 = meaning::Multiply.call(in0, s16);
+        let t3 = meaning::Multiply.call(s10, t2);
+        let out1 = meaning::Add.call(t1, t3);
+        let t5 = meaning::Multiply.call(s9, out1);
+        let t6 = meaning::Multiply.call(s17, in3);
+        let t7 = meaning::Multiply.call(s18, t2);
+        let t8 = meaning::Multiply.call(t7, t2);
+        let out2 = meaning::Add.call(t6, t8);
+        let t10 = meaning::Sqrt.call(out2);
+        let t11 = meaning::Multiply.call(t10, s22);
+        let t12 = meaning::Add.call(t11, s23);
+        let t13 = meaning::Divide.call(t5, t12);
+        let out0 = meaning::Subtract.call(t0, t13);
+        let out3 = meaning::Positive.call(out0);
+        ([out0, out1, out2, out3], [])
     }
 }
 

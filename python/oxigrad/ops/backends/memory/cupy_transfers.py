@@ -1,0 +1,79 @@
+"""Copies between the memory of CUDA devices, as CuPy's arrays have it, and page-locked host memory."""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from oxigrad.ops.backends.memory.transfers import DONE, BlockingTransfers, Event
+
+
+class _CuPyEvent:
+    """The end of a copy on a stream."""
+
+    def __init__(self, event: Any) -> None:
+        self._event = event
+
+    def is_done(self) -> bool:
+        return self._event.done
+
+    def wait(self) -> None:
+        self._event.synchronize()
+
+
+class CuPyTransfers:
+    """Copies by an ``adapter`` on two streams of the device ``number``, one in each direction.
+
+    An array whose elements do not lie one after the other is copied at once, by way of memory that CuPy allocates.
+    """
+
+    def __init__(self, adapter: Any, number: int) -> None:
+        self._adapter, self._cuda, self._number = adapter, adapter.cupy.cuda, number
+        self._blocking = BlockingTransfers(adapter)
+        with self._cuda.Device(number):
+            self._down, self._up = (self._cuda.Stream(non_blocking=True) for _ in range(2))
+        self.mark()
+
+    def like(self, array: Any) -> Any:
+        """A new array of NumPy's in page-locked memory, with the shape, dtype and order of an array."""
+        count = int(array.nbytes)
+        memory = self._cuda.alloc_pinned_memory(max(count, 1))
+        strides = array.strides if self._is_dense(array) else None
+        return np.ndarray(array.shape, array.dtype, np.frombuffer(memory, np.uint8, count), strides=strides)
+
+    def mark(self) -> None:
+        """Lets later copies begin after the work in the current stream."""
+        with self._cuda.Device(self._number):
+            self._marked = self._cuda.get_current_stream(self._number).record()
+
+    def copy_down(self, source: Any, target: Any) -> Event:
+        """Begins a copy on the stream down."""
+        if not self._is_alike(source, target):
+            return self._blocking.copy_down(source, target)
+        return self._copied(self._down, source.data.copy_to_host_async, target)
+
+    def copy_up(self, source: Any, target: Any) -> Event:
+        """Begins a copy on the stream up."""
+        if not self._is_alike(target, source):
+            return self._blocking.copy_up(source, target)
+        return self._copied(self._up, target.data.copy_from_host_async, source)
+
+    def _copied(self, stream: Any, copy: Any, here: Any) -> Event:
+        if not here.nbytes:
+            return DONE
+        with self._cuda.Device(self._number):
+            stream.wait_event(self._marked)
+            copy(ctypes.c_void_p(here.ctypes.data), here.nbytes, stream)
+            return _CuPyEvent(stream.record())
+
+    def _is_alike(self, there: Any, here: Any) -> bool:
+        """Whether the elements of both arrays lie one after the other, in one order."""
+        return self._is_dense(there) and (here.strides == there.strides or here.size <= 1)
+
+    def _is_dense(self, array: Any) -> bool:
+        return self._adapter.device_memory(array).is_dense
+
+    def join(self) -> None:
+        """Lets the current stream wait for the copies up."""
+        with self._cuda.Device(self._number):
+            self._cuda.get_current_stream(self._number).wait_event(self._up.record())

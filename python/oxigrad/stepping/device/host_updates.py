@@ -1,0 +1,101 @@
+"""The updates of a step in host memory, piece by piece: parameters that are updated go up to their device while others are updated."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oxigrad.ops.backends.memory.transfers import DONE, Event
+from oxigrad.stepping.device.host_model import HostArray, Landing
+from oxigrad.stepping.device.piece_run import PieceRun
+from oxigrad.stepping.device.transfers import Action, Schedule
+from oxigrad.stepping.parameters.parameter import Parameter
+
+
+class HostUpdates(PieceRun):
+    """The updates of ``pieces``, lists of parameters, once all copies down are done: before that an error changes nothing.
+
+    An error of a copy up ends neither the updates nor other copies. It is the ``error`` after them, and ``behind`` has what was to be copied.
+
+    Args:
+        landing: the copies down.
+        arrays: the parameters that are on devices, by key path.
+        update: updates some parameters.
+    """
+
+    def __init__(
+        self,
+        pieces: Sequence[Sequence[Parameter]],
+        landing: Landing,
+        arrays: dict[str, HostArray],
+        update: Callable[[Sequence[Parameter]], None],
+    ) -> None:
+        super().__init__(Schedule(None, measures=True), None)
+        self._pieces, self._landing, self._arrays, self._update = pieces, landing, arrays, update
+        self.behind: list[HostArray] = []
+        self.error: Exception | None = None
+        for _ in pieces:
+            self.schedule.add()
+        self.schedule.close()
+
+    def _begin(self, opt: Any, action: Action) -> Sequence[Event] | None:
+        parameters = self._pieces[action.piece]
+        if action.kind == "down":  # They have begun, all before the first update.
+            return self._landing.events if action.piece == 0 else []
+        if action.kind == "up":
+            pairs = [self._arrays[p.text] for p in parameters if p.text in self._arrays]
+            return [event for pair in pairs if (event := self._begun_up(pair)) is not None]
+        if action.kind == "update":
+            self._update(parameters)
+        return None
+
+    def _begun_up(self, pair: HostArray) -> "_Upward | None":
+        try:
+            return _Upward(self, pair, pair.up())
+        except Exception as error:  # noqa: BLE001 - raised at the end of the step
+            self.fail(pair, error)
+            return None
+
+    def fail(self, pair: HostArray, error: Exception) -> None:
+        """Takes note of a copy up that has failed."""
+        self.behind.append(pair)
+        self.error = self.error or error
+
+    def _complete(self, opt: Any) -> None:
+        self.advance(opt)
+        opt.count_parts()
+        for transfers in {id(pair.transfers): pair.transfers for pair in self._arrays.values()}.values():
+            transfers.join()
+
+    def finish_whole(self, opt: Any) -> None:
+        """Takes the step, in a thread which no key stops: an interrupt is raised when it has ended."""
+        stop: KeyboardInterrupt | None = None
+        self.finish_beside(opt)
+        while True:
+            try:
+                self.join()
+            except KeyboardInterrupt as error:
+                stop = error
+            else:
+                break
+        if stop is not None:
+            raise stop
+
+
+class _Upward:
+    """The end of a copy up, whose error is noted rather than raised."""
+
+    def __init__(self, run: HostUpdates, pair: HostArray, event: Event) -> None:
+        self._run, self._pair, self._event = run, pair, event
+
+    def is_done(self) -> bool:
+        return self._tried(self._event.is_done)
+
+    def wait(self) -> None:
+        self._tried(self._event.wait)
+
+    def _tried(self, call: Callable[[], bool | None]) -> bool:
+        try:
+            return self._event is DONE or bool(call())
+        except Exception as error:  # noqa: BLE001 - raised at the end of the step
+            self._run.fail(self._pair, error)
+            self._event = DONE
+            return True

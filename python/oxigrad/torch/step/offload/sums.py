@@ -1,0 +1,197 @@
+"""Sums of the gradients of micro-batches in host memory: each gradient is copied down, added there, and given back."""
+
+import dataclasses
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from oxigrad._core import StateError
+from oxigrad.stepping.device.piece_run import packed
+from oxigrad.stepping.plan.announcements import named
+from oxigrad.torch.library import torch
+from oxigrad.torch.state import conversion
+from oxigrad.torch.step.norm import MeasuredNorm
+from oxigrad.torch.step.offload.pieces import Pair, aligned, viewed
+from oxigrad.torch.step.offload.run import HostRun, Ring
+from oxigrad.torch.step.plan import TensorPlace
+
+
+class _Addend(NamedTuple):
+    """Elements of a gradient on its device, and those of the sum; with ``is_first``, the sum has none yet."""
+
+    path: str
+    gradient: Any
+    total: Any
+    is_first: bool
+
+
+class SumPiece:
+    """Gradients that are copied down together, each into a place from where it is added to its sum."""
+
+    def __init__(self, addends: Sequence[_Addend]) -> None:
+        self._addends = addends
+        #: The names of the parameters.
+        self.paths: list[str] = [addend.path for addend in addends]
+        #: The device of the gradients.
+        self.device: Any = addends[0].gradient.device
+        self._gradients = [addend.gradient for addend in addends]
+        self._offsets: list[int] = []
+        self.size: int = 0
+        for g in self._gradients:
+            self._offsets.append(self.size)
+            self.size += aligned(g.nbytes)
+        # Tensors with the shapes and dtypes of gradients, which take no memory.
+        self._likes = [torch.empty_like(g, device="meta") for g in self._gradients]
+
+    def _placed(self, memory: Any) -> Iterator[Any]:
+        return (viewed(memory, start, like) for start, like in zip(self._offsets, self._likes, strict=True))
+
+    def down(self, memory: Any) -> Iterator[Pair]:
+        """The copies of the gradients into its place."""
+        return zip(self._gradients, self._placed(memory), strict=True)
+
+    def landed(self, memory: Any) -> None:
+        """Gives the gradients of the device back."""
+        self._addends = [addend._replace(gradient=None) for addend in self._addends]
+        self._gradients = []
+
+    def measure(self, opt: Any, memory: Any, norm: MeasuredNorm) -> None:
+        """Raises `NotImplementedError`: gradients are measured in their step."""
+        raise NotImplementedError
+
+    def update(self, memory: Any) -> None:
+        """Adds the gradients to their sums."""
+        for addend, g in zip(self._addends, self._placed(memory), strict=True):
+            addend.total.copy_(g) if addend.is_first else addend.total.add_(g)
+
+    def up(self, memory: Any) -> Iterator[Pair]:
+        """Nothing is copied up."""
+        return iter(())
+
+
+@dataclasses.dataclass
+class _Sum:
+    """The memory of the sum of a parameter's gradients, which is used in later steps too."""
+
+    parameter: "weakref.ref[Any]"
+    path: str
+    total: Any
+    is_empty: bool = True
+
+    def is_of(self, p: Any, dtype: Any) -> bool:
+        """Whether it has a place for each element of a parameter."""
+        return self.parameter() is p and self.total.shape == p.shape and self.total.dtype == dtype
+
+
+class GradientSums:
+    """The sums of the gradients of micro-batches, by parameter, in memory that is not page-locked.
+
+    Args:
+        ring: the memory of copies.
+        size: the bytes of a piece.
+        places: the number of pieces that are on their way at the same time.
+        dtype: the dtype of the sums; None for that of each gradient.
+    """
+
+    def __init__(self, ring: Ring, *, size: int, places: int, threads: int | None, dtype: Any) -> None:
+        self._ring, self._size, self._places, self._threads, self._dtype = ring, size, places, threads, dtype
+        self._sums: dict[int, _Sum] = {}
+        self._run: HostRun | None = None
+        # The parameters whose gradients are on their way. A second one waits for the first, so that they are added in order.
+        self._adding: set[int] = set()
+
+    def __contains__(self, p: Any) -> bool:
+        total = self._sums.get(id(p))
+        return total is not None and not total.is_empty and total.parameter() is p
+
+    def check_none(self) -> None:
+        """Raises `StateError` while there are gradients: a copy of the optimizer would lack them."""
+        paths = [total.path for total in self._sums.values() if not total.is_empty]
+        if paths:
+            raise StateError(
+                f"{named(paths)}: gradients of micro-batches are in host memory: expected step() or zero_grad() before the optimizer is copied"
+            )
+
+    def add(self, opt: Any, places: Sequence[TensorPlace]) -> None:
+        """Begins to add the gradients of parameters. `advance` lets the copies go on.
+
+        Raises `RuntimeError` for a gradient of another dtype than its parameter, and `MemoryError` where there is none for a sum.
+        """
+        for place in places:
+            g, p = place.tensor.grad, place.tensor
+            if g.dtype != p.dtype:
+                raise RuntimeError(
+                    f"{place.path}: the gradient has dtype {g.dtype}: expected {p.dtype}, that of the parameter"
+                )
+        if any(id(place.tensor) in self._adding for place in places):
+            self.finish(opt)
+        with torch.no_grad():
+            sums = [self._sum(place) for place in places]
+            parts = [each for place, total in zip(places, sums, strict=True) for each in self._parts(place, total)]
+        if self._run is None:
+            self._run = HostRun(self._ring, self._places, None, threads=self._threads)
+        self._run.add([SumPiece(each) for each in packed(parts, self._size, lambda addend: addend.gradient.device)])
+        for place, total in zip(places, sums, strict=True):
+            total.is_empty = False
+            self._adding.add(id(place.tensor))
+
+    def _sum(self, place: TensorPlace) -> _Sum:
+        """The sum of a parameter's gradients; a new one has no values."""
+        p = place.tensor
+        is_half = p.dtype in (torch.bfloat16, torch.float16)
+        dtype = self._dtype if is_half and self._dtype is not None else p.dtype
+        total = self._sums.get(id(p))
+        if total is None or not total.is_of(p, dtype):
+            try:
+                memory = torch.empty_like(p.data, dtype=dtype, device="cpu")
+            except RuntimeError as error:
+                raise MemoryError(
+                    f"{place.path}: no host memory of {p.numel() * dtype.itemsize:,} bytes for the sum of gradients: {error}"
+                ) from error
+            total = self._sums[id(p)] = _Sum(weakref.ref(p), place.path, memory)
+        return total
+
+    def _parts(self, place: TensorPlace, total: _Sum) -> Iterator[tuple[_Addend, int]]:
+        """A gradient in parts of at most the bytes of a piece, with their bytes; a whole one where its elements lie in another order."""
+        g, of_all = conversion.local(place.tensor.grad), conversion.local(total.total)
+        if g.nbytes <= self._size or not (g.is_contiguous() and of_all.is_contiguous()):
+            yield _Addend(place.path, g, of_all, total.is_empty), aligned(g.nbytes)
+            return
+        count = max(self._size // g.element_size(), 1)
+        for part, of_sum in zip(g.view(-1).split(count), of_all.view(-1).split(count), strict=True):
+            yield _Addend(place.path, part, of_sum, total.is_empty), aligned(part.nbytes)
+
+    def advance(self, opt: Any) -> None:
+        """Lets copies and additions go on beside the backward."""
+        if self._run is not None:
+            self._run.advance_beside(opt)
+
+    def finish(self, opt: Any) -> None:
+        """Waits until all gradients are added. After an error, to call it again continues; no key stops an addition."""
+        if self._run is not None:
+            self._run.close()
+            self._run.finish_beside(opt)
+            self._run.join()
+            self._run = None
+            self._adding.clear()
+
+    def of(self, places: Sequence[TensorPlace]) -> dict[int, Any]:
+        """The sums that there are of these parameters, by identity."""
+        chosen = [place.tensor for place in places if place.tensor in self]
+        return {id(p): conversion.local(self._sums[id(p)].total) for p in chosen}
+
+    def drop(self, places: Sequence[TensorPlace]) -> None:
+        """Begins the sums of these parameters anew: a step has them."""
+        for place in places:
+            if place.tensor in self:
+                self._sums[id(place.tensor)].is_empty = True
+
+    def clear(self) -> None:
+        """Begins all sums anew."""
+        if self._run is not None:
+            self._run.abandon()
+        self._run = None
+        self._adding.clear()
+        self._sums = {key: total for key, total in self._sums.items() if total.parameter() is not None}
+        for total in self._sums.values():
+            total.is_empty = True
