@@ -17,6 +17,11 @@ use crate::autodiff::graph::batched::BatchLevel;
 use crate::error::{IntoPython, to_python};
 use crate::stepper::stated::HostParameter;
 
+/// The number of elements from which on the storage of a tensor is looked at in each step, which takes a few percent of the time of
+/// the update then. A smaller tensor is looked at where it is another one, or elsewhere, than in the last step; its storage could
+/// have been replaced by a smaller one only if the allocator gave that the same address.
+const LOOKED_AT: usize = 1 << 14;
+
 /// A parameter that the core updates: its requirements, and its slots, whose memory it keeps.
 pub struct Parameter {
     pub path: String,
@@ -121,12 +126,20 @@ impl Parameter {
         Some((Place::new(look, object, view), buffer))
     }
 
+    /// Whether the storages of its tensors are looked at in each step: see `LOOKED_AT`.
+    pub fn is_large(&self) -> bool {
+        self.shape.iter().product::<usize>() >= LOOKED_AT
+    }
+
     /// Finds the slots that have moved.
     pub fn look<'py>(&mut self, look: &mut Look<'py>, py: Python<'py>, moves: &mut Moves) -> PyResult<()> {
+        let is_large = self.is_large();
         for slot in self.slots.iter_mut().chain(&mut self.numbers) {
             if !slot.is_there(look, py) {
                 moves.moved |= slot.find(py, &self.path)?;
                 moves.python = true;
+            } else if is_large {
+                moves.python |= slot.refuse_shrunk(look, py, &self.path)?;
             }
         }
         Ok(())
