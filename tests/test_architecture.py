@@ -65,7 +65,6 @@ ops/backends/mlx: _Namespace _Linalg
 optax/displacement: _Namespace
 recording/library: _Library
 recording/traced: TracedNumber TracedArray
-stepping/parameters/decay_factors: Namespace
 """
 
 

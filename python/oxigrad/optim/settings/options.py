@@ -1,6 +1,5 @@
 """Options of all optimizers: their domains, their validation, and their configuration."""
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
