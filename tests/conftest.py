@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import random
@@ -126,6 +127,13 @@ def pytest_pycollect_makeitem(collector: Any, obj: object) -> Generator[None, An
     if not isinstance(items, list) or combinations == "all":
         return items
     return share(items, revision()) if combinations == "share" else covering(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """The distribution of tests over processes, for ``--dist=loadgroup``."""
+    is_by_group = config.getoption("dist") == "loadgroup"
+    return importlib.import_module("chunks").ChunkScheduling(config, log) if is_by_group else None
 
 
 # Tests over array libraries, and those of devices: by these fixtures.
