@@ -21,6 +21,7 @@ import pytest
 import libraries
 import oxigrad as ox
 from combinations import covering, is_in_share, revision, share
+from groups import name_groups
 from libraries import Library
 from oxigrad.cuda.compiler import Compiler, CompilerUnavailableError, compiler
 
@@ -166,6 +167,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if (path := config.getoption("--skip-passed")) is not None:
         passed = set(Path(path).read_text().splitlines())
         _keep(config, items, [item.nodeid not in passed for item in items])
+    if config.getoption("loadgroup", default=False):
+        name_groups(items)
 
 
 def _is_short(item: pytest.Item) -> bool:

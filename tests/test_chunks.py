@@ -27,7 +27,14 @@ def test_all_run_once_and_groups_in_one_process(pytester: pytest.Pytester) -> No
     pytest.importorskip("xdist")
     pytester.makeconftest(
         """
+        import pytest
         from chunks import ChunkScheduling
+        from groups import name_groups
+
+        @pytest.hookimpl(trylast=True)
+        def pytest_collection_modifyitems(config, items):
+            if config.getoption("loadgroup", default=False):
+                name_groups(items)
 
         def pytest_xdist_make_scheduler(config, log):
             return ChunkScheduling(config, log)
