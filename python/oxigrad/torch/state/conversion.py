@@ -85,8 +85,8 @@ def kept_on_error(state: dict[Any, dict[str, Any]], of: Sequence[Any] | None = N
 
 def check_readable(path: str, p: Any, state: Mapping[str, Any]) -> None:
     """Raises `ArrayMemoryError` for a parameter, its gradient or its state ``state`` whose storage was freed or shrunk."""
-    is_sparse = p.grad is not None and p.grad.is_sparse
-    gradients = (p.grad._indices(), p.grad._values()) if is_sparse else (p.grad,)
+    g: Any = p.grad
+    gradients = (g._indices(), g._values()) if g is not None and g.is_sparse else (g,)
     named = [("parameter", p), *(("gradient", gradient) for gradient in gradients)]
     for what, value in (*named, *((f"state {key!r}", value) for key, value in state.items())):
         for tensor in parts_of(value):

@@ -64,7 +64,7 @@ impl Prepared {
             return Ok((all, Vec::new()));
         };
         let fresh = Self::fresh(seen, arrays, look);
-        let is_large = |number: usize| self.parameters[number / 2].is_large();
+        let is_large = |number: usize| self.parameters[number / 2].is_large;
         let is_trusted =
             |number: usize, array: &Bound<'py, PyAny>| !is_large(number) && seen.places[number].is_unsure_of(array);
         self.refuse_unreadable(fresh.iter().copied(), arrays, look, is_trusted)?;

@@ -28,6 +28,8 @@ pub struct Parameter {
     pub position: u64,
     pub dtype: Dtype,
     pub shape: Vec<usize>,
+    /// Whether the storages of its tensors are looked at in each step: see `LOOKED_AT`.
+    pub is_large: bool,
     pub slots: Vec<Slot>,
     /// The slots that are one number each.
     pub numbers: Vec<Slot>,
@@ -52,6 +54,7 @@ pub fn prepare(py: Python<'_>, stated: &HostParameter) -> PyResult<Parameter> {
         position: stated.position,
         dtype,
         shape: parameter.shape().to_vec(),
+        is_large: parameter.shape().iter().product::<usize>() >= LOOKED_AT,
         slots: slots.collect::<PyResult<_>>()?,
         numbers: numbers.collect::<PyResult<_>>()?,
         catches_up: stated.catches_up,
@@ -126,19 +129,13 @@ impl Parameter {
         Some((Place::new(look, object, view), buffer))
     }
 
-    /// Whether the storages of its tensors are looked at in each step: see `LOOKED_AT`.
-    pub fn is_large(&self) -> bool {
-        self.shape.iter().product::<usize>() >= LOOKED_AT
-    }
-
     /// Finds the slots that have moved.
     pub fn look<'py>(&mut self, look: &mut Look<'py>, py: Python<'py>, moves: &mut Moves) -> PyResult<()> {
-        let is_large = self.is_large();
         for slot in self.slots.iter_mut().chain(&mut self.numbers) {
             if !slot.is_there(look, py) {
                 moves.moved |= slot.find(py, &self.path)?;
                 moves.python = true;
-            } else if is_large {
+            } else if self.is_large {
                 moves.python |= slot.refuse_shrunk(look, py, &self.path)?;
             }
         }
