@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import random
@@ -20,6 +21,7 @@ import pytest
 import libraries
 import oxigrad as ox
 from combinations import covering, is_in_share, revision, share
+from groups import name_groups
 from libraries import Library
 from oxigrad.cuda.compiler import Compiler, CompilerUnavailableError, compiler
 
@@ -128,6 +130,13 @@ def pytest_pycollect_makeitem(collector: Any, obj: object) -> Generator[None, An
     return share(items, revision()) if combinations == "share" else covering(items)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """The distribution of tests over processes, for ``--dist=loadgroup``."""
+    is_by_group = config.getoption("dist") == "loadgroup"
+    return importlib.import_module("chunks").ChunkScheduling(config, log) if is_by_group else None
+
+
 # Tests over array libraries, and those of devices: by these fixtures.
 _ON_GPU = ("arrays", "asarray", "mock")
 _OVER_LIBRARIES = re.compile(rf"def test_\w+\([^)]*\b({'|'.join(_ON_GPU)})\b")
@@ -158,6 +167,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if (path := config.getoption("--skip-passed")) is not None:
         passed = set(Path(path).read_text().splitlines())
         _keep(config, items, [item.nodeid not in passed for item in items])
+    if config.getoption("loadgroup", default=False):
+        name_groups(items)
 
 
 def _is_short(item: pytest.Item) -> bool:

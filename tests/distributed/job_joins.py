@@ -100,7 +100,7 @@ def join_coordinated(comm: Any, folder: str, size: int = 3, how: str = "") -> li
                 except WorkerLost:
                     model = opt.reform(model)
                     continue
-                accepted += sum(told.accepted for told in opt.told)
+                accepted += sum(told.accepted for told in opt.verdicts)
                 together += opt.communicator.size == size and opt.communicator.generation > 0
                 updates += 1
                 if updates == 3:

@@ -97,7 +97,7 @@ def _overtaken(opt: Any, rank: int, folder: str) -> list[Any]:
             number += 1
             read[number] = steps[0]
             opt.update(model, {name: np.ones(100_000) for name in model})
-            for told in opt.told:
+            for told in opt.verdicts:
                 true = told.step - told.accepted - read[told.number]
                 wrong += [] if true == told.staleness else [[told.staleness, true]]
         time.sleep(0.02)

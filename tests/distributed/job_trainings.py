@@ -33,7 +33,7 @@ def run_out(comm: Any) -> list[list[int]]:
         used = 0
         while used < (9, 3, 6)[comm.rank]:
             opt.update(model, {"w": np.ones(10)})
-            used += sum(told.accepted for told in opt.told)
+            used += sum(told.accepted for told in opt.verdicts)
     assert np.isfinite(model["w"]).all()
     return [[report.rank, report.accepted] for report in opt.report()] if comm.rank == 0 else []
 
@@ -47,7 +47,7 @@ def replicas(comm: Any, victim: int) -> Any:
             opt.join(model)
             while accepted < 10 or victim == 0:
                 opt.update(model, {"w": np.ones(30_000)})
-                accepted += sum(told.accepted for told in opt.told)
+                accepted += sum(told.accepted for told in opt.verdicts)
                 steps += 1
                 if comm.rank == victim and steps == 3:
                     die(comm)
@@ -85,12 +85,12 @@ def survive(
                 model = opt.join(model)
                 if opt.communicator.size < wanted:
                     raise WorkerLost(())
-                if is_first and comm.rank == 0 and opt.communicator.generation == 0 and opt.told and opt.step >= 4:
+                if is_first and comm.rank == 0 and opt.communicator.generation == 0 and opt.verdicts and opt.step >= 4:
                     FAULTS[how](comm)
                 if opt.communicator.generation > 0 and opt.step >= steps:
                     break
                 opt.update(model, constant_gradient())
-                newest = max([newest, *(told.step for told in opt.told if told.accepted)])
+                newest = max([newest, *(told.step for told in opt.verdicts if told.accepted)])
             except WorkerLost:
                 acknowledged.append(newest)
                 model = opt.reform(model)
@@ -143,7 +143,7 @@ def fence(comm: Any, folder: str, method: str = "sync_replicas", how: str = "fen
                     if comm.rank == 0 and opt.communicator.generation == 0 and opt.step >= 4:
                         FAULTS[how](goes_on)
                     opt.update(model, constant_gradient())
-                    newest = max([newest, *(told.step for told in opt.told if told.accepted)])
+                    newest = max([newest, *(told.step for told in opt.verdicts if told.accepted)])
                 except WorkerLost:
                     acknowledged.append(newest)
                     model = opt.reform(model)
@@ -252,8 +252,8 @@ def straggle(comm: Any) -> list[Any]:
             assert comm.recv_any([np.empty(1)], tag=9) is not None
         while accepted < 10 and not reasons:
             opt.update(model, {"w": np.ones(10)})
-            accepted += sum(told.accepted for told in opt.told)
-            reasons += [told.reason for told in opt.told if not told.accepted]
+            accepted += sum(told.accepted for told in opt.verdicts)
+            reasons += [told.reason for told in opt.verdicts if not told.accepted]
         if comm.rank == 0:
             comm.send(2, Header(tag=9), [np.zeros(1)])
     return [comm.rank, accepted, reasons]
@@ -268,6 +268,6 @@ def stopped_coordinator(comm: Any) -> list[int]:
             if comm.rank == 0 and step == 3:
                 stop_and_continue(comm)
             opt.update(model, {"w": np.ones(30_000)})
-            accepted += sum(told.accepted for told in opt.told)
+            accepted += sum(told.accepted for told in opt.verdicts)
     assert np.allclose(model["w"], -0.6)
     return [comm.rank, accepted]

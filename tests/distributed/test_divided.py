@@ -280,7 +280,7 @@ def test_workers_that_overtake_each_other_take_the_same_steps(name: str) -> None
             own = opt.start(own)
             while opt.step < 30:
                 own = opt.update(own, jobs.constant_gradient())
-                told += opt.told
+                told += opt.verdicts
                 time.sleep(0.002 * comm.rank)
             steps = opt.step
         return steps, jobs.digest(opt.state_dict()["slots"]), len({each.number for each in told}) == len(told) > 0
@@ -302,7 +302,7 @@ def survivors(victim: int, coordinators: int) -> list[Any]:
                     if comm.rank == victim and opt.communicator.generation == 0 and opt.step >= 4:
                         job.kill(victim)
                     opt.update(own, jobs.constant_gradient())
-                    newest = max([newest, *(told.step for told in opt.told if told.accepted)])
+                    newest = max([newest, *(told.step for told in opt.verdicts if told.accepted)])
                 except WorkerLost:
                     acknowledged.append(newest)
                     own = opt.reform(own)

@@ -142,7 +142,7 @@ def test_a_worker_that_missed_steps_gets_them_or_the_state(size: int) -> None:
             if comm.rank == 1:
                 assert others_are_done.wait(DEADLINE)
                 opt.update(own, {"w": np.full(size, 100.0)})
-                assert not opt.told[0].accepted and opt.told[0].staleness == 5
+                assert not opt.verdicts[0].accepted and opt.verdicts[0].staleness == 5
             else:
                 for _ in range(5):
                     opt.update(own, {"w": np.ones(size)})

@@ -56,7 +56,7 @@ def test_a_step_is_that_of_one_worker_by_the_mean(name: str) -> None:
         with opt:
             for step in range(steps):
                 own = opt.update(own, gradient(10 * step + comm.rank))
-                assert [told.accepted for told in opt.told] == [True] and opt.step == step + 1
+                assert [told.accepted for told in opt.verdicts] == [True] and opt.step == step + 1
         return own, opt
 
     found = distributed.run(worker, workers=workers)
@@ -149,7 +149,7 @@ def test_backup_workers_are_told_that_they_were_late() -> None:
             if comm.rank == 2:
                 assert others_are_done.wait(DEADLINE)
                 opt.update(own, {"w": np.full(2, 100.0)})
-                (told,) = opt.told
+                (told,) = opt.verdicts
                 return told.accepted, told.staleness, told.reason, own["w"][0], opt.report()[0].dropped
             for _ in range(3):
                 opt.update(own, {"w": np.ones(2)})
@@ -229,7 +229,7 @@ def test_a_worker_that_comes_back_gets_the_parameters_before_its_first_step() ->
         opt = SyncReplicas(optim.SGD(1.0), 2)
         with opt:
             opt.update(own, {"w": np.full(1, 1e9)})  # of parameters that nobody has
-            assert not opt.told[0].accepted
+            assert not opt.verdicts[0].accepted
             begun = own["w"][0]
             opt.update(own, {"w": np.zeros(1)})
         return begun

@@ -1,6 +1,7 @@
 """Domains of hyperparameters, options and attributes: other values and names raise at once."""
 
 import copy
+import importlib
 import math
 import pickle
 import re
@@ -335,6 +336,32 @@ def test_a_custom_rule_declares_domains(wrong: dict[str, Any]) -> None:
         optim.from_config({"optimizer": "Own", **wrong})
     Own(rate=1, count=3.0, mode="b", limit=math.inf, anything=-math.inf, unknown=-3)
     assert pickle.loads(pickle.dumps(Own(limit=2.0))).limit == 2.0  # noqa: S301
+
+
+def test_whole_numbers_are_ints() -> None:
+    """A rule that shapes arrays by one needs no conversion, whatever the library or the schedule that gave it."""
+    for value in (3, 3.0, np.float32(3.0), np.int64(3)):
+        assert type(Own(count=value).count) is int
+    model, gradients = {"w": np.ones((4, 6))}, {"w": np.arange(24.0).reshape(4, 6)}
+    opt = optim.GaLore(rank=schedules.constant(2.0))
+    opt.update(model, gradients)
+    assert opt.slots["w"]["m"].shape == (2, 6)
+
+
+@pytest.mark.parametrize("kind", [int, float])
+def test_counts_of_groups_of_pytorch_are_whole_numbers(kind: Any) -> None:
+    torch = pytest.importorskip("torch")
+    module = importlib.import_module("oxigrad.torch")
+    weight = torch.nn.Parameter(torch.ones(4, 6))
+    weight.grad = torch.arange(24.0).reshape(4, 6)
+    opt = module.GaLore([weight], rank=kind(2))
+    opt.step()
+    assert opt.state[weight]["exp_avg"].shape == (2, 6)
+    before = weight.detach().clone()
+    opt.param_groups[0]["update_proj_gap"] = 2.5
+    with pytest.raises(ValueError, match="^update_proj_gap is 2.5: expected a whole number"):
+        opt.step()
+    assert torch.equal(weight, before)
 
 
 def test_a_default_out_of_its_range_is_refused_where_the_rule_is_defined() -> None:

@@ -193,6 +193,13 @@ def test_muon_as_torch_in_bfloat16(library: Any) -> None:
     follow(optim.Muon(), torch_stepper(torch, torch.optim.Muon, MATRICES), MATRICES, rtol=1e-3)
 
 
+def test_muon_without_iterations_reads_no_coefficients() -> None:
+    model, gradients = {"w": np.eye(3)}, {"w": np.arange(9.0).reshape(3, 3)}
+    plain, dion = (optim.Muon(iterations=0, coefficients=name).apply for name in (None, "dion"))
+    state = optim.Muon().init(model)
+    np.testing.assert_array_equal(plain(model, gradients, state)[0]["w"], dion(model, gradients, state)[0]["w"])
+
+
 @pytest.mark.parametrize(
     ("options", "theirs"),
     [

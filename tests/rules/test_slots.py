@@ -231,3 +231,14 @@ def test_slots_without_a_factor(after: Any) -> None:
 
     with pytest.raises(ox.RuleError, match="does not multiply the slot m by a factor; .* declares its decay"):
         factors(rule)
+
+
+@pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like"])
+def test_a_rule_that_needs_an_array_like_another_is_refused_as_a_kernel(name: str) -> None:
+    def rule(xp, p, g, *, learning_rate=0.1):
+        return p - learning_rate * g + getattr(xp, name)(p)
+
+    with pytest.raises(
+        ox.RuleError, match=r"^the rule rule: a rule cannot use the dtype .* define\(..., elementwise=False"
+    ):
+        optim.define(rule)().update({"w": np.ones(2)}, {"w": np.ones(2)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import oxigrad as ox
 from doors import CALLED, DOORS, KERNEL, LAZY, OPTIMIZERS, SWAPS, Apply, CompiledPytrees, Door, Tensors, Update, drawn
+from oxigrad import optim
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -69,23 +71,21 @@ def test_gradients_of_every_layout_are_read(name: str, door: Any) -> None:
 # --- other memory, or less of it ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("left", [0, 4])
-@pytest.mark.parametrize("which", ["parameter", "gradient", "slot"])
-@pytest.mark.parametrize("steps", [0, 1, 2])
-@pytest.mark.parametrize("name", [KERNEL, CALLED])
-def test_memory_that_was_shrunk_is_refused_and_nothing_changes(
-    name: str, steps: int, which: str, left: int, door: Any
-) -> None:
-    """A gradient is the array of the steps before: a new tensor of few elements is not looked at, which would take as long as its update."""
-    one: Door = door(name)
+def check_shrunk(one: Door, which: str, steps: int, left: int) -> None:
+    """Leaves some bytes of the memory of an array of "b" after some steps; the next one is refused, and changes nothing.
+
+    A gradient is the array of the steps before, or another one, while that of before is alive.
+    """
     grads: dict[str, Any] = drawn(5)
-    grads["b"] = one.array(grads["b"])
+    grads["b"] = of_before = one.array(grads["b"])
     for _ in range(steps):
         one.step(grads)
     if which == "slot" and not one.raw_slots("b"):
         pytest.skip("there are no slots before the first step")
-    shrunk = {"parameter": lambda: one.raw("b"), "gradient": lambda: grads["b"]}
-    one.shrink(shrunk[which]() if which in shrunk else one.raw_slots("b")[one.array_slot()], left)
+    if which == "new gradient":
+        grads["b"] = one.array(of_before)
+    arrays = {"parameter": lambda: one.raw("b"), "slot": lambda: one.raw_slots("b")[one.array_slot()]}
+    one.shrink(arrays.get(which, lambda: grads["b"])(), left)
     before = one.held(without="b")
     # Under jit, JAX refuses deleted arrays by a message of its own.
     error, message = (
@@ -94,6 +94,137 @@ def test_memory_that_was_shrunk_is_refused_and_nothing_changes(
     with pytest.raises(error, match=message):
         one.step(grads)
     assert one.held(without="b") == before
+
+
+@pytest.mark.parametrize("left", [0, 4])
+@pytest.mark.parametrize("which", ["parameter", "gradient", "new gradient", "slot"])
+@pytest.mark.parametrize("steps", [0, 1, 2])
+@pytest.mark.parametrize("name", [KERNEL, CALLED])
+def test_memory_that_was_shrunk_is_refused_and_nothing_changes(
+    name: str, steps: int, which: str, left: int, door: Any
+) -> None:
+    check_shrunk(door(name), which, steps, left)
+
+
+@pytest.mark.parametrize("which", ["parameter", "gradient", "new gradient", "slot"])
+@pytest.mark.parametrize("kind", ["update-torch", "torch"])
+def test_memory_of_a_rule_on_arrays_that_was_shrunk_is_refused_and_nothing_changes(kind: str, which: str) -> None:
+    made, module = DOORS[kind]
+    pytest.importorskip(module)
+    check_shrunk(made("Adafactor", {}, drawn(0)), which, steps=2, left=4)
+
+
+@pytest.mark.parametrize("which", ["parameter", "gradient", "slot"])
+@pytest.mark.parametrize("name", ["update-torch", "torch"])
+def test_a_large_tensor_whose_storage_comes_back_smaller_at_its_address_is_refused(name: str, which: str) -> None:
+    made, module = DOORS[name]
+    pytest.importorskip(module)
+    values = {"b": np.ones(2**15, np.float32)}
+    one: Any = made(KERNEL, OPTIMIZERS[KERNEL], values)
+    grads = {"b": one.array(values["b"])}
+    for _ in range(3):
+        one.step(grads)
+    tensors = {"parameter": one.raw("b"), "gradient": grads["b"], "slot": one.raw_slots("b")[one.array_slot()]}
+    shrink_in_place(tensors[which])
+    before = {path: bytes(memoryview(tensor.detach().numpy()[:1024])) for path, tensor in tensors.items()}
+    with pytest.raises(
+        ox.ArrayMemoryError, match=f"^{'b' if name == 'update-torch' else one.b.replace('1', '0')}: .*shrunk"
+    ):
+        one.step(grads)
+    assert before == {path: bytes(memoryview(tensor.detach().numpy()[:1024])) for path, tensor in tensors.items()}
+
+
+def shrink_in_place(tensor: Any) -> None:
+    """Replaces the storage of a tensor by a smaller one at the same address, as the allocator gives it."""
+    address, size = tensor.data_ptr(), tensor.untyped_storage().nbytes()
+    for left in range(size - 64, size // 2, -64):
+        tensor.untyped_storage().resize_(2 * size)
+        tensor.untyped_storage().resize_(left)
+        if tensor.data_ptr() == address:
+            return
+    pytest.skip("the allocator does not give the same address again")
+
+
+@pytest.mark.parametrize("part", ["indices", "values"])
+@pytest.mark.parametrize("sparse", ["dense", "lazy", "catch_up"])
+@pytest.mark.parametrize("kind", ["update", "apply"])
+def test_rows_whose_memory_was_shrunk_are_refused_and_nothing_changes(kind: str, sparse: str, part: str) -> None:
+    torch = pytest.importorskip("torch")
+    opt, model = optim.RMSprop(0.1, sparse=sparse), {path: torch.ones(8, 1) for path in "ab"}
+    state = opt.init(model)
+
+    def step(grads: Any) -> None:
+        nonlocal model, state
+        if kind == "update":
+            opt.update(model, grads)
+        else:
+            model, state = opt.apply(model, grads, state)
+
+    def rows() -> Any:
+        return ox.SparseRows(torch.arange(8), torch.full((8, 1), 0.5), (8, 1))
+
+    for _ in range(2):
+        step({"a": rows(), "b": rows()})
+    grads = {"a": rows(), "b": rows()}
+    getattr(grads["b"], part).untyped_storage().resize_(8)
+    before = {path: array.clone() for path, array in model.items()}
+    with pytest.raises(ox.ArrayMemoryError, match="^b: the gradient is a tensor whose storage was shrunk"):
+        step(grads)
+    assert all(torch.equal(before[path], array) for path, array in model.items())
+
+
+def test_indices_of_rows_that_cannot_be_read_are_refused() -> None:
+    torch = pytest.importorskip("torch")
+    indices = torch.arange(8)
+    indices.untyped_storage().resize_(8)
+    with pytest.raises(ox.ArrayMemoryError, match="^SparseRows: the indices are a tensor whose storage was shrunk"):
+        ox.SparseRows(indices, torch.ones(8, 1), (8, 1))
+
+
+@pytest.mark.parametrize("part", ["indices", "values"])
+def test_sparse_gradients_whose_memory_was_shrunk_are_refused_and_nothing_changes(part: str) -> None:
+    torch = pytest.importorskip("torch")
+    module = importlib.import_module("oxigrad.torch")
+    params = [torch.nn.Parameter(torch.ones(8, 1)) for _ in range(2)]
+    opt = module.SparseAdam(params, lr=0.1)
+    for step in range(3):
+        for p in params:
+            parts = torch.arange(8)[None], torch.full((8, 1), 0.5)
+            p.grad = torch.sparse_coo_tensor(*parts, (8, 1), check_invariants=True).coalesce()
+        if step == 2:
+            getattr(params[1].grad, part)().untyped_storage().resize_(8)
+            before = [p.detach().clone() for p in params]
+            with pytest.raises(ox.ArrayMemoryError, match=rf"^{Tensors.b}: the gradient is a tensor whose storage was"):
+                opt.step()
+            assert all(torch.equal(p, old) for p, old in zip(params, before, strict=True))
+        else:
+            opt.step()
+
+
+@pytest.mark.parametrize("options", [{}, {"max_norm": 1.0}])
+def test_a_gradient_that_was_shrunk_in_the_backward_is_refused(options: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    p = torch.nn.Parameter(torch.ones(8))
+    opt = importlib.import_module("oxigrad.torch").AdamW([p], lr=0.1, in_backward=True, **options)
+
+    def shrunk(gradient: Any) -> Any:
+        gradient = gradient.clone()
+        gradient.untyped_storage().resize_(4)
+        return gradient
+
+    def step() -> None:
+        (p * 2).sum().backward()
+        opt.step()
+
+    for _ in range(2):
+        step()
+    before = p.detach().clone()
+    p.register_hook(shrunk)
+    with pytest.raises(
+        ox.ArrayMemoryError, match=r"^param_groups\[0\]\['params'\]\[0\]: the gradient is a tensor whose"
+    ):
+        step()
+    assert torch.equal(p, before)
 
 
 @pytest.mark.parametrize("how", SWAPS)

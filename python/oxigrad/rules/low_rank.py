@@ -28,7 +28,7 @@ def _sides(shape, projection):
 
 
 def _rank(rank, shape):
-    return min(int(rank), *shape)  # int: PyTorch's groups have floats
+    return min(rank, *shape)
 
 
 def _left(xp, p, rank, projection):

@@ -77,7 +77,7 @@ def muon(
     m = momentum * m + (1 - momentum) * g
     now, then = (1 - momentum**step, 1 - momentum ** (step + 1)) if debias else (1.0, 1.0)
     direction = momentum / then * m + (1 - momentum) / now * g if nesterov else m / now
-    triples = DION[-int(iterations) :] if coefficients else [(a, b, c)] * int(iterations)
+    triples = DION[len(DION) - iterations :] if coefficients else [(a, b, c)] * iterations
     ratio = rows / max(columns, 1)
     scale = {
         "original": max(1.0, ratio) ** 0.5,

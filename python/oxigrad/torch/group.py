@@ -1,13 +1,11 @@
 """A parameter group of PyTorch as a group of a step: the rule of its parameters of one storage dtype, and their hyperparameters."""
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from oxigrad.rules.core.composition import compose
 from oxigrad.rules.core.rule import Rule, is_flag
-from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.parameters.rule_executors import kernel_of
 from oxigrad.torch import formulas
@@ -39,7 +37,10 @@ class TensorGroup:
     ) -> None:
         self.entry, self._values, self._scaled, self._square = entry, values, scaled, square
         self.precision = Precision(
-            values.get("state_dtype"), bool(values.get("master")), values.get("rounding") or "nearest"
+            values.get("state_dtype"),
+            bool(values.get("master")),
+            values.get("rounding") or "nearest",
+            keeps_halves=entry.follows_torch,
         )
         self._key = self._read_key()
         parts, self.absent, flags = self._key
@@ -111,14 +112,6 @@ class TensorGroup:
     def decays(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """No factors: no rows of slots are left out."""
         return {}
-
-    def kept_in(self, slot: Slot, p: Any, *, coded: bool) -> Any:
-        """See `Precision.kept_in`."""
-        if self.entry.follows_torch and not (self.precision.slot_dtype and slot.is_moment) and not slot.dtype:
-            return p.dtype
-        if slot.dtype_by:
-            slot = dataclasses.replace(slot, dtype=self.value(slot.dtype_by))
-        return self.precision.kept_in(slot, p, coded=coded)
 
 
 def _built(

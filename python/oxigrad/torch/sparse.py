@@ -79,10 +79,10 @@ class SparseDropIn(DropIn):
                     yield f"param_groups[{number}]['params'][{at}]", group, p
 
     def _table(self, path: str, group: TensorGroup, p: Any, state: dict[str, Any]) -> _Table:
+        conversion.check_readable(path, p, state)
         gradient = p.grad.coalesce()
         indices, values = gradient.indices(), gradient.values()
         state.setdefault("step", 0)
-        conversion.check_readable(path, p, state)
         conversion.begin(group, path, p, state, HOST)
         tensors = [p.detach(), state["exp_avg"], state["exp_avg_sq"]]
         if not all(tensor.device.type == "cpu" for tensor in (*tensors, values)):

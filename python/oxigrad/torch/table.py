@@ -54,7 +54,7 @@ class Entry(Keys):
         return {name: (key, int(item) if item else None) for name, (key, _, item) in keys}
 
     def value(self, hyperparameter: str, group: Mapping[str, Any]) -> Any:
-        """The value of a hyperparameter in a parameter group: a float, or a flag."""
+        """The value of a hyperparameter in a parameter group: a float, an int where the rule takes whole numbers, or a flag."""
         if hyperparameter in self.fixed:
             return self.fixed[hyperparameter]
         key, item = self.places.get(hyperparameter, (hyperparameter, None))
@@ -64,4 +64,7 @@ class Entry(Keys):
             value = value[item]
         if value is None:
             return self.missing.get(hyperparameter)
-        return value if is_flag(default) and is_flag(value) else float(value)
+        if is_flag(default) and is_flag(value):
+            return value
+        domain = self.rule.domains.get(hyperparameter)
+        return domain.check(key, float(value)) if domain is not None and domain.is_whole else float(value)

@@ -78,7 +78,7 @@ class Coordinated(Wrapper):
             first of them decides. Decisions and bits are the same for any number. There are at most as many as workers.
 
     Attributes:
-        told: the decisions on this worker's gradients that came with the last step: `Verdict` has ``accepted``, ``staleness``,
+        verdicts: the decisions on this worker's gradients that came with the last step: `Verdict` has ``accepted``, ``staleness``,
             and the ``step`` that the gradient is in.
     """
 
@@ -86,7 +86,7 @@ class Coordinated(Wrapper):
     lease: float
     coordinators: int
 
-    told: list[Verdict]
+    verdicts: list[Verdict]
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Coordinated(Wrapper):
         self.sparse_mean = _SPARSE_MEAN.check("sparse_mean", sparse_mean)
         self.lease = self._seconds if lease is None else lease
         self.coordinators = int(_COUNT.check("coordinators", coordinators))
-        self.told = []
+        self.verdicts = []
         self._set_apart()
         self._enrolment.number_now()
 
@@ -328,7 +328,7 @@ class Coordinated(Wrapper):
             before = {path: array.copy() for path, array in self._parameters.read(model).items()}
             model = self._join(model)
             if any(array.tobytes() != before[path].tobytes() for path, array in self._parameters.read(model).items()):
-                self.told = [Verdict(None, -1, False, self._local_step, self._local_step, "unknown")]
+                self.verdicts = [Verdict(None, -1, False, self._local_step, self._local_step, "unknown")]
                 self._report.dropped += 1
                 return model
         self._number += 1
@@ -350,7 +350,7 @@ class Coordinated(Wrapper):
 
         Returns also for an answer that says to join later, or another training.
         """
-        self.told, replica, watch = [], self._running_replica(), Watch(self._seconds)
+        self.verdicts, replica, watch = [], self._running_replica(), Watch(self._seconds)
         while True:
             header = self._awaited(watch)
             answer = DecodedReply.read(self._memory[: header.payload_bytes], replica.layout, self.communicator.rank)
@@ -425,7 +425,7 @@ class Coordinated(Wrapper):
         return self._link.receive(memory, seconds)
 
     def _record(self, verdict: Verdict) -> None:
-        self.told.append(verdict)
+        self.verdicts.append(verdict)
         if verdict.accepted:
             self._report.accepted += 1
         else:

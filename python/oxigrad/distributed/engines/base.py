@@ -126,12 +126,12 @@ class EngineCommunicator(InOrder):
     ) -> Buffer:
         """See `Communicator.reduce_scatter`."""
         check_op(op)
-        own = buf[part_of(counts, self.rank, self.size, buf.size)]
+        part = buf[part_of(counts, self.rank, self.size, buf.size)]
         with waiting():
             self._await_turn()
             self._reduce_scatter(buf, counts, op, self._limit(timeout))
         self._count(buf.nbytes)
-        return own
+        return part
 
     def broadcast(self, bufs: Sequence[Buffer], root: int = 0, *, timeout: float | None = None) -> None:
         """See `Communicator.broadcast`."""

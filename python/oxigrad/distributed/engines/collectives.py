@@ -36,7 +36,7 @@ class ByteCollectives(EngineCommunicator):
 
     # --- primitives ----------------------------------------------------------------------------------------------------
 
-    def _gather(self, own: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
+    def _gather(self, data: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
         """Fills ``rows`` with the bytes of all workers by rank, as many of each."""
         raise NotImplementedError
 
@@ -111,23 +111,25 @@ class ByteCollectives(EngineCommunicator):
 
     def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
         counts = self._agree("all_gather_v", [buf], buf.dtype.str, seconds, any_length=True)
-        own, step = as_bytes(buf), PIECE // self.size
+        data, step = as_bytes(buf), PIECE // self.size
         if max(counts) <= step:
-            parts = self._gathered(own, counts, seconds)
+            parts = self._gathered(data, counts, seconds)
         else:
             parts = [np.empty(count, np.uint8) for count in counts]
             for start in range(0, max(counts), step):
                 lengths = [min(max(count - start, 0), step) for count in counts]
-                for part, piece in zip(parts, self._gathered(own[start : start + step], lengths, seconds), strict=True):
+                for part, piece in zip(
+                    parts, self._gathered(data[start : start + step], lengths, seconds), strict=True
+                ):
                     part[start : start + step] = piece
         return [_aligned(part, buf.itemsize).view(buf.dtype) for part in parts]
 
-    def _gathered(self, own: np.ndarray, counts: list[int], seconds: float) -> list[np.ndarray]:
+    def _gathered(self, data: np.ndarray, counts: list[int], seconds: float) -> list[np.ndarray]:
         """The bytes of all workers by rank, of ``counts[k]`` bytes of rank k."""
         ends = [0, *itertools.accumulate(counts)]
         gathered = np.empty(ends[-1], np.uint8)
         parts = [gathered[start:end] for start, end in itertools.pairwise(ends)]
-        parts[self.rank][...] = own
+        parts[self.rank][...] = data
         self._share(gathered, counts, "all_gather_v", seconds)
         return parts
 

@@ -37,18 +37,18 @@ def devices(
     Raises `ValueError` on all workers where one of them has no GPU of its own, with its rank and host, and what it sees.
     """
     used = current() if communicator is None else communicator
-    told = json.dumps(_own()).encode()
-    rows = used.all_gather_v(np.frombuffer(told, np.uint8), timeout=timeout)
+    description = json.dumps(_own()).encode()
+    rows = used.all_gather_v(np.frombuffer(description, np.uint8), timeout=timeout)
     return assigned([json.loads(bytes(row)) for row in rows], shared=shared)
 
 
 def _own() -> dict[str, Any]:
     """The host of this process, the GPUs that it sees, and why there are none."""
     try:
-        found, why = driver().devices(), "its process sees no GPU"
+        devices, why = driver().devices(), "its process sees no GPU"
     except DeviceError as error:
-        found, why = [], str(error)
-    return {"host": socket.gethostname(), "devices": found, "why": why}
+        devices, why = [], str(error)
+    return {"host": socket.gethostname(), "devices": devices, "why": why}
 
 
 def assigned(workers: Sequence[Mapping[str, Any]], *, shared: bool = False) -> list[WorkerDevice]:
@@ -87,10 +87,10 @@ def assigned(workers: Sequence[Mapping[str, Any]], *, shared: bool = False) -> l
 
 def _refusal(rank: int, workers: Sequence[Mapping[str, Any]], owner: Mapping[str, int]) -> str:
     worker = workers[rank]
-    found = ", ".join(f"{uuid} of rank {owner[uuid]}" for uuid, _ in worker["devices"])
+    gpus = ", ".join(f"{uuid} of rank {owner[uuid]}" for uuid, _ in worker["devices"])
     return (
-        f"the worker of rank {rank} on {worker['host']} has no GPU of its own: it sees {found}; expected as many GPUs as workers on "
+        f"the worker of rank {rank} on {worker['host']} has no GPU of its own: it sees {gpus}; expected as many GPUs as workers on "
         "each host, or shared=True"
-        if found
+        if gpus
         else f"the worker of rank {rank} on {worker['host']} has no GPU: {worker['why']}"
     )

@@ -243,3 +243,11 @@ def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
 def zeros_of(shape: Sequence[int], like: Any) -> Any:
     """Zeros of a shape, of the library and dtype and on the device of an array, which may be a variable's."""
     return namespace(like).zeros(tuple(shape), dtype=like.dtype, device=device_of(plain(like)))
+
+
+def blank_like(name: str, x: Any, dtype: Any, device: Any) -> Any:
+    """The result of ``zeros_like`` or ``ones_like``: a plain array. Raises `RuleError` for a symbol of a rule."""
+    x = plain(array_of(x))
+    if isinstance(x, _core.Variable):
+        _ = x.dtype  # raises, since a symbol has none
+    return getattr(namespace(x), name)(x, dtype=dtype, device=device)

@@ -11,6 +11,7 @@ from oxigrad._core import DtypeError, ShapeError, plain
 from oxigrad._typing import Array, Device, Dtype
 from oxigrad.ops.backends import (
     array_of,
+    blank_like,
     device_of,
     is_array,
     is_batched,
@@ -436,15 +437,14 @@ def conjugate(x: Array, /) -> Array:
 
 def eye_like(x: Array, /) -> Array:
     """The identity matrix of the size of the last dimension of ``x``: a plain array."""
-    x = array_of(x)
-    return namespace(x).eye(x.shape[-1], dtype=x.dtype, device=device_of(x))
+    return namespace(x := array_of(x)).eye(x.shape[-1], dtype=x.dtype, device=device_of(x))
 
 
 def zeros_like(x: Array, /, *, dtype: Dtype = None, device: Device = None) -> Array:
     """Zeros of the shape of ``x``: a plain array."""
-    return namespace(x := plain(array_of(x))).zeros_like(x, dtype=dtype, device=device)
+    return blank_like("zeros_like", x, dtype, device)
 
 
 def ones_like(x: Array, /, *, dtype: Dtype = None, device: Device = None) -> Array:
     """Ones of the shape of ``x``: a plain array."""
-    return namespace(x := plain(array_of(x))).ones_like(x, dtype=dtype, device=device)
+    return blank_like("ones_like", x, dtype, device)

@@ -26,9 +26,9 @@ _LEAST_CURVATURE = 1e-10
 Arrays = list[Any]
 
 
-def rows(xp: Any, p: Array, history: float) -> Array:
+def rows(xp: Any, p: Array, history: int) -> Array:
     """The initial value of a slot of ``history`` arrays of the parameter's shape, the latest last: zeros."""
-    shape = (int(history), *p.shape)
+    shape = (history, *p.shape)
     return namespace(p).zeros(shape, dtype=p.dtype, device=device_of(p))
 
 
@@ -176,9 +176,9 @@ class _Descent:
 
     def run(self) -> None:
         """Runs the iterations."""
-        limit, tolerance = int(self._values["max_iterations"]), self._values["tolerance_change"]
+        limit, tolerance = self._values["max_iterations"], self._values["tolerance_change"]
         evaluations = self._values["max_evaluations"]
-        evaluations = limit * 5 // 4 if evaluations is None else int(evaluations)
+        evaluations = limit * 5 // 4 if evaluations is None else evaluations
         for iteration in range(1, limit + 1):
             if _largest(self.gradient) <= self._values["tolerance_gradient"]:
                 return

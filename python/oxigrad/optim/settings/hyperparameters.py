@@ -113,9 +113,11 @@ class Hyperparameter(Generic[_Read, _Set]):
         if not callable(value):
             return value
         result = number_at(value, step, self.name)
-        if type(result) in (float, int) and self.domain is not None and not self.domain.admits(result):
+        if self.domain is None or type(result) not in (float, int):
+            return result
+        if not self.domain.admits(result):
             raise ValueError(f"{self.name} at step {step} is {result!r}: expected {self.domain.expected()}")
-        return result
+        return self.domain.typed(result) if self.domain.is_whole else result
 
 
 def plain(name: str, value: Any) -> Any:

@@ -1,6 +1,5 @@
 """Options of all optimizers: their domains, their validation, and their configuration."""
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -182,7 +181,9 @@ class Options(Sealed):
             "loss_scale": self.loss_scale and self.loss_scale.get_config(),
             "zero_gradients": self.zero_gradients,
             "sparse": self.sparse,
-            **dataclasses.asdict(self._precision),
+            "slot_dtype": self.slot_dtype,
+            "master": self.master,
+            "rounding": self.rounding,
             "record_norms": self.record_norms,
             "state_device": self.state_device,
         }

@@ -96,7 +96,7 @@ class Domain:
         return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
 
     def check(self, name: str, value: Any) -> Any:
-        """The value, a scalar of NumPy as Python's.
+        """The value as rules take it: a scalar of NumPy as Python's, a whole number as an int.
 
         Raises `ValueError`, with ``name``, where it is outside the domain, and `TypeError` where its type is wrong.
         """
@@ -107,10 +107,14 @@ class Domain:
                     return choice
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if self.interval is not None and is_number and self._has(value, value in self.interval):
-            return value
+            return self.typed(value)
         kinds = {type(choice) for choice in self.choices or ()}
         is_of_kind = self.interval is not None if is_number else type(value) in kinds
         raise (ValueError if is_of_kind else TypeError)(f"{name} is {value!r}: expected {self.expected()}")
+
+    def typed(self, value: float) -> float:
+        """A number of the domain as rules take it: an int where the domain is of whole numbers, such as 4 for 4.0."""
+        return int(value) if self.is_whole and math.isfinite(value) else value
 
     def admits(self, value: float) -> bool:
         """Whether a number that a schedule computed is in the domain, up to a rounding error."""

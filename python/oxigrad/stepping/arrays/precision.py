@@ -34,11 +34,15 @@ def half(array: Any) -> str | None:
 
 @dataclasses.dataclass(frozen=True)
 class Precision:
-    """The options of an optimizer about precision; see `oxigrad.optim.Optimizer`."""
+    """The options of an optimizer about precision; see `oxigrad.optim.Optimizer`.
+
+    With ``keeps_halves``, slots of a parameter of half precision have its dtype, as PyTorch's, where they would have float32.
+    """
 
     slot_dtype: str | None = None
     master: bool = False
     rounding: str = "nearest"
+    keeps_halves: bool = False
 
     def __post_init__(self) -> None:
         if self.master and self.rounding == "kahan":
@@ -60,7 +64,7 @@ class Precision:
 
     def kept_in(self, slot: Slot, p: Any, *, coded: bool) -> Any:
         """The dtype of a slot of the parameter ``p``; the name of a codec for codes, where what updates it reads them (``coded``)."""
-        name = slot.dtype or ("float32" if half(p) else None)
+        name = slot.dtype or ("float32" if half(p) and not self.keeps_halves else None)
         if self.slot_dtype and slot.is_moment:
             name = self.slot_dtype
             if name in CODECS and (not coded or size_of(p.shape) < SMALLEST_CODED):

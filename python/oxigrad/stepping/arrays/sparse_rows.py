@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import xp
-from oxigrad._core import DtypeError, ShapeError, plain
+from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, plain
 from oxigrad.ops.backends import (
     REFUSALS,
     adapter_of,
@@ -101,6 +101,8 @@ class SparseRows:
         library = standard_namespace(self.indices)
         if not is_of_kind(self.values.dtype, "real floating", namespace(self.values)):
             raise DtypeError(f"values have dtype {self.values.dtype}: expected a real floating-point dtype")
+        if why := adapter_of(self.indices).unreadable(self.indices):
+            raise ArrayMemoryError(f"SparseRows: the indices are {why}")
         if len(self.indices.shape) != 1:
             raise ShapeError(f"indices have shape {tuple(self.indices.shape)}: expected one axis")
         expected = (self.indices.shape[0], *self.shape[1:])

@@ -11,6 +11,7 @@ from oxigrad.stepping.parameters.device_kernels import is_permuted, why_not, why
 from oxigrad.stepping.parameters.executor import DEVICE
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.rule_group import slot_dtype
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
 
@@ -61,7 +62,7 @@ def _texts(group: ParameterGroup, p: Parameter, array: Any, owner: SteppingOptim
         yield f"{_NONE}: {why}\n"
         return
     slots = [slot for slot in rule.slots if not slot.is_number]
-    slot_dtypes = [group.kept_in(slot, array, coded=owner.sparse == "dense") for slot in slots]
+    slot_dtypes = [slot_dtype(group, slot, array, coded=owner.sparse == "dense") for slot in slots]
     stored = [CODECS[dtype].stored if isinstance(dtype, str) else dtype_name(dtype) for dtype in slot_dtypes]
     dtype_of_parameter = dtype_name(p.dtype)
     stochastic = group.precision.rounding == "stochastic"

@@ -1,17 +1,19 @@
-"""The factors by which a step with a zero gradient multiplies slots, read off the rule.
+"""The factors by which a step with a zero gradient multiplies slots, read off the traced program of the rule.
 
-The rule is evaluated once on symbolic values: each slot, and the parameter, is a term of its own, the gradient is zero, and
+The nodes of the program are evaluated on symbolic values: each slot, and the parameter, is a term of its own, the gradient is zero, and
 hyperparameters have their present values. If the new slot is the old one times a number that is the same in every step, that number
 is its factor. A slot may declare its factor instead (``Slot.zeros(decay="beta2")``).
 """
 
 import operator
+import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from oxigrad import xp as arrays
+from oxigrad import xp
 from oxigrad._core import RuleError
-from oxigrad.rules.core.rule import Rule
+from oxigrad.rules.core.rule import Rule, is_flag
+from oxigrad.stepping.parameters.rule_executors import kernel_of
 
 
 def decays(rule: Rule, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -27,24 +29,50 @@ def decays(rule: Rule, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _decays(rule: Rule, items: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     values = dict(items)
-    names = [slot.name for slot in rule.slots]
-    before = [_Unknown(slot.name) if slot.is_number else _Linear({slot.name: 1.0}) for slot in rule.slots]
-    supplied = {
-        "step": _Step("step"),
-        "micro": 1,
-        "inverse_scale": 1.0,
-        "loss": _Unknown("loss"),
-        "noise": lambda: _Unknown("noise"),
-        "total": Namespace().sum,
-        "guard": lambda condition: None,
-    }
-    _, *after = rule.run(Namespace(), _Linear({"": 1.0}), _Linear({}), before, {**supplied, **values})
-    by_slot = dict(zip(names, after, strict=True))
+    after = _after_step(rule, values)
     return {
-        slot.name: _declared(slot.decay, values) if slot.decay is not None else _factor(rule, slot.name, by_slot)
+        slot.name: _declared(slot.decay, values) if slot.decay is not None else _factor(rule, slot.name, after)
         for slot in rule.slots
         if not slot.is_number
     }
+
+
+def _after_step(rule: Rule, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the slots that are arrays, after a step with a zero gradient."""
+    program = kernel_of(rule, {name: values[name] for name, default in rule.defaults.items() if is_flag(default)})
+    arrays = [slot.name for slot in rule.slots if not slot.is_number]
+    supplied = {"step": _Step("step"), "micro": 1, "inverse_scale": 1.0, "loss": _Unknown("loss")}
+    after: dict[str, Any] = {name: _Linear({name: 1.0}) for name in arrays}
+    inputs = {
+        "leaf": [_Linear({}), _Linear({"": 1.0}), *after.values()],
+        "scalar": [
+            *({**supplied, **values}[name] for name in rule.numbers),
+            *(_Unknown(slot.name) for slot in rule.slots if slot.is_number),
+        ],
+    }
+    nodes: list[Any] = []
+    for op, *arguments in map(str.split, program.text.splitlines()):
+        if op == "outputs":
+            changed = {place: nodes[int(node)] for place, node in zip(program.written, arguments, strict=True)}
+            return after | {name: changed[place] for place, name in enumerate(arrays, 2) if place in changed}
+        if op == "constant":
+            nodes.append(struct.unpack(">d", bytes.fromhex(*arguments))[0])
+        elif op in inputs:
+            nodes.append(inputs[op][int(*arguments)])
+        else:
+            nodes.append(_applied(op, arguments, nodes))
+    raise RuleError(f"internal error: the program of {rule.name} has no outputs")
+
+
+def _applied(op: str, arguments: list[str], nodes: list[Any]) -> Any:
+    """The result of an op on nodes with these numbers."""
+    if op == "noise":
+        return _Unknown(("noise", *arguments))
+    if op in ("sum_of_leaf", "total"):
+        terms = nodes[int(arguments[0])]
+        return terms if _is_zero(terms) else _unknown("sum", terms)
+    operands = [nodes[int(number)] for number in arguments]
+    return _KNOWN[op](*operands) if op in _KNOWN else _elementwise(op, *operands)
 
 
 def _declared(decay: float | str, values: Mapping[str, Any]) -> Any:
@@ -90,14 +118,8 @@ def _is_kept(value: Any, name: str, after: Mapping[str, Any]) -> bool:
 class _Unknown:
     """A value known only by the expression that computed it: equal values have equal ``key``."""
 
-    __array_ufunc__ = None
-    __hash__ = object.__hash__
-
     def __init__(self, key: Any) -> None:
         self.key = key
-
-    def __bool__(self) -> bool:
-        raise RuleError("the rule branches on a value that differs between steps or elements")
 
 
 class _Step(_Unknown):
@@ -189,7 +211,7 @@ def divide(a: Any, b: Any) -> Any:
         return a
     if isinstance(b, _Unknown) or not _is_sum(a):
         return _unknown("divide", a, b) if isinstance(a, _Unknown) or isinstance(b, _Unknown) else a / b
-    return _scaled(a, arrays.divide(1.0, b))
+    return _scaled(a, xp.divide(1.0, b))
 
 
 def maximum(a: Any, b: Any) -> Any:
@@ -221,9 +243,9 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
 def _elementwise(name: str, *args: Any) -> Any:
     """The function of `oxigrad.xp` for numbers; for other values an unknown, unless zeros determine the result."""
-    if any(isinstance(arg, tuple) or (isinstance(arg, _Unknown) and not _is_zero(arg)) for arg in args):
+    if any(isinstance(arg, _Unknown) and not _is_zero(arg) for arg in args):
         return _unknown(name, *args)
-    result = getattr(arrays, name)(*(0.0 if isinstance(arg, _Unknown) else arg for arg in args))
+    result = getattr(xp, name)(*(0.0 if isinstance(arg, _Unknown) else arg for arg in args))
     if getattr(result, "shape", None) == () and hasattr(result, "item") and type(result).__module__ == "numpy":
         result = result.item()
     return _Linear({}) if any(isinstance(arg, _Unknown) for arg in args) and _is_zero(result) else result
@@ -257,10 +279,6 @@ _KNOWN: dict[str, Callable[..., Any]] = {
     "pow": _power,
     "negative": lambda a: multiply(a, -1.0),
     "square": lambda a: multiply(a, a),
-    "sum": lambda a, **_: a if _is_zero(a) else _unknown("sum", a),
-    "astype": lambda a, dtype, **_: a,
-    "asarray": lambda a, **_: a,
-    "zeros_like": lambda a, **_: _Linear({}),
     **{
         standard: _comparison(name)
         for standard, name in {
@@ -273,34 +291,3 @@ _KNOWN: dict[str, Callable[..., Any]] = {
         }.items()
     },
 }
-
-
-class Namespace:
-    """The namespace that a rule is given: functions of `oxigrad.xp` that take sums of slots, zeros and unknown values."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _KNOWN:
-            return _KNOWN[name]
-        value = getattr(arrays, name)
-        return (lambda *args, **named: _elementwise(name, *args, *named.items())) if callable(value) else value
-
-
-def _install_operators() -> None:
-    binary = {"add": add, "sub": subtract, "mul": multiply, "truediv": divide, "pow": _power}
-    for name, function in binary.items():
-        setattr(_Unknown, f"__{name}__", lambda a, b, f=function: f(a, b))
-        setattr(_Unknown, f"__r{name}__", lambda a, b, f=function: f(b, a))
-    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        compare = _comparison(name)
-        setattr(_Unknown, f"__{name}__", lambda a, b, f=compare: f(a, b))
-    others: dict[str, Callable[..., Any]] = {
-        "neg": _KNOWN["negative"],
-        "abs": lambda a: _elementwise("abs", a),
-        "mod": lambda a, b: _elementwise("remainder", a, b),
-        "rmod": lambda a, b: _elementwise("remainder", b, a),
-    }
-    for name, function in others.items():
-        setattr(_Unknown, f"__{name}__", function)
-
-
-_install_operators()

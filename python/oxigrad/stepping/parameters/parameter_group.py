@@ -10,7 +10,6 @@ from oxigrad._core import StateError
 from oxigrad.ops.backends import is_array
 from oxigrad.rules.core.composition import compose
 from oxigrad.rules.core.rule import Rule
-from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.parameters.decay_factors import decays
 from oxigrad.stepping.parameters.rule_executors import kernel_of
@@ -148,12 +147,6 @@ class ParameterGroup:
     def checks(self) -> bool:
         """Whether gradients are checked for infinities and NaN."""
         return self._owner.nonfinite != "propagate"
-
-    def kept_in(self, slot: Slot, p: Any, *, coded: bool) -> Any:
-        """See `Precision.kept_in`."""
-        if slot.dtype_by:
-            slot = dataclasses.replace(slot, dtype=self.value(slot.dtype_by))
-        return self.precision.kept_in(slot, p, coded=coded)
 
     @property
     def absent(self) -> tuple[str, ...]:

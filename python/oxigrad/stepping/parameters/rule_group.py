@@ -1,5 +1,6 @@
 """The protocol of a group of parameters that share a rule and its hyperparameters, as every door gives one."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -63,6 +64,9 @@ class RuleGroup(Protocol):
         """The value of a hyperparameter at the first step."""
         ...
 
-    def kept_in(self, slot: Slot, p: Any, *, coded: bool) -> Any:
-        """See `Precision.kept_in`."""
-        ...
+
+def slot_dtype(group: RuleGroup, slot: Slot, p: Any, *, coded: bool) -> Any:
+    """The dtype of a slot of the parameter ``p`` of a group: see `Precision.kept_in`."""
+    if slot.dtype_by:
+        slot = dataclasses.replace(slot, dtype=group.value(slot.dtype_by))
+    return group.precision.kept_in(slot, p, coded=coded)

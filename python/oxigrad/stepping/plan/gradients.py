@@ -12,7 +12,7 @@ from oxigrad.ops.backends import REFUSALS, detached, is_array, refuse_masked_or_
 from oxigrad.ops.core.aliasing import refuse_unwritable
 from oxigrad.stepping.arrays.alignment import MISSING, AlignedGradients, align
 from oxigrad.stepping.arrays.gradient_check import check_gradient
-from oxigrad.stepping.arrays.places import refuse_shapeless
+from oxigrad.stepping.arrays.places import check_readable, refuse_shapeless
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.arrays.tied_gradients import summed
 from oxigrad.stepping.parameters.parameter import Parameter
@@ -113,6 +113,8 @@ class PlannedGradients:
         """
         if called or self._checked_here:
             self._check_numbers(gradients, self._parameters if called else self._checked_here, optional=optional)
+        if self.sparse:
+            self._check_readable_rows(gradients)
         if self.lazy:
             self._resolve(gradients)
         if self._tied:
@@ -171,6 +173,13 @@ class PlannedGradients:
                     check_gradient(str(self._structure.path(i)), gradients[i], parameter.shape, parameter.dtype)
             terms = [gradients[i] for i in parameter.indices if gradients[i] is not None]
             gradients[parameter.index] = summed(terms) if terms else None
+
+    def _check_readable_rows(self, gradients: Sequence[Any]) -> None:
+        """Raises `ArrayMemoryError` for `SparseRows` of arrays that cannot be read."""
+        for i in (i for parameter in self._parameters for i in parameter.indices):
+            if isinstance(g := gradients[i], SparseRows):
+                for array in (g.values, g.indices):
+                    check_readable(str(self._structure.path(i)), "gradient", array)
 
     def _check_sparse(self, gradients: list[Any]) -> None:
         """Checks gradients that are `SparseRows`; makes arrays of them where the option ``sparse`` is "dense"."""

@@ -39,13 +39,16 @@ def host_parameter(
     stochastic: bool = False,
 ) -> "_core.HostParameter":
     """A parameter that the core updates in place, with the values of its slots, and its place in a `ProgramTable`."""
-    pairs = [*slots]
+    arrays: list[tuple[str, Any]] = []
+    numbers: list[tuple[str, Any]] = []
+    for slot, value in slots:
+        (numbers if slot.is_number else arrays).append((slot.name, value))
     return _core.HostParameter(
         path=path,
         position=position,
         array=array,
-        slots=[(slot.name, value) for slot, value in pairs if not slot.is_number],
-        numbers=[(slot.name, value) for slot, value in pairs if slot.is_number],
+        slots=arrays,
+        numbers=numbers,
         catches_up=catches_up,
         stochastic=stochastic,
         program=place[0],

@@ -13,7 +13,7 @@ from oxigrad.rules.core.rule import Slot
 from oxigrad.stepping.arrays.places import check_readable
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
-from oxigrad.stepping.parameters.rule_group import RuleGroup
+from oxigrad.stepping.parameters.rule_group import RuleGroup, slot_dtype
 
 
 def new_slots(
@@ -29,7 +29,7 @@ def new_slots(
     def initial(slot: Slot) -> Any:
         if isinstance(slot.begin, (int, float)):
             return _number(slot.begin, p, on_host=on_host)
-        dtype = group.kept_in(slot, p, coded=coded)
+        dtype = slot_dtype(group, slot, p, coded=coded)
         if isinstance(dtype, str):
             return Quantized.zeros(tuple(p.shape), like=None if on_host else p, dtype=dtype)
         return slot.first(xp, p, dtype, group.value)

@@ -85,9 +85,10 @@ def kept_on_error(state: dict[Any, dict[str, Any]], of: Sequence[Any] | None = N
 
 def check_readable(path: str, p: Any, state: Mapping[str, Any]) -> None:
     """Raises `ArrayMemoryError` for a parameter, its gradient or its state ``state`` whose storage was freed or shrunk."""
-    gradient = None if p.grad is None or p.grad.is_sparse else p.grad
-    named = {"parameter": p, "gradient": gradient, **{f"state {key!r}": value for key, value in state.items()}}
-    for what, value in named.items():
+    g: Any = p.grad
+    gradients = (g._indices(), g._values()) if g is not None and g.is_sparse else (g,)
+    named = [("parameter", p), *(("gradient", gradient) for gradient in gradients)]
+    for what, value in (*named, *((f"state {key!r}", value) for key, value in state.items())):
         for tensor in parts_of(value):
             if isinstance(tensor, torch.Tensor) and (why := adapter_of(tensor).unreadable(real(tensor.detach()))):
                 raise ArrayMemoryError(f"{path}: the {what} is {why}")

@@ -29,10 +29,10 @@ class TensorPlace(NamedTuple):
 
 @dataclasses.dataclass
 class TensorParameter(Parameter):
-    """A parameter that has a gradient: its ``tensor``, and ``own``, its state."""
+    """A parameter that has a gradient, with its ``tensor`` and its ``state``."""
 
     tensor: Any = None
-    own: dict[str, Any] = dataclasses.field(default_factory=dict)
+    state: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 class TensorPlan(Assignment):
@@ -80,10 +80,10 @@ class TensorPlan(Assignment):
         for p, executor in zip(self.parameters, before, strict=True):
             if p.executor is not executor:
                 p.is_copied = False
-                self._begin(self.groups[p.group], p.text, p.tensor, p.own, p.executor)
-                _place(opt, p.text, p.tensor, p.own)
+                self._begin(self.groups[p.group], p.text, p.tensor, p.state, p.executor)
+                _place(opt, p.text, p.tensor, p.state)
         self.slots = {
-            p.text: TensorSlots(p.text, p.tensor, self.groups[p.group], p.own, recorded=recorded)
+            p.text: TensorSlots(p.text, p.tensor, self.groups[p.group], p.state, recorded=recorded)
             for p in self.parameters
         }
 
@@ -141,7 +141,7 @@ class TensorPlan(Assignment):
             is_permuted=executor is DEVICE and is_permuted(tensor),
             is_copied=is_copied,
             tensor=p,
-            own=state,
+            state=state,
         )
         self.parameters.append(parameter)
 
@@ -154,9 +154,9 @@ class TensorPlan(Assignment):
         executor = RULE_ASSIGNED if self._recorded else executor_of(tensor, group.rule().elementwise)
         return executor if executor in (HOST, DEVICE) else self.on_arrays(tensor)
 
-    def _begin(self, group: TensorGroup, path: str, p: Any, own: dict[str, Any], executor: Executor) -> bool:
+    def _begin(self, group: TensorGroup, path: str, p: Any, state: dict[str, Any], executor: Executor) -> bool:
         """Makes the state of a parameter that is missing; False if there is none."""
-        return conversion.begin(group, path, p, own, executor)
+        return conversion.begin(group, path, p, state, executor)
 
     def on_arrays(self, array: Any) -> Executor:
         """The executor of a tensor whose rule is called on it."""

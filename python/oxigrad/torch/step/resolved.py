@@ -100,7 +100,7 @@ class TensorStep:
         self._seen = SeenGroups(groups)
         self._codes = [value for value in self.held if type(value) is dict]
         self._parts = [*_CHAIN(map(dict.values, self._codes))]
-        slots = [value for p in plan.parameters for _, value in conversion.slots_of(plan.groups[p.group], p.own)]
+        slots = [value for p in plan.parameters for _, value in conversion.slots_of(plan.groups[p.group], p.state)]
         viewed = [value for value in slots if isinstance(value, torch.Tensor) and conversion.memory(value) is not value]
         self._watched = conversion.Watched([*self._seated, *viewed])
 
@@ -113,10 +113,10 @@ class TensorStep:
         self._counted = self.counts.numpy()
         self._expected = self._counted.copy()
         for p, seat in zip(counted, self.counts.unbind(), strict=True):
-            if p.own["step"].device.type == "cpu":
-                p.own["step"] = seat
-        self._elsewhere = [p for p in counted if p.own["step"].device.type != "cpu"]
-        self._seated = [p.own["step"] for p in counted if p.own["step"].device.type == "cpu"]
+            if p.state["step"].device.type == "cpu":
+                p.state["step"] = seat
+        self._elsewhere = [p for p in counted if p.state["step"].device.type != "cpu"]
+        self._seated = [p.state["step"] for p in counted if p.state["step"].device.type == "cpu"]
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ class TensorStep:
         """The writes of the step besides the update by the core."""
         plan, program, writes = self.plan, self._program, StepWrites()
         if plan.ruled and not self._recorded:
-            with conversion.checking_overlap((p.text, p.tensor, p.own) for p in plan.parameters):
+            with conversion.checking_overlap((p.text, p.tensor, p.state) for p in plan.parameters):
                 plan.refuse_shared(leaves, gradients, plan.slots)
         if self._devices is not None:
             writes.launches, others = self._devices.prepare(
@@ -198,6 +198,6 @@ class TensorStep:
         """Counts the step that was taken."""
         self._expected += 1.0
         for p in self._elsewhere:
-            p.own["step"].add_(1.0)
+            p.state["step"].add_(1.0)
         if self.plan.draws and not self._is_part:
             opt.param_groups[0]["noise_step"] = self.core.count

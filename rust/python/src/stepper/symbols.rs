@@ -124,6 +124,12 @@ impl Program {
         self.kernel.to_string()
     }
 
+    /// The program as text: a line for each node, its op and the numbers of its arguments, and the numbers of the outputs.
+    #[getter(text)]
+    fn read_text(&self) -> String {
+        self.text()
+    }
+
     /// The outputs: 0 for the gradient, 1 for the parameter, then its slots that are arrays.
     #[getter]
     fn written(&self) -> Vec<usize> {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTupleMethods;
 
 use super::parameters::parameter::Moves;
-use super::parameters::prepared::{Prepared, Programs, Seen, StepArrays, Touched, is_gradient, known_numpy};
+use super::parameters::prepared::{Prepared, Programs, Seen, StepArrays, Touched, known_numpy};
 use super::parameters::requirements::moved;
 use super::parameters::slot::Slot;
 use super::symbols::Program;
@@ -46,10 +46,6 @@ impl<'a> ProgramLeaves<'a> {
     }
 }
 
-/// The number of elements from which on the storage of each new gradient is looked at: that of a smaller one takes as long as
-/// its update, so that it is looked at in the first step alone.
-const LOOKED_AT: usize = 1 << 13;
-
 impl Prepared {
     /// The numbers of the arrays that are not in their places of the last step, if there was one, and the owners of the
     /// memory of the others.
@@ -68,11 +64,12 @@ impl Prepared {
             return Ok((all, Vec::new()));
         };
         let fresh = Self::fresh(seen, arrays, look);
-        let is_trusted = |number: usize, array: &Bound<'py, PyAny>| {
-            let is_small = || self.parameters[number / 2].shape.iter().product::<usize>() < LOOKED_AT;
-            (is_gradient(number) && is_small()) || seen.places[number].is_unsure_of(array)
-        };
+        let is_large = |number: usize| self.parameters[number / 2].is_large;
+        let is_trusted =
+            |number: usize, array: &Bound<'py, PyAny>| !is_large(number) && seen.places[number].is_unsure_of(array);
         self.refuse_unreadable(fresh.iter().copied(), arrays, look, is_trusted)?;
+        let others = (0..seen.places.len()).filter(|number| is_large(*number) && fresh.binary_search(number).is_err());
+        self.refuse_unreadable(others, arrays, look, |_, _| false)?;
         let mut holds = Vec::new();
         let is_detached = self.keeps_memory();
         let unseen = Self::unseen(seen, &fresh, arrays, look, is_detached.then_some(&mut holds))?;

@@ -69,12 +69,12 @@ class Membership:
     def _adopt(self, base: Any, states: list[int]) -> "_Place":
         """The communicators of a generation in which the processes of ``base`` have these states."""
         is_worker = states[base.rank] == _WORKER
-        made = base.Dup()
+        duplicate = base.Dup()
         workers = base.Split(0 if is_worker else MPI.UNDEFINED, base.rank)
         channels = tuple(workers.Dup() for _ in range(3)) if is_worker else ()
-        for comm in (made, *channels):
+        for comm in (duplicate, *channels):
             comm.Set_errhandler(MPI.ERRORS_RETURN)
-        return _Place(made, channels, states)
+        return _Place(duplicate, channels, states)
 
     def _enter(self, place: "_Place") -> None:
         self.base, self.channels, self._states = place
@@ -252,8 +252,8 @@ class Membership:
     def _states_of(self, comm: Any) -> list[list[int]]:
         """A row for each process: its state, whether it has left, its generation, and the number of workers in that."""
         rank, table = self.base.rank, np.empty((comm.size, 4), np.int64)
-        own = np.array([self._states[rank], rank in self._left, self.generation, len(self._ranks)], np.int64)
-        comm.Allgather(own, table)
+        row = np.array([self._states[rank], rank in self._left, self.generation, len(self._ranks)], np.int64)
+        comm.Allgather(row, table)
         return table.tolist()
 
 

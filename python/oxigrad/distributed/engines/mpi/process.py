@@ -45,9 +45,9 @@ def communicator(*, timeout: float = TIMEOUT, spares: int | None = None) -> MPIC
     atexit.register(_finish, membership)
     if not membership.is_worker and not membership.stand_by():
         sys.exit(0)
-    made = MPICommunicator(membership, job, timeout)
+    comm = MPICommunicator(membership, job, timeout)
     _membership.append(membership)
-    return made
+    return comm
 
 
 def _wait_for_all_processes(spares: int) -> tuple[Membership, bytes, np.ndarray]:
@@ -88,14 +88,14 @@ def run(worker: Callable[[Communicator], Any], workers: int | None = None, **opt
     The list returned has this worker's result at its rank, and None at the others: results may be any objects, and objects are not
     exchanged between processes.
     """
-    made = communicator(**options)
-    if workers not in (None, made.size) and made.generation == 0:
+    comm = communicator(**options)
+    if workers not in (None, comm.size) and comm.generation == 0:
         raise ValueError(
-            f"workers is {workers}, but MPI runs {made.size}: expected the number of processes; "
+            f"workers is {workers}, but MPI runs {comm.size}: expected the number of processes; "
             f"python -m oxigrad.launch -n {workers} starts as many"
         )
-    with serving(made):
-        result = worker(made)
+    with serving(comm):
+        result = worker(comm)
         last = current()
     results = [None] * last.size
     results[last.rank] = result

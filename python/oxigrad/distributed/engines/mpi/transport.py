@@ -50,8 +50,8 @@ class MPICommunicator(ByteCollectives):
 
     # --- operations on all workers -------------------------------------------------------------------------------------
 
-    def _gather(self, own: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
-        self._run("Iallgather", own, rows, what=what, seconds=seconds)
+    def _gather(self, data: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
+        self._run("Iallgather", data, rows, what=what, seconds=seconds)
 
     def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, what: str, seconds: float) -> None:
         sent = [data, (counts, _starts(counts)), MPI.BYTE]

@@ -47,11 +47,11 @@ class _Worker:
         place = retried(enter, end)
         if place is None:
             return None
-        last = made = RayCommunicator(coordinator, uid, job, Place(*place), timeout)
+        last = communicator = RayCommunicator(coordinator, uid, job, Place(*place), timeout)
         try:
-            with serving(made):
+            with serving(communicator):
                 try:
-                    return worker(made)
+                    return worker(communicator)
                 except Exception:
                     raise
                 except BaseException as error:  # noqa: BLE001 - raised by `RayJob.wait`
@@ -59,7 +59,7 @@ class _Worker:
                 finally:
                     last = current()
         finally:
-            last.leave() if isinstance(last, RayCommunicator) else made.leave()
+            last.leave() if isinstance(last, RayCommunicator) else communicator.leave()
 
 
 class RayJob:
@@ -102,8 +102,8 @@ class RayJob:
         self._asked: Any = None
         names = [self._name(number) for number in range(workers)]
         remote: Any = ray.remote
-        made = remote(num_cpus=0, max_restarts=-1, max_concurrency=1000)(HubActor)
-        self.coordinator = made.remote(names, self._job, _core.__version__)
+        hub_class = remote(num_cpus=0, max_restarts=-1, max_concurrency=1000)(HubActor)
+        self.coordinator = hub_class.remote(names, self._job, _core.__version__)
         for name in names:
             self._start(name)
 

@@ -44,7 +44,7 @@ class ThreadJob:
         if self._threads:
             return
         communicators = [self._communicator(uid) for uid in self._hub.members]
-        for thread in [self._enter(self._worker, lambda made=made: made) for made in communicators]:
+        for thread in [self._enter(self._worker, lambda each=each: each) for each in communicators]:
             thread.start()
 
     def _communicator(self, uid: str) -> ThreadCommunicator:
@@ -66,8 +66,8 @@ class ThreadJob:
     ) -> None:
         last = None
         try:
-            with serving(made := admitted()):
-                made.run_in(threading.current_thread())
+            with serving(communicator := admitted()):
+                communicator.run_in(threading.current_thread())
                 try:
                     self._ends[number] = worker(current()), None
                 finally:

@@ -31,29 +31,29 @@ class ThreadCommunicator(EngineCommunicator):
     def _all_reduce(self, bufs: Sequence[Buffer], op: Op, seconds: float, *, deterministic: bool) -> None:
         kind = ("all_reduce", op, *((buffer.dtype, buffer.size) for buffer in bufs))
         is_small = size_of(bufs) <= SMALL
-        given, reduced = self._collect(kind, [b.copy() for b in bufs] if is_small else [*bufs], seconds)
+        contributions, reduced = self._collect(kind, [b.copy() for b in bufs] if is_small else [*bufs], seconds)
         if is_small:
             for at, buffer in enumerate(bufs):
-                reduce_in_order([of_rank[at] for of_rank in given], op, buffer)
+                reduce_in_order([of_rank[at] for of_rank in contributions], op, buffer)
             return
         for at, result in enumerate(reduced):
             part = slice(*(result.size * rank // self.size for rank in (self.rank, self.rank + 1)))
-            reduce_in_order([of_rank[at][part] for of_rank in given], op, result[part])
+            reduce_in_order([of_rank[at][part] for of_rank in contributions], op, result[part])
         self._collect(("all_reduce", "slices"), [], seconds)  # all have reduced theirs
         for target, source in zip(bufs, reduced, strict=True):
             np.copyto(target, source)
 
     def _broadcast(self, bufs: Sequence[Buffer], root: int, seconds: float) -> None:
         kind = ("broadcast", root, *((buffer.dtype, buffer.size) for buffer in bufs))
-        given, _ = self._collect(kind, [b.copy() for b in bufs] if self.rank == root else [], seconds)
-        for target, source in zip(bufs, given[root], strict=True):
+        contributions, _ = self._collect(kind, [b.copy() for b in bufs] if self.rank == root else [], seconds)
+        for target, source in zip(bufs, contributions[root], strict=True):
             np.copyto(target, source)
 
     def _all_gather_v(self, buf: Buffer, seconds: float) -> list[Buffer]:
-        given, _ = self._collect(("all_gather_v", buf.dtype), [buf.copy()], seconds)
-        for (buffer,) in given:
+        contributions, _ = self._collect(("all_gather_v", buf.dtype), [buf.copy()], seconds)
+        for (buffer,) in contributions:
             buffer.flags.writeable = False
-        return [buffer for (buffer,) in given]
+        return [buffer for (buffer,) in contributions]
 
     def _collect(
         self, kind: tuple[Any, ...], contribution: list[Buffer], seconds: float

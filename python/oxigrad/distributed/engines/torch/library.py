@@ -45,8 +45,8 @@ class Group:
     @classmethod
     def of_world(cls, ranks: list[int]) -> "Group":
         """A group of processes of ``torch.distributed``, all of which make it."""
-        made = distributed.new_group(ranks, timeout=LONG, backend="gloo")
-        return cls(made, ranks.index(distributed.get_rank()), len(ranks))
+        group = distributed.new_group(ranks, timeout=LONG, backend="gloo")
+        return cls(group, ranks.index(distributed.get_rank()), len(ranks))
 
     @classmethod
     def connected(cls, store: Any, prefix: str, rank: int, size: int, seconds: float) -> "Group":

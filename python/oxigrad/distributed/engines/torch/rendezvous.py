@@ -101,10 +101,10 @@ class Rendezvous:
             if job["version"] != version:
                 theirs = f"a worker runs oxigrad {version}, the job {job['version']}"
                 raise Refused("version", f"{theirs}: expected one version on every worker")
-            made = cls(store, bytes.fromhex(job["job"]), "", [])
-            made.uid = f"j{store.add(made._key('tickets'), 1)}"
-            made._wait_for_admission(where, end, seconds)
-            return made, made.connect(made._decide(f"{made.generation}/next", []), seconds)
+            rendezvous = cls(store, bytes.fromhex(job["job"]), "", [])
+            rendezvous.uid = f"j{store.add(rendezvous._key('tickets'), 1)}"
+            rendezvous._wait_for_admission(where, end, seconds)
+            return rendezvous, rendezvous.connect(rendezvous._decide(f"{rendezvous.generation}/next", []), seconds)
 
     def _wait_for_admission(self, where: str, end: Backoff, seconds: float) -> None:
         """Waits until this process belongs to a generation, and sets the one before as its own."""

@@ -80,8 +80,8 @@ class TorchCommunicator(ByteCollectives):
 
     # --- operations on all workers -------------------------------------------------------------------------------------
 
-    def _gather(self, own: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
-        self._run(what, seconds, lambda: [self._group.all_gather(rows, own)])
+    def _gather(self, data: np.ndarray, rows: np.ndarray, what: str, seconds: float) -> None:
+        self._run(what, seconds, lambda: [self._group.all_gather(rows, data)])
 
     def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, what: str, seconds: float) -> None:
         equal = [counts[self.rank]] * self.size

@@ -31,12 +31,12 @@ class HostPlan(TensorPlan):
     def _executor(self, tensor: Any, group: TensorGroup) -> Executor:
         return HOST if group.rule().elementwise else RULE_INTO
 
-    def _begin(self, group: TensorGroup, path: str, p: Any, own: dict[str, Any], executor: Executor) -> bool:
-        for key, value in own.items():
-            own[key] = (
+    def _begin(self, group: TensorGroup, path: str, p: Any, state: dict[str, Any], executor: Executor) -> bool:
+        for key, value in state.items():
+            state[key] = (
                 {name: _on_host(part) for name, part in value.items()} if isinstance(value, dict) else _on_host(value)
             )
-        return conversion.begin(group, path, p, own, executor, on_host=True)
+        return conversion.begin(group, path, p, state, executor, on_host=True)
 
     def on_arrays(self, array: Any) -> Executor:
         """The executor of a parameter whose rule is called on copies."""
@@ -85,8 +85,8 @@ class HostBatch:
         plan = self.plan
         for p in plan.parameters:
             for key in [key for text, key in self.numbers if text == p.text]:
-                p.own[key].copy_(self.numbers[p.text, key])
+                p.state[key].copy_(self.numbers[p.text, key])
             if plan.groups[p.group].entry.counts:
-                p.own["step"].add_(1.0)
+                p.state["step"].add_(1.0)
         if plan.draws:
             opt.param_groups[0]["noise_step"] = plan.count + 1

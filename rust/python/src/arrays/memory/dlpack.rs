@@ -191,6 +191,9 @@ impl Exchange {
         let tensor = unsafe { self.borrowed(object)? };
         let offset = usize::try_from(tensor.byte_offset).ok()?;
         tensor.data.addr().checked_add(offset)?;
+        if tensor.data.is_null() && !shape.contains(&0) {
+            return None;
+        }
         let (pointer, extents) = (tensor.data.wrapping_add(offset), SmallVec::from_slice(shape));
         let strides = contiguous(shape, dtype.size().cast_signed())?;
         let view = ArrayView { pointer, extents, strides, dtype: Some(dtype), writable: true };

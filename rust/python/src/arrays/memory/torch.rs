@@ -69,7 +69,7 @@ impl Torch {
         }
         let storage = self.untyped_storage.bind(py).call1((tensor,))?;
         let start: usize = storage.call_method0(intern!(py, "data_ptr"))?.extract()?;
-        let length: usize = storage.call_method0(intern!(py, "nbytes"))?.extract()?;
+        let length = storage.len()?; // in bytes
         let span = view.span(view.dtype.map_or(1, Dtype::size));
         Ok(span.start < start || span.end > start.saturating_add(length))
     }

@@ -13,8 +13,7 @@ use crate::arrays::memory::place::Look;
 use crate::error::to_python;
 
 impl Prepared {
-    /// Refuses PyTorch tensors whose negative bit is set, or whose storage was shrunk, unless it `is_trusted`: looking at it takes
-    /// as long as a small update. Returns whether any tensor was checked, which runs Python, or lets other threads run.
+    /// Refuses PyTorch tensors whose negative bit is set, or whose storage was shrunk, unless that `is_trusted`. Returns whether any tensor was checked, which runs Python, or lets other threads run.
     pub fn refuse_unreadable<'py>(
         &self,
         numbers: impl Iterator<Item = usize>,
@@ -27,15 +26,20 @@ impl Prepared {
             let array = arrays.array(number)?;
             let Some(torch) = look.exporters.of(&array)?.torch else { continue };
             is_asked = true;
-            let (path, what) =
-                (&self.parameters[number / 2].path, if is_gradient(number) { "gradient" } else { "parameter" });
+            let Parameter { path, shape, dtype, .. } = &self.parameters[number / 2];
+            let what = if is_gradient(number) { "gradient" } else { "parameter" };
             if torch.is_negated(&array)? {
                 return Err(to_python(&unexported(path, what)));
             }
-            if !is_trusted(number, &array)
-                && let Some(memory) = HostArray::of_seen(&array)?
-            {
-                whole(path, what, &array, &memory)?;
+            if is_trusted(number, &array) {
+                continue;
+            }
+            let view = match look.exporters.contiguous(&array, shape, *dtype) {
+                Some(view) => Some(view),
+                None => HostArray::of_seen(&array)?.map(|memory| memory.view.clone()),
+            };
+            if let Some(view) = view {
+                whole(path, what, &array, &view)?;
             }
         }
         Ok(is_asked)

@@ -1,6 +1,7 @@
 //! The requirements of a step on each array, and the errors that name the array.
 
 use oxigrad_core::array::buffer::Buffer;
+use oxigrad_core::array::view::ArrayView;
 use oxigrad_core::error::{Error, Result};
 use pyo3::prelude::*;
 
@@ -13,9 +14,9 @@ pub fn unexported(path: &str, what: &str) -> Error {
 }
 
 /// Refuses a tensor whose storage was shrunk, so that its elements lie outside.
-pub fn whole(path: &str, what: &str, object: &Bound<'_, PyAny>, memory: &HostArray) -> PyResult<()> {
+pub fn whole(path: &str, what: &str, object: &Bound<'_, PyAny>, view: &ArrayView) -> PyResult<()> {
     match Torch::of_class(&object.get_type())? {
-        Some(torch) if torch.is_shrunk(object, &memory.view)? => Err(to_python(&Error::Memory(format!(
+        Some(torch) if torch.is_shrunk(object, view)? => Err(to_python(&Error::Memory(format!(
             "{path}: the {what} is a tensor whose storage was shrunk: expected one that has all of its elements"
         )))),
         _ => Ok(()),

@@ -18,16 +18,18 @@ pub struct Slot {
     pub numbers: FloatArray,
 }
 
+/// The array of a slot, or those of codes.
+fn arrays_of<'py>(stated: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+    stated.cast::<PyTuple>().map_or_else(|_| vec![stated.clone()], |arrays| arrays.iter().collect())
+}
+
 impl Slot {
     pub fn new(path: &str, name: String, stated: &Bound<'_, PyAny>) -> PyResult<Self> {
         let what = format!("slot {name}");
         let numbers = FloatArray::of(stated)?.ok_or_else(|| to_python(&unexported(path, &what)))?;
         let numbers = numbers.map_err(|error| at(path, &what, error)).python()?;
-        match stated.cast::<PyTuple>() {
-            Ok(arrays) => {
-                arrays.iter().zip(&numbers.parts).try_for_each(|(array, part)| whole(path, &what, &array, part))?;
-            }
-            Err(_) => whole(path, &what, stated, &numbers.parts[0])?,
+        for (array, part) in arrays_of(stated).iter().zip(&numbers.parts) {
+            whole(path, &what, array, &part.view)?;
         }
         writable(path, &what, &numbers.buffer).python()?;
         Ok(Self { name, stated: stated.clone().unbind(), numbers })
@@ -54,6 +56,18 @@ impl Slot {
             Ok(arrays) => arrays.iter().zip(parts).all(|(array, part)| look.is_at(&array, &part.view)),
             Err(_) => look.is_at(stated, &parts[0].view),
         }
+    }
+
+    /// Refuses a slot in its memory whose storage was shrunk. Returns whether it is a tensor, which was asked.
+    pub fn refuse_shrunk<'py>(&self, look: &mut Look<'py>, py: Python<'py>, path: &str) -> PyResult<bool> {
+        let mut is_tensor = false;
+        for (array, part) in arrays_of(self.stated.bind(py)).iter().zip(&self.numbers.parts) {
+            if look.exporters.is_tensor(array) {
+                is_tensor = true;
+                whole(path, &format!("slot {}", self.name), array, &part.view)?;
+            }
+        }
+        Ok(is_tensor)
     }
 
     /// Adds the slot to the changed tensors, unless it is codes.
