@@ -50,7 +50,7 @@ from job_methods import (
     overtaken_and_folds,
     reported,
 )
-from job_soak import train_by
+from job_soak import train_by, train_shards
 from job_trainings import (
     FULL_DISK,
     STRAGGLED,
@@ -122,6 +122,7 @@ __all__ = [
     "replicas",
     "reported",
     "results",
+    "run_in_group",
     "run_out",
     "save_on_a_full_disk",
     "send_by_threads",
@@ -132,6 +133,7 @@ __all__ = [
     "train",
     "train_by",
     "train_divided",
+    "train_shards",
     "undisturbed",
     "wait_for_nothing",
 ]
@@ -191,6 +193,12 @@ def killed_before_start(engine: str) -> str:
     return "accepted"
 
 
+def run_in_group(engine: str) -> list[Any]:
+    """The rank of this process, and what `distributed.run` returns without a number of workers."""
+    found = distributed.run(lambda comm: [comm.rank, comm.size], engine)
+    return [next(rank for rank, result in enumerate(found) if result), found]
+
+
 class FailsAtStart:
     """A worker function that the first process which receives it cannot load: it raises an error, exits or dies instead."""
 
@@ -216,7 +224,11 @@ def _loaded(folder: str, how: str) -> FailsAtStart:
     os._exit(3)
 
 
-PROGRAMS = {"other_version": other_version, "killed_before_start": killed_before_start}
+PROGRAMS = {
+    "other_version": other_version,
+    "killed_before_start": killed_before_start,
+    "run_in_group": run_in_group,
+}
 
 
 def main(engine: str, name: str, *arguments: str) -> None:

@@ -42,6 +42,7 @@ def test_run_gives_this_process_its_result(tmp_path: Path) -> None:
         "    assert distributed.current() is comm\n"
         "    return comm.rank + 10\n"
         "print(distributed.run(worker, engine='mpi', workers=2), distributed.communicator('mpi').size, flush=True)\n"
+        "assert distributed.run(worker, engine='mpi') == distributed.run(worker, engine='mpi', workers=2)\n"
         "try:\n"
         "    distributed.run(worker, engine='mpi', workers=5)\n"
         "except ValueError as error:\n"

@@ -13,6 +13,7 @@ from typing import Any
 import jobs
 import numpy as np
 import pytest
+from job_divided import train_divided
 
 from oxigrad import distributed
 
@@ -113,7 +114,18 @@ def test_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
         return float(total.sum())
 
     assert distributed.run(worker, "torch", 1) == [6.0]
+    assert distributed.run(worker, "torch") == [6.0]
+    with pytest.raises(ValueError, match="workers is 4, but the group has 1"):
+        distributed.run(worker, "torch", 4)
     assert not torch.distributed.is_initialized()
+
+
+def test_workers_are_the_processes_of_the_group() -> None:
+    assert found(2, "run_in_group") == [[0, [[0, 2], None]], [1, [None, [1, 2]]]]
+
+
+def test_three_coordinators_give_the_bits_of_one() -> None:
+    assert found(4, "train_divided", "3") == distributed.run(lambda comm: train_divided(comm, 1), workers=4)
 
 
 def test_every_method_gives_the_bits_that_it_gives_on_threads() -> None:

@@ -178,7 +178,7 @@ def _mean(gradients: list[Any], weights: Sequence[float], sparse_mean: SparseMea
     for gradient, weight in zip(dense, weights, strict=True):
         if weight != 1.0:
             np.multiply(gradient, gradient.dtype.type(weight), out=gradient)
-    reduce_in_order(dense, "mean", dense[0])
+    reduce_in_order([gradient.reshape(-1) for gradient in dense], "mean", dense[0].reshape(-1))
     return dense[0]
 
 
