@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from job_faults import FAULTS, die
+from job_faults import DEADLINE, FAULTS, die
 
 from oxigrad import launch
 from oxigrad.distributed import (
@@ -157,6 +157,17 @@ def divide_otherwise(comm: Any) -> str:
     except Refused as error:
         return error.reason
     return "accepted"
+
+
+def outlive(comm: Any) -> list[bool]:
+    """Rank 1 dies; returns, on the others, whether threads of the engine go on that serve it."""
+    if comm.rank == 1:
+        die(comm)
+    while 1 in comm.alive():
+        time.sleep(0.01)
+    for thread in comm._threads[1]:
+        thread.join(DEADLINE)
+    return [thread.is_alive() for thread in comm._threads[1]]
 
 
 def torch_faults(comm: Any) -> list[Any]:

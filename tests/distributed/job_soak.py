@@ -13,7 +13,7 @@ from job_faults import die
 from job_methods import METHODS
 
 import oxigrad as ox
-from oxigrad.distributed import ElasticAverage, WorkerLost
+from oxigrad.distributed import DataParallel, ElasticAverage, WorkerLost
 from oxigrad.distributed.communicator import serving
 
 
@@ -111,7 +111,7 @@ def train_shards(comm: Any, folder: str, deaths: Any = None, steps: int = UPDATE
     while True:
         try:
             with serving(comm):
-                opt, model = METHODS["shard_state"](comm.size), new_model()
+                opt, model = DataParallel(_clipped(), shard_state=True), new_model()
                 last = np.array([max((int(done.stem) for done in Path(folder).glob("*.done")), default=0)])
                 comm.broadcast([last])
                 if last[0]:
@@ -143,9 +143,13 @@ def _exact_gradient(step: int) -> dict[str, np.ndarray]:
     return {path: np.round(8 * rng.standard_normal(a.shape)) / 8 for path, a in new_model().items()}
 
 
+def _clipped() -> Any:
+    return ox.optim.chain(ox.optim.ClipByGlobalNorm(1.0), ox.optim.Adam(0.1))
+
+
 def undisturbed(steps: int = UPDATES) -> list[Any]:
     """The result of `train_shards` on one worker, by the optimizer alone."""
-    opt, model = METHODS["shard_state"](1).optimizer, new_model()
+    opt, model = _clipped(), new_model()
     for step in range(steps):
         model = opt.update(model, _exact_gradient(step))
     return _result(steps, model, "shard_state")

@@ -189,5 +189,7 @@ def test_reports_and_time_lines_are_gathered(engine: ModuleType) -> None:
 
 @pytest.mark.parametrize("coordinators", [2, 4])
 def test_several_coordinators_give_the_bits_of_one(engine: ModuleType, coordinators: int) -> None:
-    found = distributed.run(functools.partial(jobs.train_divided, coordinators=coordinators), "ray", timeout=jobs.DEADLINE)
+    found = distributed.run(
+        functools.partial(jobs.train_divided, coordinators=coordinators), "ray", timeout=jobs.DEADLINE
+    )
     assert found == distributed.run(lambda comm: jobs.train_divided(comm, 1))

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import types
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -161,3 +162,45 @@ def test_gradients_in_shards_take_the_memory_of_a_part_and_of_some_buckets() -> 
         assert most < (12 + 2 + 2 + 1) * parameter
     for most, parameter in found(2, "memory_of_gradients", "false"):
         assert most >= 2 * 24 * parameter
+
+
+def test_threads_that_serve_a_dead_worker_end() -> None:
+    runs = launched(3, "outlive")
+    assert [jobs.results(output) for status, output, _ in runs if status == 0] == [[[False, False]]] * 2, runs
+
+
+def test_gradients_on_a_device_do_not_travel_over_the_host() -> None:
+    """The bits are those of gradients that do."""
+    for of_worker in zip(*found(3, "model_on_device"), strict=True):
+        (digest, *_), _ = of_worker[0]
+        for over_host, direct in of_worker:
+            assert over_host[0] == direct[0] == digest
+            assert over_host[1] > 0 and direct[1] == 0
+            assert over_host[2] == direct[2]
+
+
+def test_gradients_travel_over_the_host_where_the_backend_does() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from oxigrad.distributed.engines.torch import tensors
+
+    class Program:
+        def __init__(self, **backends: str) -> None:
+            self._backends = backends
+
+        def _get_backend(self, device: Any) -> Any:
+            if device.type not in self._backends:
+                raise RuntimeError("no backend")
+            return types.SimpleNamespace(name=lambda: self._backends[device.type])
+
+    def is_chosen(program: Any, *leaves: Any) -> bool:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tensors.TensorGroup, "__init__", lambda self, program, device: None)
+            return tensors.TensorGroup.of(program, leaves) is not None
+
+    with FakeTensorMode():
+        first, second, host = (torch.empty(3, device=device) for device in ("cuda:0", "cuda:1", "cpu"))
+    nccl, gloo = Program(cuda="nccl", cpu="gloo"), Program(cuda="gloo", cpu="gloo")
+    assert is_chosen(nccl, first, first) and not is_chosen(gloo, first)
+    assert not is_chosen(nccl, first, second) and not is_chosen(nccl, first, host) and not is_chosen(nccl, host)
+    assert not is_chosen(Program(cpu="gloo"), first) and not is_chosen(nccl) and not is_chosen(nccl, np.ones(3))

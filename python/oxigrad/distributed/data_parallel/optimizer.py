@@ -15,6 +15,7 @@ from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
 from oxigrad.distributed.data_parallel.hooks import GradientHooks
 from oxigrad.distributed.data_parallel.shards import PartStepper, Shards
+from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group
 from oxigrad.distributed.errors import NotSupported, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.methods.collective import refuse_inside
@@ -75,6 +76,7 @@ class DataParallel(LargeBatch):
     _shards: Shards | None = None
     _transient = LargeBatch._transient | {
         "_buckets",
+        "_group",
         "_hooks",
         "_is_agreed",
         "_order",
@@ -107,6 +109,7 @@ class DataParallel(LargeBatch):
         """See `Wrapper._set_apart`."""
         super()._set_apart()
         self._buckets: Buckets | None = None
+        self._group: Any = None
         self._hooks, self._replayed = GradientHooks(self._is_final), ReplayedGradients(self._is_final)
         # Those of them that the gradients of the present step come from.
         self._source: FinalGradients | None = None
@@ -140,6 +143,7 @@ class DataParallel(LargeBatch):
     def _begin(self, model: Tree) -> None:
         """See `CollectiveWrapper._begin`."""
         self._drop()
+        self._buckets = None
         self._is_agreed = self._overlaps = self._rides = False
         self._attach(model)
         self._divide(model)
@@ -174,6 +178,9 @@ class DataParallel(LargeBatch):
         """See `CollectiveWrapper._completed`."""
         if self._shards is not None:
             self._shards.divide(self._parameters, model, self.communicator.size)
+        else:
+            leaves = [*self._parameters.leaves(model).values()]
+            self._group = agreed_group(self.communicator, leaves, self._seconds)
         return super()._completed(model)
 
     def _divide(self, model: Tree) -> None:
@@ -301,7 +308,7 @@ class DataParallel(LargeBatch):
                 "backwards but the last"
             )
         while (paths := buckets.next_paths()) and source.has_all(paths):
-            gradients = {each: source.read(each) for each in paths}
+            gradients = {each: source.read(each, on_host=self._group is None) for each in paths}
             if self._rides and buckets.begun == len(buckets) - 1:  # all of them are final
                 buckets.flags[:] = self._flags([_DENSE] * len(self._specs), self._count + 1)
             buckets.begin(self._accumulated(gradients), self.communicator, self._seconds)
@@ -338,11 +345,13 @@ class DataParallel(LargeBatch):
             grads = self._replayed.put_back(grads)
         if (grads is not None and self._source is None) or self._pending + 1 < self.local_batches:
             self._drop()
-        return self._parameters.gradients(model, grads, optional=True)
+        return self._parameters.gradients(model, grads, optional=True, on_host=self._group is None)
 
     def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
         """See `LargeBatch._accumulated`."""
         rest = {path: total for path, total in self._sums.items() if path not in gradients}
+        if self._group is not None:
+            return {**rest, **self._group.sums(self._sums, gradients, is_whole=self.local_batches == 1)}
         return {**rest, **super()._accumulated(gradients)}
 
     def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any]:
@@ -377,7 +386,7 @@ class DataParallel(LargeBatch):
         flags = self._flags(codes, count) if self._rides else np.zeros(0)
         if self._buckets is None or not self._buckets.fits(self._specs, order, limit, pieces, flags.size):
             self._drop()
-            self._buckets = Buckets(self._specs, order, limit, pieces, flags.size)
+            self._buckets = Buckets(self._specs, order, limit, pieces, flags.size, self._group)
         if self._rides and self._buckets.begun < len(self._buckets):
             self._buckets.flags[:] = flags
         ordered = {path: sums[path] for path in order if path in sums}
@@ -423,7 +432,7 @@ class DataParallel(LargeBatch):
             are_arrays = not (rows[:, 2 : 2 + len(paths)] == _ROWS).any()
             self._is_agreed, self._overlaps = True, bool(rows[:, 1].all()) and are_arrays
             is_divided = self._shards is not None and self._shards.scattered is not None
-            self._rides = are_arrays and bool(paths) and not is_divided
+            self._rides = are_arrays and bool(paths) and not is_divided and self._group is None
             self._order = [paths[number] for number in rows[0, 2 + len(paths) :]]
         kinds = rows[:, 2 : 2 + len(paths)].T.tolist()
         return {path: {*of_workers} for path, of_workers in zip(paths, kinds, strict=True)}, int(rows[:, 0].sum())

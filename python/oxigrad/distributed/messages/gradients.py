@@ -90,9 +90,11 @@ class GradientCodec:
 class GradientSpec:
     """Shape and dtype of the gradient of a parameter: float32 for one of half precision."""
 
-    def __init__(self, array: np.ndarray) -> None:
+    def __init__(self, array: Any) -> None:
         self.shape: tuple[int, ...] = tuple(array.shape)
-        self.dtype: np.dtype[Any] = np.dtype(np.float32) if dtype_name(array.dtype) in HALVES else np.dtype(array.dtype)
+        name, dtype = dtype_name(array.dtype), array.dtype
+        own = dtype if isinstance(dtype, np.dtype) else name
+        self.dtype: np.dtype[Any] = np.dtype(np.float32 if name in HALVES else own)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GradientSpec) and (self.shape, self.dtype) == (other.shape, other.dtype)

@@ -137,8 +137,6 @@ def _name(number: int) -> str:
     return f"{number:06}"
 
 
-def run(
-    worker: Callable[[Communicator], Any], workers: int | None = None, *, timeout: float = TIMEOUT
-) -> list[Any]:
+def run(worker: Callable[[Communicator], Any], workers: int | None = None, *, timeout: float = TIMEOUT) -> list[Any]:
     """Runs ``worker(communicator)`` in threads; returns the results by rank. See `oxigrad.distributed.run`."""
     return ThreadJob(worker, WORKERS if workers is None else workers, timeout).wait()

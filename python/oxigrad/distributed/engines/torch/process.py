@@ -60,7 +60,7 @@ def _begun(timeout: float, group: Any) -> Rendezvous:
     made = Rendezvous(store, job.tobytes(), str(groups[0].rank), [str(rank) for rank in range(len(world))])
     if groups[0].rank == 0 and len(world) == distributed.get_world_size():
         made.publish(_core.__version__)
-    TorchCommunicator(made, groups, timeout)
+    TorchCommunicator(made, groups, timeout, group or distributed.group.WORLD)
     return made
 
 
