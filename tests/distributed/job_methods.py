@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from job_faults import die
 
 import oxigrad as ox
 from oxigrad import distributed
@@ -281,6 +282,38 @@ def model_on_device(comm: Any) -> list[list[Any]]:
         [train(is_direct=is_direct, **options) for is_direct in (False, True)]
         for options in ({}, {"local_batches": 2}, {"overlap": False})
     ]
+
+
+def lose_on_device(comm: Any) -> list[Any]:
+    """Rank 2 dies between two batches of a step, whose gradients are those of a device: see `model_on_device`.
+
+    All gradients of a step are the same and of few bits. Returns whether the parameters are those of one worker, and that sums were on the device before.
+    """
+    from unittest import mock
+
+    import torch
+
+    from oxigrad.distributed.engines.torch import tensors
+
+    def gradient(step: int) -> dict[str, Any]:
+        draws = torch.Generator().manual_seed(step)
+        return {"w": torch.randn(300, generator=draws).mul(8).round() / 8, "b": torch.ones(1)}
+
+    model, alone = ({"w": torch.ones(300), "b": torch.ones(1)} for _ in range(2))
+    with mock.patch.object(tensors, "is_direct", return_value=True), serving(comm):
+        opt = distributed.DataParallel(ox.optim.Adam(0.1), local_batches=2, bucket_bytes=400)
+        opt.start(model)
+        was_direct = opt._group is not None
+        for step in range(6):
+            model = opt.update(model, gradient(step))
+            if comm.rank == 2 and step == 3:
+                die(comm)
+            model = opt.update(model, gradient(step))
+        opt.leave()
+    one = ox.optim.Adam(0.1)
+    for step in range(6):
+        alone = one.update(alone, gradient(step))
+    return [all(torch.equal(model[path], alone[path]) for path in alone), was_direct, opt._group is None]
 
 
 def minimize_in_buckets(comm: Any) -> list[Any]:

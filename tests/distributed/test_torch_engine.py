@@ -179,6 +179,11 @@ def test_gradients_on_a_device_do_not_travel_over_the_host() -> None:
             assert over_host[2] == direct[2]
 
 
+def test_survivors_go_on_over_the_host_after_a_death() -> None:
+    (_, *texts), *others = sorted(launched(3, "lose_on_device"), key=lambda run: run[0])
+    assert [jobs.results(output) for _, output, _ in others] == [[[True, True, True]]] * 2, (texts, others)
+
+
 def test_gradients_travel_over_the_host_where_the_backend_does() -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -204,3 +209,21 @@ def test_gradients_travel_over_the_host_where_the_backend_does() -> None:
     assert is_chosen(nccl, first, first) and not is_chosen(gloo, first)
     assert not is_chosen(nccl, first, second) and not is_chosen(nccl, first, host) and not is_chosen(nccl, host)
     assert not is_chosen(Program(cpu="gloo"), first) and not is_chosen(nccl) and not is_chosen(nccl, np.ones(3))
+
+
+def test_an_exchange_that_fails_in_a_backward_is_told_by_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    from oxigrad.distributed.data_parallel.tensor_buckets import Queued
+    from oxigrad.distributed.engines.torch import tensors
+
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise torch.distributed.DistBackendError("NCCL communicator was aborted")
+
+    monkeypatch.setattr(torch.distributed, "all_to_all_single", fail)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda group: 2)
+    group = tensors.TensorGroup(None, torch.device("cpu"))
+    flat = group.flat(3, np.dtype(np.float32))
+    assert flat.numel() == 4
+    queued = Queued(lambda: group.sum(flat))
+    queued.wait()
+    with pytest.raises(distributed.WorkerLost, match="a sum of tensors"):
+        queued.result()

@@ -1,13 +1,16 @@
 """Buckets of tensors on a device, whose sums over workers do not travel over the host where the engine can sum tensors."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.errors import CommunicationError
 from oxigrad.distributed.messages.gradients import GradientSpec
+from oxigrad.distributed.parameters import host_gradient
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 
 @runtime_checkable
@@ -28,14 +31,28 @@ def agreed_group(communicator: Communicator, leaves: Sequence[Any], seconds: flo
     return group if all(each[0] for each in agreed) else None
 
 
+def on_host(sums: Mapping[str, Any]) -> dict[str, Any]:
+    """Gradients by key path, in host memory."""
+    return {path: g if isinstance(g, SparseRows) else host_gradient(g) for path, g in sums.items()}
+
+
 class Queued:
     """An exchange that the device has in its queue: what reads its result on the device waits there."""
+
+    def __init__(self, operation: Callable[[], None]) -> None:
+        self._error: CommunicationError | None = None
+        try:
+            operation()
+        except CommunicationError as error:  # where a backward begins it, the step that waits for it is repeated
+            self._error = error
 
     def wait(self) -> None:
         """Returns at once: no call waits for a device."""
 
     def result(self) -> None:
-        """As `wait`; the group raises the errors of its backend."""
+        """As `wait`. Raises the error of the operation."""
+        if self._error is not None:
+            raise self._error
 
 
 class TensorBucket:
@@ -71,8 +88,7 @@ class TensorBucket:
 
     def begin(self, communicator: Communicator, seconds: float) -> Queued:
         """As `exchange`, which does not wait."""
-        self.exchange(communicator, seconds)
-        return Queued()
+        return Queued(lambda: self.exchange(communicator, seconds))
 
     def mean(self, count: int, rank: int) -> dict[str, Any]:
         """The means of ``count`` gradients by key path, as views of the bucket."""

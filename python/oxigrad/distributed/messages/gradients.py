@@ -92,9 +92,9 @@ class GradientSpec:
 
     def __init__(self, array: Any) -> None:
         self.shape: tuple[int, ...] = tuple(array.shape)
-        name, dtype = dtype_name(array.dtype), array.dtype
-        own = dtype if isinstance(dtype, np.dtype) else name
-        self.dtype: np.dtype[Any] = np.dtype(np.float32 if name in HALVES else own)
+        name = dtype_name(array.dtype)
+        dtype = array.dtype if isinstance(array.dtype, np.dtype) else name
+        self.dtype: np.dtype[Any] = np.dtype(np.float32 if name in HALVES else dtype)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GradientSpec) and (self.shape, self.dtype) == (other.shape, other.dtype)

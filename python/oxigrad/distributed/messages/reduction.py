@@ -40,16 +40,19 @@ def reduce_in_order(contributions: Sequence[np.ndarray], op: Op, out: np.ndarray
 def _reduce(blocks: list[np.ndarray], op: Op, out: np.ndarray, total: np.ndarray) -> None:
     """As `reduce_in_order`; ``total`` is memory for the sum. ``out`` is written last, when all blocks were read."""
     combine = np.maximum if op == "max" else np.add
-    first, *others = blocks
-    if others and first.dtype == total.dtype:
-        combine(first, others.pop(0), out=total)
-    else:
-        np.copyto(total, first)
+    running, *others = blocks
+    if running.dtype != total.dtype:
+        np.copyto(total, running)
+        running = total
+    is_mean = op == "mean" and len(blocks) > 1
+    last = total if is_mean or out.dtype != total.dtype else out
     for block in others:
-        combine(total, block, out=total, casting="same_kind")
-    if op == "mean" and len(blocks) > 1:
-        np.divide(total, len(blocks), out=total)
-    np.copyto(out, total, casting="unsafe")
+        into = last if block is others[-1] else total
+        running = combine(running, block, out=into, casting="same_kind")
+    if is_mean:
+        running = np.divide(running, len(blocks), out=out if out.dtype == total.dtype else total)
+    if running is not out:
+        np.copyto(out, running, casting="unsafe")
 
 
 def part_of(counts: Sequence[int], rank: int, workers: int, size: int) -> slice:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad.distributed.engines.torch.library import distributed, torch
+from oxigrad.distributed.errors import WorkerLost
 
 
 def is_direct(device: Any, backend: str) -> bool:
@@ -69,13 +70,19 @@ class TensorGroup:
                 view.copy_(torch.as_tensor(gradient).detach(), non_blocking=True)
 
     def sum(self, flat: Any) -> None:
-        """Replaces a flat tensor by its sum over the processes, each element in the order of their ranks."""
+        """Replaces a flat tensor by its sum over the processes, each element in the order of their ranks.
+
+        Raises `WorkerLost` where the backend tells that it cannot.
+        """
         rows = torch.empty_like(flat)
-        distributed.all_to_all_single(rows, flat, group=self._program)
-        first, *others = rows.view(self._size, -1)
-        for row in others:
-            first.add_(row)
-        distributed.all_gather_into_tensor(flat, first, group=self._program)
+        try:
+            distributed.all_to_all_single(rows, flat, group=self._program)
+            first, *others = rows.view(self._size, -1)
+            for row in others:
+                first.add_(row)
+            distributed.all_gather_into_tensor(flat, first, group=self._program)
+        except distributed.DistError as error:
+            raise WorkerLost((), "a sum of tensors") from error
 
     @staticmethod
     def divide(flat: Any, count: int) -> None:
