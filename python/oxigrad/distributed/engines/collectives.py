@@ -16,8 +16,8 @@ from oxigrad.distributed.messages.reduction import Op, part_of, reduce_in_order
 PIECE = 1 << 30
 """Bytes that one operation transfers at most: counts of MPI are 32-bit integers."""
 
-SMALL = 1 << 15
-"""Bytes up to which a buffer is gathered whole and reduced by every worker, which takes one exchange instead of two."""
+SMALL = 1 << 19
+"""Bytes of all workers together up to which buffers are gathered whole and reduced by every worker, which takes one exchange instead of two."""
 
 
 class ByteCollectives(EngineCommunicator):
@@ -73,7 +73,7 @@ class ByteCollectives(EngineCommunicator):
 
     def _reduce_in_order(self, buffer: Buffer, op: Op, seconds: float) -> None:
         data, size = as_bytes(buffer), self.size
-        if data.nbytes <= SMALL:
+        if data.nbytes * size <= SMALL:
             rows = self._stage(data.nbytes * size)
             self._gather(data, rows, "all_reduce", seconds)
             reduce_in_order(list(rows.view(buffer.dtype).reshape(size, -1)), op, buffer)
