@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from job_faults import FAULTS, die
+from job_faults import DEADLINE, FAULTS, die
 
 from oxigrad import launch
 from oxigrad.distributed import (
@@ -157,6 +157,48 @@ def divide_otherwise(comm: Any) -> str:
     except Refused as error:
         return error.reason
     return "accepted"
+
+
+def outlive(comm: Any) -> list[bool]:
+    """Rank 1 dies; returns, on the others, whether threads of the engine go on that serve it."""
+    if comm.rank == 1:
+        die(comm)
+    while 1 in comm.alive():
+        time.sleep(0.01)
+    for thread in comm._threads[1]:
+        thread.join(DEADLINE)
+    return [thread.is_alive() for thread in comm._threads[1]]
+
+
+def fail_while_forming(comm: Any, stage: str) -> list[int]:
+    """Rank 0 dies. While the others form the next generation of MPI, rank 2 alone is told of a death, so that it takes no part in an operation.
+
+    Returns the size of the generation, and the sum over its workers.
+    """
+    from mpi4py import MPI
+
+    from oxigrad.distributed.engines.mpi import membership
+
+    owner: Any = membership.Membership if stage == "_states_of" else membership
+    operation, failed = getattr(owner, stage), []
+
+    def fail_once(*arguments: Any, **options: Any) -> Any:
+        if not failed:
+            failed.append(True)
+            raise MPI.Exception(MPI.ERR_PROC_FAILED)
+        return operation(*arguments, **options)
+
+    if comm.rank == 2:
+        setattr(owner, stage, fail_once)
+    if comm.rank == 0:
+        die(comm)
+    try:
+        comm.all_reduce([np.zeros(1)])
+    except WorkerLost:
+        comm = comm.reform()
+    total = np.ones(1)
+    comm.all_reduce([total], op="sum")
+    return [comm.size, int(total[0])]
 
 
 def torch_faults(comm: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from job_faults import die
 
 import oxigrad as ox
 from oxigrad import distributed
@@ -16,6 +17,7 @@ from oxigrad.distributed import (
     Header,
     Layout,
     Refused,
+    parameters,
 )
 from oxigrad.distributed.communicator import SingleWorker, serving
 from oxigrad.distributed.coordination import elastic_centre
@@ -231,6 +233,87 @@ def module_in_buckets(comm: Any) -> list[Any]:
             opt.update(module)
     found = b"".join(p.detach().numpy().tobytes() for p in module.parameters())
     return [begun > 1, hashlib.sha256(found).hexdigest()[:16]]
+
+
+def model_on_device(comm: Any) -> list[list[Any]]:
+    """Trainings whose gradients travel over the host, and as those of a device whose backend needs no host, which gloo plays on tensors of the CPU.
+
+    Returns, for accumulated gradients and others, the digests of both, the gradients that were read on the host, and whether buckets left during
+    the backward.
+    """
+    from unittest import mock
+
+    import torch
+
+    from oxigrad.distributed.data_parallel import final
+    from oxigrad.distributed.engines.torch import tensors
+
+    def train(*, is_direct: bool, **options: Any) -> list[Any]:
+        draws = torch.Generator().manual_seed(0)
+        module = torch.nn.ParameterDict(
+            {
+                "w": torch.randn(50, 41, generator=draws) / 10,
+                "wide": (torch.randn(41, 3, generator=draws) / 10).bfloat16(),
+                "scalar": torch.tensor(0.5),
+                "one": torch.ones(3),
+                "unused": torch.ones(2),
+            }
+        )
+        begun = 0
+        with (
+            mock.patch.object(tensors, "is_direct", return_value=is_direct),
+            mock.patch.object(parameters, "host_gradient", wraps=parameters.host_gradient) as of_steps,
+            mock.patch.object(final, "host_gradient", wraps=final.host_gradient) as of_backwards,
+            distributed.DataParallel(ox.optim.Adam(0.1), bucket_bytes=400, communicator=comm, **options) as opt,
+        ):
+            opt.start(module)
+            for step in range(6):
+                x = torch.randn(8, 50, generator=torch.Generator().manual_seed(10 * comm.rank + step))
+                module.zero_grad()
+                y = torch.tanh(x @ module["w"]) @ module["wide"].float() * module["scalar"]
+                loss = y.square().mean()
+                (loss + module["one"].sum() if comm.rank else loss).backward()
+                begun = max(begun, opt._buckets.begun if opt._buckets else 0)
+                opt.update(module)
+        found = b"".join(p.detach().float().numpy().tobytes() for p in module.values())
+        return [hashlib.sha256(found).hexdigest()[:16], of_steps.call_count + of_backwards.call_count, begun > 1]
+
+    return [
+        [train(is_direct=is_direct, **options) for is_direct in (False, True)]
+        for options in ({}, {"local_batches": 2}, {"overlap": False})
+    ]
+
+
+def lose_on_device(comm: Any) -> list[Any]:
+    """Rank 2 dies between two batches of a step, whose gradients are those of a device: see `model_on_device`.
+
+    All gradients of a step are the same and of few bits. Returns whether the parameters are those of one worker, and that sums were on the device before.
+    """
+    from unittest import mock
+
+    import torch
+
+    from oxigrad.distributed.engines.torch import tensors
+
+    def gradient(step: int) -> dict[str, Any]:
+        draws = torch.Generator().manual_seed(step)
+        return {"w": torch.randn(300, generator=draws).mul(8).round() / 8, "b": torch.ones(1)}
+
+    model, alone = ({"w": torch.ones(300), "b": torch.ones(1)} for _ in range(2))
+    with mock.patch.object(tensors, "is_direct", return_value=True), serving(comm):
+        opt = distributed.DataParallel(ox.optim.Adam(0.1), local_batches=2, bucket_bytes=400)
+        opt.start(model)
+        was_direct = opt._group is not None
+        for step in range(6):
+            model = opt.update(model, gradient(step))
+            if comm.rank == 2 and step == 3:
+                die(comm)
+            model = opt.update(model, gradient(step))
+        opt.leave()
+    one = ox.optim.Adam(0.1)
+    for step in range(6):
+        alone = one.update(alone, gradient(step))
+    return [all(torch.equal(model[path], alone[path]) for path in alone), was_direct, opt._group is None]
 
 
 def minimize_in_buckets(comm: Any) -> list[Any]:

@@ -26,10 +26,12 @@ from job_messages import (
     exchange,
     exit_alone,
     fail_alone,
+    fail_while_forming,
     grow,
     late,
     late_once,
     listening_names,
+    outlive,
     receive_from_hostile,
     send_by_threads,
     torch_faults,
@@ -44,13 +46,15 @@ from job_methods import (
     check_overtaken,
     every_method,
     fully_sharded,
+    lose_on_device,
     memory_of_gradients,
     minimize_in_buckets,
+    model_on_device,
     module_in_buckets,
     overtaken_and_folds,
     reported,
 )
-from job_soak import train_by
+from job_soak import train_by, train_shards
 from job_trainings import (
     FULL_DISK,
     STRAGGLED,
@@ -101,6 +105,7 @@ __all__ = [
     "exchange",
     "exit_alone",
     "fail_alone",
+    "fail_while_forming",
     "fence",
     "fully_sharded",
     "grow",
@@ -111,17 +116,21 @@ __all__ = [
     "late_once",
     "launched",
     "listening_names",
+    "lose_on_device",
     "main",
     "memory_of_gradients",
     "minimize_in_buckets",
+    "model_on_device",
     "module_in_buckets",
     "other_version",
+    "outlive",
     "overtaken_and_folds",
     "pulled",
     "receive_from_hostile",
     "replicas",
     "reported",
     "results",
+    "run_in_group",
     "run_out",
     "save_on_a_full_disk",
     "send_by_threads",
@@ -132,6 +141,7 @@ __all__ = [
     "train",
     "train_by",
     "train_divided",
+    "train_shards",
     "undisturbed",
     "wait_for_nothing",
 ]
@@ -191,6 +201,12 @@ def killed_before_start(engine: str) -> str:
     return "accepted"
 
 
+def run_in_group(engine: str) -> list[Any]:
+    """The rank of this process, and what `distributed.run` returns without a number of workers."""
+    found = distributed.run(lambda comm: [comm.rank, comm.size], engine)
+    return [next(rank for rank, result in enumerate(found) if result), found]
+
+
 class FailsAtStart:
     """A worker function that the first process which receives it cannot load: it raises an error, exits or dies instead."""
 
@@ -216,7 +232,11 @@ def _loaded(folder: str, how: str) -> FailsAtStart:
     os._exit(3)
 
 
-PROGRAMS = {"other_version": other_version, "killed_before_start": killed_before_start}
+PROGRAMS = {
+    "other_version": other_version,
+    "killed_before_start": killed_before_start,
+    "run_in_group": run_in_group,
+}
 
 
 def main(engine: str, name: str, *arguments: str) -> None:

@@ -2,7 +2,7 @@
 
     python tests/distributed/soak.py --kills 200 --cuts 20
 
-Two thirds of the kills are of workers that train by each wrapper, under MPI, on Ray and on torch.
+Nine tenths of the kills are of workers that train by each wrapper under MPI, on Ray and on torch, in an order that the seed shuffles.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 import jobs
 import two_hosts
-from job_soak import REPLICAS, WRAPPERS, train, train_by
+from job_soak import REPLICAS, UPDATES, WRAPPERS, train, train_by, train_shards, undisturbed
 
 from oxigrad.distributed import TimedOut
 from oxigrad.distributed.engines.threads import ThreadJob
@@ -52,49 +52,55 @@ def kill_threads(seed: int) -> None:
 
 
 def kill_workers_of_wrappers(kills: int, seed: int, names: Iterable[str]) -> int:
-    """Kills workers that train by each wrapper, by these engines in turns; returns the number of kills."""
+    """Kills workers that train by each wrapper on each of these engines, all of them before one comes again; returns the number of kills."""
     chosen, killed = random.Random(seed), 0
-    run_by: dict[str, Callable[[str, Any], list[Any]]] = {"mpi": under_mpi, "ray": on_ray, "torch": on_torch}
-    engines = [(name, run_by[name]) for name in names]
-    for name, (engine, run) in itertools.cycle(itertools.product(WRAPPERS, engines)):
-        if killed >= kills:
-            return killed
-        victims = chosen.sample(range(WORKERS), DEATHS)
-        deaths = {str(rank): [chosen.randrange(3, 25), chosen.uniform(0.0, 0.1)] for rank in victims}
-        killed += DEATHS
-        what = f"{killed} of {kills}: {name} by {engine}, kill -9 of ranks {', '.join(map(str, victims))}"
-        check(what, run(name, deaths), WORKERS - DEATHS, name)
-    return killed
+    run_by: dict[str, Callable[..., list[Any]]] = {"mpi": under_mpi, "ray": on_ray, "torch": on_torch}
+    pairs = [*itertools.product([*WRAPPERS, "shard_state"], names)]
+    while True:
+        chosen.shuffle(pairs)
+        for name, engine in pairs:
+            if killed >= kills:
+                return killed
+            victims = chosen.sample(range(WORKERS), DEATHS)
+            deaths = {str(rank): [chosen.randrange(3, 25), chosen.uniform(0.0, 0.1)] for rank in victims}
+            killed += DEATHS
+            what = f"{killed} of {kills}: {name} by {engine}, kill -9 of ranks {', '.join(map(str, victims))}"
+            with tempfile.TemporaryDirectory() as folder:
+                work = ("train_shards", folder) if name == "shard_state" else ("train_by", name)
+                check(what, run_by[engine](*work, deaths), WORKERS - DEATHS, name)
 
 
-def under_mpi(name: str, deaths: Any) -> list[Any]:
+def under_mpi(*job: Any) -> list[Any]:
     """The results of the survivors of a job of MPI."""
-    run = jobs.launched(WORKERS, "train_by", json.dumps(name), json.dumps(deaths), timeout=PATIENCE)
+    work, *arguments = job
+    run = jobs.launched(WORKERS, work, *map(json.dumps, arguments), timeout=PATIENCE)
     found = jobs.results(run.stdout)
     assert found, run.stderr
     return found
 
 
-def on_ray(name: str, deaths: Any) -> list[Any]:
+def on_ray(work: str, *arguments: Any) -> list[Any]:
     """The results of the workers of a job of Ray, None for those that have died."""
     from oxigrad.distributed.engines.ray import RayJob
 
-    return RayJob(lambda comm: train_by(comm, name, deaths), WORKERS, timeout=jobs.DEADLINE).wait(PATIENCE)
+    train_in = {"train_by": train_by, "train_shards": train_shards}[work]
+    return RayJob(lambda comm: train_in(comm, *arguments), WORKERS, timeout=jobs.DEADLINE).wait(PATIENCE)
 
 
-def on_torch(name: str, deaths: Any) -> list[Any]:
+def on_torch(work: str, *arguments: Any) -> list[Any]:
     """The results of the workers of a job of torch, None for those that have died; this process has the rendezvous."""
     from test_torch_membership import Job
 
-    with Job("train_by", json.dumps(name), json.dumps(deaths), timeout=60.0).start(WORKERS) as job:
+    with Job(work, *map(json.dumps, arguments), timeout=60.0).start(WORKERS) as job:
         return job.results()
 
 
 def check(what: str, results: list[Any], survivors: int, name: str) -> None:
     """Checks the results of workers, None for those that have died."""
     found = [result for result in results if result is not None]
-    assert len(found) == survivors and all(result[:2] == [40, True] for result in found), (what, results)
+    assert len(found) == survivors and all(result[:2] == [UPDATES, True] for result in found), (what, results)
     assert name not in REPLICAS or len({result[2] for result in found}) == 1, (what, results)
+    assert name != "shard_state" or found[0] == undisturbed(), (what, results)
     tell(f"{what}: the others took {found[0][0]} updates")
 
 
@@ -192,7 +198,7 @@ def main() -> None:
     cuts = cut_links(options.cuts, options.seed)
     kill_threads(options.seed)
     engines = options.engines.split(",")
-    killed = kill_workers_of_wrappers(2 * options.kills // 3, options.seed, engines)
+    killed = kill_workers_of_wrappers(9 * options.kills // 10, options.seed, engines)
     rest = max(options.kills - killed, 0) if {"mpi", "ray"} & {*engines} else 0
     of_mpi = rest if "ray" not in engines else 0 if "mpi" not in engines else rest // 3
     kill_processes_of_mpi(of_mpi)

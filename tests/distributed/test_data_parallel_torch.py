@@ -269,3 +269,21 @@ def test_a_gradient_that_was_given_back_does_not_change_in_silence() -> None:
 
     for texts in distributed.run(worker, workers=2, timeout=jobs.DEADLINE):
         assert all("more than one element of the written-to tensor" in text for text in texts) and len(texts) == 2
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_workers_start_from_parameters_of_half_precision(dtype: str) -> None:
+    def worker(comm: Any) -> list[Any]:
+        module = torch.nn.Linear(3, 2, dtype=getattr(torch, dtype))
+        with torch.no_grad():
+            for p in module.parameters():
+                p.fill_(0.25 + comm.rank)
+        with DataParallel(optim.Adam(0.5)) as opt:
+            opt.start(module)
+            started = [p.unique().tolist() for p in module.parameters()]
+            module(torch.ones(1, 3, dtype=getattr(torch, dtype)) * (1 + comm.rank)).sum().backward()
+            opt.update(module)
+        return [*started, *(p.float().detach().numpy().tobytes() for p in module.parameters())]
+
+    first, second = distributed.run(worker, workers=2)
+    assert first == second and first[:2] == [[0.25], [0.25]]

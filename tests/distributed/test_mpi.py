@@ -42,6 +42,7 @@ def test_run_gives_this_process_its_result(tmp_path: Path) -> None:
         "    assert distributed.current() is comm\n"
         "    return comm.rank + 10\n"
         "print(distributed.run(worker, engine='mpi', workers=2), distributed.communicator('mpi').size, flush=True)\n"
+        "assert distributed.run(worker, engine='mpi') == distributed.run(worker, engine='mpi', workers=2)\n"
         "try:\n"
         "    distributed.run(worker, engine='mpi', workers=5)\n"
         "except ValueError as error:\n"
@@ -191,3 +192,11 @@ def test_reports_and_time_lines_are_gathered() -> None:
     run = jobs.launched(3, "reported")
     assert run.returncode == 0, run.stderr
     assert jobs.results(run.stdout) == sorted(distributed.run(jobs.reported, workers=3), key=str)
+
+
+@needs_open_mpi
+@pytest.mark.parametrize("stage", ["_states_of", "_split", "_channels"])
+def test_a_death_that_one_process_is_told_of_while_a_generation_forms(stage: str) -> None:
+    """The others do not wait for this process in an operation that it has given up; all try again."""
+    run = jobs.launched(5, "fail_while_forming", f'"{stage}"')
+    assert jobs.results(run.stdout) == [[4, 4]] * 4, run.stderr

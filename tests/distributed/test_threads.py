@@ -1,6 +1,8 @@
 """The engine of threads: collective operations, messages, time-outs, deaths, and workers that join and leave."""
 
+import functools
 import hashlib
+import itertools
 import sys
 import threading
 from typing import Any
@@ -43,6 +45,15 @@ def test_reduce_in_order_adds_one_after_the_other() -> None:
     halves = [np.array([x], np.float16) for x in (2048.0, 1.0, 1.0)]  # 2048 + 1 is 2048 in float16
     reduce_in_order(halves, "sum", halves[0])
     assert halves[0][0] == 2050.0
+    rng = np.random.default_rng(0)
+    for size, count, dtype in itertools.product((0, 1, 100_001), (1, 2, 4), ("f2", "f4", "f8", "c8")):
+        for op, at in itertools.product(("sum", "mean", *(() if dtype == "c8" else ("max",))), range(count)):
+            buffers = [rng.standard_normal(size).astype(dtype) for _ in range(count)]
+            combine = np.maximum if op == "max" else np.add
+            expected = functools.reduce(combine, [b.astype("f4") if dtype == "f2" else b for b in buffers])
+            expected = (expected / expected.dtype.type(count) if op == "mean" else expected).astype(dtype)
+            reduce_in_order(buffers, op, buffers[at])
+            assert buffers[at].tobytes() == expected.tobytes()
     with pytest.raises(TypeError, match="mean of buffers of dtype int64"):
         reduce_in_order([np.ones(1, np.int64)] * 2, "mean", np.ones(1, np.int64))
     with pytest.raises(ValueError, match="expected 'sum', 'mean' or 'max'"):

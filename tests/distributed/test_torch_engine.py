@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import types
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import jobs
 import numpy as np
 import pytest
+from job_divided import train_divided
 
 from oxigrad import distributed
 
@@ -113,7 +115,18 @@ def test_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
         return float(total.sum())
 
     assert distributed.run(worker, "torch", 1) == [6.0]
+    assert distributed.run(worker, "torch") == [6.0]
+    with pytest.raises(ValueError, match="workers is 4, but the group has 1"):
+        distributed.run(worker, "torch", 4)
     assert not torch.distributed.is_initialized()
+
+
+def test_workers_are_the_processes_of_the_group() -> None:
+    assert found(2, "run_in_group") == [[0, [[0, 2], None]], [1, [None, [1, 2]]]]
+
+
+def test_three_coordinators_give_the_bits_of_one() -> None:
+    assert found(4, "train_divided", "3") == distributed.run(lambda comm: train_divided(comm, 1), workers=4)
 
 
 def test_every_method_gives_the_bits_that_it_gives_on_threads() -> None:
@@ -149,3 +162,68 @@ def test_gradients_in_shards_take_the_memory_of_a_part_and_of_some_buckets() -> 
         assert most < (12 + 2 + 2 + 1) * parameter
     for most, parameter in found(2, "memory_of_gradients", "false"):
         assert most >= 2 * 24 * parameter
+
+
+def test_threads_that_serve_a_dead_worker_end() -> None:
+    runs = launched(3, "outlive")
+    assert [jobs.results(output) for status, output, _ in runs if status == 0] == [[[False, False]]] * 2, runs
+
+
+def test_gradients_on_a_device_do_not_travel_over_the_host() -> None:
+    """The bits are those of gradients that do."""
+    for of_worker in zip(*found(3, "model_on_device"), strict=True):
+        (digest, *_), _ = of_worker[0]
+        for over_host, direct in of_worker:
+            assert over_host[0] == direct[0] == digest
+            assert over_host[1] > 0 and direct[1] == 0
+            assert over_host[2] == direct[2]
+
+
+def test_survivors_go_on_over_the_host_after_a_death() -> None:
+    (_, *texts), *others = sorted(launched(3, "lose_on_device"), key=lambda run: run[0])
+    assert [jobs.results(output) for _, output, _ in others] == [[[True, True, True]]] * 2, (texts, others)
+
+
+def test_gradients_travel_over_the_host_where_the_backend_does() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from oxigrad.distributed.engines.torch import tensors
+
+    class Program:
+        def __init__(self, **backends: str) -> None:
+            self._backends = backends
+
+        def _get_backend(self, device: Any) -> Any:
+            if device.type not in self._backends:
+                raise RuntimeError("no backend")
+            return types.SimpleNamespace(name=lambda: self._backends[device.type])
+
+    def is_chosen(program: Any, *leaves: Any) -> bool:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tensors.TensorGroup, "__init__", lambda self, program, device: None)
+            return tensors.TensorGroup.of(program, leaves) is not None
+
+    with FakeTensorMode():
+        first, second, host = (torch.empty(3, device=device) for device in ("cuda:0", "cuda:1", "cpu"))
+    nccl, gloo = Program(cuda="nccl", cpu="gloo"), Program(cuda="gloo", cpu="gloo")
+    assert is_chosen(nccl, first, first) and not is_chosen(gloo, first)
+    assert not is_chosen(nccl, first, second) and not is_chosen(nccl, first, host) and not is_chosen(nccl, host)
+    assert not is_chosen(Program(cpu="gloo"), first) and not is_chosen(nccl) and not is_chosen(nccl, np.ones(3))
+
+
+def test_an_exchange_that_fails_in_a_backward_is_told_by_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    from oxigrad.distributed.data_parallel.tensor_buckets import Queued
+    from oxigrad.distributed.engines.torch import tensors
+
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise torch.distributed.DistBackendError("NCCL communicator was aborted")
+
+    monkeypatch.setattr(torch.distributed, "all_to_all_single", fail)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda group: 2)
+    group = tensors.TensorGroup(None, torch.device("cpu"))
+    flat = group.flat(3, np.dtype(np.float32))
+    assert flat.numel() == 4
+    queued = Queued(lambda: group.sum(flat))
+    queued.wait()
+    with pytest.raises(distributed.WorkerLost, match="a sum of tensors"):
+        queued.result()

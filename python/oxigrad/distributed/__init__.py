@@ -91,14 +91,18 @@ def _engine(name: str) -> Any:
     return importlib.import_module(f"oxigrad.distributed.engines.{name}")
 
 
-def run(worker: Callable[[Communicator], Any], engine: str = "threads", workers: int = 4, **options: Any) -> list[Any]:
+def run(
+    worker: Callable[[Communicator], Any], engine: str = "threads", workers: int | None = None, **options: Any
+) -> list[Any]:
     """Runs ``worker(communicator)`` on each of ``workers`` workers; returns their results by rank.
 
     Args:
         worker: called with the communicator of each worker, which is also the `current` one of its thread, so that wrapper
             optimizers made without a communicator use it.
         engine: "threads" (of this process), "ray" (processes of Ray), or "mpi" or "torch" in a program of which each worker is
-            a process already, as ``python -m oxigrad.launch`` or ``torchrun`` start it; there, ``workers`` must be their number.
+            a process already, as ``python -m oxigrad.launch`` or ``torchrun`` start it.
+        workers: their number, by default 4 threads or processes of Ray, and under MPI and torch as many as there are processes. Raises
+            `ValueError` there for any other number.
         options: those of the engine; ``timeout`` is the number of seconds that a wait takes at most.
 
     Raises the error of the first worker that raised one.

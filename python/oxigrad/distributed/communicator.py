@@ -27,6 +27,9 @@ Memory: TypeAlias = Sequence[Buffer] | Callable[[Header], Sequence[Buffer]]
 TIMEOUT = 60.0
 """Seconds after which a wait raises `TimedOut`, unless a communicator or a call is given another number."""
 
+WORKERS = 4
+"""The workers of a job whose engine starts them, unless it is given another number."""
+
 
 @runtime_checkable
 class Communicator(Protocol):

@@ -41,7 +41,7 @@ class Parameters:
         """Shape and dtype of the gradient of each parameter, by key path."""
         plan, leaves = self._planned(model)
         if self._specs is None or self._specs[0] is not plan:
-            self._specs = plan, {p.text: GradientSpec(_host(leaves[p.index])) for p in plan.parameters}
+            self._specs = plan, {p.text: GradientSpec(leaves[p.index]) for p in plan.parameters}
         return self._specs[1]
 
     def leaves(self, model: Tree) -> dict[str, Any]:
@@ -51,12 +51,13 @@ class Parameters:
         return {p.text: leaves[p.index] for p in plan.parameters}
 
     def gradients(
-        self, model: Tree, grads: Tree | None, *, optional: bool = False
-    ) -> dict[str, np.ndarray | SparseRows]:
+        self, model: Tree, grads: Tree | None, *, optional: bool = False, on_host: bool = True
+    ) -> dict[str, Any]:
         """The gradients by key path, those of tied parameters added up; without ``grads``, those that the model holds itself.
 
         Each parameter needs a gradient: unlike `Optimizer.update`, which does not update the others, workers must have those of
-        the same parameters. Where they are ``optional``, the result lacks the parameters whose gradient is None. Raises `StructureError`,
+        the same parameters. Where they are ``optional``, the result lacks the parameters whose gradient is None. Dense ones are in host
+        memory, unless they are to stay where they are. Raises `StructureError`,
         `ShapeError` or `DtypeError` with the key path.
         """
         if grads is None:
@@ -76,7 +77,7 @@ class Parameters:
             plan, leaves = self._planned(model)
             aligned = plan.gradients.read(grads, called=True, keep_rows=True, optional=optional)
         gradients = [(p, aligned[p.index]) for p in plan.parameters]
-        return {p.text: _checked(p, gradient) for p, gradient in gradients if gradient is not None}
+        return {p.text: _checked(p, gradient, on_host=on_host) for p, gradient in gradients if gradient is not None}
 
     def tree(self, model: Tree, gradients: Mapping[str, Any]) -> Tree:
         """Gradients by key path as a tree of dicts that `Optimizer.update` matches with the model by key path.
@@ -165,9 +166,10 @@ def _host(array: Any) -> np.ndarray:
     return np.asarray(to_host(array))
 
 
-def _checked(parameter: Any, gradient: Any) -> Any:
-    """A gradient in host memory, of the parameter's shape, and its dtype, or float32 for one of half precision."""
+def _checked(parameter: Any, gradient: Any, *, on_host: bool) -> Any:
+    """A gradient in host memory, or where it is, of the parameter's shape, and its dtype, or float32 for one of half precision."""
     is_sparse = isinstance(gradient, SparseRows)
-    array = gradient.coalesce().map(_host) if is_sparse else host_gradient(gradient)
+    read = host_gradient if on_host else resolved
+    array = gradient.coalesce().map(_host) if is_sparse else read(gradient)
     check_gradient(parameter.text, array, parameter.shape, parameter.dtype)
     return array

@@ -6,11 +6,13 @@ receives the sums of all elements, or those of its pieces of the parameters alon
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel.division import Piece
+from oxigrad.distributed.data_parallel.tensor_buckets import Queued, TensorBucket
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.messages.reduction import part_of
@@ -94,6 +96,10 @@ class Bucket:
                 gradient = gradients.get(piece.path)
                 view[...] = 0 if gradient is None else piece.of(gradient)
 
+    def begin(self, communicator: Communicator, seconds: float) -> Running:
+        """As `exchange`, in a thread."""
+        return communicator.begin(lambda: self.exchange(communicator, seconds))
+
     def exchange(self, communicator: Communicator, seconds: float) -> None:
         """Replaces the gradients in the buffer by their sums over workers."""
         if self._is_whole:
@@ -119,7 +125,7 @@ class Bucket:
 class Buckets:
     """The buckets of parameters in the order in which they are exchanged.
 
-    ``begin`` fills the next bucket and starts its exchange in a thread; ``finish`` does it for the others, and waits for all. With ``pieces`` two
+    With a ``group`` they are tensors: see `agreed_group`. ``begin`` fills the next bucket and starts its exchange in a thread; ``finish`` does it for the others, and waits for all. With ``pieces`` two
     exchanges are under way at most: ``begin`` waits for the one before them.
     """
 
@@ -130,6 +136,7 @@ class Buckets:
         limit: float,
         pieces: Sequence[Sequence[Piece]] | None = None,
         flags: int = 0,
+        group: Any = None,
     ) -> None:
         self.order: tuple[str, ...] = tuple(order)
         self.pieces: Sequence[Sequence[Piece]] | None = pieces
@@ -139,7 +146,9 @@ class Buckets:
         most = max((sum(spec.nbytes for spec in each.values()) for each in specs_of_each), default=0)
         is_ring = pieces is not None and len(specs_of_each) > _UNDER_WAY
         self._ring = [np.empty(most, np.uint8) for _ in range(_UNDER_WAY)] if is_ring else []
-        self._buckets = [
+        self._buckets: list[Bucket] | list[TensorBucket] = [
+            TensorBucket(each, group) for each in specs_of_each if group
+        ] or [
             Bucket(
                 each,
                 pieces,
@@ -149,7 +158,7 @@ class Buckets:
             for number, each in enumerate(specs_of_each)
         ]
         self._numbers = {path: number for number, bucket in enumerate(self._buckets) for path in bucket.paths}
-        self._running: list[Running] = []
+        self._running: list[Running | Queued] = []
 
     def fits(
         self,
@@ -194,7 +203,7 @@ class Buckets:
         """The numbers that the last bucket carries beside its gradients: to be set before it begins, and their sums afterwards."""
         return self._buckets[-1].flags
 
-    def begin(self, gradients: Mapping[str, np.ndarray], communicator: Communicator, seconds: float) -> None:
+    def begin(self, gradients: Mapping[str, Any], communicator: Communicator, seconds: float) -> None:
         """Fills the next bucket with gradients, and begins its exchange."""
         bucket = self._buckets[self.begun]
         if (
@@ -202,9 +211,9 @@ class Buckets:
         ):  # The exchange of the bucket that had this memory, and those before it, are to end.
             self._running[-_UNDER_WAY].wait()
         bucket.fill(gradients)
-        self._running.append(communicator.begin(lambda: bucket.exchange(communicator, seconds)))
+        self._running.append(bucket.begin(communicator, seconds))
 
-    def finish(self, gradients: Mapping[str, np.ndarray], communicator: Communicator, seconds: float) -> None:
+    def finish(self, gradients: Mapping[str, Any], communicator: Communicator, seconds: float) -> None:
         """Completes all sums; ``gradients`` are those of buckets that have not begun.
 
         Raises the error of an exchange once none is under way.
@@ -221,7 +230,7 @@ class Buckets:
             finally:
                 self.drop()
 
-    def mean(self, count: int, rank: int) -> dict[str, np.ndarray]:
+    def mean(self, count: int, rank: int) -> dict[str, Any]:
         """The means of ``count`` gradients by key path, as views of the buffers, whose sums it divides; see `Bucket.mean`."""
         return {path: view for bucket in self._buckets for path, view in bucket.mean(count, rank).items()}
 

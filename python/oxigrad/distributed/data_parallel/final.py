@@ -4,10 +4,9 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from oxigrad._core import Watched
 from oxigrad.distributed.parameters import host_gradient
+from oxigrad.ops.backends import resolved
 from oxigrad.stepping.arrays.alignment import align
 from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
@@ -40,9 +39,10 @@ class FinalGradients:
         """Whether the gradients of all these parameters are final."""
         return all(path in self._final for path in paths)
 
-    def read(self, path: str) -> np.ndarray:
-        """A gradient that is final, in host memory."""
-        return host_gradient(self._final[path])
+    def read(self, path: str, *, on_host: bool = True) -> Any:
+        """A gradient that is final, in host memory or where it is."""
+        gradient = self._final[path]
+        return host_gradient(gradient) if on_host else resolved(gradient)
 
     def release(self, paths: Iterable[str]) -> None:
         """Gives the memory of gradients back, which are final, and are not read again in this step."""

@@ -14,7 +14,9 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel.buckets import Buckets
 from oxigrad.distributed.data_parallel.final import FinalGradients, ReplayedGradients
 from oxigrad.distributed.data_parallel.hooks import GradientHooks
+from oxigrad.distributed.data_parallel.kinds import DENSE, ROWS, flags_of, kind_of, no_rows
 from oxigrad.distributed.data_parallel.shards import PartStepper, Shards
+from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
 from oxigrad.distributed.errors import NotSupported, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.methods.collective import refuse_inside
@@ -23,12 +25,10 @@ from oxigrad.distributed.methods.means import divided, sum_of_rows
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import Domain, Interval
-from oxigrad.stepping.arrays.sparse_rows import SparseRows, as_array
+from oxigrad.stepping.arrays.sparse_rows import as_array
 from oxigrad.stepping.state.state_dict import Report
 
 _COUNT, _FLAG = Domain(interval=Interval("[1, inf)"), is_whole=True), Domain((True, False))
-# The kind of the gradient of a parameter on a worker: None, an array, or rows.
-_NONE, _DENSE, _ROWS = range(3)
 
 
 class DataParallel(LargeBatch):
@@ -75,6 +75,7 @@ class DataParallel(LargeBatch):
     _shards: Shards | None = None
     _transient = LargeBatch._transient | {
         "_buckets",
+        "_group",
         "_hooks",
         "_is_agreed",
         "_order",
@@ -107,6 +108,7 @@ class DataParallel(LargeBatch):
         """See `Wrapper._set_apart`."""
         super()._set_apart()
         self._buckets: Buckets | None = None
+        self._group: Any = None
         self._hooks, self._replayed = GradientHooks(self._is_final), ReplayedGradients(self._is_final)
         # Those of them that the gradients of the present step come from.
         self._source: FinalGradients | None = None
@@ -140,6 +142,7 @@ class DataParallel(LargeBatch):
     def _begin(self, model: Tree) -> None:
         """See `CollectiveWrapper._begin`."""
         self._drop()
+        self._buckets = None
         self._is_agreed = self._overlaps = self._rides = False
         self._attach(model)
         self._divide(model)
@@ -174,6 +177,10 @@ class DataParallel(LargeBatch):
         """See `CollectiveWrapper._completed`."""
         if self._shards is not None:
             self._shards.divide(self._parameters, model, self.communicator.size)
+        else:
+            leaves = [*self._parameters.leaves(model).values()]
+            self._group = agreed_group(self.communicator, leaves, self._seconds)
+            self._sums = self._sums if self._group is not None else on_host(self._sums)
         return super()._completed(model)
 
     def _divide(self, model: Tree) -> None:
@@ -301,9 +308,9 @@ class DataParallel(LargeBatch):
                 "backwards but the last"
             )
         while (paths := buckets.next_paths()) and source.has_all(paths):
-            gradients = {each: source.read(each) for each in paths}
+            gradients = {each: source.read(each, on_host=self._group is None) for each in paths}
             if self._rides and buckets.begun == len(buckets) - 1:  # all of them are final
-                buckets.flags[:] = self._flags([_DENSE] * len(self._specs), self._count + 1)
+                buckets.flags[:] = flags_of([DENSE] * len(self._specs), self._count + 1)
             buckets.begin(self._accumulated(gradients), self.communicator, self._seconds)
             if self._gives_back:
                 source.release(paths)
@@ -338,15 +345,19 @@ class DataParallel(LargeBatch):
             grads = self._replayed.put_back(grads)
         if (grads is not None and self._source is None) or self._pending + 1 < self.local_batches:
             self._drop()
-        return self._parameters.gradients(model, grads, optional=True)
+        return self._parameters.gradients(model, grads, optional=True, on_host=self._group is None)
 
     def _accumulated(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
         """See `LargeBatch._accumulated`."""
         rest = {path: total for path, total in self._sums.items() if path not in gradients}
+        if self._group is not None:
+            return {**rest, **self._group.sums(self._sums, gradients, is_whole=self.local_batches == 1)}
         return {**rest, **super()._accumulated(gradients)}
 
     def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any]:
         """See `LargeBatch._means`."""
+        if self._group is None:  # after the loss of a worker, sums of this step may be on a device
+            sums = on_host(sums)
         if self.communicator.size == 1:
             return {path: divided(total, count) for path, total in sums.items()}
         contributed = sums if count else {}
@@ -355,7 +366,7 @@ class DataParallel(LargeBatch):
         if began:
             self._sum(self._in_order(self._order), contributed, codes, count)
         kinds, gradients = self._carried() if began and self._rides else self._kinds(codes, count)
-        dense = [path for path, of_workers in kinds.items() if _DENSE in of_workers]
+        dense = [path for path, of_workers in kinds.items() if DENSE in of_workers]
         if not began:
             is_agreed = self._overlaps or self._rides
             self._sum(self._in_order(self._order) if is_agreed else dense, contributed, codes, count)
@@ -363,8 +374,8 @@ class DataParallel(LargeBatch):
         # With the state in shards, this worker may have no part of a parameter.
         means: dict[str, Any] = {path: views.get(path) for path in dense}
         for path, of_workers in kinds.items():
-            if _ROWS in of_workers and _DENSE not in of_workers:
-                rows = contributed.get(path, _no_rows(self._specs[path]))
+            if ROWS in of_workers and DENSE not in of_workers:
+                rows = contributed.get(path, no_rows(self._specs[path]))
                 means[path] = divided(sum_of_rows(rows, self.communicator, self._seconds), gradients)
         self._end()
         return means
@@ -374,10 +385,10 @@ class DataParallel(LargeBatch):
         pieces = None if self._shards is None else self._shards.scattered
         # Where nothing overlaps, all pieces go in one bucket: its parts are of one size for all workers only then.
         limit = self.bucket_bytes if pieces is None or self._overlaps else math.inf
-        flags = self._flags(codes, count) if self._rides else np.zeros(0)
+        flags = flags_of(codes, count) if self._rides else np.zeros(0)
         if self._buckets is None or not self._buckets.fits(self._specs, order, limit, pieces, flags.size):
             self._drop()
-            self._buckets = Buckets(self._specs, order, limit, pieces, flags.size)
+            self._buckets = Buckets(self._specs, order, limit, pieces, flags.size, self._group)
         if self._rides and self._buckets.begun < len(self._buckets):
             self._buckets.flags[:] = flags
         ordered = {path: sums[path] for path in order if path in sums}
@@ -391,13 +402,7 @@ class DataParallel(LargeBatch):
     def _own_kinds(self, sums: Mapping[str, Any], count: int) -> list[int]:
         """The kind of the gradient of each parameter on this worker."""
         released = self._source.released if self._source is not None and count else ()
-        return [self._kind(sums.get(path), is_released=path in released) for path in self._specs]
-
-    @staticmethod
-    def _flags(codes: Sequence[int], count: int) -> np.ndarray:
-        """The flags of the last bucket: the number of gradients in the sums, and for each parameter a one for an array and for rows."""
-        kinds = np.array(codes)
-        return np.concatenate([[count], kinds == _DENSE, kinds == _ROWS]).astype(np.float64)
+        return [kind_of(sums.get(path), is_released=path in released) for path in self._specs]
 
     def _carried(self) -> tuple[dict[str, set[int]], int]:
         """As `_kinds`, read off the last bucket."""
@@ -405,7 +410,7 @@ class DataParallel(LargeBatch):
         count, *counts = map(int, sums)
         dense, rows = counts[: len(self._specs)], counts[len(self._specs) :]
         return {
-            path: {kind for kind, times in ((_DENSE, a), (_ROWS, b)) if times}
+            path: {kind for kind, times in ((DENSE, a), (ROWS, b)) if times}
             for path, a, b in zip(self._specs, dense, rows, strict=True)
         }, count
 
@@ -420,21 +425,10 @@ class DataParallel(LargeBatch):
         message = np.array([count, source is not None, *codes, *order], np.int64)
         rows = np.stack(self.communicator.all_gather_v(message, timeout=self._seconds))
         if not self._is_agreed:
-            are_arrays = not (rows[:, 2 : 2 + len(paths)] == _ROWS).any()
+            are_arrays = not (rows[:, 2 : 2 + len(paths)] == ROWS).any()
             self._is_agreed, self._overlaps = True, bool(rows[:, 1].all()) and are_arrays
             is_divided = self._shards is not None and self._shards.scattered is not None
-            self._rides = are_arrays and bool(paths) and not is_divided
+            self._rides = are_arrays and bool(paths) and not is_divided and self._group is None
             self._order = [paths[number] for number in rows[0, 2 + len(paths) :]]
         kinds = rows[:, 2 : 2 + len(paths)].T.tolist()
         return {path: {*of_workers} for path, of_workers in zip(paths, kinds, strict=True)}, int(rows[:, 0].sum())
-
-    @staticmethod
-    def _kind(total: Any, *, is_released: bool) -> int:
-        if isinstance(total, SparseRows):
-            return _ROWS
-        return _NONE if total is None and not is_released else _DENSE
-
-
-def _no_rows(spec: GradientSpec) -> SparseRows:
-    """The gradient of a parameter of which no row is used."""
-    return SparseRows(np.zeros(0, np.int64), np.zeros((0, *spec.shape[1:]), spec.dtype), spec.shape)

@@ -16,8 +16,8 @@ from oxigrad.distributed.messages.reduction import Op, part_of, reduce_in_order
 PIECE = 1 << 30
 """Bytes that one operation transfers at most: counts of MPI are 32-bit integers."""
 
-SMALL = 1 << 15
-"""Bytes up to which a buffer is gathered whole and reduced by every worker, which takes one exchange instead of two."""
+SMALL = 1 << 19
+"""Bytes of all workers together up to which buffers are gathered whole and reduced by every worker, which takes one exchange instead of two."""
 
 
 class ByteCollectives(EngineCommunicator):
@@ -41,7 +41,10 @@ class ByteCollectives(EngineCommunicator):
         raise NotImplementedError
 
     def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, what: str, seconds: float) -> None:
-        """Sends the k-th part of ``data``, of ``counts[k]`` bytes, to rank k; fills ``rows`` with the parts received, by rank."""
+        """Sends the k-th part of ``data``, of ``counts[k]`` bytes, to rank k; fills ``rows`` with the parts received, by rank.
+
+        The row of this worker is undefined: its part is in ``data``.
+        """
         raise NotImplementedError
 
     def _share(self, data: np.ndarray, counts: list[int], what: str, seconds: float) -> None:
@@ -70,7 +73,7 @@ class ByteCollectives(EngineCommunicator):
 
     def _reduce_in_order(self, buffer: Buffer, op: Op, seconds: float) -> None:
         data, size = as_bytes(buffer), self.size
-        if data.nbytes <= SMALL:
+        if data.nbytes * size <= SMALL:
             rows = self._stage(data.nbytes * size)
             self._gather(data, rows, "all_reduce", seconds)
             reduce_in_order(list(rows.view(buffer.dtype).reshape(size, -1)), op, buffer)
@@ -86,7 +89,9 @@ class ByteCollectives(EngineCommunicator):
         rows = self._stage(counts[self.rank] * buffer.itemsize * self.size)
         self._transpose(as_bytes(buffer), [count * buffer.itemsize for count in counts], rows, what, seconds)
         part = buffer[part_of(counts, self.rank, self.size, buffer.size)]
-        reduce_in_order(list(rows.view(buffer.dtype).reshape(self.size, part.size)), op, part)
+        contributions = list(rows.view(buffer.dtype).reshape(self.size, part.size))
+        contributions[self.rank] = part
+        reduce_in_order(contributions, op, part)
 
     def _reduce_scatter(self, buf: Buffer, counts: Sequence[int], op: Op, seconds: float) -> None:
         self._agree("reduce_scatter", [buf], f"{op} {[*counts]}", seconds)

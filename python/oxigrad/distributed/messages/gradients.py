@@ -90,9 +90,11 @@ class GradientCodec:
 class GradientSpec:
     """Shape and dtype of the gradient of a parameter: float32 for one of half precision."""
 
-    def __init__(self, array: np.ndarray) -> None:
+    def __init__(self, array: Any) -> None:
         self.shape: tuple[int, ...] = tuple(array.shape)
-        self.dtype: np.dtype[Any] = np.dtype(np.float32) if dtype_name(array.dtype) in HALVES else np.dtype(array.dtype)
+        name = dtype_name(array.dtype)
+        dtype = array.dtype if isinstance(array.dtype, np.dtype) else name
+        self.dtype: np.dtype[Any] = np.dtype(np.float32 if name in HALVES else dtype)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GradientSpec) and (self.shape, self.dtype) == (other.shape, other.dtype)
@@ -178,7 +180,7 @@ def _mean(gradients: list[Any], weights: Sequence[float], sparse_mean: SparseMea
     for gradient, weight in zip(dense, weights, strict=True):
         if weight != 1.0:
             np.multiply(gradient, gradient.dtype.type(weight), out=gradient)
-    reduce_in_order(dense, "mean", dense[0])
+    reduce_in_order([gradient.reshape(-1) for gradient in dense], "mean", dense[0].reshape(-1))
     return dense[0]
 
 

@@ -9,8 +9,12 @@ Op: TypeAlias = Literal["sum", "mean", "max"]
 """A reduction over workers."""
 
 
+_BLOCK = 1 << 17
+"""Bytes that are reduced at once: what is added up stays in the cache, so that each buffer takes one pass over memory."""
+
+
 def reduce_in_order(contributions: Sequence[np.ndarray], op: Op, out: np.ndarray) -> None:
-    """Reduces buffers, given in the order of ranks, into ``out``, which may be the first of them.
+    """Reduces one-dimensional buffers, given in the order of ranks, into ``out``, which may be one of them.
 
     A sum is ``((b0 + b1) + b2) + ...`` in the dtype of the buffers, or in float32 for dtypes of half precision; a mean is the sum
     divided by the number of buffers.
@@ -22,18 +26,33 @@ def reduce_in_order(contributions: Sequence[np.ndarray], op: Op, out: np.ndarray
     """
     check_op(op)
     is_half = out.dtype.itemsize == 2 and out.dtype.kind not in "iu"
+    dtype = np.dtype(np.float32) if is_half else out.dtype
+    if op == "mean" and len(contributions) > 1 and dtype.kind in "iub":
+        raise TypeError(f"the mean of buffers of dtype {dtype}: expected a floating-point dtype")
+    step = _BLOCK // dtype.itemsize
+    total = np.empty(min(step, out.size), dtype)
+    for start in range(0, out.size, step):
+        block = slice(start, start + step)
+        target = out[block]
+        _reduce([buffer[block] for buffer in contributions], op, target, total[: target.size])
+
+
+def _reduce(blocks: list[np.ndarray], op: Op, out: np.ndarray, total: np.ndarray) -> None:
+    """As `reduce_in_order`; ``total`` is memory for the sum. ``out`` is written last, when all blocks were read."""
     combine = np.maximum if op == "max" else np.add
-    total = contributions[0].astype(np.float32) if is_half else out
-    if not is_half and out is not contributions[0]:
-        out[...] = contributions[0]
-    for buffer in contributions[1:]:
-        combine(total, buffer, out=total, casting="same_kind")
-    if op == "mean" and len(contributions) > 1:
-        if total.dtype.kind in "iub":
-            raise TypeError(f"the mean of buffers of dtype {total.dtype}: expected a floating-point dtype")
-        np.divide(total, len(contributions), out=total)
-    if is_half:
-        out[...] = total.astype(out.dtype)
+    running, *others = blocks
+    if running.dtype != total.dtype:
+        np.copyto(total, running)
+        running = total
+    is_mean = op == "mean" and len(blocks) > 1
+    last = total if is_mean or out.dtype != total.dtype else out
+    for block in others:
+        into = last if block is others[-1] else total
+        running = combine(running, block, out=into, casting="same_kind")
+    if is_mean:
+        running = np.divide(running, len(blocks), out=out if out.dtype == total.dtype else total)
+    if running is not out:
+        np.copyto(out, running, casting="unsafe")
 
 
 def part_of(counts: Sequence[int], rank: int, workers: int, size: int) -> slice:

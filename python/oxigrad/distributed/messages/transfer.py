@@ -3,17 +3,16 @@
 The buffer is a safetensors file in memory: numbers and JSON, nothing that is executed or unpickled.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
 from oxigrad._core import StateError
 from oxigrad.distributed.errors import Refused
 from oxigrad.ops.backends import to_host
+from oxigrad.stepping.state import safetensors_io
 from oxigrad.stepping.state import state_dict as states
 
 # The name of parameters among the arrays, as if they were a slot: no slot's name has a space.
@@ -36,12 +35,9 @@ def pack(parameters: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> np.n
 
 def unpack(buffer: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The parameters and the state in bytes that `pack` made. Raises `Refused` for any others."""
-    data = buffer.tobytes()
     try:
-        arrays = load(data)
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        state = states.whole(arrays, header["__metadata__"], "the state of another worker")
-    except (SafetensorError, StateError, ValueError, LookupError, TypeError) as error:
+        state = states.whole(*safetensors_io.parsed(buffer.tobytes()), "the state of another worker")
+    except (StateError, ValueError, LookupError, TypeError) as error:
         raise Refused("state", f"the state of another worker cannot be read: {error}") from error
     slots = {path: dict(named) for path, named in state["slots"].items()}
     parameters = {path: named.pop(_PARAMETER) for path, named in slots.items() if _PARAMETER in named}

@@ -13,6 +13,7 @@ from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import BufferCache, mean_over_workers
 from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import Wrapper, take_step
+from oxigrad.ops.backends import to_host
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import number
@@ -33,7 +34,7 @@ def _read_pending(wrapper: Any, plain: Plain, arrays: Arrays) -> int:
 def _write_sums(wrapper: Any, sums: Mapping[str, Any]) -> tuple[Plain, Arrays]:
     rows = {path: list(total.shape) for path, total in sums.items() if isinstance(total, SparseRows)}
     return {"rows": rows}, {
-        path: {_SUM: total.values, _ROWS: total.indices} if path in rows else {_SUM: total}
+        path: {_SUM: total.values, _ROWS: total.indices} if path in rows else {_SUM: to_host(total)}
         for path, total in sums.items()
     }
 

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import hashlib
 import importlib
+import json
 import os
 import secrets
 import shutil
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError, deserialize, safe_open
 from safetensors.numpy import save_file
 
 from oxigrad._core import StateError
@@ -75,6 +76,27 @@ def read(file: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
             return opened.get_tensors(), opened.metadata() or {}
     except (SafetensorError, ValueError) as error:  # a ValueError: NumPy has at most 64 axes
         raise StateError(f"{path}: {error}") from error
+
+
+def parsed(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The arrays and the text by name that are in the bytes of a file. Raises `StateError` as `read` does.
+
+    >>> from safetensors.numpy import save
+    >>> parsed(save({"w": np.ones(2)}, {"name": "m"}))
+    ({'w': array([1., 1.])}, {'name': 'm'})
+    """
+    try:
+        views = deserialize(data)
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        if any(view["dtype"] == "BF16" for _, view in views):
+            importlib.import_module("ml_dtypes")  # tells NumPy the dtype
+        arrays = {
+            name: np.frombuffer(view["data"], np.dtype(_DTYPES[view["dtype"]])).reshape(view["shape"])
+            for name, view in views
+        }
+    except (SafetensorError, ValueError, LookupError) as error:
+        raise StateError(f"bytes that are no state: {error}") from error
+    return arrays, header.get("__metadata__", {})
 
 
 def refuse_irregular(path: str, mode: int) -> None:

@@ -8,8 +8,9 @@ which the others form the next generation, since MPI needs all living processes 
 import contextlib
 import math
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from oxigrad.distributed.errors import Excluded, NotSupported, TimedOut
 _TAG = 1
 _LEFT, _REFORM, _EXCLUDED = 1, 2, 3
 _WORKER, _SPARE, _GONE = 0, 1, 2
+
+_Result = TypeVar("_Result")
 
 _LOST = {MPI.ERR_PROC_FAILED, MPI.ERR_PROC_FAILED_PENDING, MPI.ERR_REVOKED}
 
@@ -64,17 +67,9 @@ class Membership:
         #: The communicator of the present generation, and operations that never completed, to whose buffers MPI may still write.
         self.communicator: Any = None
         self.unfinished: list[Any] = []
-        self._enter(self._adopt(world, [_WORKER] * (world.size - spares) + [_SPARE] * spares))
-
-    def _adopt(self, base: Any, states: list[int]) -> "_Place":
-        """The communicators of a generation in which the processes of ``base`` have these states."""
-        is_worker = states[base.rank] == _WORKER
-        duplicate = base.Dup()
-        workers = base.Split(0 if is_worker else MPI.UNDEFINED, base.rank)
-        channels = tuple(workers.Dup() for _ in range(3)) if is_worker else ()
-        for comm in (duplicate, *channels):
-            comm.Set_errhandler(MPI.ERRORS_RETURN)
-        return _Place(duplicate, channels, states)
+        states = [_WORKER] * (world.size - spares) + [_SPARE] * spares
+        base, workers = _split(world, is_worker=states[world.rank] == _WORKER)
+        self._enter(_Place(base, _channels(workers), states))
 
     def _enter(self, place: "_Place") -> None:
         self.base, self.channels, self._states = place
@@ -213,21 +208,44 @@ class Membership:
     def _form(self, timeout: float) -> None:
         """Enters the next generation, with all other living processes or none."""
         self._gather(timeout)
-        place, table = None, []
-        while place is None:
-            # The processes meet in `Shrink`. What they do then fails for all of them if one dies meanwhile: they try again.
+        place = None
+        while place is None:  # the processes meet in `Shrink`, and try again if one dies meanwhile
             comm = self._others() if self._excluded else self.base.Shrink() if self.fault_tolerant else self.base.Dup()
             comm.Set_errhandler(MPI.ERRORS_RETURN)
-            try:
-                table = self._states_of(comm)
-                place = self._adopt(comm, _next_states(table))
-            except MPI.Exception as error:
-                if not _is_loss(error):
-                    raise
-            if self.fault_tolerant and not _all_agree(comm, place is not None):
-                place = None
-        self.generation = max(row[2] for row in table) + 1
+            place = self._place_in(comm)
+        self.generation += 1
         self._enter(place)
+
+    def _place_in(self, comm: Any) -> "_Place | None":
+        """The place of this process in a generation of the processes of ``comm``; None for all of them where one has died."""
+        # Open MPI crashes where a communicator is revoked that another process has not made yet.
+        all_have_it = self._together(comm, comm, lambda: True)
+        if not all_have_it or (table := self._together(comm, comm, lambda: self._states_of(comm))) is None:
+            return None
+        states = _next_states(table)
+        is_worker = states[comm.rank] == _WORKER
+        if (pair := self._together(comm, comm, lambda: _split(comm, is_worker=is_worker))) is None:
+            return None
+        base, workers = pair
+        if (channels := self._together(comm, workers, lambda: _channels(workers))) is None:
+            return None
+        self.generation = max(row[2] for row in table)
+        return _Place(base, channels, states)
+
+    def _together(self, comm: Any, used: Any, operation: Callable[[], _Result]) -> _Result | None:
+        """The result of an operation that all processes of ``comm`` call, on ``used``; None for all of them where it fails for one.
+
+        A death fails an operation on those alone that exchange messages with the dead process: the one that is told revokes the communicator, since
+        others would wait in it for ever for what this one does not send. None goes on before all have ended it.
+        """
+        result = None
+        try:
+            result = operation()
+        except MPI.Exception as error:
+            if not (_is_loss(error) and self.fault_tolerant):
+                raise
+            self.revoke(used)
+        return result if not self.fault_tolerant or _all_agree(comm, result is not None) else None
 
     def _gather(self, timeout: float) -> None:
         """Waits until all living processes form the next generation: `Shrink` has no time-out."""
@@ -263,6 +281,22 @@ class _Place(NamedTuple):
     base: Any
     channels: tuple[Any, ...]
     states: list[int]
+
+
+def _split(comm: Any, *, is_worker: bool) -> tuple[Any, Any]:
+    """A copy of a communicator, and that of its workers, which others do not have."""
+    base, workers = comm.Dup(), comm.Split(0 if is_worker else MPI.UNDEFINED, comm.rank)
+    for each in (base, *((workers,) if is_worker else ())):
+        each.Set_errhandler(MPI.ERRORS_RETURN)
+    return base, workers
+
+
+def _channels(workers: Any) -> tuple[Any, ...]:
+    """The communicators of a worker."""
+    channels = tuple(workers.Dup() for _ in range(3)) if workers != MPI.COMM_NULL else ()
+    for each in channels:
+        each.Set_errhandler(MPI.ERRORS_RETURN)
+    return channels
 
 
 def _all_agree(comm: Any, is_well: bool) -> bool:

@@ -54,9 +54,10 @@ class MPICommunicator(ByteCollectives):
         self._run("Iallgather", data, rows, what=what, seconds=seconds)
 
     def _transpose(self, data: np.ndarray, counts: list[int], rows: np.ndarray, what: str, seconds: float) -> None:
-        sent = [data, (counts, _starts(counts)), MPI.BYTE]
         equal = [counts[self.rank]] * self.size
-        self._run("Ialltoallv", sent, [rows, (equal, _starts(equal)), MPI.BYTE], what=what, seconds=seconds)
+        sent, received = ([*each[: self.rank], 0, *each[self.rank + 1 :]] for each in (counts, equal))
+        parts, into = (data, (sent, _starts(counts)), MPI.BYTE), (rows, (received, _starts(equal)), MPI.BYTE)
+        self._run("Ialltoallv", parts, into, what=what, seconds=seconds)
 
     def _share(self, data: np.ndarray, counts: list[int], what: str, seconds: float) -> None:
         parts = [data, (counts, _starts(counts)), MPI.BYTE]

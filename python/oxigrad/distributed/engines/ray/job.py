@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad import _core
-from oxigrad.distributed.communicator import TIMEOUT, Communicator, current, serving
+from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, current, serving
 from oxigrad.distributed.engines.base import Place
 from oxigrad.distributed.engines.ray.library import (
     GetTimeoutError,
@@ -218,9 +218,9 @@ def _lost(uid: str, error: BaseException) -> WorkerLost:
     return lost
 
 
-def run(worker: Callable[[Communicator], Any], workers: int = 4, **options: Any) -> list[Any]:
+def run(worker: Callable[[Communicator], Any], workers: int | None = None, **options: Any) -> list[Any]:
     """Runs ``worker(communicator)`` in processes of Ray; returns the results by rank. The options are those of `RayJob`.
 
     See `oxigrad.distributed.run`.
     """
-    return RayJob(worker, workers, **options).wait()
+    return RayJob(worker, WORKERS if workers is None else workers, **options).wait()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from oxigrad.distributed.communicator import TIMEOUT, Communicator, current, serving
+from oxigrad.distributed.communicator import TIMEOUT, WORKERS, Communicator, current, serving
 from oxigrad.distributed.engines.threads.hub import Killed, ThreadHub
 from oxigrad.distributed.engines.threads.transport import ThreadCommunicator
 from oxigrad.distributed.errors import CommunicationError, Excluded, TimedOut
@@ -137,6 +137,6 @@ def _name(number: int) -> str:
     return f"{number:06}"
 
 
-def run(worker: Callable[[Communicator], Any], workers: int = 4, *, timeout: float = TIMEOUT) -> list[Any]:
+def run(worker: Callable[[Communicator], Any], workers: int | None = None, *, timeout: float = TIMEOUT) -> list[Any]:
     """Runs ``worker(communicator)`` in threads; returns the results by rank. See `oxigrad.distributed.run`."""
-    return ThreadJob(worker, workers, timeout).wait()
+    return ThreadJob(worker, WORKERS if workers is None else workers, timeout).wait()

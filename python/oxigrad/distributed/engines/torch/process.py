@@ -60,7 +60,7 @@ def _begun(timeout: float, group: Any) -> Rendezvous:
     made = Rendezvous(store, job.tobytes(), str(groups[0].rank), [str(rank) for rank in range(len(world))])
     if groups[0].rank == 0 and len(world) == distributed.get_world_size():
         made.publish(_core.__version__)
-    TorchCommunicator(made, groups, timeout)
+    TorchCommunicator(made, groups, timeout, group or distributed.group.WORLD)
     return made
 
 
@@ -94,9 +94,13 @@ def run(
     starts = not (distributed.is_initialized() or options.get("join"))
     if starts:
         distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=timeout))
+    try:
+        _check_workers(workers, **options)
+    except ValueError:
+        if starts:
+            distributed.destroy_process_group()
+        raise
     made = communicator(timeout=timeout, **options)
-    if workers not in (None, made.size) and made.generation == 0:
-        raise ValueError(f"workers is {workers}, but the group has {made.size}: expected the number of processes")
     try:
         with serving(made):
             result = worker(made)
@@ -111,3 +115,13 @@ def run(
         if not has_excluded:  # a group with a stopped process cannot be destroyed
             distributed.destroy_process_group()
     return results
+
+
+def _check_workers(workers: int | None, group: Any = None, *, join: bool = False) -> None:
+    """Raises `ValueError` where the first generation of the job has another number of workers."""
+    if workers is None or join or (_rendezvous and _rendezvous[0].communicator.generation > 0):
+        return
+    if workers != (size := distributed.get_world_size(group)):
+        raise ValueError(
+            f"workers is {workers}, but the group has {size}: expected the number of processes, or no number, which takes all"
+        )

@@ -5,7 +5,7 @@ import functools
 import itertools
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,6 +17,7 @@ from oxigrad.distributed.engines.collectives import ByteCollectives
 from oxigrad.distributed.engines.mailbox import Mailbox
 from oxigrad.distributed.engines.torch.library import Group, failures_of_store, in_time
 from oxigrad.distributed.engines.torch.rendezvous import Rendezvous
+from oxigrad.distributed.engines.torch.tensors import TensorGroup
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, NotSupported, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import HEADER_BYTES
 from oxigrad.distributed.messages.reduction import Op
@@ -49,9 +50,11 @@ class TorchCommunicator(ByteCollectives):
         rendezvous: the part of this process in the job.
         groups: those of operations on all workers, and of messages.
         timeout: seconds that a wait takes at most.
+        program: the process group of the program, where it has the same processes.
     """
 
-    def __init__(self, rendezvous: Rendezvous, groups: list[Group], timeout: float) -> None:
+    def __init__(self, rendezvous: Rendezvous, groups: list[Group], timeout: float, program: Any = None) -> None:
+        self._program = program
         self._rendezvous = rendezvous
         rendezvous.communicator = self
         self._group, self._channel = groups
@@ -100,6 +103,10 @@ class TorchCommunicator(ByteCollectives):
 
     def _reduce_natively(self, buffer: Buffer, op: Op, seconds: float) -> None:
         self._run("all_reduce", seconds, lambda: [self._group.all_reduce(buffer, op)])
+
+    def tensors(self, leaves: Sequence[Any]) -> TensorGroup | None:
+        """The sums of such tensors by the program's process group; None where it has other processes, or they travel over the host."""
+        return None if self._program is None or self.size == 1 else TensorGroup.of(self._program, leaves)
 
     def _run(self, what: str, seconds: float, begin: Callable[[], list[Any]]) -> None:
         """Begins operations, and waits for them."""
@@ -262,6 +269,7 @@ class TorchCommunicator(ByteCollectives):
         with self._changed:
             (self._excluded if is_excluded else self._dead).add(self.rank if is_excluded else rank)
             self._changed.notify_all()
+        self._outboxes[rank].put(None)  # ends the thread that sends to it, which nobody tells that this worker leaves
 
     def _note_excluded(self, rank: int) -> None:
         with self._changed:

@@ -1,0 +1,30 @@
+"""The kinds of the gradients of parameters, which workers tell each other beside their sums."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oxigrad.distributed.messages.gradients import GradientSpec
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
+
+NONE, DENSE, ROWS = range(3)
+"""The kind of the gradient of a parameter on a worker: None, an array, or rows."""
+
+
+def kind_of(gradient: Any, *, is_released: bool = False) -> int:
+    """The kind of a gradient, which is an array where its memory was given back."""
+    if isinstance(gradient, SparseRows):
+        return ROWS
+    return NONE if gradient is None and not is_released else DENSE
+
+
+def flags_of(codes: Sequence[int], count: int) -> np.ndarray:
+    """The flags of the last bucket: the number of gradients in the sums, and for each parameter a one for an array and for rows."""
+    kinds = np.array(codes)
+    return np.concatenate([[count], kinds == DENSE, kinds == ROWS]).astype(np.float64)
+
+
+def no_rows(spec: GradientSpec) -> SparseRows:
+    """The gradient of a parameter of which no row is used."""
+    return SparseRows(np.zeros(0, np.int64), np.zeros((0, *spec.shape[1:]), spec.dtype), spec.shape)
