@@ -227,3 +227,18 @@ def test_an_exchange_that_fails_in_a_backward_is_told_by_the_step(monkeypatch: p
     queued.wait()
     with pytest.raises(distributed.WorkerLost, match="a sum of tensors"):
         queued.result()
+
+
+def test_memory_that_the_stream_uses_is_not_given_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradients may be dropped while their copies are queued: tensors without memory stand for those of a device."""
+    from oxigrad.distributed.engines.torch import tensors
+
+    recorded: list[Any] = []
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda self, stream: recorded.append((self.numel(), stream)))
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda group: 2)
+    group = tensors.TensorGroup(None, torch.device("cpu"))
+    monkeypatch.setattr(group, "_device", torch.device("meta"))
+    flat = group.flat(5, np.dtype(np.float32))
+    with group.queued():
+        group.fill({"w": flat[:3], "b": flat[3:5]}, {"w": torch.ones(3, device="meta")})
+    assert recorded == [(6, group._stream), (3, group._stream)]

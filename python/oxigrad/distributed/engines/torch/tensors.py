@@ -58,16 +58,25 @@ class TensorGroup:
 
     def flat(self, count: int, dtype: np.dtype) -> Any:
         """A flat tensor of zeros, of ``count`` elements at least, as many for each process."""
-        return torch.zeros(-(-count // self._size) * self._size, dtype=getattr(torch, dtype.name), device=self._device)
+        whole = -(-count // self._size) * self._size
+        return self._kept_until_used(torch.zeros(whole, dtype=getattr(torch, dtype.name), device=self._device))
 
-    @staticmethod
-    def fill(views: Mapping[str, Any], gradients: Mapping[str, Any]) -> None:
+    def fill(self, views: Mapping[str, Any], gradients: Mapping[str, Any]) -> None:
         """Copies gradients, tensors or arrays, into views by key path: zeros for those that are missing."""
         for path, view in views.items():
             if (gradient := gradients.get(path)) is None:
                 view.zero_()
             else:
-                view.copy_(torch.as_tensor(gradient).detach(), non_blocking=True)
+                view.copy_(self._kept_until_used(torch.as_tensor(gradient).detach()), non_blocking=True)
+
+    def _kept_until_used(self, tensor: Any) -> Any:
+        """The tensor, whose memory is not used again before the stream has ended what is queued when the tensor is dropped.
+
+        The allocator knows of the stream alone that the memory was allocated on, and gives it to others there at once.
+        """
+        if tensor.device.type != "cpu":
+            tensor.record_stream(self._stream)
+        return tensor
 
     def sum(self, flat: Any) -> None:
         """Replaces a flat tensor by its sum over the processes, each element in the order of their ranks.
