@@ -94,23 +94,21 @@ def _gives_values(node: ast.stmt) -> bool:
 
 
 PARTICIPLES = {"found", "own", "given", "kept", "known", "told", "made"}
-# Folders whose values are called by nouns, and places in them where some are not yet.
-CALLED_BY_NOUNS = ("distributed", "ops/stats", "recording", "torch/step")
-NOT_YET = ("distributed/engines/torch/process", "torch/step/offload")
+# Names that users write: an argument of `centralize`, and an attribute of `Changes`.
+PUBLIC = {("rules/gradient_transforms", "kept"), ("stepping/parameters/presence", "kept")}
 
 
 def test_values_are_called_by_nouns() -> None:
     root, participles = ROOT / "python/oxigrad", []
     for path in sorted(path for path in SOURCES if path.suffix == ".py"):
         name = path.relative_to(root).with_suffix("").as_posix()
-        if name.startswith(CALLED_BY_NOUNS) and not name.startswith(NOT_YET):
-            nodes = [*ast.walk(ast.parse(path.read_text()))]
-            declared = [node.target for node in nodes if isinstance(node, ast.AnnAssign) and node.value is None]
-            for node in nodes:
-                is_set = isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-                word = getattr(node, "arg", None) or getattr(node, "id", "")
-                if is_set and word in PARTICIPLES and node not in declared:  # public attributes are
-                    participles.append(f"{name}:{node.lineno}: {word}")
+        nodes = [*ast.walk(ast.parse(path.read_text()))]
+        declared = [node.target for node in nodes if isinstance(node, ast.AnnAssign) and node.value is None]
+        for node in nodes:
+            is_set = isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+            word = getattr(node, "arg", None) or getattr(node, "id", "")
+            if is_set and word in PARTICIPLES and node not in declared and (name, word) not in PUBLIC:
+                participles.append(f"{name}:{node.lineno}: {word}")
     assert not participles
 
 

@@ -80,13 +80,13 @@ class Driver:
 
     def devices(self) -> list[tuple[str, str]]:
         """The UUID and the name of each device that the process sees, by number."""
-        found = []
+        names = []
         for device in range(self._checked(None, self._api.cuDeviceGetCount())):
             # Since CUDA 13 the one that knows parts of a device has the plain name.
             function = getattr(self._api, "cuDeviceGetUuid_v2", self._api.cuDeviceGetUuid)
             number = uuid.UUID(bytes=bytes(self._checked(device, function(device)).bytes))
-            found.append((f"GPU-{number}", self._label(device)))
-        return found
+            names.append((f"GPU-{number}", self._label(device)))
+        return names
 
     def name(self, device: int) -> str:
         """The name of a device and its compute capability."""

@@ -180,8 +180,8 @@ def _transformation_of(alias: Alias, arguments: Mapping[str, Any]) -> Transforma
     decay = str(alias.words.get("weight_decay", "weight_decay"))
 
     def masked(params: Any) -> optim.Optimizer:
-        kept = mask(params) if callable(mask) else mask
-        every = jax.tree.map(lambda kept, below: jax.tree.map(lambda _: bool(kept), below), kept, params)
+        mask_tree = mask(params) if callable(mask) else mask
+        every = jax.tree.map(lambda is_kept, below: jax.tree.map(lambda _: bool(is_kept), below), mask_tree, params)
         without = {path for path, keeps in zip(key_paths(params), jax.tree.leaves(every), strict=True) if not keeps}
         groups = {(lambda path, array: path in without): {decay: 0.0}}
         return optimizer_of(parts, constant, groups=groups if without else None)

@@ -130,13 +130,13 @@ class _Namespace:
         self._library = library
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._library, name)
-        if isinstance(found, types.ModuleType):
-            found = _Namespace(found)
-        elif callable(found) and not isinstance(found, type):
-            found = functools.partial(_called, found)
-        setattr(self, name, found)
-        return found
+        value = getattr(self._library, name)
+        if isinstance(value, types.ModuleType):
+            value = _Namespace(value)
+        elif callable(value) and not isinstance(value, type):
+            value = functools.partial(_called, value)
+        setattr(self, name, value)
+        return value
 
 
 def _called(function: Callable[..., Any], *args: Any, **named: Any) -> Any:

@@ -68,16 +68,18 @@ class PartitionPart:
         """The partition as plain data."""
 
         def config(parts: tuple[ChainPart, ...] | None) -> dict[str, Any] | None:
-            found = [part.get_config() for part in parts or ()]
-            return None if parts is None else found[0] if len(found) == 1 else {"optimizer": "chain", "parts": found}
+            configs = [part.get_config() for part in parts or ()]
+            return (
+                None if parts is None else configs[0] if len(configs) == 1 else {"optimizer": "chain", "parts": configs}
+            )
 
         shown = [[param_groups.plain(pattern), config(parts)] for pattern, parts in self._optimizers.items()]
         return {"optimizer": "partition", "parts": shown}
 
     def __repr__(self) -> str:
         def shown(parts: tuple[ChainPart, ...] | None) -> str:
-            found = ", ".join(map(repr, parts or ()))
-            return "None" if parts is None else found if len(parts) == 1 else f"chain({found})"
+            texts = ", ".join(map(repr, parts or ()))
+            return "None" if parts is None else texts if len(parts) == 1 else f"chain({texts})"
 
         return f"partition({{{', '.join(f'{p!r}: {shown(parts)}' for p, parts in self._optimizers.items())}}})"
 
@@ -92,9 +94,9 @@ class ChainedPartition(DeclaredAttributes, Partition):
     def __init__(self, *parts: Part | Partition, **options: Any) -> None:
         if unknown := sorted(options.keys() - OPTIONS.keys()):
             raise TypeError(f"chain: unknown options: {', '.join(unknown)}{hint(unknown[0], OPTIONS)}")
-        if given := sorted(options.keys() & {"groups", "dtype"}):
+        if excess := sorted(options.keys() & {"groups", "dtype"}):
             raise TypeError(
-                f"chain: found {', '.join(given)} with a partition: expected further patterns of the partition"
+                f"chain: found {', '.join(excess)} with a partition: expected further patterns of the partition"
             )
         flat = [each for part in parts for each in (part._copies() if isinstance(part, ChainedPartition) else [part])]
         partitions = [part for part in flat if isinstance(part, Partition)]
@@ -103,8 +105,8 @@ class ChainedPartition(DeclaredAttributes, Partition):
         inner, at = partitions[0], flat.index(partitions[0])
         common = [part for part in flat if not isinstance(part, Partition)]
         before, after = common[:at], common[at:]
-        if given := inner._options():
-            raise ValueError(f"partition: {', '.join(given)} must be set on the chain instead")
+        if options_set := inner._options():
+            raise ValueError(f"partition: {', '.join(options_set)} must be set on the chain instead")
         super().__init__(
             {key: part and _chained(key, before, part, after) for key, part in inner.optimizers.items()}, **options
         )
@@ -123,12 +125,12 @@ class ChainedPartition(DeclaredAttributes, Partition):
         """The parts in order, nested chains flattened. Parts other than the partition are common to all patterns."""
         chains = {pattern: chain and chain.parts for pattern, chain in self._chains().items()}
         each = [parts for parts in chains.values() if parts is not None]
-        own = {key: parts and parts[self._before : len(parts) - self._after] for key, parts in chains.items()}
+        by_pattern = {key: parts and parts[self._before : len(parts) - self._after] for key, parts in chains.items()}
         before = [_common(k, tuple(parts[k] for parts in each)) for k in range(self._before)]
         after = [
             _common(self._before + 1 + k, tuple(parts[k - self._after] for parts in each)) for k in range(self._after)
         ]
-        return (*before, PartitionPart(own), *after)
+        return (*before, PartitionPart(by_pattern), *after)
 
     def get_config(self) -> Config:
         """See `Optimizer.get_config`."""
@@ -144,10 +146,10 @@ class ChainedPartition(DeclaredAttributes, Partition):
                 yield part._copy()
             else:
                 copies: dict[Any, Any] = {
-                    key: own and [each._copy() for each in own] for key, own in part.optimizers.items()
+                    key: parts and [each._copy() for each in parts] for key, parts in part.optimizers.items()
                 }
                 yield Partition(
-                    {key: own and (own[0] if len(own) == 1 else Chain(*own)) for key, own in copies.items()}
+                    {key: parts and (parts[0] if len(parts) == 1 else Chain(*parts)) for key, parts in copies.items()}
                 )
 
     def _owners(self, name: str) -> list[CommonPart]:

@@ -174,11 +174,11 @@ class Optimizer(StatefulOptimizer):
         factors: list[Any] = []
 
         def scaled(model: Tree) -> Array:
-            found = dependent(loss(model))
+            value = dependent(loss(model))
             if self.loss_scale is None:
-                return found
-            factors.append(self._scale_for(found))
-            return factors[-1] * found
+                return value
+            factors.append(self._scale_for(value))
+            return factors[-1] * value
 
         value, grads = value_and_grad_of(scaled, model, begin)
         self._tell_of_floats(model, grads)
@@ -215,8 +215,8 @@ class Optimizer(StatefulOptimizer):
 
     def _scale_for(self, loss: Array) -> Any:
         """The factor of a loss: an array on its device where that keeps the scale."""
-        found = self._stepper.counts.scale_like(loss)
-        return self.scale if found is None else found
+        scale = self._stepper.counts.scale_like(loss)
+        return self.scale if scale is None else scale
 
     def minimize(
         self, loss: Callable[[T], Array], model: T, *, record: bool = False, in_backward: bool = False
@@ -253,8 +253,8 @@ class Optimizer(StatefulOptimizer):
 
     def _has_own_gradients(self) -> bool:
         """Whether a subclass computes gradients in another way than by one value and gradient of the loss."""
-        own, cls = Optimizer, type(self)
-        return cls.compute_gradients is not own.compute_gradients or cls._gradients is not own._gradients
+        base, cls = Optimizer, type(self)
+        return cls.compute_gradients is not base.compute_gradients or cls._gradients is not base._gradients
 
     def _refuse_in_backward(self, *, record: bool = False) -> None:
         """Raises `ValueError` for an optimizer that cannot update one parameter at a time in `minimize`."""

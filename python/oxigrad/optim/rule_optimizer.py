@@ -65,9 +65,9 @@ class RuleOptimizer(Part, LocalOptimizer):
         return MappingProxyType(shown)
 
     @groups.setter
-    def groups(self, given: Mapping[Any, Mapping[str, Any] | None]) -> None:
-        param_groups.check(given)
-        self._groups = {pattern: self._checked(pattern, values) for pattern, values in given.items()}
+    def groups(self, groups: Mapping[Any, Mapping[str, Any] | None]) -> None:
+        param_groups.check(groups)
+        self._groups = {pattern: self._checked(pattern, values) for pattern, values in groups.items()}
         self._parameter_groups: weakref.WeakKeyDictionary[
             Optimizer, dict[tuple[int | None, str | None], ParameterGroup]
         ]
@@ -83,10 +83,10 @@ class RuleOptimizer(Part, LocalOptimizer):
             )
         unknown = sorted(values.keys() - self._declared.keys())
         if unknown:
-            known = ", ".join(self._declared)
+            names = ", ".join(self._declared)
             raise TypeError(
                 f"the group {pattern!r}: unknown hyperparameters: {', '.join(unknown)}"
-                f"{self._hint(unknown[0])}; there are {known}"
+                f"{self._hint(unknown[0])}; there are {names}"
             )
         try:
             return {name: self._declared[name].check(value) for name, value in values.items()}
@@ -105,10 +105,10 @@ class RuleOptimizer(Part, LocalOptimizer):
         overrides = {} if at is None else list(self._groups.values())[at]
         if overrides is None:
             return None
-        known, key = self._parameter_groups.setdefault(owner, {}), (at, half(array))
-        if key not in known:
-            known[key] = ParameterGroup(owner, self, overrides, key[1])
-        return known[key]
+        groups, key = self._parameter_groups.setdefault(owner, {}), (at, half(array))
+        if key not in groups:
+            groups[key] = ParameterGroup(owner, self, overrides, key[1])
+        return groups[key]
 
     def _current(self, name: str, step: int) -> Any:
         """See `Optimizer._current`."""
@@ -128,9 +128,9 @@ class RuleOptimizer(Part, LocalOptimizer):
         return {"optimizer": self.name, **values, **self._options()}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        made = super().__deepcopy__(memo)
-        made._parameter_groups = weakref.WeakKeyDictionary()
-        return made
+        copy = super().__deepcopy__(memo)
+        copy._parameter_groups = weakref.WeakKeyDictionary()
+        return copy
 
     def _parts(self) -> Iterator[tuple[str, Any]]:
         yield from super()._parts()
@@ -142,8 +142,8 @@ class RuleOptimizer(Part, LocalOptimizer):
         def group(values: Mapping[str, Any] | None) -> Any:
             return None if values is None else {name: plain(name, value) for name, value in values.items()}
 
-        found = [[param_groups.plain(pattern), group(values)] for pattern, values in self._groups.items()]
-        return {**super()._given_options(), "groups": found or None, "dtype": text_of_dtype(self.dtype)}
+        groups = [[param_groups.plain(pattern), group(values)] for pattern, values in self._groups.items()]
+        return {**super()._given_options(), "groups": groups or None, "dtype": text_of_dtype(self.dtype)}
 
     def _shown(self) -> str:
         return (super()._shown() + self._shown_options()).removeprefix(", ")
@@ -215,9 +215,9 @@ def defined(
 ) -> type[DefinedOptimizer]:
     """The class of `define`, in the module of this name."""
     read = rule.read(function, "update", elementwise=elementwise, average=average)
-    made = register(read, name, RuleOptimizer, OPTIONS, module=module)
-    made().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
-    return made
+    cls = register(read, name, RuleOptimizer, OPTIONS, module=module)
+    cls().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
+    return cls
 
 
 def caller() -> str:
@@ -233,9 +233,9 @@ def register(read: Rule, name: str | None, base: type, options: Mapping[str, Any
             "front that no attribute or option of optimizers has"
         )
     title = name or "".join(part.capitalize() for part in read.name.split("_"))
-    made = declare(read, title, base, {**options, "compat": None}, module)
-    REGISTRY[title] = made
-    return made
+    cls = declare(read, title, base, {**options, "compat": None}, module)
+    REGISTRY[title] = cls
+    return cls
 
 
 # Attributes of optimizers, and the keys of their configurations.

@@ -104,8 +104,8 @@ def call_step(
     for p in others:
         leaves[p.index] = detached(leaves[p.index])
     rules, values = [group.rule for group in step.groups], [group.values() for group in step.groups]
-    given = {p.text: slots[p.text].of_rule() for p in ruled}
-    called = called_leaves(plan, ruled, leaves, plan.unrecorded(gradients, ruled), given, rules, values)
+    old_slots = {p.text: slots[p.text].of_rule() for p in ruled}
+    called = called_leaves(plan, ruled, leaves, plan.unrecorded(gradients, ruled), old_slots, rules, values)
     results, keep = call_rules(called, step.seed)
     for p, leaf, (new, *after) in zip(ruled, called, results, strict=True):
         if new is leaf.p:
@@ -116,12 +116,12 @@ def call_step(
             writes.copies.append(copying(new, leaf.p))
         else:
             writes.replacements += [(path, new) for path in p.paths]
-        own = slots[p.text]
+        leaf_slots = slots[p.text]
         for slot, value in zip(leaf.rule.slots, after, strict=True):
             if value is not None and value is not leaf.slots[slot.name]:
-                own.write(slot.name, value, writes)
+                leaf_slots.write(slot.name, value, writes)
         if LAST_STEP in leaf.slots:
-            own.write(LAST_STEP, leaf.stamped(), writes)
+            leaf_slots.write(LAST_STEP, leaf.stamped(), writes)
     return bool(fetched(keep))
 
 

@@ -34,8 +34,8 @@ def communicator(*, timeout: float = TIMEOUT, group: Any = None, join: bool = Fa
     does not make its own, or the workers do not admit this one; and `Refused` where the processes run other versions of the package.
     """
     if not _rendezvous:
-        made = _joined(timeout) if join else _begun(timeout, group)
-        _rendezvous.append(made)
+        rendezvous = _joined(timeout) if join else _begun(timeout, group)
+        _rendezvous.append(rendezvous)
         atexit.register(_close)
     return _rendezvous[0].communicator
 
@@ -57,11 +57,11 @@ def _begun(timeout: float, group: Any) -> Rendezvous:
     text = f"the communicator is not made within {timeout:g} s: a worker has ended before, or does not make its own"
     groups, store = in_time(make, timeout, TimedOut(text))
     check_versions(versions)
-    made = Rendezvous(store, job.tobytes(), str(groups[0].rank), [str(rank) for rank in range(len(world))])
+    rendezvous = Rendezvous(store, job.tobytes(), str(groups[0].rank), [str(rank) for rank in range(len(world))])
     if groups[0].rank == 0 and len(world) == distributed.get_world_size():
-        made.publish(_core.__version__)
-    TorchCommunicator(made, groups, timeout, group or distributed.group.WORLD)
-    return made
+        rendezvous.publish(_core.__version__)
+    TorchCommunicator(rendezvous, groups, timeout, group or distributed.group.WORLD)
+    return rendezvous
 
 
 def _joined(timeout: float) -> Rendezvous:
@@ -72,9 +72,9 @@ def _joined(timeout: float) -> Rendezvous:
         raise CommunicationError(
             f"the job to join is not named: expected MASTER_ADDR and MASTER_PORT as its workers have them ({error})"
         ) from error
-    made, groups = Rendezvous.of_newcomer(host, port, _core.__version__, timeout)
-    TorchCommunicator(made, groups, timeout)
-    return made
+    rendezvous, groups = Rendezvous.of_newcomer(host, port, _core.__version__, timeout)
+    TorchCommunicator(rendezvous, groups, timeout)
+    return rendezvous
 
 
 def _close() -> None:
@@ -100,10 +100,10 @@ def run(
         if starts:
             distributed.destroy_process_group()
         raise
-    made = communicator(timeout=timeout, **options)
+    comm = communicator(timeout=timeout, **options)
     try:
-        with serving(made):
-            result = worker(made)
+        with serving(comm):
+            result = worker(comm)
             last = current()
     finally:
         _rendezvous[0].communicator.leave()

@@ -216,8 +216,8 @@ class HostSteps(PieceSteps):
         sums = self.sums.of(places)
         batches = [HostBatch(opt, part, scale=scale, loss=loss, square=square, sums=sums) for part in parts]
         pieces = [self._cut(batch, is_called=is_whole or not is_elementwise) for batch in batches]
-        for batch, found in zip(batches, pieces, strict=True):
-            run.add(found, batch)
+        for batch, batch_pieces in zip(batches, pieces, strict=True):
+            run.add(batch_pieces, batch)
         self.sums.drop(places)
 
     def _cut(self, batch: HostBatch, *, is_called: bool) -> list[Piece]:
@@ -237,13 +237,13 @@ class HostSteps(PieceSteps):
 
 def _chosen(params: Sequence[Any], fraction: float) -> set[int]:
     """The identities of the largest parameters that have a fraction of all bytes."""
-    wanted, found, total = fraction * sum(p.nbytes for p in params), set(), 0
+    wanted, chosen, total = fraction * sum(p.nbytes for p in params), set(), 0
     for p in sorted(params, key=lambda p: -p.nbytes):
         if total >= wanted and fraction < 1:
             break
-        found.add(id(p))
+        chosen.add(id(p))
         total += p.nbytes
-    return found
+    return chosen
 
 
 def _check(opt: Any, places: Sequence[TensorPlace]) -> None:

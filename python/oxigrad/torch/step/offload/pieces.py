@@ -165,17 +165,17 @@ class RulePiece(Piece):
     def update(self, memory: Any) -> None:
         """Updates the parameters in their place, and their slots."""
         program, plan = self.batch.fill(), self.batch.plan
-        found = self._landed(memory)
-        gradients, leaves = ([*plan.parameters] for _ in found)
-        for part, g, w in zip(self.parts, *found, strict=True):
+        landed = self._landed(memory)
+        gradients, leaves = ([*plan.parameters] for _ in landed)
+        for part, g, w in zip(self.parts, *landed, strict=True):
             gradients[part.parameter.index], leaves[part.parameter.index] = g, w
         writes, core = StepWrites(), _core.Stepper()
-        slots = {part.parameter.text: own for part, own in zip(self.parts, self._slots(memory), strict=True)}
+        slots = {part.parameter.text: tensors for part, tensors in zip(self.parts, self._slots(memory), strict=True)}
         core.count = plan.count
         core.prepare(program.host_parameters(leaves, slots))
         call_step(program, leaves, gradients, slots, writes)
-        written, given = plan.pick(leaves), plan.pick(gradients)
-        core.step(True, written, given, programs=program.programs, seed=program.seed, writes=writes.frozen())
+        written, read = plan.pick(leaves), plan.pick(gradients)
+        core.step(True, written, read, programs=program.programs, seed=program.seed, writes=writes.frozen())
 
 
 def cut(batch: HostBatch, size: int) -> list[Piece]:

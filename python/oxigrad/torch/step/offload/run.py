@@ -67,13 +67,13 @@ class Ring:
     def place(self, number: int, piece: HostPiece, *, exact: bool) -> Any:
         """The memory of a place, for a piece."""
         key, size = (piece.device, number), piece.size if exact else max(piece.size, self._size)
-        found = self._places.get(key)
-        if found is None or found.numel() < size:
+        memory = self._places.get(key)
+        if memory is None or memory.numel() < size:
             try:
-                found = self._places[key] = self.device(piece.device).memory(size)
+                memory = self._places[key] = self.device(piece.device).memory(size)
             except RuntimeError as error:
                 raise MemoryError(f"{piece.paths[0]}: no host memory of {size:,} bytes for copies: {error}") from error
-        return found
+        return memory
 
     @property
     def nbytes(self) -> int:
@@ -134,8 +134,8 @@ class HostRun(PieceRun):
     @property
     def ahead(self) -> list[str]:
         """The names of the parameters with elements that were updated."""
-        found = [path for number in self.schedule.ahead for path in self._pieces[number].paths]
-        return [*dict.fromkeys(found)]
+        paths = [path for number in self.schedule.ahead for path in self._pieces[number].paths]
+        return [*dict.fromkeys(paths)]
 
     @property
     def paths(self) -> list[str]:
