@@ -275,6 +275,32 @@ def test_a_newcomer_that_dies_before_it_connects_is_left_out(monkeypatch: pytest
     assert [each.generation for each in members.rendezvous] == [2, 2]
 
 
+def test_members_that_wait_for_a_dead_one_in_different_places_go_on_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gloo waits as long as it is told for an address, and five times as long for a connection to a process that gave its address."""
+    members, calls = Members(4), [0, 0, 0]
+    members.store.set(f"oxigrad/{bytes(16).hex()}/1/come/3", "1")  # which dies then
+    gloo = torch.distributed.ProcessGroupGloo
+
+    def group(store: Any, rank: int, size: int, timeout: Any) -> Any:
+        if size < 4:
+            return gloo(store, rank, size, timeout=timeout)
+        calls[rank] += 1
+        time.sleep(timeout.total_seconds() * (1 if rank == 1 else 5))
+        raise RuntimeError("Connect timeout")
+
+    def connect(rank: int) -> list[str]:
+        each = members.rendezvous[rank]
+        assert [group.size for group in each.connect(["0", "1", "2", "3"], 4.0)] == [3, 3]
+        return each.members
+
+    monkeypatch.setattr(torch.distributed, "ProcessGroupGloo", group)
+    monkeypatch.setattr(rendezvous, "_PATIENCE", 1.0)
+    with ThreadPoolExecutor() as pool:
+        runs = [pool.submit(connect, rank) for rank in (0, 1, 2)]
+        assert [run.result() for run in runs] == [["0", "1", "2"]] * 3
+    assert calls == [1, 1, 1]
+
+
 def test_a_newcomer_that_nobody_can_reach_is_left_out_and_told() -> None:
     """All are alive; the first connection fails."""
     members, failures = Members(2), iter([True, False, False])

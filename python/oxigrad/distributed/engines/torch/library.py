@@ -50,9 +50,13 @@ class Group:
 
     @classmethod
     def connected(cls, store: Any, prefix: str, rank: int, size: int, seconds: float) -> "Group":
-        """A group of processes that have a store in common. Raises `RuntimeError` where one does not connect in time."""
-        limit = datetime.timedelta(seconds=seconds)
-        store.set_timeout(limit)
+        """A group of processes that have a store in common, and call this at about the same time.
+
+        Raises `RuntimeError` where one does not connect within ``seconds``.
+        """
+        store.set_timeout(datetime.timedelta(seconds=seconds))
+        # Gloo waits five times as long as it is told for a connection to a process that has given its address, and may have died since.
+        limit = datetime.timedelta(seconds=seconds / 5)
         return cls(
             distributed.ProcessGroupGloo(distributed.PrefixStore(prefix, store), rank, size, timeout=limit), rank, size
         )

@@ -14,6 +14,8 @@ key                    value
 ``g/ready/uid``        there while this member of the generation ``g`` waits for the next one
 ``g/left``             the number of members that have left
 ``g/next``             the members of the generation ``g + 1``, by rank: whoever writes it first decides
+``g/come/uid``         this member is about to connect to the others of the generation ``g``
+``g/begins``           whether all have come to connect: whoever writes it first decides
 ``g/connected/uid``    whether this member has connected to the others of the generation ``g``
 ``g/outcome``          what becomes of the generation ``g``: whoever writes it first decides
 ====================== ========================================================================================
@@ -212,6 +214,8 @@ class Rendezvous:
 
     def _connected(self, patience: float) -> list[Group]:
         """The two groups of the generation; none where they cannot be made."""
+        if not self._have_come(patience):
+            return []
         place, end = (self.members.index(self.uid), len(self.members)), Backoff(patience)
         try:
             return [
@@ -221,11 +225,22 @@ class Rendezvous:
         except RuntimeError:
             return []
 
+    def _have_come(self, patience: float) -> bool:
+        """Whether all members have come to connect, the same for all: they begin together, and have given up soon after each other."""
+        self._write(f"{self.generation}/come/{self.uid}", 1)
+        name, end = f"{self.generation}/begins", Backoff(patience, longest=0.01)
+        while self._read(name) is None:
+            have_come = all(self._read(f"{self.generation}/come/{uid}") is not None for uid in self.members)
+            if have_come or end.is_over():
+                return self._decide(name, have_come)
+            end.pause()
+        return self._decide(name, False)
+
     def _outcome(self, patience: float, *, is_connected: bool) -> dict[str, bool]:
         """Whether each member has connected, the same for all; those that do not say so in time are not in it."""
         self._write(f"{self.generation}/connected/{self.uid}", json.dumps(is_connected))
         is_first = self.members[0] == self.uid
-        # The others may have begun to connect later, and take as long as they have patience.
+        # The others may have waited for longer, as long as they have patience.
         end = Backoff(2 * patience if is_first else 3 * patience, longest=0.01)
         while self._read(name := f"{self.generation}/outcome") is None:
             texts = {uid: self._read(f"{self.generation}/connected/{uid}") for uid in self.members}
