@@ -61,7 +61,7 @@ class Machine:
 
 @dataclasses.dataclass(frozen=True)
 class Bar:
-    """What a lane does from ``start`` to ``stop``, of a layer."""
+    """The work of a lane on a layer, from ``start`` to ``stop``."""
 
     lane: str
     kind: str

@@ -9,24 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from late_event import LateEvent
 
 from oxigrad.torch.step.offload import run
-
-
-class LateEvent:
-    """The end of a copy, which is done when it is waited for, or when it was looked at for some times."""
-
-    def __init__(self, device: LateDevice, number: int) -> None:
-        self._device, self._number, self._looks = device, number, device.random.randrange(4)
-
-    def is_done(self) -> bool:
-        self._looks -= 1
-        if self._looks < 0:
-            self.wait()
-        return self._looks < 0
-
-    def wait(self) -> None:
-        self._device.run_until(self._number)
 
 
 class LateDevice:
@@ -76,7 +61,8 @@ class LateDevice:
     def _copy(self, source: Any, target: Any) -> LateEvent:
         target.fill_(float("nan"))
         self.begun.append((source, target))
-        return LateEvent(self, len(self.begun) - 1)
+        number = len(self.begun) - 1
+        return LateEvent(lambda: self.run_until(number), self.random.randrange(4))
 
     def run_until(self, number: int) -> None:
         for at in range(number + 1):

@@ -96,7 +96,7 @@ def test_a_function_with_loops_has_its_bits_from_a_file_too(name, tmp_path):
 
 
 def test_a_file_without_loops_loads(tmp_path):
-    """Those of version 1 state each repetition."""
+    """Files of version 1 state each repetition."""
     f = pendulum(20)
     g = ox.record(f)
     g(*args("pendulum"))

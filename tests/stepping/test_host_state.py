@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import arrays
 import numpy as np
 import pytest
+from late_event import LateEvent
 
 import libraries
 import optimizers
@@ -374,34 +375,21 @@ class Late(transfers.BlockingTransfers):
     def copy_down(self, source: Any, target: Any) -> Any:
         self.log.append("down")
         target[...] = -7  # until it is done
-        return LateEvent(lambda: super(Late, self).copy_down(source, target), self.looks.randrange(4))
+        return self._late(lambda: super(Late, self).copy_down(source, target))
 
     def copy_up(self, source: Any, target: Any) -> Any:
         self.log.append("up")
-        return LateEvent(lambda: super(Late, self).copy_up(source, target), self.looks.randrange(4))
+        return self._late(lambda: super(Late, self).copy_up(source, target))
+
+    def _late(self, copy: Callable[[], Any]) -> LateEvent:
+        def end() -> None:
+            copy()
+            self.log.append("done")
+
+        return LateEvent(end, self.looks.randrange(4))
 
     def join(self) -> None:
         self.log.append("join")
-
-
-class LateEvent:
-    """The end of such a copy."""
-
-    def __init__(self, copy: Callable[[], Any], looks: int) -> None:
-        self._copy: Callable[[], Any] | None = copy
-        self._looks = looks
-
-    def is_done(self) -> bool:
-        self._looks -= 1
-        if self._looks < 0:
-            self.wait()
-        return self._looks < 0
-
-    def wait(self) -> None:
-        if self._copy is not None:
-            copy, self._copy = self._copy, None
-            copy()
-            Late.log.append("done")
 
 
 @pytest.mark.parametrize("seed", range(8))

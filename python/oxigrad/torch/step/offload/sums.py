@@ -34,26 +34,24 @@ class SumPiece:
         self.paths: list[str] = [addend.path for addend in addends]
         #: The device of the gradients.
         self.device: Any = addends[0].gradient.device
-        self._gradients = [addend.gradient for addend in addends]
         self._offsets: list[int] = []
         self.size: int = 0
-        for g in self._gradients:
+        for addend in addends:
             self._offsets.append(self.size)
-            self.size += aligned(g.nbytes)
+            self.size += aligned(addend.gradient.nbytes)
         # Tensors with the shapes and dtypes of gradients, which take no memory.
-        self._likes = [torch.empty_like(g, device="meta") for g in self._gradients]
+        self._likes = [torch.empty_like(addend.gradient, device="meta") for addend in addends]
 
     def _placed(self, memory: Any) -> Iterator[Any]:
         return (viewed(memory, start, like) for start, like in zip(self._offsets, self._likes, strict=True))
 
     def down(self, memory: Any) -> Iterator[Pair]:
         """The copies of the gradients into its place."""
-        return zip(self._gradients, self._placed(memory), strict=True)
+        return zip((addend.gradient for addend in self._addends), self._placed(memory), strict=True)
 
     def landed(self, memory: Any) -> None:
         """Gives the gradients of the device back."""
         self._addends = [addend._replace(gradient=None) for addend in self._addends]
-        self._gradients = []
 
     def measure(self, opt: Any, memory: Any, norm: MeasuredNorm) -> None:
         """Raises `NotImplementedError`: gradients are measured in their step."""
