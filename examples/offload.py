@@ -1,5 +1,6 @@
 """Trains a small transformer in bfloat16 with the optimizer's step after the backward, inside of it, in host memory, and in a file.
 
+    pip install torch ml-dtypes
     python examples/offload.py
 
 Prints for each mode the bytes of parameters and of the optimizer's state, the most that gradients took at once, and the sum of what lies
