@@ -26,6 +26,7 @@ from libraries import Library
 from oxigrad.cuda.compiler import Compiler, CompilerUnavailableError, compiler
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy is imported: its functions then take any array
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # before JAX finds a GPU: other libraries use it too
 os.environ.setdefault("KERAS_BACKEND", "jax")  # before Keras is imported: over others it computes in single precision
 
 
@@ -137,9 +138,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return importlib.import_module("chunks").ChunkScheduling(config, log) if is_by_group else None
 
 
-# Tests over array libraries, and those of devices: by these fixtures.
-_ON_GPU = ("arrays", "asarray", "mock")
-_OVER_LIBRARIES = re.compile(rf"def test_\w+\([^)]*\b({'|'.join(_ON_GPU)})\b")
+# Tests over array libraries, those of devices, and those of PyTorch's default device: by these fixtures.
+_ON_GPU = ("arrays", "asarray", "mock", "default_device")
+_OVER_LIBRARIES = re.compile(
+    rf"def (test_\w+|mesh)\([^)]*\b({'|'.join(_ON_GPU)})\b|usefixtures\(\"(default_device|device|card)\"\)|\bdevice: LateDevice"
+)
 _UNDER_FAKE_DRIVER = "test_under_fake_driver.py"
 
 

@@ -18,7 +18,8 @@ from oxigrad import cuda, tree
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_optimizer_gives_the_bits_of_the_host(name: str, dtype: str, arrays: Library) -> None:
-    if dtype == "float32" and arrays not in libraries.GPU:
+    has_kernels = arrays in libraries.GPU and arrays.module != "jax"  # whose arrays may not be written
+    if dtype == "float32" and not has_kernels:
         pytest.skip("rules on arrays round each op")
     model, grads = problem(np.dtype(dtype))
     there, given = (tree.map(arrays.asarray, each) for each in (model, grads))
@@ -27,7 +28,7 @@ def test_every_optimizer_gives_the_bits_of_the_host(name: str, dtype: str, array
         there = on_device.update(there, given)
         on_host.update(model, grads)
     for key, value in model.items():
-        if arrays in libraries.GPU:
+        if has_kernels:
             assert cuda.why(there[key]) == ""
             assert host(there[key]).tobytes() == value.tobytes(), key
         else:

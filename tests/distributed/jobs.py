@@ -53,6 +53,7 @@ from job_methods import (
     module_in_buckets,
     overtaken_and_folds,
     reported,
+    trained,
 )
 from job_soak import train_by, train_shards
 from job_trainings import (
@@ -142,6 +143,7 @@ __all__ = [
     "train_by",
     "train_divided",
     "train_shards",
+    "trained",
     "undisturbed",
     "wait_for_nothing",
 ]

@@ -72,8 +72,7 @@ class Device:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and other.id == self.id
 
-    def __hash__(self) -> int:
-        return hash(self.id)
+    __hash__: Any = None  # as CuPy's
 
     def __repr__(self) -> str:
         return f"cuda:{self.id}"

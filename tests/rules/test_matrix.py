@@ -598,6 +598,8 @@ def test_a_failing_gradient_changes_nothing() -> None:
 @pytest.mark.on_device
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_steps_leave_the_device_alone(name: str, arrays: Any) -> None:
+    if arrays.name == "torch-cuda" and name in ("shampoo", "soap", "galore", "galore-full"):
+        pytest.skip("PyTorch's decompositions of matrices ask the device whether they went well")
     model, gradients = draws(REGULAR)
     expected, _ = run(name, ox.tree.map(np.copy, model), gradients[:5])
     found, given = ox.tree.map(arrays.asarray, model), [ox.tree.map(arrays.asarray, grads) for grads in gradients[:5]]

@@ -151,6 +151,15 @@ GPU = [
         leave_alone=_cupy_alone,
         has_gpu=lambda cupy: cupy.cuda.is_available(),
     ),
+    Library(
+        "jax-gpu",
+        "jax",
+        _jax,
+        leave_alone=lambda jax: jax.transfer_guard_device_to_host("disallow"),
+        has_gpu=lambda jax: jax.default_backend() == "gpu",
+        sample=SAMPLE,
+        is_slow=True,
+    ),
 ]
 
 
@@ -175,6 +184,7 @@ LACKING = {
     ("torch", "index-slice"),  # backwards
     ("torch", "index-apart"),  # it puts the new axis elsewhere
     ("torch", "matmul-real-complex"),
+    ("cupy", "solve-broadcast"),
 }
 
 

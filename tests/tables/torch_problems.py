@@ -84,12 +84,20 @@ BITSANDBYTES = Library(
 )
 
 
+def drawn(
+    shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype = torch.float32, device: Any = None
+) -> torch.Tensor:
+    """Normal numbers, the same on every device, on the default one or another."""
+    place = torch.get_default_device() if device is None else device
+    return torch.randn(shape, generator=generator, dtype=dtype, device="cpu").to(place)
+
+
 def parameters(
     shapes: Iterable[tuple[int, ...]] = SHAPES, dtype: torch.dtype = torch.float32, seed: int = 0
 ) -> list[torch.nn.Parameter]:
     """Parameters of normal values, the same for the same seed."""
     generator = torch.Generator().manual_seed(seed)
-    return [torch.nn.Parameter(torch.randn(shape, generator=generator).to(dtype)) for shape in shapes]
+    return [torch.nn.Parameter(drawn(shape, generator).to(dtype)) for shape in shapes]
 
 
 def gradients(params: Sequence[torch.Tensor], step: int) -> list[torch.Tensor]:
@@ -100,7 +108,7 @@ def gradients(params: Sequence[torch.Tensor], step: int) -> list[torch.Tensor]:
 
 def _normal(p: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     dtype = torch.complex64 if p.is_complex() else torch.float32
-    return torch.randn(p.shape, generator=generator, dtype=dtype).to(p.dtype)
+    return drawn(p.shape, generator, dtype, p.device).to(p.dtype)
 
 
 def loss_of(params: Sequence[torch.Tensor], step: int, without: Any = ()) -> Any:
@@ -158,7 +166,7 @@ def bowl(opt: Any, params: Sequence[torch.Tensor]) -> Callable[[], torch.Tensor]
     def closure() -> torch.Tensor:
         opt.zero_grad()
         squares = ((p - 0.3) * (p - 0.3).conj() for p in params)
-        loss = sign * sum(((1 + square.real).sqrt().sum() for square in squares), torch.tensor(0.0))
+        loss = sign * sum((1 + square.real).sqrt().sum() for square in squares)
         loss.backward()
         return loss
 

@@ -41,15 +41,23 @@ HALF = torch.bfloat16
 
 @contextmanager
 def process_group() -> Iterator[None]:
-    """A process group of size one."""
+    """A process group of size one; by NCCL for tensors on a GPU, where the default device is one."""
     if torch.distributed.is_initialized():
         yield
         return
-    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    backend = "gloo" if torch.get_default_device().type == "cpu" else "cpu:gloo,cuda:nccl"
+    torch.distributed.init_process_group(backend, store=torch.distributed.HashStore(), rank=0, world_size=1)
     try:
         yield
     finally:
         torch.distributed.destroy_process_group()
+
+
+@contextmanager
+def device_mesh() -> Iterator[Any]:
+    """A mesh of one process, on the default device."""
+    with process_group():
+        yield torch.distributed.device_mesh.init_device_mesh(torch.get_default_device().type, (1,))
 
 
 def expect(error: type[BaseException], call: Callable[[], Any], message: str = "") -> None:
@@ -503,11 +511,9 @@ def groups_of_parameters(library: Library) -> None:
 
 def distributed_tensors(library: Library) -> None:
     """19. A ``DTensor`` is updated locally, and its state is a ``DTensor`` of the same placement."""
-    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
-    with process_group():
-        mesh = init_device_mesh("cpu", (1,))
+    with device_mesh() as mesh:
         for name, options in (("AdamW", {}), ("SGD", {"momentum": 0.9, "lr": 0.1})):
             plain = parameters(torch_problems.MATRICES)
             params = [torch.nn.Parameter(distribute_tensor(p.detach().clone(), mesh, [Shard(0)])) for p in plain]

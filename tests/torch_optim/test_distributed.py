@@ -21,15 +21,15 @@ from torch.distributed.checkpoint.state_dict import (  # noqa: E402
     set_state_dict,
 )
 
-from torch_problems import OURS, equal, gradients, parameters, train  # noqa: E402
-from torch_requirements import process_group  # noqa: E402
+from torch_problems import OURS, drawn, equal, gradients, parameters, train  # noqa: E402
+from torch_requirements import device_mesh  # noqa: E402
 
 
 @pytest.fixture
-def mesh() -> Iterator[Any]:
+def mesh(default_device: Any) -> Iterator[Any]:
     """A device mesh of one process."""
-    with process_group():
-        yield torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
+    with device_mesh() as made:
+        yield made
 
 
 def classifier(seed: int = 0) -> Any:
@@ -39,7 +39,7 @@ def classifier(seed: int = 0) -> Any:
 
 def learn(model: Any, opt: Any, steps: Any) -> None:
     for step in steps:
-        x = torch.randn(8, 64, generator=torch.Generator().manual_seed(step))
+        x = drawn((8, 64), torch.Generator().manual_seed(step))
         opt.zero_grad()
         model(x).square().mean().backward()
         opt.step()

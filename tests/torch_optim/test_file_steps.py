@@ -26,6 +26,7 @@ from torch_problems import (  # noqa: E402
     AliveGradients,
     backward,
     copies,
+    drawn,
     equal,
     gradients,
     layers,
@@ -114,7 +115,7 @@ def test_channels_last_views_and_groups_have_the_same_bits(tmp_path: Path) -> No
         opt = ours.AdamW(groups, lr=0.1, foreach=False, **further)
         train(opt, [first, second, third], range(3))
         train(opt, [second], range(2))
-        second.grad = torch.randn(70, 90, generator=torch.Generator().manual_seed(0)).t()
+        second.grad = drawn((70, 90), torch.Generator().manual_seed(0)).t()
         third.grad = torch.arange(45.0).expand(70, 45)
         opt.step()
         found.append((values([first, second, third]), states(opt)))

@@ -7,7 +7,7 @@ import gc
 import pickle
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,22 +15,17 @@ import pytest
 torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
-from late_device import LateDevice, late_device  # noqa: E402
+from late_device import LateDevice  # noqa: E402
 
 from oxigrad import StateError  # noqa: E402
 from oxigrad.torch.step.offload import pieces  # noqa: E402
 from torch_offload import check_failed, check_failed_backward, failing_at  # noqa: E402
 from torch_problems import OURS, backward, copies, equal, gradients, parameters, states, train, values  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("device")
+
 # Pieces of 256 elements in float32, two of which are on their way.
 SMALL = ours.HostMemory(piece=2048, places=2)
-
-
-@pytest.fixture(autouse=True)
-def device() -> Iterator[LateDevice]:
-    """The device of parameters in host memory."""
-    with late_device() as made:
-        yield made
 
 
 # --- failures --------------------------------------------------------------------------------------------------------------

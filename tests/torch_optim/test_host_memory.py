@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
-from late_device import LateDevice, late_device  # noqa: E402
+from late_device import LateDevice  # noqa: E402
 
 from oxigrad import AliasError  # noqa: E402
 from oxigrad.stepping.plan import announcements  # noqa: E402
@@ -31,6 +31,8 @@ from torch_problems import (  # noqa: E402
     train,
     values,
 )
+
+pytestmark = pytest.mark.usefixtures("device")
 
 Make = Callable[..., Any]
 NAMES = sorted({*OURS.names} - {"LBFGS", "SparseAdam"})
@@ -63,13 +65,6 @@ OPTIONS: list[tuple[str, dict[str, Any], Any]] = [
     ("Lion", {"state_dtype": "8bit", "weight_decay": 0.1}, FULL),
     ("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}, FULL),
 ]
-
-
-@pytest.fixture(autouse=True)
-def device() -> Iterator[LateDevice]:
-    """The device of parameters in host memory."""
-    with late_device() as made:
-        yield made
 
 
 @pytest.mark.parametrize("clip", [{}, {"max_norm": 0.5}], ids=["plain", "clipped"])
@@ -118,7 +113,7 @@ def test_scaled_losses_have_the_same_bits() -> None:
         for further in ({}, {"state_device": SMALL}):
             params = parameters(LARGE)
             opt = ours.AdamW(params, amp_fused=True, **options, **further)
-            scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+            scaler = torch.amp.GradScaler(torch.get_default_device().type, init_scale=1024.0)
             for step in range(3):
                 given = zip(params, gradients(params, step), strict=True)
                 opt.zero_grad()

@@ -20,7 +20,9 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 from oxigrad import AliasError, StateError  # noqa: E402
 from oxigrad.stepping.plan import announcements  # noqa: E402
 from torch_problems import OURS, AliveGradients, equal, gradients, layers, parameters, shapes_for, states, values  # noqa: E402
-from torch_requirements import process_group  # noqa: E402
+from torch_requirements import device_mesh  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("default_device")
 
 Make = Callable[..., Any]
 # Their rules sum over all parameters, or they have other steps.
@@ -445,7 +447,10 @@ def test_a_state_between_backward_and_step_is_refused(begun: Any) -> None:
 
 def test_a_scaled_loss_is_refused() -> None:
     model = layers(2)
-    opt, scaler = ours.AdamW(model.parameters(), in_backward=True), torch.amp.GradScaler("cpu")
+    opt, scaler = (
+        ours.AdamW(model.parameters(), in_backward=True),
+        torch.amp.GradScaler(torch.get_default_device().type),
+    )
     scaler.scale(model(torch.ones(2, 8)).sum()).backward()
     with pytest.raises(RuntimeError, match="GradScaler is not supported"):
         scaler.step(opt)
@@ -527,8 +532,7 @@ def test_sharded_parameters_have_the_same_bits() -> None:
     from torch.distributed.fsdp import fully_shard
 
     found = []
-    with process_group():
-        mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
+    with device_mesh() as mesh:
         for others in ({}, {"in_backward": True}):
             model = layers(3)
             for layer in model:

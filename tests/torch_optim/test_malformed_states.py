@@ -13,6 +13,8 @@ import pytest
 
 import oxigrad as ox
 
+pytestmark = pytest.mark.usefixtures("default_device")
+
 NAMES = ["Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "Rprop", "ASGD", "SGD"]
 OWN = ["Lion", "LAMB", "AdEMAMix", "Prodigy", "ScheduleFreeAdamW"]
 

@@ -14,7 +14,9 @@ ours = pytest.importorskip("oxigrad.torch")
 from oxigrad import optim  # noqa: E402
 from oxigrad.torch.group import TensorGroup  # noqa: E402
 from torch_problems import OURS, copies, equal, gradients, loss_for, parameters, shapes_for, train, values  # noqa: E402
-from torch_requirements import process_group  # noqa: E402
+from torch_requirements import device_mesh  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("default_device")
 
 # Their steps read the loss, or are other ones.
 OTHERS = {"MoMo", "MoMoAdam", "PolyakSGD", "LBFGS", "SparseAdam"}
@@ -33,19 +35,19 @@ CHAINS: dict[str, tuple[dict[str, Any], Callable[[], Any]]] = {
 def test_a_clipped_step_has_the_bits_of_a_chain(name: str, max_norm: float) -> None:
     options, made = CHAINS[name]
     params = parameters(((300, 7), (5,), ()))
-    model = {str(i): p.detach().numpy().copy() for i, p in enumerate(params)}
+    model = {str(i): p.detach().cpu().numpy().copy() for i, p in enumerate(params)}
     opt, chain = (
         OURS.make(name, params, max_norm=max_norm, **options),
         optim.chain(optim.ClipByGlobalNorm(max_norm), made()),
     )
     for step in range(4):
         found = gradients(params, step)
-        model = chain.update(model, {str(i): g.numpy().copy() for i, g in enumerate(found)})
+        model = chain.update(model, {str(i): g.cpu().numpy().copy() for i, g in enumerate(found)})
         for p, g in zip(params, found, strict=True):
             p.grad = g
         opt.step()
     for i, p in enumerate(params):
-        np.testing.assert_array_equal(p.detach().numpy(), model[str(i)])
+        np.testing.assert_array_equal(p.detach().cpu().numpy(), model[str(i)])
 
 
 def clipped(params: Any, max_norm: float, step: int) -> list[Any]:
@@ -105,7 +107,7 @@ def test_a_scaled_step_clips_the_unscaled_gradient() -> None:
     for scale in (1.0, 1024.0):
         params = parameters()
         opt = ours.AdamW(params, lr=0.1, max_norm=0.5, amp_fused=True)
-        scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+        scaler = torch.amp.GradScaler(torch.get_default_device().type, init_scale=scale)
         for step in range(3):
             given = zip(params, gradients(params, step), strict=True)
             opt.zero_grad()
@@ -180,8 +182,7 @@ def test_rows_of_sparse_gradients_are_not_clipped() -> None:
 def test_parts_of_distributed_tensors_are_not_clipped() -> None:
     from torch.distributed.tensor import distribute_tensor
 
-    with process_group():
-        mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
+    with device_mesh() as mesh:
         p = torch.nn.Parameter(distribute_tensor(torch.ones(4), mesh))
         p.grad = distribute_tensor(torch.ones(4), mesh)
         with pytest.raises(RuntimeError, match="no max_norm"):

@@ -17,17 +17,26 @@ from torch.testing._internal.common_optimizers import OptimizerErrorEnum, optim_
 
 from torch_problems import MATRICES, bowl, copies, gradients, parameters  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("default_device")
+
 STEPS, WITHOUT_GRADIENTS = 7, 3
 SHAPES = ((4, 3), (3,), (0, 2), (2, 2, 2), ())
 INFOS = {info.optim_cls.__name__: info for info in optim_db}
-CONFIGURATIONS = [(name, i) for name, info in INFOS.items() for i in range(len(info.optim_inputs_func(device="cpu")))]
+
+
+def inputs_of(name: str) -> list[Any]:
+    """The valid configurations of an optimizer on the default device, made anew."""
+    return INFOS[name].optim_inputs_func(device=torch.get_default_device().type)
+
+
+CONFIGURATIONS = [(name, i) for name in INFOS for i in range(len(inputs_of(name)))]
 # Relative and absolute; torch keeps numbers beside tensors of float64 in float32, and Muon multiplies in bfloat16.
 TOLERANCES = {torch.float32: (1e-5, 1e-6), torch.float64: (1e-9, 1e-10), torch.complex64: (1e-5, 1e-6)}
 
 
 def errors_of(name: str) -> list[Any]:
     """The invalid configurations of an optimizer, made anew."""
-    return list(INFOS[name].optim_error_inputs_func(device="cpu", dtype=torch.float32))
+    return list(INFOS[name].optim_error_inputs_func(device=torch.get_default_device().type, dtype=torch.float32))
 
 
 ERRORS = [(name, i) for name in INFOS for i in range(len(errors_of(name)))]
@@ -35,7 +44,7 @@ ERRORS = [(name, i) for name in INFOS for i in range(len(errors_of(name)))]
 
 def described(pair: tuple[str, int]) -> str:
     name, i = pair
-    return f"{name}-{INFOS[name].optim_inputs_func(device='cpu')[i].desc}"
+    return f"{name}-{inputs_of(name)[i].desc}"
 
 
 def error_described(pair: tuple[str, int]) -> str:
@@ -143,14 +152,14 @@ def flags_of(name: str) -> list[dict[str, bool]]:
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=described)
 def test_a_valid_configuration(configuration: Any, dtype: Any) -> None:
     name, i = configuration
-    options = INFOS[name].optim_inputs_func(device="cpu")[i].kwargs
+    options = inputs_of(name)[i].kwargs
     agree(name, pair(name, options, dtype, {}))
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=described)
 def test_implementation_flags(configuration: Any) -> None:
     name, i = configuration
-    options = INFOS[name].optim_inputs_func(device="cpu")[i].kwargs
+    options = inputs_of(name)[i].kwargs
     for flags in flags_of(name)[1:]:
         made = pair(name, options, torch.float32, flags)
         assert made[0].param_groups[0].items() >= flags.items()
@@ -159,7 +168,7 @@ def test_implementation_flags(configuration: Any) -> None:
 
 @pytest.mark.parametrize("name", [name for name, info in INFOS.items() if info.supports_complex])
 def test_complex_parameters(name: str) -> None:
-    for options in INFOS[name].optim_inputs_func(device="cpu"):
+    for options in inputs_of(name):
         if name == "LBFGS" and options.kwargs.get("line_search_fn"):
             continue  # rounding may end a line search one evaluation earlier
         agree(name, pair(name, options.kwargs, torch.complex64, {}, ((3, 2), (2,))))
@@ -167,7 +176,7 @@ def test_complex_parameters(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, info in INFOS.items() if info.supports_sparse])
 def test_uncoalesced_sparse_gradients(name: str) -> None:
-    for options in INFOS[name].optim_inputs_func(device="cpu"):
+    for options in inputs_of(name):
         made = pair(name, options.kwargs, torch.float32, {}, ((4, 3), (5, 2)))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly disabled")  # by torch's Adagrad

@@ -13,6 +13,8 @@ import torch_table  # noqa: E402
 from torch_problems import BITSANDBYTES, OURS, TORCH, Library  # noqa: E402
 from torch_requirements import REQUIREMENTS, outcome  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("default_device")
+
 Requirement = Callable[[Library], None]
 numbered = pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requirement: requirement.__name__)
 

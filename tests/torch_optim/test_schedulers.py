@@ -16,6 +16,8 @@ from torch.optim import lr_scheduler, swa_utils  # noqa: E402
 
 from torch_problems import copies, equal, parameters, train  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("default_device")
+
 STEPS = 8
 SCHEDULERS: dict[str, Callable[[Any], Any]] = {
     "ChainedScheduler": lambda opt: lr_scheduler.ChainedScheduler(

@@ -17,6 +17,8 @@ ours = pytest.importorskip("oxigrad.torch")
 import oxigrad as ox  # noqa: E402
 from torch_problems import copies, gradients, values  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("default_device")
+
 Parameter = torch.nn.Parameter
 Make = Callable[..., Any]
 

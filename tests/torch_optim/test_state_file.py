@@ -22,7 +22,7 @@ from oxigrad import StateError  # noqa: E402
 from oxigrad.stepping.state import safetensors_io  # noqa: E402
 from torch_offload import check_same  # noqa: E402
 from torch_problems import OURS, copies, equal, parameters, shapes_for, states, train, values  # noqa: E402
-from torch_requirements import process_group  # noqa: E402
+from torch_requirements import device_mesh  # noqa: E402
 
 # Their steps read the loss, or are other ones.
 OTHERS = {"MoMo", "MoMoAdam", "PolyakSGD", "LBFGS", "SparseAdam"}
@@ -254,8 +254,7 @@ def test_steps_of_torch_and_rows_are_refused(tmp_path: Path) -> None:
 def test_tensors_elsewhere_are_refused(tmp_path: Path) -> None:
     from torch.distributed.tensor import distribute_tensor
 
-    with process_group():
-        mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
+    with device_mesh() as mesh:
         p = torch.nn.Parameter(distribute_tensor(torch.ones(4), mesh))
         p.grad = distribute_tensor(torch.ones(4), mesh)
         with pytest.raises(RuntimeError, match="expected a parameter in host memory"):

@@ -12,6 +12,8 @@ torch = pytest.importorskip("torch")
 import oxigrad.torch as ours  # noqa: E402
 from python_frames import frames  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("default_device")
+
 
 @pytest.mark.parametrize("count", [1, 50])
 @pytest.mark.parametrize(

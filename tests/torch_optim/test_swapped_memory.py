@@ -13,6 +13,8 @@ torch = pytest.importorskip("torch")
 import oxigrad as ox  # noqa: E402
 import oxigrad.torch as ours  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("default_device")
+
 OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "SGD": ("momentum_buffer", {"momentum": 0.9}),
     "AdamW": ("exp_avg", {}),

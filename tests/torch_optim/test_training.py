@@ -11,7 +11,22 @@ import pytest
 torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
-from torch_problems import OURS, bowl, copies, equal, gradients, loss_for, parameters, shapes_for, states, train, values  # noqa: E402
+from torch_problems import (  # noqa: E402
+    OURS,
+    bowl,
+    copies,
+    drawn,
+    equal,
+    gradients,
+    loss_for,
+    parameters,
+    shapes_for,
+    states,
+    train,
+    values,
+)
+
+pytestmark = pytest.mark.usefixtures("default_device")
 
 NAMES = OURS.names
 LARGE = ((64, 64), (3,))
@@ -28,8 +43,7 @@ def classifier(seed: int = 0) -> Any:
 
 
 def batch(step: int) -> tuple[torch.Tensor, torch.Tensor]:
-    generator = torch.Generator().manual_seed(step)
-    x = torch.randn(32, 5, generator=generator)
+    x = drawn((32, 5), torch.Generator().manual_seed(step))
     return x, (x[:, :3] + 0.1).argmax(1)
 
 
@@ -104,10 +118,13 @@ def test_a_scaled_loss(name: str) -> None:
     both = []
     for made in (getattr(ours, name), getattr(torch.optim, name)):
         model = classifier()
-        opt, scaler = made(model.parameters(), **options_of(name)), torch.amp.GradScaler("cpu", init_scale=1024.0)
+        opt, scaler = (
+            made(model.parameters(), **options_of(name)),
+            torch.amp.GradScaler(torch.get_default_device().type, init_scale=1024.0),
+        )
         for step in range(6):
             opt.zero_grad()
-            with torch.autocast("cpu", torch.bfloat16):
+            with torch.autocast(torch.get_default_device().type, torch.bfloat16):
                 loss = loss_of(model, step)
             scaler.scale(loss * (float("inf") if step == 3 else 1.0)).backward()
             scaler.unscale_(opt)

@@ -82,14 +82,14 @@ class Parameters:
     def tree(self, model: Tree, gradients: Mapping[str, Any]) -> Tree:
         """Gradients by key path as a tree of dicts that `Optimizer.update` matches with the model by key path.
 
-        An array becomes one of the library of its parameter where the rule is called on that. Parameters that ``gradients`` lack are
-        not updated.
+        An array becomes one of the library of its parameter, on its device, unless the core computes the update. Parameters that
+        ``gradients`` lack are not updated.
         """
         plan, leaves = self._planned(model)
         by_path: dict[KeyPath, Any] = {}
         for p in plan.parameters:
             g, array = gradients.get(p.text), leaves[p.index]
-            if p.executor.calls_rule and isinstance(g, np.ndarray) and not isinstance(array, np.ndarray):
+            if not p.executor.is_core and isinstance(g, np.ndarray) and not isinstance(array, np.ndarray):
                 g = copied_like(g, array)
             by_path |= dict.fromkeys(p.paths, g)
         return nested(by_path)

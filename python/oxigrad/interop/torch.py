@@ -203,7 +203,8 @@ class _Autograd:
         if torch.is_tensor(value):
             return value.detach()
         if not is_array(value):
-            return torch.tensor(value, dtype=torch.complex128 if isinstance(value, complex) else torch.float64)
+            dtype = torch.complex128 if isinstance(value, complex) else torch.float64
+            return torch.tensor(value, dtype=dtype, device="cpu")
         if not isinstance(value, (np.ndarray, np.generic)):
             try:
                 return torch.from_dlpack(value)

@@ -64,11 +64,19 @@ class LazyAdagrad(DropIn):
 
     def share_memory(self) -> None:
         """Makes the state, and moves the sums of squares into shared memory."""
+        self._begin()
+        torch.optim.Adagrad.share_memory(self)
+
+    def _take_recorded(self, scale: Any, loss: Any) -> None:
+        self._begin()  # in some versions PyTorch makes it at construction alone
+        super()._take_recorded(scale, loss)
+
+    def _begin(self) -> None:
+        """Makes the state that is missing."""
         for number, group in enumerate(self.param_groups):
             for at, p in enumerate(group["params"]):
                 rule = TensorGroup(self.entry, group, half(local(p)), scaled=False)
                 begin(rule, f"param_groups[{number}]['params'][{at}]", p, self.state[p], HOST)
-        torch.optim.Adagrad.share_memory(self)
 
 
 class LeftToTorch(Exception):

@@ -121,11 +121,11 @@ def _named(path: str, slots: Mapping[str, Any], step: int) -> dict[str, Any]:
     arrays = {name: array for name, array in slots.items() if name != gradient_transforms.NAMES["mean"]}
     if unknown := sorted(arrays.keys() - table.keys()):
         raise StateError(f"{path}: the slots {', '.join(unknown)} have no counterpart in Adam, AdamW or SGD")
-    count = {"step": torch.tensor(float(step), dtype=torch.float32)} if table is _ADAM else {}
+    count = {"step": torch.tensor(float(step), dtype=torch.float32, device="cpu")} if table is _ADAM else {}
     return {**count, **{table[name]: _tensor(array) for name, array in arrays.items()}}
 
 
 def _tensor(array: Any) -> Any:
     if isinstance(array, Quantized):
         array = np.asarray(array)
-    return array if isinstance(array, torch.Tensor) else torch.asarray(to_host(array), copy=True)
+    return array if isinstance(array, torch.Tensor) else torch.asarray(to_host(array), device="cpu", copy=True)

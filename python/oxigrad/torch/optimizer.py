@@ -320,7 +320,7 @@ class TensorOptimizer(KeepingDtypes):
         """Converts step counts that are Python numbers to tensors."""
         for state in self.state.values():
             if "step" in state and not isinstance(state["step"], torch.Tensor):
-                state["step"] = torch.tensor(float(state["step"]), dtype=number_dtype())
+                state["step"] = torch.tensor(float(state["step"]), dtype=number_dtype(), device="cpu")
 
 
 def _refuse_functions(values: Mapping[str, Any]) -> None:

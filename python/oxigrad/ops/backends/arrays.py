@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,12 @@ def device_of(value: Any) -> Any:
     if _may_be_uncommitted(type(value)) and not value.committed:
         return None
     return getattr(value, "device", None if is_array(value) else "cpu")
+
+
+def is_one_device(values: Iterable[Any]) -> bool:
+    """Whether no two arrays name different devices, which need not be hashable; in a traced program, they name none."""
+    devices = [device for device in map(device_of, values) if device is not None]
+    return all(device == devices[0] for device in devices[1:])
 
 
 @functools.cache

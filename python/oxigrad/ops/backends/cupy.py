@@ -36,6 +36,23 @@ class CuPyAdapter(Adapter):
         """The library."""
         return importlib.import_module("cupy")
 
+    @functools.cached_property
+    def cupyx(self) -> Any:
+        """The library's special functions."""
+        return importlib.import_module("cupyx.scipy.special")
+
+    def op_polygamma(self, order: Any, x: Any) -> Any:
+        """``cupyx.scipy.special.polygamma``, which takes arrays alone."""
+        return self._of_arrays(self.cupyx.polygamma, order, x)
+
+    def op_sign(self, x: Any) -> Any:
+        """``cupy.sign`` with the standard's values for NaN and complex numbers: array-api-compat assigns them by a mask, for which the host waits."""
+        cupy = self.cupy
+        if self.is_complex(x):
+            size = cupy.abs(x)
+            return x / cupy.where(size == 0, 1, size)
+        return cupy.where(cupy.isnan(x), x, cupy.sign(x))
+
     def op_scatter_add(self, g: Any, *, key: Any, shape: tuple[int, ...]) -> Any:
         """By assignment to a slice, else by ``cupy.add.at``."""
         if is_basic(key):

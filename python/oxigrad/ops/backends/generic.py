@@ -178,6 +178,8 @@ class Adapter:
         there = fetched(array)
         if isinstance(there, np.ndarray):
             return there
+        if there is not array:
+            return self.to_host(there)
         if self.library is None or hasattr(np, name):
             return _by_element(array, name)
         importlib.import_module("ml_dtypes")  # NumPy then has bfloat16 and its like

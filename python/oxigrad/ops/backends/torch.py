@@ -180,7 +180,12 @@ class TorchAdapter(Adapter):
         array = self.resolved(array)
         if _shrunk_to(array) is not None:
             raise BufferError("the storage of the tensor was freed or shrunk: its elements cannot be read")
-        return super().to_host(array)
+        return super().to_host(array.detach())
+
+    def copied_like(self, array: Any, like: Any) -> Any:
+        """By ``Tensor.to``: ``torch.asarray`` copies no array of NumPy without axes to a device."""
+        tensor = array.detach() if isinstance(array, self.library.Tensor) else self.library.from_numpy(array)
+        return tensor.to(like.device, like.dtype, copy=True)
 
     def op_sign(self, x: Any) -> Any:
         """By ``torch.sgn``, which gives zero for NaN; assignment by a mask would wait for a device where ``x`` is a number."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import ArrayMemoryError
-from oxigrad.ops.backends import REFUSALS, adapter_of, device_of, is_array, namespace, to_host
+from oxigrad.ops.backends import REFUSALS, adapter_of, is_array, is_one_device, namespace, to_host
 
 
 def combined(operation: Callable[[Any, Any], Any], paths: Sequence[str], values: Sequence[Any]) -> Any:
@@ -20,7 +20,7 @@ def combined(operation: Callable[[Any, Any], Any], paths: Sequence[str], values:
     Raises `ArrayMemoryError` with the key paths for lazy arrays beside arrays of another library, and for arrays of two libraries that
     cannot be read.
     """
-    if len({id(namespace(value)) for value in values}) == 1 and _is_one_device(values):
+    if len({id(namespace(value)) for value in values}) == 1 and is_one_device(values):
         return functools.reduce(operation, values)
     numbers = [value if adapter_of(value).is_lazy else _number(value) for value in values]
     unread = {path: value for path, value in zip(paths, numbers, strict=True) if is_array(value)}
@@ -33,12 +33,6 @@ def combined(operation: Callable[[Any, Any], Any], paths: Sequence[str], values:
         )
     result = functools.reduce(operation, numbers)
     return result.item() if isinstance(result, np.generic) else result
-
-
-def _is_one_device(values: Sequence[Any]) -> bool:
-    """Whether no two arrays name different devices; in a traced program, they name none."""
-    devices = [device for device in map(device_of, values) if device is not None]
-    return all(device == devices[0] for device in devices[1:])
 
 
 def _number(value: Any) -> Any:

@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from oxigrad.ops.backends import device_of
+from oxigrad.ops.backends import is_one_device
 from oxigrad.ops.core.aliasing import Named, refuse_shared
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.executor import DEVICE, Executor, executor_of
@@ -53,7 +53,7 @@ class Assignment:
         self.needs_all = bool(supplied & {"total", "guard"})
         executors = {p.executor for p in self.parameters}
         is_mixed = DEVICE in executors and (
-            len(executors) > 1 or len({device_of(arrays[p.index]) for p in self.parameters}) > 1
+            len(executors) > 1 or not is_one_device(arrays[p.index] for p in self.parameters)
         )
         if (any(e.calls_rule for e in executors) and "total" in supplied) or (is_mixed and self.needs_all):
             for p in self.parameters:

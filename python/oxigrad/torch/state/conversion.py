@@ -132,14 +132,14 @@ def begin(
         )
     is_new = entry.counts and state.get("step") is None
     if is_new:
-        state["step"] = torch.zeros((), dtype=number_dtype())
+        state["step"] = torch.zeros((), dtype=number_dtype(), device="cpu")
     if not missing:
         return is_new
     for name in [name for name in missing if name in numbers]:
         first = group.value(entry.begin[name]) if name in entry.begin else float(numbers[name].begin)
         dtype, device = (
             number_dtype() if entry.follows_torch else torch.float64,
-            p.device if executor is DEVICE else None,
+            p.device if executor is DEVICE else "cpu",
         )
         state[keys[name]] = torch.tensor(first, dtype=dtype, device=device)
     existing = [name for name in keys if name not in missing or name in numbers]
@@ -150,11 +150,16 @@ def begin(
         if isinstance(value, Quantized):
             state[keys[name]] = {
                 **value.fields,
-                **{part: torch.as_tensor(array) for part, array in value.arrays.items()},
+                **{part: _tensor(array) for part, array in value.arrays.items()},
             }
         else:
             state[keys[name]] = as_parameter(value, p)
     return True
+
+
+def _tensor(array: Any) -> Any:
+    """The tensor, or one in the memory of an array of NumPy."""
+    return array if isinstance(array, torch.Tensor) else torch.from_numpy(array)
 
 
 def _placed_codes(value: dict[str, Any], p: Any, executor: Executor, device: Any) -> Any:

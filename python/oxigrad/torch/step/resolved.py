@@ -108,7 +108,7 @@ class TensorStep:
         """Puts the numbers of steps of all parameters into one tensor, of which those in the state are views."""
         counted = [p for p in self.plan.parameters if self.plan.groups[p.group].entry.counts]
         self.counts = torch.tensor(
-            [float(self.plan.count - p.missed) for p in counted], dtype=conversion.number_dtype()
+            [float(self.plan.count - p.missed) for p in counted], dtype=conversion.number_dtype(), device="cpu"
         )
         self._counted = self.counts.numpy()
         self._expected = self._counted.copy()

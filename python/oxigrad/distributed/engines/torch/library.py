@@ -94,7 +94,9 @@ class Group:
         """
         for rank in set(range(self.size)) - {self.rank}:
             with contextlib.suppress(RuntimeError):
-                self._group.recv([torch.empty(1)], rank, _UNUSED_TAG).wait(datetime.timedelta(milliseconds=1))
+                self._group.recv([torch.empty(1, device="cpu")], rank, _UNUSED_TAG).wait(
+                    datetime.timedelta(milliseconds=1)
+                )
 
 
 def _options(name: str, **values: Any) -> Any:

@@ -13,7 +13,7 @@ class HostDevice:
 
     def memory(self, count: int) -> Any:
         """New host memory of so many bytes."""
-        return torch.empty(count, dtype=torch.uint8)
+        return torch.empty(count, dtype=torch.uint8, device="cpu")
 
     def like(self, array: Any) -> Any:
         """A new tensor in host memory with the shape, dtype and order of a tensor."""
@@ -59,7 +59,7 @@ class CudaDevice:
 
     def memory(self, count: int) -> Any:
         """New page-locked host memory of so many bytes."""
-        return torch.empty(count, dtype=torch.uint8, pin_memory=True)
+        return torch.empty(count, dtype=torch.uint8, device="cpu", pin_memory=True)
 
     def like(self, array: Any) -> Any:
         """A new tensor in page-locked host memory with the shape, dtype and order of a tensor."""
