@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch")
 import fake  # noqa: E402 - it imports torch
 
 import oxigrad.torch as ot  # noqa: E402 - it imports torch
+from python_frames import frames  # noqa: E402
 
 SHAPES = {"weight": (3, 50), "bias": (50,), "scale": (), "empty": (0,)}
 CLASSES: dict[str, Callable[[Any], Any]] = {
@@ -450,3 +451,17 @@ def test_rules_without_a_kernel_are_called(name: str, on_cuda: Callable[[Any], A
             opt.step()
         torch.testing.assert_close(a.weight, b.weight)
     assert not mock.launches()
+
+
+def test_a_steady_step_runs_as_many_frames_for_any_number_of_parameters(on_cuda: Callable[[Any], Any]) -> None:
+    found = []
+    for count in (1, 50):
+        params = [torch.nn.Parameter(on_cuda(torch.ones(3))) for _ in range(count)]
+        opt = ot.AdamW(params)
+        for p in params:
+            p.grad = torch.ones(3)
+        for _ in range(3):
+            opt.step()
+        found.append([name for name in frames(opt.step) if name.startswith("oxigrad")])
+    assert found[0] == found[1]
+    assert len(found[0]) <= 48, found[0]

@@ -107,8 +107,10 @@ class AddressCache:
         exposed: bool,
     ) -> None:
         self.leaves = leaves
-        self._exposed, self._slots = exposed, slots if exposed else []
-        looked_at = [*arrays, *self._slots]
+        self._exposed = exposed
+        #: The arrays of the slots, where they are exposed.
+        self.slots = slots
+        looked_at = [*arrays, *slots]
         self._places = _core.Places.of(looked_at)
         self._memory = [] if self._places else _described(looked_at)
         self._types = [] if self._places else [*map(type, looked_at)]
@@ -132,7 +134,7 @@ class AddressCache:
         """The moves of parameters and gradients since the last call, by device: see `DeviceStep.relocate`; None for other changes."""
         if exposed is not self._exposed:
             return None
-        looked_at = [*arrays, *self._slots]
+        looked_at = [*arrays, *self.slots]
         moves_of_arrays = self._places.moved(looked_at) if self._places else self._moved(looked_at)
         if not moves_of_arrays:
             return None if moves_of_arrays is None else {}
@@ -168,6 +170,11 @@ def _described(arrays: Iterable[Any]) -> list[DeviceMemory | None]:
             kind, describe = type(array), adapter_of(array).device_memory if is_array(array) else _nowhere
         memories.append(describe(array))
     return memories
+
+
+def _slot_arrays(parameters: Iterable[Parameter], slots: Mapping[str, Slots]) -> list[Any]:
+    """The arrays of the slots of some parameters."""
+    return [array for p in parameters for array in arrays_of(slots[p.text])]
 
 
 def _nowhere(_: Any) -> None:
@@ -214,9 +221,12 @@ class DeviceSteps:
             device_leaves, others = self._device_leaves(resolved, leaves, gradients, slots, copies)
             if others and (self.plan.needs_all or not device_leaves):
                 return Launches(), [*there]
-            slot_arrays = [slot for p in there for slot in arrays_of(slots[p.text])]
             cache = AddressCache(
-                [p.position for p in there], device_leaves, [*params, *grads], slot_arrays, exposed=exposed
+                [p.position for p in there],
+                device_leaves,
+                [*params, *grads],
+                _slot_arrays(there, slots) if exposed else [],
+                exposed=exposed,
             )
         launches, used = Launches(), driver()
         launches.scale = scale
@@ -236,15 +246,12 @@ class DeviceSteps:
                 launches.assign(detached(leaves[p.index]), copies.parameters[p.position])
             if p.position in copies.gradients and resolved.zeroes:
                 launches.assign(gradients[p.index], copies.gradients[p.position])
-        written = (
-            sorted({at for positions in cache.positions.values() for at in positions}) if others else range(len(params))
-        )
-        launches.launched = [params[at] for at in written] if others else params
-        if resolved.zeroes:
-            launches.launched = [*launches.launched, *(grads[at] for at in written)]
-        if exposed:
-            paths = (there[at].text for at in written)
-            launches.launched = [*launches.launched, *(slot for path in paths for slot in arrays_of(slots[path]))]
+        slot_arrays = cache.slots
+        if others:
+            numbers = sorted({at for positions in cache.positions.values() for at in positions})
+            there, params, grads = ([each[at] for at in numbers] for each in (there, params, grads))
+            slot_arrays = _slot_arrays(there, slots) if exposed else []
+        launches.launched = [*params, *(grads if resolved.zeroes else ()), *slot_arrays]
         return launches, others
 
     def _counts(self, resolved: StepProgram) -> bool:

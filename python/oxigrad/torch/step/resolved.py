@@ -171,7 +171,7 @@ class TensorStep:
         """The parameters and gradients of the step as local, real tensors. Raises `StructureError` for a missing gradient."""
         plan = self.plan
         gradients = [*map(_GRADIENT, plan.tensors)]
-        if any(g is None for g in gradients):
+        if any(map(operator.is_, gradients, itertools.repeat(None))):
             raise StructureError("a gradient is missing")
         leaves = plan.tensors
         if not plan.is_plain:
