@@ -1,4 +1,4 @@
-"""The ways to an optimizer's step as a fixture."""
+"""The ways to an optimizer's step as a fixture, and the sizes of pieces."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from doors import DOORS, OPTIMIZERS, Door, Values, drawn
+from oxigrad.stepping.device import host_stepper
 
 
 @pytest.fixture(params=DOORS)
@@ -20,3 +21,10 @@ def door(request: pytest.FixtureRequest) -> Callable[..., Door]:
         return kind(name, OPTIMIZERS.get(name, {}) if arguments is None else arguments, values or drawn(0), **how)
 
     return made
+
+
+@pytest.fixture(params=[1 << 25, 64], ids=["one piece", "pieces"])
+def piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The bytes of a piece of the state in host memory: of all parameters, or of few numbers."""
+    monkeypatch.setattr(host_stepper, "PIECE", request.param)
+    return request.param

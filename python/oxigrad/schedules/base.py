@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
@@ -74,6 +75,11 @@ class Schedule:
     def at(self, step: Array) -> Array:
         """The value at ``step``; subclasses override it."""
         raise TypeError(f"{type(self).__name__} does not define at(step)")
+
+    @property
+    def _of_counts(self) -> Callable[[Any], Any]:
+        """The function of a step that is an int, which needs no conversion: ``at``, unless a subclass is called in another way."""
+        return self.at if type(self).__call__ is Schedule.__call__ else self
 
     def plot(self, steps: int = 1000, ax: Any = None) -> Any:
         """Plots the values at the first ``steps`` steps by matplotlib, on the axes ``ax`` or on those of pyplot; returns the axes.
@@ -184,7 +190,7 @@ class add(Schedule):
     terms: tuple[Term, ...]
 
     def at(self, step: Array) -> Array:
-        return sum(value_at(term, step) for term in self.terms)
+        return sum(map(value_at, self.terms, itertools.repeat(step)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +208,7 @@ class multiply(Schedule):
     terms: tuple[Term, ...]
 
     def at(self, step: Array) -> Array:
-        return math.prod(value_at(term, step) for term in self.terms)
+        return math.prod(map(value_at, self.terms, itertools.repeat(step)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -371,7 +377,9 @@ def positive(**values: float) -> None:
 
 
 def value_at(schedule: Term, step: Array) -> Array:
-    """The value of a schedule or number at ``step``."""
+    """The value of a schedule or number at a ``step`` as `Schedule.at` takes it."""
+    if isinstance(schedule, Schedule) and type(schedule).__call__ is Schedule.__call__:
+        return schedule.at(step)
     return schedule(step) if callable(schedule) else schedule
 
 
@@ -380,7 +388,7 @@ def number_at(schedule: Term, step: Array, name: str = "the schedule") -> Array:
 
     Raises `TypeError`, with ``name``, for any other value.
     """
-    value = value_at(schedule, step)
+    value = schedule(step) if callable(schedule) else schedule
     if type(value) is float or isinstance(value, Variable) or is_array(step):
         return value
     try:

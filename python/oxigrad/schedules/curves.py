@@ -1,4 +1,4 @@
-"""Schedules with a closed formula."""
+"""Schedules with a closed formula, each written out: a step calls no other function for one."""
 
 import dataclasses
 import math
@@ -19,16 +19,6 @@ __all__ = [
     "polynomial",
     "rex",
 ]
-
-
-def _progress(step: Array, steps: float) -> Array:
-    """The completed fraction of ``steps``, from 0 to 1."""
-    return xp.minimum(1.0, xp.maximum(0.0, step / steps))
-
-
-def _mixed(initial: float, final: float, share: Array) -> Array:
-    """The interpolation of ``initial`` and ``final``, with weight ``share`` of ``initial``."""
-    return initial * share + final * (1.0 - share)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +52,7 @@ class linear(Schedule, positive="steps"):
     steps: float
 
     def at(self, step: Array) -> Array:
-        progress = _progress(step, self.steps)
+        progress = xp.minimum(1.0, xp.maximum(0.0, step / self.steps))
         return self.initial * (1.0 - progress) + self.final * progress
 
 
@@ -81,7 +71,8 @@ class polynomial(Schedule, positive="steps power"):
     power: float = 1.0
 
     def at(self, step: Array) -> Array:
-        return _mixed(self.initial, self.final, (1.0 - _progress(step, self.steps)) ** self.power)
+        share = (1.0 - xp.minimum(1.0, xp.maximum(0.0, step / self.steps))) ** self.power
+        return self.initial * share + self.final * (1.0 - share)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,8 +94,9 @@ class cosine(Schedule, positive="steps power"):
     power: float = 1.0
 
     def at(self, step: Array) -> Array:
-        share = 0.5 * (1.0 + xp.cos(math.pi * _progress(step, self.steps)))
-        return _mixed(self.initial, self.final, share if self.power == 1 else share**self.power)
+        share = 0.5 * (1.0 + xp.cos(math.pi * xp.minimum(1.0, xp.maximum(0.0, step / self.steps))))
+        share = share if self.power == 1 else share**self.power
+        return self.initial * share + self.final * (1.0 - share)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +113,8 @@ class one_minus_sqrt(Schedule, positive="steps"):
     final: float = 0.0
 
     def at(self, step: Array) -> Array:
-        return _mixed(self.initial, self.final, 1.0 - xp.sqrt(_progress(step, self.steps)))
+        share = 1.0 - xp.sqrt(xp.minimum(1.0, xp.maximum(0.0, step / self.steps)))
+        return self.initial * share + self.final * (1.0 - share)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,8 +139,9 @@ class rex(Schedule, positive="steps"):
             raise ValueError(f"beta is {self.beta}: expected a number in [0, 1)")
 
     def at(self, step: Array) -> Array:
-        progress = _progress(step, self.steps)
-        return _mixed(self.initial, self.final, (1.0 - progress) / (1.0 - self.beta * progress))
+        progress = xp.minimum(1.0, xp.maximum(0.0, step / self.steps))
+        share = (1.0 - progress) / (1.0 - self.beta * progress)
+        return self.initial * share + self.final * (1.0 - share)
 
 
 # --- decay without end -------------------------------------------------------------------------------------------------
@@ -244,7 +238,8 @@ class cosine_restarts(Schedule, positive="steps decay"):
         wave = self._wave(step)
         start, end = self._start(wave), self._start(wave + 1.0)
         share = 0.5 * (1.0 + xp.cos(math.pi * ((step - start) / (end - start))))
-        return _mixed(self.initial, self.final, share if self.decay == 1 else share * self.decay**wave)
+        share = share if self.decay == 1 else share * self.decay**wave
+        return self.initial * share + self.final * (1.0 - share)
 
 
 _CYCLES = ("triangular", "triangular2", "exp_range")
@@ -281,12 +276,13 @@ class cyclic(Schedule):
         return self.up if self.down is None else self.down
 
     def at(self, step: Array) -> Array:
-        period = self.up + self._down
+        down = self._down
+        period = self.up + down
         cycle = xp.floor(step / period)
         since = step - cycle * period
-        height = xp.minimum(since / self.up, (period - since) / self._down)
+        height = xp.minimum(since / self.up, (period - since) / down)
         if self.mode == "triangular2":
             height = height * 0.5**cycle
         elif self.mode == "exp_range":
             height = height * self.gamma**step
-        return _mixed(self.high, self.low, height)
+        return self.high * height + self.low * (1.0 - height)

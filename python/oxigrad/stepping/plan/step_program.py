@@ -53,9 +53,11 @@ class ResolvedGroup:
     def _read(self) -> None:
         """Reads the numeric hyperparameters, but does not evaluate schedules."""
         self._numeric = self._group.numeric
-        #: The schedules, each with its name and the interior of the interval of its values.
+        #: The schedules, as functions of the count of steps, each with its name and the interior of the interval of its values.
         self.schedules = [
-            (name, value, *self._group.interior(name)) for name, value in self._numeric.items() if callable(value)
+            (name, getattr(value, "_of_counts", value), *self._group.interior(name))
+            for name, value in self._numeric.items()
+            if callable(value)
         ]
         names = ("step", "drawn_at", "micro", "inverse_scale", "loss", *(name for name, *_ in self.schedules))
         #: The numbers of a step that are scalars of the kernel, with their positions.

@@ -50,8 +50,8 @@ impl Prepared {
     /// The numbers of the arrays that are not in their places of the last step, if there was one, and the owners of the
     /// memory of the others.
     ///
-    /// The negative bit and the storage of new and moved tensors are checked, which lets other threads run. All places are checked after
-    /// that; an array that differs then was moved in between.
+    /// The negative bit of new and moved tensors is checked, which lets other threads run. All places are checked after that; an array
+    /// that differs then was moved in between.
     fn locate<'py>(
         &self,
         seen: Option<&Seen>,
@@ -60,21 +60,16 @@ impl Prepared {
     ) -> PyResult<(Vec<usize>, Vec<Export>)> {
         let Some(seen) = seen else {
             let all: Vec<usize> = (0..2 * self.parameters.len()).collect();
-            self.refuse_unreadable(all.iter().copied(), arrays, look, |_, _| false)?;
+            self.refuse_negated(all.iter().copied(), arrays, look)?;
             return Ok((all, Vec::new()));
         };
         let fresh = Self::fresh(seen, arrays, look);
-        let is_large = |number: usize| self.parameters[number / 2].is_large;
-        let is_trusted =
-            |number: usize, array: &Bound<'py, PyAny>| !is_large(number) && seen.places[number].is_unsure_of(array);
-        self.refuse_unreadable(fresh.iter().copied(), arrays, look, is_trusted)?;
-        let others = (0..seen.places.len()).filter(|number| is_large(*number) && fresh.binary_search(number).is_err());
-        self.refuse_unreadable(others, arrays, look, |_, _| false)?;
+        self.refuse_negated(fresh.iter().copied(), arrays, look)?;
         let mut holds = Vec::new();
         let is_detached = self.keeps_memory();
         let unseen = Self::unseen(seen, &fresh, arrays, look, is_detached.then_some(&mut holds))?;
         let elsewhere = unseen.iter().copied().filter(|number| fresh.binary_search(number).is_err());
-        if !self.refuse_unreadable(elsewhere, arrays, look, |_, _| false)? {
+        if !self.refuse_negated(elsewhere, arrays, look)? {
             return Ok((unseen, holds));
         }
         holds.clear();

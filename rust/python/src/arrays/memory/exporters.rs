@@ -103,26 +103,29 @@ impl<'py> Exporters<'py> {
 
     /// Whether `is_at` is available for an object.
     pub fn can_tell(&mut self, object: &Bound<'py, PyAny>) -> bool {
-        let exchange = self.known(object).and_then(|exporter| exporter.exchange);
-        exchange.is_some_and(Exchange::can_tell)
+        self.known(object).is_some_and(|exporter| {
+            exporter.exchange.is_some_and(Exchange::can_tell) && exporter.torch.is_none_or(Torch::tells_storages)
+        })
     }
 
-    /// Whether an object still is this array in host memory. It runs no Python; false where only an export could
-    /// tell.
+    /// Whether an object still is this array in host memory, and has the memory of all of its elements. It runs no Python; false where
+    /// only an export could tell.
     #[inline]
     pub fn is_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> bool {
-        let exchange = self.known(object).and_then(|exporter| exporter.exchange);
+        let Some(Exporter { exchange: Some(exchange), torch, .. }) = self.known(object) else { return false };
         // SAFETY: the table is that of the object's class.
-        exchange.is_some_and(|exchange| unsafe { exchange.is_at(object, view) })
+        let is_there = unsafe { exchange.is_at(object, view) };
+        is_there && torch.is_none_or(|torch| torch.is_whole(object, view))
     }
 
-    /// A tensor of PyTorch's own class with this shape and dtype, whose elements lie one after the other: the fast path of
-    /// a check in every step, which runs no Python. `None` for any other object, which may still meet the requirements.
+    /// A tensor of PyTorch's own class with this shape and dtype, whose elements lie one after the other in its storage: the fast path
+    /// of a check in every step, which runs no Python. `None` for any other object, which may still meet the requirements.
     #[inline]
     pub fn contiguous(&mut self, object: &Bound<'py, PyAny>, shape: &[usize], dtype: Dtype) -> Option<ArrayView> {
-        let exchange = self.known(object).filter(|exporter| exporter.is_own)?.exchange?;
+        let exporter = self.known(object).filter(|exporter| exporter.is_own)?;
         // SAFETY: the table is that of the object's class, whose tensors can all be written.
-        unsafe { exchange.contiguous(object, shape, dtype) }
+        let view = unsafe { exporter.exchange?.contiguous(object, shape, dtype)? };
+        exporter.torch?.is_whole(object, &view).then_some(view)
     }
 
     /// The description of an array wherever it lies, if its class has a function that borrows one; runs no Python.
@@ -135,7 +138,8 @@ impl<'py> Exporters<'py> {
     /// As `is_at`, by an export, which keeps the memory; `None` if the array is elsewhere.
     #[inline]
     pub fn held_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> PyResult<Option<Export>> {
-        let Some(exchange) = self.known(object).and_then(|exporter| exporter.exchange) else { return Ok(None) };
-        Ok(by_exchange(exchange, object)?.filter(|export| export.is(view)))
+        let Some(Exporter { exchange: Some(exchange), torch, .. }) = self.known(object) else { return Ok(None) };
+        let export = by_exchange(exchange, object)?.filter(|export| export.is(view));
+        Ok(export.filter(|_| torch.is_none_or(|torch| torch.is_whole(object, view))))
     }
 }

@@ -11,6 +11,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
+use crate::arrays::memory::torch_storage::StorageReader;
+
 /// The class and functions of PyTorch that the binding uses.
 pub struct Torch {
     tensor: Py<PyType>,
@@ -18,6 +20,8 @@ pub struct Torch {
     is_neg: Py<PyAny>,
     increment_version: Py<PyAny>,
     untyped_storage: Py<PyAny>,
+    /// Reads storages without running Python, where this PyTorch has the functions for it.
+    storage: Option<StorageReader>,
 }
 
 static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
@@ -48,7 +52,8 @@ impl Torch {
         let parameter = py.import("torch.nn.parameter")?.getattr(intern!(py, "Parameter"))?.unbind();
         let graph = py.import("torch.autograd.graph")?;
         let increment_version = graph.getattr(intern!(py, "increment_version"))?.unbind();
-        Ok(Self { tensor: tensor.unbind(), parameter, is_neg, increment_version, untyped_storage })
+        let storage = StorageReader::find(py)?;
+        Ok(Self { tensor: tensor.unbind(), parameter, is_neg, increment_version, untyped_storage, storage })
     }
 
     /// Whether a class is that of tensors or of parameters, rather than one derived from them.
@@ -64,6 +69,9 @@ impl Torch {
     /// Whether the storage of a tensor is too small for the elements of its view: it was shrunk after the tensor was made.
     pub fn is_shrunk(&self, tensor: &Bound<'_, PyAny>, view: &ArrayView) -> PyResult<bool> {
         let py = tensor.py();
+        if let Some(has_all) = self.storage.as_ref().and_then(|storage| storage.has_all(tensor, view)) {
+            return Ok(!has_all);
+        }
         if view.extents.contains(&0) {
             return Ok(false);
         }
@@ -72,6 +80,17 @@ impl Torch {
         let length = storage.len()?; // in bytes
         let span = view.span(view.dtype.map_or(1, Dtype::size));
         Ok(span.start < start || span.end > start.saturating_add(length))
+    }
+
+    /// Whether all elements of a tensor are known to lie in its storage; runs no Python.
+    #[inline]
+    pub fn is_whole(&self, tensor: &Bound<'_, PyAny>, view: &ArrayView) -> bool {
+        self.storage.as_ref().and_then(|storage| storage.has_all(tensor, view)) == Some(true)
+    }
+
+    /// Whether `is_whole` can tell.
+    pub fn tells_storages(&self) -> bool {
+        self.storage.is_some()
     }
 
     /// Counts a change of each of these tensors, if there are any.

@@ -6,40 +6,27 @@ use pyo3::prelude::*;
 
 use super::parameter::{Held, Parameter};
 use super::prepared::{Prepared, Programs, Seen, StepArrays, is_gradient};
-use super::requirements::{moved, unexported, whole};
-use crate::arrays::memory::host_array::HostArray;
+use super::requirements::{moved, unexported};
 use crate::arrays::memory::overlap::shared_among;
 use crate::arrays::memory::place::Look;
 use crate::error::to_python;
 
 impl Prepared {
-    /// Refuses PyTorch tensors whose negative bit is set, or whose storage was shrunk, unless that `is_trusted`. Returns whether any tensor was checked, which runs Python, or lets other threads run.
-    pub fn refuse_unreadable<'py>(
+    /// Refuses PyTorch tensors whose negative bit is set. Returns whether any tensor was checked, which lets other threads run.
+    pub fn refuse_negated<'py>(
         &self,
         numbers: impl Iterator<Item = usize>,
         arrays: StepArrays<'_, 'py>,
         look: &mut Look<'py>,
-        is_trusted: impl Fn(usize, &Bound<'py, PyAny>) -> bool,
     ) -> PyResult<bool> {
         let mut is_asked = false;
         for number in numbers {
             let array = arrays.array(number)?;
             let Some(torch) = look.exporters.of(&array)?.torch else { continue };
             is_asked = true;
-            let Parameter { path, shape, dtype, .. } = &self.parameters[number / 2];
-            let what = if is_gradient(number) { "gradient" } else { "parameter" };
             if torch.is_negated(&array)? {
-                return Err(to_python(&unexported(path, what)));
-            }
-            if is_trusted(number, &array) {
-                continue;
-            }
-            let view = match look.exporters.contiguous(&array, shape, *dtype) {
-                Some(view) => Some(view),
-                None => HostArray::of_seen(&array)?.map(|memory| memory.view.clone()),
-            };
-            if let Some(view) = view {
-                whole(path, what, &array, &view)?;
+                let what = if is_gradient(number) { "gradient" } else { "parameter" };
+                return Err(to_python(&unexported(&self.parameters[number / 2].path, what)));
             }
         }
         Ok(is_asked)

@@ -8,7 +8,7 @@ use oxigrad_core::error::Error;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 
-use super::requirements::{at, tuple, unexported, written};
+use super::requirements::{at, tuple, unexported, whole, written};
 use super::slot::Slot;
 use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::memory::numpy::{Numpy, refuse_meaning};
@@ -17,19 +17,12 @@ use crate::autodiff::graph::batched::BatchLevel;
 use crate::error::{IntoPython, to_python};
 use crate::stepper::stated::HostParameter;
 
-/// The number of elements from which on the storage of a tensor is looked at in each step, which takes a few percent of the time of
-/// the update then. A smaller tensor is looked at where it is another one, or elsewhere, than in the last step; its storage could
-/// have been replaced by a smaller one only if the allocator gave that the same address.
-const LOOKED_AT: usize = 1 << 14;
-
 /// A parameter that the core updates: its requirements, and its slots, whose memory it keeps.
 pub struct Parameter {
     pub path: String,
     pub position: u64,
     pub dtype: Dtype,
     pub shape: Vec<usize>,
-    /// Whether the storages of its tensors are looked at in each step: see `LOOKED_AT`.
-    pub is_large: bool,
     pub slots: Vec<Slot>,
     /// The slots that are one number each.
     pub numbers: Vec<Slot>,
@@ -54,7 +47,6 @@ pub fn prepare(py: Python<'_>, stated: &HostParameter) -> PyResult<Parameter> {
         position: stated.position,
         dtype,
         shape: parameter.shape().to_vec(),
-        is_large: parameter.shape().iter().product::<usize>() >= LOOKED_AT,
         slots: slots.collect::<PyResult<_>>()?,
         numbers: numbers.collect::<PyResult<_>>()?,
         catches_up: stated.catches_up,
@@ -135,8 +127,6 @@ impl Parameter {
             if !slot.is_there(look, py) {
                 moves.moved |= slot.find(py, &self.path)?;
                 moves.python = true;
-            } else if self.is_large {
-                moves.python |= slot.refuse_shrunk(look, py, &self.path)?;
             }
         }
         Ok(())
@@ -232,6 +222,7 @@ impl Parameter {
     pub fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<HostArray> {
         refuse_meaning(object, || format!("{}: the {what}", self.path))?;
         if let Some(memory) = HostArray::of_seen(object)? {
+            whole(&self.path, what, object, &memory.view)?;
             return Ok(memory);
         }
         if object.cast::<BatchLevel>().is_ok() {

@@ -58,18 +58,6 @@ impl Slot {
         }
     }
 
-    /// Refuses a slot in its memory whose storage was shrunk. Returns whether it is a tensor, which was asked.
-    pub fn refuse_shrunk<'py>(&self, look: &mut Look<'py>, py: Python<'py>, path: &str) -> PyResult<bool> {
-        let mut is_tensor = false;
-        for (array, part) in arrays_of(self.stated.bind(py)).iter().zip(&self.numbers.parts) {
-            if look.exporters.is_tensor(array) {
-                is_tensor = true;
-                whole(path, &format!("slot {}", self.name), array, &part.view)?;
-            }
-        }
-        Ok(is_tensor)
-    }
-
     /// Adds the slot to the changed tensors, unless it is codes.
     pub fn add_to<'py>(&self, changed: &mut Changed<'py>, look: &mut Look<'py>, py: Python<'py>) {
         changed.push(&mut look.exporters, self.stated.bind(py));
