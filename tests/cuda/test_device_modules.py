@@ -465,3 +465,43 @@ def test_a_steady_step_runs_as_many_frames_for_any_number_of_parameters(on_cuda:
         found.append([name for name in frames(opt.step) if name.startswith("oxigrad")])
     assert found[0] == found[1]
     assert len(found[0]) <= 48, found[0]
+
+
+@pytest.mark.parametrize("left", [0, 16])
+@pytest.mark.parametrize("which", ["parameter", "gradient", "new gradient", "state"])
+@pytest.mark.parametrize("steps_before", [0, 1, 2])
+def test_a_shrunk_storage_is_refused(steps_before: int, which: str, left: int, on_cuda: Callable[[Any], Any]) -> None:
+    """A kernel would read and write outside of it."""
+    p, q = (torch.nn.Parameter(on_cuda(torch.ones(30, 40))) for _ in range(2))
+    p.grad, q.grad = torch.ones(30, 40), torch.ones(30, 40)
+    opt = ot.AdamW([q, p])
+    for _ in range(steps_before):
+        opt.step()
+    if which == "state" and not steps_before:
+        return
+    before = q.detach().clone()
+    if which == "new gradient":
+        p.grad, which = torch.ones(30, 40), "gradient"
+    shrunk = {"parameter": p.data, "gradient": p.grad, "state": opt.state[p].get("exp_avg")}[which]
+    shrunk.untyped_storage().resize_(left)
+    with pytest.raises(ox.ArrayMemoryError, match=rf"\['params'\]\[1\]: the {which}.* storage (is freed|was shrunk)"):
+        opt.step()
+    assert torch.equal(q.detach(), before)
+
+
+@pytest.mark.parametrize("start", [0, 1, 2])
+def test_a_rule_of_whole_parameters_refuses_gradients_in_memory_that_it_writes(
+    start: int, on_cuda: Callable[[Any], Any]
+) -> None:
+    """From the first, the middle or the last row of another parameter on."""
+    memory = on_cuda(torch.linspace(0, 1, 24).reshape(6, 4))
+    p, q = torch.nn.Parameter(memory[:3]), torch.nn.Parameter(on_cuda(torch.ones(3, 4)))
+    before = p.detach().clone(), q.detach().clone()
+    opt = ot.Muon([p, q])
+    p.grad, q.grad = torch.ones(3, 4), memory[start : start + 3]
+    with pytest.raises(ox.AliasError, match="share memory"):
+        opt.step()
+    assert torch.equal(p, before[0]) and torch.equal(q, before[1])
+    q.grad = memory[3:]
+    opt.step()
+    assert not torch.equal(p, before[0]) and not torch.equal(q, before[1])

@@ -1,14 +1,15 @@
 """Aliasing: detection of arrays that share memory, which are refused or copied."""
 
+import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import AliasError, ArrayMemoryError
 from oxigrad._typing import Array
-from oxigrad.ops.backends import is_immutable
+from oxigrad.ops.backends import adapter_of, is_immutable, on_host
 from oxigrad.ops.core import standard
 
 # The name of an array in error messages, the array, and whether it is written.
@@ -24,7 +25,7 @@ def refuse_unwritable(path: str, what: str, array: Array) -> None:
 
 
 def refuse_shared(named: Sequence[Named]) -> None:
-    """Raises `AliasError` where two arrays in host memory overlap and one of them is written.
+    """Raises `AliasError` where two arrays overlap and one of them is written: in host memory, or dense ones on a CUDA device.
 
     >>> import numpy as np
     >>> x = np.zeros(4)
@@ -36,9 +37,40 @@ def refuse_shared(named: Sequence[Named]) -> None:
     """
     mutable = [(name, array, written) for name, array, written in named if not is_immutable(array)]
     shared = _core.first_shared([(array, written) for _, array, written in mutable])
+    if shared is None and (on_devices := [each for each in mutable if not on_host(each[1])]):
+        mutable, shared = on_devices, _first_shared_there(on_devices)
     if shared is not None:
         a, b = (mutable[number][0] for number in shared)
         raise AliasError(f"{a} and {b} share memory: expected arrays apart, or the same array from the first step on")
+
+
+class _Span(NamedTuple):
+    """The memory of an array on a device, with the number of the array."""
+
+    device: int
+    start: int
+    end: int
+    number: int
+    is_written: bool
+
+
+def _first_shared_there(named: Sequence[Named]) -> tuple[int, int] | None:
+    """The numbers of two arrays on a device that overlap, one of which is written; None without such."""
+    spans = []
+    for number, (_, array, is_written) in enumerate(named):
+        memory = adapter_of(array).device_memory(array)
+        if memory is not None and memory.is_dense and (size := math.prod(memory.shape) * array.dtype.itemsize):
+            spans.append(_Span(memory.device, memory.address, memory.address + size, number, is_written))
+    reached: dict[bool, _Span] = {}  # the spans that end last so far, of those that are written, and of all
+    for span in sorted(spans):
+        other = reached.get(not span.is_written)
+        if other is not None and other.device == span.device and span.start < other.end:
+            return other.number, span.number
+        for key in {False, span.is_written}:
+            last = reached.get(key)
+            if last is None or (last.device, last.end) < (span.device, span.end):
+                reached[key] = span
+    return None
 
 
 def is_same_array(a: Array, b: Array) -> bool:

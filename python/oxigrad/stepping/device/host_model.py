@@ -4,15 +4,12 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from oxigrad import _core, tree
 from oxigrad._core import ArrayMemoryError
-from oxigrad.cuda.overlap import Spans
-from oxigrad.ops.backends import adapter_of, detached, device_of, dtype_name, is_array, is_immutable, on_host
+from oxigrad.ops.backends import adapter_of, detached, dtype_name, is_array, is_immutable, on_host
 from oxigrad.ops.backends.memory.transfers import Event, Transfers
+from oxigrad.ops.core.aliasing import refuse_shared
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
-from oxigrad.stepping.parameters.device_kernels import memory_of
 from oxigrad.stepping.parameters.executor import executor_of
 
 
@@ -44,7 +41,7 @@ class HostModel:
         # Host memory of the last step: of parameters and of gradients, by key path.
         self._parameters: dict[str, Any] = {}
         self._gradients: dict[str, Any] = {}
-        self._transfers: dict[tuple[type, Any], Transfers] = {}
+        self._transfers: dict[tuple[type, str | None], Transfers] = {}
 
     def enter(self, model: Any, is_updated: Callable[[str, Any], bool]) -> Any:
         """The model with arrays in host memory in place of parameters on devices, whose values are not copied yet.
@@ -73,7 +70,8 @@ class HostModel:
                 self.arrays[path] = pair
                 if holds_gradients[i]:
                     pair.here.requires_grad_(leaf.requires_grad)
-        _refuse_shared(self.arrays)
+        # Updates of parameters that share memory on a device would overwrite one another.
+        refuse_shared([(path, pair.there, True) for path, pair in self.arrays.items()])
         self.model = tree.unflatten(structure, leaves) if self.arrays else model
         return self.model
 
@@ -99,7 +97,7 @@ class HostModel:
         return here if is_alike else self._transfers_of(there).like(detached(there))
 
     def _transfers_of(self, array: Any) -> Transfers:
-        key = type(adapter_of(array)), device_of(array)
+        key = type(adapter_of(array)), adapter_of(array).place(array)
         if key not in self._transfers:
             self._transfers[key] = adapter_of(array).transfers(array)
         return self._transfers[key]
@@ -176,17 +174,3 @@ class Unfinished:
         for transfers in {id(pair.transfers): pair.transfers for pair in self._arrays}.values():
             transfers.join()
         self._arrays = []
-
-
-def _refuse_shared(arrays: dict[str, HostArray]) -> None:
-    """Raises `AliasError` for parameters that share memory on a device, whose updates would overwrite one another."""
-    by_device: dict[int, list[tuple[str, int, int]]] = {}
-    for path, pair in arrays.items():
-        memory = memory_of(pair.there)
-        if memory is not None and memory.is_dense:
-            by_device.setdefault(memory.device, []).append((path, memory.address, int(pair.here.nbytes)))
-    for described in by_device.values():
-        paths, addresses, sizes = zip(*described, strict=True)
-        column = [(0, number) for number in sizes]
-        spans = Spans([paths], [np.array(column, np.int64)], [[False, True]])
-        spans.check([np.array([(0, address) for address in addresses], np.int64)])

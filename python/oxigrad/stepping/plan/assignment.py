@@ -93,7 +93,7 @@ class Assignment:
 
 def _updated(p: Parameter, array: Any, slots: Slots) -> Iterator[Named]:
     """The arrays of a parameter that a step changes, with their names and whether they are changed in place."""
-    yield p.text, array, p.executor.writes_host
+    yield p.text, array, not p.executor.replaces
     for part in arrays_of(slots):
         yield f"a slot of {p.text}", part, p.executor.is_core or slots.are_overwritten
 
@@ -104,4 +104,4 @@ def picker(indices: Sequence[int], count: int) -> Callable[[list[Any]], tuple[An
         return tuple
     if len(indices) > 1:
         return operator.itemgetter(*indices)
-    return lambda items: tuple(items[i] for i in indices)
+    return lambda items: (items[indices[0]],) if indices else ()

@@ -181,13 +181,15 @@ class TensorStep:
     def _prepare_writes(self, leaves: list[Any], gradients: list[Any], counted: tuple[Any, Any]) -> _core.Writes:
         """The writes of the step besides the update by the core."""
         plan, program, writes = self.plan, self._program, StepWrites()
+        tensors = ((p.text, p.tensor, p.state) for p in plan.parameters)
         if plan.ruled and not self._recorded:
-            with conversion.checking_overlap((p.text, p.tensor, p.state) for p in plan.parameters):
+            with conversion.checking_overlap(tensors):
                 plan.refuse_shared(leaves, gradients, plan.slots)
         if self._devices is not None:
-            writes.launches, others = self._devices.prepare(
-                program, leaves, gradients, plan.slots, count=self.core.count, exposed=True
-            )
+            with conversion.checking_overlap(tensors):
+                writes.launches, others = self._devices.prepare(
+                    program, leaves, gradients, plan.slots, count=self.core.count, exposed=True
+                )
             if others:
                 raise StructureError(f"{others[0].text}: the memory of the parameter or of its state has changed")
         call_step(program, leaves, gradients, plan.slots, writes)

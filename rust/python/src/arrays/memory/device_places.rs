@@ -21,8 +21,8 @@ struct DevicePlace {
 
 #[pymethods]
 impl Places {
-    /// The places of arrays; `None` where an array does not tell its own without running Python, or has its negative bit
-    /// set.
+    /// The places of arrays; `None` where an array does not tell its own without running Python, has its negative bit set, or lacks
+    /// memory of its elements.
     #[staticmethod]
     fn of(arrays: &Bound<'_, PyList>) -> PyResult<Option<Self>> {
         let mut exporters = Exporters::default();
@@ -56,27 +56,28 @@ fn moved<'py>(
         return Ok(None);
     }
     for (number, (before, array)) in known.iter_mut().zip(arrays).enumerate() {
-        let now = if array.as_ptr().addr() == before.object {
-            let Some(memory) = exporters.described(&array) else { return Ok(None) };
-            DevicePlace { memory, ..*before }
-        } else {
-            let Some(now) = place(exporters, &array)? else { return Ok(None) };
-            now
-        };
-        if now.class != before.class || !now.memory.is_like(&before.memory) {
-            return Ok(None);
+        let object = array.as_ptr().addr();
+        if object != before.object {
+            if array.get_type_ptr().addr() != before.class || is_negated(exporters, &array)? {
+                return Ok(None);
+            }
+            before.object = object;
         }
-        if now.memory.address() != before.memory.address() {
-            moved.push([number, now.memory.address()].map(|number| (number as u64).to_ne_bytes()));
+        let Some(address) = exporters.address(&array, &before.memory) else { return Ok(None) };
+        if address != before.memory.address() {
+            moved.push([number, address].map(|number| (number as u64).to_ne_bytes()));
+            before.memory.moved(address);
         }
-        *before = now;
     }
     Ok(Some(moved))
 }
 
 fn place<'py>(exporters: &mut Exporters<'py>, array: &Bound<'py, PyAny>) -> PyResult<Option<DevicePlace>> {
-    let negated = exporters.of(array)?.torch.map_or(Ok(false), |torch| torch.is_negated(array))?;
-    let memory = if negated { None } else { exporters.described(array) };
+    let memory = if is_negated(exporters, array)? { None } else { exporters.described(array) };
     let (object, class) = (array.as_ptr().addr(), array.get_type_ptr().addr());
     Ok(memory.map(|memory| DevicePlace { object, class, memory }))
+}
+
+fn is_negated<'py>(exporters: &mut Exporters<'py>, array: &Bound<'py, PyAny>) -> PyResult<bool> {
+    exporters.of(array)?.torch.map_or(Ok(false), |torch| torch.is_negated(array))
 }

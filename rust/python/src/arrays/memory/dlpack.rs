@@ -180,6 +180,16 @@ impl Exchange {
         unsafe { self.borrowed(object)?.described() }
     }
 
+    /// The address of an object that differs from a description by it at most; `None` for any other.
+    ///
+    /// # Safety
+    /// The object is of a type that this is the table of.
+    #[inline]
+    pub unsafe fn address(&self, object: &Bound<'_, PyAny>, before: &Described) -> Option<usize> {
+        // SAFETY: the caller's promise; the pointers are valid, as the object is not changed meanwhile.
+        unsafe { self.borrowed(object)?.address_if_like(before) }
+    }
+
     /// An array of this shape and dtype in host memory, whose elements lie one after the other; runs no Python. `None` for
     /// any other object.
     ///
@@ -217,7 +227,11 @@ pub struct Described {
     address: usize,
     device: (i32, i32),
     dtype: (u8, u8, u16),
-    shape_and_strides: SmallVec<[i64; 8]>,
+    shape: SmallVec<[i64; 4]>,
+    /// None where they are those of elements one after the other.
+    strides: Option<SmallVec<[i64; 4]>>,
+    size: usize,
+    span: usize,
 }
 
 impl Described {
@@ -226,9 +240,19 @@ impl Described {
         self.address
     }
 
-    /// Whether another array differs by its address only.
-    pub fn is_like(&self, other: &Self) -> bool {
-        self.device == other.device && self.dtype == other.dtype && self.shape_and_strides == other.shape_and_strides
+    /// The bytes of an element.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The bytes from the first element to the end of the last one, if no stride is below 0.
+    pub fn span(&self) -> usize {
+        self.span
+    }
+
+    /// The same array at another address.
+    pub fn moved(&mut self, address: usize) {
+        self.address = address;
     }
 }
 
@@ -241,12 +265,50 @@ impl Tensor {
         let dimensions = usize::try_from(self.dimensions).ok()?;
         // SAFETY: the caller's promise.
         let (shape, strides) = unsafe { (numbers(self.shape, dimensions)?, numbers(self.strides, dimensions)) };
+        let size = usize::from(self.bits.div_ceil(8)).checked_mul(usize::from(self.lanes))?;
+        let last = match &strides {
+            Some(strides) => shape.iter().zip(strides).try_fold(0_i64, |last, (extent, stride)| {
+                last.checked_add(extent.checked_sub(1)?.checked_mul(*stride)?)
+            })?,
+            None => shape.iter().try_fold(1_i64, |count, extent| count.checked_mul(*extent))?.checked_sub(1)?,
+        };
+        let elements = if shape.contains(&0) { 0 } else { usize::try_from(last).ok()?.checked_add(1)? };
         Some(Described {
-            address: self.data.addr().checked_add(usize::try_from(self.byte_offset).ok()?)?,
+            address: self.address()?,
             device: (self.device_type, self.device_id),
             dtype: (self.code, self.bits, self.lanes),
-            shape_and_strides: shape.into_iter().chain(strides.into_iter().flatten()).collect(),
+            shape,
+            strides,
+            size,
+            span: elements.checked_mul(size)?,
         })
+    }
+
+    /// The address of the first element.
+    fn address(&self) -> Option<usize> {
+        self.data.addr().checked_add(usize::try_from(self.byte_offset).ok()?)
+    }
+
+    /// The address, if this differs from a description by it at most.
+    ///
+    /// # Safety
+    /// There is an extent and a stride (or null for all) for each dimension.
+    #[inline]
+    unsafe fn address_if_like(&self, before: &Described) -> Option<usize> {
+        // SAFETY: the caller's promise, for the numbers of each dimension.
+        let are = |pointer: *const i64, expected: &[i64]| unsafe {
+            !pointer.is_null()
+                && expected.iter().enumerate().all(|(at, number)| pointer.add(at).read_unaligned() == *number)
+        };
+        let is_like = (self.device_type, self.device_id) == before.device
+            && (self.code, self.bits, self.lanes) == before.dtype
+            && usize::try_from(self.dimensions) == Ok(before.shape.len())
+            && (before.shape.is_empty() || are(self.shape, &before.shape))
+            && match &before.strides {
+                Some(strides) => strides.is_empty() || are(self.strides, strides),
+                None => self.strides.is_null(),
+            };
+        if is_like { self.address() } else { None }
     }
 
     /// Whether this describes the same array; runs no Python.

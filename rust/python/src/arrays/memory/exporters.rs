@@ -128,11 +128,23 @@ impl<'py> Exporters<'py> {
         exporter.torch?.is_whole(object, &view).then_some(view)
     }
 
-    /// The description of an array wherever it lies, if its class has a function that borrows one; runs no Python.
+    /// The description of an array wherever it lies, if its class has a function that borrows one, and it has the memory of all of its
+    /// elements; runs no Python.
     pub fn described(&mut self, object: &Bound<'py, PyAny>) -> Option<Described> {
-        let exchange = self.known(object)?.exchange?;
+        let Exporter { exchange: Some(exchange), torch, .. } = self.known(object)? else { return None };
         // SAFETY: the table is that of the object's class.
-        unsafe { exchange.described(object) }
+        let described = unsafe { exchange.described(object)? };
+        torch.is_none_or(|torch| torch.has(object, described.size(), described.span())).then_some(described)
+    }
+
+    /// The address of an array that differs from a description by it at most, and has the memory of all of its elements; runs no
+    /// Python.
+    #[inline]
+    pub fn address(&mut self, object: &Bound<'py, PyAny>, before: &Described) -> Option<usize> {
+        let Exporter { exchange: Some(exchange), torch, .. } = self.known(object)? else { return None };
+        // SAFETY: the table is that of the object's class.
+        let address = unsafe { exchange.address(object, before)? };
+        torch.is_none_or(|torch| torch.has(object, before.size(), before.span())).then_some(address)
     }
 
     /// As `is_at`, by an export, which keeps the memory; `None` if the array is elsewhere.

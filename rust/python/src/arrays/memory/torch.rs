@@ -88,6 +88,12 @@ impl Torch {
         self.storage.as_ref().and_then(|storage| storage.has_all(tensor, view)) == Some(true)
     }
 
+    /// The same of a tensor whose elements of some bytes take so many from the first to the last one.
+    #[inline]
+    pub fn has(&self, tensor: &Bound<'_, PyAny>, size: usize, span: usize) -> bool {
+        self.storage.as_ref().and_then(|storage| storage.has(tensor, size, span)) == Some(true)
+    }
+
     /// Whether `is_whole` can tell.
     pub fn tells_storages(&self) -> bool {
         self.storage.is_some()

@@ -63,12 +63,18 @@ impl StorageReader {
     /// Whether all elements of a tensor, which a view describes, lie in its storage; `None` where it does not tell.
     #[inline]
     pub fn has_all(&self, tensor: &Bound<'_, PyAny>, view: &ArrayView) -> Option<bool> {
-        let (bytes, before) = self.read(tensor)?;
         let size = view.dtype.map(Dtype::size)?;
-        // Tensors have no strides below 0: the first element is the lowest.
         let span = view.span(size);
-        let end = before.checked_mul(size)?.checked_add(span.end - span.start)?;
-        Some(span.start == span.end || end <= bytes)
+        self.has(tensor, size, span.end - span.start)
+    }
+
+    /// The same of a tensor whose elements of some bytes take so many from the first to the last one: it has no strides below 0, so that
+    /// the first is the lowest.
+    #[inline]
+    pub fn has(&self, tensor: &Bound<'_, PyAny>, size: usize, span: usize) -> Option<bool> {
+        let (bytes, before) = self.read(tensor)?;
+        let end = before.checked_mul(size)?.checked_add(span)?;
+        Some(span == 0 || end <= bytes)
     }
 }
 
