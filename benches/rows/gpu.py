@@ -103,11 +103,21 @@ def fused(problem: Problem) -> Ready:
     """PyTorch's own."""
     import torch
 
+    return _of_class(problem, torch.optim.AdamW, fused=True)
+
+
+def _of_class(problem: Problem, kind: Callable[..., Any], **options: Any) -> Ready:
     model = [p.requires_grad_() for p in problem.tensors(0)]
     for p, g in zip(model, problem.tensors(1), strict=True):
         p.grad = g
-    optimizer = torch.optim.AdamW(model, **NAMED, fused=True)
-    return problem.ready(optimizer.step, model)
+    return problem.ready(kind(model, **NAMED, **options).step, model)
+
+
+def modules(problem: Problem) -> Ready:
+    """`oxigrad.torch` over the tensors."""
+    from oxigrad.torch import AdamW
+
+    return _of_class(problem, AdamW)
 
 
 def copy(problem: Problem) -> Ready:
@@ -227,7 +237,9 @@ def tail() -> list[Contestant]:
 
 
 def _many(count: int, length: int) -> Callable[[], list[Contestant]]:
-    return lambda: contestants([(length,)] * sizes.items(count), "float32", waits=False)
+    problem = Problem([(length,)] * sizes.items(count), "float32", waits=False)
+    of_modules = Contestant("oxigrad.torch", "peer", lambda: modules(problem))
+    return lambda: [*contestants(problem.shapes, "float32", waits=False), of_modules]
 
 
 ROWS = [

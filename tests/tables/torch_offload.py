@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from oxigrad import StateError
-from torch_problems import OURS, copies, equal, gradients, parameters, states, train
+from torch_problems import OURS, copies, equal, gradients, parameters, skip_products_on_a_gpu, states, train
 
 
 def through_a_file(opt: Any) -> Any:
@@ -34,6 +34,7 @@ def check_same(
 
     ``saved`` is the state of an optimizer, as another one reads it.
     """
+    skip_products_on_a_gpu(name)
     params = parameters(shapes, dtype)
     others = copies(params)
     opt, other = OURS.make(name, params, **options), OURS.make(name, others, **options, state_device=device)

@@ -20,7 +20,18 @@ from late_device import LateDevice  # noqa: E402
 from oxigrad import StateError  # noqa: E402
 from oxigrad.torch.step.offload import pieces  # noqa: E402
 from torch_offload import check_failed, check_failed_backward, failing_at  # noqa: E402
-from torch_problems import OURS, backward, copies, equal, gradients, parameters, states, train, values  # noqa: E402
+from torch_problems import (  # noqa: E402
+    OURS,
+    backward,
+    copies,
+    equal,
+    gradients,
+    parameters,
+    skip_products_on_a_gpu,
+    states,
+    train,
+    values,
+)
 
 pytestmark = pytest.mark.usefixtures("device")
 
@@ -136,6 +147,7 @@ def test_a_stop_in_a_step_is_never_taken_for_a_step(
 @pytest.mark.parametrize("options", [{}, {"max_norm": 0.5}], ids=["plain", "clipped"])
 def test_delayed_updates_are_those_of_gradients_that_lack_one(name: str, options: dict[str, Any]) -> None:
     """The parameters of the device are those of the step before: gradients depend on them."""
+    skip_products_on_a_gpu(name)
     start = parameters(((40, 64), (7, 9)))
     params, host, device = copies(start), copies(start), values(start)
     opt = OURS.make(name, params, **options, state_device=ours.HostMemory(delay=1, piece=2048))

@@ -27,6 +27,7 @@ from torch_problems import (  # noqa: E402
     layers,
     parameters,
     shapes_for,
+    skip_products_on_a_gpu,
     states,
     train,
     values,
@@ -128,6 +129,7 @@ def test_scaled_losses_have_the_same_bits() -> None:
 
 
 def check_in_backward(name: str, options: dict[str, Any], shapes: Any, dtype: Any = FULL, memory: Any = SMALL) -> None:
+    skip_products_on_a_gpu(name)
     found = []
     for further in ({}, {"in_backward": True, "state_device": memory}):
         params = parameters(shapes, dtype)

@@ -19,7 +19,19 @@ from late_device import LateDevice  # noqa: E402
 from oxigrad import StateError  # noqa: E402
 from oxigrad.stepping.plan import announcements  # noqa: E402
 from oxigrad.torch.step import in_backward  # noqa: E402
-from torch_problems import OURS, AliveGradients, backward, copies, equal, gradients, layers, parameters, states, values  # noqa: E402
+from torch_problems import (  # noqa: E402
+    OURS,
+    AliveGradients,
+    backward,
+    copies,
+    equal,
+    gradients,
+    layers,
+    parameters,
+    skip_products_on_a_gpu,
+    states,
+    values,
+)
 
 HALF, FULL = torch.bfloat16, torch.float32
 # Pieces of 256 elements in float32, two of which are on their way.
@@ -63,6 +75,7 @@ def check_same(
     name: str, options: dict[str, Any], dtype: Any, memory: Any, shapes: Any = LARGE, without: Any = ()
 ) -> None:
     """Fails unless parameters and states are those of gradients that are added on the device, in the dtype of the sums."""
+    skip_products_on_a_gpu(name)
     found = []
     for further in ({}, {"in_backward": True, "state_device": memory}):
         params = parameters(shapes, dtype)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -55,13 +56,11 @@ def learn(model: Any, opt: Any, steps: Any) -> None:
         opt.step()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
-@pytest.mark.parametrize("name", OPTIONS)
-def test_a_whole_step_in_a_graph(name: str, dtype: Any) -> None:
-    """Forward, backward and step are captured once, and replayed with other inputs: the bits are those of steps by calls."""
-    kind, options = OPTIONS[name]
-    model, plain = network(dtype), network(dtype)
-    opt, other = (OURS.make(kind, m.parameters(), **options) for m in (model, plain))
+@pytest.mark.parametrize("name", ["AdamW", "Adam", "NAdam", "RMSprop", "RAdam", "Adamax"])
+def test_a_whole_step_in_a_graph(name: str) -> None:
+    """Forward, backward and step are captured once, and replayed with other inputs, as by PyTorch's class with ``capturable=True``."""
+    model, plain = network(), network()
+    opt, other = (OURS.make(name, m.parameters(), lr=0.01, capturable=m is model) for m in (model, plain))
     learn(plain, other, range(6))
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -76,8 +75,17 @@ def test_a_whole_step_in_a_graph(name: str, dtype: Any) -> None:
     for step in range(2, 6):
         x.copy_(batch(step, x))
         graph.replay()
-    assert equal(model.parameters(), plain.parameters())
-    assert equal(states(opt), states(other))
+    for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(p, q, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["AdamW", "LAMB", "Lion"])
+def test_a_step_that_counts_on_the_host_is_not_captured(name: str) -> None:
+    model = network()
+    learn(model, opt := OURS.make(name, model.parameters()), range(2))
+    with torch.cuda.graph(torch.cuda.CUDAGraph()), pytest.raises(ox.cuda.CaptureError, match="capturable=True"):
+        opt.step()
+    learn(model, opt, range(2))
 
 
 @pytest.mark.parametrize("name", ["AdamW", "AdamW, clipped", "LAMB"])
@@ -212,18 +220,32 @@ def test_a_model_that_moves_takes_its_state_along() -> None:
 # --- over NCCL -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:.*barrier.*")
-@pytest.mark.parametrize("options", [{}, {"local_batches": 2}, {"overlap": False}], ids=str)
-def test_gradients_are_added_by_nccl(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A group of one process, whose sums are those of no group."""
-    from oxigrad import distributed
+def test_gradients_are_added_by_nccl() -> None:
+    """In a group of one process, which NCCL serves too."""
     from oxigrad.distributed.engines.torch import tensors
 
-    calls: list[Any] = []
-    whole = tensors.TensorGroup.sum
-    monkeypatch.setattr(
-        tensors.TensorGroup, "sum", lambda self, flat: (calls.append(flat.device), whole(self, flat))[1]
-    )
+    gradients_by_path = {"w": torch.randn(300, 40), "b": torch.randn(7, dtype=torch.bfloat16)}
+    with process_group():
+        program = torch.distributed.distributed_c10d._get_default_group()
+        group = tensors.TensorGroup.of(program, [*gradients_by_path.values()])
+        assert group is not None
+        for _ in range(3):
+            with group.queued():
+                flat = group.flat(12_010, np.dtype(np.float32))
+                views = {"w": flat[:12_000].view(300, 40), "b": flat[12_000:12_007], "none": flat[12_007:12_010]}
+                group.fill(views, gradients_by_path)
+                group.sum(flat)
+            group.join()
+            assert torch.equal(views["w"], gradients_by_path["w"])
+            assert torch.equal(views["b"], gradients_by_path["b"].float())
+            assert not views["none"].any()
+
+
+@pytest.mark.parametrize("options", [{}, {"local_batches": 2}, {"overlap": False}], ids=str)
+def test_a_replica_on_a_card(options: dict[str, Any]) -> None:
+    """A job of one process steps as without one."""
+    from oxigrad import distributed
+
     model, plain = network(), network()
     batches: int = options.get("local_batches", 1)
     with process_group():
@@ -238,7 +260,6 @@ def test_gradients_are_added_by_nccl(options: dict[str, Any], monkeypatch: pytes
         for step in range(number * batches, (number + 1) * batches):
             (model_loss(plain, step) / batches).backward()
         reference.update(plain)
-    assert calls and all(device.type == "cuda" for device in calls)
     for p, q in zip(model.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-6)
 

@@ -23,6 +23,8 @@ numbered = pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requi
 def test_oxigrad_has_the_property(requirement: Requirement) -> None:
     if requirement.__name__ == "skipped_steps_are_detected":
         pytest.importorskip("accelerate")
+    if requirement.__name__ == "state_is_lazy" and torch.get_default_device().type != "cpu":
+        pytest.skip("SparseAdam updates tensors in host memory")
     requirement(OURS)
 
 
@@ -37,6 +39,8 @@ def test_the_page_states_the_properties_of_peers(peer: Library, requirement: Req
     pytest.importorskip(peer.name)
     if requirement.__name__ == "skipped_steps_are_detected":
         pytest.importorskip("accelerate")
+    if requirement.__name__ == "state_is_lazy" and torch.get_default_device().type != "cpu":
+        pytest.skip("SparseAdam updates tensors in host memory")
     releases, rows = torch_table.documented()
     found = outcome(requirement, peer)
     if torch_table.version(peer.name) == releases[peer.name]:

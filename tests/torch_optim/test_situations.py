@@ -243,7 +243,7 @@ def same(found: Any, expected: Any) -> None:
         for a, b in zip(found, expected, strict=True):
             same(a, b)
     elif isinstance(expected, torch.Tensor):
-        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6, check_device=False)  # of counts of steps
         assert found.stride() == expected.stride()
     else:
         assert found == expected
@@ -254,6 +254,7 @@ PAIRS.remove(("RAdam", the_step_is_compiled))  # the compiler is slow
 PAIRS.remove(("RMSprop", the_step_is_compiled))
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")  # by Dynamo, in some versions
 @pytest.mark.parametrize(("name", "situation"), PAIRS, ids=lambda part: getattr(part, "__name__", part))
 def test_a_situation(name: str, situation: Callable[[Make], Any]) -> None:
     if situation.__name__.startswith("the_state") and name not in ("AdamW", "RAdam"):
