@@ -26,6 +26,9 @@ class Claim:
     on_hardware: str = ""
 
 
+#: The date and the card of the last run; of ``make test-gpu``, a sample of the combinations.
+RUN = "2026-11-27, H100"
+
 CLAIMS = [
     Claim(
         "Each operation of a kernel gives the bits of its definition on the host, which CPUs of any instruction set compute too",
@@ -41,6 +44,7 @@ CLAIMS = [
     Claim(
         "It makes no access out of bounds and does no undefined arithmetic, under sanitizers, with every option",
         ("cuda/test_bits.py::test_no_access_is_out_of_bounds_and_no_arithmetic_undefined",),
+        f"{RUN}: AdamW, by compute-sanitizer",
     ),
     Claim(
         "The PTX that NVRTC makes of it gives these bits in an interpreter",
@@ -70,18 +74,22 @@ CLAIMS = [
             "cuda/test_device_step.py::test_every_optimizer_gives_the_bits_of_the_host",
             "cuda/test_device_step.py::test_options_of_precision",
         ),
+        RUN,
     ),
     Claim(
         "The same for chains, averages, global norms and checked gradients",
         ("cuda/test_device_step.py::test_chains_and_options",),
+        RUN,
     ),
     Claim(
         "A plain rule is one launch for all parameters of a dtype",
         ("cuda/test_device_step.py::test_a_plain_rule_is_one_launch",),
+        RUN,
     ),
     Claim(
         "Modules trained by the classes of `oxigrad.torch` have the bits of the host, by launches",
         ("cuda/test_device_modules.py::test_a_module_has_the_bits_of_the_host",),
+        RUN,
     ),
     Claim("NVRTC compiles for an architecture, or the error names it", ("cuda/test_compiler.py",)),
     Claim(
@@ -95,13 +103,37 @@ CLAIMS = [
     Claim(
         "Derivatives of CUDA tensors are computed without copies to the host and without synchronization",
         ("cuda/test_autodiff.py::test_every_function", "cuda/test_autodiff.py::test_transforms"),
+        f"{RUN}: but in PyTorch's solutions and decompositions of matrices, and for masks",
     ),
     Claim(
         "Rules on CUDA tensors neither copy nor wait",
         ("cuda/test_routes.py::test_rules_on_tensors_neither_copy_nor_wait",),
+        f"{RUN}: but Shampoo, SOAP and GaLore over PyTorch, whose decompositions wait",
     ),
-    Claim("Bad input is refused before anything is changed", ("cuda/test_device_bad_input.py",)),
-    Claim("Streams, CUDA graphs and failures of the driver, by a mock driver", ("cuda/test_launch.py",)),
+    Claim("Bad input is refused before anything is changed", ("cuda/test_device_bad_input.py",), RUN),
+    Claim(
+        "Storages that were shrunk and shared memory are refused, in a first step and in a later one",
+        ("cuda/test_device_modules.py::test_a_shrunk_storage_is_refused", "cuda/test_device_overlap.py"),
+        RUN,
+    ),
+    Claim("Streams, CUDA graphs and failures of the driver, by a mock driver", ("cuda/test_launch.py",), RUN),
+    Claim(
+        "State in host memory, the step in the backward, clipping, low precision, schedulers and state dicts of `oxigrad.torch` have the bits "
+        "of plain steps",
+        (
+            "torch_optim/test_host_memory.py",
+            "torch_optim/test_host_sums.py",
+            "torch_optim/test_in_backward.py",
+            "torch_optim/test_clipped_backward.py",
+            "torch_optim/test_training.py",
+        ),
+        RUN,
+    ),
+    Claim(
+        "Every wrapper for several workers trains a model on a device as one in host memory",
+        ("distributed/test_models_on_devices.py",),
+        f"{RUN}: `DataParallel`, `DistributedDataParallel` and FSDP2 in one process of NCCL",
+    ),
     Claim(
         "Counts are set in the order of streams, and what the driver gives is bounded and freed, by a mock driver whose work is late",
         ("cuda/test_lifetimes.py",),
@@ -120,9 +152,15 @@ CLAIMS = [
             "cuda/test_fake_driver.py::test_tests_of_devices",
         ),
     ),
-    Claim("Kernels run on a card with these bits (`make gpu-smoke`, `make test-gpu`)"),
-    Claim("Streams and CUDA graphs of a card"),
-    Claim("Bandwidth, and host time beside PyTorch's fused optimizers (`make versus-gpu`)"),
+    Claim(
+        "Kernels run on a card with these bits, over CuPy and PyTorch (`make gpu-smoke`, `make test-gpu`)", on_hardware=RUN
+    ),
+    Claim("Streams and CUDA graphs of a card", on_hardware=RUN),
+    Claim("Derivatives and steps over JAX on a card, by XLA", on_hardware=RUN),
+    Claim(
+        "Bandwidth, and host time beside PyTorch's fused optimizers (`make versus-gpu`)",
+        on_hardware=f"{RUN}: [figures](design/performance.md#on-a-gpu)",
+    ),
 ]
 
 

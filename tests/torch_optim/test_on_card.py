@@ -76,9 +76,10 @@ def test_a_whole_step_in_a_graph(name: str) -> None:
         x.copy_(batch(step, x))
         graph.replay()
     for p, q in zip(model.parameters(), plain.parameters(), strict=True):
-        torch.testing.assert_close(p, q, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-5)  # numbers of float32, in other orders
 
 
+@pytest.mark.filterwarnings("ignore:The CUDA Graph is empty")
 @pytest.mark.parametrize("name", ["AdamW", "LAMB", "Lion"])
 def test_a_step_that_counts_on_the_host_is_not_captured(name: str) -> None:
     model = network()
