@@ -60,6 +60,8 @@ class Piece:
             None if total is None else part.of(total) for part, total in zip(parts, sums, strict=True)
         ]
         self._offsets: list[tuple[int, int]] = []
+        self._place: Any = None
+        self._views: tuple[list[Any], list[Any]] = [], []
         self.size: int = 0
         for w, g in zip(self._weights, self._gradients, strict=True):
             if g.dtype != w.dtype:
@@ -84,9 +86,15 @@ class Piece:
         return self._weights[0].device
 
     def _placed(self, memory: Any) -> tuple[list[Any], list[Any]]:
-        """The gradients and the parameters in a place."""
-        at = [*zip(self._offsets, self._weights, strict=True)]
-        return [viewed(memory, start, w) for (start, _), w in at], [viewed(memory, start, w) for (_, start), w in at]
+        """The gradients and the parameters in a place, whose views are made once: a device waits while the host makes them."""
+        if self._place is not memory:
+            at = [*zip(self._offsets, self._weights, strict=True)]
+            self._views = (
+                [viewed(memory, start, w) for (start, _), w in at],
+                [viewed(memory, start, w) for (_, start), w in at],
+            )
+            self._place = memory
+        return self._views
 
     def _landed(self, memory: Any) -> tuple[list[Any], list[Any]]:
         """The gradients, of all micro-batches, and the parameters in a place."""
