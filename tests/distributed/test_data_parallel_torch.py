@@ -121,7 +121,12 @@ def test_a_gradient_that_is_under_way_does_not_change_in_silence() -> None:
 @pytest.mark.parametrize("layer", [0, 3])
 def test_survivors_go_on_after_a_death_in_the_backward(layer: int) -> None:
     """A worker dies while the others' buckets are under way, before its first layer has a gradient, or its last."""
-    ready = threading.Event()
+    ready, killed = threading.Event(), threading.Event()
+
+    def die(_: Any) -> None:
+        if not killed.is_set():  # the thread may go on until its next call, where another worker has the rank
+            killed.set()
+            job.kill(1)
 
     def worker(comm: Any) -> Any:
         assert ready.wait(jobs.DEADLINE)
@@ -129,7 +134,7 @@ def test_survivors_go_on_after_a_death_in_the_backward(layer: int) -> None:
         module = opt.start(module)
         for step in range(6):
             if rank == 1 and step == 3:
-                module[layer].weight.register_post_accumulate_grad_hook(lambda p: job.kill(1))
+                module[layer].weight.register_post_accumulate_grad_hook(die)
             module.zero_grad()
             loss(module, rank, step).backward()
             opt.update(module)
