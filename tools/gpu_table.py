@@ -153,7 +153,8 @@ CLAIMS = [
         ),
     ),
     Claim(
-        "Kernels run on a card with these bits, over CuPy and PyTorch (`make gpu-smoke`, `make test-gpu`)", on_hardware=RUN
+        "Kernels run on a card with these bits, over CuPy and PyTorch (`make gpu-smoke`, `make test-gpu`)",
+        on_hardware=RUN,
     ),
     Claim("Streams and CUDA graphs of a card", on_hardware=RUN),
     Claim("Derivatives and steps over JAX on a card, by XLA", on_hardware=RUN),
