@@ -97,14 +97,29 @@ def _tested(config: pytest.Config) -> list[Library]:
     return libraries.LIBRARIES
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, None]:
+    """The combinations of a test's parameters: with ``--combinations=sample`` those in which each value of each of its parameters is at
+    least once; with ``--combinations=share``, a share of the others too.
+    """
+    if "arrays" in metafunc.fixturenames:
+        _parametrize_arrays(metafunc)
+    yield
+    calls, nodeid, combinations = (
+        metafunc._calls,
+        metafunc.definition.nodeid,
+        metafunc.config.getoption("--combinations"),
+    )
+    if combinations != "all":
+        calls[:] = share(calls, nodeid, revision()) if combinations == "share" else covering(calls, nodeid)
+
+
+def _parametrize_arrays(metafunc: pytest.Metafunc) -> None:
     """A test that asks for ``arrays`` runs over every array library, one that asks for ``case`` too over its cases, and over
     `libraries.OTHERS`.
 
     One marked ``on_device`` runs where arrays lie on a device.
     """
-    if "arrays" not in metafunc.fixturenames:
-        return
     tested = _tested(metafunc.config)
     on_device = metafunc.definition.get_closest_marker("on_device") is not None
     if on_device:
@@ -117,18 +132,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("arrays", "case"), pairs, ids=ids, indirect=["arrays"])
     else:
         metafunc.parametrize("arrays", tested, ids=[library.name for library in tested], indirect=True)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_pycollect_makeitem(collector: Any, obj: object) -> Generator[None, Any, Any]:
-    """With ``--combinations=sample``, the items of a test in which each value of each of its parameters is at least once; with
-    ``--combinations=share``, a share of the others too.
-    """
-    items = yield
-    combinations = collector.config.getoption("--combinations")
-    if not isinstance(items, list) or combinations == "all":
-        return items
-    return share(items, revision()) if combinations == "share" else covering(items)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -163,7 +166,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _keep(
             config,
             items,
-            [_is_short(item) or (combinations == "share" and is_in_share(item, revision())) for item in items],
+            [_is_short(item) or (combinations == "share" and is_in_share(item.nodeid, revision())) for item in items],
         )
     if config.getoption("--gpu"):
         _keep(config, items, [not {*_ON_GPU}.isdisjoint(getattr(item, "fixturenames", ())) for item in items])

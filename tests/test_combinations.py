@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
+
+from combinations import covering, share
 
 pytest_plugins = ["pytester"]
 
@@ -18,33 +25,24 @@ TESTS = """
     def test_of_one(a): ...
 
     def test_of_none(): ...
-
-    @pytest.mark.parametrize("a", range(20))
-    @pytest.mark.parametrize("b", range(20))
-    def test_of_many(a, b): ...
 """
 
 
-def names(pytester: pytest.Pytester, choice: str = "covering(items)") -> list[str]:
-    """The tests of the file that are collected by a choice."""
+def test_every_value_is_in_the_sample(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(
-        f"""
+        """
         import pytest
-        from combinations import covering, share
+        from combinations import covering
 
         @pytest.hookimpl(wrapper=True)
-        def pytest_pycollect_makeitem(collector, obj):
-            items = yield
-            return {choice} if isinstance(items, list) else items
+        def pytest_generate_tests(metafunc):
+            yield
+            metafunc._calls[:] = covering(metafunc._calls, metafunc.definition.nodeid)
         """
     )
     pytester.makepyfile(TESTS)
     items, _ = pytester.inline_genitems()
-    return [item.name for item in items]
-
-
-def test_every_value_is_in_the_sample(pytester: pytest.Pytester) -> None:
-    chosen = names(pytester)
+    chosen = [item.name for item in items]
     of_three = [name.removeprefix("test_of_three[").removesuffix("]").split("-") for name in chosen if "three" in name]
     values = [set(column) for column in zip(*of_three, strict=True)]
     assert [len(column) for column in values] == [2, 3, 5]
@@ -53,14 +51,31 @@ def test_every_value_is_in_the_sample(pytester: pytest.Pytester) -> None:
     assert "test_of_none" in chosen
 
 
-def test_the_sample_is_the_same_each_time(pytester: pytest.Pytester) -> None:
-    assert names(pytester) == names(pytester)
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """The parameters of one item."""
+
+    id: str
+    params: dict[str, Any]
 
 
-def test_the_share_has_the_sample_and_moves_on_with_the_revision(pytester: pytest.Pytester) -> None:
-    every, sample = set(names(pytester, "items")), set(names(pytester))
-    shares = [set(names(pytester, f"share(items, 'revision {number}')")) for number in range(40)]
-    assert all(sample <= each <= every for each in shares)
-    assert all(len(each - sample) < len(every - sample) / 4 for each in shares)
-    assert set().union(*shares) == every
-    assert shares[0] == set(names(pytester, "share(items, 'revision 0')"))
+def of_many() -> list[Parameters]:
+    """The combinations of 20 values of two parameters."""
+    return [Parameters(f"{a}-{b}", {"a": a, "b": b}) for a, b in itertools.product(range(20), repeat=2)]
+
+
+def names(calls: Sequence[Parameters]) -> set[str]:
+    return {call.id for call in calls}
+
+
+def test_the_sample_is_the_same_each_time() -> None:
+    assert covering(of_many(), "test.py::test_it") == covering(of_many(), "test.py::test_it")
+
+
+def test_the_share_has_the_sample_and_moves_on_with_the_revision() -> None:
+    every, sample = of_many(), names(covering(of_many(), "test.py::test_it"))
+    shares = [names(share(every, "test.py::test_it", f"revision {number}")) for number in range(40)]
+    assert all(sample <= each <= names(every) for each in shares)
+    assert all(len(each - sample) < (len(every) - len(sample)) / 4 for each in shares)
+    assert set().union(*shares) == names(every)
+    assert shares[0] == names(share(every, "test.py::test_it", "revision 0"))

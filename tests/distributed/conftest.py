@@ -16,5 +16,5 @@ FOLDER = Path(__file__).parent
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks the tests of this folder that start processes."""
     for item in items:
-        if FOLDER in item.path.parents and item.get_closest_marker("xdist_group") is not None:
+        if item.get_closest_marker("xdist_group") is not None and FOLDER in item.path.parents:
             item.add_marker(pytest.mark.flaky(reruns=2))

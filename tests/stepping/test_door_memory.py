@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -151,6 +153,31 @@ def shrink_in_place(tensor: Any) -> None:
         other = torch.empty(left, dtype=torch.uint8)  # in the memory that the allocator prefers
         others += [other] if other.data_ptr() != address else []
     pytest.skip("the allocator does not give the same address again")
+
+
+def test_storages_are_asked_for_by_python_where_pytorch_has_no_functions_for_it() -> None:
+    pytest.importorskip("torch")
+    source = """if True:
+        import ctypes, torch
+        def refuse(*_): raise OSError("no such library")
+        ctypes.CDLL = refuse
+        import oxigrad as ox, oxigrad.torch as ours
+        model, grads = {"w": torch.zeros(8)}, {"w": torch.ones(8)}
+        p = torch.nn.Parameter(torch.zeros(8))
+        p.grad = torch.ones(8)
+        doors = [(ox.optim.SGD(1.0, 0.5), model["w"], lambda opt: opt.update(model, grads)), (ours.SGD([p], 1.0, 0.5), p, lambda opt: opt.step())]
+        for opt, array, step in doors:
+            for expected in (-1.0, -2.5, -4.25, -6.125):
+                step(opt)
+                assert (array == expected).all(), array
+            array.untyped_storage().resize_(8)
+            try:
+                step(opt)
+            except ox.ArrayMemoryError as error:
+                print("shrunk" in str(error))
+    """
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=600, check=False)
+    assert done.stdout == "True\nTrue\n", done.stderr[-2000:]
 
 
 @pytest.mark.parametrize("part", ["indices", "values"])

@@ -1,18 +1,27 @@
-"""Samples of the combinations of a test's parameters."""
+"""Samples of the combinations of a test's parameters, chosen before items are made of them: these are most of the work of a collection."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import zlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-
-import pytest
+from typing import Any, Protocol, TypeVar
 
 ROOT = Path(__file__).parents[2]
 # A share has one of so many combinations beyond the covering ones, and of the thorough tests.
 SHARES = 8
+
+
+class Call(Protocol):
+    """Protocol of the parameters of one item of a test, as pytest has them."""
+
+    params: Mapping[str, Any]
+    id: str
+
+
+AnyCall = TypeVar("AnyCall", bound=Call)
 
 
 @functools.cache
@@ -25,38 +34,37 @@ def revision() -> str:
     return digest.hexdigest()
 
 
-def is_in_share(item: pytest.Item, revision: str) -> bool:
-    """Whether an item is one of those, one of `SHARES`, that their names and the revision choose."""
-    return zlib.crc32(f"{revision} {item.nodeid}".encode()) % SHARES == 0
+def is_in_share(nodeid: str, revision: str) -> bool:
+    """Whether the item of this name is one of those, one of `SHARES`, that their names and the revision choose."""
+    return zlib.crc32(f"{revision} {nodeid}".encode()) % SHARES == 0
 
 
-def share(items: Sequence[pytest.Item], revision: str) -> list[pytest.Item]:
-    """The covering items of one test, and the share of the others."""
-    chosen = set(covering(items))
-    return [item for item in items if item in chosen or is_in_share(item, revision)]
+def share(calls: Sequence[AnyCall], nodeid: str, revision: str) -> list[AnyCall]:
+    """The covering calls of the test of this name, and the share of the others."""
+    chosen = set(map(id, covering(calls, nodeid)))
+    return [call for call in calls if id(call) in chosen or is_in_share(f"{nodeid}[{call.id}]", revision)]
 
 
-def covering(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The items of one test in which each value of each parameter is at least once, in their order.
+def covering(calls: Sequence[AnyCall], nodeid: str) -> list[AnyCall]:
+    """The calls of the test of this name in which each value of each parameter is at least once, in their order.
 
-    Of items alike, those come first whose names have the smaller checksum: the choice is the same on every machine.
+    Of calls alike, those come first whose names have the smaller checksum: the choice is the same on every machine.
     """
-    values = {item: [*_values(item)] for item in items}
-    if any(len(of_item) < 2 for of_item in values.values()):
-        return list(items)
-    missing = {value for of_item in values.values() for value in of_item}
-    chosen = set()
-    for item in sorted(items, key=lambda item: zlib.crc32(item.name.encode())):
-        if not missing.isdisjoint(values[item]):
-            missing.difference_update(values[item])
-            chosen.add(item)
-    return [item for item in items if item in chosen]
+    values = [[*_values(call)] for call in calls]
+    if any(len(of_call) < 2 for of_call in values):
+        return list(calls)
+    missing = {value for of_call in values for value in of_call}
+    name, chosen = nodeid.rpartition("::")[2], set[int]()
+    for at in sorted(range(len(calls)), key=lambda at: zlib.crc32(f"{name}[{calls[at].id}]".encode())):
+        if not missing.isdisjoint(values[at]):
+            missing.difference_update(values[at])
+            chosen.add(at)
+    return [call for at, call in enumerate(calls) if at in chosen]
 
 
-def _values(item: pytest.Item) -> Iterable[tuple[str, Hashable]]:
-    """The name and the value of each parameter of an item; one that cannot be hashed by its identity."""
-    spec = getattr(item, "callspec", None)
-    for name, value in spec.params.items() if spec else ():
+def _values(call: Call) -> Iterable[tuple[str, Hashable]]:
+    """The name and the value of each parameter of a call; one that cannot be hashed by its identity."""
+    for name, value in call.params.items():
         yield name, (type(value), value) if _is_hashable(value) else id(value)
 
 

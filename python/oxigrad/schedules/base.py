@@ -388,7 +388,7 @@ def number_at(schedule: Term, step: Array, name: str = "the schedule") -> Array:
 
     Raises `TypeError`, with ``name``, for any other value.
     """
-    value = schedule(step) if callable(schedule) else schedule
+    value: Any = schedule(step) if callable(schedule) else schedule
     if type(value) is float or isinstance(value, Variable) or is_array(step):
         return value
     try:

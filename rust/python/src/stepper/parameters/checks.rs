@@ -74,7 +74,7 @@ impl Prepared {
         }
         for parameter in self.parameters.iter().filter(|_| with_slots) {
             let mut slots = parameter.slots.iter().chain(&parameter.numbers);
-            if slots.any(|slot| !slot.is_there(look, py) && !slot.is_by_python()) {
+            if slots.any(|slot| !slot.is_there(look, py) && slot.can_tell(look, py)) {
                 return Err(moved(&parameter.path));
             }
         }

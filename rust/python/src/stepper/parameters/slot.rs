@@ -7,7 +7,7 @@ use pyo3::types::{PyTuple, PyTupleMethods};
 
 use super::requirements::{at, tuple, unexported, whole, writable};
 use crate::arrays::memory::changes::Changed;
-use crate::arrays::memory::host_array::{FloatArray, HostArray};
+use crate::arrays::memory::host_array::FloatArray;
 use crate::arrays::memory::place::Look;
 use crate::error::{IntoPython, to_python};
 
@@ -84,9 +84,9 @@ impl Slot {
         Ok(has_moved)
     }
 
-    /// Whether its export may have run Python.
-    pub fn is_by_python(&self) -> bool {
-        self.numbers.parts.iter().any(HostArray::is_by_python)
+    /// Whether `is_there` is available for its arrays.
+    pub fn can_tell<'py>(&self, look: &mut Look<'py>, py: Python<'py>) -> bool {
+        arrays_of(self.stated.bind(py)).iter().all(|array| look.can_tell(array))
     }
 
     /// The number in its memory.
