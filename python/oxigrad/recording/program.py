@@ -17,6 +17,9 @@ _FLOATS = ("<f4", "<f8")
 # The precisions of scalars, in the order of promotion.
 _PRECISIONS = ("float", *_FLOATS)
 
+# Calls of shorter programs are looked at one by one.
+_SHORT = 256
+
 # The loops of a program: the first entry of each, the number of entries of a repetition, and that of repetitions.
 Loops = list[tuple[int, int, int]]
 
@@ -97,10 +100,11 @@ def _with_ids(value: Any, new: Callable[[EntryId], EntryId]) -> Any:
 
 
 class _Statement:
-    """The entries of a program as the core takes them, one after the other: calls that are alike are looked at once."""
+    """The entries of a program as the core takes them, one after the other: in long programs, calls that are alike are looked at once."""
 
     def __init__(self, entries: list[Entry]) -> None:
         self._entries = entries
+        self._is_long = len(entries) > _SHORT
         # The number of the calls of each key.
         self._numbers: dict[Any, int] = {}
         # The same by the target and the types of result and arguments, for calls of entries alone.
@@ -111,29 +115,32 @@ class _Statement:
     def of(self, entry: Entry) -> tuple[Any, ...]:
         """An entry as the core takes it."""
         kind = entry.kind
-        self._types.append(
-            _type_of_constant(entry) if kind == "constant" else (entry.type, entry.is_float, entry.is_permuted)
-        )
+        if self._is_long:
+            self._types.append(
+                _type_of_constant(entry) if kind == "constant" else (entry.type, entry.is_float, entry.is_permuted)
+            )
         if kind == "call":
-            return self._call(entry)
+            numbered = self._alike(entry) if self._is_long else self._numbered(entry)
+            return ("call", entry.args, entry.named, *numbered)
         if kind == "input":
             return ("input",)
         if kind == "constant":
             return ("constant", entry.value)
         return ("check", entry.args[0].id, entry.value, entry.line)
 
-    def _call(self, entry: Entry) -> tuple[Any, ...]:
-        args, named, types = entry.args, entry.named, self._types
-        read = [types[arg.id] if type(arg) is EntryId else None for arg in args]
-        if named or None in read:
-            return ("call", args, named, *self._numbered(entry))
+    def _alike(self, entry: Entry) -> tuple[int, tuple[Any, ...] | None]:
+        """The same as `_numbered`, for a call that may be like one before."""
+        types = self._types
+        read = [types[arg.id] if type(arg) is EntryId else None for arg in entry.args]
+        if entry.named or None in read:
+            return self._numbered(entry)
         alike = (entry.target, entry.type, entry.is_float, *read)
         number = self._plain.get(alike)
         if number is not None:
-            return ("call", args, named, number, None)
+            return number, None
         number, stated = self._numbered(entry)
         self._plain[alike] = number
-        return ("call", args, named, number, stated)
+        return number, stated
 
     def _numbered(self, entry: Entry) -> tuple[int, tuple[Any, ...] | None]:
         """The number of a call, and the parts that the core needs of the first one of this number."""

@@ -233,7 +233,12 @@ impl Rolled {
 
 /// The loops of a program, in order.
 fn loops(entries: &[Entry]) -> Vec<Loop> {
-    let next = ALIKE.map(|length| next_alike(entries, length));
+    if entries.len() <= SAVED {
+        return Vec::new();
+    }
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    let kinds: Vec<u64> = entries.iter().map(|entry| hasher.hash_one(kind(entry))).collect();
+    let next = ALIKE.map(|length| next_alike(&kinds, length));
     let mut left = entries.len() * COMPARED;
     // For each period, where the repetition ends that was followed last.
     let mut ends: HashMap<usize, usize> = HashMap::new();
@@ -290,14 +295,18 @@ fn kind(entry: &Entry) -> (Origin, Option<u32>, usize) {
     (entry.origin, number, entry.args.len())
 }
 
-/// For each entry, the next one from which on so many entries are like those from it on.
-fn next_alike(entries: &[Entry], length: usize) -> Vec<Option<usize>> {
-    let hasher = BuildHasherDefault::<DefaultHasher>::default();
-    let kinds: Vec<u64> = entries.iter().map(|entry| hasher.hash_one(kind(entry))).collect();
-    let mut last: HashMap<u64, usize> = HashMap::new();
-    let mut next = vec![None; entries.len()];
-    for (at, kinds) in kinds.windows(length).enumerate().rev() {
-        next[at] = last.insert(hasher.hash_one(kinds), at);
+/// For each entry, the next one from which on so many entries are alike, given the hash of each. The hash of a window is a polynomial of theirs.
+fn next_alike(kinds: &[u64], length: usize) -> Vec<Option<usize>> {
+    const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
+    let highest = (0..length).fold(1, |power: u64, _| power.wrapping_mul(BASE));
+    let (mut last, mut next): (HashMap<u64, usize>, _) = (HashMap::new(), vec![None; kinds.len()]);
+    let mut hash = 0_u64;
+    for at in (0..kinds.len()).rev() {
+        let gone = kinds.get(at + length).map_or(0, |kind| highest.wrapping_mul(*kind));
+        hash = kinds[at].wrapping_add(hash.wrapping_mul(BASE)).wrapping_sub(gone);
+        if at + length <= kinds.len() {
+            next[at] = last.insert(hash, at);
+        }
     }
     next
 }

@@ -135,7 +135,10 @@ mod tests {
         steps.for_each(|origin, number, places| {
             if origin == Origin::Check {
                 checked.push((number, values[places[0] as usize].unwrap()));
-                return places[1..].iter().for_each(|place| values[*place as usize] = None);
+                for place in &places[1..] {
+                    values[*place as usize] = None;
+                }
+                return;
             }
             let Computation { reads, calls, writes } = &known[number as usize];
             let (reads, rest) = places.split_at(*reads);
@@ -148,7 +151,9 @@ mod tests {
             for (place, at) in to.iter().zip(writes) {
                 values[*place as usize] = Some(found[reads.len() + at]);
             }
-            last.iter().for_each(|place| values[*place as usize] = None);
+            for place in last {
+                values[*place as usize] = None;
+            }
         });
         let output = program.outputs[0] as usize;
         assert_eq!(values[schedule.places[output].unwrap() as usize], Some(expected[output]));

@@ -158,7 +158,7 @@ impl Call {
 /// The entries that a call of these arguments reads, in order.
 pub fn reads_of(args: &Object<'_>, named: &Bound<'_, PyDict>) -> PyResult<Vec<u32>> {
     let mut reads = Vec::new();
-    for arg in items(args)?.iter() {
+    for arg in &items(args)? {
         Template::of(arg, &mut reads)?;
     }
     if !named.is_empty() {

@@ -73,12 +73,17 @@ pub struct Parts {
 pub struct Work {
     /// The number of values that are read.
     pub reads: usize,
-    /// The calls. Their arguments are positions, first among the values read, then among the calls.
-    pub calls: Rolled,
+    pub calls: Calls,
     /// The calls whose values are needed later.
     pub writes: Vec<usize>,
-    /// The kernel, if there is one.
-    pub pass: Option<Pass>,
+}
+
+/// The calls of a step.
+pub enum Calls {
+    /// One call, of the values that the step reads.
+    One(u32),
+    /// Those of a run, whose arguments are positions, first among the values read, then among the calls; and the kernel, if there is one.
+    Run(Rolled, Option<Pass>),
 }
 
 impl Parts {
@@ -207,9 +212,14 @@ impl Parts {
             return *known;
         }
         let number = u32::try_from(self.works.len()).expect("ids are of 32 bits");
-        let calls = Rolled::of_entries(&computation.calls);
-        let pass = if computation.calls.len() > 1 { self.pass(&computation, &calls) } else { None };
-        self.works.push(Work { reads: computation.reads, calls, writes: computation.writes.clone(), pass });
+        let calls = if let [only] = &computation.calls[..] {
+            Calls::One(only.number)
+        } else {
+            let rolled = Rolled::of_entries(&computation.calls);
+            let pass = self.pass(&computation, &rolled);
+            Calls::Run(rolled, pass)
+        };
+        self.works.push(Work { reads: computation.reads, calls, writes: computation.writes.clone() });
         self.computations.insert(computation, number);
         number
     }

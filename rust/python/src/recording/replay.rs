@@ -14,7 +14,7 @@ use crate::arrays::compute::array_pool;
 use crate::arrays::value::Value;
 use crate::error::{IntoPython, Items};
 use crate::recording::call::Call;
-use crate::recording::parts::{Check, Parts, Pass, Runs, Work, shape_of};
+use crate::recording::parts::{Calls, Check, Parts, Pass, Runs, Work, shape_of};
 use crate::recording::scalars::scalar_in;
 
 type Object<'py> = Bound<'py, PyAny>;
@@ -277,46 +277,68 @@ impl Replay {
     ) -> Result<&'a [u32], Stop<'py>> {
         let (reads, rest) = places.split_at(work.reads);
         let (writes, last) = rest.split_at(work.writes.len());
-        let results = {
-            let read: SmallVec<[&Value; 8]> = reads.iter().map(|place| &values[*place as usize]).collect();
-            match &work.pass {
-                Some(Pass::Arrays(run)) => run.run(py, &read)?,
-                Some(Pass::Scalars(run)) => {
-                    let found = run.run(read.iter().map(|value| scalar_in(py, value)));
-                    found.map(|results| results.into_iter().map(Value::from_scalar).collect())
-                }
-                None => None,
-            }
-        };
-        if let Some(results) = results {
-            for (place, result) in writes.iter().zip(results) {
-                values[*place as usize] = result;
-            }
-            return Ok(last);
-        }
-        let mut results: SmallVec<[Value; 4]> = SmallVec::new();
-        work.calls.try_for_each(|_, number, args| {
-            let call = &self.calls[number as usize];
-            let result = if call.adds_to_first() && is_last(reads, last) {
-                let first = std::mem::replace(&mut values[reads[0] as usize], Value::Absent);
-                let read: SmallVec<[&Value; 4]> = reads.iter().map(|place| &values[*place as usize]).collect();
-                call.added_to(py, first, &read)?
-            } else {
-                let value = |at: &u32| match reads.get(*at as usize) {
-                    Some(place) => &values[*place as usize],
-                    None => &results[*at as usize - reads.len()],
+        match &work.calls {
+            Calls::One(number) => {
+                let call = &self.calls[*number as usize];
+                let taken = call.adds_to_first() && is_last(reads, last);
+                let first = taken.then(|| std::mem::replace(&mut values[reads[0] as usize], Value::Absent));
+                let result = {
+                    let read: SmallVec<[&Value; 4]> = reads.iter().map(|place| &values[*place as usize]).collect();
+                    match first {
+                        Some(first) => call.added_to(py, first, &read)?,
+                        None => call.call(py, &read)?,
+                    }
                 };
-                let read: SmallVec<[&Value; 4]> = args.iter().map(value).collect();
-                call.call(py, &read)?
+                values[writes[0] as usize] = Self::of_shape(py, call, result)?;
+            }
+            Calls::Run(calls, pass) => {
+                let results = {
+                    let read: SmallVec<[&Value; 8]> = reads.iter().map(|place| &values[*place as usize]).collect();
+                    let results = match pass {
+                        Some(Pass::Arrays(run)) => run.run(py, &read)?,
+                        Some(Pass::Scalars(run)) => {
+                            let found = run.run(read.iter().map(|value| scalar_in(py, value)));
+                            found.map(|results| results.into_iter().map(Value::from_scalar).collect())
+                        }
+                        None => None,
+                    };
+                    results.map_or_else(|| self.each(py, calls, &work.writes, &read), Ok)?
+                };
+                for (place, result) in writes.iter().zip(results) {
+                    values[*place as usize] = result;
+                }
+            }
+        }
+        Ok(last)
+    }
+
+    /// The results of a run that are needed later, call by call, of the values that it reads.
+    fn each<'py>(
+        &self,
+        py: Python<'py>,
+        calls: &Rolled,
+        writes: &[usize],
+        read: &[&Value],
+    ) -> Result<Vec<Value>, Stop<'py>> {
+        let mut results: Vec<Value> = Vec::new();
+        calls.try_for_each(|_, number, args| {
+            let call = &self.calls[number as usize];
+            let result = {
+                let value = |at: &u32| match read.get(*at as usize) {
+                    Some(value) => *value,
+                    None => &results[*at as usize - read.len()],
+                };
+                let args: SmallVec<[&Value; 4]> = args.iter().map(value).collect();
+                Self::of_shape(py, call, call.call(py, &args)?)?
             };
-            results.push(Self::of_shape(py, call, result)?);
+            results.push(result);
             Ok::<_, Stop<'py>>(())
         })?;
-        for (place, at) in writes.iter().zip(&work.writes) {
-            values[*place as usize] = std::mem::replace(&mut results[*at], Value::Absent);
+        let written = writes.iter().map(|at| std::mem::replace(&mut results[*at], Value::Absent)).collect();
+        for value in results {
+            array_pool::keep(py, value);
         }
-        results.into_iter().for_each(|value| array_pool::keep(py, value));
-        Ok(last)
+        Ok(written)
     }
 
     /// The result of a call, which must have the recorded shape.
