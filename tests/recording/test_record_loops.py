@@ -138,6 +138,114 @@ def test_any_loop_has_its_bits(body, steps, numbers, tmp_path_factory):
     assert equal(ox.load_recording(file)(*numbers), f(*numbers))
 
 
+# --- replays of loops ------------------------------------------------------------------------------------------------------
+
+
+def nested(steps: int) -> Any:
+    """A loop in a loop: oscillators of which each is coupled to the one before."""
+
+    def f(x: Any, rate: Any) -> Any:
+        states = [x, x * 0.5, x * 0.25]
+        for _ in range(steps):
+            for at in range(3):
+                states[at] = states[at] + 0.1 * xp.sin(states[at - 1]) - rate * states[at]
+        return states[0] * states[1] + states[2]
+
+    return ox.value_and_grad(f, argnums=(0, 1))
+
+
+def accumulated(steps: int) -> Any:
+    """Gradients of a weight that each step reads are added up from the last step to the first."""
+
+    def f(x: Any, weight: Any) -> Any:
+        total = 0.0
+        for step in range(steps):
+            x = xp.tanh(x * weight) + float(step % 3)
+            total = total + x * weight
+        return total
+
+    return ox.value_and_grad(f, argnums=(0, 1))
+
+
+def guarded(steps: int) -> Any:
+    """A guard in each step, on a value that the next one reads."""
+
+    def f(x: Any, rate: Any) -> Any:
+        for _ in range(steps):
+            x = x + rate * xp.sin(x) if x < 3.0 else x - rate
+        return x
+
+    return f
+
+
+REPLAYED = {"pendulum": pendulum, "nested": nested, "accumulated": accumulated, "guarded": guarded}
+# Lengths around those of repetitions that are put together, and with a rest.
+LENGTHS = [3, 4, 7, 31, 64, 65, 100]
+
+
+@pytest.mark.parametrize("steps", LENGTHS)
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.array])
+@pytest.mark.parametrize("name", REPLAYED)
+def test_a_replay_of_a_loop_has_the_bits_of_each_step(name, kind, steps):
+    f = REPLAYED[name](steps)
+    g = ox.record(f)
+    for x, y in [(0.3, 0.2), (0.3, 0.2), (-0.7, 0.11), (1e-9, 0.9)]:
+        assert agrees(g, f, kind(x), kind(y))
+    if name != "guarded":  # where steps come out otherwise
+        assert g.why is None
+        assert len(g.recordings) == 1
+
+
+@pytest.mark.parametrize("name", [*REPLAYED, "recurrent"])
+def test_a_replay_holds_the_steps_of_a_loop_once(name):
+    def steps_of(count: int) -> tuple[int, int]:
+        f = (FUNCTIONS | REPLAYED)[name](count)
+        g = ox.record(f)
+        given = args("recurrent") if name == "recurrent" else (0.3, 0.2)
+        for _ in range(3):
+            assert agrees(g, f, *given)
+        (program,) = g.recordings
+        return program.steps()
+
+    (short, few), (long, many) = steps_of(30), steps_of(60)
+    if name in ("guarded", "recurrent"):
+        assert long > short + 29
+    else:
+        assert long == short == 1  # a run of all calls, whose loops are stated once in the core
+    assert many <= few + 1
+
+
+def test_a_guard_that_fails_in_a_late_step_is_seen():
+    f = guarded(50)
+    g = ox.record(f)
+    for x in (0.1, 0.1, 0.1001, 1.5, 1.5, 1.6, 0.1, 2.9):
+        assert agrees(g, f, x, 0.05)
+    assert len(g.recordings) > 1
+
+
+def test_a_late_step_raises_or_warns_as_that_of_the_function():
+    def f(x: Any) -> Any:
+        total = 0.0
+        for step in range(100):
+            total = total + x / (x - float(step))
+        return total
+
+    for kind in (float, np.float64):
+        g = ox.record(f)
+        for x in (0.5, 0.5, 99.5):
+            assert agrees(g, f, kind(x))
+        if kind is float:
+            with pytest.raises(ZeroDivisionError):
+                g(97.0)
+        else:
+            with np.errstate(divide="ignore"):
+                assert agrees(g, f, kind(97.0))
+            with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+                g(kind(97.0))
+        assert agrees(g, f, kind(0.25))
+        assert g.why is None
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
     lambda parts: st.lists(parts, max_size=3) | st.dictionaries(st.sampled_from("abc"), parts, max_size=2),

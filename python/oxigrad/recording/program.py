@@ -17,6 +17,9 @@ _FLOATS = ("<f4", "<f8")
 # The precisions of scalars, in the order of promotion.
 _PRECISIONS = ("float", *_FLOATS)
 
+# Calls of shorter programs are looked at one by one.
+_SHORT = 256
+
 # The loops of a program: the first entry of each, the number of entries of a repetition, and that of repetitions.
 Loops = list[tuple[int, int, int]]
 
@@ -27,7 +30,8 @@ Member = tuple[str, list[int], list[str], tuple[list[int], bool] | None]
 
 def replay_of(entries: list[Entry], outputs: list[EntryId]) -> Replay:
     """The program of the entries; raises `RuleError` where they are not those of one."""
-    return Replay((_stated(entry, entries) for entry in entries), [output.id for output in outputs], is_same)
+    statement = _Statement(entries)
+    return Replay(map(statement.of, entries), [output.id for output in outputs], is_same)
 
 
 class Entries:
@@ -95,23 +99,77 @@ def _with_ids(value: Any, new: Callable[[EntryId], EntryId]) -> Any:
     return value
 
 
-def _stated(entry: Entry, entries: list[Entry]) -> tuple[Any, ...]:
-    """An entry as the core takes it."""
-    if entry.kind == "input":
-        return ("input",)
-    if entry.kind == "constant":
-        return ("constant", entry.value)
-    if entry.kind == "check":
+class _Statement:
+    """The entries of a program as the core takes them, one after the other: in long programs, calls that are alike are looked at once."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self._entries = entries
+        self._is_long = len(entries) > _SHORT
+        # The number of the calls of each key.
+        self._numbers: dict[Any, int] = {}
+        # The same by the target and the types of result and arguments, for calls of entries alone.
+        self._plain: dict[Any, int] = {}
+        # The type of each entry so far.
+        self._types: list[Any] = []
+
+    def of(self, entry: Entry) -> tuple[Any, ...]:
+        """An entry as the core takes it."""
+        kind = entry.kind
+        if self._is_long:
+            self._types.append(
+                _type_of_constant(entry) if kind == "constant" else (entry.type, entry.is_float, entry.is_permuted)
+            )
+        if kind == "call":
+            numbered = self._alike(entry) if self._is_long else self._numbered(entry)
+            return ("call", entry.args, entry.named, *numbered)
+        if kind == "input":
+            return ("input",)
+        if kind == "constant":
+            return ("constant", entry.value)
         return ("check", entry.args[0].id, entry.value, entry.line)
-    shape = None if entry.type is None else list(entry.type[0])
-    target = tuple(entry.target)
-    member = _member(entry, entries)
-    is_identity = _is_identity(entry, entries)
-    part = member and (tuple(member[1]), tuple(member[2]))
-    are_entries = all(type(arg) is EntryId for arg in entry.args)
-    args: Any = len(entry.args) if are_entries else _without_ids(entry.args)
-    key = (target, args, _without_ids(entry.named) if entry.named else None, entry.type, is_identity, part)
-    return ("call", target, entry.function, entry.args, entry.named, shape, key, is_identity, member)
+
+    def _alike(self, entry: Entry) -> tuple[int, tuple[Any, ...] | None]:
+        """The same as `_numbered`, for a call that may be like one before."""
+        types = self._types
+        read = [types[arg.id] if type(arg) is EntryId else None for arg in entry.args]
+        if entry.named or None in read:
+            return self._numbered(entry)
+        alike = (entry.target, entry.type, entry.is_float, *read)
+        number = self._plain.get(alike)
+        if number is not None:
+            return number, None
+        number, stated = self._numbered(entry)
+        self._plain[alike] = number
+        return number, stated
+
+    def _numbered(self, entry: Entry) -> tuple[int, tuple[Any, ...] | None]:
+        """The number of a call, and the parts that the core needs of the first one of this number."""
+        target, args = tuple(entry.target), entry.args
+        member = _member(entry, self._entries)
+        is_identity = _is_identity(entry, self._entries)
+        part = member and (tuple(member[1]), tuple(member[2]))
+        are_entries = all(type(arg) is EntryId for arg in args)
+        key: Any = (
+            target,
+            len(args) if are_entries else _without_ids(args),
+            _without_ids(entry.named) if entry.named else None,
+            entry.type,
+            is_identity,
+            part,
+        )
+        number = self._numbers.get(key)
+        if number is not None:
+            return number, None
+        number = self._numbers[key] = len(self._numbers)
+        shape = None if entry.type is None else list(entry.type[0])
+        return number, (target, entry.function, shape, is_identity, member)
+
+
+def _type_of_constant(entry: Entry) -> Any:
+    """The parts of a constant that decide which calls of it are alike."""
+    value = entry.value
+    is_array = isinstance(value, (np.ndarray, np.generic))
+    return (entry.type, type(value), value.shape == (), value.dtype.str) if is_array else (entry.type, type(value))
 
 
 def _is_identity(entry: Entry, entries: list[Entry]) -> bool:

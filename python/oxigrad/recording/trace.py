@@ -116,7 +116,10 @@ class Trace:
             named, is_permuted = {**(named or {}), "order": "C"}, False
         result = deferred(target, function, args, named) if is_large else None
         if result is None:
-            plain = [_plain(arg) for arg in args]
+            is_known = is_flat and not is_large  # no argument is deferred
+            plain = (
+                [arg.held if isinstance(arg, Traced) else arg for arg in args] if is_known else list(map(_plain, args))
+            )
             result = function(*plain, **(named if is_data else _plain(named))) if named else function(*plain)
         if result is NotImplemented:
             return result

@@ -91,12 +91,12 @@ class Traced(BatchLevel):
     @property
     def in_rule(self) -> "Traced":
         """The same value as an operand of a derivative rule, whose ops are those of the core."""
-        return type(self)(self.trace, self.id, self.held, is_in_rule=True)
+        return self if self.is_in_rule else type(self)(self.trace, self.id, self.held, is_in_rule=True)
 
     @property
     def out_of_rule(self) -> "Traced":
         """The same value outside of a derivative rule."""
-        return type(self)(self.trace, self.id, self.held)
+        return type(self)(self.trace, self.id, self.held) if self.is_in_rule else self
 
     @property
     def number(self) -> Any:

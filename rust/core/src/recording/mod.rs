@@ -5,8 +5,10 @@ mod program;
 mod rolled;
 mod scalars;
 mod schedule;
+mod steps;
 
 pub use program::{Entry, Id, Origin, Program};
 pub use rolled::{Loop, Rolled};
 pub use scalars::{Condition, ScalarCall, ScalarRun};
 pub use schedule::{Schedule, Step};
+pub use steps::Computation;

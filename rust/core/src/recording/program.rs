@@ -26,7 +26,7 @@ pub enum Origin {
 }
 
 /// A step of a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// Its kind.
     pub origin: Origin,

@@ -4,6 +4,7 @@
 //! on, or the same, or so many further back, as in the derivative of a loop: their positions are first ones and steps.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use super::program::{Entry, Id, Origin, Program, line, returned};
@@ -30,7 +31,7 @@ struct Stepped {
 
 /// An entry of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Repeated {
+pub(super) struct Repeated {
     origin: Origin,
     /// Calls have one number in all repetitions.
     number: Stepped,
@@ -39,7 +40,7 @@ struct Repeated {
 
 /// Entries of a program that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Block {
+pub(super) enum Block {
     Once(Vec<Entry>),
     Loop { count: u32, entries: Vec<Repeated> },
 }
@@ -88,8 +89,13 @@ impl Repeated {
         Self { origin: first.origin, number: Stepped::of(first.number, second.number), args }
     }
 
+    /// The steps of its arguments from one repetition to the next.
+    pub(super) fn steps(&self) -> impl Iterator<Item = i64> {
+        self.args.iter().map(|arg| arg.step)
+    }
+
     /// The entry in a repetition.
-    fn at(&self, repetition: u32) -> Entry {
+    pub(super) fn at(&self, repetition: u32) -> Entry {
         let args = self.args.iter().map(|arg| arg.at(repetition)).collect();
         Entry { origin: self.origin, number: self.number.at(repetition), args }
     }
@@ -99,7 +105,13 @@ impl Rolled {
     /// The program with its loops stated once.
     #[must_use]
     pub fn of(program: &Program) -> Self {
-        let (entries, mut blocks, mut before) = (&program.entries, Vec::new(), 0);
+        Self { outputs: program.outputs.clone(), ..Self::of_entries(&program.entries) }
+    }
+
+    /// Entries whose arguments are any numbers, with their loops stated once.
+    #[must_use]
+    pub fn of_entries(entries: &[Entry]) -> Self {
+        let (mut blocks, mut before) = (Vec::new(), 0);
         let once = |from: usize, to: usize| (from < to).then(|| Block::Once(entries[from..to].to_vec()));
         for Loop { start, period, count } in loops(entries) {
             let repeated = |at: usize| Repeated::of(&entries[at], &entries[at + period]);
@@ -108,21 +120,51 @@ impl Rolled {
             before = start + period * count as usize;
         }
         blocks.extend(once(before, entries.len()));
-        Self { blocks, outputs: program.outputs.clone() }
+        Self { blocks, outputs: Vec::new() }
+    }
+
+    /// Calls `f` with the kind, the number and the arguments of each entry, in order, until it fails.
+    ///
+    /// # Errors
+    /// That of `f`.
+    pub fn try_for_each<E>(&self, mut f: impl FnMut(Origin, u32, &[Id]) -> Result<(), E>) -> Result<(), E> {
+        let mut args: Vec<Id> = Vec::new();
+        for block in &self.blocks {
+            match block {
+                Block::Once(entries) => {
+                    entries.iter().try_for_each(|entry| f(entry.origin, entry.number, &entry.args))?;
+                }
+                Block::Loop { count, entries } => {
+                    for (at, entry) in (0..*count).flat_map(|at| entries.iter().map(move |entry| (at, entry))) {
+                        args.clear();
+                        args.extend(entry.args.iter().map(|arg| arg.at(at)));
+                        f(entry.origin, entry.number.at(at), &args)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `f` with the kind, the number and the arguments of each entry, in order.
+    pub fn for_each(&self, mut f: impl FnMut(Origin, u32, &[Id])) {
+        let all = self.try_for_each(|origin, number, args| {
+            f(origin, number, args);
+            Ok::<_, Infallible>(())
+        });
+        all.unwrap_or_else(|never| match never {});
+    }
+
+    /// The blocks, in order.
+    pub(super) fn blocks(&self) -> &[Block] {
+        &self.blocks
     }
 
     /// The program with each repetition stated.
     #[must_use]
     pub fn unrolled(&self) -> Program {
         let mut entries = Vec::new();
-        for block in &self.blocks {
-            match block {
-                Block::Once(once) => entries.extend(once.iter().cloned()),
-                Block::Loop { count, entries: repeated } => {
-                    entries.extend((0..*count).flat_map(|at| repeated.iter().map(move |entry| entry.at(at))));
-                }
-            }
-        }
+        self.for_each(|origin, number, args| entries.push(Entry { origin, number, args: args.to_vec() }));
         Program { entries, outputs: self.outputs.clone() }
     }
 
@@ -191,12 +233,17 @@ impl Rolled {
 
 /// The loops of a program, in order.
 fn loops(entries: &[Entry]) -> Vec<Loop> {
-    let next = ALIKE.map(|length| next_alike(entries, length));
+    if entries.len() <= SAVED {
+        return Vec::new();
+    }
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    let kinds: Vec<u64> = entries.iter().map(|entry| hasher.hash_one(kind(entry))).collect();
+    let next = ALIKE.map(|length| next_alike(&kinds, length));
     let mut left = entries.len() * COMPARED;
     // For each period, where the repetition ends that was followed last.
     let mut ends: HashMap<usize, usize> = HashMap::new();
-    let is_call = |entry: &Entry| matches!(entry.origin, Origin::Call { .. });
-    let has_call = |start: usize, period: usize| entries[start..start + period].iter().any(is_call);
+    let is_computed = |entry: &Entry| matches!(entry.origin, Origin::Call { .. } | Origin::Check);
+    let has_computed = |start: usize, period: usize| entries[start..start + period].iter().any(is_computed);
     let (mut found, mut start) = (Vec::new(), 0);
     while start < entries.len() && left > 0 {
         let mut best: Option<Loop> = None;
@@ -218,7 +265,7 @@ fn loops(entries: &[Entry]) -> Vec<Loop> {
             let count = (*end - start) / period + 2;
             let saved = |period, count| period * (count - 1);
             let most = best.as_ref().map_or(SAVED - 1, |best| saved(best.period, best.count as usize));
-            if count >= FEWEST && saved(period, count) > most && has_call(start, period) {
+            if count >= FEWEST && saved(period, count) > most && has_computed(start, period) {
                 best = Some(Loop { start, period, count: u32::try_from(count).expect("ids are of 32 bits") });
             }
         }
@@ -248,14 +295,18 @@ fn kind(entry: &Entry) -> (Origin, Option<u32>, usize) {
     (entry.origin, number, entry.args.len())
 }
 
-/// For each entry, the next one from which on so many entries are like those from it on.
-fn next_alike(entries: &[Entry], length: usize) -> Vec<Option<usize>> {
-    let hasher = BuildHasherDefault::<DefaultHasher>::default();
-    let kinds: Vec<u64> = entries.iter().map(|entry| hasher.hash_one(kind(entry))).collect();
-    let mut last: HashMap<u64, usize> = HashMap::new();
-    let mut next = vec![None; entries.len()];
-    for (at, kinds) in kinds.windows(length).enumerate().rev() {
-        next[at] = last.insert(hasher.hash_one(kinds), at);
+/// For each entry, the next one from which on so many entries are alike, given the hash of each. The hash of a window is a polynomial of theirs.
+fn next_alike(kinds: &[u64], length: usize) -> Vec<Option<usize>> {
+    const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
+    let highest = (0..length).fold(1, |power: u64, _| power.wrapping_mul(BASE));
+    let (mut last, mut next): (HashMap<u64, usize>, _) = (HashMap::new(), vec![None; kinds.len()]);
+    let mut hash = 0_u64;
+    for at in (0..kinds.len()).rev() {
+        let gone = kinds.get(at + length).map_or(0, |kind| highest.wrapping_mul(*kind));
+        hash = kinds[at].wrapping_add(hash.wrapping_mul(BASE)).wrapping_sub(gone);
+        if at + length <= kinds.len() {
+            next[at] = last.insert(hash, at);
+        }
     }
     next
 }

@@ -1,5 +1,10 @@
 //! Runs of calls on scalars, in one loop over numbers.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::program::Entry;
+use super::rolled::{Block, Repeated, Rolled};
 use crate::op::{Elementwise, OnNumbers};
 use crate::scalar::{Precision, Scalar, narrowed};
 use crate::simd::dispatch::Isa;
@@ -38,56 +43,135 @@ pub struct ScalarCall {
     pub condition: Condition,
     /// The precision of the result.
     pub precision: Precision,
-    /// The positions of its arguments, first among the values read, then among the calls; those beyond the arity are 0.
-    pub args: [u32; 3],
 }
 
-/// Calls on scalars, arguments first.
-#[derive(Clone, Debug, Default)]
+/// Calls that are repeated, and the positions of their arguments, first among the values read, then among the calls; those beyond the arity are
+/// 0. In each repetition they are so many further on, modulo 2^32.
+#[derive(Clone, Debug)]
+struct ScalarLoop {
+    count: u32,
+    calls: Vec<ScalarCall>,
+    args: Vec<[u32; 3]>,
+    steps: Vec<[u32; 3]>,
+}
+
+/// Calls on scalars, arguments first, whose loops are stated once.
+#[derive(Clone, Debug)]
 pub struct ScalarRun {
     /// The precision of each value that is read.
-    pub reads: Vec<Precision>,
-    /// The calls.
-    pub calls: Vec<ScalarCall>,
-    /// The calls whose results are needed later.
-    pub writes: Vec<usize>,
+    reads: Vec<Precision>,
+    loops: Vec<ScalarLoop>,
+    /// The number of calls, those of each repetition.
+    length: usize,
+    /// The calls whose results are needed later, and their precisions.
+    writes: Vec<(usize, Precision)>,
+}
+
+/// Repetitions of fewer calls are put together: to begin one takes as long as some calls take.
+const FEW: u32 = 64;
+
+impl ScalarLoop {
+    /// The calls of these entries, once; `None` where one of them is none.
+    fn once(entries: impl Iterator<Item = Entry>, call: impl Fn(u32) -> Option<ScalarCall>) -> Option<Self> {
+        let mut all = Self { count: 1, calls: Vec::new(), args: Vec::new(), steps: Vec::new() };
+        for entry in entries {
+            all.calls.push(call(entry.number)?);
+            all.args.push(filled(entry.args));
+        }
+        Some(all)
+    }
+
+    /// The calls of a block; `None` where one of its entries is none.
+    fn of(block: &Block, call: impl Fn(u32) -> Option<ScalarCall>) -> Option<Vec<Self>> {
+        let (count, entries) = match block {
+            Block::Once(entries) => return Self::once(entries.iter().cloned(), call).map(|once| vec![once]),
+            Block::Loop { count, entries } => (*count, entries),
+        };
+        let together = FEW.div_ceil(u32::try_from(entries.len()).expect("ids are of 32 bits")).min(count);
+        let repetitions =
+            |range: Range<u32>| Self::once(range.flat_map(|at| entries.iter().map(move |entry| entry.at(at))), &call);
+        let step = |entry: &Repeated| filled(entry.steps().map(|step| modulo(step * i64::from(together))));
+        let steps = entries.iter().map(step).collect::<Vec<_>>().repeat(together as usize);
+        let mut loops = vec![Self { count: count / together, steps, ..repetitions(0..together)? }];
+        let rest = count % together;
+        if rest > 0 {
+            loops.push(repetitions(count - rest..count)?);
+        }
+        Some(loops)
+    }
+}
+
+/// Three numbers: these, then zeros.
+fn filled(numbers: impl IntoIterator<Item = u32>) -> [u32; 3] {
+    let mut all = [0; 3];
+    all.iter_mut().zip(numbers).for_each(|(to, number)| *to = number);
+    all
 }
 
 impl ScalarRun {
+    /// The run of these calls on values of these precisions, whose results at `writes` are needed later. The arguments of an entry are positions,
+    /// first among the values read, then among the calls. `call` gives the call of an entry's number; `None` where it has none for one.
+    #[must_use]
+    pub fn new(
+        reads: Vec<Precision>,
+        calls: &Rolled,
+        writes: &[usize],
+        call: impl Fn(u32) -> Option<ScalarCall>,
+    ) -> Option<Self> {
+        let loops = calls.blocks().iter().map(|block| ScalarLoop::of(block, &call)).collect::<Option<Vec<_>>>()?;
+        let mut precisions = Vec::new();
+        calls.for_each(|_, number, _| precisions.extend(call(number).map(|call| call.precision)));
+        let writes = writes.iter().map(|at| (*at, precisions[*at])).collect();
+        Some(Self { reads, loops: loops.into_iter().flatten().collect(), length: precisions.len(), writes })
+    }
+
     /// The results that are needed later; `None` where a value has another precision, or a condition does not hold.
     ///
     /// # Panics
     /// Panics where the position of an argument is that of no earlier value.
     pub fn run(&self, values: impl Iterator<Item = Option<Scalar>>) -> Option<Vec<Scalar>> {
-        let mut numbers = Vec::with_capacity(self.reads.len() + self.calls.len());
+        let mut numbers = Vec::with_capacity(self.reads.len() + self.length);
         for (value, precision) in values.zip(&self.reads) {
             numbers.push(value.filter(|value| value.precision == *precision)?.number);
         }
-        let holds = numbers.len() == self.reads.len() && Isa::SCALAR.run(Calls(&self.calls, &mut numbers));
+        let holds = numbers.len() == self.reads.len() && Isa::SCALAR.run(Calls(&self.loops, &mut numbers));
         let result =
-            |at: &usize| Scalar { number: numbers[self.reads.len() + at], precision: self.calls[*at].precision };
+            |(at, precision): &(usize, _)| Scalar { number: numbers[self.reads.len() + at], precision: *precision };
         holds.then(|| self.writes.iter().map(result).collect())
     }
 }
 
-struct Calls<'a>(&'a [ScalarCall], &'a mut Vec<f64>);
+fn modulo(step: i64) -> u32 {
+    u32::try_from(step.rem_euclid(1 << 32)).expect("a remainder of 2^32")
+}
+
+struct Calls<'a>(&'a [ScalarLoop], &'a mut Vec<f64>);
 
 impl Task for Calls<'_> {
     type Output = bool;
 
     #[inline(always)]
     fn run<S: Simd>(self) -> bool {
-        let Self(calls, numbers) = self;
-        for ScalarCall { op, condition, precision, args } in calls {
-            let given = args.map(|at| numbers[at as usize]);
-            let number = match precision {
-                Precision::F32 => f64::from(op.visit(OnNumbers(given.map(narrowed)))),
-                Precision::Weak | Precision::F64 => op.visit(OnNumbers(given)),
-            };
-            if !condition.holds(*op, Scalar { number, precision: *precision }, given) {
-                return false;
+        let Self(loops, numbers) = self;
+        for ScalarLoop { count, calls, args, steps } in loops {
+            let mut args = Cow::Borrowed(args);
+            for repetition in 0..*count {
+                if repetition > 0 {
+                    let all = args.to_mut().as_flattened_mut().iter_mut().zip(steps.as_flattened());
+                    all.for_each(|(arg, step)| *arg = arg.wrapping_add(*step));
+                }
+                for (ScalarCall { op, condition, precision }, args) in calls.iter().zip(args.iter()) {
+                    let given = args.map(|at| numbers[at as usize]);
+                    let number = match precision {
+                        Precision::F32 => f64::from(op.visit(OnNumbers(given.map(narrowed)))),
+                        Precision::Weak | Precision::F64 => op.visit(OnNumbers(given)),
+                    };
+                    if !condition.holds(*op, Scalar { number, precision: *precision }, given) {
+                        return false;
+                    }
+                    numbers.push(number);
+                }
             }
-            numbers.push(number);
         }
         true
     }
@@ -95,13 +179,20 @@ impl Task for Calls<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::program::tests::{CALL, entry};
     use super::*;
+    use proptest::prelude::*;
 
     /// A run of these calls on two values of a precision, of which all results are needed.
     fn run(precision: Precision, calls: &[(Elementwise, Condition, [u32; 3])]) -> ScalarRun {
-        let call = |(op, condition, args): &_| ScalarCall { op: *op, condition: *condition, precision, args: *args };
-        let calls: Vec<ScalarCall> = calls.iter().map(call).collect();
-        ScalarRun { reads: vec![precision; 2], writes: (0..calls.len()).collect(), calls }
+        let entry = |(number, (.., args)): (u32, &(_, _, [u32; 3]))| entry(CALL, number, args);
+        let entries: Vec<Entry> = (0..).zip(calls).map(entry).collect();
+        let call = |number: u32| {
+            let (op, condition, _) = calls[number as usize];
+            Some(ScalarCall { op, condition, precision })
+        };
+        let writes: Vec<usize> = (0..calls.len()).collect();
+        ScalarRun::new(vec![precision; 2], &Rolled::of_entries(&entries), &writes, call).unwrap()
     }
 
     fn results(run: &ScalarRun, values: [Scalar; 2]) -> Option<Vec<Scalar>> {
@@ -150,5 +241,54 @@ mod tests {
         assert!(results(&by(Condition::None), [Scalar::weak(1.0), one]).is_none());
         assert!(by(Condition::None).run([Some(one), None].into_iter()).is_none());
         assert!(by(Condition::None).run([Some(one)].into_iter()).is_none());
+    }
+
+    const OPS: [Elementwise; 4] = [Elementwise::Add, Elementwise::Subtract, Elementwise::Multiply, Elementwise::Divide];
+
+    /// A body of calls that reads values before the loop, of its repetition and of the one before, and a loop that reads its results backwards.
+    fn repeated(body: &[(u32, u32, u32)], count: u32) -> Vec<Entry> {
+        let (mut entries, length) = (Vec::new(), u32::try_from(body.len()).unwrap());
+        for at in 0..count * length {
+            let (op, one, other) = body[(at % length) as usize];
+            let read = |back: u32| (2 + at).saturating_sub(1 + back % (length + 2));
+            entries.push(entry(CALL, op, &[read(one), read(other), 0]));
+        }
+        for back in 0..count {
+            let at = 2 + count * length + back;
+            entries.push(entry(CALL, 2, &[at - 1, 1 + (count - back) * length, 0]));
+        }
+        entries
+    }
+
+    proptest! {
+        #[test]
+        fn loops_have_the_bits_of_their_repetitions(
+            body in prop::collection::vec((0..4u32, 0..9u32, 0..9u32), 1..80),
+            count in 1..40u32,
+            precision in prop::sample::select(vec![Precision::Weak, Precision::F32, Precision::F64]),
+            condition in prop::sample::select(vec![Condition::None, Condition::Divisor, Condition::Quiet]),
+            numbers in (-2.0..2.0f64, -2.0..2.0f64),
+        ) {
+            let entries = repeated(&body, count);
+            let call = |number: u32| Some(ScalarCall { op: OPS[number as usize], condition, precision });
+            let writes: Vec<usize> = (0..entries.len()).collect();
+            let rolled = Rolled::of_entries(&entries);
+            let run = ScalarRun::new(vec![precision; 2], &rolled, &writes, call).unwrap();
+            let mut expected = [numbers.0, numbers.1].map(|number| Scalar { number: f64::from(narrowed(number)), precision }).to_vec();
+            let given = [expected[0], expected[1]];
+            for entry in &entries {
+                let [one, other] = [0, 1].map(|at| expected[entry.args[at] as usize]);
+                let result = OPS[entry.number as usize].on_scalars(&[one, other]);
+                if !condition.holds(OPS[entry.number as usize], result, [one.number, other.number, 0.0]) {
+                    prop_assert!(results(&run, given).is_none());
+                    return Ok(());
+                }
+                expected.push(result);
+            }
+            let bits = |values: &[Scalar]| values.iter().map(|value| (value.number.to_bits(), value.precision)).collect::<Vec<_>>();
+            prop_assert_eq!(bits(&results(&run, given).unwrap()), bits(&expected[2..]));
+            let stated: usize = run.loops.iter().map(|each| each.calls.len()).sum();
+            prop_assert!(stated <= rolled.stated() + rolled.loops().len() * (2 * FEW as usize));
+        }
     }
 }

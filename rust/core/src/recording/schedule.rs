@@ -27,9 +27,9 @@ pub struct Schedule {
     pub steps: Vec<Step>,
     /// For each step, the entries whose values are not read after it, but for those that a run does not write.
     pub last: Vec<Vec<Id>>,
-    /// The place of each entry's value: first those of values that are kept between steps, then those within runs.
-    pub places: Vec<u32>,
-    /// The number of values that are kept between steps.
+    /// The place of each value that is kept between steps.
+    pub places: Vec<Option<u32>>,
+    /// The number of places.
     pub kept: usize,
 }
 
@@ -114,14 +114,9 @@ impl Schedule {
                 self.last[at].push(id);
             }
         }
+        let mut places = 0..;
+        self.places = is_kept.iter().map(|is_kept| is_kept.then(|| places.next()).flatten()).collect();
         self.kept = is_kept.iter().filter(|kept| **kept).count();
-        let (mut kept, mut within) = (0, u32::try_from(self.kept).expect("ids are of 32 bits"));
-        let place = |is_kept| {
-            let next = if is_kept { &mut kept } else { &mut within };
-            *next += 1;
-            *next - 1
-        };
-        self.places = is_kept.into_iter().map(place).collect();
     }
 
     /// The number of runs, and of the calls in them.
@@ -173,7 +168,7 @@ mod tests {
         assert_eq!(schedule.steps, expected);
         let runs = schedule.runs();
         assert_eq!(schedule.last, vec![vec![], vec![], vec![1, 2, 3]]);
-        assert_eq!((schedule.places, schedule.kept), (vec![0, 1, 2, 3, 5, 4], 5));
+        assert_eq!((schedule.places, schedule.kept), (vec![Some(0), Some(1), Some(2), Some(3), None, Some(4)], 5));
         assert_eq!(runs, (2, 4));
     }
 

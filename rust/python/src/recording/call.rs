@@ -63,15 +63,15 @@ impl Call {
         function: &Object<'_>,
         args: &Object<'_>,
         named: &Bound<'_, PyDict>,
-        reads: &mut Vec<u32>,
         shape: Option<SmallVec<[usize; 4]>>,
     ) -> PyResult<Self> {
         let py = function.py();
         let (kind, name) = target;
-        let args = items(args)?.iter().map(|arg| Template::of(arg, reads)).collect::<PyResult<Vec<_>>>()?;
+        let mut reads = Vec::new();
+        let args = items(args)?.iter().map(|arg| Template::of(arg, &mut reads)).collect::<PyResult<Vec<_>>>()?;
         let before = reads.len();
         let attributes = named.clone().unbind();
-        let named = if named.is_empty() { None } else { Some(Template::of(named.as_any(), reads)?) };
+        let named = if named.is_empty() { None } else { Some(Template::of(named.as_any(), &mut reads)?) };
         let is_constant = kind == "op" && named.is_some() && reads.len() == before;
         let attributes = is_constant.then_some(attributes);
         let as_text = || PyString::new(py, &name).unbind();
@@ -102,7 +102,7 @@ impl Call {
                 return Ok(result);
             }
             if let (Function::Op(op), true) = (&self.function, self.named.is_none() || self.attributes.is_some())
-                && let Some(result) = direct::call(py, *op, read, self.attributes.as_ref())?
+                && let Some(result) = direct::call(py, *op, read, self.attributes.as_ref(), self.shape.as_deref())?
             {
                 return Ok(result);
             }
@@ -153,6 +153,18 @@ impl Call {
             Value::from_scalar(result)
         })
     }
+}
+
+/// The entries that a call of these arguments reads, in order.
+pub fn reads_of(args: &Object<'_>, named: &Bound<'_, PyDict>) -> PyResult<Vec<u32>> {
+    let mut reads = Vec::new();
+    for arg in &items(args)? {
+        Template::of(arg, &mut reads)?;
+    }
+    if !named.is_empty() {
+        Template::of(named.as_any(), &mut reads)?;
+    }
+    Ok(reads)
 }
 
 /// The op of an operator, by its name in Python's module.

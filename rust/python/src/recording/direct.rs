@@ -3,16 +3,23 @@
 use oxigrad_core::op::{Op, Structured};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::compute::elementwise::elementwise;
-use crate::arrays::compute::numpy_functions::{is_array, reshape};
+use crate::arrays::compute::numpy_functions::{extents, is_array, reshape};
 use crate::arrays::compute::products::matmul;
 use crate::arrays::compute::reduce::reduce;
 use crate::arrays::value::Value;
 
-/// The result of an op on NumPy's arrays and numbers, as [`crate::autodiff::operations::evaluate`] computes it; `None` where that has to.
-pub fn call(py: Python<'_>, op: Op, read: &[&Value], named: Option<&Py<PyDict>>) -> PyResult<Option<Value>> {
+/// The result of an op on NumPy's arrays and numbers, as [`crate::autodiff::operations::evaluate`] computes it; `None` where that has to. `shape` is
+/// that of the result, if it is known.
+pub fn call(
+    py: Python<'_>,
+    op: Op,
+    read: &[&Value],
+    named: Option<&Py<PyDict>>,
+    shape: Option<&[usize]>,
+) -> PyResult<Option<Value>> {
     let is_whole = |value: &Value| matches!(value, Value::Object(object) if is_array(object.bind(py)));
     let is_number = |value: &Value| matches!(value, Value::Number(_));
     let is_elementwise = matches!(op, Op::Elementwise(_));
@@ -42,6 +49,11 @@ pub fn call(py: Python<'_>, op: Op, read: &[&Value], named: Option<&Py<PyDict>>)
             Some(shape) => Some(reshape(array, &shape)?),
             None => None,
         },
+        // Views with more or fewer dimensions of size 1: NumPy's own functions for them take several times as long.
+        (Structured::ExpandDims | Structured::Squeeze, Some(array), None) if has_one(py, named) => match shape {
+            Some(shape) if is_of_size(array, shape) => Some(reshape(array, PyTuple::new(py, shape)?.as_any())?),
+            _ => None,
+        },
         (Structured::PermuteDims, Some(array), None) if has_one(py, named) => match attribute(intern!(py, "axes"))? {
             Some(axes) => Some(array.call_method1(intern!(py, "transpose"), (axes,))?),
             None => None,
@@ -49,6 +61,11 @@ pub fn call(py: Python<'_>, op: Op, read: &[&Value], named: Option<&Py<PyDict>>)
         _ => None,
     };
     Ok(result.map(Value::from))
+}
+
+/// Whether the array has the extents of a shape, apart from those of 1.
+fn is_of_size(array: &Bound<'_, PyAny>, shape: &[usize]) -> bool {
+    extents(array).into_iter().filter(|extent| *extent != 1).eq(shape.iter().copied().filter(|extent| *extent != 1))
 }
 
 /// Whether there is one argument by name.

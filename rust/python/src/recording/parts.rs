@@ -1,11 +1,10 @@
 //! The parts of a program while it is made: what its entries refer to, and which of them may be runs.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::op::{Attribute, Op, Structured};
-use oxigrad_core::recording::{Entry, Id, Origin, Program, ScalarCall, ScalarRun, Step};
+use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarRun};
 use oxigrad_core::scalar::Precision;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
@@ -17,7 +16,7 @@ use crate::arrays::compute::run::{Group, Member, Run};
 use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::error::unless;
-use crate::recording::call::Call;
+use crate::recording::call::{Call, reads_of};
 use crate::recording::scalars::{ScalarOp, precision_named};
 
 /// A constant takes at most so many bytes, or as many as those that it was folded from.
@@ -53,6 +52,9 @@ pub struct Check {
 /// these, and whether they are kept.
 type Stated = (String, Vec<usize>, Vec<String>, Option<(Vec<isize>, bool)>);
 
+/// A call that is stated for the first time: its target, its function, the shape of the result, whether that is the first argument, and its part in runs.
+type StatedCall<'py> = ((String, String), Bound<'py, PyAny>, Option<Vec<usize>>, bool, Option<Stated>);
+
 /// The functions and values that entries refer to, while a program is made.
 pub struct Parts {
     pub calls: Vec<Call>,
@@ -61,27 +63,40 @@ pub struct Parts {
     pub groups: Vec<Runs>,
     /// The computation of each call that may be part of a run, and its group.
     members: Vec<Option<(Part, u32)>>,
-    /// The number of the call of each key.
-    keys: Py<PyDict>,
     inputs: u32,
-    /// The kernels of runs: repeated blocks of a program have one.
-    runs: HashMap<Shape, Option<Arc<Pass>>>,
+    /// The computations of steps: repeated blocks of a program have one.
+    computations: HashMap<Computation, u32>,
+    pub works: Vec<Work>,
 }
 
-/// A run: the number of values that it reads, its calls, each with the positions of its arguments, and those that it writes.
-type Shape = (usize, Vec<(u32, SmallVec<[usize; 3]>)>, Vec<usize>);
+/// The computation of a step, as a replay has it.
+pub struct Work {
+    /// The number of values that are read.
+    pub reads: usize,
+    pub calls: Calls,
+    /// The calls whose values are needed later.
+    pub writes: Vec<usize>,
+}
+
+/// The calls of a step.
+pub enum Calls {
+    /// One call, of the values that the step reads.
+    One(u32),
+    /// Those of a run, whose arguments are positions, first among the values read, then among the calls; and the kernel, if there is one.
+    Run(Rolled, Option<Pass>),
+}
 
 impl Parts {
-    pub fn new(py: Python<'_>) -> Self {
+    pub fn new() -> Self {
         Self {
             calls: Vec::new(),
             constants: Vec::new(),
             checks: Vec::new(),
             groups: Vec::new(),
             members: Vec::new(),
-            keys: PyDict::new(py).unbind(),
             inputs: 0,
-            runs: HashMap::new(),
+            computations: HashMap::new(),
+            works: Vec::new(),
         }
     }
 
@@ -109,30 +124,27 @@ impl Parts {
     }
 
     fn call(&mut self, given: &Bound<'_, PyTuple>) -> PyResult<Entry> {
-        let py = given.py();
-        let (mut args, named) = (Vec::new(), given.get_item(4)?.cast_into::<PyDict>()?);
-        let shape: Option<Vec<usize>> = given.get_item(5)?.extract()?;
-        let (function, arguments) = (given.get_item(2)?, given.get_item(3)?);
-        let target: (String, String) = given.get_item(1)?.extract()?;
-        let kind = target.0.clone();
-        let mut call = Call::new(target, &function, &arguments, &named, &mut args, shape.map(SmallVec::from_vec))?;
-        call.is_identity = given.get_item(7)?.is_truthy()?;
-        let stated: Option<Stated> = given.get_item(8)?.extract()?;
-        let member = stated.map(|stated| self.member(stated, &mut call, &kind)).transpose()?.flatten();
-        let (key, fresh) = (given.get_item(6)?, self.calls.len());
-        let known: Option<usize> = self.keys.bind(py).get_item(&key)?.map(|known| known.extract()).transpose()?;
-        let number = if let Some(known) = known {
-            known
-        } else {
-            self.keys.bind(py).set_item(&key, fresh)?;
+        let (arguments, named) = (given.get_item(1)?, given.get_item(2)?.cast_into::<PyDict>()?);
+        let (number, stated): (u32, Option<StatedCall<'_>>) =
+            (given.get_item(3)?.extract()?, given.get_item(4)?.extract()?);
+        let (at, known) = (number as usize, self.calls.len());
+        if at > known || (at == known) != stated.is_some() {
+            return Err(PyValueError::new_err(format!(
+                "found the call number {number}, expected one of {known} or the next"
+            )));
+        }
+        let args = reads_of(&arguments, &named)?;
+        if let Some((target, function, shape, is_identity, member)) = stated {
+            let kind = target.0.clone();
+            let mut call = Call::new(target, &function, &arguments, &named, shape.map(SmallVec::from_vec))?;
+            call.is_identity = is_identity;
+            let member = member.map(|member| self.member(member, &mut call, &kind)).transpose()?.flatten();
             self.calls.push(call);
             self.members.push(member);
-            fresh
-        };
-        let group = self.members[number].as_ref().map(|(_, group)| *group);
-        let reduces =
-            matches!(self.members[number], Some((Part::Array(Member::Sum | Member::Mean | Member::Axes(..)), _)));
-        let number = u32::try_from(number).expect("ids are of 32 bits");
+        }
+        let member = self.members[at].as_ref();
+        let reduces = matches!(member, Some((Part::Array(Member::Sum | Member::Mean | Member::Axes(..)), _)));
+        let group = member.map(|(_, group)| *group);
         Ok(Entry { origin: Origin::Call { group, reduces }, number, args })
     }
 
@@ -194,38 +206,44 @@ impl Parts {
         Ok(u32::try_from(self.constants.len() - 1).ok())
     }
 
-    /// The kernel of a step that is a run.
-    pub fn run(&mut self, program: &Program, step: &Step) -> Option<Arc<Pass>> {
-        let Step::Run { calls, reads, writes } = step else { return None };
-        let at: HashMap<Id, usize> = reads.iter().chain(calls).enumerate().map(|(at, id)| (*id, at)).collect();
-        let writes = writes.iter().map(|id| at[id] - reads.len()).collect();
-        let call = |id: &Id| {
-            let entry = &program.entries()[*id as usize];
-            (entry.number, entry.args.iter().map(|arg| at[arg]).collect())
-        };
-        let shape: Shape = (reads.len(), calls.iter().map(call).collect(), writes);
-        if let Some(known) = self.runs.get(&shape) {
-            return known.clone();
+    /// The number of a computation.
+    pub fn work(&mut self, computation: Computation) -> u32 {
+        if let Some(known) = self.computations.get(&computation) {
+            return *known;
         }
-        let made = self.made(&shape).map(Arc::new);
-        self.runs.insert(shape, made.clone());
-        made
+        let number = u32::try_from(self.works.len()).expect("ids are of 32 bits");
+        let calls = if let [only] = &computation.calls[..] {
+            Calls::One(only.number)
+        } else {
+            let rolled = Rolled::of_entries(&computation.calls);
+            let pass = self.pass(&computation, &rolled);
+            Calls::Run(rolled, pass)
+        };
+        self.works.push(Work { reads: computation.reads, calls, writes: computation.writes.clone() });
+        self.computations.insert(computation, number);
+        number
     }
 
-    fn made(&self, (reads, calls, writes): &Shape) -> Option<Pass> {
-        let part = |(number, args): &(u32, SmallVec<[usize; 3]>)| {
-            let (part, group) = self.members[*number as usize].as_ref()?;
-            Some((part, *group, args.clone()))
-        };
-        let parts: Vec<_> = calls.iter().map(part).collect::<Option<_>>()?;
-        match &self.groups[parts.first()?.1 as usize] {
-            Runs::Scalars => scalar_run(*reads, parts, writes.clone()).map(Pass::Scalars),
+    /// The kernel of a run.
+    fn pass(&self, Computation { reads, calls, writes }: &Computation, rolled: &Rolled) -> Option<Pass> {
+        let part = |number: u32| self.members[number as usize].as_ref().map(|(part, _)| part);
+        let (_, group) = self.members[calls.first()?.number as usize].as_ref()?;
+        match &self.groups[*group as usize] {
+            Runs::Scalars => {
+                let stated = |number| match part(number)? {
+                    Part::Scalars(op, precisions) => Some((*op, &precisions[..])),
+                    Part::Array(_) => None,
+                };
+                let precisions = precisions_read(*reads, calls, stated)?;
+                let call = |number| stated(number).and_then(|(op, precisions)| op.in_run(precisions));
+                ScalarRun::new(precisions, rolled, writes, call).map(Pass::Scalars)
+            }
             Runs::Arrays(group) => {
-                let operation = |(part, _, args): (&Part, _, _)| match part {
-                    Part::Array(member) => Some((member.clone(), args)),
+                let operation = |entry: &Entry| match part(entry.number)? {
+                    Part::Array(member) => Some((member.clone(), entry.args.iter().map(|at| *at as usize).collect())),
                     Part::Scalars(..) => None,
                 };
-                let operations: Vec<_> = parts.into_iter().map(operation).collect::<Option<_>>()?;
+                let operations: Vec<_> = calls.iter().map(operation).collect::<Option<_>>()?;
                 Run::new(&operations, *reads, writes, group).map(|run| Pass::Arrays(Box::new(run)))
             }
         }
@@ -243,23 +261,23 @@ fn bytes(py: Python<'_>, value: &Value) -> usize {
     shape_of(py, value).map_or(0, |shape| shape.iter().fold(8, |bytes: usize, extent| bytes.saturating_mul(*extent)))
 }
 
-/// The run of calls on scalars, which state the precisions of what they read; `None` where two of them differ.
-fn scalar_run(reads: usize, parts: Vec<(&Part, u32, SmallVec<[usize; 3]>)>, writes: Vec<usize>) -> Option<ScalarRun> {
+/// The precisions of the values that a run reads, given those of the arguments of each call; `None` where two of them differ.
+fn precisions_read<'a>(
+    reads: usize,
+    calls: &[Entry],
+    stated: impl Fn(u32) -> Option<(ScalarOp, &'a [Precision])>,
+) -> Option<Vec<Precision>> {
     let mut precisions: Vec<Option<Precision>> = vec![None; reads];
-    let mut calls: Vec<ScalarCall> = Vec::with_capacity(parts.len());
-    for (part, _, args) in parts {
-        let Part::Scalars(op, stated) = part else { return None };
-        for (at, precision) in args.iter().zip(stated) {
-            if *precisions[*at].get_or_insert(*precision) != *precision {
+    for call in calls {
+        let (op, its) = stated(call.number)?;
+        for (at, precision) in call.args.iter().zip(its) {
+            if *precisions[*at as usize].get_or_insert(*precision) != *precision {
                 return None;
             }
         }
-        let call = op.in_run(stated, &args)?;
-        precisions.push(Some(call.precision));
-        calls.push(call);
+        precisions.push(Some(op.in_run(its)?.precision));
     }
-    precisions.truncate(reads);
-    Some(ScalarRun { reads: precisions.into_iter().collect::<Option<_>>()?, calls, writes })
+    precisions.into_iter().take(reads).collect()
 }
 
 /// Whether the eager result of an op on NumPy arrays is that of the core, for each elementwise op by name.

@@ -1,8 +1,6 @@
 //! The program of a recording, and its replay.
 
 use std::collections::HashMap;
-use std::ops::{Index, IndexMut};
-use std::sync::Arc;
 
 use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::recording::{Entry, Id, Loop, Origin, Program, Rolled, Schedule, Step};
@@ -16,7 +14,7 @@ use crate::arrays::compute::array_pool;
 use crate::arrays::value::Value;
 use crate::error::{IntoPython, Items};
 use crate::recording::call::Call;
-use crate::recording::parts::{Check, Parts, Pass, Runs, shape_of};
+use crate::recording::parts::{Calls, Check, Parts, Pass, Runs, Work, shape_of};
 use crate::recording::scalars::scalar_in;
 
 type Object<'py> = Bound<'py, PyAny>;
@@ -33,65 +31,68 @@ pub type Failed<'py> = (String, Object<'py>, Object<'py>);
 
 /// The program of a recording, which `run` replays without a function of Python's for each entry.
 ///
-/// `entries` has a tuple for each: ``("input",)``, ``("constant", value)``, ``("check", id, expected, line)`` or ``("call", target, function,
-/// args, named, shape, key, is_identity, member)``, where `shape` is that of the result, which a replay checks, `key` is equal for calls of one
-/// function with the same arguments apart from entries, `is_identity` tells whether it gives its first argument, and `member` is the op of a call that may be part of a run, the shape of its arrays,
-/// and a list of their dtype, or of the precisions of scalars.
+/// `entries` has a tuple for each: ``("input",)``, ``("constant", value)``, ``("check", id, expected, line)`` or ``("call", args, named, number,
+/// stated)``. Calls of one function with the same arguments apart from entries have one number; the first of them has ``stated``, which is None in the others:
+/// ``(target, function, shape, is_identity, member)``, where `shape` is that of the result, which a replay checks, `is_identity` tells whether it
+/// gives its first argument, and `member` is the op of a call that may be part of a run, the shape of its arrays, and a list of their dtype, or of
+/// the precisions of scalars.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Replay {
-    /// The program as it was recorded, which is printed and saved.
+    /// The program as it was recorded, and as it is replayed, which are printed and saved.
     recorded: Rolled,
-    program: Program,
+    program: Rolled,
     /// The numbers of constants that calls were folded to, by the ids of the calls before that pass.
     folded: HashMap<Id, u32>,
-    schedule: Schedule,
-    /// The kernel of each step; `None` for steps that are no runs.
-    runs: Vec<Option<Arc<Pass>>>,
-    /// Inputs and constants, and their numbers.
-    sources: Vec<(Id, Origin, u32)>,
+    /// The steps: see [`Schedule::rolled`].
+    steps: Rolled,
+    works: Vec<Work>,
+    /// The number of places of values.
+    places: usize,
+    /// Inputs and constants: places and numbers.
+    sources: Vec<(u32, Origin, u32)>,
+    /// The places of the results.
+    outputs: Vec<u32>,
+    sizes: Sizes,
+    groups: Vec<Runs>,
     calls: Vec<Call>,
     constants: Vec<Value>,
     checks: Vec<Check>,
     same: Py<PyAny>,
 }
 
-/// The values of a replay by the ids of their entries.
-struct Values<'a> {
-    places: &'a [u32],
-    values: Vec<Value>,
+/// The numbers of entries that are calls, as recorded and as replayed, of runs, of calls in runs, and of constants.
+type Sizes = (usize, usize, usize, usize, usize);
+
+/// The schedule of a program, whose calls are of these groups.
+fn scheduled(program: &Program, groups: &[Runs]) -> Schedule {
+    Schedule::new(program, |group| match groups[group as usize] {
+        Runs::Arrays(_) => MOST,
+        Runs::Scalars => usize::MAX,
+    })
 }
 
-impl Values<'_> {
-    /// Makes places for so many values.
-    fn extend(&mut self, count: usize) {
-        self.values.resize_with(count, || Value::Absent);
-    }
-
-    /// Drops values but for so many.
-    fn shrink(&mut self, py: Python<'_>, count: usize) {
-        self.values.drain(count..).for_each(|value| array_pool::keep(py, value));
-    }
+/// The reason why a replay ends before its last step.
+enum Stop<'py> {
+    Failed(Failed<'py>),
+    Raised(PyErr),
 }
 
-impl Index<Id> for Values<'_> {
-    type Output = Value;
-
-    fn index(&self, id: Id) -> &Value {
-        &self.values[self.places[id as usize] as usize]
+impl From<PyErr> for Stop<'_> {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
     }
 }
 
-impl IndexMut<Id> for Values<'_> {
-    fn index_mut(&mut self, id: Id) -> &mut Value {
-        &mut self.values[self.places[id as usize] as usize]
-    }
+/// Whether the first value that a step reads is read by it once, and not after it.
+fn is_last(reads: &[u32], last: &[u32]) -> bool {
+    last.contains(&reads[0]) && !reads[1..].contains(&reads[0])
 }
 
 #[pymethods]
 impl Replay {
     #[new]
     fn new(py: Python<'_>, entries: &Object<'_>, outputs: Vec<Id>, same: Py<PyAny>) -> PyResult<Self> {
-        let (mut parts, mut made) = (Parts::new(py), Vec::new());
+        let (mut parts, mut made) = (Parts::new(), Vec::new());
         for entry in entries.try_iter()? {
             made.push(parts.entry(entry?.cast::<PyTuple>()?)?); // each is dropped before the next one is asked for
         }
@@ -109,16 +110,34 @@ impl Replay {
         });
         raised?;
         let program = constant.without_dead_entries();
-        let schedule = Schedule::new(&program, |group| match parts.groups[group as usize] {
-            Runs::Arrays(_) => MOST,
-            Runs::Scalars => usize::MAX,
-        });
-        let runs = schedule.steps.iter().map(|step| parts.run(&program, step)).collect();
-        let Parts { calls, constants, checks, .. } = parts;
+        let schedule = scheduled(&program, &parts.groups);
+        let steps = schedule.rolled(&program, |computation| parts.work(computation));
+        let place = |id: Id| schedule.places[id as usize].expect("a value between steps has a place");
         let sources = (0..).zip(program.entries()).map(|(id, entry)| (id, entry.origin, entry.number));
-        let sources = sources.filter(|(_, origin, _)| matches!(origin, Origin::Input | Origin::Constant)).collect();
-        let recorded = Rolled::of(&recorded);
-        Ok(Self { recorded, program, folded, schedule, runs, sources, calls, constants, checks, same })
+        let sources = sources.filter(|(_, origin, _)| matches!(origin, Origin::Input | Origin::Constant));
+        let sources: Vec<_> = sources.map(|(id, origin, number)| (place(id), origin, number)).collect();
+        let outputs = program.outputs().iter().map(|id| place(*id)).collect();
+        let (runs, fused) = schedule.runs();
+        let constants = sources.iter().filter(|(_, origin, _)| *origin == Origin::Constant).count();
+        let sizes = (recorded.calls(), program.calls(), runs, fused, constants);
+        let (recorded, program, places) = (Rolled::of(&recorded), Rolled::of(&program), schedule.kept);
+        let Parts { calls, constants, checks, groups, works, .. } = parts;
+        Ok(Self {
+            recorded,
+            program,
+            folded,
+            steps,
+            works,
+            places,
+            sources,
+            outputs,
+            sizes,
+            groups,
+            calls,
+            constants,
+            checks,
+            same,
+        })
     }
 
     /// The results on these inputs, or None; and the check that failed, or None.
@@ -133,11 +152,8 @@ impl Replay {
     }
 
     /// The numbers of entries that are calls, as recorded and as replayed, of runs, of calls in runs, and of constants.
-    fn sizes(&self) -> (usize, usize, usize, usize, usize) {
-        let (runs, fused) = self.schedule.runs();
-        let is_constant = |entry: &&Entry| entry.origin == Origin::Constant;
-        let constants = self.program.entries().iter().filter(is_constant).count();
-        (self.recorded.unrolled().calls(), self.program.calls(), runs, fused, constants)
+    const fn sizes(&self) -> Sizes {
+        self.sizes
     }
 
     /// A line for each entry; with `after`, as it is replayed. `by` is the name of a pass, before and after which the program is printed.
@@ -150,7 +166,8 @@ impl Replay {
             Origin::Input => String::new(),
         };
         let Some(by) = by else {
-            return Ok(if after { self.program.printed(name) } else { self.recorded.unrolled().printed(name) });
+            let program = if after { &self.program } else { &self.recorded };
+            return Ok(program.unrolled().printed(name));
         };
         let at = PASSES.iter().position(|pass| *pass == by);
         let at =
@@ -173,10 +190,15 @@ impl Replay {
         self.recorded.loops().into_iter().map(|Loop { start, period, count }| (start, period, count)).collect()
     }
 
+    /// The number of steps of a replay, and of those that it holds: steps of loops once.
+    fn steps(&self) -> (usize, usize) {
+        (self.steps.unrolled().entries().len(), self.steps.stated())
+    }
+
     /// The calls of each run, by their numbers in what `printed` shows.
     fn runs(&self) -> Vec<Vec<Id>> {
         let run = |step: &Step| matches!(step, Step::Run { .. }).then(|| step.calls().collect());
-        self.schedule.steps.iter().filter_map(run).collect()
+        scheduled(&self.program.unrolled(), &self.groups).steps.iter().filter_map(run).collect()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -213,102 +235,130 @@ impl Replay {
         py: Python<'py>,
         mut inputs: impl Iterator<Item = Value>,
     ) -> PyResult<Result<Vec<Object<'py>>, Failed<'py>>> {
-        let mut values = Values { places: &self.schedule.places, values: Vec::new() };
-        values.extend(self.schedule.kept);
-        for (id, origin, number) in &self.sources {
-            values[*id] = match origin {
+        let mut values = Vec::new();
+        values.resize_with(self.places, || Value::Absent);
+        for (place, origin, number) in &self.sources {
+            values[*place as usize] = match origin {
                 Origin::Constant => self.constants[*number as usize].share(py),
                 _ => inputs.next().ok_or_else(|| PyTypeError::new_err("a replay has an input for each entry"))?,
             };
         }
-        for (at, step) in self.schedule.steps.iter().enumerate() {
-            if let Some(failed) = self.step(py, at, step, &mut values)? {
-                return Ok(Err(failed));
+        let mut count = 0_usize;
+        let all = self.steps.try_for_each(|origin, number, places| {
+            let last = if origin == Origin::Check {
+                self.check(py, &self.checks[number as usize], &values[places[0] as usize])?;
+                &places[1..]
+            } else {
+                self.step(py, &self.works[number as usize], places, &mut values)?
+            };
+            for place in last {
+                array_pool::keep(py, std::mem::replace(&mut values[*place as usize], Value::Absent));
             }
-            for id in &self.schedule.last[at] {
-                array_pool::keep(py, std::mem::replace(&mut values[*id], Value::Absent));
-            }
-            if at % 1024 == 1023 {
+            count += 1;
+            if count.is_multiple_of(1024) {
                 py.check_signals()?;
             }
+            Ok(())
+        });
+        match all {
+            Ok(()) => Ok(Ok(self.outputs.iter().map(|place| values[*place as usize].object(py)).collect())),
+            Err(Stop::Failed(failed)) => Ok(Err(failed)),
+            Err(Stop::Raised(error)) => Err(error),
         }
-        Ok(Ok(self.program.outputs().iter().map(|id| values[*id].object(py)).collect()))
     }
 
-    /// Computes a step; returns the check that failed, if one did.
-    fn step<'py>(
+    /// Computes a step; returns the places whose values are not read after it.
+    fn step<'py, 'a>(
         &self,
         py: Python<'py>,
-        at: usize,
-        step: &Step,
-        values: &mut Values<'_>,
-    ) -> PyResult<Option<Failed<'py>>> {
-        if let (Some(run), Step::Run { reads, writes, .. }) = (&self.runs[at], step) {
-            let results = {
-                let read: SmallVec<[&Value; 8]> = reads.iter().map(|id| &values[*id]).collect();
-                match &**run {
-                    Pass::Arrays(run) => run.run(py, &read)?,
-                    Pass::Scalars(run) => {
-                        let found = run.run(read.iter().map(|value| scalar_in(py, value)));
-                        found.map(|results| results.into_iter().map(Value::from_scalar).collect())
+        work: &Work,
+        places: &'a [u32],
+        values: &mut [Value],
+    ) -> Result<&'a [u32], Stop<'py>> {
+        let (reads, rest) = places.split_at(work.reads);
+        let (writes, last) = rest.split_at(work.writes.len());
+        match &work.calls {
+            Calls::One(number) => {
+                let call = &self.calls[*number as usize];
+                let taken = call.adds_to_first() && is_last(reads, last);
+                let first = taken.then(|| std::mem::replace(&mut values[reads[0] as usize], Value::Absent));
+                let result = {
+                    let read: SmallVec<[&Value; 4]> = reads.iter().map(|place| &values[*place as usize]).collect();
+                    match first {
+                        Some(first) => call.added_to(py, first, &read)?,
+                        None => call.call(py, &read)?,
                     }
-                }
-            };
-            if let Some(results) = results {
-                for (id, result) in writes.iter().zip(results) {
-                    values[*id] = result;
-                }
-                return Ok(None);
+                };
+                values[writes[0] as usize] = Self::of_shape(py, call, result)?;
             }
-        }
-        // A run that is computed call by call: what it does not write is dropped after it.
-        let is_run = matches!(step, Step::Run { .. });
-        if is_run {
-            values.extend(self.program.entries().len());
-        }
-        for id in step.calls() {
-            let entry = &self.program.entries()[id as usize];
-            match entry.origin {
-                Origin::Call { .. } => {
-                    let call = &self.calls[entry.number as usize];
-                    let result = if call.adds_to_first() && self.is_last(at, &entry.args) {
-                        let first = std::mem::replace(&mut values[entry.args[0]], Value::Absent);
-                        let read: SmallVec<[&Value; 4]> = entry.args.iter().map(|arg| &values[*arg]).collect();
-                        call.added_to(py, first, &read)?
-                    } else {
-                        let read: SmallVec<[&Value; 4]> = entry.args.iter().map(|arg| &values[*arg]).collect();
-                        call.call(py, &read)?
+            Calls::Run(calls, pass) => {
+                let results = {
+                    let read: SmallVec<[&Value; 8]> = reads.iter().map(|place| &values[*place as usize]).collect();
+                    let results = match pass {
+                        Some(Pass::Arrays(run)) => run.run(py, &read)?,
+                        Some(Pass::Scalars(run)) => {
+                            let found = run.run(read.iter().map(|value| scalar_in(py, value)));
+                            found.map(|results| results.into_iter().map(Value::from_scalar).collect())
+                        }
+                        None => None,
                     };
-                    if let Some(shape) = &call.shape
-                        && let Some(found) = shape_of(py, &result)
-                        && found != *shape
-                    {
-                        let [expected, found] = [shape, &found].map(|shape| PyTuple::new(py, shape));
-                        let what = format!("the shape of {}", call.name);
-                        return Ok(Some((what, expected?.into_any(), found?.into_any())));
-                    }
-                    values[id] = result;
+                    results.map_or_else(|| self.each(py, calls, &work.writes, &read), Ok)?
+                };
+                for (place, result) in writes.iter().zip(results) {
+                    values[*place as usize] = result;
                 }
-                Origin::Check => {
-                    let check = &self.checks[entry.number as usize];
-                    let value = &values[entry.args[0]];
-                    if !self.holds(py, check, value)? {
-                        let expected = check.expected.bind(py).clone();
-                        return Ok(Some((check.line.clone(), expected, value.object(py))));
-                    }
-                }
-                Origin::Input | Origin::Constant => {}
             }
         }
-        if is_run {
-            values.shrink(py, self.schedule.kept);
-        }
-        Ok(None)
+        Ok(last)
     }
 
-    /// Whether the first argument of a call is needed for that alone, in this step.
-    fn is_last(&self, at: usize, args: &[Id]) -> bool {
-        self.schedule.last[at].contains(&args[0]) && !args[1..].contains(&args[0])
+    /// The results of a run that are needed later, call by call, of the values that it reads.
+    fn each<'py>(
+        &self,
+        py: Python<'py>,
+        calls: &Rolled,
+        writes: &[usize],
+        read: &[&Value],
+    ) -> Result<Vec<Value>, Stop<'py>> {
+        let mut results: Vec<Value> = Vec::new();
+        calls.try_for_each(|_, number, args| {
+            let call = &self.calls[number as usize];
+            let result = {
+                let value = |at: &u32| match read.get(*at as usize) {
+                    Some(value) => *value,
+                    None => &results[*at as usize - read.len()],
+                };
+                let args: SmallVec<[&Value; 4]> = args.iter().map(value).collect();
+                Self::of_shape(py, call, call.call(py, &args)?)?
+            };
+            results.push(result);
+            Ok::<_, Stop<'py>>(())
+        })?;
+        let written = writes.iter().map(|at| std::mem::replace(&mut results[*at], Value::Absent)).collect();
+        for value in results {
+            array_pool::keep(py, value);
+        }
+        Ok(written)
+    }
+
+    /// The result of a call, which must have the recorded shape.
+    fn of_shape<'py>(py: Python<'py>, call: &Call, result: Value) -> Result<Value, Stop<'py>> {
+        if let Some(shape) = &call.shape
+            && let Some(found) = shape_of(py, &result)
+            && found != *shape
+        {
+            let [expected, found] = [shape, &found].map(|shape| PyTuple::new(py, shape));
+            let what = format!("the shape of {}", call.name);
+            return Err(Stop::Failed((what, expected?.into_any(), found?.into_any())));
+        }
+        Ok(result)
+    }
+
+    fn check<'py>(&self, py: Python<'py>, check: &Check, value: &Value) -> Result<(), Stop<'py>> {
+        if self.holds(py, check, value)? {
+            return Ok(());
+        }
+        Err(Stop::Failed((check.line.clone(), check.expected.bind(py).clone(), value.object(py))))
     }
 
     fn holds(&self, py: Python<'_>, check: &Check, value: &Value) -> PyResult<bool> {

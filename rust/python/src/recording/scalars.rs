@@ -64,13 +64,9 @@ impl ScalarOp {
     }
 
     /// The call in a run, of arguments of these precisions.
-    pub fn in_run(self, precisions: &[Precision], args: &[usize]) -> Option<ScalarCall> {
-        let precision = precisions.iter().copied().max().filter(|_| args.len() == self.op.arity())?;
-        let mut positions = [0; 3];
-        for (position, at) in positions.iter_mut().zip(args) {
-            *position = u32::try_from(*at).ok()?;
-        }
-        Some(ScalarCall { op: self.op, condition: self.condition(precision)?, precision, args: positions })
+    pub fn in_run(self, precisions: &[Precision]) -> Option<ScalarCall> {
+        let precision = precisions.iter().copied().max().filter(|_| precisions.len() == self.op.arity())?;
+        Some(ScalarCall { op: self.op, condition: self.condition(precision)?, precision })
     }
 
     /// The result; `None` where Python or NumPy raises, warns, or may have other bits than the core.
