@@ -24,7 +24,7 @@ PYTHON = {
     "ops": "_core _names _typing",
     "xp": "_core _names ops",
     "tree": "_core ops xp",
-    "autodiff": "_core _tables _typing ops xp tree",
+    "autodiff": "_core _names _tables _typing ops xp tree",
     "rules": "_core _typing ops",
     "schedules": "_core _names _typing ops xp",
     "cuda": "_core ops",
@@ -72,7 +72,7 @@ ROOMS = {
         "spatial": "backends core linalg scipy_signatures special",
         "numpy": "backends core linalg special",
         "integrate": "backends core numpy scipy_signatures",
-        "protocols": "backends core special numpy",
+        "protocols": "backends core numpy",
         "__init__": "",
     },
     "autodiff": {

@@ -79,4 +79,4 @@ def build() -> Path | None:
     return newest()
 
 
-ROWS = [Row("import", imports, (Goal(1 / 1.6, "import numpy"),), samples=21, warm=False), Size("wheel", 3_000_000)]
+ROWS = [Row("import", imports, (Goal(1 / 1.5, "import numpy"),), samples=21, warm=False), Size("wheel", 3_000_000)]

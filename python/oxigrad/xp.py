@@ -19,7 +19,6 @@ from oxigrad._core import elementwise_functions as _elementwise_functions
 from oxigrad._names import unknown_name as _unknown_name
 from oxigrad.ops import fft as fft
 from oxigrad.ops import linalg as linalg
-from oxigrad.ops import special as special
 from oxigrad.ops.core import indexed_update as _indexed_update
 from oxigrad.ops.core import primitives as _primitives
 from oxigrad.ops.core.dtypes import *
@@ -41,7 +40,7 @@ def __array_namespace_info__() -> _Any:
 
 
 # Namespaces that are imported when they are first asked for, since few programs have functions of several.
-_LAZY = {"integrate", "ndimage", "signal", "spatial", "stats"}
+_LAZY = {"integrate", "ndimage", "signal", "spatial", "special", "stats"}
 
 # NumPy's submodules, which are no part of this namespace. NumPy imports some when they are first asked for: not here.
 _SUBMODULES = {name for name in _np.__all__ if isinstance(vars(_np).get(name, _np), _ModuleType)} - {"fft", "linalg"}

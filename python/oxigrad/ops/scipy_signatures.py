@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from oxigrad._core import Variable, plain
+from oxigrad._names import parameter_kinds
 from oxigrad.ops.backends import is_array, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.in_place import written
@@ -33,11 +34,11 @@ def scipy_signature(parameters: str, *, ignored: str = "") -> Callable[[Callable
     optional = {name: default for name, default in defaults.items() if default is not inspect.Parameter.empty}
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        ours = inspect.signature(function).parameters
-        first = [p.name for p in ours.values() if p.kind is p.POSITIONAL_ONLY]
+        ours = parameter_kinds(function)
+        first = [name for name, kind in ours.items() if kind is inspect.Parameter.POSITIONAL_ONLY]
         leading = list(theirs.parameters)[: len(first)]
         variadic = next((p.name for p in theirs.parameters.values() if p.kind is p.VAR_POSITIONAL), "")
-        takes_all = any(p.kind is p.VAR_KEYWORD for p in ours.values())
+        takes_all = inspect.Parameter.VAR_KEYWORD in ours.values()
         accepted = theirs.parameters.keys() - {*leading, "output"} if takes_all else ours.keys()
         absent = {name: default for name, default in optional.items() if name in accepted and name not in leading}
 

@@ -26,12 +26,12 @@ arrays that it reads become constants of that tape first, because the operators 
 variable on their right. No cotangent flows to a constant, or to a value computed from constants alone.
 """
 
-import inspect
 import math
 from collections.abc import Callable
 from typing import Any
 
 from oxigrad import _core, xp
+from oxigrad._names import parameter_kinds
 from oxigrad._typing import Array, Axis
 from oxigrad.autodiff.rules import vjp_fft, vjp_linalg
 from oxigrad.autodiff.rules.cotangents import match_dtype, unbroadcast
@@ -297,6 +297,6 @@ def rows() -> list[tuple[str, int, Any]]:
     table = []
     for name, rules in TABLE.items():
         for which, rule in enumerate(rules):
-            stated = (rule, list(inspect.signature(rule).parameters)) if callable(rule) else rule
+            stated = (rule, list(parameter_kinds(rule))) if callable(rule) else rule
             table.append((name, which, stated))
     return table

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from oxigrad import _core
 from oxigrad._core import DtypeError, plain
+from oxigrad._names import parameter_kinds
 from oxigrad._typing import F
 from oxigrad.ops.backends import array_of, has_variable, is_array, standard_namespace
 from oxigrad.ops.core.shapes import RAW_ERRORS, explain
@@ -46,9 +47,8 @@ def composite(function: F, extension: str | None = None) -> F:
     ``extension`` names the standard's extension that has the library's function: "linalg" or "fft".
     """
     name, on_variables, where = function.__name__, accepts_array_likes(function), _array_positions(function)
-    kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
-    parameters = inspect.signature(function).parameters.keys()
-    names = list(inspect.signature(function).parameters)
+    parameters = parameter_kinds(function)
+    names, kinds = list(parameters), list(parameters.values())
     stop: Any = None if where is None else where.stop
     by_position = stop if stop is not None and kinds[stop : stop + 1] == [_POSITIONAL] else len(names) + 64
     is_variadic = inspect.Parameter.VAR_POSITIONAL in kinds
@@ -73,7 +73,7 @@ def composite(function: F, extension: str | None = None) -> F:
         library = standard_namespace(*(args or named.values()))
         library = library if extension is None else getattr(library, extension)
         implementation = getattr(library, name, on_variables)
-        if not named.keys() <= parameters:  # those of NumPy's function, or else of the library's
+        if not named.keys() <= parameters.keys():  # those of NumPy's function, or else of the library's
             result = _numpy_calls[0](function, args, named, None)
             if result is not NotImplemented:
                 return result
@@ -134,17 +134,23 @@ def accepts_array_likes(function: F, *, all_arrays: bool = False) -> F:
 
 
 def _count_positional_only(function: Callable[..., Any]) -> int:
-    return sum(p.kind is p.POSITIONAL_ONLY for p in inspect.signature(function).parameters.values())
+    return sum(kind is inspect.Parameter.POSITIONAL_ONLY for kind in parameter_kinds(function).values())
 
 
 def _array_positions(function: Callable[..., Any]) -> slice | None:
     """The positions of the array parameters of a function; None where there are none, or one is a list of arrays."""
-    parameters = list(inspect.signature(function).parameters.values())
-    positions = [i for i, p in enumerate(parameters) if p.name in _ARRAY_PARAMETERS and p.kind is not p.KEYWORD_ONLY]
-    if not positions or (parameters[positions[0]].name == "arrays" and parameters[positions[0]].kind.value < 2):
+    parameters = list(parameter_kinds(function).items())
+    positions = [
+        i
+        for i, (name, kind) in enumerate(parameters)
+        if name in _ARRAY_PARAMETERS and kind is not inspect.Parameter.KEYWORD_ONLY
+    ]
+    if not positions:
         return None
-    is_variadic = parameters[positions[-1]].kind is inspect.Parameter.VAR_POSITIONAL
-    return slice(positions[0], None if is_variadic else positions[-1] + 1)
+    (first, kind), (_, last) = parameters[positions[0]], parameters[positions[-1]]
+    if first == "arrays" and kind <= _POSITIONAL:
+        return None
+    return slice(positions[0], None if last is inspect.Parameter.VAR_POSITIONAL else positions[-1] + 1)
 
 
 def _require_arrays(function: Callable[..., Any], args: tuple[Any, ...], where: slice) -> None:

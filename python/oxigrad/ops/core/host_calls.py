@@ -4,13 +4,13 @@ An argument of another library is read in host memory, and the result is an arra
 ``call`` of the tape; its derivatives are written in differentiable functions, so that all orders follow.
 """
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from oxigrad._core import DerivativeError, Variable, plain, record
+from oxigrad._names import parameter_kinds
 from oxigrad._typing import Array
 from oxigrad.ops.backends import adapter_of, array_of, device_of, is_array, is_complex, namespace, on_host, to_host
 from oxigrad.ops.core import primitives as ops
@@ -91,7 +91,7 @@ class Elementwise:
         self._partials = tuple(part if isinstance(part, tuple) else (part,) for part in partials)
         self._is_single = not any(isinstance(part, tuple) for part in partials)
         self._reads = {
-            part: tuple(inspect.signature(part).parameters)
+            part: tuple(parameter_kinds(part))
             for parts in self._partials
             for part in parts
             if not isinstance(part, str)

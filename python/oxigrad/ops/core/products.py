@@ -5,7 +5,6 @@ On plain values the array library's own function is called, if it has one.
 
 import functools
 import itertools
-import string
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,9 @@ __all__ = [
     "vdot",
     "vecdot",
 ]
+
+# Those of the module `string`, which compiles a regular expression when it is imported.
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 # --- products of two arrays --------------------------------------------------------------------------------------------
@@ -246,14 +248,13 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = None) -> Array:
 
 def _of_sublists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     """The subscripts as a string, and the operands, of the form with a list of numbers after each operand."""
-    letters = string.ascii_letters
 
     def text(sublist: Any) -> str:
         if not (isinstance(sublist, (list, tuple)) or getattr(sublist, "ndim", 0) == 1):
             raise TypeError(
                 "einsum: expected the subscripts as a string first, then the operands, or a list after each of them"
             )
-        return "".join("..." if part is Ellipsis else letters[int(part)] for part in sublist)
+        return "".join("..." if part is Ellipsis else _LETTERS[int(part)] for part in sublist)
 
     count = len(arguments) // 2
     left = ",".join(text(sublist) for sublist in arguments[1 : 2 * count : 2])
@@ -281,7 +282,7 @@ def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
     counts = [
         ndim - len(term.replace("...", "")) if "..." in term else 0 for term, ndim in zip(terms, ndims, strict=True)
     ]
-    spare = "".join(letter for letter in string.ascii_letters if letter not in subscripts)[: max(counts)]
+    spare = "".join(letter for letter in _LETTERS if letter not in subscripts)[: max(counts)]
     if not arrow:
         letters = left.replace(",", "").replace(".", "")
         output = "..." * ("..." in left) + "".join(

@@ -1,6 +1,7 @@
 """NumPy's protocols: dispatch of NumPy's functions, called on variables, to the functions of ``xp``."""
 
 import functools
+import importlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -12,12 +13,10 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import DerivativeError, Variable, is_inexact, plain
 from oxigrad._typing import Array
-from oxigrad.ops import special
 from oxigrad.ops.backends import has_batched, has_variable
 from oxigrad.ops.core import composite, in_place
 from oxigrad.ops.core.array_like import array
 from oxigrad.ops.core.shapes import RAW_ERRORS, explain
-from oxigrad.ops.numpy import forms as numpy_forms
 from oxigrad.ops.numpy import ufuncs
 
 # Ufuncs of NumPy with another name in ``xp``.
@@ -103,13 +102,18 @@ def _array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any],
             return undifferentiated(ufunc, called, inputs, {**keywords, "dtype": dtype})
         cast = inputs[:1] if ufunc is np.ldexp else inputs  # whose second argument is a whole number
         inputs = [*(array(x, dtype) for x in cast), *inputs[len(cast) :]]
-    ours = (vars(xp).get(name) or numpy_forms.form_of(ufunc)) if _is_meant(ufunc) else None
-    if ours is None and (scipys := special.of_ufunc(ufunc)) is not None:
+    ours = (vars(xp).get(name) or _forms().form_of(ufunc)) if _is_meant(ufunc) else None
+    if ours is None and (scipys := xp.special.of_ufunc(ufunc)) is not None:
         return _call(scipys, f"scipy.special.{ufunc.__name__}", inputs, keywords)
     return undifferentiated(ufunc, called, inputs, keywords) if ours is None else _call(ours, called, inputs, keywords)
 
 
 _ARITIES = dict(_core.ops())
+
+
+def _forms() -> ModuleType:
+    """The functions with NumPy's signatures, imported where one is first looked for: most programs call those of ``xp``."""
+    return importlib.import_module("oxigrad.ops.numpy.forms")
 
 
 def _is_meant(ufunc: np.ufunc) -> bool:
@@ -154,9 +158,9 @@ def _route(xp: ModuleType, function: Any) -> _Route:
     return _Route(
         called,
         in_place.writing(function),
-        numpy_forms.form_of(function),
+        _forms().form_of(function),
         ours,
-        numpy_forms.with_keywords(function),
+        _forms().with_keywords(function),
         out,
     )
 
@@ -209,16 +213,14 @@ def differentiable(xp: ModuleType, function: Any) -> Callable[..., Any] | None:
     """A function or ufunc of NumPy as a function of variables, if it is differentiable: its name in ``xp`` may be another one."""
     if isinstance(function, np.ufunc):
         name = _UFUNCS.get(function.__name__, function.__name__)
-        is_known = name in vars(xp) or numpy_forms.form_of(function) is not None
+        is_known = name in vars(xp) or _forms().form_of(function) is not None
 
         def called(*args: Any, **named: Any) -> Any:
             return array_ufunc(xp, function, "__call__", args, named)
 
     else:
         name = _FUNCTIONS.get(function.__name__, function.__name__)
-        is_known = (
-            name in vars(xp) or numpy_forms.form_of(function) is not None or in_place.writing(function) is not None
-        )
+        is_known = name in vars(xp) or _forms().form_of(function) is not None or in_place.writing(function) is not None
 
         def called(*args: Any, **named: Any) -> Any:
             return array_function(xp, function, args, named)

@@ -89,11 +89,6 @@ impl Repeated {
         Self { origin: first.origin, number: Stepped::of(first.number, second.number), args }
     }
 
-    /// The steps of its arguments from one repetition to the next.
-    pub(super) fn steps(&self) -> impl Iterator<Item = i64> {
-        self.args.iter().map(|arg| arg.step)
-    }
-
     /// The entry in a repetition.
     pub(super) fn at(&self, repetition: u32) -> Entry {
         let args = self.args.iter().map(|arg| arg.at(repetition)).collect();
@@ -153,11 +148,6 @@ impl Rolled {
             Ok::<_, Infallible>(())
         });
         all.unwrap_or_else(|never| match never {});
-    }
-
-    /// The blocks, in order.
-    pub(super) fn blocks(&self) -> &[Block] {
-        &self.blocks
     }
 
     /// The program with each repetition stated.

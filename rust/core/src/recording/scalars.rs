@@ -1,10 +1,6 @@
 //! Runs of calls on scalars, in one loop over numbers.
 
-use std::borrow::Cow;
-use std::ops::Range;
-
-use super::program::Entry;
-use super::rolled::{Block, Repeated, Rolled};
+use super::rolled::Rolled;
 use crate::op::{Elementwise, OnNumbers};
 use crate::scalar::{Precision, Scalar, narrowed};
 use crate::simd::dispatch::Isa;
@@ -45,66 +41,27 @@ pub struct ScalarCall {
     pub precision: Precision,
 }
 
-/// Calls that are repeated, and the positions of their arguments, first among the values read, then among the calls; those beyond the arity are
-/// 0. In each repetition they are so many further on, modulo 2^32.
+/// A call, and the positions of its arguments, first among the values read, then among the calls; those beyond the arity are 0.
 #[derive(Clone, Debug)]
-struct ScalarLoop {
-    count: u32,
-    calls: Vec<ScalarCall>,
-    args: Vec<[u32; 3]>,
-    steps: Vec<[u32; 3]>,
+struct PlacedCall {
+    call: ScalarCall,
+    args: [u32; 3],
 }
 
-/// Calls on scalars, arguments first, whose loops are stated once.
+/// Calls on scalars, arguments first. Loops are written out: an op on numbers takes less time than to move the positions of its arguments on.
 #[derive(Clone, Debug)]
 pub struct ScalarRun {
     /// The precision of each value that is read.
     reads: Vec<Precision>,
-    loops: Vec<ScalarLoop>,
-    /// The number of calls, those of each repetition.
-    length: usize,
-    /// The calls whose results are needed later, and their precisions.
-    writes: Vec<(usize, Precision)>,
-}
-
-/// Repetitions of fewer calls are put together: to begin one takes as long as some calls take.
-const FEW: u32 = 64;
-
-impl ScalarLoop {
-    /// The calls of these entries, once; `None` where one of them is none.
-    fn once(entries: impl Iterator<Item = Entry>, call: impl Fn(u32) -> Option<ScalarCall>) -> Option<Self> {
-        let mut all = Self { count: 1, calls: Vec::new(), args: Vec::new(), steps: Vec::new() };
-        for entry in entries {
-            all.calls.push(call(entry.number)?);
-            all.args.push(filled(entry.args));
-        }
-        Some(all)
-    }
-
-    /// The calls of a block; `None` where one of its entries is none.
-    fn of(block: &Block, call: impl Fn(u32) -> Option<ScalarCall>) -> Option<Vec<Self>> {
-        let (count, entries) = match block {
-            Block::Once(entries) => return Self::once(entries.iter().cloned(), call).map(|once| vec![once]),
-            Block::Loop { count, entries } => (*count, entries),
-        };
-        let together = FEW.div_ceil(u32::try_from(entries.len()).expect("ids are of 32 bits")).min(count);
-        let repetitions =
-            |range: Range<u32>| Self::once(range.flat_map(|at| entries.iter().map(move |entry| entry.at(at))), &call);
-        let step = |entry: &Repeated| filled(entry.steps().map(|step| modulo(step * i64::from(together))));
-        let steps = entries.iter().map(step).collect::<Vec<_>>().repeat(together as usize);
-        let mut loops = vec![Self { count: count / together, steps, ..repetitions(0..together)? }];
-        let rest = count % together;
-        if rest > 0 {
-            loops.push(repetitions(count - rest..count)?);
-        }
-        Some(loops)
-    }
+    calls: Vec<PlacedCall>,
+    /// The calls whose results are needed later.
+    writes: Vec<usize>,
 }
 
 /// Three numbers: these, then zeros.
-fn filled(numbers: impl IntoIterator<Item = u32>) -> [u32; 3] {
+fn filled(numbers: &[u32]) -> [u32; 3] {
     let mut all = [0; 3];
-    all.iter_mut().zip(numbers).for_each(|(to, number)| *to = number);
+    all[..numbers.len()].copy_from_slice(numbers);
     all
 }
 
@@ -118,11 +75,12 @@ impl ScalarRun {
         writes: &[usize],
         call: impl Fn(u32) -> Option<ScalarCall>,
     ) -> Option<Self> {
-        let loops = calls.blocks().iter().map(|block| ScalarLoop::of(block, &call)).collect::<Option<Vec<_>>>()?;
-        let mut precisions = Vec::new();
-        calls.for_each(|_, number, _| precisions.extend(call(number).map(|call| call.precision)));
-        let writes = writes.iter().map(|at| (*at, precisions[*at])).collect();
-        Some(Self { reads, loops: loops.into_iter().flatten().collect(), length: precisions.len(), writes })
+        let (mut placed, mut is_known) = (Vec::new(), true);
+        calls.for_each(|_, number, args| match call(number) {
+            Some(call) => placed.push(PlacedCall { call, args: filled(args) }),
+            None => is_known = false,
+        });
+        is_known.then(|| Self { reads, calls: placed, writes: writes.to_vec() })
     }
 
     /// The results that are needed later; `None` where a value has another precision, or a condition does not hold.
@@ -130,48 +88,35 @@ impl ScalarRun {
     /// # Panics
     /// Panics where the position of an argument is that of no earlier value.
     pub fn run(&self, values: impl Iterator<Item = Option<Scalar>>) -> Option<Vec<Scalar>> {
-        let mut numbers = Vec::with_capacity(self.reads.len() + self.length);
+        let mut numbers = Vec::with_capacity(self.reads.len() + self.calls.len());
         for (value, precision) in values.zip(&self.reads) {
             numbers.push(value.filter(|value| value.precision == *precision)?.number);
         }
-        let holds = numbers.len() == self.reads.len() && Isa::SCALAR.run(Calls(&self.loops, &mut numbers));
+        let holds = numbers.len() == self.reads.len() && Isa::SCALAR.run(Calls(&self.calls, &mut numbers));
         let result =
-            |(at, precision): &(usize, _)| Scalar { number: numbers[self.reads.len() + at], precision: *precision };
+            |at: &usize| Scalar { number: numbers[self.reads.len() + at], precision: self.calls[*at].call.precision };
         holds.then(|| self.writes.iter().map(result).collect())
     }
 }
 
-fn modulo(step: i64) -> u32 {
-    u32::try_from(step.rem_euclid(1 << 32)).expect("a remainder of 2^32")
-}
-
-struct Calls<'a>(&'a [ScalarLoop], &'a mut Vec<f64>);
+struct Calls<'a>(&'a [PlacedCall], &'a mut Vec<f64>);
 
 impl Task for Calls<'_> {
     type Output = bool;
 
     #[inline(always)]
     fn run<S: Simd>(self) -> bool {
-        let Self(loops, numbers) = self;
-        for ScalarLoop { count, calls, args, steps } in loops {
-            let mut args = Cow::Borrowed(args);
-            for repetition in 0..*count {
-                if repetition > 0 {
-                    let all = args.to_mut().as_flattened_mut().iter_mut().zip(steps.as_flattened());
-                    all.for_each(|(arg, step)| *arg = arg.wrapping_add(*step));
-                }
-                for (ScalarCall { op, condition, precision }, args) in calls.iter().zip(args.iter()) {
-                    let given = args.map(|at| numbers[at as usize]);
-                    let number = match precision {
-                        Precision::F32 => f64::from(op.visit(OnNumbers(given.map(narrowed)))),
-                        Precision::Weak | Precision::F64 => op.visit(OnNumbers(given)),
-                    };
-                    if !condition.holds(*op, Scalar { number, precision: *precision }, given) {
-                        return false;
-                    }
-                    numbers.push(number);
-                }
+        let Self(calls, numbers) = self;
+        for PlacedCall { call: ScalarCall { op, condition, precision }, args } in calls {
+            let given = args.map(|at| numbers[at as usize]);
+            let number = match precision {
+                Precision::F32 => f64::from(op.visit(OnNumbers(given.map(narrowed)))),
+                Precision::Weak | Precision::F64 => op.visit(OnNumbers(given)),
+            };
+            if !condition.holds(*op, Scalar { number, precision: *precision }, given) {
+                return false;
             }
+            numbers.push(number);
         }
         true
     }
@@ -179,6 +124,7 @@ impl Task for Calls<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::program::Entry;
     use super::super::program::tests::{CALL, entry};
     use super::*;
     use proptest::prelude::*;
@@ -287,8 +233,6 @@ mod tests {
             }
             let bits = |values: &[Scalar]| values.iter().map(|value| (value.number.to_bits(), value.precision)).collect::<Vec<_>>();
             prop_assert_eq!(bits(&results(&run, given).unwrap()), bits(&expected[2..]));
-            let stated: usize = run.loops.iter().map(|each| each.calls.len()).sum();
-            prop_assert!(stated <= rolled.stated() + rolled.loops().len() * (2 * FEW as usize));
         }
     }
 }
