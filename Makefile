@@ -45,7 +45,7 @@ test-mpich: target/mpich/stamp .venv/wheel ## Test the engine of MPI by MPICH, i
 	target/mpich/bin/python -m pytest tests/distributed/test_mpi.py $(OPTIONS)
 
 test-gpu: gpu-install ## Test on the GPU here, with the PyTorch or CuPy of PYTHON and the wheels in dist: make test-gpu PYTHON=python3
-	PYTHONPATH=output/gpu $(PYTHON) -m pytest --gpu --continue-on-collection-errors $(OPTIONS)
+	PYTHONPATH=output/gpu $(PYTHON) -m pytest --gpu -p no:benchmark --continue-on-collection-errors $(OPTIONS)
 
 gpu-smoke: gpu-install ## Check in a minute that steps on the GPU here are right, with the PyTorch of PYTHON and the wheels in dist
 	PYTHONPATH=output/gpu $(PYTHON) tests/cuda/smoke.py
