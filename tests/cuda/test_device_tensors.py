@@ -207,3 +207,36 @@ def test_a_gradient_that_moves_onto_another_array(on_cuda: Callable[[Any], Any],
     assert_same({"a": p}, {"a": before})
     opt.update({"a": p}, {"a": torch.ones(5, dtype=torch.float64)})
     assert opt.step == 2
+
+
+SHRUNK: dict[str, Callable[[], Any]] = {
+    "adamw": lambda: AdamW(0.1),
+    "clipped": lambda: chain(optim.ClipByGlobalNorm(0.5), AdamW(0.1)),
+    "accumulated": lambda: AdamW(0.1, accumulate=2),
+    "codes": lambda: AdamW(0.1, slot_dtype="8bit"),
+    "lamb": lambda: optim.LAMB(0.1),
+    "muon": lambda: optim.Muon(0.1),
+}
+
+
+@pytest.mark.parametrize("left", [0, 16])
+@pytest.mark.parametrize("which", ["parameter", "gradient", "new gradient"])
+@pytest.mark.parametrize("steps", [0, 1, 3])
+@pytest.mark.parametrize("name", SHRUNK)
+def test_a_shrunk_storage_is_refused_and_nothing_changes(
+    name: str, steps: int, which: str, left: int, on_cuda: Callable[[Any], Any]
+) -> None:
+    model = {key: on_cuda(torch.ones(90, 100)) for key in "ab"}
+    gradients = {key: torch.ones(90, 100) for key in "ab"}
+    opt = SHRUNK[name]()
+    for _ in range(steps):
+        model = opt.update(model, gradients)
+    before = model["a"].clone()
+    if which == "new gradient":
+        gradients["b"] = torch.ones(90, 100)
+    shrunk = model["b"] if which == "parameter" else gradients["b"]
+    shrunk.untyped_storage().resize_(left)
+    with pytest.raises(ox.ArrayMemoryError, match=rf"^b: the {which.split()[-1]} .*storage (is freed|was shrunk)"):
+        opt.update(model, gradients)
+    assert torch.equal(model["a"], before)
+    assert opt.step == (steps if name != "accumulated" else steps // 2)
