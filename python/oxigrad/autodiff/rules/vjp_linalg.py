@@ -59,15 +59,16 @@ def _is_diagonal(x: Array) -> Array:
     return namespace(x).eye(x.shape[-1], device=device_of(x)) > 0
 
 
-def _over_gaps(x: Array, w: Array, sums: bool = False) -> Array:
-    """``x`` over ``w_j - w_i`` (times ``w_j + w_i``): zero on the diagonal, NaN where two values are equal.
-
-    Diagonals are divided by one: a complex number over infinity is NaN in CuPy.
-    """
+def _gaps(w: Array, sums: bool = False) -> Array:
+    """The divisors ``w_j - w_i`` (times ``w_j + w_i``) of `_over`: one on the diagonal, NaN where two values are equal."""
     gaps = _row(w) - _column(w)
     gaps = gaps * (_row(w) + _column(w)) if sums else gaps
-    is_diagonal = _is_diagonal(gaps)
-    return xp.where(is_diagonal, 0.0, x / xp.where(is_diagonal, 1.0, _nonzero(gaps)))
+    return xp.where(_is_diagonal(gaps), 1.0, _nonzero(gaps))
+
+
+def _over(x: Array, gaps: Array) -> Array:
+    """``x / gaps``, zero on the diagonal: a complex number over infinity is NaN in CuPy."""
+    return xp.where(_is_diagonal(gaps), 0.0, x / gaps)
 
 
 def _nonzero(x: Array) -> Array:
@@ -138,9 +139,10 @@ def _svd(g: TupleCotangent, y: Array) -> Array:
     of_u, of_s, of_vh = g[0], g[1], g[2]
     rows, values, columns = u.shape[-2], s.shape[-1], vh.shape[-1]
     terms = [None if of_s is None else (u * _row(of_s)) @ vh]
+    gaps = None if of_u is None and of_vh is None else _gaps(s, sums=True)
     if of_u is not None:
         turn = _skew(_h(u) @ of_u)
-        inner = _over_gaps(turn, s, sums=True) * _row(s)
+        inner = _over(turn, gaps) * _row(s)
         if is_complex(turn):
             inner = inner + xp.where(_is_diagonal(turn), turn / _row(2.0 * _nonzero(s)), 0.0)
         terms.append(u @ inner @ vh)
@@ -149,7 +151,7 @@ def _svd(g: TupleCotangent, y: Array) -> Array:
             terms.append((scaled - u @ (_h(u) @ scaled)) @ vh)
     if of_vh is not None:
         turn = _skew(vh @ _h(of_vh))
-        terms.append(u @ (_column(s) * _over_gaps(turn, s, sums=True)) @ vh)
+        terms.append(u @ (_column(s) * _over(turn, gaps)) @ vh)
         if columns > values:
             scaled = of_vh / _column(_nonzero(s))
             terms.append(u @ (scaled - (scaled @ _h(vh)) @ vh))
@@ -159,7 +161,7 @@ def _svd(g: TupleCotangent, y: Array) -> Array:
 def _eigh(g: TupleCotangent, y: Array) -> Array:
     w, v = _results(y, 2)
     of_values = None if g[0] is None else (v * _row(g[0])) @ _h(v)
-    of_vectors = None if g[1] is None else v @ _over_gaps(0.5 * _skew(_h(v) @ g[1]), w) @ _h(v)
+    of_vectors = None if g[1] is None else v @ _over(0.5 * _skew(_h(v) @ g[1]), _gaps(w)) @ _h(v)
     return _total(of_values, of_vectors)
 
 
@@ -170,7 +172,7 @@ def _eig(g: TupleCotangent, y: Array, x: Array) -> Array:
         turn = _t(v) @ g[1]
         length = xp.where(_is_diagonal(turn), xp.real(turn) if is_complex(turn) else turn, 0.0)
         lengths = _row(xp.sum(length, axis=-2))
-        inner = _total(inner, _over_gaps(turn - (_t(v) @ xp.conjugate(v)) * lengths, w))
+        inner = _total(inner, _over(turn - (_t(v) @ xp.conjugate(v)) * lengths, _gaps(w)))
     pulled = xp.linalg.solve(_t(v), inner @ _t(v))
     return pulled if is_complex(x) or not is_complex(pulled) else xp.real(pulled)
 

@@ -36,14 +36,10 @@ class CuPyAdapter(Adapter):
         """The library."""
         return importlib.import_module("cupy")
 
-    @functools.cached_property
-    def cupyx(self) -> Any:
-        """The library's special functions."""
-        return importlib.import_module("cupyx.scipy.special")
-
     def op_polygamma(self, order: Any, x: Any) -> Any:
         """``cupyx.scipy.special.polygamma``, which takes arrays alone."""
-        return self._of_arrays(self.cupyx.polygamma, order, x)
+        function: Any = self.special("polygamma")
+        return self._of_arrays(function, order, x)
 
     def op_sign(self, x: Any) -> Any:
         """``cupy.sign`` with the standard's values for NaN and complex numbers: array-api-compat assigns them by a mask, for which the host waits."""

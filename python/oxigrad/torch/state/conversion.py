@@ -150,16 +150,11 @@ def begin(
         if isinstance(value, Quantized):
             state[keys[name]] = {
                 **value.fields,
-                **{part: _tensor(array) for part, array in value.arrays.items()},
+                **{part: torch.as_tensor(array, device=array.device) for part, array in value.arrays.items()},
             }
         else:
             state[keys[name]] = as_parameter(value, p)
     return True
-
-
-def _tensor(array: Any) -> Any:
-    """The tensor, or one in the memory of an array of NumPy."""
-    return array if isinstance(array, torch.Tensor) else torch.from_numpy(array)
 
 
 def _placed_codes(value: dict[str, Any], p: Any, executor: Executor, device: Any) -> Any:

@@ -31,7 +31,7 @@ struct Stepped {
 
 /// An entry of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Repeated {
+struct Repeated {
     origin: Origin,
     /// Calls have one number in all repetitions.
     number: Stepped,
@@ -40,7 +40,7 @@ pub(super) struct Repeated {
 
 /// Entries of a program that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Block {
+enum Block {
     Once(Vec<Entry>),
     Loop { count: u32, entries: Vec<Repeated> },
 }
@@ -90,7 +90,7 @@ impl Repeated {
     }
 
     /// The entry in a repetition.
-    pub(super) fn at(&self, repetition: u32) -> Entry {
+    fn at(&self, repetition: u32) -> Entry {
         let args = self.args.iter().map(|arg| arg.at(repetition)).collect();
         Entry { origin: self.origin, number: self.number.at(repetition), args }
     }

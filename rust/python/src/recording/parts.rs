@@ -82,7 +82,7 @@ pub struct Work {
 pub enum Calls {
     /// One call, of the values that the step reads.
     One(u32),
-    /// Those of a run, whose arguments are positions, first among the values read, then among the calls; and the kernel, if there is one.
+    /// The calls of a run and its kernel, if there is one. Arguments are positions, first among the values read, then among the calls.
     Run(Rolled, Option<Pass>),
 }
 

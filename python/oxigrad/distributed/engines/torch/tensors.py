@@ -67,9 +67,8 @@ class TensorGroup:
             if (gradient := gradients.get(path)) is None:
                 view.zero_()
             else:
-                view.copy_(
-                    self._kept_until_used(torch.as_tensor(gradient, device=self._device).detach()), non_blocking=True
-                )
+                tensor = torch.as_tensor(gradient, device=gradient.device).detach()
+                view.copy_(self._kept_until_used(tensor), non_blocking=True)
 
     def _kept_until_used(self, tensor: Any) -> Any:
         """The tensor, whose memory is not used again before the stream has ended what is queued when the tensor is dropped.

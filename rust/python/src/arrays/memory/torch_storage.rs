@@ -11,6 +11,7 @@ use oxigrad_core::array::view::ArrayView;
 use pyo3::exceptions::{PyAttributeError, PyOSError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::error::unless;
 
@@ -37,7 +38,9 @@ impl StorageReader {
             return Ok(None);
         };
         // Of 20 bytes, from the element 0 and 2 on.
-        let tensor = torch.call_method1("zeros", (5,))?.call_method0("float")?;
+        let on_host = PyDict::new(py);
+        on_host.set_item("device", "cpu")?; // rather than on the default device of the program
+        let tensor = torch.call_method("zeros", (5,), Some(&on_host))?.call_method0("float")?;
         let part = tensor.call_method1("narrow", (0, 2, 3))?;
         let Some(field) = field(&tensor)?.filter(|of| matches!(field(&part), Ok(Some(other)) if other == *of)) else {
             return Ok(None);
