@@ -3,8 +3,7 @@
 //! the scalar lane computes the op on numbers, the wide lanes run it in kernels, so that every executor gives the same
 //! bits.
 
-use crate::simd::dispatch::Isa;
-use crate::simd::{Binary, Lane, Simd, Task, Ternary, Unary, math};
+use crate::simd::{Binary, Code, Lane, Ternary, Unary, math};
 
 /// A function generic over the meanings of ops: see [`Elementwise::visit`].
 pub trait Visitor<L: Lane> {
@@ -48,6 +47,8 @@ pub enum Attribute {
     View = 32,
     /// Arguments may be objects that are not arrays, such as lists and None.
     AnyObject = 64,
+    /// Numbers of binary32 are widened to binary64, in which the function is computed, and the result is rounded.
+    Wide = 128,
 }
 
 /// The Python operator of an op.
@@ -96,6 +97,7 @@ macro_rules! elementwise_ops {
     };
     (@impl $shape:ident $op:ident $meaning:expr, $($arg:ident)+) => {
         impl<L: Lane> $shape<L> for $op {
+            const CODE: Code = Elementwise::$op.code();
             #[inline(always)]
             fn call(self, $($arg: L),+) -> L { $meaning }
         }
@@ -109,7 +111,7 @@ macro_rules! elementwise_ops {
 
         /// The meaning of each elementwise op, as a type: the argument of the visitor of [`Elementwise::visit`].
         pub mod meaning {
-            use super::{Binary, Lane, Ternary, Unary, math};
+            use super::{Binary, Code, Elementwise, Lane, Ternary, Unary, math};
             $(
                 #[doc = concat!("The meaning of `", $name, "`.")]
                 #[derive(Clone, Copy, Debug, Default)]
@@ -160,6 +162,17 @@ macro_rules! elementwise_ops {
                 attributes & attribute as u8 != 0
             }
 
+            /// The code of its meaning.
+            #[must_use]
+            pub const fn code(self) -> Code {
+                match (self.has(Attribute::Vectorized), self.has(Attribute::Wide)) {
+                    (true, true) => Code::Wide,
+                    (true, false) => Code::Long,
+                    (false, true) => Code::Widened,
+                    (false, false) => Code::Short,
+                }
+            }
+
             /// Calls `visitor` with the meaning of this op, so that a loop over elements contains no dispatch.
             #[inline(always)]
             pub fn visit<L: Lane, V: Visitor<L>>(self, visitor: V) -> V::Output {
@@ -177,57 +190,57 @@ elementwise_ops! {
     Subtract        "subtract"          (a b)    Smooth Subtract     [Exact]                 = a.sub(b);
     Multiply        "multiply"          (a b)    Smooth Multiply     [Exact Commutative]     = a.mul(b);
     Divide          "divide"            (a b)    Smooth Divide       [Exact]                 = a.div(b);
-    Pow             "pow"               (a b)    Smooth Power        []                      = math::pow(a, b);
-    Remainder       "remainder"         (a b)    Smooth Remainder    []                      = math::remainder(a, b);
+    Pow             "pow"               (a b)    Smooth Power        [Wide]                  = math::pow(a, b);
+    Remainder       "remainder"         (a b)    Smooth Remainder    [Wide]                  = math::remainder(a, b);
     Maximum         "maximum"           (a b)    Smooth -            []                      = math::maximum(a, b);
     Minimum         "minimum"           (a b)    Smooth -            []                      = math::minimum(a, b);
-    Atan2           "atan2"             (a b)    Smooth -            []                      = math::atan2(a, b);
+    Atan2           "atan2"             (a b)    Smooth -            [Wide]                  = math::atan2(a, b);
     Negative        "negative"          (a)      Smooth Negative     [Exact]                 = a.neg();
     Positive        "positive"          (a)      Smooth Positive     [Identity]              = a;
     Abs             "abs"               (a)      Smooth Abs          []                      = a.abs();
     Square          "square"            (a)      Smooth -            [Exact]                 = a.mul(a);
     Sqrt            "sqrt"              (a)      Smooth -            [Exact]                 = a.sqrt();
     Reciprocal      "reciprocal"        (a)      Smooth -            [Exact]                 = L::one().div(a);
-    Exp             "exp"               (a)      Smooth -            [Vectorized]            = math::exp(a);
-    Expm1           "expm1"             (a)      Smooth -            [Vectorized]            = math::expm1(a);
-    Log             "log"               (a)      Smooth -            [Vectorized]            = math::log(a);
-    Log1p           "log1p"             (a)      Smooth -            [Vectorized]            = math::log1p(a);
-    Sin             "sin"               (a)      Smooth -            [Vectorized]            = math::sin(a);
-    Cos             "cos"               (a)      Smooth -            [Vectorized]            = math::cos(a);
-    Tan             "tan"               (a)      Smooth -            []                      = math::tan(a);
-    Tanh            "tanh"              (a)      Smooth -            [Vectorized]            = math::tanh(a);
-    Sinh            "sinh"              (a)      Smooth -            []                      = math::sinh(a);
-    Cosh            "cosh"              (a)      Smooth -            []                      = math::cosh(a);
-    Asin            "asin"              (a)      Smooth -            []                      = math::asin(a);
-    Acos            "acos"              (a)      Smooth -            []                      = math::acos(a);
-    Atan            "atan"              (a)      Smooth -            []                      = math::atan(a);
-    Asinh           "asinh"             (a)      Smooth -            []                      = math::asinh(a);
-    Acosh           "acosh"             (a)      Smooth -            []                      = math::acosh(a);
-    Atanh           "atanh"             (a)      Smooth -            []                      = math::atanh(a);
-    Log2            "log2"              (a)      Smooth -            []                      = math::log2(a);
-    Log10           "log10"             (a)      Smooth -            []                      = math::log10(a);
-    Hypot           "hypot"             (a b)    Smooth -            []                      = math::hypot(a, b);
-    LogAddExp       "logaddexp"         (a b)    Smooth -            [Precise]               = math::logaddexp(a, b);
-    LogAddExp2      "logaddexp2"        (a b)    Smooth -            [Precise]               = math::logaddexp2(a, b);
-    Cbrt            "cbrt"              (a)      Smooth -            []                      = math::cbrt(a);
+    Exp             "exp"               (a)      Smooth -            [Vectorized Wide]       = math::exp(a);
+    Expm1           "expm1"             (a)      Smooth -            [Vectorized Wide]       = math::expm1(a);
+    Log             "log"               (a)      Smooth -            [Vectorized Wide]       = math::log(a);
+    Log1p           "log1p"             (a)      Smooth -            [Vectorized Wide]       = math::log1p(a);
+    Sin             "sin"               (a)      Smooth -            [Vectorized Wide]       = math::sin(a);
+    Cos             "cos"               (a)      Smooth -            [Vectorized Wide]       = math::cos(a);
+    Tan             "tan"               (a)      Smooth -            [Wide]                  = math::tan(a);
+    Tanh            "tanh"              (a)      Smooth -            [Vectorized Wide]       = math::tanh(a);
+    Sinh            "sinh"              (a)      Smooth -            [Wide]                  = math::sinh(a);
+    Cosh            "cosh"              (a)      Smooth -            [Wide]                  = math::cosh(a);
+    Asin            "asin"              (a)      Smooth -            [Wide]                  = math::asin(a);
+    Acos            "acos"              (a)      Smooth -            [Wide]                  = math::acos(a);
+    Atan            "atan"              (a)      Smooth -            [Wide]                  = math::atan(a);
+    Asinh           "asinh"             (a)      Smooth -            [Wide]                  = math::asinh(a);
+    Acosh           "acosh"             (a)      Smooth -            [Wide]                  = math::acosh(a);
+    Atanh           "atanh"             (a)      Smooth -            [Wide]                  = math::atanh(a);
+    Log2            "log2"              (a)      Smooth -            [Wide]                  = math::log2(a);
+    Log10           "log10"             (a)      Smooth -            [Wide]                  = math::log10(a);
+    Hypot           "hypot"             (a b)    Smooth -            [Wide]                  = math::hypot(a, b);
+    LogAddExp       "logaddexp"         (a b)    Smooth -            [Precise Wide]          = math::logaddexp(a, b);
+    LogAddExp2      "logaddexp2"        (a b)    Smooth -            [Precise Wide]          = math::logaddexp2(a, b);
+    Cbrt            "cbrt"              (a)      Smooth -            [Wide]                  = math::cbrt(a);
     Expit           "expit"             (a)      Smooth -            [Vectorized]            = L::one().div(L::one().add(math::exp(a.neg())));
-    Erf             "erf"               (a)      Smooth -            []                      = math::erf(a);
-    Erfc            "erfc"              (a)      Smooth -            []                      = math::erfc(a);
-    ErfInv          "erfinv"            (a)      Smooth -            []                      = math::erfinv(a);
-    ErfcInv         "erfcinv"           (a)      Smooth -            []                      = math::erfcinv(a);
-    Beta            "beta"              (a b)    Smooth -            []                      = math::beta(a, b);
-    BetaLn          "betaln"            (a b)    Smooth -            []                      = math::betaln(a, b);
-    Gamma           "gamma"             (a)      Smooth -            []                      = math::gamma(a);
-    GammaLn         "gammaln"           (a)      Smooth -            []                      = math::gammaln(a);
-    Digamma         "digamma"           (a)      Smooth -            []                      = math::digamma(a);
-    Polygamma       "polygamma"         (a b)    Smooth -            []                      = math::polygamma(a, b);
-    Jn              "jn"                (a b)    Smooth -            []                      = math::jn(a, b);
-    Yn              "yn"                (a b)    Smooth -            []                      = math::yn(a, b);
-    Iv              "iv"                (a b)    Smooth -            []                      = math::iv(a, b);
-    GammaInc        "gammainc"          (a b)    Smooth -            []                      = math::gammainc(a, b);
-    GammaIncC       "gammaincc"         (a b)    Smooth -            []                      = math::gammaincc(a, b);
-    GammaIncA       "gammainc_a"        (a b)    Smooth -            []                      = math::gammainc_a(a, b);
-    BetaInc         "betainc"           (a b c)  Smooth -            []                      = math::betainc(a, b, c);
+    Erf             "erf"               (a)      Smooth -            [Wide]                  = math::erf(a);
+    Erfc            "erfc"              (a)      Smooth -            [Wide]                  = math::erfc(a);
+    ErfInv          "erfinv"            (a)      Smooth -            [Wide]                  = math::erfinv(a);
+    ErfcInv         "erfcinv"           (a)      Smooth -            [Wide]                  = math::erfcinv(a);
+    Beta            "beta"              (a b)    Smooth -            [Wide]                  = math::beta(a, b);
+    BetaLn          "betaln"            (a b)    Smooth -            [Wide]                  = math::betaln(a, b);
+    Gamma           "gamma"             (a)      Smooth -            [Wide]                  = math::gamma(a);
+    GammaLn         "gammaln"           (a)      Smooth -            [Wide]                  = math::gammaln(a);
+    Digamma         "digamma"           (a)      Smooth -            [Wide]                  = math::digamma(a);
+    Polygamma       "polygamma"         (a b)    Smooth -            [Wide]                  = math::polygamma(a, b);
+    Jn              "jn"                (a b)    Smooth -            [Wide]                  = math::jn(a, b);
+    Yn              "yn"                (a b)    Smooth -            [Wide]                  = math::yn(a, b);
+    Iv              "iv"                (a b)    Smooth -            [Wide]                  = math::iv(a, b);
+    GammaInc        "gammainc"          (a b)    Smooth -            [Wide]                  = math::gammainc(a, b);
+    GammaIncC       "gammaincc"         (a b)    Smooth -            [Wide]                  = math::gammaincc(a, b);
+    GammaIncA       "gammainc_a"        (a b)    Smooth -            [Wide]                  = math::gammainc_a(a, b);
+    BetaInc         "betainc"           (a b c)  Smooth -            [Wide]                  = math::betainc(a, b, c);
     Where           "where"             (c a b)  Smooth -            []                      = L::select(c.ne(L::zero()), a, b);
     Real            "real"              (a)      Smooth -            [Identity View]         = a;
     Imag            "imag"              (a)      Smooth -            [View]                  = { let _ = a; L::zero() };
@@ -239,7 +252,7 @@ elementwise_ops! {
     Ceil            "ceil"              (a)      Step   -            []                      = a.neg().floor().neg();
     Trunc           "trunc"             (a)      Step   -            []                      = math::trunc(a);
     Round           "round"             (a)      Step   -            []                      = math::round(a);
-    FloorDivide     "floor_divide"      (a b)    Step   FloorDivide  []                      = math::floor_divide(a, b);
+    FloorDivide     "floor_divide"      (a b)    Step   FloorDivide  [Wide]                  = math::floor_divide(a, b);
     Less            "less"              (a b)    Truth  Less         []                      = L::truth(a.lt(b));
     LessEqual       "less_equal"        (a b)    Truth  LessEqual    []                      = L::truth(a.le(b));
     Greater         "greater"           (a b)    Truth  Greater      []                      = L::truth(b.lt(a));
@@ -400,51 +413,5 @@ impl Op {
             Self::Elementwise(op) => op as usize,
             Self::Structured(op) => Elementwise::ALL.len() + op as usize,
         }
-    }
-}
-
-struct OneCall<L>(Elementwise, [L; 3]);
-
-impl<L: Lane> Task for OneCall<L> {
-    type Output = L;
-
-    #[inline(always)]
-    fn run<S: Simd>(self) -> L {
-        self.0.visit(OnNumbers(self.1))
-    }
-}
-
-/// The visitor that computes an op on numbers.
-pub(crate) struct OnNumbers<L>(pub(crate) [L; 3]);
-
-impl<L: Lane> Visitor<L> for OnNumbers<L> {
-    type Output = L;
-
-    #[inline(always)]
-    fn unary(self, f: impl Unary<L>) -> L {
-        f.call(self.0[0])
-    }
-
-    #[inline(always)]
-    fn binary(self, f: impl Binary<L>) -> L {
-        f.call(self.0[0], self.0[1])
-    }
-
-    #[inline(always)]
-    fn ternary(self, f: impl Ternary<L>) -> L {
-        f.call(self.0[0], self.0[1], self.0[2])
-    }
-}
-
-impl Elementwise {
-    /// The meaning of the op on numbers; arguments beyond its arity are ignored.
-    #[must_use]
-    pub fn on_numbers(self, args: [f64; 3]) -> f64 {
-        Isa::SCALAR.run(OneCall(self, args))
-    }
-
-    /// The same in binary32, with the bits of a kernel of that precision.
-    pub(crate) fn on_f32(self, args: [f32; 3]) -> f32 {
-        Isa::SCALAR.run(OneCall(self, args))
     }
 }

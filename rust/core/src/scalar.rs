@@ -2,7 +2,9 @@
 
 use std::ops::Add;
 
-use crate::op::Elementwise;
+use crate::op::{Elementwise, Visitor};
+use crate::simd::dispatch::{Isa, with_fma};
+use crate::simd::{Binary, Code, Lane, Simd, Task, Ternary, Unary};
 
 /// The precision of a scalar, in the order of promotion: of two, the later one is that of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,15 +92,6 @@ impl Elementwise {
         }
         Scalar { number: self.in_precision(precision, numbers), precision }
     }
-
-    /// The op on numbers, computed in a precision.
-    #[inline]
-    pub(crate) fn in_precision(self, precision: Precision, numbers: [f64; 3]) -> f64 {
-        match precision {
-            Precision::F32 => f64::from(self.on_f32(numbers.map(narrowed))),
-            Precision::Weak | Precision::F64 => self.on_numbers(numbers),
-        }
-    }
 }
 
 impl Elementwise {
@@ -124,6 +117,87 @@ impl Elementwise {
 #[must_use]
 pub fn promoted(scalars: &[Scalar]) -> Precision {
     scalars.iter().map(|scalar| scalar.precision).max().unwrap_or(Precision::Weak)
+}
+
+/// An op on numbers of a precision.
+struct OneCall(Elementwise, Precision, [f64; 3]);
+
+impl Task for OneCall {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<S: Simd>(self) -> f64 {
+        let Self(op, precision, numbers) = self;
+        computed(op, precision, numbers)
+    }
+}
+
+/// The op on numbers, computed in a precision: code that computes in binary64 is there once for both.
+#[inline(always)]
+pub(crate) fn computed(op: Elementwise, precision: Precision, numbers: [f64; 3]) -> f64 {
+    let is_short = precision == Precision::F32;
+    if is_short && !op.code().is_wide() {
+        return f64::from(op.visit(OnNumbers(numbers.map(narrowed))));
+    }
+    let number = op.visit(OnNumbers(numbers));
+    if is_short { f64::from(narrowed(number)) } else { number }
+}
+
+/// The visitor that computes an op on numbers; of binary32, not by code that computes in binary64.
+struct OnNumbers<L>([L; 3]);
+
+impl<L: Lane> Visitor<L> for OnNumbers<L> {
+    type Output = L;
+
+    #[inline(always)]
+    fn unary(self, f: impl Unary<L>) -> L {
+        self.by_one(f)
+    }
+
+    #[inline(always)]
+    fn binary(self, f: impl Binary<L>) -> L {
+        self.by_two(f)
+    }
+
+    #[inline(always)]
+    fn ternary(self, f: impl Ternary<L>) -> L {
+        self.by_three(f)
+    }
+}
+
+impl<L: Lane> OnNumbers<L> {
+    #[inline(always)]
+    fn has(code: Code) -> bool {
+        size_of::<L::Element>() == size_of::<f64>() || !code.is_wide()
+    }
+
+    #[inline(always)]
+    fn by_one<F: Unary<L>>(self, f: F) -> L {
+        if Self::has(F::CODE) { f.call(self.0[0]) } else { L::zero() }
+    }
+
+    #[inline(always)]
+    fn by_two<F: Binary<L>>(self, f: F) -> L {
+        if Self::has(F::CODE) { f.call(self.0[0], self.0[1]) } else { L::zero() }
+    }
+
+    #[inline(always)]
+    fn by_three<F: Ternary<L>>(self, f: F) -> L {
+        if Self::has(F::CODE) { f.call(self.0[0], self.0[1], self.0[2]) } else { L::zero() }
+    }
+}
+
+impl Elementwise {
+    /// The meaning of the op on numbers; arguments beyond its arity are ignored.
+    #[must_use]
+    pub fn on_numbers(self, args: [f64; 3]) -> f64 {
+        self.in_precision(Precision::F64, args)
+    }
+
+    /// The op on numbers, computed in a precision.
+    pub(crate) fn in_precision(self, precision: Precision, numbers: [f64; 3]) -> f64 {
+        with_fma(OneCall(self, precision, numbers)).unwrap_or_else(|task| Isa::SCALAR.run(task))
+    }
 }
 
 #[cfg(test)]

@@ -54,3 +54,10 @@ pub(super) struct Part<'a> {
 
 /// Elements in a chunk: sums are computed chunk by chunk, so that they do not depend on the number of threads.
 pub(super) const CHUNK: usize = 4096;
+
+/// The buffer of an input or output.
+#[inline(always)]
+pub(super) fn foreign<'a>(kernel: &Kernel, leaf: &'a Leaf, register: usize) -> &'a Buffer {
+    let outputs = kernel.first_output();
+    if register < outputs { &leaf.inputs[register] } else { &leaf.outputs[register - outputs] }
+}

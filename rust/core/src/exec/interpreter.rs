@@ -1,16 +1,15 @@
 //! The interpreter: a block of elements at a time, each fused loop a tight loop over lanes, or all of them as native
 //! code. It names no op and no instruction set. One of the files that touch foreign memory.
 
-use super::batch::{CHUNK, Leaf, Part};
-use super::loops::{Block, BoundLoop, Drawn, accumulate, draws, fill, fold};
-use super::native::{NativeRun, Sums, SumsOfSquares, has_code, reads_halves};
+use super::batch::{CHUNK, Part, foreign};
+use super::loops::{BoundLoop, Drawn, NUMBERS, PRODUCTS, SQUARED_DIFFERENCES, Summed, accumulates, draws, fill, fold};
+use super::native::{NativeRun, Sums, is_rounded_apart, lies_ready, native};
 use super::prefetch::{self, Prefetch, Stored};
 use super::register::{Register, SUMMANDS, Totals};
 use super::transfer::{Compute, Transfer};
 use crate::array::buffer::{Buffer, Dtype, Layout, Rounding};
 use crate::array::quantized;
-use crate::kernel::Kernel;
-use crate::kernel::compiled::{Native, Phase};
+use crate::kernel::compiled::{Native, Phase, Squares};
 use crate::kernel::fuse::{FusedLoop, LoopWork};
 use crate::simd::{Element, Lane, Simd, Task};
 
@@ -59,22 +58,19 @@ pub struct Scratch {
 // `laid_out` only compared.
 unsafe impl Send for Scratch {}
 
-/// Runs parts on one instruction set; passes on the sum (its number, the chunk, the value) of each chunk.
-pub(super) struct Run<'a, P, F> {
-    pub parts: P,
-    pub scratch: &'a mut Scratch,
-    pub on_sum: F,
+/// Runs parts on one instruction set; passes on the sum (its number, the chunk, the value) of each chunk. It is the same
+/// code for all callers, since it is much.
+pub(super) struct Run<'r, 'a> {
+    pub parts: &'r mut dyn Iterator<Item = Part<'a>>,
+    pub scratch: &'r mut Scratch,
+    pub on_sum: &'r mut dyn FnMut(&Part, u16, usize, f64),
 }
 
-impl<'a, P, F> Task for Run<'_, P, F>
-where
-    P: Iterator<Item = Part<'a>>,
-    F: FnMut(&Part, u16, usize, f64),
-{
+impl Task for Run<'_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(mut self) {
+    fn run<S: Simd>(self) {
         self.scratch.laid_out = None;
         let mut parts = self.parts.peekable();
         while let Some(part) = parts.next() {
@@ -82,9 +78,9 @@ where
                 prefetch::fetch_first(next);
             }
             if part.leaf.dtype == f32::DTYPE {
-                Interpreter { part: &part, scratch: self.scratch }.run::<S::F32>(&mut self.on_sum);
+                Interpreter { part: &part, scratch: self.scratch }.run::<S::F32>(self.on_sum);
             } else {
-                Interpreter { part: &part, scratch: self.scratch }.run::<S::F64>(&mut self.on_sum);
+                Interpreter { part: &part, scratch: self.scratch }.run::<S::F64>(self.on_sum);
             }
         }
     }
@@ -95,37 +91,9 @@ struct Interpreter<'a, 'b> {
     scratch: &'a mut Scratch,
 }
 
-/// The native code of a phase for such lanes.
-#[inline(always)]
-fn native<L: Lane>(phase: &Phase) -> Option<&Native> {
-    phase.native.as_ref().filter(|native| has_code::<L>(native))
-}
-
-/// Whether the numbers can be read and written where they lie, by native code or by the interpreter.
-#[inline(always)]
-fn lies_ready<L: Lane<Element: Compute>>(buffer: &Buffer, native: bool) -> bool {
-    let is_read = buffer.dtype == L::Element::DTYPE || (native && buffer.dtype.is_half() && reads_halves::<L>());
-    is_read && buffer.layout == Layout::Contiguous && buffer.rows.is_none()
-}
-
-/// Whether numbers are rounded on their way into the buffer otherwise than lanes do it: they round bfloat16 to nearest
-/// and stochastically, by draws that change only where the upper half of the index does.
-fn is_rounded_apart<L: Lane>(buffer: &Buffer, part: &Part) -> bool {
-    let is_drawn = buffer.rounding != Rounding::Nearest && buffer.dtype.is_half();
-    let is_by_lane = native::<L>(part.phase).is_some() && buffer.dtype == Dtype::BF16;
-    is_drawn && !(is_by_lane && part.start | u32::MAX as usize >= part.end - 1)
-}
-
-/// The buffer of an input or output.
-#[inline(always)]
-fn foreign<'a>(kernel: &Kernel, leaf: &'a Leaf, register: usize) -> &'a Buffer {
-    let outputs = kernel.first_output();
-    if register < outputs { &leaf.inputs[register] } else { &leaf.outputs[register - outputs] }
-}
-
 impl Interpreter<'_, '_> {
     #[inline(always)]
-    fn run<L: Lane<Element: Compute>>(mut self, on_sum: &mut impl FnMut(&Part, u16, usize, f64)) {
+    fn run<L: Lane<Element: Compute>>(mut self, on_sum: &mut dyn FnMut(&Part, u16, usize, f64)) {
         if self.part.start >= self.part.end {
             return;
         }
@@ -134,6 +102,7 @@ impl Interpreter<'_, '_> {
         let phase = self.part.phase;
         let block = match native::<L>(phase) {
             Some(_) if staging == 0 && !phase.draws.is_empty() => DRAWN_BLOCK,
+            Some(native) if staging == 0 && native.squares.is_some() => BLOCK / size_of::<L::Element>(),
             Some(_) if staging == 0 && !phase.sums.is_empty() => CHUNK,
             Some(_) if staging == 0 => self.part.end - self.part.start,
             Some(_) if leaf.inputs.iter().chain(leaf.outputs).any(Buffer::is_quantized) => quantized::BLOCK,
@@ -166,30 +135,54 @@ impl Interpreter<'_, '_> {
         for (number, draw) in phase.draws.iter().enumerate() {
             self.draw::<L>(kernel.first_temporary() + number, *draw, start, length);
         }
-        if L::WIDTH > 1 && native.squares.is_some() {
-            return self.compute_with_squares::<L>(native, length);
+        match &native.squares {
+            None => self.run_native::<L>(native, &phase.sums, length),
+            Some(squares) => self.compute_with_squares::<L>(native, squares, length),
         }
+    }
+
+    #[inline(always)]
+    fn run_native<L: Lane<Element: Compute>>(&mut self, native: &Native, sums: &[u16], length: usize) {
         let Scratch { registers, totals, .. } = &mut *self.scratch;
-        let sums = Sums { numbers: &phase.sums, totals };
+        let sums = Sums { numbers: sums, totals };
         // SAFETY: `lay_out` gave the registers their places, of which foreign ones are checked memory of `end` elements
         // and others have room for a block; outputs were checked to be apart from inputs or the same. A block starts at
         // a multiple of `SUMMANDS`.
-        native.code.visit(unsafe { NativeRun::<L, false>::new(kernel, native, registers, length, sums) });
+        unsafe { NativeRun::<L>::new(self.part.kernel, native, registers, length, sums) }.call();
     }
 
-    /// Computes a block by native code, and the sums that it has besides. It is apart, since it would take registers from
-    /// other rules.
+    /// Computes a block by native code, and the sums that it has besides: of the gradient before, which an output may
+    /// overwrite, and of the old parameter by a copy.
     #[cold]
     #[inline(never)]
-    fn compute_with_squares<L: Lane<Element: Compute>>(&mut self, native: &Native, length: usize) {
-        let Scratch { registers, totals, .. } = &mut *self.scratch;
-        if let Some(squares) = &native.squares {
-            let mut further = SumsOfSquares::of(squares, totals);
-            let sums = Sums { numbers: &[], totals };
-            // SAFETY: as in `compute_native`.
-            let run = unsafe { NativeRun::<L, false>::new(self.part.kernel, native, registers, length, sums) };
-            native.code.visit(run.with(&mut further));
-            further.store(squares, totals);
+    fn compute_with_squares<L: Lane<Element: Compute>>(&mut self, native: &Native, squares: &Squares, length: usize) {
+        let numbers = [usize::from(native.inputs[0]), squares.parameter.into(), self.part.kernel.first_output()];
+        let [gradient, old, new] = numbers.map(|number| self.scratch.registers[number]);
+        let copy = self.scratch.registers[self.scratch.registers.len() - 1];
+        let [of_gradient, of_change, of_new] = squares.of;
+        self.add_terms::<L, PRODUCTS>(of_gradient, [gradient; 2], length);
+        if of_change.is_some() {
+            let bytes = length * size_of::<L::Element>();
+            // SAFETY: registers hold a block, and `lay_out` made the last one for this copy.
+            unsafe { copy.pointer.copy_from_nonoverlapping(old.pointer, bytes) };
+        }
+        self.run_native::<L>(native, &[], length);
+        self.add_terms::<L, SQUARED_DIFFERENCES>(of_change, [new, copy], length);
+        self.add_terms::<L, PRODUCTS>(of_new, [new; 2], length);
+    }
+
+    /// Adds terms of the numbers of a block to a sum, if there is one.
+    #[inline(always)]
+    fn add_terms<L: Lane<Element: Compute>, const KIND: u8>(
+        &mut self,
+        sum: Option<u16>,
+        from: [Register; 2],
+        length: usize,
+    ) {
+        if let Some(sum) = sum {
+            let totals = &mut self.scratch.totals[usize::from(sum)];
+            // SAFETY: registers that are read hold a block, and the instruction set is the one that this runs on.
+            unsafe { accumulates::<L, KIND>()(Summed { from, length, totals }) };
         }
     }
 
@@ -263,7 +256,8 @@ impl Interpreter<'_, '_> {
         let splats = kernel.inputs + kernel.splats.len();
         let staging = self.classify::<L>();
         let scratch = &mut *self.scratch;
-        let bytes = splats * LANE + (phase.temporaries + staging) * APART;
+        let copies = usize::from(native::<L>(phase).is_some_and(|native| native.squares.is_some()));
+        let bytes = splats * LANE + (phase.temporaries + staging + copies) * APART;
         if scratch.memory.len() * LANE < bytes {
             scratch.memory.resize(bytes.div_ceil(LANE), Line([0; LANE]));
         }
@@ -306,6 +300,7 @@ impl Interpreter<'_, '_> {
             scratch.registers.push(register);
         }
         scratch.registers.extend((0..phase.temporaries).map(place));
+        scratch.registers.extend((0..copies).map(|number| place(phase.temporaries + staging + number)));
         if native::<L>(phase).is_none() {
             scratch.loops.clear();
             scratch.loops.extend(phase.loops.iter().map(|fused| BoundLoop::of::<L>(fused, &scratch.registers)));
@@ -321,6 +316,8 @@ impl Interpreter<'_, '_> {
     #[inline(always)]
     fn classify<L: Lane<Element: Compute>>(&mut self) -> usize {
         let Part { kernel, phase, leaf, .. } = *self.part;
+        // The squares are of numbers that have not been rounded to halves.
+        let reads_halves = native::<L>(phase).is_some_and(|native| native.squares.is_none());
         let native = native::<L>(phase).is_some();
         let scratch = &mut *self.scratch;
         scratch.staged_inputs.clear();
@@ -328,7 +325,7 @@ impl Interpreter<'_, '_> {
         scratch.direct.clear();
         for input in &phase.reads {
             let buffer = &leaf.inputs[usize::from(*input)];
-            if lies_ready::<L>(buffer, native) {
+            if lies_ready::<L>(buffer, reads_halves) {
                 scratch.direct.push(*input);
             } else if native || buffer.layout != Layout::Repeated {
                 scratch.staged_inputs.push(*input);
@@ -339,7 +336,8 @@ impl Interpreter<'_, '_> {
             let is_read_later = |input: &u16| leaf.inputs[usize::from(*input)].pointer == buffer.pointer;
             // Native code reads all inputs of a lane before it writes an output.
             let keep_back = !native && write.read_later.iter().any(is_read_later);
-            let keep_back = keep_back || is_rounded_apart::<L>(buffer, self.part) || !lies_ready::<L>(buffer, native);
+            let keep_back =
+                keep_back || is_rounded_apart::<L>(buffer, self.part) || !lies_ready::<L>(buffer, reads_halves);
             let registers = if keep_back { &mut scratch.staged_outputs } else { &mut scratch.direct };
             // Inputs and outputs together were counted in 16 bits when the kernel was compiled.
             registers.push(write.output + u16::try_from(kernel.first_output()).unwrap_or(u16::MAX));
@@ -391,11 +389,11 @@ impl Interpreter<'_, '_> {
             LoopWork::Apply(_, args) | LoopWork::Pair(_, args) => {
                 let from = args.map(|arg| registers[usize::from(arg)].pointer.cast_const());
                 let to = registers[usize::from(fused.to)].pointer;
-                let BoundLoop { function, moves } = self.scratch.loops[number];
-                if moves {
+                let bound = self.scratch.loops[number];
+                if !bound.is_still {
                     // SAFETY: `lay_out` found the loop for such registers and this instruction set; they have room for
                     // a block.
-                    unsafe { function(Block { to, from, length }) };
+                    unsafe { bound.call(to, from, length) };
                     return;
                 }
                 // All is done by one lane, which is a short block.
@@ -403,7 +401,7 @@ impl Interpreter<'_, '_> {
                 let block = lane.0.as_mut_ptr();
                 // SAFETY: as above; a lane has room for a lane.
                 unsafe {
-                    function(Block { to: block, from, length: L::WIDTH });
+                    bound.call(block, from, L::WIDTH);
                     fill(to.cast(), L::load(block.cast()), length);
                 }
             }
@@ -411,14 +409,14 @@ impl Interpreter<'_, '_> {
             LoopWork::Sum(arg) => {
                 let from = registers[usize::from(arg)];
                 let totals = &mut self.scratch.totals[usize::from(fused.to)];
-                // SAFETY: a register that is read holds a block.
-                unsafe { accumulate::<L, false>([from; 2], length, totals) };
+                // SAFETY: a register that is read holds a block, and the instruction set is the one that this runs on.
+                unsafe { accumulates::<L, NUMBERS>()(Summed { from: [from; 2], length, totals }) };
             }
             LoopWork::SumOfProducts(args) => {
                 let from = args.map(|arg| registers[usize::from(arg)]);
                 let totals = &mut self.scratch.totals[usize::from(fused.to)];
-                // SAFETY: registers that are read hold a block.
-                unsafe { accumulate::<L, true>(from, length, totals) };
+                // SAFETY: registers that are read hold a block, and the instruction set is the one that this runs on.
+                unsafe { accumulates::<L, PRODUCTS>()(Summed { from, length, totals }) };
             }
         }
     }

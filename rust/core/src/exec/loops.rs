@@ -2,7 +2,8 @@
 
 use std::marker::PhantomData;
 
-use super::register::{Register, SUMMANDS, Totals};
+use super::functions::{is_widened, long};
+use super::register::{Block, Loop, Register, SUMMANDS, Totals};
 use super::transfer::Compute;
 use crate::array::sum::balanced;
 use crate::kernel::fuse::{FusedLoop, LoopWork};
@@ -50,41 +51,67 @@ pub(super) fn draws<L: Lane<Element: Compute>>() -> unsafe fn(Drawn) {
     L::Set::address::<Draw<L>, _>()
 }
 
-/// Adds each number of the first register, or with `PRODUCTS` its product with that of the second, to one of the totals,
-/// in `f64`.
-///
-/// # Safety
-/// The registers hold `length` numbers.
-#[inline(always)]
-pub(super) unsafe fn accumulate<L: Lane, const PRODUCTS: bool>(
-    from: [Register; 2],
-    length: usize,
-    totals: &mut Totals,
-) {
-    let whole = length - length % SUMMANDS;
-    let mut sums = *totals;
-    for i in (0..whole).step_by(SUMMANDS) {
-        for k in (0..SUMMANDS).step_by(L::WIDTH) {
-            // SAFETY: `i + k + WIDTH <= length`.
-            unsafe {
-                let number: L = lane_at(from[0], i + k);
-                let term = if PRODUCTS { number.mul(lane_at(from[1], i + k)) } else { number };
-                add(&mut sums, k, term);
+/// The kinds of sums over a block: of the numbers of the first register, of their products with those of the second, and of
+/// the squares of their differences from them.
+pub(super) const NUMBERS: u8 = 0;
+pub(super) const PRODUCTS: u8 = 1;
+pub(super) const SQUARED_DIFFERENCES: u8 = 2;
+
+/// The arguments of a sum over a block.
+pub(super) struct Summed<'a> {
+    /// Two registers that hold `length` numbers; of a sum of numbers, the second is not read.
+    pub from: [Register; 2],
+    pub length: usize,
+    pub totals: &'a mut Totals,
+}
+
+/// The loop that adds each term of a kind to one of the totals, in `f64`.
+struct Accumulate<L, const KIND: u8>(PhantomData<L>);
+
+impl<L: Lane, const KIND: u8> Body<Summed<'_>> for Accumulate<L, KIND> {
+    #[inline(always)]
+    fn call<S: Simd>(Summed { from, length, totals }: Summed) {
+        let whole = length - length % SUMMANDS;
+        let mut sums = *totals;
+        for i in (0..whole).step_by(SUMMANDS) {
+            for k in (0..SUMMANDS).step_by(L::WIDTH) {
+                // SAFETY: `i + k + WIDTH <= length`.
+                unsafe {
+                    let number: L = lane_at(from[0], i + k);
+                    let term = match KIND {
+                        NUMBERS => number,
+                        PRODUCTS => number.mul(lane_at(from[1], i + k)),
+                        _ => {
+                            let difference = number.sub(lane_at(from[1], i + k));
+                            difference.mul(difference)
+                        }
+                    };
+                    add(&mut sums, k, term);
+                }
             }
         }
-    }
-    if whole < length {
         for i in whole..length {
             // SAFETY: `i < length`.
-            sums[i - whole] += unsafe {
-                let number = number_at::<L::Element>(from[0], i);
-                // The product of two numbers of `f32` is exact in `f64`, so that it is rounded once.
-                let product = || L::Element::from_f64(number.to_f64() * number_at::<L::Element>(from[1], i).to_f64());
-                if PRODUCTS { product() } else { number }.to_f64()
+            let number = |from: Register| unsafe { number_at::<L::Element>(from, i) }.to_f64();
+            // Of two numbers of `f32`, the product in `f64` is exact, and the difference has digits enough that rounding it
+            // again gives the nearest `f32`.
+            let rounded = |value: f64| L::Element::from_f64(value).to_f64();
+            sums[i - whole] += match KIND {
+                NUMBERS => number(from[0]),
+                PRODUCTS => rounded(number(from[0]) * number(from[1])),
+                _ => {
+                    let difference = rounded(number(from[0]) - number(from[1]));
+                    rounded(difference * difference)
+                }
             };
         }
+        *totals = sums;
     }
-    *totals = sums;
+}
+
+/// The address of the loop that adds up terms of a kind.
+pub(super) fn accumulates<'a, L: Lane, const KIND: u8>() -> unsafe fn(Summed<'a>) {
+    L::Set::address::<Accumulate<L, KIND>, _>()
 }
 
 /// # Safety
@@ -143,19 +170,6 @@ pub(super) unsafe fn fill<L: Lane>(to: *mut L::Element, lane: L, length: usize) 
         }
     }
 }
-
-/// The arguments of a loop: one instruction over one block.
-#[derive(Clone, Copy)]
-pub(super) struct Block {
-    /// Room for a block of the lane's type.
-    pub to: *mut u8,
-    /// The addresses of the arguments: a block of each that moves, of the others a lane.
-    pub from: [*const u8; 3],
-    pub length: usize,
-}
-
-/// The loop of an instruction, of which an argument or more move: its address.
-pub(super) type Loop = unsafe fn(Block);
 
 /// An argument in a loop: read lane by lane, or read once.
 struct Argument<L: Lane, const MOVES: bool> {
@@ -259,9 +273,10 @@ impl<L: Lane, F: Ternary<L>, const A: bool, const B: bool, const C: bool> Body<B
 
 /// Finds the loop of an op. Each is a function of its own: together, they would be one that no compiler lays out well,
 /// or soon.
-pub(super) struct Find {
+#[derive(Clone, Copy)]
+struct Find {
     /// Whether each argument moves.
-    pub moves: [bool; 3],
+    moves: [bool; 3],
 }
 
 impl<L: Lane> Visitor<L> for Find {
@@ -293,35 +308,39 @@ impl<L: Lane> Visitor<L> for Find {
 }
 
 fn one<L: Lane, F: Unary<L>>(_: F) -> Loop {
-    L::Set::address::<One<L, F>, _>()
+    long::<L, F, 1>(F::CODE).unwrap_or_else(L::Set::address::<One<L, F>, _>)
 }
 
 fn two<L: Lane, F: Binary<L>, const A: bool, const B: bool>(_: F) -> Loop {
-    L::Set::address::<Two<L, F, A, B>, _>()
+    long::<L, F, 2>(F::CODE).unwrap_or_else(L::Set::address::<Two<L, F, A, B>, _>)
 }
 
 fn three<L: Lane, F: Ternary<L>, const A: bool, const B: bool, const C: bool>(_: F) -> Loop {
-    L::Set::address::<Three<L, F, A, B, C>, _>()
+    long::<L, F, 3>(F::CODE).unwrap_or_else(L::Set::address::<Three<L, F, A, B, C>, _>)
 }
 
 /// A fused loop, bound to the registers of a part.
 #[derive(Clone, Copy)]
 pub(super) struct BoundLoop {
-    pub function: Loop,
-    /// Whether an argument moves: if not, the result is the same for all elements, and `function` computes a lane of
-    /// it.
-    pub moves: bool,
+    function: Loop,
+    wide: Option<Loop>,
+    arity: usize,
+    moves: [bool; 3],
+    /// Whether no argument moves: the result is the same for all elements, and the loop computes a lane of it.
+    pub is_still: bool,
 }
 
 impl BoundLoop {
     #[inline(always)]
     pub fn of<L: Lane>(fused: &FusedLoop, registers: &[Register]) -> Self {
         let mut moves = [false; 3];
-        for (moves, arg) in moves.iter_mut().zip(fused.work.arguments()) {
+        let arguments = fused.work.arguments();
+        for (moves, arg) in moves.iter_mut().zip(arguments) {
             *moves = registers[usize::from(*arg)].moves;
         }
-        let any = moves.contains(&true);
-        let find = Find { moves: if any { moves } else { [true; 3] } };
+        let is_still = moves == [false; 3];
+        let moves = if is_still { [true; 3] } else { moves };
+        let find = Find { moves };
         let function = match fused.work {
             LoopWork::Apply(op, _) => op.visit::<L, _>(find),
             LoopWork::Pair(pair, _) => pair.visit::<L, _>(find),
@@ -330,6 +349,22 @@ impl BoundLoop {
                 Elementwise::Positive.visit::<L, _>(find)
             }
         };
-        Self { function, moves: any }
+        let wide = match fused.work {
+            LoopWork::Apply(op, _) if is_widened::<L>(op.code()) => Some(op.visit::<L::Wide, _>(find)),
+            _ => None,
+        };
+        Self { function, wide, arity: arguments.len(), moves, is_still }
+    }
+
+    /// Runs the loop.
+    ///
+    /// # Safety
+    /// It was found for registers of this kind at the addresses, which hold `length` numbers, and the instruction set is
+    /// the one that this runs on.
+    #[inline(always)]
+    pub unsafe fn call(self, to: *mut u8, from: [*const u8; 3], length: usize) {
+        let Self { function, wide, arity, moves, .. } = self;
+        // SAFETY: promised by the caller.
+        unsafe { function(Block { to, from, length, arity, moves, wide }) };
     }
 }

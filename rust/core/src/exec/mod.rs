@@ -7,6 +7,7 @@
 
 mod batch;
 mod check;
+mod functions;
 mod interpreter;
 mod loops;
 mod native;

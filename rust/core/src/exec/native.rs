@@ -4,26 +4,26 @@
 
 use std::hint::black_box;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
+use super::batch::Part;
 use super::loops::add;
 use super::register::{Register, SUMMANDS, Totals};
 use super::transfer::Compute;
-use crate::array::buffer::Dtype;
+use crate::array::buffer::{Buffer, Dtype, Layout, Rounding};
 use crate::array::half::{Bfloat16, Float16, Half};
 use crate::kernel::Kernel;
-use crate::kernel::compiled::{Native, Squares};
+use crate::kernel::compiled::{Native, Phase};
 use crate::kernel::native::code::{NativeCode, NativeVisitor};
 use crate::simd::{Body, Element, Lane, Simd};
 
-/// A run of native code: the registers of the kernel, the number of elements, and the sums to add to: those of the
-/// code, and with `SQUARES` further ones.
-pub(super) struct NativeRun<'a, L, const SQUARES: bool> {
+/// A run of native code: the registers of the kernel, the number of elements, and the sums to add to.
+pub(super) struct NativeRun<'a, L> {
     kernel: &'a Kernel,
     native: &'a Native,
     registers: &'a [Register],
     length: usize,
     sums: Sums<'a>,
-    squares: Option<&'a mut SumsOfSquares>,
     lane: PhantomData<L>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Sums<'a> {
     pub totals: &'a mut [Totals],
 }
 
-impl<'a, L> NativeRun<'a, L, false> {
+impl<'a, L: Lane<Element: Compute>> NativeRun<'a, L> {
     /// # Safety
     /// The registers are those of a phase with this native code: its inputs, its outputs, and its scalars as lanes.
     /// Inputs and outputs hold `length` elements of their dtype, a half or the lane's type; scalars are a lane. An output
@@ -46,152 +46,163 @@ impl<'a, L> NativeRun<'a, L, false> {
         length: usize,
         sums: Sums<'a>,
     ) -> Self {
-        Self { kernel, native, registers, length, sums, squares: None, lane: PhantomData }
+        Self { kernel, native, registers, length, sums, lane: PhantomData }
     }
 
-    /// The run with further sums.
+    /// Runs the loop of the phase.
     #[inline(always)]
-    pub fn with(self, squares: &'a mut SumsOfSquares) -> NativeRun<'a, L, true> {
-        let Self { kernel, native, registers, length, sums, lane, .. } = self;
-        NativeRun { kernel, native, registers, length, sums, squares: Some(squares), lane }
-    }
-}
-
-impl<L: Lane<Element: Compute>, const SQUARES: bool> NativeVisitor for NativeRun<'_, L, SQUARES> {
-    #[inline(always)]
-    fn visit<N: NativeCode<I, S, O, Q>, const I: usize, const S: usize, const O: usize, const Q: usize>(self) {
-        // Known to the compiler: it makes no code for what `has_code` excludes.
-        if !N::IS_WHOLE && (SQUARES || L::WIDTH == 1) {
-            return;
-        }
-        // Too expensive to decide for each lane, but with squares, whose second variant would be too much code.
-        if reads_halves::<L>() && (SQUARES || self.has_halves()) {
-            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, Q, true, SQUARES>, _>());
+    pub fn call(self) {
+        // Too expensive to decide for each lane.
+        let function = if reads_halves::<L>() && self.has_halves() {
+            self.native.code.visit(FindLoop::<L, true>(PhantomData))
         } else {
-            self.call(L::Set::address::<NativeLoop<L, N, I, S, O, Q, false, SQUARES>, _>());
-        }
-    }
-}
-
-impl<L, const SQUARES: bool> NativeRun<'_, L, SQUARES> {
-    fn has_halves(&self) -> bool {
-        self.registers[..self.kernel.first_scalar()].iter().any(|register| register.dtype.is_half())
-    }
-
-    #[inline(always)]
-    fn call(self, function: unsafe fn(Self)) {
+            self.native.code.visit(FindLoop::<L, false>(PhantomData))
+        };
         // SAFETY: the instruction set is the one that this runs on. The compiler shall not see which function it is.
         unsafe { black_box(function)(self) };
     }
+
+    #[inline(always)]
+    fn has_halves(&self) -> bool {
+        self.registers[..self.kernel.first_scalar()].iter().any(|register| register.dtype.is_half())
+    }
 }
 
-/// The loop of one phase; with `SQUARES`, it adds up squares.
-struct NativeLoop<
-    L,
-    N,
-    const I: usize,
-    const S: usize,
-    const O: usize,
-    const Q: usize,
-    const HALVES: bool,
-    const SQUARES: bool,
->(PhantomData<(L, N)>);
+/// Finds the loop of a phase; with `HALVES`, the one that reads and writes them too.
+struct FindLoop<'a, L, const HALVES: bool>(PhantomData<&'a L>);
 
-impl<'a, L, N, const I: usize, const S: usize, const O: usize, const Q: usize, const HALVES: bool, const SQUARES: bool>
-    Body<NativeRun<'a, L, SQUARES>> for NativeLoop<L, N, I, S, O, Q, HALVES, SQUARES>
+impl<'a, L: Lane<Element: Compute>, const HALVES: bool> NativeVisitor for FindLoop<'a, L, HALVES> {
+    type Output = unsafe fn(NativeRun<'a, L>);
+
+    #[inline(always)]
+    fn visit<N: NativeCode<I, S, O, Q>, const I: usize, const S: usize, const O: usize, const Q: usize>(
+        self,
+    ) -> Self::Output {
+        L::Set::address::<NativeLoop<L, N, I, S, O, Q, HALVES>, _>()
+    }
+}
+
+/// The loop of one phase.
+struct NativeLoop<L, N, const I: usize, const S: usize, const O: usize, const Q: usize, const HALVES: bool>(
+    PhantomData<(L, N)>,
+);
+
+impl<'a, L, N, const I: usize, const S: usize, const O: usize, const Q: usize, const HALVES: bool>
+    Body<NativeRun<'a, L>> for NativeLoop<L, N, I, S, O, Q, HALVES>
 where
     L: Lane<Element: Compute>,
     N: NativeCode<I, S, O, Q>,
 {
     #[inline(always)]
-    fn call<T: Simd>(NativeRun { kernel, native, registers, length, sums, squares, .. }: NativeRun<'a, L, SQUARES>) {
+    fn call<T: Simd>(NativeRun { kernel, native, registers, length, sums, .. }: NativeRun<'a, L>) {
         let (outputs, scalars) = (kernel.first_output(), kernel.first_scalar());
-        let inputs: [Register; I] = std::array::from_fn(|k| registers[usize::from(native.inputs[k])]);
+        let mut inputs: [Register; I] = std::array::from_fn(|k| registers[usize::from(native.inputs[k])]);
         let outputs: [Register; O] = std::array::from_fn(|k| registers[outputs + k]);
         let (left, mut i) = (length % L::WIDTH, 0);
         let mut values = [L::zero(); I];
         let mut splats = [L::zero(); S];
         let mut totals: [Totals; Q] = std::array::from_fn(|k| sums.totals[usize::from(sums.numbers[k])]);
-        let mut further = squares.as_deref().copied().filter(|_| SQUARES).unwrap_or_default();
-        let parameter = if SQUARES { registers[further.parameter] } else { inputs[0] };
         // SAFETY: the promise of `new`: `i + WIDTH` and `i + left` are at most `length`, and there are totals for each
         // lane. All inputs of a lane are read before an output is written, so that either may be the other.
         unsafe {
             for (splat, register) in splats.iter_mut().zip(&registers[scalars..]) {
                 *splat = L::load(register.pointer.cast());
             }
-            while i < length - left {
-                for k in 0..I {
-                    values[k] = inputs[k].load::<L, HALVES>(i);
+            if HALVES {
+                // What is less than a lane goes through lanes of its own.
+                let (mut own_inputs, mut own_outputs) =
+                    ([MaybeUninit::<L>::uninit(); I], [MaybeUninit::<L>::uninit(); O]);
+                let (mut targets, mut end) = (outputs, length - left);
+                loop {
+                    if i >= end {
+                        if i >= length {
+                            break;
+                        }
+                        for k in 0..I {
+                            own_inputs[k].write(inputs[k].load_part::<L, HALVES>(i, left));
+                            inputs[k] = Register::of_lane(&mut own_inputs[k], i);
+                        }
+                        for k in 0..O {
+                            targets[k] = Register::of_lane(&mut own_outputs[k], i);
+                        }
+                        end = i + L::WIDTH;
+                    }
+                    for k in 0..I {
+                        values[k] = inputs[k].load::<L, HALVES>(i);
+                    }
+                    let results = N::lane(values, splats, &mut totals, i, length);
+                    for k in 0..O {
+                        targets[k].store::<L, HALVES>(i, results[k]);
+                    }
+                    i += L::WIDTH;
                 }
-                let (results, terms) = N::call(values, splats);
-                if SQUARES {
-                    further.add(i, values[0], results[0], parameter.load::<L, HALVES>(i));
+                if left > 0 {
+                    for k in 0..O {
+                        outputs[k].store_part::<L, HALVES>(length - left, left, own_outputs[k].assume_init());
+                    }
                 }
-                for k in 0..Q {
-                    add(&mut totals[k], summand::<L>(i), terms[k]);
+            } else if L::MASKED {
+                let mut count = L::WIDTH.min(length);
+                while i < length {
+                    for k in 0..I {
+                        values[k] = inputs[k].load_part::<L, HALVES>(i, count);
+                    }
+                    let results = N::lane(values, splats, &mut totals, i, length);
+                    for k in 0..O {
+                        outputs[k].store_part::<L, HALVES>(i, count, results[k]);
+                    }
+                    i += L::WIDTH;
+                    if i + L::WIDTH > length {
+                        count = left;
+                    }
                 }
-                for k in 0..O {
-                    outputs[k].store::<L, HALVES>(i, results[k]);
+            } else {
+                while i < length - left {
+                    for k in 0..I {
+                        values[k] = inputs[k].load::<L, HALVES>(i);
+                    }
+                    let results = N::lane(values, splats, &mut totals, i, length);
+                    for k in 0..O {
+                        outputs[k].store::<L, HALVES>(i, results[k]);
+                    }
+                    i += L::WIDTH;
                 }
-                i += L::WIDTH;
-            }
-            if left > 0 {
-                for k in 0..I {
-                    values[k] = inputs[k].load_part::<L, HALVES>(i, left);
-                }
-                let (results, terms) = N::call(values, splats);
-                if SQUARES {
-                    let [g, new] = [values[0], results[0]].map(|lane| part_of(lane, left));
-                    further.add(i, g, new, parameter.load_part::<L, HALVES>(i, left));
-                }
-                for k in 0..Q {
-                    add(&mut totals[k], summand::<L>(i), part_of(terms[k], left));
-                }
-                for k in 0..O {
-                    outputs[k].store_part::<L, HALVES>(i, left, results[k]);
+                // The code is there twice: leaves of a few numbers would wait for lanes of their own.
+                if left > 0 {
+                    for k in 0..I {
+                        values[k] = inputs[k].load_part::<L, HALVES>(i, left);
+                    }
+                    let results = N::lane(values, splats, &mut totals, i, length);
+                    for k in 0..O {
+                        outputs[k].store_part::<L, HALVES>(i, left, results[k]);
+                    }
                 }
             }
         }
         for (total, number) in totals.into_iter().zip(sums.numbers) {
             sums.totals[usize::from(*number)] = total;
         }
-        if let Some(squares) = squares.filter(|_| SQUARES) {
-            *squares = further;
-        }
     }
 }
 
-/// The totals of the sums of a kernel, those that it does not have included: see [`Squares`].
-#[derive(Clone, Copy, Default)]
-pub(super) struct SumsOfSquares {
-    totals: [Totals; 3],
-    parameter: usize,
+/// Native code with its sums.
+trait Computed<L: Lane, const I: usize, const S: usize, const O: usize, const Q: usize> {
+    /// The outputs of a lane from element `i` on, of which those before `length` add to the totals.
+    fn lane(inputs: [L; I], scalars: [L; S], totals: &mut [Totals; Q], i: usize, length: usize) -> [L; O];
 }
 
-impl SumsOfSquares {
-    /// The sums, with their totals so far.
-    pub fn of(squares: &Squares, totals: &[Totals]) -> Self {
-        let totals = squares.of.map(|sum| sum.map_or([0.0; SUMMANDS], |sum| totals[usize::from(sum)]));
-        Self { totals, parameter: squares.parameter.into() }
-    }
-
-    /// Stores the totals.
-    pub fn store(self, squares: &Squares, totals: &mut [Totals]) {
-        for (sum, value) in squares.of.iter().zip(self.totals) {
-            if let Some(sum) = sum {
-                totals[usize::from(*sum)] = value;
-            }
-        }
-    }
-
-    /// Adds the squares of the lanes of elements from `i` on, a multiple of their width.
+impl<L: Lane, N: NativeCode<I, S, O, Q>, const I: usize, const S: usize, const O: usize, const Q: usize>
+    Computed<L, I, S, O, Q> for N
+{
     #[inline(always)]
-    fn add<L: Lane>(&mut self, i: usize, g: L, new: L, old: L) {
-        for (totals, term) in self.totals.iter_mut().zip([g, new.sub(old), new]) {
+    fn lane(inputs: [L; I], scalars: [L; S], totals: &mut [Totals; Q], i: usize, length: usize) -> [L; O] {
+        let (outputs, terms) = N::call(inputs, scalars);
+        for k in 0..Q {
+            let term = if i + L::WIDTH > length { part_of(terms[k], length - i) } else { terms[k] };
             // SAFETY: there are totals for a lane from there on.
-            unsafe { add(totals, summand::<L>(i), term.mul(term)) };
+            unsafe { add(&mut totals[k], summand::<L>(i), term) };
         }
+        outputs
     }
 }
 
@@ -215,6 +226,13 @@ fn part_of<L: Lane>(lane: L, count: usize) -> L {
 }
 
 impl Register {
+    /// The register whose numbers from `i` on are a lane.
+    #[inline(always)]
+    fn of_lane<L: Lane<Element: Compute>>(lane: &mut MaybeUninit<L>, i: usize) -> Self {
+        let pointer = lane.as_mut_ptr().cast::<L::Element>().wrapping_sub(i).cast();
+        Self { pointer, moves: true, dtype: L::Element::DTYPE, draws: None }
+    }
+
     /// The lane of numbers from `i` on. The branch is the same each time, and is predicted.
     ///
     /// # Safety
@@ -224,9 +242,9 @@ impl Register {
         // SAFETY: promised by the caller.
         unsafe {
             match self.dtype {
-                Dtype::BF16 if HALVES => L::load_bf16(self.pointer.cast::<Bfloat16>().add(i)),
-                Dtype::F16 if HALVES => L::load_f16(self.pointer.cast::<Float16>().add(i)),
-                _ => L::load(self.pointer.cast::<L::Element>().add(i)),
+                Dtype::BF16 if HALVES => L::load_bf16(self.pointer.cast::<Bfloat16>().wrapping_add(i)),
+                Dtype::F16 if HALVES => L::load_f16(self.pointer.cast::<Float16>().wrapping_add(i)),
+                _ => L::load(self.pointer.cast::<L::Element>().wrapping_add(i)),
             }
         }
     }
@@ -246,7 +264,7 @@ impl Register {
                     }
                 }
                 Dtype::F16 if HALVES => values.store_f16(self.pointer.cast::<Float16>().add(i)),
-                _ => values.store(self.pointer.cast::<L::Element>().add(i)),
+                _ => values.store(self.pointer.cast::<L::Element>().wrapping_add(i)),
             }
         }
     }
@@ -315,13 +333,27 @@ impl Register {
 
 /// Whether lanes read and write halves where they lie: those of `f32`, if they are more than one number.
 #[inline(always)]
-pub(super) fn reads_halves<L: Lane<Element: Compute>>() -> bool {
+fn reads_halves<L: Lane<Element: Compute>>() -> bool {
     L::Element::DTYPE == Dtype::F32 && L::WIDTH > 1
 }
 
-/// Whether there is code for such lanes. One number at a time, the interpreter runs what has sums or several phases: it
-/// needs no further code.
+/// The native code of a phase for such lanes: processors that compute one number at a time interpret rules.
 #[inline(always)]
-pub(super) fn has_code<L: Lane>(native: &Native) -> bool {
-    L::WIDTH > 1 || (native.is_whole && native.squares.is_none())
+pub(super) fn native<L: Lane>(phase: &Phase) -> Option<&Native> {
+    phase.native.as_ref().filter(|_| L::WIDTH > 1)
+}
+
+/// Whether the numbers can be read and written where they lie, by native code or by the interpreter.
+#[inline(always)]
+pub(super) fn lies_ready<L: Lane<Element: Compute>>(buffer: &Buffer, native: bool) -> bool {
+    let is_read = buffer.dtype == L::Element::DTYPE || (native && buffer.dtype.is_half() && reads_halves::<L>());
+    is_read && buffer.layout == Layout::Contiguous && buffer.rows.is_none()
+}
+
+/// Whether numbers are rounded on their way into the buffer otherwise than lanes do it: they round bfloat16 to nearest
+/// and stochastically, by draws that change only where the upper half of the index does.
+pub(super) fn is_rounded_apart<L: Lane>(buffer: &Buffer, part: &Part) -> bool {
+    let is_drawn = buffer.rounding != Rounding::Nearest && buffer.dtype.is_half();
+    let is_by_lane = native::<L>(part.phase).is_some() && buffer.dtype == Dtype::BF16;
+    is_drawn && !(is_by_lane && part.start | u32::MAX as usize >= part.end - 1)
 }

@@ -101,8 +101,8 @@ pub unsafe fn run_one(kernel: &Kernel, scalars: &[f64], leaf: &Leaf, isa: Isa, s
             values.push(total);
         }
         let part = Part { kernel, phase, leaf, scalars: &values, start: 0, end: leaf.length };
-        let on_sum = |_: &Part, sum: u16, _: usize, value: f64| sums[usize::from(sum)] += value;
-        isa.run(Run { parts: std::iter::once(part), scratch, on_sum });
+        let on_sum = &mut |_: &Part, sum: u16, _: usize, value: f64| sums[usize::from(sum)] += value;
+        isa.run(Run { parts: &mut std::iter::once(part), scratch, on_sum });
     }
     scratch.values = values;
     scratch.sums = sums;
@@ -116,8 +116,8 @@ fn fork_join(plan: &Plan, phase: usize, isa: Isa, threads: Option<&ThreadPool>) 
     share(tasks.count, 1, threads, |ranges| {
         let mut scratch = Scratch::default();
         for task in ranges.flatten() {
-            let on_sum = |part: &Part, sum, chunk, value| plan.keep_sum(part, sum, chunk, value);
-            isa.run(Run { parts: plan.parts(phase, &tasks, task), scratch: &mut scratch, on_sum });
+            let on_sum = &mut |part: &Part, sum, chunk, value| plan.keep_sum(part, sum, chunk, value);
+            isa.run(Run { parts: &mut plan.parts(phase, &tasks, task), scratch: &mut scratch, on_sum });
         }
     });
 }

@@ -78,10 +78,10 @@ impl Kernel {
         let working = self.phases.iter().rposition(|phase| !phase.code.is_empty()).map_or(0, |last| last + 1);
         let name = |number| if working == 1 { kernel.to_owned() } else { format!("{kernel}Phase{number}") };
         let phases = self.phases[..working].iter().enumerate();
-        phases.map(|(number, phase)| self.print_phase(phase, &name(number), working == 1)).collect()
+        phases.map(|(number, phase)| self.print_phase(phase, &name(number))).collect()
     }
 
-    fn print_phase(&self, phase: &Phase, name: &str, is_whole: bool) -> NativeItem {
+    fn print_phase(&self, phase: &Phase, name: &str) -> NativeItem {
         let Printed { lines, terms } = self.print(phase, &RUST);
         let mut inputs: Vec<String> = phase.reads.iter().map(|input| self.register_name((*input).into())).collect();
         inputs.extend(phase.draws.iter().map(|draw| format!("noise{draw}")));
@@ -95,8 +95,8 @@ impl Kernel {
         let [inputs, scalars, outputs, terms] = [inputs, scalars, outputs, terms].map(|names| names.join(", "));
         let lines = lines.join("\n");
         let text = format!(
-            "pub(crate) struct {name};\n\nimpl NativeCode<{i}, {s}, {o}, {q}> for {name} {{\n    const IS_WHOLE: bool = \
-             {is_whole};\n    #[inline(always)]\n    fn call<L: Lane>([{inputs}]: [L; {i}], [{scalars}]: [L; {s}]) -> \
+            "pub(crate) struct {name};\n\nimpl NativeCode<{i}, {s}, {o}, {q}> for {name} {{\n    \
+             #[inline(always)]\n    fn call<L: Lane>([{inputs}]: [L; {i}], [{scalars}]: [L; {s}]) -> \
              ([L; {o}], [L; {q}]) {{\n{lines}\n        ([{outputs}], [{terms}])\n    }}\n}}\n"
         );
         NativeItem { row: format!("{name} {i} {s} {o} {q}"), text }

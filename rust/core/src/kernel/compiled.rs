@@ -33,15 +33,13 @@ pub struct Kernel {
 #[derive(Clone, Debug)]
 pub(crate) struct Native {
     pub code: NativePhase,
-    /// Whether it is a kernel by itself.
-    pub is_whole: bool,
     /// The registers of its inputs, in the order of their numbers, and then of its draws.
     pub inputs: Vec<u16>,
-    /// The sums that its own program does not have.
+    /// The sums that its own program does not have, of which the kernel has no others.
     pub squares: Option<Squares>,
 }
 
-/// The sums that native code of a whole kernel can compute beside the outputs.
+/// The sums that are computed beside the outputs of native code of a whole kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Squares {
     /// The sum of the squares of the first input, of the first output less an input, and of the first output.

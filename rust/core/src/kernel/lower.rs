@@ -172,11 +172,10 @@ impl<'a> Builder<'a> {
     fn find_native(&self, phases: &mut [Phase]) {
         let whole = native_kernel(self.graph).map(|kernel| (kernel, None));
         let Some((kernel, squares)) = whole.or_else(|| self.native_with_squares()) else { return };
-        let is_whole = kernel.phases().len() == 1;
         for (phase, code) in phases.iter_mut().zip(kernel.phases()) {
             let draws = self.first_temporary()..;
             let inputs = phase.reads.iter().copied().chain(draws.take(phase.draws.len())).collect();
-            phase.native = Some(Native { code: *code, is_whole, inputs, squares });
+            phase.native = Some(Native { code: *code, inputs, squares });
         }
     }
 

@@ -1,9 +1,9 @@
 //! Runs of calls on scalars, in one loop over numbers.
 
 use super::rolled::Rolled;
-use crate::op::{Elementwise, OnNumbers};
-use crate::scalar::{Precision, Scalar, narrowed};
-use crate::simd::dispatch::Isa;
+use crate::op::Elementwise;
+use crate::scalar::{Precision, Scalar, computed};
+use crate::simd::dispatch::{Isa, with_fma};
 use crate::simd::{Simd, Task};
 
 /// A condition on a call, without which its caller has another result than the op, raises, or warns.
@@ -92,16 +92,23 @@ impl ScalarRun {
         for (value, precision) in values.zip(&self.reads) {
             numbers.push(value.filter(|value| value.precision == *precision)?.number);
         }
-        let holds = numbers.len() == self.reads.len() && Isa::SCALAR.run(Calls(&self.calls, &mut numbers));
+        let holds = numbers.len() == self.reads.len() && holds(&self.calls, &mut numbers);
         let result =
             |at: &usize| Scalar { number: numbers[self.reads.len() + at], precision: self.calls[*at].call.precision };
         holds.then(|| self.writes.iter().map(result).collect())
     }
 }
 
-struct Calls<'a>(&'a [PlacedCall], &'a mut Vec<f64>);
+/// Appends the results of calls; false as soon as a condition does not hold.
+fn holds(calls: &[PlacedCall], numbers: &mut Vec<f64>) -> bool {
+    let calls = Calls::<true>(calls, numbers);
+    with_fma(calls).unwrap_or_else(|Calls(calls, numbers)| Isa::SCALAR.run(Calls::<false>(calls, numbers)))
+}
 
-impl Task for Calls<'_> {
+/// Calls, with `INLINE` by code of their own, which is much.
+struct Calls<'a, const INLINE: bool>(&'a [PlacedCall], &'a mut Vec<f64>);
+
+impl<const INLINE: bool> Task for Calls<'_, INLINE> {
     type Output = bool;
 
     #[inline(always)]
@@ -109,10 +116,7 @@ impl Task for Calls<'_> {
         let Self(calls, numbers) = self;
         for PlacedCall { call: ScalarCall { op, condition, precision }, args } in calls {
             let given = args.map(|at| numbers[at as usize]);
-            let number = match precision {
-                Precision::F32 => f64::from(op.visit(OnNumbers(given.map(narrowed)))),
-                Precision::Weak | Precision::F64 => op.visit(OnNumbers(given)),
-            };
+            let number = if INLINE { computed(*op, *precision, given) } else { op.in_precision(*precision, given) };
             if !condition.holds(*op, Scalar { number, precision: *precision }, given) {
                 return false;
             }
@@ -127,6 +131,7 @@ mod tests {
     use super::super::program::Entry;
     use super::super::program::tests::{CALL, entry};
     use super::*;
+    use crate::scalar::narrowed;
     use proptest::prelude::*;
 
     /// A run of these calls on two values of a precision, of which all results are needed.

@@ -74,7 +74,7 @@ macro_rules! instruction_sets {
                             unsafe { run(task) }
                         }
                     )*
-                    Set::Scalar => on_scalar(task),
+                    Set::Scalar => task.run::<Scalar>(),
                 }
             }
         }
@@ -100,21 +100,22 @@ impl Isa {
     }
 }
 
+/// Runs a task on single numbers, which any processor has, under the standard settings for floating point, if this one
+/// has a fused multiply-add in hardware: it has the same bits as the call of a function, and is faster. Otherwise the
+/// task is given back.
 #[inline]
-fn on_scalar<T: Task>(task: T) -> T::Output {
-    // A fused multiply-add in hardware has the same bits as the call of a function, and is faster.
+pub(crate) fn with_fma<T: Task>(task: T) -> Result<T::Output, T> {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("fma") {
+        #[target_feature(enable = "fma")]
+        fn run<T: Task>(task: T) -> T::Output {
+            task.run::<Scalar>()
+        }
+        let _found = float_env::standard();
         // SAFETY: the feature is detected in the line above.
-        return unsafe { on_scalar_with_fma(task) };
+        return Ok(unsafe { run(task) });
     }
-    task.run::<Scalar>()
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "fma")]
-fn on_scalar_with_fma<T: Task>(task: T) -> T::Output {
-    task.run::<Scalar>()
+    if cfg!(target_arch = "x86_64") { Err(task) } else { Ok(Isa::SCALAR.run(task)) }
 }
 
 /// The CRC-32C of `length` bytes at `data` after other bytes, whose check is `start`; 0 after none.

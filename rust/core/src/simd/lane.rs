@@ -25,6 +25,8 @@ pub trait Lane: Copy {
     type Set: Simd;
     /// The number of elements.
     const WIDTH: usize;
+    /// Whether `load_part` and `store_part` take whole lanes too, and are as fast.
+    const MASKED: bool = false;
 
     /// A lane with every element the number of this type nearest to `value`.
     fn splat(value: f64) -> Self;
@@ -47,7 +49,7 @@ pub trait Lane: Copy {
     /// Reads the first `count` elements; the others are zero.
     ///
     /// # Safety
-    /// `count < WIDTH`, and that many numbers must lie at `from`, at any alignment.
+    /// `count < WIDTH`, or if `MASKED` at most, and that many numbers must lie at `from`, at any alignment.
     unsafe fn load_part(from: *const Self::Element, count: usize) -> Self;
     /// Writes `WIDTH` numbers.
     ///
@@ -57,7 +59,7 @@ pub trait Lane: Copy {
     /// Writes the first `count` elements and nothing else.
     ///
     /// # Safety
-    /// `count < WIDTH`, and there must be room for that many at `to`, at any alignment.
+    /// `count < WIDTH`, or if `MASKED` at most, and there must be room for that many at `to`, at any alignment.
     unsafe fn store_part(self, to: *mut Self::Element, count: usize);
 
     /// Reads `WIDTH` numbers of bfloat16.
@@ -295,21 +297,48 @@ pub trait Rare<W, const N: usize> {
     fn compute(self) -> [W; N];
 }
 
+/// The code of a function over lanes: how much it is, and where it computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// A few instructions, so that it matters how arguments are read.
+    Short,
+    /// Many instructions, which a loop has once.
+    Long,
+    /// As `Long`, computed in `f64`.
+    Wide,
+    /// As `Wide`, and numbers of `f32` go through the loop of `f64`.
+    Widened,
+}
+
+impl Code {
+    /// Whether it computes in `f64`.
+    #[must_use]
+    pub const fn is_wide(self) -> bool {
+        matches!(self, Self::Wide | Self::Widened)
+    }
+}
+
 /// A function of one lane: the meaning of an op, or any other. A trait rather than `Fn`, since `call` must be inlined
 /// into the loop over elements, however long it is, and a closure cannot be marked so.
 pub trait Unary<L: Lane>: Copy + Default {
+    /// Its code.
+    const CODE: Code = Code::Short;
     /// The function.
     fn call(self, a: L) -> L;
 }
 
 /// A function of two lanes: see [`Unary`].
 pub trait Binary<L: Lane>: Copy + Default {
+    /// Its code.
+    const CODE: Code = Code::Short;
     /// The function.
     fn call(self, a: L, b: L) -> L;
 }
 
 /// A function of three lanes: see [`Unary`].
 pub trait Ternary<L: Lane>: Copy + Default {
+    /// Its code.
+    const CODE: Code = Code::Short;
     /// The function.
     fn call(self, a: L, b: L, c: L) -> L;
 }

@@ -16,5 +16,5 @@ pub mod math;
 mod prefetch;
 pub mod traced;
 
-pub use lane::{Binary, Body, Element, Lane, Rare, Simd, Task, Ternary, Unary, Wide};
+pub use lane::{Binary, Body, Code, Element, Lane, Rare, Simd, Task, Ternary, Unary, Wide};
 pub(crate) use prefetch::fetch;

@@ -5,17 +5,18 @@ use crate::simd::Lane;
 /// Native code of a phase: its function over lanes of `I` inputs, the last of which are draws of random numbers, of `S`
 /// scalars, of `O` outputs and of the terms of `Q` sums.
 pub(crate) trait NativeCode<const I: usize, const S: usize, const O: usize, const Q: usize> {
-    /// Whether it is a kernel by itself. A phase of several has no code for lanes of one number, nor with further sums.
-    const IS_WHOLE: bool;
-
     /// Computes the outputs and the terms.
     fn call<L: Lane>(inputs: [L; I], scalars: [L; S]) -> ([L; O], [L; Q]);
 }
 
 /// A function generic over native code: see `NativePhase::visit`.
 pub(crate) trait NativeVisitor {
+    /// The result of the visit.
+    type Output;
     /// Calls the function with the type of a phase.
-    fn visit<N: NativeCode<I, S, O, Q>, const I: usize, const S: usize, const O: usize, const Q: usize>(self);
+    fn visit<N: NativeCode<I, S, O, Q>, const I: usize, const S: usize, const O: usize, const Q: usize>(
+        self,
+    ) -> Self::Output;
 }
 
 macro_rules! native_kernels {
@@ -46,7 +47,7 @@ macro_rules! native_kernels {
         impl NativePhase {
             /// Calls `visitor` with the phase's type.
             #[inline(always)]
-            pub fn visit(self, visitor: impl NativeVisitor) {
+            pub fn visit<V: NativeVisitor>(self, visitor: V) -> V::Output {
                 match self { $($(Self::$phase => visitor.visit::<$phase, $i, $s, $o, $q>()),+),* }
             }
         }

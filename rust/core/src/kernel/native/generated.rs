@@ -56,7 +56,6 @@ native_kernels! {
 pub(crate) struct Sgd;
 
 impl NativeCode<2, 2, 1, 0> for Sgd {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1]: [L; 2], [s1, s0]: [L; 2]) -> ([L; 1], [L; 0]) {
         let t0 = meaning::Multiply.call(s1, in1);
@@ -70,7 +69,6 @@ impl NativeCode<2, 2, 1, 0> for Sgd {
 pub(crate) struct Momentum;
 
 impl NativeCode<3, 4, 2, 0> for Momentum {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2]: [L; 3], [s1, s8, s7, s0]: [L; 4]) -> ([L; 2], [L; 0]) {
         let t0 = meaning::Multiply.call(s1, in2);
@@ -87,7 +85,6 @@ impl NativeCode<3, 4, 2, 0> for Momentum {
 pub(crate) struct Nesterov;
 
 impl NativeCode<3, 4, 2, 0> for Nesterov {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2]: [L; 3], [s1, s2, s8, s0]: [L; 4]) -> ([L; 2], [L; 0]) {
         let t0 = meaning::Multiply.call(s1, in1);
@@ -106,7 +103,6 @@ impl NativeCode<3, 4, 2, 0> for Nesterov {
 pub(crate) struct Asgd;
 
 impl NativeCode<3, 5, 2, 0> for Asgd {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2]: [L; 3], [s12, s13, s10, s18, s17]: [L; 5]) -> ([L; 2], [L; 0]) {
         let t0 = meaning::Multiply.call(s12, in1);
@@ -125,7 +121,6 @@ impl NativeCode<3, 5, 2, 0> for Asgd {
 pub(crate) struct OptimisticSgd;
 
 impl NativeCode<3, 5, 2, 0> for OptimisticSgd {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2]: [L; 3], [s1, s5, s6, s2, s0]: [L; 5]) -> ([L; 2], [L; 0]) {
         let t0 = meaning::Multiply.call(s1, in0);
@@ -143,7 +138,6 @@ impl NativeCode<3, 5, 2, 0> for OptimisticSgd {
 pub(crate) struct Rprop;
 
 impl NativeCode<4, 5, 3, 0> for Rprop {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s0, s1, s2, s3, s4]: [L; 5]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(in0, in2);
@@ -166,7 +160,6 @@ impl NativeCode<4, 5, 3, 0> for Rprop {
 pub(crate) struct Signum;
 
 impl NativeCode<3, 3, 2, 0> for Signum {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2]: [L; 3], [s1, s3, s0]: [L; 3]) -> ([L; 2], [L; 0]) {
         let t0 = meaning::Multiply.call(s1, in2);
@@ -182,7 +175,6 @@ impl NativeCode<3, 3, 2, 0> for Signum {
 pub(crate) struct Lion;
 
 impl NativeCode<3, 6, 2, 0> for Lion {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2]: [L; 3], [s1, s3, s4, s0, s5, s6]: [L; 6]) -> ([L; 2], [L; 0]) {
         let t0 = meaning::Multiply.call(s1, in2);
@@ -203,7 +195,6 @@ impl NativeCode<3, 6, 2, 0> for Lion {
 pub(crate) struct LarsPhase0;
 
 impl NativeCode<2, 3, 0, 2> for LarsPhase0 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0, in1]: [L; 2], [_, s2, _]: [L; 3]) -> ([L; 0], [L; 2]) {
         let t0 = meaning::Multiply.call(in1, in1);
@@ -217,7 +208,6 @@ impl NativeCode<2, 3, 0, 2> for LarsPhase0 {
 pub(crate) struct LarsPhase1;
 
 impl NativeCode<3, 3, 2, 0> for LarsPhase1 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2]: [L; 3], [s0, s2, s19]: [L; 3]) -> ([L; 2], [L; 0]) {
         let t0 = meaning::Multiply.call(s0, in2);
@@ -233,7 +223,6 @@ impl NativeCode<3, 3, 2, 0> for LarsPhase1 {
 pub(crate) struct Adagrad;
 
 impl NativeCode<3, 2, 2, 0> for Adagrad {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2]: [L; 3], [s7, s8]: [L; 2]) -> ([L; 2], [L; 0]) {
         let t0 = meaning::Multiply.call(s7, in0);
@@ -250,7 +239,6 @@ impl NativeCode<3, 2, 2, 0> for Adagrad {
 pub(crate) struct Adadelta;
 
 impl NativeCode<4, 4, 3, 0> for Adadelta {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s1, s2, s4, s0]: [L; 4]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Add.call(in3, s1);
@@ -276,7 +264,6 @@ impl NativeCode<4, 4, 3, 0> for Adadelta {
 pub(crate) struct RmsProp;
 
 impl NativeCode<3, 4, 2, 0> for RmsProp {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2]: [L; 3], [s1, s3, s4, s0]: [L; 4]) -> ([L; 2], [L; 0]) {
         let t0 = meaning::Multiply.call(s1, in2);
@@ -295,7 +282,6 @@ impl NativeCode<3, 4, 2, 0> for RmsProp {
 pub(crate) struct RmsPropMomentum;
 
 impl NativeCode<4, 5, 3, 0> for RmsPropMomentum {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s1, s2, s4, s5, s0]: [L; 5]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s1, in3);
@@ -316,7 +302,6 @@ impl NativeCode<4, 5, 3, 0> for RmsPropMomentum {
 pub(crate) struct RmsPropCentered;
 
 impl NativeCode<4, 5, 3, 0> for RmsPropCentered {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s1, s3, s4, s5, s0]: [L; 5]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s1, in2);
@@ -340,7 +325,6 @@ impl NativeCode<4, 5, 3, 0> for RmsPropCentered {
 pub(crate) struct Ftrl;
 
 impl NativeCode<4, 6, 3, 0> for Ftrl {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s2, s4, s5, s7, s6, s13]: [L; 6]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Add.call(in2, in0);
@@ -367,7 +351,6 @@ impl NativeCode<4, 6, 3, 0> for Ftrl {
 pub(crate) struct Madgrad;
 
 impl NativeCode<5, 5, 3, 0> for Madgrad {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3, in4]: [L; 5], [s0, s8, s9, s4, s2]: [L; 5]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s0, in1);
@@ -388,7 +371,6 @@ impl NativeCode<5, 5, 3, 0> for Madgrad {
 pub(crate) struct Adam;
 
 impl NativeCode<4, 7, 3, 0> for Adam {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s2, s7, s6, s8, s9, s13, s14]: [L; 7]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s2, in2);
@@ -411,7 +393,6 @@ impl NativeCode<4, 7, 3, 0> for Adam {
 pub(crate) struct AdamAmsgrad;
 
 impl NativeCode<5, 7, 4, 0> for AdamAmsgrad {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3, in4]: [L; 5], [s2, s7, s6, s8, s9, s13, s14]: [L; 7]) -> ([L; 4], [L; 0]) {
         let t0 = meaning::Multiply.call(s2, in2);
@@ -435,7 +416,6 @@ impl NativeCode<5, 7, 4, 0> for AdamAmsgrad {
 pub(crate) struct AdamW;
 
 impl NativeCode<4, 8, 3, 0> for AdamW {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s4, s5, s10, s9, s11, s12, s16, s17]: [L; 8]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s4, in1);
@@ -459,7 +439,6 @@ impl NativeCode<4, 8, 3, 0> for AdamW {
 pub(crate) struct AdamWAmsgrad;
 
 impl NativeCode<5, 8, 4, 0> for AdamWAmsgrad {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3, in4]: [L; 5], [s4, s5, s10, s9, s11, s12, s16, s17]: [L; 8]) -> ([L; 4], [L; 0]) {
         let t0 = meaning::Multiply.call(s4, in1);
@@ -484,7 +463,6 @@ impl NativeCode<5, 8, 4, 0> for AdamWAmsgrad {
 pub(crate) struct AdamWMaster;
 
 impl NativeCode<4, 8, 4, 0> for AdamWMaster {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in2, in3, in4]: [L; 4], [s4, s5, s10, s9, s11, s12, s16, s17]: [L; 8]) -> ([L; 4], [L; 0]) {
         let t0 = meaning::Multiply.call(s4, in4);
@@ -509,7 +487,6 @@ impl NativeCode<4, 8, 4, 0> for AdamWMaster {
 pub(crate) struct AdamWKahan;
 
 impl NativeCode<5, 8, 4, 0> for AdamWKahan {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3, in4]: [L; 5], [s4, s5, s10, s9, s11, s12, s16, s17]: [L; 8]) -> ([L; 4], [L; 0]) {
         let t0 = meaning::Add.call(in1, in4);
@@ -536,7 +513,6 @@ impl NativeCode<5, 8, 4, 0> for AdamWKahan {
 pub(crate) struct AdamWAverage;
 
 impl NativeCode<5, 10, 4, 0> for AdamWAverage {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3, in4]: [L; 5], [s4, s5, s10, s9, s11, s12, s16, s17, s18, s19]: [L; 10]) -> ([L; 4], [L; 0]) {
         let t0 = meaning::Multiply.call(s4, in1);
@@ -563,7 +539,6 @@ impl NativeCode<5, 10, 4, 0> for AdamWAverage {
 pub(crate) struct ClippedAdamWPhase0;
 
 impl NativeCode<1, 9, 0, 1> for ClippedAdamWPhase0 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0]: [L; 1], [_, _, _, _, _, _, _, _, _]: [L; 9]) -> ([L; 0], [L; 1]) {
         let t0 = meaning::Multiply.call(in0, in0);
@@ -574,7 +549,6 @@ impl NativeCode<1, 9, 0, 1> for ClippedAdamWPhase0 {
 pub(crate) struct ClippedAdamWPhase1;
 
 impl NativeCode<4, 9, 3, 0> for ClippedAdamWPhase1 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s4, s5, s24, s10, s9, s12, s13, s17, s18]: [L; 9]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s4, in1);
@@ -599,7 +573,6 @@ impl NativeCode<4, 9, 3, 0> for ClippedAdamWPhase1 {
 pub(crate) struct ClippedAdamWMasterPhase0;
 
 impl NativeCode<1, 9, 0, 1> for ClippedAdamWMasterPhase0 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0]: [L; 1], [_, _, _, _, _, _, _, _, _]: [L; 9]) -> ([L; 0], [L; 1]) {
         let t0 = meaning::Multiply.call(in0, in0);
@@ -610,7 +583,6 @@ impl NativeCode<1, 9, 0, 1> for ClippedAdamWMasterPhase0 {
 pub(crate) struct ClippedAdamWMasterPhase1;
 
 impl NativeCode<4, 9, 4, 0> for ClippedAdamWMasterPhase1 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0, in2, in3, in4]: [L; 4], [s4, s5, s24, s10, s9, s12, s13, s17, s18]: [L; 9]) -> ([L; 4], [L; 0]) {
         let t0 = meaning::Multiply.call(s4, in4);
@@ -636,7 +608,6 @@ impl NativeCode<4, 9, 4, 0> for ClippedAdamWMasterPhase1 {
 pub(crate) struct AdamWOfKnownNorm;
 
 impl NativeCode<4, 9, 3, 0> for AdamWOfKnownNorm {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s4, s5, s16, s10, s9, s17, s18, s22, s23]: [L; 9]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s4, in1);
@@ -661,7 +632,6 @@ impl NativeCode<4, 9, 3, 0> for AdamWOfKnownNorm {
 pub(crate) struct AdamWOfKnownNormMaster;
 
 impl NativeCode<4, 9, 4, 0> for AdamWOfKnownNormMaster {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in2, in3, in4]: [L; 4], [s4, s5, s16, s10, s9, s17, s18, s22, s23]: [L; 9]) -> ([L; 4], [L; 0]) {
         let t0 = meaning::Multiply.call(s4, in4);
@@ -687,7 +657,6 @@ impl NativeCode<4, 9, 4, 0> for AdamWOfKnownNormMaster {
 pub(crate) struct ClippedAdamWAveragePhase0;
 
 impl NativeCode<1, 11, 0, 1> for ClippedAdamWAveragePhase0 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0]: [L; 1], [_, _, _, _, _, _, _, _, _, _, _]: [L; 11]) -> ([L; 0], [L; 1]) {
         let t0 = meaning::Multiply.call(in0, in0);
@@ -698,7 +667,6 @@ impl NativeCode<1, 11, 0, 1> for ClippedAdamWAveragePhase0 {
 pub(crate) struct ClippedAdamWAveragePhase1;
 
 impl NativeCode<5, 11, 4, 0> for ClippedAdamWAveragePhase1 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3, in4]: [L; 5], [s4, s5, s26, s10, s9, s12, s13, s17, s18, s19, s20]: [L; 11]) -> ([L; 4], [L; 0]) {
         let t0 = meaning::Multiply.call(s4, in1);
@@ -726,7 +694,6 @@ impl NativeCode<5, 11, 4, 0> for ClippedAdamWAveragePhase1 {
 pub(crate) struct ClippedAdamWTailPhase0;
 
 impl NativeCode<1, 13, 0, 2> for ClippedAdamWTailPhase0 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0]: [L; 1], [_, _, s12, _, _, _, _, _, _, _, _, _, _]: [L; 13]) -> ([L; 0], [L; 2]) {
         let t0 = meaning::Multiply.call(in0, s12);
@@ -739,7 +706,6 @@ impl NativeCode<1, 13, 0, 2> for ClippedAdamWTailPhase0 {
 pub(crate) struct ClippedAdamWTailPhase1;
 
 impl NativeCode<5, 13, 6, 0> for ClippedAdamWTailPhase1 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3, in4]: [L; 5], [s5, s6, s12, s28, s11, s10, s14, s15, s19, s20, s21, s22, s0]: [L; 13]) -> ([L; 6], [L; 0]) {
         let t0 = meaning::Multiply.call(s5, in1);
@@ -770,7 +736,6 @@ impl NativeCode<5, 13, 6, 0> for ClippedAdamWTailPhase1 {
 pub(crate) struct AdamLrd;
 
 impl NativeCode<5, 10, 3, 0> for AdamLrd {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3, noise0]: [L; 5], [s0, s1, s2, s4, s9, s8, s10, s11, s15, s16]: [L; 10]) -> ([L; 3], [L; 0]) {
         let t1 = meaning::Less.call(noise0, s0);
@@ -796,7 +761,6 @@ impl NativeCode<5, 10, 3, 0> for AdamLrd {
 pub(crate) struct Adamax;
 
 impl NativeCode<4, 5, 3, 0> for Adamax {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s2, s7, s6, s8, s9]: [L; 5]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s2, in2);
@@ -816,7 +780,6 @@ impl NativeCode<4, 5, 3, 0> for Adamax {
 pub(crate) struct NAdam;
 
 impl NativeCode<4, 9, 3, 0> for NAdam {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s16, s2, s26, s25, s0, s27, s28, s32, s33]: [L; 9]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s16, in0);
@@ -842,7 +805,6 @@ impl NativeCode<4, 9, 3, 0> for NAdam {
 pub(crate) struct RAdam;
 
 impl NativeCode<4, 10, 3, 0> for RAdam {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s8, s9, s33, s35, s32, s19, s1, s6, s2, s36]: [L; 10]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s8, in3);
@@ -867,7 +829,6 @@ impl NativeCode<4, 10, 3, 0> for RAdam {
 pub(crate) struct OptimisticAdam;
 
 impl NativeCode<5, 13, 4, 0> for OptimisticAdam {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3, in4]: [L; 5], [s2, s9, s8, s12, s13, s14, s18, s19, s1, s21, s22, s20, s0]: [L; 13]) -> ([L; 4], [L; 0]) {
         let t0 = meaning::Multiply.call(s2, in2);
@@ -898,7 +859,6 @@ impl NativeCode<5, 13, 4, 0> for OptimisticAdam {
 pub(crate) struct AdaBelief;
 
 impl NativeCode<4, 8, 3, 0> for AdaBelief {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s2, s7, s6, s8, s9, s10, s14, s15]: [L; 8]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s2, in2);
@@ -923,7 +883,6 @@ impl NativeCode<4, 8, 3, 0> for AdaBelief {
 pub(crate) struct AdEmaMix;
 
 impl NativeCode<5, 12, 4, 0> for AdEmaMix {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3, in4]: [L; 5], [s1, s3, s6, s8, s9, s7, s10, s11, s15, s16, s17, s0]: [L; 12]) -> ([L; 4], [L; 0]) {
         let t0 = meaning::Multiply.call(s1, in2);
@@ -954,7 +913,6 @@ impl NativeCode<5, 12, 4, 0> for AdEmaMix {
 pub(crate) struct Adopt;
 
 impl NativeCode<4, 9, 3, 0> for Adopt {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s4, s6, s10, s9, s5, s3, s0, s11, s12]: [L; 9]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s4, in2);
@@ -981,7 +939,6 @@ impl NativeCode<4, 9, 3, 0> for Adopt {
 pub(crate) struct Adan;
 
 impl NativeCode<6, 15, 5, 0> for Adan {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3, in4, in5]: [L; 6], [s1, s3, s6, s7, s12, s13, s11, s10, s0, s14, s15, s17, s18, s19, s22]: [L; 15]) -> ([L; 5], [L; 0]) {
         let t0 = meaning::Multiply.call(s1, in2);
@@ -1017,7 +974,6 @@ impl NativeCode<6, 15, 5, 0> for Adan {
 pub(crate) struct Yogi;
 
 impl NativeCode<4, 6, 3, 0> for Yogi {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s2, s7, s6, s9, s13, s14]: [L; 6]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s2, in2);
@@ -1043,7 +999,6 @@ impl NativeCode<4, 6, 3, 0> for Yogi {
 pub(crate) struct LambPhase0;
 
 impl NativeCode<4, 9, 0, 2> for LambPhase0 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s1, s3, s6, s7, s8, s12, s13, s14, _]: [L; 9]) -> ([L; 0], [L; 2]) {
         let t0 = meaning::Multiply.call(in1, in1);
@@ -1069,7 +1024,6 @@ impl NativeCode<4, 9, 0, 2> for LambPhase0 {
 pub(crate) struct LambPhase1;
 
 impl NativeCode<4, 9, 3, 0> for LambPhase1 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s1, s3, s6, s7, s8, s12, s13, s14, s28]: [L; 9]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s1, in2);
@@ -1095,7 +1049,6 @@ impl NativeCode<4, 9, 3, 0> for LambPhase1 {
 pub(crate) struct NovoGradPhase0;
 
 impl NativeCode<1, 4, 0, 1> for NovoGradPhase0 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0]: [L; 1], [_, _, _, _]: [L; 4]) -> ([L; 0], [L; 1]) {
         let t0 = meaning::Multiply.call(in0, in0);
@@ -1106,7 +1059,6 @@ impl NativeCode<1, 4, 0, 1> for NovoGradPhase0 {
 pub(crate) struct NovoGradPhase1;
 
 impl NativeCode<3, 4, 2, 0> for NovoGradPhase1 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2]: [L; 3], [s1, s16, s10, s0]: [L; 4]) -> ([L; 2], [L; 0]) {
         let t0 = meaning::Multiply.call(s1, in2);
@@ -1123,7 +1075,6 @@ impl NativeCode<3, 4, 2, 0> for NovoGradPhase1 {
 pub(crate) struct Sophia;
 
 impl NativeCode<4, 12, 3, 0> for Sophia {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s1, s3, s6, s7, s8, s10, s9, s11, s0, s17, s20, s16]: [L; 12]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s1, in2);
@@ -1151,7 +1102,6 @@ impl NativeCode<4, 12, 3, 0> for Sophia {
 pub(crate) struct ProdigyPhase0;
 
 impl NativeCode<4, 9, 0, 2> for ProdigyPhase0 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in4, in5]: [L; 4], [_, _, _, _, _, s28, s34, _, _]: [L; 9]) -> ([L; 0], [L; 2]) {
         let t0 = meaning::Subtract.call(in5, in1);
@@ -1167,7 +1117,6 @@ impl NativeCode<4, 9, 0, 2> for ProdigyPhase0 {
 pub(crate) struct ProdigyPhase1;
 
 impl NativeCode<5, 9, 4, 0> for ProdigyPhase1 {
-    const IS_WHOLE: bool = false;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3, in4]: [L; 5], [s17, s13, s19, s8, s22, s28, s34, s47, s16]: [L; 9]) -> ([L; 4], [L; 0]) {
         let t0 = meaning::Multiply.call(s17, in1);
@@ -1194,7 +1143,6 @@ impl NativeCode<5, 9, 4, 0> for ProdigyPhase1 {
 pub(crate) struct ScheduleFreeSgd;
 
 impl NativeCode<3, 5, 2, 0> for ScheduleFreeSgd {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2]: [L; 3], [s2, s0, s14, s4, s13]: [L; 5]) -> ([L; 2], [L; 0]) {
         let t0 = meaning::Multiply.call(s2, in2);
@@ -1217,7 +1165,6 @@ impl NativeCode<3, 5, 2, 0> for ScheduleFreeSgd {
 pub(crate) struct ScheduleFreeAdamW;
 
 impl NativeCode<4, 9, 3, 0> for ScheduleFreeAdamW {
-    const IS_WHOLE: bool = true;
     #[inline(always)]
     fn call<L: Lane>([in0, in1, in2, in3]: [L; 4], [s2, s0, s14, s15, s20, s21, s22, s4, s13]: [L; 9]) -> ([L; 3], [L; 0]) {
         let t0 = meaning::Multiply.call(s2, in3);

@@ -22,14 +22,16 @@ pub struct F64x8(__m512d);
 
 /// The lowest `count` bits of sixteen.
 #[inline(always)]
+#[allow(clippy::cast_possible_truncation, reason = "a lane has no more bits")]
 fn first(count: usize) -> u16 {
-    (1u16 << count) - 1
+    ((1u32 << count) - 1) as u16
 }
 
 /// The lowest `count` bits of eight.
 #[inline(always)]
+#[allow(clippy::cast_possible_truncation, reason = "a lane has no more bits")]
 fn first_of_eight(count: usize) -> u8 {
-    (1u8 << count) - 1
+    ((1u32 << count) - 1) as u8
 }
 
 const BELOW: i32 = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
@@ -40,6 +42,7 @@ impl Lane for F32x16 {
     type Wide = F64x8;
     type Set = Avx512;
     const WIDTH: usize = 16;
+    const MASKED: bool = true;
 
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation, reason = "rounding to the element is the point")]
@@ -161,6 +164,7 @@ impl Lane for F64x8 {
     type Wide = Self;
     type Set = Avx512;
     const WIDTH: usize = 8;
+    const MASKED: bool = true;
 
     in_memory! {
         fn load(from: *const f64) -> Self = Self(_mm512_loadu_pd(from));
