@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::arrays::memory::torch_storage::StorageReader;
+use crate::arrays::memory::torch_tensor::TensorReader;
 
 /// The class and functions of PyTorch that the binding uses.
 pub struct Torch {
@@ -20,8 +20,8 @@ pub struct Torch {
     is_neg: Py<PyAny>,
     increment_version: Py<PyAny>,
     untyped_storage: Py<PyAny>,
-    /// Reads storages without running Python, where this PyTorch has the functions for it.
-    storage: Option<StorageReader>,
+    /// Reads tensors without running Python, where this PyTorch has the functions for it.
+    pub reader: Option<TensorReader>,
 }
 
 static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
@@ -52,8 +52,8 @@ impl Torch {
         let parameter = py.import("torch.nn.parameter")?.getattr(intern!(py, "Parameter"))?.unbind();
         let graph = py.import("torch.autograd.graph")?;
         let increment_version = graph.getattr(intern!(py, "increment_version"))?.unbind();
-        let storage = StorageReader::find(py)?;
-        Ok(Self { tensor: tensor.unbind(), parameter, is_neg, increment_version, untyped_storage, storage })
+        let reader = TensorReader::find(py)?;
+        Ok(Self { tensor: tensor.unbind(), parameter, is_neg, increment_version, untyped_storage, reader })
     }
 
     /// Whether a class is that of tensors or of parameters, rather than one derived from them.
@@ -69,7 +69,7 @@ impl Torch {
     /// Whether the storage of a tensor is too small for the elements of its view: it was shrunk after the tensor was made.
     pub fn is_shrunk(&self, tensor: &Bound<'_, PyAny>, view: &ArrayView) -> PyResult<bool> {
         let py = tensor.py();
-        if let Some(has_all) = self.storage.as_ref().and_then(|storage| storage.has_all(tensor, view)) {
+        if let Some(has_all) = self.has_all(tensor, view) {
             return Ok(!has_all);
         }
         if view.extents.contains(&0) {
@@ -82,21 +82,18 @@ impl Torch {
         Ok(span.start < start || span.end > start.saturating_add(length))
     }
 
+    /// Whether all elements of a tensor, which a view describes, lie in its storage; `None` where only Python could tell.
+    #[inline]
+    fn has_all(&self, tensor: &Bound<'_, PyAny>, view: &ArrayView) -> Option<bool> {
+        let size = view.dtype.map(Dtype::size)?;
+        let span = view.span(size);
+        Some(self.reader.as_ref()?.storage(tensor)?.has(size, span.end - span.start))
+    }
+
     /// Whether all elements of a tensor are known to lie in its storage; runs no Python.
     #[inline]
     pub fn is_whole(&self, tensor: &Bound<'_, PyAny>, view: &ArrayView) -> bool {
-        self.storage.as_ref().and_then(|storage| storage.has_all(tensor, view)) == Some(true)
-    }
-
-    /// The same of a tensor whose elements of some bytes take so many from the first to the last one.
-    #[inline]
-    pub fn has(&self, tensor: &Bound<'_, PyAny>, size: usize, span: usize) -> bool {
-        self.storage.as_ref().and_then(|storage| storage.has(tensor, size, span)) == Some(true)
-    }
-
-    /// Whether `is_whole` can tell.
-    pub fn tells_storages(&self) -> bool {
-        self.storage.is_some()
+        self.has_all(tensor, view) == Some(true)
     }
 
     /// Counts a change of each of these tensors, if there are any.
