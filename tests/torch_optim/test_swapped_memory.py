@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -199,3 +201,26 @@ def test_adafactor_rounds_states_of_other_shapes_stochastically() -> None:
     assert row.shape == (64, 1) and row.dtype == torch.bfloat16
     assert len(row.unique()) > 1  # equal rows, rounded to different sides
     assert abs(float((p.double() - exact).detach().mean())) < 1e-3
+
+
+# The first tensor that the core sees is one of a transformation, within which no plain tensor can be made.
+WITHIN_A_TRANSFORMATION = """
+import torch
+from oxigrad import _core
+
+def seen(x):
+    assert _core.Places.of([x]) is None
+    return x.sum()
+
+torch.func.grad(seen)(torch.ones(3))
+x = torch.ones(3)
+places = _core.Places.of([x])
+assert places is not None and places.moved([x]) == b""
+x.data = torch.ones(3)
+assert len(places.moved([x])) == 16
+"""
+
+
+def test_places_are_told_after_a_transformation_saw_the_first_tensor() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHIN_A_TRANSFORMATION], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr

@@ -80,6 +80,9 @@ impl<'py> Exporters<'py> {
         }
         let class = object.get_type();
         let found = Exporter::of(&class)?;
+        if let Some(torch) = found.torch {
+            torch.find_reader(object.py())?;
+        }
         self.remember(class, found);
         Ok(found)
     }
@@ -105,7 +108,7 @@ impl<'py> Exporters<'py> {
     pub fn can_tell(&mut self, object: &Bound<'py, PyAny>) -> bool {
         self.known(object).is_some_and(|exporter| {
             exporter.exchange.is_some_and(Exchange::can_tell)
-                && exporter.torch.is_none_or(|torch| torch.reader.is_some())
+                && exporter.torch.is_none_or(|torch| torch.reader().is_some())
         })
     }
 
@@ -117,7 +120,7 @@ impl<'py> Exporters<'py> {
         // SAFETY: the table is that of the object's class.
         let by_exchange = || unsafe { exchange.borrowed(object) };
         let Some(torch) = torch else { return by_exchange() };
-        let reader = torch.reader.as_ref()?;
+        let reader = torch.reader()?;
         let tensor = reader.tensor(object).or_else(by_exchange)?;
         // SAFETY: the pointers are valid, as the object was not changed since.
         let (size, span) = unsafe { tensor.size_and_span()? };

@@ -4,6 +4,9 @@
 //! shrunk below it. And PyTorch counts the changes of
 //! a tensor's memory, to refuse graphs whose arrays were changed; it is notified of changes by the core.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::array::view::ArrayView;
 use pyo3::intern;
@@ -20,9 +23,13 @@ pub struct Torch {
     is_neg: Py<PyAny>,
     increment_version: Py<PyAny>,
     untyped_storage: Py<PyAny>,
-    /// Reads tensors without running Python, where this PyTorch has the functions for it.
-    pub reader: Option<TensorReader>,
+    reader: OnceLock<TensorReader>,
+    /// The number of times that the functions of the reader were looked for.
+    attempts: AtomicU8,
 }
+
+/// The most times that they are looked for: within a transformation of PyTorch no tensor can be made by which they are checked.
+const ATTEMPTS: u8 = 20;
 
 static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
 
@@ -52,8 +59,26 @@ impl Torch {
         let parameter = py.import("torch.nn.parameter")?.getattr(intern!(py, "Parameter"))?.unbind();
         let graph = py.import("torch.autograd.graph")?;
         let increment_version = graph.getattr(intern!(py, "increment_version"))?.unbind();
-        let reader = TensorReader::find(py)?;
-        Ok(Self { tensor: tensor.unbind(), parameter, is_neg, increment_version, untyped_storage, reader })
+        let (reader, attempts) = (OnceLock::new(), AtomicU8::new(0));
+        Ok(Self { tensor: tensor.unbind(), parameter, is_neg, increment_version, untyped_storage, reader, attempts })
+    }
+
+    /// The functions that read tensors without running Python, where they were found.
+    #[inline]
+    pub fn reader(&self) -> Option<&TensorReader> {
+        self.reader.get()
+    }
+
+    /// Looks for the functions that read tensors, which runs Python, unless they were found or are not there.
+    pub fn find_reader(&self, py: Python<'_>) -> PyResult<()> {
+        if self.reader.get().is_some() || self.attempts.load(Ordering::Relaxed) >= ATTEMPTS {
+            return Ok(());
+        }
+        self.attempts.fetch_add(1, Ordering::Relaxed);
+        if let Some(reader) = TensorReader::find(py)? {
+            _ = self.reader.set(reader);
+        }
+        Ok(())
     }
 
     /// Whether a class is that of tensors or of parameters, rather than one derived from them.
@@ -87,7 +112,7 @@ impl Torch {
     fn has_all(&self, tensor: &Bound<'_, PyAny>, view: &ArrayView) -> Option<bool> {
         let size = view.dtype.map(Dtype::size)?;
         let span = view.span(size);
-        Some(self.reader.as_ref()?.storage(tensor)?.has(size, span.end - span.start))
+        Some(self.reader()?.storage(tensor)?.has(size, span.end - span.start))
     }
 
     /// Whether all elements of a tensor are known to lie in its storage; runs no Python.

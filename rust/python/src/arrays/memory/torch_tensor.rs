@@ -7,7 +7,6 @@
 use std::ffi::c_void;
 
 use oxigrad_core::array::buffer::Dtype;
-use oxigrad_core::array::view::ArrayView;
 use pyo3::exceptions::{PyAttributeError, PyOSError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -91,8 +90,10 @@ impl TensorReader {
             return Ok(None);
         };
         let Some(reader) = Self::of(&library, field)? else { return Ok(None) };
-        let is_right = reader.reads(&tensor, 5, 0)? && reader.reads(&part, 3, 2)?;
-        Ok(is_right.then_some(reader))
+        let is_right = reader.reads(&tensor, 5, 0) && reader.reads(&part, 3, 2);
+        let data = |object| reader.tensor(object).map(|tensor| tensor.data.addr());
+        let is_part = data(&tensor).and_then(|address| address.checked_add(8)) == data(&part);
+        Ok((is_right && is_part).then_some(reader))
     }
 
     fn of(library: &Library<'_>, field: usize) -> PyResult<Option<Self>> {
@@ -139,20 +140,12 @@ impl TensorReader {
         }))
     }
 
-    /// Whether a tensor is read as one of so many elements of float32, with so many others before them.
-    fn reads(&self, object: &Bound<'_, PyAny>, length: usize, before: usize) -> PyResult<bool> {
-        let pointer: usize = object.call_method0(intern!(object.py(), "data_ptr"))?.extract()?;
-        let expected = ArrayView {
-            pointer: std::ptr::with_exposed_provenance_mut(pointer),
-            extents: [length].into_iter().collect(),
-            strides: [4].into_iter().collect(),
-            dtype: Some(Dtype::F32),
-            writable: true,
-        };
+    /// Whether a tensor is read as one of so many elements of float32, with so many others before them in its storage.
+    fn reads(&self, object: &Bound<'_, PyAny>, length: usize, before: usize) -> bool {
         let storage = Storage { bytes: 20, before };
         // SAFETY: the pointers are valid, as the object is not changed meanwhile.
-        let is_read = self.tensor(object).is_some_and(|tensor| unsafe { tensor.is(&expected) });
-        Ok(is_read && self.storage(object) == Some(storage))
+        let is_read = |tensor: Tensor| unsafe { tensor.contiguous(&[length], Dtype::F32).is_some() };
+        self.storage(object) == Some(storage) && self.tensor(object).is_some_and(is_read)
     }
 
     #[inline]
