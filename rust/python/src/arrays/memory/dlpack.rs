@@ -222,9 +222,12 @@ impl Tensor {
             if extent == 0 {
                 return Some((size, 0));
             }
-            // SAFETY: as above.
-            let stride =
-                if self.strides.is_null() { count } else { unsafe { self.strides.add(axis).read_unaligned() } };
+            let stride = if self.strides.is_null() {
+                count
+            } else {
+                // SAFETY: as above.
+                unsafe { self.strides.add(axis).read_unaligned() }
+            };
             last = last.checked_add(extent.checked_sub(1)?.checked_mul(stride)?)?;
             count = count.checked_mul(extent)?;
         }

@@ -89,55 +89,38 @@ impl TensorReader {
         let Some(field) = field(&tensor)?.filter(|of| matches!(field(&part), Ok(Some(other)) if other == *of)) else {
             return Ok(None);
         };
-        let Some(reader) = Self::of(&library, field)? else { return Ok(None) };
+        let Some(reader) = unless::<PyAttributeError, _>(py, Self::of(&library, field))? else { return Ok(None) };
         let is_right = reader.reads(&tensor, 5, 0) && reader.reads(&part, 3, 2);
         let data = |object| reader.tensor(object).map(|tensor| tensor.data.addr());
         let is_part = data(&tensor).and_then(|address| address.checked_add(8)) == data(&part);
         Ok((is_right && is_part).then_some(reader))
     }
 
-    fn of(library: &Library<'_>, field: usize) -> PyResult<Option<Self>> {
-        macro_rules! function {
-            ($name:expr) => {
-                match library.function($name)? {
-                    // SAFETY: the stable C interface of PyTorch declares functions of these names with these signatures, and the library
-                    // stays loaded, as its module does.
-                    Some(address) => unsafe { std::mem::transmute::<*const c_void, _>(address) },
-                    None => return Ok(None),
-                }
-            };
-        }
-        let number = |name: &str| -> PyResult<Option<i32>> {
-            let Some(address) = library.function(name)? else { return Ok(None) };
-            // SAFETY: as above.
-            let function = unsafe { std::mem::transmute::<*const c_void, unsafe extern "C" fn() -> i32>(address) };
-            // SAFETY: it takes nothing, and returns a constant.
-            Ok(Some(unsafe { function() }))
-        };
+    /// Raises `AttributeError` where PyTorch lacks a function.
+    fn of(library: &Library<'_>, field: usize) -> PyResult<Self> {
         let (mut dtypes, mut devices) = ([0; DTYPES.len()], [0; DEVICES.len()]);
         for (to, (name, _)) in dtypes.iter_mut().zip(DTYPES) {
-            *to = number(&format!("aoti_torch_dtype_{name}"))?.unwrap_or(i32::MIN); // of a later PyTorch
+            *to = library.number(&format!("aoti_torch_dtype_{name}"))?;
         }
         for (to, (name, _)) in devices.iter_mut().zip(DEVICES) {
-            *to = number(&format!("aoti_torch_device_type_{name}"))?.unwrap_or(i32::MIN);
+            *to = library.number(&format!("aoti_torch_device_type_{name}"))?;
         }
-        let Some(strided) = number("aoti_torch_layout_strided")? else { return Ok(None) };
-        Ok(Some(Self {
-            layout: function!("aoti_torch_get_layout"),
-            device: function!("aoti_torch_get_device_type"),
-            device_index: function!("aoti_torch_get_device_index"),
-            dtype: function!("aoti_torch_get_dtype"),
-            dimensions: function!("aoti_torch_get_dim"),
-            sizes: function!("aoti_torch_get_sizes"),
-            strides: function!("aoti_torch_get_strides"),
-            storage_bytes: function!("aoti_torch_get_storage_size"),
-            storage_offset: function!("aoti_torch_get_storage_offset"),
-            data: function!("aoti_torch_get_data_ptr"),
-            strided,
+        Ok(Self {
+            layout: library.read("aoti_torch_get_layout")?,
+            device: library.read("aoti_torch_get_device_type")?,
+            device_index: library.read("aoti_torch_get_device_index")?,
+            dtype: library.read("aoti_torch_get_dtype")?,
+            dimensions: library.read("aoti_torch_get_dim")?,
+            sizes: library.read("aoti_torch_get_sizes")?,
+            strides: library.read("aoti_torch_get_strides")?,
+            storage_bytes: library.read("aoti_torch_get_storage_size")?,
+            storage_offset: library.read("aoti_torch_get_storage_offset")?,
+            data: library.read("aoti_torch_get_data_ptr")?,
+            strided: library.number("aoti_torch_layout_strided")?,
             dtypes,
             devices,
             field,
-        }))
+        })
     }
 
     /// Whether a tensor is read as one of so many elements of float32, with so many others before them in its storage.
@@ -217,14 +200,27 @@ impl<'py> Library<'py> {
         Ok(unless::<PyOSError, _>(py, py.import("ctypes")?.call_method1("CDLL", (file,)))?.map(Self))
     }
 
-    /// The address of a function; `None` where it is missing.
-    fn function(&self, name: &str) -> PyResult<Option<*const c_void>> {
-        let py = self.0.py();
-        let Some(function) = unless::<PyAttributeError, _>(py, self.0.getattr(name))? else { return Ok(None) };
-        let ctypes = py.import("ctypes")?;
-        let address = ctypes.call_method1("cast", (function, ctypes.getattr("c_void_p")?))?.getattr("value")?;
-        let address = std::ptr::with_exposed_provenance::<c_void>(address.extract()?);
-        Ok((!address.is_null()).then_some(address))
+    /// The address of a function.
+    fn address(&self, name: &str) -> PyResult<*const c_void> {
+        let ctypes = self.0.py().import("ctypes")?;
+        let address =
+            ctypes.call_method1("cast", (self.0.getattr(name)?, ctypes.getattr("c_void_p")?))?.getattr("value")?;
+        Ok(std::ptr::with_exposed_provenance(address.extract()?))
+    }
+
+    /// A function that reads a property of a tensor.
+    fn read<T>(&self, name: &str) -> PyResult<Read<T>> {
+        let address = self.address(name)?;
+        // SAFETY: the stable C interface of PyTorch declares the functions of these names with this signature, each for its type, and the
+        // library stays loaded, as its module does.
+        Ok(unsafe { std::mem::transmute::<*const c_void, Read<T>>(address) })
+    }
+
+    /// The constant that a function returns.
+    fn number(&self, name: &str) -> PyResult<i32> {
+        let address = self.address(name)?;
+        // SAFETY: as above; the function takes nothing.
+        Ok(unsafe { std::mem::transmute::<*const c_void, unsafe extern "C" fn() -> i32>(address)() })
     }
 }
 
