@@ -280,7 +280,7 @@ def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
         return None
     if kind == "op" and not is_computed_in_core(op):
         return None
-    fits = all(_fits(entries[arg.id], entry.type[1]) for arg in entry.args)
+    fits = all(_fits(entries[arg.id], entry.type[1], with_scalars=op in _EXACT) for arg in entry.args)
     return (op, list(entry.type[0]), [entry.type[1]], None) if fits else None
 
 
@@ -297,14 +297,18 @@ def _precision(entry: Entry) -> str | None:
     return entry.type[1] if entry.type is not None and entry.type[0] == () and entry.type[1] in _FLOATS else None
 
 
-def _fits(argument: Entry, dtype: str) -> bool:
-    """Whether an argument is an array of this dtype, or a number of Python."""
+def _fits(argument: Entry, dtype: str, *, with_scalars: bool) -> bool:
+    """Whether an argument is an array of this dtype, or a number of Python; with ``with_scalars``, or a scalar of NumPy of this dtype."""
     if argument.kind == "constant":
         value = argument.value
         return type(value) in (float, int) or (
-            isinstance(value, np.ndarray) and value.ndim > 0 and value.dtype.str == dtype
+            isinstance(value, (np.ndarray, np.generic))
+            and (value.ndim > 0 or with_scalars)
+            and value.dtype.str == dtype
         )
-    return argument.is_float if argument.type is None else argument.type[1] == dtype and len(argument.type[0]) > 0
+    if argument.type is None:
+        return argument.is_float
+    return argument.type[1] == dtype and (with_scalars or len(argument.type[0]) > 0)
 
 
 def _without_ids(value: Any) -> Any:
