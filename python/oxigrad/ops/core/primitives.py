@@ -19,7 +19,6 @@ from oxigrad.ops.backends import (
     is_of_kind,
     is_smooth,
     namespace,
-    standard_namespace,
     zeros_of,
 )
 from oxigrad.ops.core.shapes import RAW_ERRORS, check_axes, check_shapes, position
@@ -75,13 +74,9 @@ def sum(
         total = sum(selected(x, where, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
         return total if initial is None else total + initial
     if dtype is not None:
-        if isinstance(x, _core.BatchLevel):
-            return astype(sum(astype(x, dtype), axis=axis, keepdims=keepdims), dtype, copy=False)
-        if not isinstance(x, _core.Variable):  # by default a library may sum small integers in a larger dtype
-            return standard_namespace(x).sum(array_of(x), axis=axis, dtype=dtype, keepdims=keepdims)
-        x = astype(x, dtype)
-        if not isinstance(x, _core.Variable):
-            return sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
+        # By default a library may sum small integers in a larger dtype. The library's own sum would add in another order.
+        total = sum(astype(array_of(x), dtype, copy=False), axis=axis, keepdims=keepdims)
+        return astype(total, dtype, copy=False)
     return _along("sum", x, {"axis": axis, "keepdims": keepdims})
 
 
