@@ -13,6 +13,7 @@ from oxigrad.ops.backends import (
     array_of,
     blank_like,
     device_of,
+    dtype_of,
     is_array,
     is_batched,
     is_complex,
@@ -71,7 +72,7 @@ def sum(
 ) -> Array:
     """Sum over ``axis``, or over everything, of the elements that ``where`` selects, and of ``initial``."""
     if where is not None or initial is not None:
-        total = sum(selected(x, where, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
+        total = sum(selected(x, where, 0), axis=axis, dtype=dtype, keepdims=keepdims)
         return total if initial is None else total + initial
     if dtype is not None:
         # By default a library may sum small integers in a larger dtype. The library's own sum would add in another order.
@@ -84,7 +85,7 @@ def mean(x: Array, /, axis: Axis = None, *, dtype: Dtype = None, keepdims: bool 
     """Arithmetic mean over ``axis``, or over everything, of the elements that ``where`` selects."""
     x = x if dtype is None else in_floats("mean", x, dtype)
     if where is not None:
-        total = sum(selected(x, where, 0.0), axis=axis, keepdims=keepdims)
+        total = sum(selected(x, where, 0), axis=axis, keepdims=keepdims)
         return total / sum(selected(ones_like(array_of(x)), where, 0.0), axis=axis, keepdims=keepdims)
     return _along("mean", x, {"axis": axis, "keepdims": keepdims})
 
@@ -120,7 +121,7 @@ def in_floats(name: str, x: Array, dtype: Dtype) -> Array:
     return astype(x, dtype, copy=False)
 
 
-def selected(x: Array, mask: Any, other: float) -> Array:
+def selected(x: Array, mask: Any, other: complex) -> Array:
     """The elements that a mask selects, and ``other`` in place of the rest; all of them where the mask is None or True."""
     if mask is None or mask is True:
         return x
@@ -143,10 +144,21 @@ def _extreme(
     """The largest or smallest of ``initial`` and the elements that a mask selects."""
     if initial is None:
         raise ValueError("where= requires initial=, the result where no element is selected")
-    x = selected(array_of(x), where, bound)
+    x = array_of(x)
+    x = selected(x, where, _bound_in(x, bound)) if where is not None else x
     if 0 in x.shape:
-        return broadcast_to(array_of(initial), tuple(sum(x, axis=axis, keepdims=keepdims).shape))
+        shape = tuple(sum(x, axis=axis, keepdims=keepdims).shape)
+        return astype(broadcast_to(array_of(initial, [x]), shape), dtype_of(x), copy=False)
     return join(reduce(x, axis=axis, keepdims=keepdims), initial)
+
+
+def _bound_in(x: Array, bound: float) -> Any:
+    """An infinity, or the number of an integer dtype that is next to it."""
+    library, dtype = namespace(x), dtype_of(x)
+    if is_of_kind(dtype, "integral", library):
+        limits = library.iinfo(dtype)
+        return int(limits.max if bound > 0 else limits.min)
+    return bound > 0 if is_of_kind(dtype, "bool", library) else bound
 
 
 def cumulative_sum(x: Array, /, *, axis: int) -> Array:

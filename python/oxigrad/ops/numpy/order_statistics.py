@@ -12,7 +12,7 @@ import numpy as np
 
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import has_variable
+from oxigrad.ops.backends import dtype_of, has_variable, is_of_kind, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
@@ -94,6 +94,8 @@ def _of_ranks(
     ``change`` moves the positions: a value that is zero, with the derivative of the quantile, and the slope of the method.
     """
     a = array(a)
+    if is_of_kind(dtype_of(a), ("integral", "bool"), namespace(a)):
+        a = ops.astype(a, namespace(plain(a)).float64)
     axes = standard.axes_of(axis, a.ndim)
     others = tuple(place for place in range(a.ndim) if place not in axes)
     rows, leading = _as_rows(a, others, axes), tuple(a.shape[place] for place in others)
