@@ -88,6 +88,18 @@ def finfo(type: Dtype | Array, /) -> Any:
     return library_of_dtype(dtype).finfo(dtype)
 
 
+def nearest(bound: float, dtype: Dtype) -> Any:
+    """An infinity in a dtype: of integers and booleans, the value next to it.
+
+    >>> nearest(-np.inf, np.int8), nearest(np.inf, np.float32)
+    (-128, inf)
+    """
+    if isdtype(dtype, "integral"):
+        limits = iinfo(dtype)
+        return int(limits.max if bound > 0 else limits.min)
+    return bound > 0 if isdtype(dtype, "bool") else bound
+
+
 def iinfo(type: Dtype | Array, /) -> Any:
     """The limits of an integer dtype, or of the dtype of an array: ``bits``, ``max``, ``min``."""
     dtype = type.dtype if _is_array(type) else type

@@ -22,6 +22,7 @@ from oxigrad.ops.backends import (
     namespace,
     zeros_of,
 )
+from oxigrad.ops.core.dtypes import nearest
 from oxigrad.ops.core.shapes import RAW_ERRORS, check_axes, check_shapes, position
 
 __all__ = [
@@ -145,20 +146,11 @@ def _extreme(
     if initial is None:
         raise ValueError("where= requires initial=, the result where no element is selected")
     x = array_of(x)
-    x = selected(x, where, _bound_in(x, bound)) if where is not None else x
+    x = selected(x, where, nearest(bound, dtype_of(x)))
     if 0 in x.shape:
         shape = tuple(sum(x, axis=axis, keepdims=keepdims).shape)
         return astype(broadcast_to(array_of(initial, [x]), shape), dtype_of(x), copy=False)
     return join(reduce(x, axis=axis, keepdims=keepdims), initial)
-
-
-def _bound_in(x: Array, bound: float) -> Any:
-    """An infinity, or the number of an integer dtype that is next to it."""
-    library, dtype = namespace(x), dtype_of(x)
-    if is_of_kind(dtype, "integral", library):
-        limits = library.iinfo(dtype)
-        return int(limits.max if bound > 0 else limits.min)
-    return bound > 0 if is_of_kind(dtype, "bool", library) else bound
 
 
 def cumulative_sum(x: Array, /, *, axis: int) -> Array:

@@ -207,7 +207,7 @@ def gradient(f: Any, /, *spacing: Any, axis: Axis = None, edge_order: int = 1) -
     if edge_order not in (1, 2):
         raise ValueError(f"edge_order is {edge_order!r}: expected 1 or 2")
     if is_of_kind(dtype_of(f), "integral", namespace(f)):  # differences of unsigned integers would wrap
-        f = ops.astype(f, namespace(plain(f)).float64)
+        f = f * 1.0
     axes = tuple(range(f.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     steps = spacing * len(axes) if len(spacing) == 1 else spacing or (1.0,) * len(axes)
     slopes = tuple(_slope(f, position(a, f.ndim), h, edge_order) for a, h in zip(axes, steps, strict=True))

@@ -95,7 +95,7 @@ def _of_ranks(
     """
     a = array(a)
     if is_of_kind(dtype_of(a), ("integral", "bool"), namespace(a)):
-        a = ops.astype(a, namespace(plain(a)).float64)
+        a = a * 1.0
     axes = standard.axes_of(axis, a.ndim)
     others = tuple(place for place in range(a.ndim) if place not in axes)
     rows, leading = _as_rows(a, others, axes), tuple(a.shape[place] for place in others)
