@@ -105,3 +105,17 @@ def test_what_numpy_refuses_is_refused_by_name(name):
     for call in (ours, ox.grad(lambda x: xp.sum(ours(x)))):
         with pytest.raises(ValueError, match=f"{name} is"):
             call(x)
+
+
+@pytest.mark.parametrize("mode", ["interp", "mirror", "constant", "nearest", "wrap"])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float64"])
+def test_smoothed_integers_are_floats(dtype, mode):
+    filters = pytest.importorskip("scipy.signal")
+    for shape in ((9,), (4, 5)):
+        x = array(dtype, shape)
+        assert same(xp.signal.savgol_filter(x, 3, 1, mode=mode), filters.savgol_filter(x, 3, 1, mode=mode))
+
+
+def test_a_complex_signal_has_no_analytic_one():
+    with pytest.raises(ox.DtypeError, match="complex"):
+        xp.signal.hilbert(np.ones(4, complex))

@@ -70,7 +70,7 @@ def resize(x: Array, n: int | None, axis: int) -> Array:
     return ops.concat([x, zeros_of(shape, x)], axis=axis)
 
 
-def _sizes(x: Array, s: Sequence[int] | None, axes: Sequence[int] | None) -> tuple[Sequence[int], list[int]]:
+def _sizes(x: Array, s: Sequence[int] | None, axes: Sequence[int] | None) -> tuple[list[int], list[int]]:
     """The sizes, with -1 for an unchanged axis, and the axes; where one is there twice, NumPy's sizes are those before any transform."""
     ndim = len(x.shape)
     if axes is None:

@@ -9,11 +9,12 @@ import numpy as np
 
 from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array, Dtype
-from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_of_kind, namespace
+from oxigrad.ops.backends import dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array
 from oxigrad.ops.core.composite import accepts_array_likes, composite
+from oxigrad.ops.core.dtypes import floating
 from oxigrad.ops.core.in_place import check_cast
 from oxigrad.ops.core.primitives import (
     Axis,
@@ -206,8 +207,7 @@ def gradient(f: Any, /, *spacing: Any, axis: Axis = None, edge_order: int = 1) -
     """
     if edge_order not in (1, 2):
         raise ValueError(f"edge_order is {edge_order!r}: expected 1 or 2")
-    if is_of_kind(dtype_of(f), "integral", namespace(f)):  # differences of unsigned integers would wrap
-        f = f * 1.0
+    f = floating(f)  # differences of unsigned integers would wrap
     axes = tuple(range(f.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     steps = spacing * len(axes) if len(spacing) == 1 else spacing or (1.0,) * len(axes)
     slopes = tuple(_slope(f, position(a, f.ndim), h, edge_order) for a, h in zip(axes, steps, strict=True))
