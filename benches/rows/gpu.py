@@ -105,11 +105,19 @@ def fused(problem: Problem) -> Ready:
     return _of_class(problem, torch.optim.AdamW, fused=True)
 
 
-def _of_class(problem: Problem, kind: Callable[..., Any], **options: Any) -> Ready:
-    model = [p.requires_grad_() for p in problem.tensors(0)]
-    for p, g in zip(model, problem.tensors(1), strict=True):
+def of_class(
+    tensors: list[Any], gradients: list[Any], kind: Callable[..., Any], **options: Any
+) -> tuple[list[Any], Any]:
+    """Parameters with gradients, and an optimizer of them, of a class of PyTorch's or of `oxigrad.torch`."""
+    model = [p.requires_grad_() for p in tensors]
+    for p, g in zip(model, gradients, strict=True):
         p.grad = g
-    return problem.ready(kind(model, **NAMED, **options).step, model)
+    return model, kind(model, **options)
+
+
+def _of_class(problem: Problem, kind: Callable[..., Any], **options: Any) -> Ready:
+    model, optimizer = of_class(problem.tensors(0), problem.tensors(1), kind, **NAMED, **options)
+    return problem.ready(optimizer.step, model)
 
 
 def modules(problem: Problem) -> Ready:

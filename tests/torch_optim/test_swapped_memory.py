@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 import oxigrad as ox  # noqa: E402
 import oxigrad.torch as ours  # noqa: E402
+from torch_problems import check_shrunk_is_refused  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("default_device")
 
@@ -138,14 +139,7 @@ def test_a_shrunk_storage_is_refused(name: str, steps_before: int, which: str, l
         opt.step()
     if which == "state" and not steps_before:
         return
-    before = q.detach().clone()
-    if which == "new gradient":
-        p.grad, which = torch.ones(shape), "gradient"
-    shrunk = {"parameter": p.data, "gradient": p.grad, "state": opt.state[p].get(key)}[which]
-    shrunk.untyped_storage().resize_(left)
-    with pytest.raises(ox.ArrayMemoryError, match=rf"\['params'\]\[1\]: the {which}.* storage (is freed|was shrunk)"):
-        opt.step()
-    assert torch.equal(q.detach(), before)
+    check_shrunk_is_refused(opt, which, key, left)
 
 
 # --- shared and sparse --------------------------------------------------------------------------------------------------------
