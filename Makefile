@@ -135,11 +135,12 @@ versus: .venv/versus .venv/wheel target/advect/stamp ## Time oxigrad against oth
 gradbench: .venv/versus .venv/wheel ## Time the twelve problems of GradBench beside PyTorch, JAX and HIPS autograd
 	$(BIN)/python benches/gradbench $(OPTIONS)
 
-times: .venv/versus .venv/wheel target/advect/stamp ## Time everything beside other libraries, an hour and more, and print docs/design/times.md
+times: .venv/versus .venv/wheel target/advect/stamp ## Time everything beside other libraries, an hour and more, print docs/design/times.md, and add to benches/history
 	mkdir -p output
 	$(BIN)/python benches/versus.py --json output/versus.json $(OPTIONS)
 	$(BIN)/python benches/gradbench --json output/gradbench.json $(OPTIONS)
 	$(BIN)/python benches/times_page.py output/versus.json output/gradbench.json
+	$(BIN)/python benches/track.py --only rows --measured output/versus.json
 
 versus-gpu: gpu-install ## Time oxigrad against PyTorch on the GPU here, with the wheels in dist: make versus-gpu PYTHON=python3
 	PYTHONPATH=output/gpu $(PYTHON) benches/versus.py --rows 'gpu *' $(OPTIONS)

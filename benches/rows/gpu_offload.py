@@ -116,13 +116,16 @@ def deepspeed_offload(problem: Problem) -> Ready:
     return ready(problem, step, model)
 
 
-def contestants(shapes: list[tuple[int, ...]]) -> list[Contestant]:
-    """A state in host memory, and on the device."""
+def contestants(shapes: list[tuple[int, ...]], *, resident_too: bool = True) -> list[Contestant]:
+    """A state in host memory, and on the device, where there is room for both of the latter as well."""
     problem = Problem(shapes, "bfloat16", waits=True)
-    return [
-        Contestant("oxigrad.torch, state_device='host'", "ours", lambda: ours(problem)),
+    on_device = [
         Contestant("oxigrad.torch, on the device", "peer", lambda: ours(problem, state_device=None)),
         Contestant(RESIDENT, "peer", lambda: resident(problem)),
+    ]
+    return [
+        Contestant("oxigrad.torch, state_device='host'", "ours", lambda: ours(problem)),
+        *(on_device if resident_too else ()),
         Contestant(TORCHAO, "peer", lambda: torchao_offload(problem)),
         Contestant(DEEPSPEED, "peer", lambda: deepspeed_offload(problem)),
     ]
@@ -205,7 +208,7 @@ ROWS = [
     ),
     Row(
         "gpu step with the state in host memory 7B",
-        lambda: contestants(seven_billion()),
+        lambda: contestants(seven_billion(), resident_too=False),
         (Goal(1, TORCHAO), Goal(1.2, DEEPSPEED)),
         samples=5,
     ),

@@ -17,6 +17,7 @@ import oxigrad as ox
 import sizes
 from measure import Contestant, Goal, Ready, Row, WrongResultError, close
 from null_driver import posing
+from rows.gpu import of_class
 
 NAMED = {"lr": 1e-2, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 1e-2}
 TORCH, MODULES = "torch, fused, of one element", "oxigrad.torch"
@@ -73,10 +74,8 @@ def fused(problem: Problem) -> Ready:
 
 def _of_class(problem: Problem, length: int, kind: Any, **options: Any) -> tuple[Callable[[], Any], Any]:
     """A step of a class of PyTorch's or of `oxigrad.torch`, and the optimizer."""
-    model = [p.requires_grad_() for p in problem.tensors(length)]
-    gradients, optimizer = problem.gradients(length), kind(model, **NAMED, **options)
-    for p, g in zip(model, next(gradients), strict=True):
-        p.grad = g
+    gradients = problem.gradients(length)
+    model, optimizer = of_class(problem.tensors(length), next(gradients), kind, **NAMED, **options)
 
     def step() -> None:
         if problem.fresh:

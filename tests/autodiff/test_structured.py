@@ -123,6 +123,31 @@ def test_extrema(name, shape, axis, keepdims, dtype) -> None:
         check((name, (each,), {"axis": axis, "keepdims": keepdims}))
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered")  # of the row with a NaN
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1), (1, 2)], ids=str)
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extrema_of_large_arrays_have_the_bits_of_weights(name, axis, dtype) -> None:
+    x = np.round(array(41, 40, 40, dtype=dtype), 1)
+    x[-1, -1, -1] = np.nan
+
+    def extremum(x: Any) -> Any:
+        return getattr(ox.xp, name)(x, axis=axis)
+
+    is_chosen = x == getattr(np, name)(x, axis=axis, keepdims=True)
+    weights = is_chosen.astype(dtype) / np.sum(is_chosen, axis=axis, keepdims=True, dtype=dtype)
+    along = array(*np.shape(extremum(x)), dtype=dtype, seed=1)
+    expected = weights * along.reshape(np.sum(x, axis=axis, keepdims=True).shape)
+    (found,) = ox.vjp(extremum, x)[1](along)
+    recorded = ox.record(lambda x, along: ox.vjp(extremum, x)[1](along)[0])
+    is_known = ~np.isnan(expected)
+    for each in (found, recorded(x, along), recorded(x, along)):
+        assert each.dtype == dtype
+        np.testing.assert_array_equal(each, expected)
+        np.testing.assert_array_equal(np.signbit(each)[is_known], np.signbit(expected)[is_known])
+    assert recorded.why is None
+
+
 SHAPES = [
     ((3,), (3,)),
     ((2, 3), (3,)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import xml.etree.ElementTree as ET
@@ -13,6 +14,7 @@ import pytest
 import counts
 import history
 import report
+import track
 from history import HistoryError, Ratio, Record
 
 # --- the history -----------------------------------------------------------------------------------------------------
@@ -51,6 +53,17 @@ def test_a_record_has_the_fastest_other_library_and_the_ceiling() -> None:
 )
 def test_a_wrong_or_untimed_row_is_not_recorded(data: dict[str, Any]) -> None:
     assert history.of_outcome(HEADER, data, revision="abc", date="") is None
+
+
+def test_rows_that_were_measured_before_are_recorded(tmp_path: Path) -> None:
+    machine = {"cpu": "a processor", "isa": "AVX2", "threads": 2, "small": False}
+    ours = contestant("oxigrad", "ours", 1e-3)
+    rows = [{"row": "chain", "contestants": [ours], "wrong": False, "unsteady": False}, {"row": "missing"}]
+    file = tmp_path / "versus.json"
+    file.write_text(json.dumps({"machine": machine, "rows": rows}))
+    assert track.main(["--only", "rows", "--measured", str(file), "--history", str(tmp_path)]) == 0
+    (found,) = history.parse((tmp_path / history.ROWS).read_text())
+    assert (found.row, found.processor, found.seconds) == ("chain", "a processor", 1e-3)
 
 
 def test_records_are_added_and_read_again(tmp_path: Path) -> None:

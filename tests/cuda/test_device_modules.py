@@ -18,6 +18,7 @@ import fake  # noqa: E402 - it imports torch
 
 import oxigrad.torch as ot  # noqa: E402 - it imports torch
 from python_frames import frames  # noqa: E402
+from torch_problems import check_shrunk_is_refused  # noqa: E402
 
 SHAPES = {"weight": (3, 50), "bias": (50,), "scale": (), "empty": (0,)}
 CLASSES: dict[str, Callable[[Any], Any]] = {
@@ -479,14 +480,7 @@ def test_a_shrunk_storage_is_refused(steps_before: int, which: str, left: int, o
         opt.step()
     if which == "state" and not steps_before:
         return
-    before = q.detach().clone()
-    if which == "new gradient":
-        p.grad, which = torch.ones(30, 40), "gradient"
-    shrunk = {"parameter": p.data, "gradient": p.grad, "state": opt.state[p].get("exp_avg")}[which]
-    shrunk.untyped_storage().resize_(left)
-    with pytest.raises(ox.ArrayMemoryError, match=rf"\['params'\]\[1\]: the {which}.* storage (is freed|was shrunk)"):
-        opt.step()
-    assert torch.equal(q.detach(), before)
+    check_shrunk_is_refused(opt, which, "exp_avg", left)
 
 
 @pytest.mark.parametrize("start", [0, 1, 2])

@@ -255,6 +255,7 @@ WRAPPERS = {
 def test_four_workers_learn_digits(name: str) -> None:
     results = train_digits(
         lambda: ModelAverage(AdamW(4e-3, weight_decay=0.1), 10, **WRAPPERS[name]),
+        epochs=25,
         finish=lambda opt, model: opt.average(model),
     )
     assert min(accuracy(model) for model, _ in results) >= 0.97

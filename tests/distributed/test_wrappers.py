@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from typing import Any
 
 import jobs
@@ -11,7 +12,7 @@ import pytest
 
 import oxigrad as ox
 from oxigrad import distributed
-from oxigrad.distributed import WorkerLost
+from oxigrad.distributed import Refused, WorkerLost
 from oxigrad.distributed.engines.threads import ThreadJob
 
 SERVERS = {"coordinator", "elastic-centre"}
@@ -77,3 +78,54 @@ def test_a_block_returns_the_optimizer_itself(name: str) -> None:
     with opt as entered:
         assert entered is opt
     assert opt.leave("any model") == "any model"
+
+
+# Those whose workers update the same parameters in each step, without a coordinator that does.
+REPLICAS = {"compression", "data_parallel", "kfac", "large_batch", "shard_state"}
+
+
+def test_replicas_with_other_hyperparameters_are_refused_before_the_first_step(name: str) -> None:
+    """They would become different models; workers of other wrappers may have their own rates."""
+
+    def worker(comm: Any) -> None:
+        opt, model = jobs.METHODS[name](comm.size), new_model()
+        if comm.rank:
+            opt.optimizer.learning_rate = 7.0
+        if name in REPLICAS:
+            with pytest.raises(Refused, match="learning_rate of the optimizer on rank 1 is 7.0: expected"):
+                opt.start(model)
+        else:
+            opt.leave(opt.start(model))
+
+    distributed.run(worker, workers=2)
+
+
+@pytest.mark.parametrize("rate", [0.1, 7.0])
+def test_a_replica_that_joins_with_other_hyperparameters_warns(name: str, rate: float) -> None:
+    if name not in REPLICAS - {"shard_state"}:
+        pytest.skip("no worker joins, or workers may have their own hyperparameters")
+
+    def made(size: int) -> Any:
+        opt = jobs.METHODS[name](size)
+        opt.optimizer.learning_rate = 0.1
+        return opt
+
+    def old(comm: Any) -> None:
+        opt, model = made(comm.size), new_model()
+        model = opt.start(model)
+        while opt.communicator.size < 2:
+            model = opt.reform(model)
+
+    def new(comm: Any) -> None:
+        opt = made(comm.size)
+        opt.optimizer.learning_rate = rate
+        opt.start(new_model())
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        job = ThreadJob(old, 1)
+        job.join(new)
+        job.wait(jobs.DEADLINE)
+    found = [str(each.message) for each in caught if each.category is RuntimeWarning]
+    expected = f"learning_rate of the optimizer on this worker, which joins, is {rate}: expected 0.1, as on the others"
+    assert found == ([] if rate == 0.1 else [expected])

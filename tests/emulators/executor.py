@@ -17,6 +17,8 @@ HEADER = Path(__file__).with_name("host.h")
 COMPILER = shutil.which("g++")
 #: As NVRTC compiles the text: no product and sum is fused unless that is written.
 FLAGS = ("-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-shared", "-w")
+#: Nothing of the text needs libstdc++, which takes time to link.
+LIBRARIES = ("-nodefaultlibs", "-lm", "-lc")
 _ENTRY = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\(')
 #: The folder of what was compiled, for this process.
 FOLDER = tempfile.TemporaryDirectory(prefix="oxigrad-cuda-")
@@ -63,7 +65,7 @@ def compile_texts(texts: Sequence[str], *flags: str) -> list[Library]:
         file.write_text(whole)
         path = file.with_suffix(".so")
         assert COMPILER, "g++ is missing"
-        command = [COMPILER, *FLAGS, *flags, "-o", str(path), str(file)]
+        command = [COMPILER, *FLAGS, *flags, "-o", str(path), str(file), *LIBRARIES]
         found = subprocess.run(command, capture_output=True, text=True, check=False)
         assert found.returncode == 0, found.stderr[:4000]
         for text, own in zip(new, names, strict=True):

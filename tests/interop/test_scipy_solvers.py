@@ -29,7 +29,10 @@ def start(asarray: Any = np.asarray) -> dict[str, Any]:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_finds_the_minimum(method: str) -> None:
-    if method == "dogleg":
+    if method in (
+        "dogleg",
+        "COBYLA",
+    ):  # of which one needs a convex function, and the other thousands of calls from afar
         x0 = {**start(), "a": np.array([1.05]), "s": 1.05, "l": [np.array([[1.02], [1.04]])]}
     else:
         x0 = start()

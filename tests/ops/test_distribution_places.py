@@ -237,6 +237,16 @@ def test_examples_of_places_without_a_formula() -> None:
 # --- distributions of counts ---------------------------------------------------------------------------------------------
 
 
+def _computed_once(f: Function) -> Function:
+    """The function of mpmath, which is called once for the same arguments in one precision: methods of a distribution share it."""
+
+    @functools.cache
+    def value(precision: int, *args: Any) -> Any:
+        return f(*args)
+
+    return lambda *args: value(mp.prec, *args)
+
+
 def _of_counts(row: Counted, method: str) -> Function:
     """A method of a distribution of counts in mpmath."""
     if method == "logpmf":
@@ -265,6 +275,7 @@ def _at_a_count(f: Function, s: Point, fixed: tuple[int, ...]) -> list[float]:
 def counted(name: str, note: Note) -> None:
     """Notes what is wrong with a distribution of counts."""
     row, ours = COUNTED[name], getattr(xp.stats, name)
+    row = row._replace(**{of: _computed_once(getattr(row, of)) for of in ("mass", "lower", "upper")})
     for s, counts in row.shapes:
         for method in COUNT_METHODS:
             f = _of_counts(row, method)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -279,3 +280,111 @@ def test_an_object_without_slots_and_namespace_is_refused():
         held[0] = float(at)
         assert np.array_equal(g(X), X * at)
     assert "whose state is not watched" in str(g.why)
+
+
+# --- captured values in later recordings ---------------------------------------------------------------------------------
+
+
+class Holder:
+    """Places of captured values: each holds a function of `x` that reads ``first`` and ``second``, and sets them."""
+
+    def __init__(self, name: str) -> None:
+        self.space: dict[str, Any] = {"functools": functools, "__name__": __name__, "first": None, "second": None}
+        exec(_HOLDERS, self.space)  # noqa: S102 - a namespace of this test's own
+        self.function, self.set = self.space[name]()
+
+
+_HOLDERS = """
+def as_globals():
+    def f(x):
+        return x * first + second
+    def put(*values):
+        global first, second
+        first, second = values
+    return f, put
+
+def of_a_helper():
+    def helper(x):
+        return x * first
+    def f(x):
+        return (lambda: helper(x) + second)()
+    return f, as_globals()[1]
+
+def as_cells():
+    a = b = None
+    def f(x):
+        return x * a + b
+    def put(*values):
+        nonlocal a, b
+        a, b = values
+    return f, put
+
+def as_defaults():
+    def f(x, a=None, *, b=None):
+        return x * a + b
+    def put(a, b):
+        f.__defaults__, f.__kwdefaults__ = (a,), {"b": b}
+    return f, put
+
+def in_a_tree():
+    held = [{"a": None}, [None]]
+    def f(x):
+        return x * held[0]["a"] + held[1][0]
+    def put(a, b):
+        held[0]["a"], held[1][0] = a, b
+    return f, put
+
+def in_trees_that_are_replaced():
+    held = [None], {"b": None}
+    def f(x):
+        return x * held[0][0] + held[1]["b"]
+    def put(a, b):
+        nonlocal held
+        held = [a], {"b": b}
+    return f, put
+
+def as_keywords_of_a_partial_function():
+    def added(x, a, b):
+        return x * a + b
+    held = functools.partial(added, a=None, b=None)
+    return held, lambda a, b: held.keywords.update(a=a, b=b)
+
+def as_keywords_of_a_captured_partial_function():
+    held, put = as_keywords_of_a_partial_function()
+    return lambda x: held(x), put
+
+def as_the_object_of_a_method():
+    class Model(list):
+        def apply(self, x):
+            return x * self[0] + self[1]
+    held = Model([None, None])
+    return held.apply, lambda a, b: held.__setitem__(slice(None), (a, b))
+"""
+
+VALUES: dict[str, Callable[[float, tuple[int, ...]], Any]] = {
+    "arrays": lambda value, shape: np.full(shape, value),
+    "floats": lambda value, _: value,
+    "scalars of NumPy": lambda value, _: np.float64(value),
+}
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, lambda f: ox.grad(lambda x: xp.sum(f(x) ** 2))], ids=["f", "grad"])
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("name", re.findall(r"^def (\w+)", _HOLDERS, re.MULTILINE))
+def test_later_recordings_read_what_is_captured_at_each_call(name, kind, transform):
+    holder = Holder(name)
+    holder.set(VALUES[kind](2.0, (5,)), VALUES[kind](3.0, (5,)))
+    f = transform(holder.function)
+    g = ox.record(f)
+    # Arguments of another shape or dtype, and captured values in another layout, make a second recording under the same guards.
+    arguments = [X, X, np.float32(X), np.float32(X), X[::2].repeat(2)[:5], X[:, None], X[:, None]]
+    for at, x in enumerate([*arguments, *arguments]):
+        first, second = (VALUES[kind](at + part, (5,)) for part in (0.5, 7.5))
+        holder.set(first, second)
+        assert agrees(g, f, x), (at, g.why)
+        assert agrees(g, f, x), (at, g.why)
+        if at % 3 == 1:
+            holder.set(first, first)  # one object in two places
+            assert agrees(g, f, x), (at, g.why)
+            assert agrees(g, f, x), (at, g.why)
+    assert g.replays > 8, repr(g)

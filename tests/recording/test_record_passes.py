@@ -51,6 +51,51 @@ def test_each_pass_prints_before_and_after():
         program.printed(True, "fusion")
 
 
+COLUMN, ROW = np.linspace(-1.0, 1.0, 3)[:, None], np.linspace(1.0, 2.0, 4)
+# A function of a column and a row, and the number of calls that repeat an array, as recorded and as replayed.
+REPEATED = {
+    "read by a product": (lambda x, y: xp.broadcast_to(x * 2.0, (3, 4)) * y, 1, 0),
+    "read by several": (lambda x, y: (t := xp.broadcast_to(xp.sin(x), (3, 4))) * y - t / (y + 9.0), 1, 0),
+    "read by a product with a column": (lambda x, y: (xp.broadcast_to(x * 2.0, (3, 4)) * x) @ y, 1, 1),
+    "both of a product": (lambda x, y: xp.broadcast_to(x * 2.0, (2, 3, 4)) * xp.broadcast_to(y, (2, 3, 4)), 2, 2),
+    "read by another function": (lambda x, y: xp.exp(xp.broadcast_to(x * 2.0, (3, 4))) * y, 1, 1),
+    "read by a sum too": (lambda x, y: (t := xp.broadcast_to(x * 2.0, (3, 4))) * y + xp.sum(t), 1, 1),
+    "of another dtype": (lambda x, y: xp.broadcast_to(xp.astype(x, xp.float32), (3, 4)) * y, 1, 1),
+    "beside an array in another order": (
+        lambda x, y: xp.sum(
+            xp.broadcast_to(x * 2.0, (3, 4)) * xp.permute_dims(xp.reshape(x * y, (4, 3)), (1, 0)), axis=1
+        ),
+        1,
+        1,
+    ),
+    "a result": (lambda x, y: (t := xp.broadcast_to(x * 2.0, (3, 4)), t * y), 1, 1),
+    "a result of a product": (lambda x, y: xp.broadcast_to(x * 2.0, (3, 4)) + y, 1, 0),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [1, 300], ids=["short", "long"])
+def test_arrays_are_not_repeated_for_calls_that_repeat_them(name, dtype, count):
+    own, before, after = REPEATED[name]
+    if name == "of another dtype" and dtype == np.float32:
+        before, after = 1, 0
+
+    def f(x: Any, y: Any) -> Any:
+        for _ in range(count):
+            x = x + 0.0
+        return own(x, y)
+
+    g = ox.record(f)
+    for x, y in ((COLUMN, ROW), (COLUMN, ROW), (2.0 * COLUMN, -ROW), (0.0 * COLUMN, np.inf * ROW)):
+        with np.errstate(invalid="ignore"):
+            assert agrees(g, f, x.astype(dtype), y.astype(dtype))
+    (program,) = g.recordings
+    assert g.why is None
+    found = [program.printed(is_after, "identities").count("broadcast_to") for is_after in (False, True)]
+    assert found == [before, after]
+
+
 SHAPED = np.linspace(-1.0, 1.0, 6).reshape(2, 3)
 IDENTITIES = {
     "a shape as it is": (lambda x: xp.exp(xp.reshape(x, (2, 3))) * 2.0, 1, 0),

@@ -59,6 +59,28 @@ def test_what_reads_a_sum_is_in_another_run():
     assert run_of(g, "sum")
 
 
+SCALARS = {
+    "elements": (lambda x, y: (x * y[0] + y[1]) * y[2] - x / y[0], 5),
+    "a maximum": (lambda x, y: xp.exp((x - xp.max(x)) * 2.0) * xp.sum(y), 4),
+    "arrays without dimensions": (lambda x, y: (x * xp.reshape(y[:1], ()) + y[1]) * 3.0, 3),
+    "of another dtype": (lambda x, y: (x * xp.astype(y, xp.float16)[0] + 1.0) * 2.0, 2),
+    "of a function that is not exact": (lambda x, y: xp.hypot(x * y[0], y[1]), 0),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", SCALARS)
+def test_scalars_are_read_by_runs(name, dtype):
+    f, count = SCALARS[name]
+    for function in (f, ox.value_and_grad(lambda *args: xp.sum(f(*args)), argnums=(0, 1))):
+        g, y = ox.record(function), at_random(3, dtype=dtype)
+        for scale in (1.0, 1.0, -2.0, 1e-3):
+            assert agrees(g, function, at_random(5000, dtype=dtype), (y * scale).astype(dtype))
+        assert g.why is None
+        if function is f:
+            assert sum(map(len, g.recordings[0].runs())) == count
+
+
 @pytest.mark.parametrize("make", [lambda x: x.T, lambda x: x[:, ::2], lambda x: x[::-1]], ids=["T", "step", "back"])
 def test_sums_of_arrays_that_lie_otherwise(make):
     def f(x: Any) -> Any:

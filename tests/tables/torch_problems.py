@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import torch
 
+import oxigrad as ox
+
 SHAPES: tuple[tuple[int, ...], ...] = ((4, 3), (3,), ())
 MATRICES: tuple[tuple[int, ...], ...] = ((4, 3), (2, 5))
 
@@ -220,3 +222,19 @@ def tensors(state: Any) -> list[torch.Tensor]:
 def states(opt: Any) -> list[torch.Tensor]:
     """All tensors that an optimizer keeps, as its ``state_dict`` has them."""
     return tensors(opt.state_dict()["state"])
+
+
+def check_shrunk_is_refused(opt: Any, which: str, key: str, left: int) -> None:
+    """Shrinks the storage of the second parameter of an optimizer, of its gradient, or of its state ``key``, to so many bytes.
+
+    The step is refused by name, and the first parameter does not change.
+    """
+    q, p = opt.param_groups[0]["params"]
+    before = q.detach().clone()
+    if which == "new gradient":
+        p.grad, which = torch.ones(p.shape), "gradient"
+    shrunk = {"parameter": p.data, "gradient": p.grad, "state": opt.state[p].get(key)}[which]
+    shrunk.untyped_storage().resize_(left)
+    with pytest.raises(ox.ArrayMemoryError, match=rf"\['params'\]\[1\]: the {which}.* storage (is freed|was shrunk)"):
+        opt.step()
+    assert torch.equal(q.detach(), before)

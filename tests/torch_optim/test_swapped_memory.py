@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 import oxigrad as ox  # noqa: E402
 import oxigrad.torch as ours  # noqa: E402
+from torch_problems import check_shrunk_is_refused  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("default_device")
 
@@ -136,14 +139,7 @@ def test_a_shrunk_storage_is_refused(name: str, steps_before: int, which: str, l
         opt.step()
     if which == "state" and not steps_before:
         return
-    before = q.detach().clone()
-    if which == "new gradient":
-        p.grad, which = torch.ones(shape), "gradient"
-    shrunk = {"parameter": p.data, "gradient": p.grad, "state": opt.state[p].get(key)}[which]
-    shrunk.untyped_storage().resize_(left)
-    with pytest.raises(ox.ArrayMemoryError, match=rf"\['params'\]\[1\]: the {which}.* storage (is freed|was shrunk)"):
-        opt.step()
-    assert torch.equal(q.detach(), before)
+    check_shrunk_is_refused(opt, which, key, left)
 
 
 # --- shared and sparse --------------------------------------------------------------------------------------------------------
@@ -199,3 +195,26 @@ def test_adafactor_rounds_states_of_other_shapes_stochastically() -> None:
     assert row.shape == (64, 1) and row.dtype == torch.bfloat16
     assert len(row.unique()) > 1  # equal rows, rounded to different sides
     assert abs(float((p.double() - exact).detach().mean())) < 1e-3
+
+
+# The first tensor that the core sees is one of a transformation, within which no plain tensor can be made.
+WITHIN_A_TRANSFORMATION = """
+import torch
+from oxigrad import _core
+
+def seen(x):
+    assert _core.Places.of([x]) is None
+    return x.sum()
+
+torch.func.grad(seen)(torch.ones(3))
+x = torch.ones(3)
+places = _core.Places.of([x])
+assert places is not None and places.moved([x]) == b""
+x.data = torch.ones(3)
+assert len(places.moved([x])) == 16
+"""
+
+
+def test_places_are_told_after_a_transformation_saw_the_first_tensor() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHIN_A_TRANSFORMATION], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr

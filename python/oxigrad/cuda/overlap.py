@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from oxigrad._core import AliasError
+from oxigrad.ops.core.aliasing import first_overlap
 
 
 class Spans:
@@ -50,21 +51,14 @@ class Spans:
 
     def check(self, addresses: Sequence[np.ndarray]) -> None:
         """Raises `AliasError` where an array that is written shares memory with another one."""
-        starts, self._last_check = self._starts(addresses), None
-        start = starts
-        order = np.lexsort((self._written, start + self._sizes, start))
-        start, written = start[order], self._written[order]
-        end = start + self._sizes[order]
-        end_of_written = np.where(written, end, 0)
-        reached, reached_by_written = np.maximum.accumulate(end), np.maximum.accumulate(end_of_written)
-        reads = written[1:] & (start[1:] < reached[:-1])
-        shared = np.flatnonzero(reads | (start[1:] < reached_by_written[:-1]))
-        if not shared.size:
-            self._last_check = starts[self._written], start[written], np.append(0, end[written])
+        start, self._last_check = self._starts(addresses), None
+        shared = first_overlap(start, self._sizes, self._written)
+        if shared is None:
+            written = start[self._written]
+            ends = np.sort(written + self._sizes[self._written])
+            self._last_check = written, np.sort(written), np.append(0, ends)
             return
-        at = shared[0]
-        other = np.argmax((end if reads[at] else end_of_written)[: at + 1])
-        first, second = (self._name(int(self._used[order[each]])) for each in (other, at + 1))
+        first, second = (self._name(int(self._used[each])) for each in shared)
         raise AliasError(
             f"{first} and {second} share memory: expected arrays apart, or the same array from the first step on"
         )

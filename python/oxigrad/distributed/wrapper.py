@@ -303,7 +303,7 @@ class Wrapper(DeclaredAttributes, Optimizer):
         return {
             **state,
             "optimizer": self.name,
-            "config": states._config(self),
+            "config": states.config_of(self),
             "remembered": {**state["remembered"], type(self).__name__: {**plain, "parameters": [*slots]}},
             "slots": {path: {**slots.get(path, {}), **of_wrapper.get(path, {})} for path in {**slots, **of_wrapper}},
         }

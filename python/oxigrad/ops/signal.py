@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import DerivativeError, ShapeError, Variable
+from oxigrad._core import DerivativeError, DtypeError, ShapeError, Variable
 from oxigrad._names import without
 from oxigrad._typing import Array
 from oxigrad.ops import fft
-from oxigrad.ops.backends import array_of
+from oxigrad.ops.backends import array_of, is_complex
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.dtypes import floating
 from oxigrad.ops.core.host_calls import call, computed, linear
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import along
@@ -253,7 +254,7 @@ def savgol_filter(
     x: Array, /, window_length: int, polyorder: int, deriv: int, delta: float, axis: int, mode: str, cval: float
 ) -> Array:
     """The Savitzky-Golay filter: a polynomial of least squares in a window around each element."""
-    x = array_of(x)
+    x = floating(array_of(x))
     weights = of_scipy("signal", "savgol_coeffs")(window_length, polyorder, deriv=deriv, delta=delta)
     if mode != "interp":
         return convolve1d(x, weights, axis, mode=mode, cval=cval)
@@ -319,6 +320,8 @@ def hilbert(x: Array, /, N: int | None, axis: int) -> Array:
     The signal is cut, or lengthened by zeros, to ``N`` elements.
     """
     x = array_of(x)
+    if is_complex(x):
+        raise DtypeError("hilbert: found a complex signal, expected a real one")
     size, at = x.shape[axis] if N is None else N, axis % len(x.shape)
     if size <= 0:
         raise ValueError(f"hilbert: N is {N!r}: expected a positive number")

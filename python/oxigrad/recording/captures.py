@@ -9,18 +9,28 @@ import builtins
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from oxigrad import tree
 from oxigrad._core import Function, Guards, RecordedFunction, StructureError
-from oxigrad.recording.reads import EMPTY, codes, is_pure, reads_of, require_pure, root, slots_of
+from oxigrad.recording.reads import (
+    EMPTY,
+    IMPURE,
+    Slot,
+    codes,
+    default_name,
+    is_pure,
+    require_pure,
+    root,
+    slots_of,
+    slots_read,
+)
 from oxigrad.recording.trace import is_same
 from oxigrad.recording.traced import UnrecordableError
 
-_IMPURE = set("print input open exec eval compile globals locals vars __import__ breakpoint setattr delattr id".split())
 SIMPLE = (
     str,
     bytes,
@@ -55,8 +65,12 @@ class Captures:
         self.guards: Guards = Guards(is_same)
         self._f = f
         self._seen: set[int] = set()
+        # The input that a value is, by its identity while the function is walked, and by its place, where another value may be later.
         self._slots: dict[int, tuple[int, Any]] = {}
-        self._functions: dict[tuple[int, bool], tuple[types.FunctionType, list[_Slot]]] = {}
+        self._input_at: dict[int, int] = {}
+        # The places of the parts of partial functions, methods and recorded functions, by the place of the whole.
+        self._parts: dict[tuple[int, Any], int] = {}
+        self._functions: dict[tuple[int, bool], tuple[types.FunctionType, list[Slot]]] = {}
         self._is_fixed = 0
         self._refused: dict[str, UnrecordableError] = {}
         self._watched: set[tuple[int, str]] = set()
@@ -65,7 +79,8 @@ class Captures:
         self._attributes: dict[str, list[tuple[str, int, Any]]] = {}
         # Modules that objects have as attributes.
         self._modules: list[tuple[str, types.ModuleType]] = []
-        self._value("", self.guards.object(f), f)
+        self._place: int = self.guards.object(f)
+        self._value("", self._place, f)
         self.add_classes(arguments)
 
     def changed(self) -> tuple[str, Any, Any] | None:
@@ -90,7 +105,7 @@ class Captures:
 
     def copied(self, values: list[Any]) -> Callable[..., Any]:
         """The function with these values in place of the inputs."""
-        return _Copy(self, values).of(self._f)
+        return _Copy(self, values).of(self._f, self._place)
 
     # --- the walk ------------------------------------------------------------------------------------------------------
 
@@ -101,13 +116,20 @@ class Captures:
             self._function(path, value)
         elif isinstance(value, functools.partial):
             self._guard(path, place, value)
-            self._value(f"{path}.func", self.guards.attribute(place, "func"), value.func)
-            for at, arg in enumerate((*value.args, *value.keywords.values())):
+            self._part(path, place, "func", self.guards.attribute(place, "func"), value.func)
+            for at, arg in enumerate(value.args):
                 if not _is_unchanging(arg):
-                    self._value(f"{path}.args[{at}]", self.guards.object(arg), arg)
+                    self._part(path, place, at, self.guards.object(arg), arg)
+            held = self.guards.attribute(place, "keywords")
+            self.guards.expect_length(f"the number of keywords of {path or 'the function'}", held, len(value.keywords))
+            for name, arg in value.keywords.items():
+                if _is_unchanging(arg):
+                    self._guard(f"{path}.{name}".lstrip("."), self.guards.item(held, name), arg)
+                else:
+                    self._part(path, place, name, self.guards.item(held, name), arg)
         elif isinstance(value, types.MethodType):
-            self._value(f"{path}.__func__", self.guards.attribute(place, "__func__"), value.__func__)
-            self._value(f"{path}.__self__", self.guards.attribute(place, "__self__"), value.__self__)
+            for name in ("__func__", "__self__"):
+                self._part(path, place, name, self.guards.attribute(place, name), getattr(value, name))
         elif isinstance(value, types.ModuleType):
             self._guard(path, place, value)
             self._modules.append((path, value))
@@ -122,14 +144,19 @@ class Captures:
             if owner is not None and not isinstance(owner, (types.ModuleType, type)):
                 raise UnrecordableError(f"{path} is a method of a {type(owner).__name__}, whose state is not watched")
             require_pure(getattr(value, "__module__", None) or "builtins", path)
-            if getattr(value, "__name__", "") in _IMPURE and owner is builtins:
+            if getattr(value, "__name__", "") in IMPURE and owner is builtins:
                 raise UnrecordableError(f"{path or value.__name__} has effects")
         elif isinstance(value, RecordedFunction):
             self._guard(path, place, value)
             wrapped = _wrapped(value)
-            self._value(path, self.guards.object(wrapped), wrapped)
+            self._part(path, place, "__wrapped__", self.guards.object(wrapped), wrapped)
         else:
             self._tree(path, place, value)
+
+    def _part(self, path: str, whole: int, name: Any, place: int, value: Any) -> None:
+        """A part of a captured value, which `_Copy` finds by the place of the whole."""
+        self._parts[whole, name] = place
+        self._value(f"{path}.{name}".lstrip("."), place, value)
 
     def _guard(self, path: str, place: int, value: Any) -> None:
         if path:
@@ -159,9 +186,11 @@ class Captures:
         self._classes(path, value)
         entry = self._slots.get(id(value))
         if entry is None:
+            self._input_at[place] = len(self.inputs)
             self._slots[id(value)] = (len(self.inputs), value)
             self.inputs.append((path, place, flat))
         else:
+            self._input_at[place] = entry[0]
             self.guards.expect_place(path, place, self.inputs[entry[0]][1])
 
     def _classes(self, path: str, value: Any) -> None:
@@ -263,7 +292,7 @@ class Captures:
         key = (id(function), self._is_fixed > 0)
         if key in self._functions:
             return
-        slots: list[_Slot] = []
+        slots: list[Slot] = []
         self._functions[key] = (function, slots)
         module = str(function.__globals__.get("__name__", ""))  # `functools.wraps` sets another one as an attribute
         is_ours = is_pure(module)
@@ -273,7 +302,7 @@ class Captures:
         if not is_ours:
             code = self.guards.attribute(self.guards.object(function), "__code__")
             self._guard(f"{path}.__code__".lstrip("."), code, function.__code__)
-        slots.extend(_slots(function, self.guards, with_globals=not is_ours))
+        slots.extend(slots_read(function, self.guards, with_globals=not is_ours))
         for slot in slots:
             where = f"{path}.{slot.name}" if path else slot.name
             try:
@@ -304,40 +333,6 @@ class Captures:
 _BY_VALUE = (bool, int, float, complex, str, bytes, range, np.ndarray, np.generic)
 
 
-class _Slot:
-    """A place that a function reads: a global or a cell."""
-
-    def __init__(self, name: str, place: int, attributes: tuple[str, ...] = (), *, is_global: bool = False) -> None:
-        self.name, self.place, self.attributes, self.is_global = name, place, attributes, is_global
-
-
-def _slots(function: types.FunctionType, guards: Guards, *, with_globals: bool) -> Iterator[_Slot]:
-    """The places that a function and the functions inside of it read; raises `UnrecordableError` for one that it writes."""
-    code, (names, attributes, assigned, imports) = function.__code__, reads_of(function.__code__)
-    if assigned is not None:
-        raise UnrecordableError(f"the function assigns to {assigned}, a variable outside of it")
-    for name in imports if with_globals else ():
-        require_pure(name, name)
-    namespace, held = function.__globals__, guards.object(function.__globals__)
-    for name in names if with_globals else ():
-        read = attributes.get(name, ())
-        if name not in namespace and name in _IMPURE:
-            raise UnrecordableError(f"the function calls {name}, which has effects or reads what is not watched")
-        if root(getattr(namespace.get(name), "__name__", "")) == "numpy" and "random" in read:
-            raise UnrecordableError("the function draws random numbers")
-        yield _Slot(name, guards.item(held, name), read, is_global=True)
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        place = guards.attribute(guards.object(cell), "cell_contents")
-        yield _Slot(name, place, attributes.get(name, ()))
-    holder = guards.object(function)
-    for kind in ("__defaults__", "__kwdefaults__"):
-        defaults = getattr(function, kind)
-        keys = defaults if isinstance(defaults, Mapping) else range(len(defaults or ()))
-        place = guards.attribute(holder, kind)
-        for key in keys:
-            yield _Slot(f"defaults[{key!r}]", guards.item(place, key))
-
-
 class _Copy:
     """Copies of functions that read other values."""
 
@@ -346,21 +341,28 @@ class _Copy:
         self._globals: dict[int, dict[str, Any]] = {}
         self._copies: dict[int, Any] = {}
 
-    def of(self, value: Any) -> Any:
-        """The value itself, or what stands for it."""
+    def of(self, value: Any, place: int | None) -> Any:
+        """The value of a place itself, or what stands for it."""
         captures = self._captures
-        if id(value) in captures._slots:
-            return self._values[captures._slots[id(value)][0]]
+        if place is None:
+            return value
+        if place in captures._input_at:
+            return self._values[captures._input_at[place]]
         if isinstance(value, types.FunctionType):
             return self._function(value) if (id(value), False) in captures._functions else value
+        part = functools.partial(self._part, place)
         if isinstance(value, functools.partial):
-            keywords = {name: self.of(each) for name, each in value.keywords.items()}
-            return functools.partial(self.of(value.func), *map(self.of, value.args), **keywords)
+            keywords = {name: part(name, each) for name, each in value.keywords.items()}
+            args = (part(at, each) for at, each in enumerate(value.args))
+            return functools.partial(part("func", value.func), *args, **keywords)
         if isinstance(value, types.MethodType):
-            return types.MethodType(self.of(value.__func__), self.of(value.__self__))
+            return types.MethodType(part("__func__", value.__func__), part("__self__", value.__self__))
         if isinstance(value, RecordedFunction):
-            return self.of(_wrapped(value))
+            return part("__wrapped__", _wrapped(value))
         return value
+
+    def _part(self, whole: int, name: Any, value: Any) -> Any:
+        return self.of(value, self._captures._parts.get((whole, name)))
 
     def _function(self, function: types.FunctionType) -> Any:
         if id(function) in self._copies:
@@ -372,19 +374,25 @@ class _Copy:
         cells = tuple(types.CellType() for _ in function.__closure__ or ())
         clone = types.FunctionType(function.__code__, copied, function.__name__, function.__defaults__, cells or None)
         self._copies[id(function)] = clone
-        clone.__kwdefaults__ = {name: self.of(each) for name, each in (function.__kwdefaults__ or {}).items()} or None
-        clone.__defaults__ = tuple(map(self.of, function.__defaults__ or ())) or None
+        _, slots = self._captures._functions[id(function), False]
+        places = {(slot.is_global, slot.name): slot.place for slot in slots}
+
+        def default(key: Any, each: Any) -> Any:
+            return self.of(each, places.get((False, default_name(key))))
+
+        named = {name: default(name, each) for name, each in (function.__kwdefaults__ or {}).items()}
+        clone.__kwdefaults__ = named or None
+        clone.__defaults__ = tuple(default(at, each) for at, each in enumerate(function.__defaults__ or ())) or None
         clone.__dict__.update(function.__dict__)
         clone.__module__, clone.__qualname__ = function.__module__, function.__qualname__
-        for new, cell in zip(cells, function.__closure__ or (), strict=True):
+        for name, new, cell in zip(function.__code__.co_freevars, cells, function.__closure__ or (), strict=True):
             try:
-                new.cell_contents = self.of(cell.cell_contents)
+                new.cell_contents = self.of(cell.cell_contents, places.get((False, name)))
             except ValueError:  # an empty cell
                 continue
-        _, slots = self._captures._functions[id(function), False]
         for slot in slots:
             if slot.is_global and slot.name in namespace:
-                copied[slot.name] = self.of(namespace[slot.name])
+                copied[slot.name] = self.of(namespace[slot.name], slot.place)
         return clone
 
 

@@ -13,6 +13,8 @@ _OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "di
 _UFUNCS = {name: name for name in "add subtract multiply divide negative sqrt square reciprocal".split()}
 _UFUNCS["true_divide"] = "divide"
 _TO_SHAPES = (("op", "reshape"), ("op", "broadcast_to"))
+# Those that NumPy computes with the bits of the core, whatever it repeats.
+_EXACT = ("add", "subtract", "multiply", "divide")
 _FLOATS = ("<f4", "<f8")
 # The precisions of scalars, in the order of promotion.
 _PRECISIONS = ("float", *_FLOATS)
@@ -30,7 +32,7 @@ Member = tuple[str, list[int], list[str], tuple[list[int], bool] | None]
 
 def replay_of(entries: list[Entry], outputs: list[EntryId]) -> Replay:
     """The program of the entries; raises `RuleError` where they are not those of one."""
-    statement = _Statement(entries)
+    statement = _Statement(entries, _spread(entries, outputs))
     return Replay(map(statement.of, entries), [output.id for output in outputs], is_same)
 
 
@@ -102,8 +104,8 @@ def _with_ids(value: Any, new: Callable[[EntryId], EntryId]) -> Any:
 class _Statement:
     """The entries of a program as the core takes them, one after the other: in long programs, calls that are alike are looked at once."""
 
-    def __init__(self, entries: list[Entry]) -> None:
-        self._entries = entries
+    def __init__(self, entries: list[Entry], spread: set[int]) -> None:
+        self._entries, self._spread, self._at = entries, spread, -1
         self._is_long = len(entries) > _SHORT
         # The number of the calls of each key.
         self._numbers: dict[Any, int] = {}
@@ -115,6 +117,7 @@ class _Statement:
     def of(self, entry: Entry) -> tuple[Any, ...]:
         """An entry as the core takes it."""
         kind = entry.kind
+        self._at += 1
         if self._is_long:
             self._types.append(
                 _type_of_constant(entry) if kind == "constant" else (entry.type, entry.is_float, entry.is_permuted)
@@ -134,7 +137,7 @@ class _Statement:
         read = [types[arg.id] if type(arg) is EntryId else None for arg in entry.args]
         if entry.named or None in read:
             return self._numbered(entry)
-        alike = (entry.target, entry.type, entry.is_float, *read)
+        alike = (entry.target, entry.type, entry.is_float, self._at in self._spread, *read)
         number = self._plain.get(alike)
         if number is not None:
             return number, None
@@ -146,7 +149,7 @@ class _Statement:
         """The number of a call, and the parts that the core needs of the first one of this number."""
         target, args = tuple(entry.target), entry.args
         member = _member(entry, self._entries)
-        is_identity = _is_identity(entry, self._entries)
+        is_identity = self._at in self._spread or _is_identity(entry, self._entries)
         part = member and (tuple(member[1]), tuple(member[2]))
         are_entries = all(type(arg) is EntryId for arg in args)
         key: Any = (
@@ -163,6 +166,57 @@ class _Statement:
         number = self._numbers[key] = len(self._numbers)
         shape = None if entry.type is None else list(entry.type[0])
         return number, (target, entry.function, shape, is_identity, member)
+
+
+def _spread(entries: list[Entry], outputs: list[EntryId]) -> set[int]:
+    """The calls of `broadcast_to` that are read by elementwise calls alone, which repeat their arguments themselves."""
+    spread = {
+        at for at, entry in enumerate(entries) if entry.target == _TO_SHAPES[1] and _is_repeated_array(entry, entries)
+    }
+    spread -= {output.id for output in outputs}
+    if not spread:
+        return spread
+    read: list[int] = []
+
+    def note(identifier: EntryId) -> EntryId:
+        read.append(identifier.id)
+        return identifier
+
+    others: set[int] = set()
+    for entry in entries:
+        read.clear()
+        _with_ids((entry.args, entry.named), note)
+        of = spread.intersection(read)
+        if of and not _repeats(entry, entries, of):
+            others |= of
+    return spread - others
+
+
+def _is_repeated_array(entry: Entry, entries: list[Entry]) -> bool:
+    """Whether the first argument of a call is an array with dimensions, in the order of its indices, of the dtype of the result."""
+    if entry.type is None or type(entry.args[0]) is not EntryId:
+        return False
+    of = entries[entry.args[0].id]
+    return of.type is not None and of.type[0] != () and of.type[1] == entry.type[1] and not of.is_permuted
+
+
+def _repeats(entry: Entry, entries: list[Entry], spread: set[int]) -> bool:
+    """Whether an elementwise call gives the same result of arguments that are not repeated, where these are ``spread``."""
+    kind, name = entry.target
+    op = _OPERATORS.get(name) if kind == "operator" else name
+    if kind not in ("op", "rule", "operator", "numpy") or op not in _EXACT or entry.type is None:
+        return False
+    if entry.is_permuted or _elementwise(entry, entries) is None:
+        return False
+    shapes = []
+    for arg in entry.args:
+        of = entries[entries[arg.id].args[0].id if arg.id in spread else arg.id]
+        shapes.append(np.shape(of.value) if of.kind == "constant" else () if of.type is None else of.type[0])
+    extents = entry.type[0]
+    return all(
+        any(len(shape) >= back and shape[-back] == extents[-back] for shape in shapes)
+        for back in range(1, len(extents) + 1)
+    )
 
 
 def _type_of_constant(entry: Entry) -> Any:
@@ -226,7 +280,7 @@ def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
         return None
     if kind == "op" and not is_computed_in_core(op):
         return None
-    fits = all(_fits(entries[arg.id], entry.type[1]) for arg in entry.args)
+    fits = all(_fits(entries[arg.id], entry.type[1], with_scalars=op in _EXACT) for arg in entry.args)
     return (op, list(entry.type[0]), [entry.type[1]], None) if fits else None
 
 
@@ -243,14 +297,18 @@ def _precision(entry: Entry) -> str | None:
     return entry.type[1] if entry.type is not None and entry.type[0] == () and entry.type[1] in _FLOATS else None
 
 
-def _fits(argument: Entry, dtype: str) -> bool:
-    """Whether an argument is an array of this dtype, or a number of Python."""
+def _fits(argument: Entry, dtype: str, *, with_scalars: bool) -> bool:
+    """Whether an argument is an array of this dtype, or a number of Python; with ``with_scalars``, or a scalar of NumPy of this dtype."""
     if argument.kind == "constant":
         value = argument.value
         return type(value) in (float, int) or (
-            isinstance(value, np.ndarray) and value.ndim > 0 and value.dtype.str == dtype
+            isinstance(value, (np.ndarray, np.generic))
+            and (value.ndim > 0 or with_scalars)
+            and value.dtype.str == dtype
         )
-    return argument.is_float if argument.type is None else argument.type[1] == dtype and len(argument.type[0]) > 0
+    if argument.type is None:
+        return argument.is_float
+    return argument.type[1] == dtype and (with_scalars or len(argument.type[0]) > 0)
 
 
 def _without_ids(value: Any) -> Any:

@@ -8,9 +8,10 @@ import operator
 import sys
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from oxigrad._core import Guards
 from oxigrad.recording.traced import UnrecordableError
 
 
@@ -107,7 +108,10 @@ def slots_of(value: Any) -> dict[str, Any]:
     return slots
 
 
-# Libraries whose functions have no effect and read no state that changes, as far as the names of `_IMPURE` go.
+# Functions of Python's with effects.
+IMPURE = set("print input open exec eval compile globals locals vars __import__ breakpoint setattr delattr id".split())
+
+# Libraries whose functions have no effect and read no state that changes, as far as the names of `IMPURE` go.
 _PURE = set(
     """oxigrad numpy scipy array_api_compat math cmath operator functools itertools collections dataclasses typing types abc
     enum numbers fractions decimal statistics string re copy contextlib builtins __future__ typing_extensions""".split()
@@ -135,3 +139,42 @@ def require_pure(module: str, path: str, *, allowed_user: bool = False) -> None:
     raise UnrecordableError(
         f"{path or 'the function'} is of the module {module}, whose functions have effects or read what is not watched"
     )
+
+
+class Slot:
+    """A place that a function reads: a global or a cell."""
+
+    def __init__(self, name: str, place: int, attributes: tuple[str, ...] = (), *, is_global: bool = False) -> None:
+        self.name, self.place, self.attributes, self.is_global = name, place, attributes, is_global
+
+
+def slots_read(function: types.FunctionType, guards: Guards, *, with_globals: bool) -> Iterator[Slot]:
+    """The places that a function and the functions inside of it read; raises `UnrecordableError` for one that it writes."""
+    code, (names, attributes, assigned, imports) = function.__code__, reads_of(function.__code__)
+    if assigned is not None:
+        raise UnrecordableError(f"the function assigns to {assigned}, a variable outside of it")
+    for name in imports if with_globals else ():
+        require_pure(name, name)
+    namespace, held = function.__globals__, guards.object(function.__globals__)
+    for name in names if with_globals else ():
+        read = attributes.get(name, ())
+        if name not in namespace and name in IMPURE:
+            raise UnrecordableError(f"the function calls {name}, which has effects or reads what is not watched")
+        if root(getattr(namespace.get(name), "__name__", "")) == "numpy" and "random" in read:
+            raise UnrecordableError("the function draws random numbers")
+        yield Slot(name, guards.item(held, name), read, is_global=True)
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        place = guards.attribute(guards.object(cell), "cell_contents")
+        yield Slot(name, place, attributes.get(name, ()))
+    holder = guards.object(function)
+    for kind in ("__defaults__", "__kwdefaults__"):
+        defaults = getattr(function, kind)
+        keys = defaults if isinstance(defaults, Mapping) else range(len(defaults or ()))
+        place = guards.attribute(holder, kind)
+        for key in keys:
+            yield Slot(default_name(key), guards.item(place, key))
+
+
+def default_name(key: Any) -> str:
+    """The name of a default, by its index or by the argument's name."""
+    return f"defaults[{key!r}]"

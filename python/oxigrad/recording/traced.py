@@ -281,6 +281,10 @@ class TracedArray(Traced):
         """The device."""
         return self.like.device
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The memory of the host: what a function reads of the values there is checked, and no branch is that of another device."""
+        return 1, 0
+
     @property
     def sample(self) -> np.ndarray:
         """The value, which lies in memory as in each replay; raises `UnrecordableError` for one that may lie otherwise."""

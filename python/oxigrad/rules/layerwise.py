@@ -2,16 +2,12 @@
 
 from typing import Literal
 
+from oxigrad.rules.core.arrays import norm
 from oxigrad.rules.core.moments import moments, root
 from oxigrad.rules.core.ranges import Decay, Limit, NonNegative
 from oxigrad.rules.core.slots import Slot
 
 __all__ = ["fromage", "lamb", "lars", "novograd"]
-
-
-def norm(xp, x):
-    """The Euclidean norm of a leaf, a scalar."""
-    return xp.sqrt(xp.sum(x * x))
 
 
 def trust_ratio(xp, size, length, coefficient=1.0, epsilon=0.0):

@@ -222,7 +222,7 @@ class Coordinated(Wrapper):
         if self._replica is None:
             self._replica = Replica(self.optimizer, parameters)
         divided = {"coordinators": self.coordinators} if self.coordinators > 1 else {}
-        replica, config = self._replica, [type(self).__name__, {**self._own_config(), **divided}]
+        replica, config = self._replica, {"optimizer": type(self).__name__, **self._own_config(), **divided}
         self._root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
         self._holders = self._enrolment.first(self._root, self.coordinators)
         if self.communicator.rank == self._root:

@@ -67,8 +67,33 @@ def _differences(theirs: Any, ours: Any, whose: str) -> Iterator[Refused]:
             yield Refused("tree", f"{path}: {_unlike(parameters[path], wanted[path], whose)}")
     if extra := [path for path in parameters if path not in wanted]:
         yield Refused("tree", f"{extra[0]}: on {whose} only: expected the parameters {', '.join(wanted)}")
-    if theirs["config"] != ours["config"]:
-        yield Refused("config", f"the optimizer on {whose} is {_text(theirs)}: expected {_text(ours)}")
+    if (unlike := unlike_config(theirs["config"], ours["config"], whose)) is not None:
+        yield Refused("config", unlike)
+
+
+_DEFAULT = "its default"
+
+
+def unlike_config(theirs: Any, ours: Any, whose: str, path: str = "") -> str | None:
+    """The first difference of two configurations, as plain data; None without one.
+
+    >>> unlike_config(
+    ...     {"optimizer": "SGD", "learning_rate": 0.1}, {"optimizer": "SGD", "learning_rate": 1.0}, "rank 1"
+    ... )
+    'learning_rate of the optimizer on rank 1 is 0.1: expected 1.0'
+    """
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        keys = dict.fromkeys([*ours, *theirs])  # without those that have their default
+        pairs = [(f"{path}.{key}".lstrip("."), theirs.get(key, _DEFAULT), ours.get(key, _DEFAULT)) for key in keys]
+    elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
+        pairs = [(f"{path}[{at}]", *pair) for at, pair in enumerate(zip(theirs, ours, strict=True))]
+    elif theirs == ours:
+        return None
+    else:
+        of = f"{path} of the optimizer" if path else "the optimizer"
+        found, expected = (each if each is _DEFAULT else json.dumps(each) for each in (theirs, ours))
+        return f"{of} on {whose} is {found}: expected {expected}"
+    return next(filter(None, (unlike_config(a, b, whose, at) for at, a, b in pairs)), None)
 
 
 def _unlike(entry: Any, expected: Any, whose: str) -> str:
@@ -79,7 +104,3 @@ def _unlike(entry: Any, expected: Any, whose: str) -> str:
 
 def _shape(entry: Any) -> tuple[int, ...]:
     return tuple(map(int, entry[0]))
-
-
-def _text(description: Any) -> str:
-    return json.dumps(description["config"])

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
@@ -20,6 +21,10 @@ from oxigrad.stepping.state import state_dict as states
 _Result = TypeVar("_Result")
 
 
+def _digest(description: np.ndarray) -> int:
+    return int.from_bytes(hashlib.sha256(description.tobytes()).digest()[:8], "little", signed=True)
+
+
 class CollectiveWrapper(Wrapper):
     """Base class of wrappers whose workers all call the same collective operations.
 
@@ -30,6 +35,8 @@ class CollectiveWrapper(Wrapper):
     """
 
     _fields: ClassVar[tuple[Field, ...]] = (integer("_done", "done", -1),)
+    #: Whether all workers update the same parameters in each step, so that they must have the same hyperparameters.
+    _are_replicas: ClassVar[bool] = True
 
     def __init__(
         self, optimizer: Optimizer, *, communicator: Communicator | None = None, timeout: float | None = None
@@ -87,6 +94,7 @@ class CollectiveWrapper(Wrapper):
             self._load(state, strict=True)
             model = self._parameters.write(model, parameters)
             if late:
+                self._warn_of_hyperparameters(state["config"] and state["config"]["parts"][0])
                 self._receive(model)
         self._done = max(completed[root], 0)
         self._begin(model)
@@ -95,13 +103,30 @@ class CollectiveWrapper(Wrapper):
     def _completed(self, model: Tree) -> list[int]:
         """The number of operations that each worker has completed. Raises `Refused` on all of them where their models differ."""
         description = agreement.described(self._parameters.read(model), self._agreed_config())
-        digest = int.from_bytes(hashlib.sha256(description.tobytes()).digest()[:8], "little", signed=True)
-        rows = self.communicator.all_gather_v(np.array([self._done, digest], np.int64), timeout=self._seconds)
-        if any(each[1] != rows[0][1] for each in rows):
+        config = states.config_of(self.optimizer) if self._are_replicas else None
+        hyperparameters = agreement.described({}, config)
+        numbers = [self._done, _digest(description), _digest(hyperparameters)]
+        rows = self.communicator.all_gather_v(np.array(numbers, np.int64), timeout=self._seconds)
+        completed = [int(each[0]) for each in rows]
+        self._check_same(description, [each[1] for each in rows])
+        if max(completed) < 0:  # those that join later have the hyperparameters of their own start
+            self._check_same(hyperparameters, [each[2] for each in rows])
+        return completed
+
+    def _check_same(self, description: np.ndarray, digests: list[int]) -> None:
+        """Raises `Refused` on all workers where their descriptions, which have these digests, differ."""
+        if any(each != digests[0] for each in digests):
             first, *others = self.communicator.all_gather_v(description, timeout=self._seconds)
             differences = (agreement.difference(first, each, f"rank {rank}") for rank, each in enumerate(others, 1))
             raise next(error for error in differences if error is not None)
-        return [int(each[0]) for each in rows]
+
+    def _warn_of_hyperparameters(self, theirs: Any) -> None:
+        """Warns where this worker joins others whose optimizer has another configuration."""
+        own = states.config_of(self.optimizer)
+        if self._are_replicas and own is not None and theirs is not None:
+            unlike = agreement.unlike_config(own, theirs, "this worker, which joins,")
+            if unlike is not None:
+                warnings.warn(f"{unlike}, as on the others", RuntimeWarning, stacklevel=2)
 
     def _broadcast_state(self, model: Tree, root: int) -> np.ndarray:
         """Parameters and state of the worker ``root``, as bytes."""

@@ -85,6 +85,7 @@ class ElasticAverage(CollectiveWrapper):
     nesterov: bool
     lease: float | None
 
+    _are_replicas = False
     _fields = (
         *CollectiveWrapper._fields,
         integer("_count", "count"),

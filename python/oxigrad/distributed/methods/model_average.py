@@ -83,6 +83,7 @@ class ModelAverage(CollectiveWrapper):
     outer: Optimizer | None
     average_slots: bool | tuple[str, ...]
 
+    _are_replicas = False
     _fields = (
         *CollectiveWrapper._fields,
         SCHEDULE,

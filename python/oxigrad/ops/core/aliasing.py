@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -44,33 +44,38 @@ def refuse_shared(named: Sequence[Named]) -> None:
         raise AliasError(f"{a} and {b} share memory: expected arrays apart, or the same array from the first step on")
 
 
-class _Span(NamedTuple):
-    """The memory of an array on a device, with the number of the array."""
-
-    device: int
-    start: int
-    end: int
-    number: int
-    is_written: bool
-
-
 def _first_shared_there(named: Sequence[Named]) -> tuple[int, int] | None:
     """The numbers of two arrays on a device that overlap, one of which is written; None without such."""
-    spans = []
+    spans: dict[int, list[tuple[int, int, int, bool]]] = {}
     for number, (_, array, is_written) in enumerate(named):
         memory = adapter_of(array).device_memory(array)
         if memory is not None and memory.is_dense and (size := math.prod(memory.shape) * array.dtype.itemsize):
-            spans.append(_Span(memory.device, memory.address, memory.address + size, number, is_written))
-    reached: dict[bool, _Span] = {}  # the spans that end last so far, of those that are written, and of all
-    for span in sorted(spans):
-        other = reached.get(not span.is_written)
-        if other is not None and other.device == span.device and span.start < other.end:
-            return other.number, span.number
-        for key in {False, span.is_written}:
-            last = reached.get(key)
-            if last is None or (last.device, last.end) < (span.device, span.end):
-                reached[key] = span
+            spans.setdefault(memory.device, []).append((number, memory.address, size, is_written))
+    for on_device in spans.values():
+        numbers, starts, sizes, written = map(np.array, zip(*on_device, strict=True))
+        if (shared := first_overlap(starts, sizes, written)) is not None:
+            return int(numbers[shared[0]]), int(numbers[shared[1]])
     return None
+
+
+def first_overlap(starts: np.ndarray, sizes: np.ndarray, written: np.ndarray) -> tuple[int, int] | None:
+    """The numbers of two spans of memory that overlap, one of which is written; None without such. No size is zero.
+
+    >>> first_overlap(np.array([0, 4, 6]), np.array([4, 4, 2]), np.array([True, False, True]))
+    (1, 2)
+    """
+    order = np.lexsort((written, starts + sizes, starts))
+    start, written = starts[order], written[order]
+    end = start + sizes[order]
+    end_of_written = np.where(written, end, 0)
+    reached, reached_by_written = np.maximum.accumulate(end), np.maximum.accumulate(end_of_written)
+    reads = written[1:] & (start[1:] < reached[:-1])
+    shared = np.flatnonzero(reads | (start[1:] < reached_by_written[:-1]))
+    if not shared.size:
+        return None
+    at = shared[0]
+    other = np.argmax((end if reads[at] else end_of_written)[: at + 1])
+    return int(order[other]), int(order[at + 1])
 
 
 def is_same_array(a: Array, b: Array) -> bool:

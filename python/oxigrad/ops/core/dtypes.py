@@ -7,7 +7,7 @@ import numpy as np
 
 from oxigrad._core import DtypeError, plain
 from oxigrad._typing import Array, Dtype
-from oxigrad.ops.backends import is_array, is_batched, is_of_kind, standard_namespace
+from oxigrad.ops.backends import is_array, is_batched, is_of_kind, namespace, standard_namespace
 
 __all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -86,6 +86,28 @@ def finfo(type: Dtype | Array, /) -> Any:
     """The limits of a floating-point dtype, or of the dtype of an array: ``bits``, ``eps``, ``max``, ``min``, ``smallest_normal``."""
     dtype = type.dtype if _is_array(type) else type
     return library_of_dtype(dtype).finfo(dtype)
+
+
+def floating(x: Array) -> Any:
+    """``x``, in its library's floating-point dtype where it has integers or booleans.
+
+    >>> floating(np.array([1, 2]))
+    array([1., 2.])
+    """
+    bare = plain(x)
+    return x * 1.0 if is_of_kind(bare.dtype, ("integral", "bool"), namespace(bare)) else x
+
+
+def nearest(bound: float, dtype: Dtype) -> Any:
+    """An infinity in a dtype: of integers and booleans, the value next to it.
+
+    >>> nearest(-np.inf, np.int8), nearest(np.inf, np.float32)
+    (-128, inf)
+    """
+    if isdtype(dtype, "integral"):
+        limits = iinfo(dtype)
+        return int(limits.max if bound > 0 else limits.min)
+    return bound > 0 if isdtype(dtype, "bool") else bound
 
 
 def iinfo(type: Dtype | Array, /) -> Any:

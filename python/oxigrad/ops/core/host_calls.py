@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import DerivativeError, Variable, plain, record
+from oxigrad._core import BatchLevel, DerivativeError, Variable, plain, record
 from oxigrad._names import parameter_kinds
 from oxigrad._typing import Array
 from oxigrad.ops.backends import adapter_of, array_of, device_of, is_array, is_complex, namespace, on_host, to_host
@@ -53,11 +53,11 @@ def of_dtype(cotangent: Array, value: Any) -> Array:
 def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any, ...]:
     """The results of a function of NumPy arrays for plain arrays of any library, or numbers.
 
-    Raises `NotImplementedError` for an array that the host cannot read.
+    Raises `NotImplementedError` for an array that the host cannot read, and for one that stands for the values of other calls, as in a recording.
     """
     like = next((arg for arg in args if is_array(arg)), None)
     for arg in args:
-        if is_array(arg) and not on_host(arg):
+        if is_array(arg) and (isinstance(arg, BatchLevel) or not on_host(arg)):
             raise NotImplementedError(
                 f"{name}: {namespace(arg).__name__} has no function {name}, and its array cannot be read in host memory"
             )

@@ -13,15 +13,16 @@ from oxigrad.ops.backends import (
     array_of,
     blank_like,
     device_of,
+    dtype_of,
     is_array,
     is_batched,
     is_complex,
     is_of_kind,
     is_smooth,
     namespace,
-    standard_namespace,
     zeros_of,
 )
+from oxigrad.ops.core.dtypes import nearest
 from oxigrad.ops.core.shapes import RAW_ERRORS, check_axes, check_shapes, position
 
 __all__ = [
@@ -72,16 +73,12 @@ def sum(
 ) -> Array:
     """Sum over ``axis``, or over everything, of the elements that ``where`` selects, and of ``initial``."""
     if where is not None or initial is not None:
-        total = sum(selected(x, where, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
+        total = sum(selected(x, where, 0), axis=axis, dtype=dtype, keepdims=keepdims)
         return total if initial is None else total + initial
     if dtype is not None:
-        if isinstance(x, _core.BatchLevel):
-            return astype(sum(astype(x, dtype), axis=axis, keepdims=keepdims), dtype, copy=False)
-        if not isinstance(x, _core.Variable):  # by default a library may sum small integers in a larger dtype
-            return standard_namespace(x).sum(array_of(x), axis=axis, dtype=dtype, keepdims=keepdims)
-        x = astype(x, dtype)
-        if not isinstance(x, _core.Variable):
-            return sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
+        # By default a library may sum small integers in a larger dtype. The library's own sum would add in another order.
+        total = sum(astype(array_of(x), dtype, copy=False), axis=axis, keepdims=keepdims)
+        return astype(total, dtype, copy=False)
     return _along("sum", x, {"axis": axis, "keepdims": keepdims})
 
 
@@ -89,7 +86,7 @@ def mean(x: Array, /, axis: Axis = None, *, dtype: Dtype = None, keepdims: bool 
     """Arithmetic mean over ``axis``, or over everything, of the elements that ``where`` selects."""
     x = x if dtype is None else in_floats("mean", x, dtype)
     if where is not None:
-        total = sum(selected(x, where, 0.0), axis=axis, keepdims=keepdims)
+        total = sum(selected(x, where, 0), axis=axis, keepdims=keepdims)
         return total / sum(selected(ones_like(array_of(x)), where, 0.0), axis=axis, keepdims=keepdims)
     return _along("mean", x, {"axis": axis, "keepdims": keepdims})
 
@@ -125,7 +122,7 @@ def in_floats(name: str, x: Array, dtype: Dtype) -> Array:
     return astype(x, dtype, copy=False)
 
 
-def selected(x: Array, mask: Any, other: float) -> Array:
+def selected(x: Array, mask: Any, other: complex) -> Array:
     """The elements that a mask selects, and ``other`` in place of the rest; all of them where the mask is None or True."""
     if mask is None or mask is True:
         return x
@@ -148,9 +145,11 @@ def _extreme(
     """The largest or smallest of ``initial`` and the elements that a mask selects."""
     if initial is None:
         raise ValueError("where= requires initial=, the result where no element is selected")
-    x = selected(array_of(x), where, bound)
+    x = array_of(x)
+    x = selected(x, where, nearest(bound, dtype_of(x)))
     if 0 in x.shape:
-        return broadcast_to(array_of(initial), tuple(sum(x, axis=axis, keepdims=keepdims).shape))
+        shape = tuple(sum(x, axis=axis, keepdims=keepdims).shape)
+        return astype(broadcast_to(array_of(initial, [x]), shape), dtype_of(x), copy=False)
     return join(reduce(x, axis=axis, keepdims=keepdims), initial)
 
 

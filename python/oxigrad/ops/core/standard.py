@@ -216,7 +216,9 @@ def diff(
 ) -> Array:
     """The ``n``-th differences of neighbours along ``axis``."""
     axis = position(axis, x.ndim)
-    if prepend is not None or append is not None:
+    if n < 0:
+        raise ValueError(f"diff: n is {n}: expected zero or more")
+    if n and (prepend is not None or append is not None):
         one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
         parts = (
             part if part is None or getattr(part, "shape", ()) else full(one, part) for part in (prepend, x, append)

@@ -70,21 +70,31 @@ def resize(x: Array, n: int | None, axis: int) -> Array:
     return ops.concat([x, zeros_of(shape, x)], axis=axis)
 
 
-def _sizes(x: Array, s: Sequence[int] | None, axes: Sequence[int] | None) -> tuple[Sequence[int], list[int]]:
-    """The sizes, with -1 for an unchanged axis, and the axes."""
+def _sizes(x: Array, s: Sequence[int] | None, axes: Sequence[int] | None) -> tuple[list[int], list[int]]:
+    """The sizes, with -1 for an unchanged axis, and the axes; where one is there twice, NumPy's sizes are those before any transform."""
     ndim = len(x.shape)
     if axes is None:
         axes = range(ndim) if s is None else range(ndim - len(s), ndim)
-    return ([-1] * len(axes) if s is None else list(s)), list(axes)
+    axes = [position(axis, ndim) for axis in axes]
+    if s is not None:
+        return list(s), axes
+    return ([-1] * len(axes) if _are_distinct(axes) else [x.shape[axis] for axis in axes]), axes
+
+
+def _are_distinct(axes: Sequence[int]) -> bool:
+    return len(set(axes)) == len(axes)
 
 
 def _complex(name: str, x: Array, s: Sequence[int] | None, axes: Sequence[int] | None, norm: Norm) -> Array:
     opposite(norm)
     sizes, axes = _sizes(x, s, axes)
+    if not _are_distinct(axes):  # an axis that is there twice is resized and transformed twice, the last one first
+        for axis, n in zip(reversed(axes), reversed(sizes), strict=True):
+            x = _complex(name, x, (n,), (axis,), norm)
+        return x
     for axis, n in zip(axes, sizes, strict=True):
         x = resize(x, n, axis)
-    axes = tuple(position(axis, len(x.shape)) for axis in axes)
-    return record(name, [x], {"axes": axes, "norm": norm or "backward"}) if axes else x
+    return record(name, [x], {"axes": tuple(axes), "norm": norm or "backward"}) if axes else x
 
 
 @_composite
@@ -163,6 +173,11 @@ def irfftn(
 ) -> Array:
     """The inverse of `rfftn`."""
     sizes, axes = _sizes(x, s, axes)
+    if not _are_distinct(axes):
+        sizes[-1] = 2 * (sizes[-1] - 1) if s is None else sizes[-1]
+        for axis, n in zip(axes[:-1], sizes[:-1], strict=True):
+            x = ifft(x, n=n, axis=axis, norm=norm)
+        return irfft(x, n=sizes[-1], axis=axes[-1], norm=norm)
     return irfft(ifftn(x, s=sizes[:-1], axes=axes[:-1], norm=norm), n=sizes[-1], axis=axes[-1], norm=norm)
 
 

@@ -17,6 +17,7 @@ from oxigrad.ops.core.host_calls import call, computed
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import matrix_transpose
 from oxigrad.ops.linalg.equations import expm, shifted, solution, solve_banded, solve_sylvester, sqrtm
+from oxigrad.ops.linalg.standard import adjoint
 from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = [
@@ -52,10 +53,6 @@ class LUResult(NamedTuple):
     P: Any
     L: Any
     U: Any
-
-
-def _adjoint(x: Array) -> Array:
-    return matrix_transpose(ops.conjugate(x))
 
 
 def _triangle(x: Array, *, lower: bool, strict: bool = False) -> Array:
@@ -227,7 +224,7 @@ def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, /, trans: int) -> Array:
     upper, order = _triangle(factors, lower=False), _permutation(np.asarray(plain(pivots)))
     if trans == 0:
         return solution(upper, solution(lower, ops.index(b, of_library(order, b))))
-    turn = matrix_transpose if trans == 1 else _adjoint
+    turn = matrix_transpose if trans == 1 else adjoint
     return ops.index(solution(turn(lower), solution(turn(upper), b)), of_library(np.argsort(order), b))
 
 
@@ -244,7 +241,7 @@ def _permutation(pivots: np.ndarray) -> np.ndarray:
 def cho_factor(a: Array, /, lower: bool) -> tuple[Array, bool]:
     """The Cholesky factor of a Hermitian positive definite matrix, zero in the other triangle, and ``lower``: for `cho_solve`."""
     factor = record("cholesky", [a])
-    return (factor if lower else _adjoint(factor)), lower
+    return (factor if lower else adjoint(factor)), lower
 
 
 @scipy_signature("c_and_lower, b, overwrite_b=False, check_finite=True")
@@ -252,8 +249,8 @@ def cho_solve(c_and_lower: tuple[Array, bool], b: Array, /) -> Array:
     """The solution ``x`` of ``a @ x = b``, from `cho_factor` of ``a``."""
     factor, lower = c_and_lower
     factor = _triangle(factor, lower=lower)
-    factor = factor if lower else _adjoint(factor)
-    return solution(_adjoint(factor), solution(factor, b))
+    factor = factor if lower else adjoint(factor)
+    return solution(adjoint(factor), solution(factor, b))
 
 
 @scipy_signature("ab, b, overwrite_ab=False, overwrite_b=False, lower=False, check_finite=True")
@@ -279,7 +276,7 @@ def solve_toeplitz(c_or_cr: Any, b: Array, /) -> Array:
 @accepts_array_likes
 def solve_continuous_lyapunov(a: Array, q: Array, /) -> Array:
     """The solution ``x`` of ``a @ x + x @ a^H = q``."""
-    return solve_sylvester(a, _adjoint(a), q)
+    return solve_sylvester(a, adjoint(a), q)
 
 
 @scipy_signature("a, q, method=None", ignored="method")
@@ -304,12 +301,12 @@ def polar(a: Array, /, side: str) -> tuple[Array, Array]:
         raise ValueError(f"polar: side is {side!r}: expected 'left' or 'right'")
     rows, columns = a.shape[-2:]
     if rows < columns or (rows == columns and side == "left"):
-        root = sqrtm(a @ _adjoint(a))
+        root = sqrtm(a @ adjoint(a))
         u = solution(root, a)
-        return u, root if side == "left" else _adjoint(u) @ a
-    root = sqrtm(_adjoint(a) @ a)
-    u = _adjoint(solution(root, _adjoint(a)))
-    return u, root if side == "right" else a @ _adjoint(u)
+        return u, root if side == "left" else adjoint(u) @ a
+    root = sqrtm(adjoint(a) @ a)
+    u = adjoint(solution(root, adjoint(a)))
+    return u, root if side == "right" else a @ adjoint(u)
 
 
 # --- functions of matrices ---------------------------------------------------------------------------------------------

@@ -140,10 +140,11 @@ def slogdet(x: Array, /) -> SlogdetResult:
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     """The triangular factor of a Hermitian positive definite matrix: ``x = y @ y^H``, or ``y^H @ y`` where ``upper``."""
     lower = record("cholesky", [x])
-    return _adjoint(lower) if upper else lower
+    return adjoint(lower) if upper else lower
 
 
-def _adjoint(x: Array) -> Array:
+def adjoint(x: Array) -> Array:
+    """The conjugate transpose of each matrix."""
     return matrix_transpose(ops.conjugate(x))
 
 
@@ -174,7 +175,7 @@ def recorded_qr(x: Array, *, mode: str = "reduced") -> QRResult:
     if rows >= columns:
         return QRResult(*_results("qr", x, 2))
     q, r = _results("qr", ops.index(x, (..., slice(rows))), 2)
-    return QRResult(q, ops.concat([r, _adjoint(q) @ ops.index(x, (..., slice(rows, None)))], axis=-1))
+    return QRResult(q, ops.concat([r, adjoint(q) @ ops.index(x, (..., slice(rows, None)))], axis=-1))
 
 
 @accepts_array_likes
@@ -196,7 +197,7 @@ def pinv(x: Array, /, *, rtol: Array | None = None) -> Array:
         return record("pinv", [x], {"rtol": rtol})
     u, s, vh = svd(x, full_matrices=False)
     inverse = ops.where(below, 0.0, 1.0 / ops.where(below, 1.0, s))
-    return (_adjoint(vh) * inverse[..., None, :]) @ _adjoint(u)
+    return (adjoint(vh) * inverse[..., None, :]) @ adjoint(u)
 
 
 @_composite
@@ -235,7 +236,7 @@ def solve_triangular(
     if trans not in (0, "N"):
         if trans not in (1, "T", 2, "C"):
             raise ValueError(f"solve_triangular: trans is {trans!r}: expected 0, 1 or 2, or 'N', 'T' or 'C'")
-        x1 = matrix_transpose(x1) if trans in (1, "T") else _adjoint(x1)
+        x1 = matrix_transpose(x1) if trans in (1, "T") else adjoint(x1)
     return solve(x1, x2)
 
 

@@ -14,6 +14,7 @@ from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array
 from oxigrad.ops.core.composite import accepts_array_likes, composite
+from oxigrad.ops.core.dtypes import floating
 from oxigrad.ops.core.in_place import check_cast
 from oxigrad.ops.core.primitives import (
     Axis,
@@ -206,6 +207,7 @@ def gradient(f: Any, /, *spacing: Any, axis: Axis = None, edge_order: int = 1) -
     """
     if edge_order not in (1, 2):
         raise ValueError(f"edge_order is {edge_order!r}: expected 1 or 2")
+    f = floating(f)  # differences of unsigned integers would wrap
     axes = tuple(range(f.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     steps = spacing * len(axes) if len(spacing) == 1 else spacing or (1.0,) * len(axes)
     slopes = tuple(_slope(f, position(a, f.ndim), h, edge_order) for a, h in zip(axes, steps, strict=True))
@@ -281,7 +283,9 @@ def fliplr(x: Array, /) -> Array:
 @accepts_array_likes
 def rot90(x: Array, /, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """``x`` rotated by 90 degrees ``k`` times, from the first of the axes towards the second."""
-    first, second = (position(a, x.ndim) for a in axes)
+    first, second = (position(a, x.ndim, "rot90") for a in axes)
+    if first == second:
+        raise ValueError(f"rot90: axes is {axes}: expected two different axes")
     for _ in range(k % 4):
         x = flip(swapaxes(x, first, second), axis=first)
     return x
@@ -393,5 +397,9 @@ def dsplit(x: Array, sections: int | Sequence[int], /) -> list[Array]:
 
 @accepts_array_likes
 def partition(x: Array, kth: int, /, *, axis: int | None = -1) -> Array:
-    """The elements partitioned around the ``kth`` smallest; they are fully sorted."""
+    """The elements partitioned around the ``kth`` smallest; they are fully sorted. Raises `ValueError` for a ``kth`` out of range."""
+    size = x.size if axis is None else x.shape[position(axis, x.ndim, "partition")]
+    for each in np.ravel(kth).tolist():
+        if x.size and not -size <= each < size:
+            raise ValueError(f"partition: kth is {each}, expected a position among {size} elements")
     return standard.sort(x, axis=axis)

@@ -16,6 +16,7 @@ from oxigrad.ops.backends import has_variable
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
+from oxigrad.ops.core.dtypes import floating
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.numpy.numpy_signatures import numpy_signature
 
@@ -93,7 +94,7 @@ def _of_ranks(
 
     ``change`` moves the positions: a value that is zero, with the derivative of the quantile, and the slope of the method.
     """
-    a = array(a)
+    a = floating(array(a))
     axes = standard.axes_of(axis, a.ndim)
     others = tuple(place for place in range(a.ndim) if place not in axes)
     rows, leading = _as_rows(a, others, axes), tuple(a.shape[place] for place in others)

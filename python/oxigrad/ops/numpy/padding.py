@@ -7,7 +7,7 @@ import numpy as np
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import device_of, dtype_of, namespace
+from oxigrad.ops.backends import device_of, dtype_of, is_of_kind, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array as as_array
@@ -53,6 +53,10 @@ def pad(
     if mode not in ("constant", "empty") and not (isinstance(constant_values, (int, float)) and constant_values == 0.0):
         raise ValueError(f"constant_values requires mode='constant', found mode={mode!r}")
     widths = [(int(before), int(after)) for before, after in _pairs(pad_width, x.ndim)]
+    if any(min(width) < 0 for width in widths):
+        raise ValueError(f"pad: pad_width is {pad_width!r}: expected widths of zero or more")
+    if any(length is not None and length < 0 for pair in _pairs(stat_length, x.ndim) for length in pair):
+        raise ValueError(f"pad: stat_length is {stat_length!r}: expected lengths of zero or more")
     if not any(map(any, widths)):
         return copied(x)
     if mode in _STATISTICS:
@@ -114,11 +118,19 @@ def _with_ends(x: Array, widths: list[Any], reduce: Callable[..., Any], lengths:
             length = lengths[axis][side]
             near = size if length is None else min(int(length), size)
             part = slice(None, near) if side == 0 else slice(size - near, None)
-            end = reduce(x[along(axis, part)], axis=axis, keepdims=True)
+            end = _in_dtype_of(x, reduce(x[along(axis, part)], axis=axis, keepdims=True), ops.round)
             repeated = ops.broadcast_to(end, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
             parts.insert(len(parts) * side, repeated)
         x = ops.concat(parts, axis=axis)
     return x
+
+
+def _in_dtype_of(x: Array, part: Any, whole: Callable[[Any], Any] | None = None) -> Any:
+    """A part that is joined to ``x``, in its dtype: ``whole`` gives integers."""
+    dtype = dtype_of(x)
+    if dtype_of(part) == dtype:
+        return part
+    return ops.astype(whole(part) if whole and is_of_kind(dtype, "integral", namespace(x)) else part, dtype)
 
 
 def _ramp(x: Array, widths: list[Any], ends: list[Any]) -> Any:
@@ -128,7 +140,9 @@ def _ramp(x: Array, widths: list[Any], ends: list[Any]) -> Any:
         first, last = (ops.squeeze(x[along(axis, part)], axis=axis) for part in (slice(0, 1), slice(-1, None)))
         left = linspace(_filled(tuple(first.shape), ends[axis][0], x), first, before, endpoint=False, axis=axis)
         right = linspace(_filled(tuple(last.shape), ends[axis][1], x), last, after, endpoint=False, axis=axis)
-        x = ops.concat([left, x, ops.flip(right, axis=axis)], axis=axis)
+        x = ops.concat(
+            [_in_dtype_of(x, left, ops.floor), x, _in_dtype_of(x, ops.flip(right, axis=axis), ops.floor)], axis=axis
+        )
     return x
 
 
@@ -143,8 +157,8 @@ def _reflected(x: Array, widths: list[Any], mode: str) -> Any:
                 raise ValueError("pad: an axis of one element has no odd reflection: use mode='edge'")
             first, last = min(before, size - skipped), min(after, size - skipped)
             left, right = x[along(axis, slice(0, 1))], x[along(axis, slice(-1, None))]
-            left = 2.0 * left - ops.flip(x[along(axis, slice(skipped, first + skipped))], axis=axis)
-            right = 2.0 * right - ops.flip(x[along(axis, slice(size - skipped - last, size - skipped))], axis=axis)
-            x = ops.concat([left, x, right], axis=axis)
+            left = 2 * left - ops.flip(x[along(axis, slice(skipped, first + skipped))], axis=axis)
+            right = 2 * right - ops.flip(x[along(axis, slice(size - skipped - last, size - skipped))], axis=axis)
+            x = ops.concat([_in_dtype_of(x, left), x, _in_dtype_of(x, right)], axis=axis)
             before, after = before - first, after - last
     return x

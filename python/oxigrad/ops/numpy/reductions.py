@@ -25,7 +25,7 @@ from oxigrad.ops.numpy.numpy_signatures import numpy_signature
 @numpy_signature(np.prod)
 def prod(a: Any, dtype: Dtype = None, initial: Any = None, where: Any = None, **over: Any) -> Any:
     """Product of the elements that ``where`` selects, and of ``initial``."""
-    product = standard.prod(ops.selected(array(a, dtype), where, 1.0), **over)
+    product = standard.prod(ops.selected(array(a, dtype), where, 1), **over)
     return product if initial is None else product * initial
 
 

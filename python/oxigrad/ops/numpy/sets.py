@@ -11,6 +11,7 @@ from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.shapes import position
+from oxigrad.ops.numpy.extras import partition as partition_of_array
 from oxigrad.ops.numpy.numpy_signatures import numpy_signature
 
 
@@ -104,7 +105,7 @@ def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, 
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
     """As `sort`: the elements are fully sorted."""
     _require_no_order("partition", order)
-    return standard.sort(array(a), axis=axis)
+    return partition_of_array(array(a), kth, axis=axis)
 
 
 def _require_no_order(name: str, order: Any) -> None:

@@ -25,7 +25,7 @@ from oxigrad._core import DerivativeError, ShapeError, Variable, plain
 from oxigrad._names import without
 from oxigrad._typing import Array
 from oxigrad.ops import linalg
-from oxigrad.ops.backends import array_of, dtype_of, namespace, on_host, to_host
+from oxigrad.ops.backends import array_of, dtype_of, namespace, on_host
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.dtypes import isdtype
@@ -211,7 +211,7 @@ def _arguments(name: str, metric: Any, arguments: dict[str, Any], observations: 
         expected = ", ".join(accepted) or "none"
         raise TypeError(f"{name}: metric {metric!r} takes no argument {unknown[0]!r}; its arguments: {expected}")
     bare = plain(arguments.get("w"))
-    if bare is not None and on_host(bare) and np.any(np.asarray(to_host(bare)) < 0):
+    if bare is not None and on_host(bare) and namespace(bare).any(bare < 0):
         raise ValueError(f"{name}: w has a negative weight: expected weights of zero or more")
     w = arguments.pop("w", None)
     for key in set(accepted) & {"V", "VI"}:

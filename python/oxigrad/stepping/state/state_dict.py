@@ -115,7 +115,7 @@ def collect(opt: Stateful, *, copy: bool = True, to_file: bool = False) -> dict[
     return {
         "format": FORMAT,
         "optimizer": opt.name,
-        "config": _config(opt),
+        "config": config_of(opt),
         "step": stepper.counts.taken,
         "micro": stepper.micro,
         "skipped": stepper.counts.skipped,
@@ -131,7 +131,8 @@ def _without_norms(slots: Slots) -> Slots:
     }
 
 
-def _config(opt: Stateful) -> dict[str, Any] | None:
+def config_of(opt: Stateful) -> dict[str, Any] | None:
+    """The configuration of an optimizer; None where it cannot be written down."""
     try:
         return opt.get_config()
     except TypeError:  # it has a function of the user

@@ -1,10 +1,11 @@
 //! Execution of kernels over the leaves of a tree: the entry points (`run`), the work and its checks (`batch`, `check`)
 //! and division (`plan`), the interpreter (`interpreter`, `loops`, `register`) and native code (`native`), and the
 //! conversion and prefetch of memory (`transfer`, `prefetch`). `step_count` has the count and the progress of
-//! an optimizer's steps, [`xla`] runs kernels for JAX.
+//! an optimizer's steps, [`array_run`] runs calls of a recording, [`xla`] kernels for JAX.
 //!
 //! The result is the same, to the bit, for any instruction set, any number of threads and any layout of the memory.
 
+pub mod array_run;
 mod batch;
 mod check;
 mod functions;

@@ -3,12 +3,14 @@
 mod passes;
 mod program;
 mod rolled;
+mod scalar_op;
 mod scalars;
 mod schedule;
 mod steps;
 
 pub use program::{Entry, Id, Origin, Program};
 pub use rolled::{Loop, Rolled};
+pub use scalar_op::ScalarOp;
 pub use scalars::{Condition, ScalarCall, ScalarRun};
 pub use schedule::{Schedule, Step};
 pub use steps::Computation;

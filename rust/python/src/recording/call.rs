@@ -2,6 +2,7 @@
 
 use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::op::{Op, Operator};
+use oxigrad_core::recording::ScalarOp;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
@@ -15,7 +16,7 @@ use crate::autodiff::replay::scatter::{scatter_into, scatter_onto};
 use crate::error::items;
 use crate::recording::direct;
 use crate::recording::rule::compute_in_rule;
-use crate::recording::scalars::ScalarOp;
+use crate::recording::scalars::on_values;
 
 type Object<'py> = Bound<'py, PyAny>;
 
@@ -146,7 +147,7 @@ impl Call {
     /// The result on scalars, where no Python function is needed.
     fn on_scalars(&self, py: Python<'_>, read: &[&Value]) -> Option<Value> {
         let op = self.scalar_op.filter(|_| self.named.is_none())?;
-        let result = op.on_values(py, read)?;
+        let result = on_values(op, py, read)?;
         Some(if op.is_truth() {
             Value::Object(PyBool::new(py, result.number != 0.0).to_owned().into_any().unbind())
         } else {

@@ -6,10 +6,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::compute::elementwise::elementwise;
-use crate::arrays::compute::numpy_functions::{extents, is_array, reshape};
+use crate::arrays::compute::numpy_functions::{broadcast_to, extents, is_array, reshape};
 use crate::arrays::compute::products::matmul;
 use crate::arrays::compute::reduce::reduce;
 use crate::arrays::value::Value;
+use crate::autodiff::replay::scatter::IndexKey;
 
 /// The result of an op on NumPy's arrays and numbers, as [`crate::autodiff::operations::evaluate`] computes it; `None` where that has to. `shape` is
 /// that of the result, if it is known.
@@ -57,6 +58,11 @@ pub fn call(
         (Structured::PermuteDims, Some(array), None) if has_one(py, named) => match attribute(intern!(py, "axes"))? {
             Some(axes) => Some(array.call_method1(intern!(py, "transpose"), (axes,))?),
             None => None,
+        },
+        (Structured::BroadcastTo, Some(array), None) => broadcast_to(array, named.map(|named| named.bind(py)))?,
+        (Structured::Index, Some(array), None) if has_one(py, named) => match attribute(intern!(py, "key"))? {
+            Some(key) if matches!(IndexKey::of(&key), Some(IndexKey::Basic(_))) => Some(array.get_item(key)?),
+            _ => None,
         },
         _ => None,
     };

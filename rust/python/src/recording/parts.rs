@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use oxigrad_core::array::buffer::Dtype;
-use oxigrad_core::op::{Attribute, Op, Structured};
-use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarRun};
+use oxigrad_core::exec::array_run::{ArrayRun, Group, Member};
+use oxigrad_core::op::{Op, Structured};
+use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarOp, ScalarRun};
 use oxigrad_core::scalar::Precision;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
@@ -12,19 +13,18 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::op_named;
-use crate::arrays::compute::run::{Group, Member, Run};
 use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::error::unless;
 use crate::recording::call::{Call, reads_of};
-use crate::recording::scalars::{ScalarOp, precision_named};
+use crate::recording::scalars::precision_named;
 
 /// A constant takes at most so many bytes, or as many as those that it was folded from.
 const MOST_FOLDED: usize = 1 << 16;
 
 /// The computation of a run.
 pub enum Pass {
-    Arrays(Box<Run>),
+    Arrays(Box<ArrayRun>),
     Scalars(ScalarRun),
 }
 
@@ -234,7 +234,7 @@ impl Parts {
                     Part::Scalars(op, precisions) => Some((*op, &precisions[..])),
                     Part::Array(_) => None,
                 };
-                let precisions = precisions_read(*reads, calls, stated)?;
+                let precisions = ScalarOp::precisions_read(*reads, calls, stated)?;
                 let call = |number| stated(number).and_then(|(op, precisions)| op.in_run(precisions));
                 ScalarRun::new(precisions, rolled, writes, call).map(Pass::Scalars)
             }
@@ -244,7 +244,7 @@ impl Parts {
                     Part::Scalars(..) => None,
                 };
                 let operations: Vec<_> = calls.iter().map(operation).collect::<Option<_>>()?;
-                Run::new(&operations, *reads, writes, group).map(|run| Pass::Arrays(Box::new(run)))
+                ArrayRun::new(&operations, *reads, writes, group).map(|run| Pass::Arrays(Box::new(run)))
             }
         }
     }
@@ -261,28 +261,8 @@ fn bytes(py: Python<'_>, value: &Value) -> usize {
     shape_of(py, value).map_or(0, |shape| shape.iter().fold(8, |bytes: usize, extent| bytes.saturating_mul(*extent)))
 }
 
-/// The precisions of the values that a run reads, given those of the arguments of each call; `None` where two of them differ.
-fn precisions_read<'a>(
-    reads: usize,
-    calls: &[Entry],
-    stated: impl Fn(u32) -> Option<(ScalarOp, &'a [Precision])>,
-) -> Option<Vec<Precision>> {
-    let mut precisions: Vec<Option<Precision>> = vec![None; reads];
-    for call in calls {
-        let (op, its) = stated(call.number)?;
-        for (at, precision) in call.args.iter().zip(its) {
-            if *precisions[*at as usize].get_or_insert(*precision) != *precision {
-                return None;
-            }
-        }
-        precisions.push(Some(op.in_run(its)?.precision));
-    }
-    precisions.into_iter().take(reads).collect()
-}
-
 /// Whether the eager result of an op on NumPy arrays is that of the core, for each elementwise op by name.
 #[pyfunction]
 pub fn is_computed_in_core(name: &str) -> PyResult<bool> {
-    let Op::Elementwise(op) = op_named(name)? else { return Ok(false) };
-    Ok([Attribute::Exact, Attribute::Vectorized, Attribute::Precise].iter().any(|attribute| op.has(*attribute)))
+    Ok(matches!(op_named(name)?, Op::Elementwise(op) if op.is_computed_in_core()))
 }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::compute::array_pool;
+use crate::arrays::compute::{array_pool, run};
 use crate::arrays::value::Value;
 use crate::error::{IntoPython, Items};
 use crate::recording::call::Call;
@@ -295,7 +295,7 @@ impl Replay {
                 let results = {
                     let read: SmallVec<[&Value; 8]> = reads.iter().map(|place| &values[*place as usize]).collect();
                     let results = match pass {
-                        Some(Pass::Arrays(run)) => run.run(py, &read)?,
+                        Some(Pass::Arrays(run)) => run::run(py, run, &read)?,
                         Some(Pass::Scalars(run)) => {
                             let found = run.run(read.iter().map(|value| scalar_in(py, value)));
                             found.map(|results| results.into_iter().map(Value::from_scalar).collect())

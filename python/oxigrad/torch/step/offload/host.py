@@ -16,6 +16,9 @@ from oxigrad.torch.step.offload.sums import GradientSums
 from oxigrad.torch.step.plan import TensorPlace, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import TensorStep, all_parameters, are_same, is_recorded
 
+# The least and the largest number of bytes of a piece by default.
+_SMALLEST, _LARGEST = 1 << 25, 1 << 27
+
 
 @dataclasses.dataclass(frozen=True)
 class HostMemory:
@@ -30,7 +33,8 @@ class HostMemory:
         delay: 0, or 1 for updates that run while the next forward and backward do. ``step()`` then copies the gradients, and gives the
             parameters the update of the step before: each gradient is that of parameters which lack one update. This is another
             training, with the same bits in every run; ``synchronize()`` applies the update that is under way.
-        piece: the bytes of a piece in its place, gradients and parameters together.
+        piece: the bytes of a piece in its place, gradients and parameters together; by default a sixteenth of those of all parameters, from
+            32 MiB to 128 MiB, so that few pieces take the host time and many are on their way while others are updated.
         places: the number of pieces that are on their way at the same time.
         gradient_dtype: the dtype in which gradients of micro-batches are added in host memory, with ``in_backward=True``: by default that of
             the gradients, in which the sums have the bits of those on the device; ``"float32"`` for sums of gradients in half precision that
@@ -52,7 +56,7 @@ class HostMemory:
 
     fraction: float = 1.0
     delay: int = 0
-    piece: int = 1 << 25
+    piece: int | None = None
     places: int = 4
     threads: int | None = None
     gradient_dtype: str | None = None
@@ -67,7 +71,7 @@ class HostMemory:
         }
         for name, (low, high) in ranges.items():
             value = getattr(self, name)
-            if value is None and name == "threads":
+            if value is None and name in ("piece", "threads"):
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
                 raise ValueError(f"{name} is {value!r}: expected a number from {low} to {high}")
@@ -82,11 +86,12 @@ class HostSteps(PieceSteps):
 
     def __init__(self, memory: HostMemory) -> None:
         self.memory = memory
-        self._ring = Ring(memory.piece)
+        self._piece = memory.piece or _SMALLEST
+        self._ring = Ring(memory.piece or 0)
         #: The gradients of micro-batches.
         self.sums: GradientSums = GradientSums(
             self._ring,
-            size=memory.piece,
+            size=self._piece,
             places=memory.places,
             threads=memory.threads,
             dtype=memory.gradient_dtype and torch.float32,
@@ -107,6 +112,8 @@ class HostSteps(PieceSteps):
         params = all_parameters(opt)
         if not are_same(params, self._params):
             self._params, self._chosen = params, _chosen(params, self.memory.fraction)
+            if self.memory.piece is None:
+                self._piece = min(max(sum(2 * p.nbytes for p in params) // 16, _SMALLEST), _LARGEST)
         return id(p) in self._chosen
 
     def streams(self, opt: Any, p: Any) -> bool:
@@ -223,7 +230,7 @@ class HostSteps(PieceSteps):
     def _cut(self, batch: HostBatch, *, is_called: bool) -> list[Piece]:
         if is_called:
             return together(batch)
-        return cut(batch, self.memory.piece) if self._norm is None else whole(batch)
+        return cut(batch, self._piece) if self._norm is None else whole(batch)
 
     def _finish(self, opt: Any, run: HostRun, loss: Any) -> None:
         run.close()

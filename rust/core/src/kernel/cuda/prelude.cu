@@ -106,12 +106,13 @@ template <typename Bits> static __device__ __forceinline__ void ox_pack(ox_u32 *
 }
 
 /* Reads the bits of `N` elements, 16 bytes at a time; or of `count` of them, one at a time, where memory is not `wide`
-   enough for that. Bits that are not read are zero. */
+   enough for that. Bits that are not read are zero. Words are unpacked after the branch: within it, a thread would wait for
+   the memory of one array before it asks for that of the next. */
 template <int N, typename Bits>
 static __device__ __forceinline__ void ox_read(Bits (&to)[N], const void *from, ox_u32 count, bool wide)
 {
+    ox_u32 words[N * sizeof(Bits) / 4] = {};
     if (wide) {
-        ox_u32 words[N * sizeof(Bits) / 4];
 #pragma unroll
         for (int k = 0; k < (int)(N * sizeof(Bits) / 16); ++k) {
             const uint4 word = ((const uint4 *)from)[k];
@@ -120,12 +121,12 @@ static __device__ __forceinline__ void ox_read(Bits (&to)[N], const void *from, 
             words[4 * k + 2] = word.z;
             words[4 * k + 3] = word.w;
         }
-#pragma unroll
-        for (int k = 0; k < N; ++k) to[k] = ox_unpack<Bits>(words, k);
     } else {
 #pragma unroll
-        for (int k = 0; k < N; ++k) to[k] = (ox_u32)k < count ? ((const Bits *)from)[k] : (Bits)0;
+        for (int k = 0; k < N; ++k) if ((ox_u32)k < count) ox_pack<Bits>(words, k, ((const Bits *)from)[k]);
     }
+#pragma unroll
+    for (int k = 0; k < N; ++k) to[k] = ox_unpack<Bits>(words, k);
 }
 
 /* Writes bits of elements as `ox_read` reads them. */

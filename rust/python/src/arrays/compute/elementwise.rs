@@ -9,6 +9,7 @@ use oxigrad_core::autodiff::tape;
 use oxigrad_core::exec::{self, Batch, Leaf, Scratch};
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Attribute, Elementwise, Op};
+use oxigrad_core::recording::ScalarOp;
 use oxigrad_core::scalar::{Precision, Scalar, promoted};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -28,7 +29,7 @@ pub const LARGE: usize = 1 << 14;
 /// The number of elements from which threads share the work, and the interpreter lock is released.
 pub const DETACHED: usize = 1 << 15;
 
-thread_local!(static SCRATCH: RefCell<Scratch> = RefCell::default());
+thread_local!(pub static SCRATCH: RefCell<Scratch> = RefCell::default());
 
 /// The memory of a value that is a NumPy array or scalar.
 fn memory(py: Python<'_>, value: &Value) -> PyResult<Option<HostArray>> {
@@ -282,7 +283,7 @@ pub fn elementwise<'py, 'v>(
     op: Elementwise,
     values: impl Iterator<Item = &'v Value> + Clone,
 ) -> PyResult<Option<(Bound<'py, PyAny>, bool)>> {
-    if !is_computed_here(op) {
+    if !op.is_computed_in_core() {
         return Ok(None);
     }
     let like = values.clone().find_map(|value| match value {
@@ -304,15 +305,7 @@ pub fn elementwise<'py, 'v>(
 /// NumPy computes it, as where its `errstate` applies.
 #[inline]
 pub fn on_numpy_scalars(op: Elementwise, scalars: &[Scalar]) -> Option<Scalar> {
-    if !is_computed_here(op) || promoted(scalars) == Precision::Weak {
-        return None;
-    }
-    let result = op.on_scalars(scalars);
-    let mut numbers = [0.0; 3];
-    for (number, scalar) in numbers.iter_mut().zip(scalars) {
-        *number = scalar.number;
-    }
-    (!op.has(Attribute::Exact) || op.is_quiet(result, numbers)).then_some(result)
+    if promoted(scalars) == Precision::Weak { None } else { ScalarOp::of_standard(op).compute(scalars) }
 }
 
 /// The function of a NumPy array of any layout, for the functions that the core has vector code of.
@@ -362,12 +355,6 @@ pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<
         Op::Elementwise(_) | Op::Structured(_) => None,
     };
     computed.ok_or_else(|| PyTypeError::new_err(format!("{name} is computed on NumPy arrays of float32 or float64")))
-}
-
-/// Whether the core computes the op on NumPy's arrays and scalars: NumPy's function gives the same bits, or is slower
-/// or less precise.
-pub const fn is_computed_here(op: Elementwise) -> bool {
-    op.has(Attribute::Exact) || op.has(Attribute::Vectorized) || op.has(Attribute::Precise)
 }
 
 /// The op of this name.

@@ -28,17 +28,17 @@ const NOT_WRITABLE: u64 = 0b11;
 /// `DLTensor`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Tensor {
-    data: *mut u8,
-    device_type: i32,
-    device_id: i32,
-    dimensions: i32,
-    code: u8,
-    bits: u8,
-    lanes: u16,
-    shape: *const i64,
-    strides: *const i64,
-    byte_offset: u64,
+pub struct Tensor {
+    pub data: *mut u8,
+    pub device_type: i32,
+    pub device_id: i32,
+    pub dimensions: i32,
+    pub code: u8,
+    pub bits: u8,
+    pub lanes: u16,
+    pub shape: *const i64,
+    pub strides: *const i64,
+    pub byte_offset: u64,
 }
 
 /// `DLManagedTensor`, from before version 1.
@@ -155,7 +155,7 @@ impl Exchange {
     /// # Safety
     /// The object is of a type that this is the table of.
     #[inline]
-    unsafe fn borrowed(&self, object: &Bound<'_, PyAny>) -> Option<Tensor> {
+    pub unsafe fn borrowed(&self, object: &Bound<'_, PyAny>) -> Option<Tensor> {
         let (look, mut tensor) = (self.look?, MaybeUninit::<Tensor>::uninit());
         // SAFETY: the object is of the type of the function, and the interpreter lock is held.
         if unsafe { look(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
@@ -170,56 +170,6 @@ impl Exchange {
     pub fn can_tell(&self) -> bool {
         self.look.is_some()
     }
-
-    /// The description of an object, to be compared with a later one; `None` where only an export could tell.
-    ///
-    /// # Safety
-    /// The object is of a type that this is the table of.
-    pub unsafe fn described(&self, object: &Bound<'_, PyAny>) -> Option<Described> {
-        // SAFETY: the caller's promise; the pointers are valid, as the object is not changed meanwhile.
-        unsafe { self.borrowed(object)?.described() }
-    }
-
-    /// The address of an object that differs from a description by it at most; `None` for any other.
-    ///
-    /// # Safety
-    /// The object is of a type that this is the table of.
-    #[inline]
-    pub unsafe fn address(&self, object: &Bound<'_, PyAny>, before: &Described) -> Option<usize> {
-        // SAFETY: the caller's promise; the pointers are valid, as the object is not changed meanwhile.
-        unsafe { self.borrowed(object)?.address_if_like(before) }
-    }
-
-    /// An array of this shape and dtype in host memory, whose elements lie one after the other; runs no Python. `None` for
-    /// any other object.
-    ///
-    /// # Safety
-    /// The object is of a type that this is the table of, whose arrays can all be written.
-    #[inline]
-    pub unsafe fn contiguous(&self, object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<ArrayView> {
-        // SAFETY: the caller's promise.
-        let tensor = unsafe { self.borrowed(object)? };
-        let offset = usize::try_from(tensor.byte_offset).ok()?;
-        tensor.data.addr().checked_add(offset)?;
-        if tensor.data.is_null() && !shape.contains(&0) {
-            return None;
-        }
-        let (pointer, extents) = (tensor.data.wrapping_add(offset), SmallVec::from_slice(shape));
-        let strides = contiguous(shape, dtype.size().cast_signed())?;
-        let view = ArrayView { pointer, extents, strides, dtype: Some(dtype), writable: true };
-        // SAFETY: the pointers are valid, as the object is not changed meanwhile.
-        unsafe { tensor.is(&view) }.then_some(view)
-    }
-
-    /// Whether an object still is this array in host memory; runs no Python. False where only an export could tell.
-    ///
-    /// # Safety
-    /// The object is of a type that this is the table of.
-    #[inline]
-    pub unsafe fn is_at(&self, object: &Bound<'_, PyAny>, view: &ArrayView) -> bool {
-        // SAFETY: the caller's promise; the pointers are valid, as the object is not changed meanwhile.
-        unsafe { self.borrowed(object).is_some_and(|tensor| tensor.is(view)) }
-    }
 }
 
 /// The description of an array, wherever it lies, to be compared with a later one.
@@ -230,24 +180,12 @@ pub struct Described {
     shape: SmallVec<[i64; 4]>,
     /// None where they are those of elements one after the other.
     strides: Option<SmallVec<[i64; 4]>>,
-    size: usize,
-    span: usize,
 }
 
 impl Described {
     /// The address of the first element.
     pub fn address(&self) -> usize {
         self.address
-    }
-
-    /// The bytes of an element.
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
-    /// The bytes from the first element to the end of the last one, if no stride is below 0.
-    pub fn span(&self) -> usize {
-        self.span
     }
 
     /// The same array at another address.
@@ -261,27 +199,57 @@ impl Tensor {
     ///
     /// # Safety
     /// There is an extent and a stride (or null for all) for each dimension.
-    unsafe fn described(&self) -> Option<Described> {
+    pub unsafe fn described(&self) -> Option<Described> {
         let dimensions = usize::try_from(self.dimensions).ok()?;
         // SAFETY: the caller's promise.
         let (shape, strides) = unsafe { (numbers(self.shape, dimensions)?, numbers(self.strides, dimensions)) };
+        let (device, dtype) = ((self.device_type, self.device_id), (self.code, self.bits, self.lanes));
+        Some(Described { address: self.address()?, device, dtype, shape, strides })
+    }
+
+    /// The bytes of an element, and those from the first element to the end of the last one, if no stride is below 0; `None` if the
+    /// description is invalid.
+    ///
+    /// # Safety
+    /// There is an extent and a stride (or null for all) for each dimension.
+    #[inline]
+    pub unsafe fn size_and_span(&self) -> Option<(usize, usize)> {
         let size = usize::from(self.bits.div_ceil(8)).checked_mul(usize::from(self.lanes))?;
-        let last = match &strides {
-            Some(strides) => shape.iter().zip(strides).try_fold(0_i64, |last, (extent, stride)| {
-                last.checked_add(extent.checked_sub(1)?.checked_mul(*stride)?)
-            })?,
-            None => shape.iter().try_fold(1_i64, |count, extent| count.checked_mul(*extent))?.checked_sub(1)?,
-        };
-        let elements = if shape.contains(&0) { 0 } else { usize::try_from(last).ok()?.checked_add(1)? };
-        Some(Described {
-            address: self.address()?,
-            device: (self.device_type, self.device_id),
-            dtype: (self.code, self.bits, self.lanes),
-            shape,
-            strides,
-            size,
-            span: elements.checked_mul(size)?,
-        })
+        let (mut last, mut count) = (0_i64, 1_i64);
+        for axis in (0..usize::try_from(self.dimensions).ok()?).rev() {
+            // SAFETY: the caller's promise.
+            let extent = unsafe { self.shape.add(axis).read_unaligned() };
+            if extent == 0 {
+                return Some((size, 0));
+            }
+            let stride = if self.strides.is_null() {
+                count
+            } else {
+                // SAFETY: as above.
+                unsafe { self.strides.add(axis).read_unaligned() }
+            };
+            last = last.checked_add(extent.checked_sub(1)?.checked_mul(stride)?)?;
+            count = count.checked_mul(extent)?;
+        }
+        Some((size, usize::try_from(last).ok()?.checked_add(1)?.checked_mul(size)?))
+    }
+
+    /// An array of this shape and dtype in host memory, whose elements lie one after the other, if this is one.
+    ///
+    /// # Safety
+    /// There is an extent and a stride (or null for all) for each dimension, and the memory can be written.
+    #[inline]
+    pub unsafe fn contiguous(&self, shape: &[usize], dtype: Dtype) -> Option<ArrayView> {
+        let offset = usize::try_from(self.byte_offset).ok()?;
+        self.data.addr().checked_add(offset)?;
+        if self.data.is_null() && !shape.contains(&0) {
+            return None;
+        }
+        let (pointer, extents) = (self.data.wrapping_add(offset), SmallVec::from_slice(shape));
+        let strides = contiguous(shape, dtype.size().cast_signed())?;
+        let view = ArrayView { pointer, extents, strides, dtype: Some(dtype), writable: true };
+        // SAFETY: the caller's promise.
+        unsafe { self.is(&view) }.then_some(view)
     }
 
     /// The address of the first element.
@@ -294,7 +262,7 @@ impl Tensor {
     /// # Safety
     /// There is an extent and a stride (or null for all) for each dimension.
     #[inline]
-    unsafe fn address_if_like(&self, before: &Described) -> Option<usize> {
+    pub unsafe fn address_if_like(&self, before: &Described) -> Option<usize> {
         // SAFETY: the caller's promise, for the numbers of each dimension.
         let are = |pointer: *const i64, expected: &[i64]| unsafe {
             !pointer.is_null()
@@ -315,7 +283,8 @@ impl Tensor {
     ///
     /// # Safety
     /// There is an extent and a stride (or null for all) for each dimension.
-    unsafe fn is(&self, view: &ArrayView) -> bool {
+    #[inline]
+    pub unsafe fn is(&self, view: &ArrayView) -> bool {
         let size = i64::from(self.bits.div_ceil(8));
         // SAFETY: the caller's promise, for an axis below the number of dimensions.
         let number = |pointer: *const i64, axis: usize| unsafe { pointer.add(axis).read_unaligned() };

@@ -5,7 +5,7 @@ use oxigrad_core::array::view::ArrayView;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::arrays::memory::dlpack::{Described, Exchange, Export, by_capsule, by_exchange, table};
+use crate::arrays::memory::dlpack::{Described, Exchange, Export, Tensor, by_capsule, by_exchange, table};
 use crate::arrays::memory::torch::Torch;
 use crate::class_cache::ByClass;
 use crate::error::unless_refused;
@@ -80,6 +80,9 @@ impl<'py> Exporters<'py> {
         }
         let class = object.get_type();
         let found = Exporter::of(&class)?;
+        if let Some(torch) = found.torch {
+            torch.find_reader(object.py())?;
+        }
         self.remember(class, found);
         Ok(found)
     }
@@ -104,47 +107,56 @@ impl<'py> Exporters<'py> {
     /// Whether `is_at` is available for an object.
     pub fn can_tell(&mut self, object: &Bound<'py, PyAny>) -> bool {
         self.known(object).is_some_and(|exporter| {
-            exporter.exchange.is_some_and(Exchange::can_tell) && exporter.torch.is_none_or(Torch::tells_storages)
+            exporter.exchange.is_some_and(Exchange::can_tell)
+                && exporter.torch.is_none_or(|torch| torch.reader().is_some())
         })
+    }
+
+    /// The description of an object that has the memory of all of its elements; `None` where only an export could tell. It runs no
+    /// Python, and its pointers are valid until the object is changed.
+    #[inline]
+    fn borrowed(&mut self, object: &Bound<'py, PyAny>) -> Option<Tensor> {
+        let Exporter { exchange: Some(exchange), torch, .. } = self.known(object)? else { return None };
+        // SAFETY: the table is that of the object's class.
+        let by_exchange = || unsafe { exchange.borrowed(object) };
+        let Some(torch) = torch else { return by_exchange() };
+        let reader = torch.reader()?;
+        let tensor = reader.tensor(object).or_else(by_exchange)?;
+        // SAFETY: the pointers are valid, as the object was not changed since.
+        let (size, span) = unsafe { tensor.size_and_span()? };
+        reader.storage(object)?.has(size, span).then_some(tensor)
     }
 
     /// Whether an object still is this array in host memory, and has the memory of all of its elements. It runs no Python; false where
     /// only an export could tell.
     #[inline]
     pub fn is_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> bool {
-        let Some(Exporter { exchange: Some(exchange), torch, .. }) = self.known(object) else { return false };
-        // SAFETY: the table is that of the object's class.
-        let is_there = unsafe { exchange.is_at(object, view) };
-        is_there && torch.is_none_or(|torch| torch.is_whole(object, view))
+        // SAFETY: the pointers are valid, as the object was not changed since.
+        self.borrowed(object).is_some_and(|tensor| unsafe { tensor.is(view) })
     }
 
     /// A tensor of PyTorch's own class with this shape and dtype, whose elements lie one after the other in its storage: the fast path
     /// of a check in every step, which runs no Python. `None` for any other object, which may still meet the requirements.
     #[inline]
     pub fn contiguous(&mut self, object: &Bound<'py, PyAny>, shape: &[usize], dtype: Dtype) -> Option<ArrayView> {
-        let exporter = self.known(object).filter(|exporter| exporter.is_own)?;
-        // SAFETY: the table is that of the object's class, whose tensors can all be written.
-        let view = unsafe { exporter.exchange?.contiguous(object, shape, dtype)? };
-        exporter.torch?.is_whole(object, &view).then_some(view)
+        self.known(object).filter(|exporter| exporter.is_own)?;
+        // SAFETY: the pointers are valid, as the object was not changed since; tensors of these classes can all be written.
+        unsafe { self.borrowed(object)?.contiguous(shape, dtype) }
     }
 
     /// The description of an array wherever it lies, if its class has a function that borrows one, and it has the memory of all of its
     /// elements; runs no Python.
     pub fn described(&mut self, object: &Bound<'py, PyAny>) -> Option<Described> {
-        let Exporter { exchange: Some(exchange), torch, .. } = self.known(object)? else { return None };
-        // SAFETY: the table is that of the object's class.
-        let described = unsafe { exchange.described(object)? };
-        torch.is_none_or(|torch| torch.has(object, described.size(), described.span())).then_some(described)
+        // SAFETY: the pointers are valid, as the object was not changed since.
+        unsafe { self.borrowed(object)?.described() }
     }
 
     /// The address of an array that differs from a description by it at most, and has the memory of all of its elements; runs no
     /// Python.
     #[inline]
     pub fn address(&mut self, object: &Bound<'py, PyAny>, before: &Described) -> Option<usize> {
-        let Exporter { exchange: Some(exchange), torch, .. } = self.known(object)? else { return None };
-        // SAFETY: the table is that of the object's class.
-        let address = unsafe { exchange.address(object, before)? };
-        torch.is_none_or(|torch| torch.has(object, before.size(), before.span())).then_some(address)
+        // SAFETY: the pointers are valid, as the object was not changed since.
+        unsafe { self.borrowed(object)?.address_if_like(before) }
     }
 
     /// As `is_at`, by an export, which keeps the memory; `None` if the array is elsewhere.

@@ -1,4 +1,4 @@
-//! Access to arrays: `host_array` by `numpy`, `contiguous`, `dlpack` (by the `exporters` of a class), `torch`, `torch_storage` or
+//! Access to arrays: `host_array` by `numpy`, `contiguous`, `dlpack` (by the `exporters` of a class), `torch`, `torch_tensor` or
 //! `buffer_protocol`; `place` (and `device_places`, on any device), `changes` and `overlap` for their places, changes and
 //! sharing.
 
@@ -13,4 +13,4 @@ pub mod numpy;
 pub mod overlap;
 pub mod place;
 pub mod torch;
-pub mod torch_storage;
+pub mod torch_tensor;

@@ -4,6 +4,9 @@
 //! shrunk below it. And PyTorch counts the changes of
 //! a tensor's memory, to refuse graphs whose arrays were changed; it is notified of changes by the core.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::array::view::ArrayView;
 use pyo3::intern;
@@ -11,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::arrays::memory::torch_storage::StorageReader;
+use crate::arrays::memory::torch_tensor::TensorReader;
 
 /// The class and functions of PyTorch that the binding uses.
 pub struct Torch {
@@ -20,9 +23,13 @@ pub struct Torch {
     is_neg: Py<PyAny>,
     increment_version: Py<PyAny>,
     untyped_storage: Py<PyAny>,
-    /// Reads storages without running Python, where this PyTorch has the functions for it.
-    storage: Option<StorageReader>,
+    reader: OnceLock<TensorReader>,
+    /// The number of times that the functions of the reader were looked for.
+    attempts: AtomicU8,
 }
+
+/// The most times that they are looked for: within a transformation of PyTorch no tensor can be made by which they are checked.
+const ATTEMPTS: u8 = 20;
 
 static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
 
@@ -52,8 +59,26 @@ impl Torch {
         let parameter = py.import("torch.nn.parameter")?.getattr(intern!(py, "Parameter"))?.unbind();
         let graph = py.import("torch.autograd.graph")?;
         let increment_version = graph.getattr(intern!(py, "increment_version"))?.unbind();
-        let storage = StorageReader::find(py)?;
-        Ok(Self { tensor: tensor.unbind(), parameter, is_neg, increment_version, untyped_storage, storage })
+        let (reader, attempts) = (OnceLock::new(), AtomicU8::new(0));
+        Ok(Self { tensor: tensor.unbind(), parameter, is_neg, increment_version, untyped_storage, reader, attempts })
+    }
+
+    /// The functions that read tensors without running Python, where they were found.
+    #[inline]
+    pub fn reader(&self) -> Option<&TensorReader> {
+        self.reader.get()
+    }
+
+    /// Looks for the functions that read tensors, which runs Python, unless they were found or are not there.
+    pub fn find_reader(&self, py: Python<'_>) -> PyResult<()> {
+        if self.reader.get().is_some() || self.attempts.load(Ordering::Relaxed) >= ATTEMPTS {
+            return Ok(());
+        }
+        self.attempts.fetch_add(1, Ordering::Relaxed);
+        if let Some(reader) = TensorReader::find(py)? {
+            _ = self.reader.set(reader);
+        }
+        Ok(())
     }
 
     /// Whether a class is that of tensors or of parameters, rather than one derived from them.
@@ -69,7 +94,7 @@ impl Torch {
     /// Whether the storage of a tensor is too small for the elements of its view: it was shrunk after the tensor was made.
     pub fn is_shrunk(&self, tensor: &Bound<'_, PyAny>, view: &ArrayView) -> PyResult<bool> {
         let py = tensor.py();
-        if let Some(has_all) = self.storage.as_ref().and_then(|storage| storage.has_all(tensor, view)) {
+        if let Some(has_all) = self.has_all(tensor, view) {
             return Ok(!has_all);
         }
         if view.extents.contains(&0) {
@@ -82,21 +107,18 @@ impl Torch {
         Ok(span.start < start || span.end > start.saturating_add(length))
     }
 
+    /// Whether all elements of a tensor, which a view describes, lie in its storage; `None` where only Python could tell.
+    #[inline]
+    fn has_all(&self, tensor: &Bound<'_, PyAny>, view: &ArrayView) -> Option<bool> {
+        let size = view.dtype.map(Dtype::size)?;
+        let span = view.span(size);
+        Some(self.reader()?.storage(tensor)?.has(size, span.end - span.start))
+    }
+
     /// Whether all elements of a tensor are known to lie in its storage; runs no Python.
     #[inline]
     pub fn is_whole(&self, tensor: &Bound<'_, PyAny>, view: &ArrayView) -> bool {
-        self.storage.as_ref().and_then(|storage| storage.has_all(tensor, view)) == Some(true)
-    }
-
-    /// The same of a tensor whose elements of some bytes take so many from the first to the last one.
-    #[inline]
-    pub fn has(&self, tensor: &Bound<'_, PyAny>, size: usize, span: usize) -> bool {
-        self.storage.as_ref().and_then(|storage| storage.has(tensor, size, span)) == Some(true)
-    }
-
-    /// Whether `is_whole` can tell.
-    pub fn tells_storages(&self) -> bool {
-        self.storage.is_some()
+        self.has_all(tensor, view) == Some(true)
     }
 
     /// Counts a change of each of these tensors, if there are any.

@@ -2,7 +2,9 @@
 //! Python layer. None is written by hand. A replay of one small op, beside one whose rule was a function of Rust, took 0.7 to
 //! 1.05 of the time; 1.1 of it for `concat` and `scatter_add`, of which 0.06 microseconds are the program's own.
 
-use oxigrad_core::op::{Attribute, Elementwise, Op, ResultKind};
+use oxigrad_core::array::buffer::elements;
+use oxigrad_core::autodiff::tape::Origin;
+use oxigrad_core::op::{Attribute, Elementwise, Op, ResultKind, Structured};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyTuple};
 use smallvec::SmallVec;
@@ -10,7 +12,7 @@ use smallvec::SmallVec;
 use crate::arrays::compute::numpy_functions::{
     Extents, astype, extents, insert_axis, integers, is_array, is_host, permute_dims, repeated, reshape, squeeze,
 };
-use crate::autodiff::graph::entry::Entry;
+use crate::autodiff::graph::entry::{Entry, shape_of};
 use crate::autodiff::graph::rule_program::{Body, Datum, Fact, Filled, Operand, Part, Program, Sizes, Step, Work};
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::record;
@@ -21,6 +23,9 @@ use crate::callbacks::callbacks;
 
 type Object<'py> = Bound<'py, PyAny>;
 
+/// From so many elements on, the Python rule of an extremum takes fewer passes over memory than its program, which serves all shapes.
+const LARGE: usize = 1 << 16;
+
 /// The cotangent of the `which`-th argument of a structured op; `None` if the Python rule has to run.
 pub fn pull<'py>(
     derivative: &Derivative,
@@ -29,6 +34,11 @@ pub fn pull<'py>(
     g: &Object<'py>,
 ) -> PyResult<Option<Object<'py>>> {
     if derivative.is_together() || !is_host(g)? {
+        return Ok(None);
+    }
+    if let Origin::Op(Op::Structured(Structured::Max | Structured::Min)) = entry.origin
+        && elements(&integers::<usize>(&shape_of(entry, which, g.py()))?).is_none_or(|length| length >= LARGE)
+    {
         return Ok(None);
     }
     let mut arguments: SmallVec<[Object<'py>; 8]> = SmallVec::new();

@@ -1,0 +1,70 @@
+//! The values that a run reads.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use crate::array::buffer::{Buffer, Dtype};
+use crate::array::shape::{Strides, broadcast_strides};
+
+/// A value that a run reads.
+#[derive(Debug)]
+pub enum Source {
+    /// A number.
+    Number(*const u8, Dtype),
+    /// An array, its first element and its strides in bytes when it is repeated to the shape of the run.
+    Array(*mut u8, Strides),
+}
+
+// SAFETY: addresses, which are read by `ArrayRun::compute` alone: its caller promises the memory.
+unsafe impl Sync for Source {}
+
+impl Source {
+    /// An array of these extents and strides in bytes, repeated to a `shape`; `None` where it cannot be, or its elements do not lie in the
+    /// order of their indices.
+    #[must_use]
+    pub fn array(first: *mut u8, extents: &[usize], strides: &[isize], shape: &[usize]) -> Option<Self> {
+        let repeated = broadcast_strides(extents, strides, shape)?;
+        is_in_order(extents, strides).then_some(Self::Array(first, repeated))
+    }
+
+    /// The elements of some indices of the first axis, as far as it has them.
+    pub(super) fn part(&self, shape: &[usize], rows: Range<usize>, dtype: Dtype) -> Option<Buffer> {
+        let mut extents: SmallVec<[usize; 6]> = SmallVec::from_slice(shape);
+        let mut first = 0;
+        if let Some(extent) = extents.first_mut() {
+            first = rows.start.min(*extent);
+            *extent = rows.end.min(*extent) - first;
+        }
+        match self {
+            Self::Number(number, own) => Buffer::repeated(*number, extents.iter().product(), *own).ok(),
+            Self::Array(pointer, strides) => {
+                let offset = strides.first().map_or(0, |stride| stride * first.cast_signed());
+                Buffer::strided(pointer.wrapping_offset(offset), &extents, strides, dtype, false).ok()
+            }
+        }
+    }
+}
+
+/// Whether elements lie in the order of their indices, apart from axes along which they are repeated.
+fn is_in_order(extents: &[usize], strides: &[isize]) -> bool {
+    let mut axes = extents.iter().zip(strides).filter(|(extent, stride)| **extent > 1 && **stride != 0);
+    let mut last = isize::MAX;
+    axes.all(|(_, stride)| *stride > 0 && std::mem::replace(&mut last, *stride) >= *stride)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_whose_elements_lie_in_another_order_are_no_sources() {
+        let mut x = vec![0.0f64; 64 * 128];
+        let first: *mut u8 = x.as_mut_ptr().cast();
+        let array = |extents: &[usize], strides: &[isize]| Source::array(first, extents, strides, &[64, 128]);
+        assert!(array(&[64, 128], &[8, 512]).is_none());
+        assert!(array(&[64, 128], &[-1024, 8]).is_none());
+        assert!(array(&[64], &[8]).is_none());
+        assert!(array(&[64, 1], &[8, 8]).is_some());
+    }
+}

@@ -1,0 +1,96 @@
+"""Functions whose code looks at values in host memory: a replay on values that are looked at otherwise has the function's bits."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from test_record import equal
+
+import oxigrad as ox
+from oxigrad import tree, xp
+
+
+def outcome(f: Callable[..., Any], x: Any) -> Any:
+    """The result of a call, or the class and text of its exception."""
+    try:
+        return f(x)
+    except Exception as error:  # noqa: BLE001 - compared
+        return type(error).__name__, str(error)
+
+
+def nilpotent(rng: np.random.Generator) -> Iterator[np.ndarray]:
+    for power in (0, 3, 7, 1):
+        yield np.array([[0.0, 10.0**power], [0.0, 0.1 * rng.random()]])
+
+
+def with_negative_eigenvalues(rng: np.random.Generator) -> Iterator[np.ndarray]:
+    for signs in ([1, 1, 1], [1, 1, 1], [1, -1, 1], [1, 1, 1], [-1, -1, 1]):
+        yield np.diag(rng.uniform(1.0, 2.0, 3) * signs) + 0.01 * rng.random((3, 3))
+
+
+def matrices(rng: np.random.Generator) -> Iterator[np.ndarray]:
+    for _ in range(4):
+        yield rng.normal(size=(3, 3)) + 3.0 * np.eye(3)
+
+
+def increasing_or_not(rng: np.random.Generator) -> Iterator[np.ndarray]:
+    for sign in (1, 1, -1, 1):
+        yield sign * np.cumsum(rng.uniform(0.1, 1.0, 6))
+
+
+def weights(rng: np.random.Generator) -> Iterator[np.ndarray]:
+    for sign in (1, 1, -1, 1):
+        yield sign * rng.uniform(0.1, 1.0, (4, 3))
+
+
+FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[np.random.Generator], Iterator[np.ndarray]]]] = {
+    "expm": (xp.linalg.expm, nilpotent),
+    "coshm": (xp.linalg.coshm, nilpotent),
+    "expm_frechet": (lambda x: xp.linalg.expm_frechet(x, x.T), nilpotent),
+    "sqrtm": (xp.linalg.sqrtm, with_negative_eigenvalues),
+    "logm": (xp.linalg.logm, with_negative_eigenvalues),
+    "det": (xp.linalg.det, with_negative_eigenvalues),
+    "solve_sylvester": (lambda x: xp.linalg.solve_sylvester(x, x + 2.0, x.T), matrices),
+    "solve_banded": (lambda x: xp.linalg.solve_banded((1, 1), x, x[0]), matrices),
+    "solve_continuous_lyapunov": (lambda x: xp.linalg.solve_continuous_lyapunov(x, x.T), matrices),
+    "cumulative_simpson": (lambda x: xp.integrate.cumulative_simpson(x * x, x=x), increasing_or_not),
+    "cdist": (lambda x: xp.spatial.distance.cdist(x, x + 1.0, "minkowski", p=3, w=x[0]), weights),
+}
+
+
+def gradient(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return ox.value_and_grad(lambda x: sum((xp.sum(xp.real(leaf)) for leaf in tree.leaves(f(x))), 0.0))
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, gradient], ids=["value", "gradient"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_a_function_sees_of_values_is_checked(name, transform):
+    function, arguments = FUNCTIONS[name]
+    f = transform(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        g = ox.record(f)
+        for x in [each for each in arguments(np.random.default_rng(0)) for _ in range(2)]:
+            found, expected = outcome(g, x), outcome(f, x)
+            assert equal(found, expected), (found, expected, g.why)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "int8"])
+@pytest.mark.parametrize("source", ["float32", "float64", "int8", "bool"])
+@pytest.mark.parametrize("named", [{}, {"axis": 0}, {"axis": -1, "keepdims": True}], ids=str)
+def test_sums_in_a_dtype_add_in_one_order(source, dtype, named):
+    def f(x: Any) -> Any:
+        return xp.sum(x, dtype=getattr(xp, dtype), **named)
+
+    rng, g = np.random.default_rng(0), ox.record(f)
+    for _ in range(8):
+        x = (rng.normal(size=(7, 9)) * 9.0).astype(source)
+        assert equal(g(x), f(x))
+        assert equal(ox.value_and_grad(lambda x: xp.sum(xp.real(f(x))))(x * 1.0)[0], xp.sum(xp.real(f(x * 1.0))))
+        assert np.allclose(f(x), np.sum(x, dtype=dtype, **named), rtol=1e-4)
+        assert f(x).dtype == dtype
+    assert g.replays == 7, g.why
