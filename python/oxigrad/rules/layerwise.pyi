@@ -5,9 +5,6 @@ from typing import Any
 from oxigrad._typing import Array
 
 __all__ = ['fromage', 'lamb', 'lars', 'novograd']
-def norm(xp: Any, x: Array) -> Array:
-    """The Euclidean norm of a leaf, a scalar."""
-
 def trust_ratio(xp: Any, size: Array, length: Array, coefficient: Array=1.0, epsilon: Array=0.0) -> Array:
     """The norm of a parameter divided by that of its step, times a coefficient; 1 where either norm is zero."""
 

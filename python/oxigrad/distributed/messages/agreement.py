@@ -91,8 +91,8 @@ def unlike_config(theirs: Any, ours: Any, whose: str, path: str = "") -> str | N
         return None
     else:
         of = f"{path} of the optimizer" if path else "the optimizer"
-        found, expected = (each if each is _DEFAULT else json.dumps(each) for each in (theirs, ours))
-        return f"{of} on {whose} is {found}: expected {expected}"
+        value, expected = (each if each is _DEFAULT else json.dumps(each) for each in (theirs, ours))
+        return f"{of} on {whose} is {value}: expected {expected}"
     return next(filter(None, (unlike_config(a, b, whose, at) for at, a, b in pairs)), None)
 
 

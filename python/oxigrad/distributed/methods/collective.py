@@ -122,9 +122,9 @@ class CollectiveWrapper(Wrapper):
 
     def _warn_of_hyperparameters(self, theirs: Any) -> None:
         """Warns where this worker joins others whose optimizer has another configuration."""
-        own = states.config_of(self.optimizer)
-        if self._are_replicas and own is not None and theirs is not None:
-            unlike = agreement.unlike_config(own, theirs, "this worker, which joins,")
+        config = states.config_of(self.optimizer)
+        if self._are_replicas and config is not None and theirs is not None:
+            unlike = agreement.unlike_config(config, theirs, "this worker, which joins,")
             if unlike is not None:
                 warnings.warn(f"{unlike}, as on the others", RuntimeWarning, stacklevel=2)
 

@@ -95,6 +95,8 @@ def floating(x: Array) -> Any:
     array([1., 2.])
     """
     bare = plain(x)
+    if isinstance(bare, (float, complex)):  # of a variable
+        return x
     return x * 1.0 if is_of_kind(bare.dtype, ("integral", "bool"), namespace(bare)) else x
 
 

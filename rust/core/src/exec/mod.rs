@@ -8,7 +8,6 @@
 pub mod array_run;
 mod batch;
 mod check;
-mod functions;
 mod interpreter;
 mod loops;
 mod native;

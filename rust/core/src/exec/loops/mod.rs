@@ -1,8 +1,11 @@
 //! The loops of the interpreter: one instruction over one block. One of the files that touch foreign memory.
 
+mod functions;
+
 use std::marker::PhantomData;
 
-use super::functions::{is_widened, long};
+use functions::{is_widened, long};
+
 use super::register::{Block, Loop, Register, SUMMANDS, Totals};
 use super::transfer::Compute;
 use crate::array::sum::balanced;

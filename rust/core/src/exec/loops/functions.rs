@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use super::register::{Block, Loop};
+use crate::exec::register::{Block, Loop};
 use crate::simd::{Binary, Body, Code, Lane, Simd, Ternary, Unary};
 
 /// Numbers that are widened together, a multiple of the width of any lane.
