@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from doors import DOORS, OPTIMIZERS, Door, Values, drawn
-from oxigrad.stepping.device import host_stepper
+from oxigrad.stepping.device import piece_run
 
 
 @pytest.fixture(params=DOORS)
@@ -26,5 +26,6 @@ def door(request: pytest.FixtureRequest) -> Callable[..., Door]:
 @pytest.fixture(params=[1 << 25, 64], ids=["one piece", "pieces"])
 def piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """The bytes of a piece of the state in host memory: of all parameters, or of few numbers."""
-    monkeypatch.setattr(host_stepper, "PIECE", request.param)
+    for limit in ("SMALLEST", "LARGEST"):
+        monkeypatch.setattr(piece_run, limit, request.param)
     return request.param

@@ -141,16 +141,13 @@ def require_pure(module: str, path: str, *, allowed_user: bool = False) -> None:
     )
 
 
-class Slot:
+class Slot(NamedTuple):
     """A place that a function reads: a global or a cell."""
 
     name: str
     place: int
-    attributes: tuple[str, ...]
-    is_global: bool
-
-    def __init__(self, name: str, place: int, attributes: tuple[str, ...] = (), *, is_global: bool = False) -> None:
-        self.name, self.place, self.attributes, self.is_global = name, place, attributes, is_global
+    attributes: tuple[str, ...] = ()
+    is_global: bool = False
 
 
 def slots_read(function: types.FunctionType, guards: Guards, *, with_globals: bool) -> Iterator[Slot]:

@@ -115,30 +115,29 @@ def _mean(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
     return _unreduce(g * quotient(size_of(g.shape), size_of(x_shape)), x_shape, axis)
 
 
-# From so many elements on, passes over memory take longer than calls. It is that of `rust/python/src/autodiff/replay/traced.rs`.
-_LARGE = 1 << 16
-
-
 def _is_large(shape: tuple[int, ...]) -> bool:
-    """Whether an array of this shape is large; false for sizes that are not known."""
-    return all(type(size) is int for size in shape) and size_of(shape) >= _LARGE
+    """Whether passes over an array of this shape take longer than calls; false for sizes that are not known."""
+    return all(type(size) is int for size in shape) and size_of(shape) >= _core.LARGE_EXTREMUM
 
 
-def tie_weights(y: Array, x: Array, axis: Axis, factor: Any = 1.0) -> Array:
-    """Weights that sum to one: ``1 / n`` at each of the ``n`` elements of ``x`` that equal the extremum, zero elsewhere.
+def _is_extremum(y: Array, x: Array, axis: Axis) -> Array:
+    return _core.plain(x == _keepdims(y, tuple(x.shape), axis))
 
-    For large arrays, weights times ``factor``, which has the shape of ``y`` with ``keepdims=True``.
-    """
+
+def tie_weights(y: Array, x: Array, axis: Axis) -> Array:
+    """Weights that sum to one: ``1 / n`` at each of the ``n`` elements of ``x`` that equal the extremum, zero elsewhere."""
     if isinstance(_core.plain(x), (int, float)):
         return 1.0
-    x_shape = tuple(x.shape)
-    is_chosen = _core.plain(x == _keepdims(y, x_shape, axis))
-    if _is_large(x_shape):  # one array of this size, rather than four, with the same bits
-        n = xp.count_nonzero(is_chosen, axis=axis, keepdims=True)
-        n = _core.record("astype", [n], {"dtype": x.dtype, "copy": True})
-        return where(is_chosen, factor * (1.0 / xp.maximum(n, 1.0)), factor * ((n - n) / n))
-    chosen = _core.record("astype", [is_chosen], {"dtype": x.dtype, "copy": True})
-    return chosen / primitives.sum(chosen, axis=axis, keepdims=True) if x_shape else chosen
+    chosen = _core.record("astype", [_is_extremum(y, x, axis)], {"dtype": x.dtype, "copy": True})
+    return chosen / primitives.sum(chosen, axis=axis, keepdims=True) if x.shape else chosen
+
+
+def _among_ties(g: Array, y: Array, x: Array, axis: Axis) -> Array:
+    """``g``, of the shape of ``y`` with ``keepdims=True``, times `tie_weights`: one array of the size of ``x`` rather than four, same bits."""
+    is_chosen = _is_extremum(y, x, axis)
+    n = xp.count_nonzero(is_chosen, axis=axis, keepdims=True)
+    n = _core.record("astype", [n], {"dtype": x.dtype, "copy": True})
+    return where(is_chosen, g * (1.0 / xp.maximum(n, 1.0)), g * ((n - n) / n))
 
 
 def _vector_norm(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
@@ -148,7 +147,7 @@ def _vector_norm(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: A
 
 def _extremum(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
     if _is_large(x_shape):
-        return tie_weights(y, x, axis, _keepdims(g, x_shape, axis))
+        return _among_ties(_keepdims(g, x_shape, axis), y, x, axis)
     return _unreduce(g, x_shape, axis) * tie_weights(y, x, axis)
 
 

@@ -8,15 +8,12 @@ from oxigrad import _core
 from oxigrad.stepping.arrays.precision import MASTER, half
 from oxigrad.stepping.device.host_model import HostModel, Landing, Unfinished
 from oxigrad.stepping.device.host_updates import HostUpdates
-from oxigrad.stepping.device.piece_run import packed
+from oxigrad.stepping.device.piece_run import packed, piece_size
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.presence import Changes
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.stepper import Stepper
-
-#: The bytes of parameters that are updated, and copied to their devices, together.
-PIECE = 1 << 25
 
 
 class HostStepper(Stepper):
@@ -107,7 +104,8 @@ class HostStepper(Stepper):
             return None
         if not (step.is_current() or step.refresh()) or (leaves := plan.leaves(model)) is None:
             return None
-        is_small = sum(int(leaves[p.index].nbytes) for p in plan.parameters) <= PIECE
+        nbytes = sum(int(leaves[p.index].nbytes) for p in plan.parameters)
+        is_small = nbytes <= piece_size(nbytes)
         return None if is_small else plan.gradients.of_step(leaves, landing.gradients)
 
     def _take_pieces(self, model: Any, landing: Landing, gradients: list[Any], loss: Any) -> None:
@@ -122,7 +120,8 @@ class HostStepper(Stepper):
         def update(parameters: Sequence[Parameter]) -> None:
             self.take_part(step, parameters, model, leaves, gradients)
 
-        run = HostUpdates([*packed(sized, PIECE, lambda _: None)], landing, self._host.arrays, update)
+        pieces = packed(sized, piece_size(sum(size for _, size in sized)), lambda _: None)
+        run = HostUpdates([*pieces], landing, self._host.arrays, update)
         try:
             run.finish_whole(self)
         finally:

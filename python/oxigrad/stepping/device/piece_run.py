@@ -11,6 +11,17 @@ from oxigrad.ops.backends.memory.transfers import Event
 from oxigrad.stepping.device.transfers import Action, Schedule
 
 Item = TypeVar("Item")
+#: The least and the largest number of bytes of a piece by default.
+SMALLEST, LARGEST = 1 << 25, 1 << 27
+
+
+def piece_size(nbytes: int) -> int:
+    """The bytes of a piece of a step that copies so many: a sixteenth, so that pieces overlap, and not few, since each takes host time.
+
+    >>> piece_size(1 << 20), piece_size(1 << 30), piece_size(1 << 40)
+    (33554432, 67108864, 134217728)
+    """
+    return min(max(nbytes // 16, SMALLEST), LARGEST)
 
 
 class PieceRun:

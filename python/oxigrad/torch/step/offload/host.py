@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from oxigrad.stepping.device.piece_run import SMALLEST, piece_size
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
@@ -15,9 +16,6 @@ from oxigrad.torch.step.offload.steps import PieceSteps, clips, is_together
 from oxigrad.torch.step.offload.sums import GradientSums
 from oxigrad.torch.step.plan import TensorPlace, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import TensorStep, all_parameters, are_same, is_recorded
-
-# The least and the largest number of bytes of a piece by default.
-_SMALLEST, _LARGEST = 1 << 25, 1 << 27
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +84,7 @@ class HostSteps(PieceSteps):
 
     def __init__(self, memory: HostMemory) -> None:
         self.memory = memory
-        self._piece = memory.piece or _SMALLEST
+        self._piece = memory.piece or SMALLEST
         self._ring = Ring(memory.piece or 0)
         #: The gradients of micro-batches.
         self.sums: GradientSums = GradientSums(
@@ -113,7 +111,7 @@ class HostSteps(PieceSteps):
         if not are_same(params, self._params):
             self._params, self._chosen = params, _chosen(params, self.memory.fraction)
             if self.memory.piece is None:
-                self._piece = min(max(sum(2 * p.nbytes for p in params) // 16, _SMALLEST), _LARGEST)
+                self._piece = piece_size(sum(2 * p.nbytes for p in params))
         return id(p) in self._chosen
 
     def streams(self, opt: Any, p: Any) -> bool:

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use crate::error::{unless, unless_refused};
 
 /// `kDLCPU`.
-const HOST: i32 = 1;
+pub const HOST: i32 = 1;
 const MAJOR: u32 = 1;
 /// `DLPACK_FLAG_BITMASK_READ_ONLY` and `DLPACK_FLAG_BITMASK_IS_COPIED`: a write to a copy would have no effect.
 const NOT_WRITABLE: u64 = 0b11;

@@ -12,7 +12,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::memory::dlpack::Tensor;
+use crate::arrays::memory::dlpack::{HOST, Tensor};
 use crate::error::unless;
 
 /// A function that writes a property of a tensor, and returns 0.
@@ -37,7 +37,7 @@ const DTYPES: [(&str, (u8, u8)); 15] = [
     ("complex128", (5, 128)),
 ];
 /// The devices, as those dtypes, with the numbers of `DLPack`.
-const DEVICES: [(&str, i32); 2] = [("cpu", 1), ("cuda", 2)];
+const DEVICES: [(&str, i32); 2] = [("cpu", HOST), ("cuda", 2)];
 
 /// The functions that read a tensor.
 pub struct TensorReader {

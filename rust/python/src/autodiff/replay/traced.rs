@@ -24,7 +24,7 @@ use crate::callbacks::callbacks;
 type Object<'py> = Bound<'py, PyAny>;
 
 /// From so many elements on, the Python rule of an extremum takes fewer passes over memory than its program, which serves all shapes.
-const LARGE: usize = 1 << 16;
+pub const LARGE_EXTREMUM: usize = 1 << 16;
 
 /// The cotangent of the `which`-th argument of a structured op; `None` if the Python rule has to run.
 pub fn pull<'py>(
@@ -37,7 +37,7 @@ pub fn pull<'py>(
         return Ok(None);
     }
     if let Origin::Op(Op::Structured(Structured::Max | Structured::Min)) = entry.origin
-        && elements(&integers::<usize>(&shape_of(entry, which, g.py()))?).is_none_or(|length| length >= LARGE)
+        && elements(&integers::<usize>(&shape_of(entry, which, g.py()))?).is_none_or(|length| length >= LARGE_EXTREMUM)
     {
         return Ok(None);
     }
