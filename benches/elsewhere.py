@@ -4,12 +4,10 @@ Such a contestant runs in a worker, ``target/advect/bin/python benches/elsewhere
 is written to it and one that is read from it, of 0.1 ms at most, beside calls of milliseconds.
 """
 
-import atexit
 import gc
 import importlib
 import importlib.util
 import os
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -18,6 +16,7 @@ from pathlib import Path
 sys.path += os.environ.get("BEHIND", "").split(os.pathsep) if __name__ == "__main__" else []
 
 import sizes
+from child import Child
 from machine import threads_limited
 from measure import Contestant, Ready, WrongResultError
 
@@ -36,32 +35,13 @@ def contestant(library: str, module: str, row: str, here: Callable[[], Ready]) -
         python = ENVIRONMENTS / library / "bin" / "python"
         if not python.exists():
             raise ImportError(library)
-        return _Worker(python, [library, module, row]).ready()
+        line = [str(python), __file__, library, module, row, *(["--small"] if sizes.is_small() else [])]
+        # Behind the packages of its own Python: oxigrad, which the modules of rows import.
+        behind = os.pathsep.join([sysconfig.get_path("purelib"), *sys.path])
+        worker = Child(line, {**os.environ, "PYTHONPATH": "", "BEHIND": behind})
+        return Ready(lambda: worker.ask("call"), lambda: worker.ask("check"))
 
     return Contestant(library, "peer", prepare)
-
-
-class _Worker:
-    """A process that calls a contestant when it is told to, and ends with this one."""
-
-    def __init__(self, python: Path, arguments: list[str]) -> None:
-        line = [str(python), __file__, *arguments, *(["--small"] if sizes.is_small() else [])]
-        # Behind the packages of its own Python: oxigrad, which the modules of rows import.
-        behind = {**os.environ, "PYTHONPATH": "", "BEHIND": os.pathsep.join([sysconfig.get_path("purelib"), *sys.path])}
-        self.process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=behind)
-        atexit.register(self.process.kill)
-
-    def ask(self, what: str) -> None:
-        to, back = self.process.stdin, self.process.stdout
-        if to is None or back is None:
-            raise WrongResultError("the worker has no pipes")
-        to.write(f"{what}\n")
-        to.flush()
-        if (answer := back.readline().strip()) != "done":
-            raise WrongResultError(answer or "the worker has ended")
-
-    def ready(self) -> Ready:
-        return Ready(lambda: self.ask("call"), lambda: self.ask("check"))
 
 
 def main(library: str, module: str, name: str) -> None:

@@ -4,6 +4,7 @@ Absolute times on shared machines drift; the ratio of two calls of one round doe
 medians, with the spread (10th to 90th percentile) of the ratios within a round.
 """
 
+import contextlib
 import dataclasses
 import fnmatch
 import gc
@@ -16,6 +17,9 @@ from typing import Any
 import numpy as np
 
 from machine import threads_limited
+
+#: What the row that runs has begun, and ends with it, so that it disturbs no other row.
+ENDINGS = contextlib.ExitStack()
 
 
 class WrongResultError(Exception):
@@ -131,7 +135,7 @@ class Row:
 
     def run(self, settings: Settings) -> Outcome:
         """Sets up, checks, times and sums up; a contestant that is wrong fails the row before anything is timed."""
-        with threads_limited(self.threads):
+        with ENDINGS, threads_limited(self.threads):
             return self._run(settings)
 
     def _run(self, settings: Settings) -> Outcome:

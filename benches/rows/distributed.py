@@ -1,43 +1,33 @@
 """Communication of 3 workers under MPI, beside mpi4py's own calls on the same buffers, and steps of 2 and 4 workers, of one thread each.
 
-A job is started once; each call has it repeat an operation a few times, which hides the way of the command through pipes.
+A row starts a job; each call has it repeat an operation a few times, which hides the way of the command through pipes.
 """
 
-import atexit
-import functools
 import importlib.util
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import sizes
-from measure import Contestant, Goal, Ready, Row, WrongResultError
+from child import Child
+from measure import Contestant, Goal, Ready, Row
 
 REPEATS = 5
 PROGRAM = Path(__file__).parent.parent / "mpi_job.py"
 
 
-@functools.cache
-def job(workers: int) -> "subprocess.Popen[str]":
-    """The job, which ends with this process."""
-    small = ["--small"] if sizes.is_small() else []
-    line = [sys.executable, "-m", "oxigrad.launch", "--quiet", "-n", str(workers), str(PROGRAM), *small]
-    given = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"} if workers != 3 else {}
-    made = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **given})
-    atexit.register(made.terminate)  # and with it the processes that it has started
-    return made
+# The job of so many workers that runs, or ran last.
+_JOBS: dict[int, Child] = {}
 
 
-def ask(name: str, count: int, workers: int = 3) -> None:
-    """Has the job of so many workers run a function so many times, or check it for 0."""
-    to, back = job(workers).stdin, job(workers).stdout
-    if to is None or back is None:
-        raise WrongResultError("the job has no pipes")
-    to.write(f"{name} {count}\n")
-    to.flush()
-    if (answer := back.readline().strip()) != "done":
-        raise WrongResultError(answer or "the job has ended")
+def job(workers: int) -> Child:
+    """The job, which contestants of a row share."""
+    if workers not in _JOBS or not _JOBS[workers].is_running:
+        small = ["--small"] if sizes.is_small() else []
+        line = [sys.executable, "-m", "oxigrad.launch", "--quiet", "-n", str(workers), str(PROGRAM), *small]
+        given = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"} if workers != 3 else {}
+        _JOBS[workers] = Child(line, {**os.environ, **given})
+    return _JOBS[workers]
 
 
 def contestant(title: str, role: str, name: str, workers: int = 3, needs: str = "mpi4py") -> Contestant:
@@ -47,7 +37,8 @@ def contestant(title: str, role: str, name: str, workers: int = 3, needs: str = 
         for library in ("mpi4py", needs):
             if importlib.util.find_spec(library) is None:
                 raise ImportError(library)
-        return Ready(lambda: ask(name, REPEATS, workers), lambda: ask(name, 0, workers))
+        started = job(workers)
+        return Ready(lambda: started.ask(f"{name} {REPEATS}"), lambda: started.ask(f"{name} 0"))
 
     return Contestant(title, role, prepare)
 
