@@ -299,3 +299,12 @@ def test_the_size_of_a_variable_calls_no_python() -> None:
             x = tape.watch(np.zeros(shape))
             assert own_frames(lambda x=x: x.size) == (x.value.size, [])
         assert tape.watch(2.0).size == 1
+
+
+def test_gradients_of_a_stack_times_a_matrix_are_single_products() -> None:
+    x, w, weights = array(5, 7, 3), array(3, 4, seed=1), array(5, 7, 4, seed=2)
+    by_x, by_w = ox.grad(lambda x, w: ox.xp.sum((x @ w) * weights), argnums=(0, 1))(x, w)
+    rows = weights.reshape(35, 4)
+    assert by_x.tobytes() == (rows @ w.T).tobytes()
+    assert by_w.tobytes() == (x.reshape(35, 3).T @ rows).tobytes()
+    np.testing.assert_allclose(by_w, np.einsum("bij,bik->jk", x, weights))

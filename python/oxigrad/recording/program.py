@@ -12,6 +12,7 @@ from oxigrad.recording.trace import Entry, is_same
 _OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "neg": "negative"}
 _UFUNCS = {name: name for name in "add subtract multiply divide negative sqrt square reciprocal".split()}
 _UFUNCS["true_divide"] = "divide"
+_WHERE = (("op", "where"), ("rule", "where"))
 _TO_SHAPES = (("op", "reshape"), ("op", "broadcast_to"))
 # Those that NumPy computes with the bits of the core, whatever it repeats.
 _EXACT = ("add", "subtract", "multiply", "divide")
@@ -32,6 +33,7 @@ Member = tuple[str, list[int], list[str], tuple[list[int], bool] | None]
 
 def replay_of(entries: list[Entry], outputs: list[EntryId]) -> Replay:
     """The program of the entries; raises `RuleError` where they are not those of one."""
+    entries = _with_float_masks(entries, outputs)
     statement = _Statement(entries, _spread(entries, outputs))
     return Replay(map(statement.of, entries), [output.id for output in outputs], is_same)
 
@@ -168,6 +170,42 @@ class _Statement:
         return number, (target, entry.function, shape, is_identity, member)
 
 
+def _with_float_masks(entries: list[Entry], outputs: list[EntryId]) -> list[Entry]:
+    """The entries with constant masks as arrays of 0 and 1, where they are conditions of `where` in one precision alone: runs compute in one dtype."""
+    masks = {at for at, entry in enumerate(entries) if entry.kind == "constant" and _is_mask(entry.value)}
+    masks -= {output.id for output in outputs}
+    if not masks:
+        return entries
+    dtypes: dict[int, set[str | None]] = {at: set() for at in masks}
+    for entry in entries:
+        condition = entry.args[0] if entry.target in _WHERE and entry.type is not None else None
+        for identifier in _ids_in((entry.args, entry.named)):
+            if identifier.id in masks:
+                dtypes[identifier.id].add(entry.type[1] if entry.type and identifier is condition else None)
+    made = [*entries]
+    for at, read_as in dtypes.items():
+        dtype = next(iter(read_as)) if len(read_as) == 1 else None
+        if dtype in _FLOATS:
+            made[at] = Entry("constant", value=entries[at].value.astype(dtype))
+    return made
+
+
+def _is_mask(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == bool and value.ndim > 0
+
+
+def _ids_in(value: Any) -> list[EntryId]:
+    """The ids in the arguments of an entry."""
+    read: list[EntryId] = []
+
+    def note(identifier: EntryId) -> EntryId:
+        read.append(identifier)
+        return identifier
+
+    _with_ids(value, note)
+    return read
+
+
 def _spread(entries: list[Entry], outputs: list[EntryId]) -> set[int]:
     """The calls of `broadcast_to` that are read by elementwise calls alone, which repeat their arguments themselves."""
     spread = {
@@ -176,17 +214,9 @@ def _spread(entries: list[Entry], outputs: list[EntryId]) -> set[int]:
     spread -= {output.id for output in outputs}
     if not spread:
         return spread
-    read: list[int] = []
-
-    def note(identifier: EntryId) -> EntryId:
-        read.append(identifier.id)
-        return identifier
-
     others: set[int] = set()
     for entry in entries:
-        read.clear()
-        _with_ids((entry.args, entry.named), note)
-        of = spread.intersection(read)
+        of = spread.intersection(identifier.id for identifier in _ids_in((entry.args, entry.named)))
         if of and not _repeats(entry, entries, of):
             others |= of
     return spread - others
@@ -278,7 +308,8 @@ def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
         return (op, [], precisions, None) if fits else None
     if entry.type is None or entry.type[1] not in _FLOATS or not entry.type[0]:
         return None
-    if kind == "op" and not is_computed_in_core(op):
+    is_masked = op == "where" and entries[entry.args[0].id].kind == "constant"
+    if kind == "op" and not (is_masked or is_computed_in_core(op)):
         return None
     fits = all(_fits(entries[arg.id], entry.type[1], with_scalars=op in _EXACT) for arg in entry.args)
     return (op, list(entry.type[0]), [entry.type[1]], None) if fits else None

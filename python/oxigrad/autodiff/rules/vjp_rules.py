@@ -151,11 +151,19 @@ def _extremum(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: Axis
     return _unreduce(g, x_shape, axis) * tie_weights(y, x, axis)
 
 
+def _rows(x: Array) -> Array:
+    """The rows of a stack of matrices, as one matrix."""
+    shape = x.shape
+    return xp.reshape(x, (size_of(shape[:-1]), shape[-1]))
+
+
 def _matmul_x1(g: Array, x2: Array, x1_shape: tuple[int, ...]) -> Array:
     if len(x2.shape) == 1:
         return g * x2 if len(x1_shape) == 1 else xp.expand_dims(g, axis=-1) * x2
     if len(x1_shape) == 1:
         return xp.squeeze(xp.matmul(x2, xp.expand_dims(g, axis=-1)), axis=-1)
+    if len(x2.shape) == 2 < len(x1_shape):  # one product rather than one for each matrix of the stack
+        return xp.reshape(xp.matmul(_rows(g), xp.matrix_transpose(x2)), x1_shape)
     return xp.matmul(g, xp.matrix_transpose(x2))
 
 
@@ -164,6 +172,9 @@ def _matmul_x2(g: Array, x1: Array, x2_shape: tuple[int, ...]) -> Array:
         return g * x1 if len(x2_shape) == 1 else xp.expand_dims(x1, axis=-1) * xp.expand_dims(g, axis=-2)
     if len(x2_shape) == 1:
         return xp.squeeze(xp.matmul(xp.matrix_transpose(x1), xp.expand_dims(g, axis=-1)), axis=-1)
+    if len(x2_shape) == 2 < len(x1.shape):  # likewise, and no stack of products to be summed
+        columns = _core.record("permute_dims", [_rows(x1)], {"axes": (1, 0)})
+        return xp.matmul(columns, _rows(g))
     return xp.matmul(xp.matrix_transpose(x1), g)
 
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::program::{Entry, Id, Origin, Program};
+use super::program::{Entry, Id, Origin, Program, id_of};
 
 impl Program {
     /// The program without calls and constants whose values nothing needs. Inputs and checks stay.
@@ -117,10 +117,6 @@ impl Program {
         let outputs = self.outputs.iter().map(|output| renamed[*output as usize]).collect();
         Self { entries, outputs }
     }
-}
-
-fn id_of(position: usize) -> Id {
-    Id::try_from(position).expect("ids are of 32 bits")
 }
 
 /// The outcome of a pass for an entry.

@@ -7,6 +7,11 @@ use crate::error::{Error, Result};
 /// The position of an entry.
 pub type Id = u32;
 
+/// The id of the entry at a position.
+pub(super) fn id_of(position: usize) -> Id {
+    Id::try_from(position).expect("ids are of 32 bits")
+}
+
 /// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {

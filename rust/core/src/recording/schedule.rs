@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::program::{Id, Origin, Program};
+use super::program::{Id, Origin, Program, id_of};
 
 /// A part of the computation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Schedule {
     ///
     /// The level of an entry is above those of its arguments, except that calls of one group may be of one level: those
     /// of a level and a group are one run, which is cut where it is too long. A sum is known after the pass: what reads it
-    /// is of a level above.
+    /// is of a level above. A call that one later run alone reads is part of that run, if no more values are kept till then.
     #[must_use]
     pub fn new(program: &Program, most: impl Fn(u32) -> usize) -> Self {
         let mut levels: Vec<u32> = Vec::with_capacity(program.entries.len());
@@ -49,12 +49,15 @@ impl Schedule {
             Origin::Call { group, reduces } => (group, reduces),
             Origin::Input | Origin::Constant | Origin::Check => (None, false),
         };
-        let mut places: BTreeMap<Place, Vec<Id>> = BTreeMap::new();
         for (id, entry) in (0..).zip(&program.entries) {
             let (own, _) = group(id);
             let above = |arg: &Id| levels[*arg as usize] + u32::from(own.is_none() || group(*arg) != (own, false));
-            let level = entry.args.iter().map(above).max().unwrap_or(0);
-            levels.push(level);
+            levels.push(entry.args.iter().map(above).max().unwrap_or(0));
+        }
+        delay(program, &mut levels, group);
+        let mut places: BTreeMap<Place, Vec<Id>> = BTreeMap::new();
+        for (id, (entry, level)) in (0..).zip(program.entries.iter().zip(levels)) {
+            let (own, _) = group(id);
             if matches!(entry.origin, Origin::Call { .. } | Origin::Check) {
                 places.entry(own.map_or((level, false, id, 0), |group| (level, true, group, 0))).or_default().push(id);
             }
@@ -130,6 +133,50 @@ impl Schedule {
     }
 }
 
+/// The run that reads a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    None,
+    /// That of the value's group and this level.
+    Run(u32),
+    Others,
+}
+
+/// Raises the level of each elementwise call that one run of its group alone reads to that of the run, which then computes it instead of
+/// reading it. At most one of its arguments is kept for that in its place, which is in memory already.
+fn delay(program: &Program, levels: &mut [u32], group: impl Fn(Id) -> (Option<u32>, bool)) {
+    let mut readers = vec![Reader::None; program.entries.len()];
+    program.outputs.iter().for_each(|output| readers[*output as usize] = Reader::Others);
+    // The level till which a value is kept in any case, by the entries from the one at hand on.
+    let mut kept = vec![0; program.entries.len()];
+    program.outputs.iter().for_each(|output| kept[*output as usize] = u32::MAX);
+    for (id, entry) in program.entries.iter().enumerate().rev() {
+        let own = group(id_of(id));
+        if let (Reader::Run(level), (Some(_), false)) = (readers[id], own) {
+            let is_kept = |arg: &&Id| {
+                let origin = program.entries[**arg as usize].origin;
+                matches!(origin, Origin::Input | Origin::Constant) || kept[**arg as usize] >= level
+            };
+            let is_in_memory = |arg: &Id| group(*arg) != own || levels[*arg as usize] < levels[id];
+            let mut others = entry.args.iter().filter(|arg| !is_kept(arg));
+            let first = others.next();
+            if first.is_none_or(is_in_memory) && others.all(|arg| Some(arg) == first) {
+                levels[id] = level;
+            }
+        }
+        for arg in &entry.args {
+            let (reader, level) = (&mut readers[*arg as usize], levels[id]);
+            let is_within = own.0.is_some() && group(*arg) == (own.0, false);
+            *reader = match *reader {
+                Reader::None if is_within => Reader::Run(level),
+                Reader::Run(other) if is_within && other == level => Reader::Run(level),
+                _ => Reader::Others,
+            };
+            kept[*arg as usize] = level.max(kept[*arg as usize]);
+        }
+    }
+}
+
 impl Step {
     /// The entries that are computed.
     pub fn calls(&self) -> impl Iterator<Item = Id> {
@@ -164,12 +211,29 @@ mod tests {
             entry(A, 4, &[4, 1]),
         ];
         let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 64);
-        let expected = vec![Step::Entry(2), run(&[1, 3], &[0], &[1, 3]), run(&[4, 5], &[3, 2, 1], &[5])];
-        assert_eq!(schedule.steps, expected);
+        assert_eq!(schedule.steps, vec![Step::Entry(2), run(&[1, 3, 4, 5], &[0, 2], &[5])]);
         let runs = schedule.runs();
-        assert_eq!(schedule.last, vec![vec![], vec![], vec![1, 2, 3]]);
-        assert_eq!((schedule.places, schedule.kept), (vec![Some(0), Some(1), Some(2), Some(3), None, Some(4)], 5));
-        assert_eq!(runs, (2, 4));
+        assert_eq!(schedule.last, vec![vec![], vec![2]]);
+        assert_eq!((schedule.places, schedule.kept), (vec![Some(0), None, Some(1), None, None, Some(2)], 3));
+        assert_eq!(runs, (1, 4));
+    }
+
+    #[test]
+    fn a_call_is_where_its_arguments_are_if_more_values_would_be_kept_or_others_read_it() {
+        let entries = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(CALL, 1, &[0]),
+            entry(CALL, 2, &[0]),
+            entry(A, 0, &[1, 2]), // of two values that nothing else reads
+            entry(A, 0, &[0, 0]), // read by another call too
+            entry(CALL, 3, &[4]),
+            entry(A, 1, &[5, 3]),
+            entry(A, 1, &[6, 4]),
+        ];
+        let schedule = Schedule::new(&Program::new(entries, vec![7]).unwrap(), |_| 64);
+        let single = [1, 2, 4, 5, 3].map(Step::Entry);
+        let expected = [&single[..], &[run(&[6, 7], &[5, 3, 4], &[7])]].concat();
+        assert_eq!(schedule.steps, expected);
     }
 
     #[test]
