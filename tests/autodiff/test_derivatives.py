@@ -10,6 +10,7 @@ import oxigrad as ox
 from cases import CASES as ELEMENTARY
 from cases import Case
 from cases_linalg import CASES as LINALG
+from cases_linalg import SLOW
 from libraries import host
 from oxigrad import _core, xp
 from oxigrad.autodiff.rules.jvp_rules import FORWARD, LINEAR
@@ -37,7 +38,11 @@ def has_columns(case: Case) -> bool:
     return not any(map(np.iscomplexobj, case.args)) or is_complex(case) == {True}
 
 
-@pytest.mark.parametrize("case", list(filter(has_columns, CASES)), ids=str)
+def marked(case: Case) -> Any:
+    return pytest.param(case, marks=pytest.mark.thorough) if case.name in SLOW else case
+
+
+@pytest.mark.parametrize("case", [marked(case) for case in CASES if has_columns(case)], ids=str)
 def test_columns_pushed_together_agree_with_columns_and_rows_one_by_one(case: Case) -> None:
     every = tuple(range(len(case.args)))
     together = ox.jacobian(case.function, every, "forward")(*case.args)

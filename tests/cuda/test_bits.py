@@ -55,13 +55,16 @@ def test_a_step_has_the_bits_of_the_host(option: str, pytestconfig: pytest.Confi
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_leaves_of_every_length(dtype: str) -> None:
-    names = [
+@pytest.mark.parametrize(
+    "option",
+    [
         "codes, global norm, average",
         "kahan, norm, Lookahead, accumulated",
         "stochastic, unaligned, zeroed gradients",
-    ]
-    cases = [Combination(rule, dtype, option) for option in names for rule in ("adamw", "lamb", "prodigy")]
+    ],
+)
+def test_leaves_of_every_length(option: str, dtype: str) -> None:
+    cases = [Combination(rule, dtype, option) for rule in ("adamw", "lamb", "prodigy")]
     libraries = compiled([text for case in cases for text in case.texts()], "-O0")
     for case in cases:
         assert take(case, libraries.__getitem__, LENGTHS, 3) >= 3 * 2 * len(LENGTHS), case

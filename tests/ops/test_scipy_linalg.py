@@ -16,8 +16,13 @@ from oxigrad.testing import check_grads
 scipy = pytest.importorskip("scipy")
 from cases_scipy_linalg import CASES, A, V  # noqa: E402
 
+# Those that take seconds; forms of `test_scipy_forms` have their values and derivatives too.
+SLOW = {"logm", "fractional_matrix_power"}
 
-@pytest.mark.parametrize("name", CASES)
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.thorough) if name in SLOW else name for name in CASES]
+)
 def test_values_are_scipy_s_and_derivatives_agree(name: str) -> None:
     f, args = CASES[name]
     found, expected = f(xp.linalg, *args), f(scipy.linalg, *args)

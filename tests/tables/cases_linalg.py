@@ -255,3 +255,5 @@ FFT = [
 ]
 
 CASES = [*COMPLEX, *PRODUCTS, *LINALG, *FFT]
+# Those whose Jacobians take seconds.
+SLOW = {"solve_sylvester-blocks", "solve_sylvester-blocks-complex"}
