@@ -13,15 +13,18 @@ from oxigrad.stepping.arrays.quantized import Quantized
 _PRESENCE = "presence"
 
 
-def joined(states: Sequence[Mapping[str, Any]], extents: Mapping[str, Extent]) -> dict[str, Any]:
-    """The state of one process from those of all workers by rank, each with the slots of its pieces."""
+def joined(
+    states: Sequence[Mapping[str, Any]], extents: Mapping[str, Extent], waiting: Collection[str]
+) -> dict[str, Any]:
+    """The state of one process from those of all workers by rank, each with the slots of its pieces; no worker updates the ``waiting`` arrays."""
     parts: dict[str, list[Mapping[str, Any]]] = {path: [] for path in extents}
     for state in states:
         for path, named in state["slots"].items():
             parts.setdefault(path, []).append(named)
     slots = {path: _joined(of_workers, extents.get(path)) for path, of_workers in parts.items() if of_workers}
     remembered = dict(states[0]["remembered"])
-    if presence := _together([state["remembered"].get(_PRESENCE, {}) for state in states], slots):
+    presences = [state["remembered"].get(_PRESENCE, {}) for state in states]
+    if presence := _together([*presences, {"without_slots": waiting}], slots):
         remembered[_PRESENCE] = presence
     return {**states[0], "remembered": remembered, "slots": slots}
 
