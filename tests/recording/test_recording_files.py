@@ -65,6 +65,83 @@ def test_another_process_needs_no_source(tmp_path):
     assert printed.strip() == expected[0].tobytes().hex()
 
 
+def _windows(x: np.ndarray) -> np.ndarray:
+    return np.lib.stride_tricks.sliding_window_view(x, 7)
+
+
+WIDE = np.random.default_rng(1).standard_normal((9, 14)).astype(np.float32)
+LAYOUTS: dict[str, Any] = {
+    "whole": WIDE,
+    "one backwards": WIDE[0, ::-1],
+    "one with gaps": WIDE[0, ::2],
+    "one with large gaps": WIDE[:, 3],
+    "rows backwards": WIDE[::-1],
+    "rows and columns backwards": WIDE[::-1, ::-1],
+    "columns": WIDE.T,
+    "columns backwards": WIDE[:, ::-1].T,
+    "every second column": WIDE[:, ::2],
+    "every third row backwards": WIDE[::-3],
+    "padded rows": WIDE[:, :11],
+    "three axes": np.reshape(WIDE, (7, 9, 2)).transpose(1, 2, 0)[:, :, ::-2],
+    "repeated rows": np.broadcast_to(WIDE[0], (5, 14)),
+    "repeated columns": np.broadcast_to(WIDE[:, :1], (9, 6)),
+    "windows": _windows(WIDE[0]),
+    "a field": np.rec.fromarrays([np.zeros(9, np.int8), WIDE[:, 0]]).f1,
+    "no elements": WIDE[:0, ::-1],
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_captured_arrays_of_every_layout_give_the_bits_of_the_function(name, tmp_path):
+    held = LAYOUTS[name]
+
+    def f(x: Any) -> Any:
+        return {
+            "sums": [xp.sum(held), xp.sum(xp.tanh(held) * x), held.sum(axis=0), held.sum(axis=-1)],
+            "products": np.tanh(held * x) @ np.cos(held.reshape(-1)[: held.shape[-1]]) if held.size else None,
+            "held": held,
+        }
+
+    g = ox.record(f)
+    for x in (0.3, 0.7):
+        g(x)
+    g.save(tmp_path / "file")
+    loaded = ox.load_recording(tmp_path / "file")
+    for x in (0.3, 0.7, 1.9):
+        found, expected = loaded(x), f(x)
+        assert equal(found, expected)
+        assert found["held"] is not held and found["held"].flags.writeable
+
+
+def test_the_memory_of_strided_arrays_is_bounded(tmp_path):
+    memory = np.zeros((40, 50_000))
+    memory[:, 0] = np.arange(40.0)
+    held = memory[:, 0]
+    g = ox.record(lambda x: held * x)
+    g(2.0)
+    g.save(tmp_path / "file")
+    assert (tmp_path / "file").stat().st_size < 10_000
+    assert equal(ox.load_recording(tmp_path / "file")(3.0), held * 3.0)
+
+
+def test_integers_that_are_constants_are_compared_by_value_and_class(tmp_path):
+    def f(n: Any, x: Any) -> Any:
+        if type(n) is not int:
+            raise TypeError("found no integer")
+        return xp.sin(x) * n
+
+    g = ox.record(f)
+    for n in (1, 2, 1):
+        g(n, X)
+    g.save(tmp_path / "file")
+    loaded = ox.load_recording(tmp_path / "file")
+    for n in (1, 2):
+        assert equal(loaded(n, 2.0 * X), f(n, 2.0 * X))
+    for other in (6, True, 2.0, np.int64(2)):
+        with pytest.raises(ox.RuleError, match="other structures, shapes or dtypes"):
+            loaded(other, X)
+
+
 def test_a_loaded_recording_is_differentiable(tmp_path):
     def f(x: Any) -> Any:
         return xp.sum(xp.exp(x) * WEIGHT)
@@ -113,18 +190,47 @@ def _with_loop(count: Any, *entries: Any) -> Any:
     return lambda stated: stated["cases"][0]["entries"].append(["loop", count, [*entries]])
 
 
+def _with_call(kind: str, name: str, *entries: int, **named: int) -> Any:
+    args = {"tuple": [{"entry": entry} for entry in entries]}
+    by_name = [[key, {"int": str(value)}] for key, value in named.items()]
+    return lambda stated: stated["cases"][0]["entries"].append(["call", kind, name, args, by_name, None, False])
+
+
+def _with_strides(changed: Any) -> Any:
+    """A constant with other strides than those of its array, which is the first one of the file."""
+    return lambda stated: stated["cases"][0]["entries"].append(["constant", {"strided": ["strided", changed([1, 3])]}])
+
+
 DAMAGES: dict[str, Any] = {
     "a loop too long": _with_loop(1 << 40, ["check", 0, True]),
     "a loop of no repetitions": _with_loop(0, ["check", 0, True]),
     "a loop of a truth value": _with_loop(True, ["check", 0, True]),
     "a loop of a later id": _with_loop(2, ["check", {"steps": [0, 10**6]}, True]),
     "a loop of a negative id": _with_loop(2, ["check", {"steps": [0, -1]}, True]),
+    "no argument of a method": _with_call("method", "sum"),
+    "no argument of an attribute": _with_call("attribute", "T"),
+    "two arguments of an attribute": _with_call("attribute", "T", 0, 0),
+    "no argument of an operator": _with_call("operator", "add"),
+    "one argument of an operator of two": _with_call("operator", "mul", 0),
+    "two arguments of an operator of one": _with_call("operator", "neg", 0, 0),
+    "an argument by name of an operator": _with_call("operator", "neg", 0, axis=0),
+    "one argument of a product of matrices": _with_call("operator", "matmul", 0),
+    "one argument of an op of two": _with_call("op", "multiply", 2),
+    "three arguments of an op of two": _with_call("op", "multiply", 2, 2, 2),
+    "two arguments of an op of one": _with_call("rule", "exp", 2, 2),
+    "no argument of a reduction": _with_call("op", "sum", axis=0),
+    "two arguments of a reduction": _with_call("op", "sum", 0, 0, axis=0),
+    "no argument of any number": _with_call("op", "stack", axis=0),
+    "strides out of bounds": _with_strides(lambda strides: [10**9] * len(strides)),
+    "strides that are none": _with_strides(lambda strides: [0.5] * len(strides)),
+    "too few strides": _with_strides(lambda strides: []),
+    "kinds that are none": lambda stated: stated["cases"][0].update(kinds={"list": [None] * 3}),
     "a loop of half steps": _with_loop(2, ["check", {"steps": [0, 0.5]}, True]),
     "a loop of too few values": _with_loop(2, ["constant", {"each": [True]}]),
     "a loop in a loop": _with_loop(2, ["loop", 2, [["constant", True]]]),
     "a step outside of a loop": lambda stated: stated["cases"][0]["entries"].append(["check", {"steps": [0, 0]}, True]),
     "the format": lambda stated: stated.update(format="other"),
-    "the version": lambda stated: stated.update(version=3),
+    "the version": lambda stated: stated.update(version=4),
     "no entries": lambda stated: stated["cases"][0].pop("entries"),
     "an unknown op": lambda stated: stated["cases"][0]["entries"].append(
         ["call", "op", "evil", {"tuple": []}, [], None, False]
@@ -159,7 +265,7 @@ def _write(path: Any, arrays: dict[str, Any], stated: Any) -> None:
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_damaged_file_is_refused(name, whole, tmp_path):
-    arrays, stated = whole[0], json.loads(whole[1])
+    arrays, stated = {**whole[0], "strided": np.zeros((3, 2))}, json.loads(whole[1])
     DAMAGES[name](stated)
     _write(tmp_path / "file", arrays, stated)
     with pytest.raises(ox.StateError, match="file: "):

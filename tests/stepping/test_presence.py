@@ -251,6 +251,73 @@ def test_states_remember_missed_steps(tmp_path: Any) -> None:
         Adam(0.1).load_state_dict(bad)
 
 
+def _restored(opt: Any, make: Callable[[], Any], how: str, tmp_path: Any, like: Tree = None) -> Any:
+    """The optimizer in a copy, or in one that has loaded its state, before or after it was built for the model ``like``."""
+    if how == "a copy":
+        return copy.deepcopy(opt)
+    again = make()
+    if like is not None:
+        again.build(like)
+    if how == "a file":
+        opt.save(tmp_path / "state")
+        again.load(tmp_path / "state")
+    else:
+        again.load_state_dict(opt.state_dict())
+    return again
+
+
+@pytest.mark.parametrize("how", ["a copy", "a file", "a state", "a state of a built model"])
+@pytest.mark.parametrize("why", ["gradients of None", "a group", "a chain"])
+def test_a_restored_optimizer_begins_parameters_that_had_no_step_yet(why: str, how: str, tmp_path: Any) -> None:
+    def make(frozen: bool = False) -> Any:
+        groups = {"b": None} if frozen else {}
+        return chain(optim.ClipByValue(1.0), Adam(0.1)) if why == "a chain" else Adam(0.1, groups=groups)
+
+    opt, w = make(why == "a group"), model()
+    for step in range(2):
+        opt.update(w, {**gradients(step), "b": None})
+    assert opt.state_dict()["remembered"]["presence"] == {"without_slots": ["b"]}
+    again = _restored(opt, make, how, tmp_path, model() if how.endswith("built model") else None)
+    if why == "a group":
+        again = _restored(again, make, "a state", tmp_path)  # without the group
+    for step in (2, 3):
+        again.update(w, gradients(step))
+    reference, v = make(), model()
+    for step in range(4):
+        reference.update(v, {**gradients(step), **({"b": None} if step < 2 else {})})
+    for path in SHAPES:
+        same(w[path], v[path])
+        same_slots(again.slots[path], reference.slots[path])
+    assert again.state_dict()["remembered"]["presence"] == {"missed_steps": {"b": 2}}
+
+
+def test_a_later_state_has_slots_for_parameters_that_the_optimizer_has_not_begun() -> None:
+    opt, w = Adam(0.1), model()
+    for step in range(2):
+        opt.update(w, gradients(step))
+    state, v = opt.state_dict(), copy.deepcopy(w)
+    opt.update(w, gradients(2))
+    behind = Adam(0.1)
+    behind.update(model(), {**gradients(0), "b": None})
+    behind.load_state_dict(state)
+    behind.update(v, gradients(2))
+    for path in SHAPES:
+        same(v[path], w[path])
+
+
+def test_a_state_that_lacks_a_parameter_of_the_model_is_refused() -> None:
+    opt = Adam(0.1)
+    opt.update(model("a", "b"), {**gradients(0, "a"), "b": None})
+    again = Adam(0.1)
+    again.load_state_dict(opt.state_dict())
+    with pytest.raises(ox.StateError, match="missing: c"):
+        again.update(model(), gradients(1))
+    bad = opt.state_dict()
+    bad["remembered"] = {"presence": {"without_slots": [3]}}
+    with pytest.raises(ox.StateError, match=r"without_slots \[3\]: expected a list of key paths"):
+        Adam(0.1).load_state_dict(bad)
+
+
 # --- frozen and unfrozen -----------------------------------------------------------------------------------------------
 
 

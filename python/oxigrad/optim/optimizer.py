@@ -295,9 +295,10 @@ class Optimizer(StatefulOptimizer):
         """The step of `update` as a pure function: returns the new parameters and the new state.
 
         It can be traced (``jax.jit``), and differentiated with respect to parameters, gradients, state and hyperparameters. On arrays in
-        host memory it runs the kernels of `update`, on copies, and gives the same bits. Where it is differentiated, or the arrays are
-        elsewhere, rules are called on them, and last bits may differ: libraries sum in other orders, and compute powers and float64
-        numbers beside float32 arrays in other ways.
+        host memory it runs the kernels of `update`, on copies, and gives the same bits, apart from slots of codes ("8bit", "4bit"): its state
+        has them whole, in the dtype that they have otherwise. Where it is differentiated, or the arrays are elsewhere, rules are called on
+        them, and last bits may differ: libraries sum in other orders, and compute powers and float64 numbers beside float32 arrays in
+        other ways.
 
         Numeric ``hyperparameters`` given by keyword, or by name as ``state["hyperparameters"]``, take the place of those of the optimizer,
         in all of its groups; those of ``groups``, a dict from patterns of key paths as in the constructor, take the place of

@@ -5,7 +5,7 @@ otherwise is ``{"each": [...]}``, a value for each repetition.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,12 +53,54 @@ class Encoder:
         if value.dtype.kind not in _DTYPE_KINDS or (value.dtype.kind == "c"):
             raise StateError(f"an array of dtype {value.dtype} cannot be saved")
         name = f"constant.{len(self.arrays)}"
-        array = np.asarray(value)
-        # The order in memory, on which the bits of products and sums depend: a file holds the elements in that of the indices.
-        axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
-        is_permuted = array.transpose(axes).flags.c_contiguous and not array.flags.c_contiguous
-        self.arrays[name] = array.transpose(axes) if is_permuted else array
-        return {"array": [name, isinstance(value, np.generic), *([axes] if is_permuted else [])]}
+        self.arrays[name] = array = np.asarray(value)
+        if array.flags.c_contiguous:
+            return {"array": [name, isinstance(value, np.generic)]}
+        # The layout in memory, on which the bits of products and sums depend: a file holds the elements in the order of the indices.
+        return {"strided": [name, _strides(array)]}
+
+
+def _strides(array: np.ndarray) -> list[int]:
+    """The strides of an array in elements; shorter ones with the same order and the same gaps where it lies in far more memory than it fills."""
+    strides = [stride // array.itemsize for stride in array.strides]
+    is_whole = all(stride % array.itemsize == 0 for stride in array.strides)
+    if is_whole and _extent(array.shape, strides) <= _most_extent(array.size):
+        return strides
+    shorter, least, inner = [0] * array.ndim, 1, array.itemsize
+    for axis in sorted(range(array.ndim), key=lambda axis: (abs(array.strides[axis]), -axis)):
+        stride, size = array.strides[axis], array.shape[axis]
+        if stride == 0 or size == 1:
+            shorter[axis] = least if size == 1 else 0
+        else:
+            width = least + (abs(stride) != inner)
+            shorter[axis] = width if stride > 0 else -width
+            least, inner = width * size, abs(stride) * size
+    return shorter
+
+
+def _extent(shape: tuple[int, ...], strides: Sequence[int]) -> int:
+    """The number of elements of memory in which an array lies."""
+    return (
+        1 + sum((size - 1) * abs(stride) for size, stride in zip(shape, strides, strict=True)) if 0 not in shape else 0
+    )
+
+
+def _most_extent(size: int) -> int:
+    """The most elements of memory for an array of so many: two for each along every axis of two, and one for a gap after them."""
+    return 3 * size
+
+
+def _placed(array: np.ndarray, strides: list[int]) -> np.ndarray:
+    """The array at strides in elements; raises `ValueError` for those that would take far more memory than it fills."""
+    extent = _extent(array.shape, strides)
+    if extent > _most_extent(array.size):
+        raise ValueError(f"found the strides {strides!r} for an array of shape {array.shape}")
+    memory = np.zeros(extent, array.dtype)
+    begin = sum((size - 1) * -stride for size, stride in zip(array.shape, strides, strict=True) if stride < 0)
+    in_bytes = [stride * array.itemsize for stride in strides]
+    placed = np.lib.stride_tricks.as_strided(memory[begin if extent else 0 :], array.shape, in_bytes)
+    placed[...] = array
+    return placed
 
 
 def decoded(value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -98,9 +140,22 @@ def _array(stated: Any, arrays: dict[str, np.ndarray]) -> Any:
     name, is_scalar, *order = stated
     array = arrays[name]
     array.flags.writeable = False
-    for axes in order:
+    for axes in order:  # in files of version 2
         array = array.transpose([list(axes).index(axis) for axis in range(array.ndim)])
     return array[()] if is_scalar is True and array.ndim == 0 else array
+
+
+def _strided(stated: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    name, strides = stated
+    if not (isinstance(strides, list) and all(type(stride) is int for stride in strides)):
+        raise ValueError(f"found the strides {strides!r}, expected integers")
+    array = arrays[name]
+    if array.flags.c_contiguous:  # the entries that read it share one copy
+        array = arrays[name] = _placed(array, strides)
+    if array.strides != tuple(stride * array.itemsize for stride in strides):
+        raise ValueError(f"found several layouts of {name}, expected one")
+    array.flags.writeable = False
+    return array
 
 
 def _dtype(stated: Any, _: Any) -> Any:
@@ -134,6 +189,7 @@ _DECODERS: dict[str, Callable[[Any, dict[str, np.ndarray]], Any]] = {
     "float": _float,
     "complex": lambda stated, _: complex(float.fromhex(stated[0]), float.fromhex(stated[1])),
     "array": _array,
+    "strided": _strided,
     "ellipsis": lambda _stated, _: Ellipsis,
     "slice": _slice,
     "list": _list,

@@ -13,8 +13,8 @@ from oxigrad.recording.targets import Target
 from oxigrad.recording.trace import MOST_ENTRIES, Entry
 
 FORMAT = "oxigrad.recording"
-# Version 1 states each repetition of a loop.
-VERSION = 2
+# Version 1 states each repetition of a loop, and version 2 no strides of arrays.
+VERSION = 3
 
 
 class Saved:
@@ -94,7 +94,7 @@ def load_recording(file: Any) -> "LoadedRecording":
         stated = json.loads(text["recording"])
         if stated["format"] != FORMAT:
             raise StateError(f"found the format {stated['format']!r}, expected {FORMAT!r}")
-        if stated["version"] not in (1, VERSION):
+        if stated["version"] not in (1, 2, VERSION):
             raise StateError(f"found version {stated['version']!r} of the format, expected at most {VERSION}")
         if not isinstance(stated["name"], str):
             raise StateError("the name is no text")
@@ -113,6 +113,8 @@ def _case(stated: Any, arrays: dict[str, np.ndarray]) -> Saved:
     places, _ = tree.flatten(arguments)
     if not isinstance(kinds, list) or places != [*range(len(kinds))] or not _is_call(arguments):
         raise StateError("the arguments do not match their kinds")
+    if not all(isinstance(kind, dict) for kind in kinds):
+        raise StateError("the kinds of arguments are none")
     if sum(map(_is_input, kinds)) != len(_inputs(entries)):
         raise StateError("the inputs do not match the arguments")
     if tree.flatten(result)[0] != [*range(len(outputs))]:
@@ -148,7 +150,9 @@ def _read_entry(stated: Any, at: int, arrays: dict[str, np.ndarray]) -> Entry:
     args, named = decoded(args, arrays), {str(key): decoded(value, arrays) for key, value in named}
     if not isinstance(args, tuple) or {"out", "file", "like"} & named.keys():
         raise StateError(f"entry {at}: the arguments are not those of a call")
-    entry = Entry("call", target=target, function=targets.function_of(target), args=args, named=named)
+    function = targets.function_of(target)
+    targets.check_arguments(target, len(args), is_named=bool(named))
+    entry = Entry("call", target=target, function=function, args=args, named=named)
     if shape is not None:
         extents, dtype = shape
         if not all(type(extent) is int and extent >= 0 for extent in extents) or np.dtype(dtype).kind not in "biufc":
@@ -170,6 +174,14 @@ def kind_of(leaf: Any) -> Any:
 
 def _is_input(kind: Any) -> bool:
     return isinstance(kind, dict) and "value" not in kind
+
+
+def _is_of(leaf: Any, kind: Any) -> bool:
+    """Whether a leaf is of a kind: integers that the function did not take traced are values."""
+    if _is_input(kind):
+        return bool(kind_of(leaf) == kind)
+    leaf, value = plain(leaf), kind["value"]
+    return type(leaf) is type(value) and bool(leaf == value)  # True is no 1
 
 
 def _inputs(entries: list[Entry]) -> list[Entry]:
@@ -196,11 +208,11 @@ class LoadedRecording:
         it does where the function would have taken a branch that was not recorded.
         """
         leaves, structure = tree.flatten((args, named))
-        kinds, failed = [kind_of(leaf) for leaf in leaves], None
+        failed = None
         for case, replay in self._cases:
-            if structure != tree.flatten(case.arguments)[1] or kinds != case.kinds:
+            if structure != tree.flatten(case.arguments)[1] or not all(map(_is_of, leaves, case.kinds)):
                 continue
-            inputs = [leaf for leaf, kind in zip(leaves, kinds, strict=True) if _is_input(kind)]
+            inputs = [leaf for leaf, kind in zip(leaves, case.kinds, strict=True) if _is_input(kind)]
             results, failed = replay.run(list(map(_in_order, inputs, _inputs(case.entries))))
             if failed is None:
                 copied = [

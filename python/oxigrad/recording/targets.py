@@ -28,6 +28,8 @@ OPERATORS = set(
     """abs add and_ eq floordiv ge getitem gt invert le lshift lt matmul mod mul ne neg or_ pos pow rshift sub truediv
     xor""".split()
 )
+_UNARY = {"abs", "invert", "neg", "pos"}
+_ELEMENTWISE = {function.__name__ for function in _core.elementwise_functions()}
 METHODS = set(
     """all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum diagonal dot
     flatten max mean min nonzero prod ravel repeat reshape round searchsorted squeeze std sum swapaxes take trace transpose
@@ -94,6 +96,21 @@ def function_of(target: Target) -> Callable[..., Any]:
         if function is not None:
             return function
     raise ValueError(f"found the function {name!r} of {kind!r}, expected one that a recording may call")
+
+
+def check_arguments(target: Target, count: int, *, is_named: bool) -> None:
+    """Raises `ValueError` for a number of arguments by position, or for ones by name, that no call of a target has."""
+    kind, name = target
+    arities = dict(_core.ops())
+    if kind in ("op", "rule"):
+        takes_names = name not in _ELEMENTWISE
+        fits = count == arities[name] if arities[name] is not None else count > 0
+    elif kind in ("operator", "attribute"):
+        takes_names, fits = False, count == (1 if kind == "attribute" or name in _UNARY else 2)
+    else:
+        takes_names, fits = True, count > 0 or kind != "method"
+    if not fits or (is_named and not takes_names):
+        raise ValueError(f"found {count} arguments of {target}{', and others by name' * is_named}")
 
 
 def in_module(module: str, name: str) -> Callable[..., Any] | None:

@@ -103,7 +103,7 @@ class Planner:
         stepper._core.count, stepper._core.micro = self.counts.taken, self.micro
         stepper.counts.skipped = self.counts.skipped
         stepper.slots, stepper.fitting = copied_slots(self._table.by_path), self.fitting
-        stepper.presence = ParticipationLog.of(self.presence.state(self.counts.taken))
+        stepper.presence = ParticipationLog.of(self.presence.state(self.counts.taken, self._table.by_path))
         stepper.averages = copy.copy(self.averages)
         return stepper
 
@@ -188,7 +188,7 @@ class Planner:
         )
         leaves = plan.detach(leaves)
         if self.fitting:
-            self._table.fit(self.fitting, plan, leaves)
+            self._table.fit(self.fitting, plan, leaves, self.presence.waiting)
             self.fitting = None
         plan.check_known(self._table.by_path, self.presence.were_inactive, self.presence.orphans)
         return plan, leaves
@@ -210,7 +210,7 @@ class Planner:
         self._plan, self._layout, self._absent = plan, step.layout, step.absent
         missed = {p.text: p.missed for p in plan.parameters}
         count = self.counts.taken if len(missed) < len(self._table.by_path) else self._core.count
-        self.presence.enter(missed, plan.inactive, self._table.by_path, count)
+        self.presence.enter(missed, plan.inactive, self._table.by_path, count, waiting=plan.waiting)
 
     # --- other parameters ----------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """The state of an optimizer whose slots are divided among workers: gathered to the state of one process, and cut from it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,18 @@ from oxigrad.stepping.arrays.quantized import Quantized
 _PRESENCE = "presence"
 
 
-def joined(states: Sequence[Mapping[str, Any]], extents: Mapping[str, Extent]) -> dict[str, Any]:
-    """The state of one process from those of all workers by rank, each with the slots of its pieces."""
+def joined(
+    states: Sequence[Mapping[str, Any]], extents: Mapping[str, Extent], waiting: Collection[str]
+) -> dict[str, Any]:
+    """The state of one process from those of all workers by rank, each with the slots of its pieces; no worker updates the ``waiting`` arrays."""
     parts: dict[str, list[Mapping[str, Any]]] = {path: [] for path in extents}
     for state in states:
         for path, named in state["slots"].items():
             parts.setdefault(path, []).append(named)
     slots = {path: _joined(of_workers, extents.get(path)) for path, of_workers in parts.items() if of_workers}
     remembered = dict(states[0]["remembered"])
-    if presence := _together([state["remembered"].get(_PRESENCE, {}) for state in states]):
+    presences = [state["remembered"].get(_PRESENCE, {}) for state in states]
+    if presence := _together([*presences, {"without_slots": waiting}], slots):
         remembered[_PRESENCE] = presence
     return {**states[0], "remembered": remembered, "slots": slots}
 
@@ -43,13 +46,14 @@ def _whole(pieces: Sequence[Any], shape: tuple[int, ...]) -> Any:
     return np.concatenate([to_host(piece) for piece in pieces]).reshape(shape)
 
 
-def _together(presences: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _together(presences: Sequence[Mapping[str, Any]], with_slots: Collection[str]) -> dict[str, Any]:
     """The presence of parameters in a state, from the states of all workers."""
     missed = {path: number for each in presences for path, number in each.get("missed_steps", {}).items()}
     lists = {
         name: sorted({path for each in presences for path in each.get(name, ())})
-        for name in ("kept", "without_gradient")
+        for name in ("kept", "without_gradient", "without_slots")
     }
+    lists["without_slots"] = [path for path in lists["without_slots"] if path not in with_slots]
     return {name: value for name, value in {"missed_steps": missed, **lists}.items() if value}
 
 

@@ -156,6 +156,8 @@ class Shards:
         optimizer._stepper = optimizer._stepper.copied(self._owner)
         self.extents: Mapping[str, Extent] = {}
         self._pieces: list[list[Piece]] = []
+        # The arrays of the model that are not updated.
+        self._waiting: set[str] = set()
         self._reads_all = False  # whether the step of a piece reads the gradients of all
         #: A state that was loaded before the parameters were known, and whether strictly.
         self.loaded: tuple[Mapping[str, Any], bool] | None = None
@@ -183,7 +185,7 @@ class Shards:
         units = {number: self._unit(first[number], group) for number, group in enumerate(plan.groups)}
         self._reads_all = any("total" in group.rule().supplied for group in plan.groups)
         self.extents = {p.text: Extent(p.shape, values[p.text].dtype.itemsize, units[p.group]) for p in plan.parameters}
-        self._pieces = divided(self.extents, workers)
+        self._pieces, self._waiting = divided(self.extents, workers), plan.waiting
 
     @property
     def scattered(self) -> list[list[Piece]] | None:
@@ -318,7 +320,7 @@ class Shards:
         if not self.extents:
             return dict(state if self.loaded is None else self.loaded[0])
         messages = communicator.all_gather_v(transfer.pack({}, state), timeout=seconds)
-        return part_states.joined([transfer.unpack(message)[1] for message in messages], self.extents)
+        return part_states.joined([transfer.unpack(message)[1] for message in messages], self.extents, self._waiting)
 
     def part(self, state: Mapping[str, Any], rank: int) -> dict[str, Any]:
         """The part of a state of one process that this worker has; without slots while the parameters are not known."""

@@ -35,12 +35,14 @@ class ParticipationLog:
     """The number of steps that each parameter ``missed``, by key path, and what is known of absent parameters.
 
     ``were_inactive`` are those that were not updated by an earlier plan, and may have no slots yet; ``kept`` are those that left the model
-    while their slots remain; ``without`` are those without a gradient since the last step, while gradients are accumulated.
+    while their slots remain; ``without`` are those without a gradient since the last step, while gradients are accumulated. ``waiting`` are
+    the arrays among those that were inactive: a state lists the ones without slots, which may begin after it is loaded.
     """
 
     def __init__(self) -> None:
         self.missed: dict[str, int] = {}
         self.were_inactive: set[str] = set()
+        self.waiting: set[str] = set()
         self.orphans: set[str] = set()
         self.without: set[str] = set()
         # The parameters with slots that the present plan does not update, and the count of steps up to which they are in `missed`.
@@ -63,11 +65,18 @@ class ParticipationLog:
         return self.missed.get(path, 0) if path in with_slots else count
 
     def enter(
-        self, missed: Mapping[str, int], inactive: Iterable[str], with_slots: Collection[str], count: int
+        self,
+        missed: Mapping[str, int],
+        inactive: Iterable[str],
+        with_slots: Collection[str],
+        count: int,
+        *,
+        waiting: Iterable[str] = (),
     ) -> None:
         """Begins a plan for parameters that ``missed`` steps; those ``with_slots`` and not among them miss further ones."""
         self.missed = {path: number for path, number in {**self.missed, **missed}.items() if number}
         self.were_inactive |= set(inactive)
+        self.waiting |= set(waiting)
         self.orphans -= missed.keys()
         self._absent, self._since = {path for path in with_slots if path not in missed}, count
 
@@ -83,11 +92,16 @@ class ParticipationLog:
             self._absent.discard(path)
             self.without.discard(path)
             self.orphans.discard(path)
+            self.waiting.discard(path)
 
-    def state(self, count: int) -> dict[str, Any]:
+    def state(self, count: int, with_slots: Collection[str]) -> dict[str, Any]:
         """The memory of a state after ``count`` steps, as plain data; empty where no parameter missed anything."""
         self.settle(count)
-        lists = {"kept": sorted(self.orphans), "without_gradient": sorted(self.without)}
+        lists = {
+            "kept": sorted(self.orphans),
+            "without_gradient": sorted(self.without),
+            "without_slots": sorted(self.waiting.difference(with_slots)),
+        }
         return {name: value for name, value in {"missed_steps": dict(self.missed), **lists}.items() if value}
 
     @classmethod
@@ -96,12 +110,14 @@ class ParticipationLog:
         log = cls()
         log.missed, log.orphans = dict(state.get("missed_steps", {})), set(state.get("kept", ()))
         log.without = set(state.get("without_gradient", ()))
+        log.waiting = set(state.get("without_slots", ()))
+        log.were_inactive = log.waiting.copy()
         return log
 
     @staticmethod
     def check(state: Any, step: int) -> None:
         """Raises `StateError` for what is not that of a state after ``step`` steps."""
-        names = {"missed_steps", "kept", "without_gradient"}
+        names = {"missed_steps", "kept", "without_gradient", "without_slots"}
         if not isinstance(state, Mapping) or state.keys() - names:
             raise StateError(
                 f"the state has presence {state!r}: expected a dict with the keys {', '.join(sorted(names))}"
@@ -112,7 +128,7 @@ class ParticipationLog:
         for path, number in missed.items():
             if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= step:
                 raise StateError(f"{path}: the state has missed_steps {number!r}: expected at most the step, {step}")
-        for name in ("kept", "without_gradient"):
+        for name in ("kept", "without_gradient", "without_slots"):
             if not all(isinstance(path, str) for path in state.get(name, ())):
                 raise StateError(f"the state has {name} {state[name]!r}: expected a list of key paths")
 

@@ -13,6 +13,7 @@ from oxigrad.ops.backends import (
     detached,
     device_of,
     dtype_name,
+    is_array,
     is_complex,
     obstacle,
     refuse_masked_or_units,
@@ -50,6 +51,8 @@ class Plan(Assignment):
     versions: list[Version]
     idle: bool
     inactive: set[str]
+    #: The arrays among the inactive ones, which a later plan may update.
+    waiting: set[str]
     gradients: PlannedGradients
     replaced: list[Any]
     copied: list[Any]
@@ -78,7 +81,9 @@ class Plan(Assignment):
         self.frozen: set[str] = set()
         self.idle = False
         self._holds_gradients = structure.holds_gradients()
-        self.inactive = {str(structure.path(i)) for i in range(len(structure)) if not structure.is_trainable(i)}
+        untrained = {str(structure.path(i)): i for i in range(len(structure)) if not structure.is_trainable(i)}
+        self.inactive = set(untrained)
+        self.waiting = {path for path, i in untrained.items() if is_array(leaves[i])}
         seen: list[tuple[str, Any]] = []
         for index, *tied in _tied(leaves, structure):
             array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
@@ -87,6 +92,7 @@ class Plan(Assignment):
             if group is None:
                 self.frozen.update(map(str, paths))
                 self.inactive.add(str(paths[0]))
+                self.waiting.add(str(paths[0]))
                 continue
             if present is not None and not any(present[i] for i in (index, *tied)):
                 if holds_own and not self._holds_gradients[index]:
@@ -95,6 +101,7 @@ class Plan(Assignment):
                     )
                 self.idle = True
                 self.inactive.add(str(paths[0]))
+                self.waiting.add(str(paths[0]))
                 continue
             group = adapt(group) if adapt else group
             self._add(array, paths, index, tuple(tied), group, missed(str(paths[0])) if missed else 0)

@@ -1,6 +1,6 @@
 """The slots of all parameters of an optimizer: begun, matched to loaded ones, and prepared for the core."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from oxigrad import _core
@@ -53,8 +53,8 @@ class SlotTable:
             slots = {name: as_placed(slot, array) for name, slot in slots.items()}
         return {name: slots[name] for name in slot_names(group) if name in slots}
 
-    def fit(self, fitting: PendingState, plan: Plan, leaves: list[Any]) -> None:
-        """Matches slots that were loaded in advance to the parameters of the first model."""
+    def fit(self, fitting: PendingState, plan: Plan, leaves: list[Any], waiting: Container[str]) -> None:
+        """Matches slots that were loaded in advance to the parameters of the first model; ``waiting`` ones may have none yet."""
         first = {
             p.text: new_slots(
                 plan.groups[p.group],
@@ -64,6 +64,7 @@ class SlotTable:
                 coded=plan.reads_codes(p),
             )
             for p in plan.parameters
+            if p.text in self.by_path or p.text not in waiting
         }
         inactive = {path: by_name for path, by_name in self.by_path.items() if path in plan.inactive}
         loaded = {path: by_name for path, by_name in self.by_path.items() if path not in inactive}

@@ -110,7 +110,7 @@ def collect(opt: Stateful, *, copy: bool = True, to_file: bool = False) -> dict[
     stepper.averages.refuse_swapped()
     stepper.check_whole()
     remembered = {name: part.state_dict() for name, part in opt._remembering().items()}
-    if present := stepper.presence.state(stepper.counts.taken):
+    if present := stepper.presence.state(stepper.counts.taken, slots):
         remembered[_PRESENCE] = present
     return {
         "format": FORMAT,
@@ -192,7 +192,7 @@ def resume(opt: Stateful, state: Any, *, strict: bool = True) -> Report:
     ParticipationLog.check(presence := remembered.pop(_PRESENCE, {}), state["step"])
     _compare(report, parts, remembered, "{}: its state".format)
     if stepper.slots and stepper.fitting is None:
-        slots, waits = fitting(state["slots"], stepper.slots), None
+        slots, waits = _fitted(fitting, state["slots"], stepper, presence.get("without_slots", ())), None
     else:
         has_begun = state["slots"] or any(state[name] for name in _COUNTS)
         slots, waits = copied_slots(state["slots"]), fitting if has_begun else None
@@ -210,6 +210,14 @@ def resume(opt: Stateful, state: Any, *, strict: bool = True) -> Report:
             part.load_state_dict(before[name])
         raise
     return report
+
+
+def _fitted(fitting: "PendingState", slots: Slots, stepper: Stepping, without: Collection[str]) -> dict[str, Any]:
+    """The slots of a state for the parameters of an optimizer: those ``without`` slots in it, or in the optimizer, begin later."""
+    existing = {path: named for path, named in stepper.slots.items() if path in slots or path not in without}
+    begun = {path: named for path, named in slots.items() if path not in existing and path in stepper.presence.waiting}
+    matching = {path: named for path, named in slots.items() if path not in begun}
+    return {**fitting(matching, existing), **copied_slots(begun)}
 
 
 def _remind(report: Report, name: str, part: Remembering, before: Any, remembered: Any) -> None:
