@@ -182,12 +182,12 @@ def _with_float_masks(entries: list[Entry], outputs: list[EntryId]) -> list[Entr
         for identifier in _ids_in((entry.args, entry.named)):
             if identifier.id in masks:
                 dtypes[identifier.id].add(entry.type[1] if entry.type and identifier is condition else None)
-    made = [*entries]
+    converted = [*entries]
     for at, read_as in dtypes.items():
         dtype = next(iter(read_as)) if len(read_as) == 1 else None
         if dtype in _FLOATS:
-            made[at] = Entry("constant", value=entries[at].value.astype(dtype))
-    return made
+            converted[at] = Entry("constant", value=entries[at].value.astype(dtype))
+    return converted
 
 
 def _is_mask(value: Any) -> bool:
