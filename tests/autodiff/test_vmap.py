@@ -212,3 +212,57 @@ def test_vmap_over_any_library(arrays) -> None:
     own = gradient(x, w)
     assert type(own) is type(x)
     np.testing.assert_allclose(host(own), gradient(X, normal(4, 2)), rtol=1e-12)
+
+
+ORDERED = np.random.default_rng(3).permutation(48).astype(float).reshape(2, 3, 4, 2)
+WITH_NAN = np.where(ORDERED % 7 == 0, np.nan, ORDERED)
+RANKED = {
+    "median": (),
+    "nanmedian": (),
+    "quantile": (np.array([[0.1, 0.5], [0.9, 1.0]]),),
+    "nanquantile": (np.array([0.0, 0.3]),),
+    "percentile": (41.0,),
+    "nanpercentile": (np.array([20.0, 99.0]),),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*All-NaN")
+@pytest.mark.parametrize("axis", [None, 1, (0, 1), [-1, 0], (2,), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize("name", [*RANKED, "all", "any", "count_nonzero"])
+def test_reductions_of_one_or_several_axes_are_those_of_each_example(name: str, axis: Any) -> None:
+    arguments, reduced = RANKED.get(name, ()), getattr(np, name)
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    for keepdims in (False, True):
+        f = lambda a, keepdims=keepdims: getattr(xp, name)(a, *arguments, axis=axis, keepdims=keepdims)  # noqa: E731
+        for examples in (ORDERED, WITH_NAN, ORDERED > 30.0) if name not in RANKED else (ORDERED, WITH_NAN):
+            wanted = np.stack([reduced(a, *arguments, axis=axis, keepdims=keepdims) for a in examples])
+            np.testing.assert_allclose(ox.vmap(f)(examples), wanted, rtol=1e-14)
+            nested = ox.vmap(ox.vmap(lambda a, f=f: f(a[None])))(examples)
+            each = [[reduced(a[None], *arguments, axis=axis, keepdims=keepdims) for a in part] for part in examples]
+            np.testing.assert_allclose(nested, np.array(each), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", RANKED)
+def test_quantiles_of_examples_have_the_derivatives_of_their_elements(name: str) -> None:
+    """Of distinct elements, a small change leaves the order, so that a quotient of differences is exact up to rounding."""
+    f = lambda a: xp.sum(xp.sin(getattr(xp, name)(a, *RANKED[name], axis=(0, 2)) / 10.0))  # noqa: E731
+    plain = lambda a: np.sum(np.sin(getattr(np, name)(a, *RANKED[name], axis=(0, 2)) / 10.0))  # noqa: E731
+    change = np.random.default_rng(4).standard_normal(ORDERED.shape)
+    slopes = [(plain(a + 1e-5 * d) - plain(a - 1e-5 * d)) / 2e-5 for a, d in zip(ORDERED, change, strict=True)]
+    gradients = ox.vmap(ox.grad(f))(ORDERED)
+    np.testing.assert_allclose(np.sum(gradients * change, axis=(1, 2, 3)), slopes, atol=1e-8)
+    whole = ox.grad(lambda x: xp.sum(ox.vmap(f)(x)))(ORDERED)
+    np.testing.assert_allclose(whole, gradients, atol=1e-14)
+    tangents = ox.vmap(lambda a, d: ox.jvp(ox.grad(f), (a,), (d,))[1])(ORDERED, change)
+    steps = (ox.vmap(ox.grad(f))(ORDERED + 1e-5 * change) - ox.vmap(ox.grad(f))(ORDERED - 1e-5 * change)) / 2e-5
+    np.testing.assert_allclose(tangents, steps, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:.*All-NaN")
+def test_nan_quantiles_of_a_matrix_of_probabilities_have_its_dimensions_first() -> None:
+    """NumPy 2.4 transposes the result of `numpy.nanquantile` for several axes, where probabilities are a matrix, not a vector."""
+    probabilities = np.array([[0.1, 0.5, 0.6], [0.9, 1.0, 0.2]])
+    for axis in (0, -1, (0, 2), None):
+        found = ox.vmap(lambda a, axis=axis: xp.nanquantile(a, probabilities, axis=axis))(WITH_NAN)
+        flat = [np.nanquantile(a, probabilities.ravel(), axis=axis) for a in WITH_NAN]
+        np.testing.assert_allclose(found, np.stack([part.reshape(2, 3, *part.shape[1:]) for part in flat]))

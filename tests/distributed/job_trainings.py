@@ -64,6 +64,18 @@ SURVIVING = {
 }
 
 
+def finish_first(comm: Any, method: str) -> list[int]:
+    """Rank 0 ends its work after 3 updates and leaves nothing, the others after 30; returns the rank and whether all steps were taken."""
+    opt, model = SURVIVING[method](ox.optim.SGD(1.0), comm), {"w": np.zeros(5)}
+    used = 0
+    for _ in range(3 if comm.rank == 0 else 30):
+        model = opt.update(model, {"w": np.ones(5)})
+        used += sum(told.accepted for told in opt.verdicts)
+        time.sleep(0.001)
+    assert model["w"].tolist() == [-float(opt.step)] * 5
+    return [comm.rank, int(opt.step >= used > 0)]
+
+
 def constant_gradient() -> dict[str, np.ndarray]:
     """A gradient that all workers have in every step, so that the steps do not depend on whose gradients they are by."""
     rng = np.random.default_rng(3)

@@ -113,6 +113,19 @@ def test_processes_run_out_of_data_at_different_times(mpi: Any) -> None:
     assert [[0, 9], [1, 3], [2, 6]] in [sorted(result) for result in jobs.results(run.stdout) if result]
 
 
+@pytest.mark.parametrize("method", jobs.SURVIVING)
+def test_the_others_go_on_after_the_work_of_the_coordinators_rank(method: str) -> None:
+    assert distributed.run(lambda comm: jobs.finish_first(comm, method), workers=3) == [[0, 1], [1, 1], [2, 1]]
+
+
+@processes
+@pytest.mark.parametrize("method", jobs.SURVIVING)
+def test_the_others_go_on_after_the_process_of_the_coordinators_rank(mpi: Any, method: str) -> None:
+    run = mpi(3, "finish_first", f'"{method}"')
+    assert run.returncode == 0, run.stderr
+    assert jobs.results(run.stdout) == [[0, 1], [1, 1], [2, 1]]
+
+
 @processes
 def test_the_coordinator_goes_on_without_a_killed_worker(mpi: Any) -> None:
     run = mpi(3, "replicas", "1")

@@ -77,6 +77,11 @@ def test_processes_run_out_of_data_at_different_times() -> None:
     assert sorted(found(3, "run_out")[0]) == [[0, 9], [1, 3], [2, 6]]
 
 
+@pytest.mark.parametrize("method", ["softsync", "drop_stale"])
+def test_the_others_go_on_after_the_process_of_the_coordinators_rank(method: str) -> None:
+    assert sorted(found(3, "finish_first", f'"{method}"')) == [[0, 1], [1, 1], [2, 1]]
+
+
 def test_the_others_go_on_without_a_slow_process() -> None:
     assert found(3, "straggle") == jobs.STRAGGLED
 

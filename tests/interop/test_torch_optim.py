@@ -524,3 +524,52 @@ def test_schedule_free_modes(name: str) -> None:
         opt.train()
         for p, point in zip(params, model, strict=True):
             torch.testing.assert_close(p.detach(), point)
+
+
+def test_the_rate_of_asgd_is_exact_where_pytorch_keeps_it_in_double_precision() -> None:
+    """Beside 60 digits: PyTorch keeps ``eta`` and ``mu`` in its default dtype, float32, whose rounding `optim.ASGD` does not have.
+
+    So the two differ by 1e-8 in float64, and `oxigrad.optim` has the formula's values. `oxigrad.torch` keeps them as PyTorch does.
+    """
+    mpmath = pytest.importorskip("mpmath")
+    start, slopes, given = (
+        [0.3, -1.7, 2.5],
+        [1.0, -2.0, 0.5],
+        {"lambd": 0.1, "alpha": 0.6, "t0": 5, "weight_decay": 0.1},
+    )
+    gradients = [np.array(slopes) * (step % 3 - 1) for step in range(40)]
+
+    def trained(kind: Any, default: torch.dtype) -> np.ndarray:
+        torch.set_default_dtype(default)
+        try:
+            p = torch.nn.Parameter(torch.tensor(start, dtype=torch.float64))
+            opt = kind([p], lr=0.1, **given)
+            for gradient in gradients:
+                p.grad = torch.from_numpy(gradient)
+                opt.step()
+        finally:
+            torch.set_default_dtype(torch.float32)
+        assert opt.state[p]["eta"].dtype == default
+        return p.detach().numpy()
+
+    with mpmath.workdps(60):
+        rate, lambd, alpha, decay = map(mpmath.mpf, (0.1, 0.1, 0.6, 0.1))
+        exact, eta = [*map(mpmath.mpf, start)], rate
+        for step, gradient in enumerate(gradients, 1):
+            exact = [
+                p * (1 - lambd * eta) - eta * (mpmath.mpf(float(g)) + decay * p)
+                for p, g in zip(exact, gradient, strict=True)
+            ]
+            eta = rate / (1 + lambd * rate * step) ** alpha
+    formula = np.array([float(p) for p in exact])
+    own, model = optim.ASGD(0.1, compat="torch", **given), {"w": np.array(start)}
+    for gradient in gradients:
+        own.update(model, {"w": gradient})
+    np.testing.assert_allclose(model["w"], formula, rtol=2e-15)
+    for kind in (torch.optim.ASGD, theirs.ASGD):
+        np.testing.assert_allclose(trained(kind, torch.float64), formula, rtol=2e-15)
+        error = np.max(np.abs(trained(kind, torch.float32) / formula - 1.0))
+        assert 1e-9 < error < 2.0**-24
+    np.testing.assert_allclose(
+        trained(theirs.ASGD, torch.float32), trained(torch.optim.ASGD, torch.float32), rtol=2e-15
+    )

@@ -268,3 +268,25 @@ def test_errors_that_are_not_of_shapes_stay() -> None:
         error = raised(call, (np.eye(3),), {})
         assert isinstance(error, (ValueError, TypeError)), error
         assert not isinstance(error, ox.ShapeError), error
+
+
+@pytest.mark.parametrize("initial", [False, True])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
+def test_cumulative_functions_take_arrays_with_dimensions(name: str, axis: Any, initial: bool) -> None:
+    """The standard's have one or more, and an axis from -N to N - 1. Of none, array_api_strict's product raises, and results of libraries differ."""
+    f = lambda x: getattr(xp, name)(x, axis=axis, include_initial=initial)  # noqa: E731
+    x = np.array(2.0)
+    for call in (
+        lambda: f(x),
+        lambda: ox.grad(lambda x: xp.sum(f(x)))(x),
+        lambda: ox.jvp(f, (x,), (x,)),
+        lambda: ox.vmap(f)(np.array([2.0, 3.0])),
+        lambda: ox.vmap(ox.grad(lambda x: xp.sum(f(x))))(np.array([2.0, 3.0])),
+    ):
+        with pytest.raises(ox.ShapeError, match=f"^{name}: found an array of no dimensions, expected one or more$"):
+            call()
+    each = np.array([[2.0], [3.0]])
+    np.testing.assert_array_equal(
+        ox.vmap(f)(each), [getattr(np, name)(x, axis=axis, include_initial=initial) for x in each]
+    )

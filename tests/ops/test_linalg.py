@@ -319,3 +319,26 @@ def test_einsum_refuses_invalid_subscripts() -> None:
         ox.grad(lambda x: xp.einsum("ij->", x))(np.ones(2))
     with pytest.raises(ox.ShapeError, match="sizes 2 and 3"):
         ox.grad(lambda x: xp.einsum("i,i", x, np.ones(3)))(np.ones(2))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize(("rows", "columns"), [(0, 3), (3, 0), (0, 0)])
+def test_least_squares_of_a_matrix_without_elements(rows: int, columns: int, dtype: str) -> None:
+    """The solution is of zeros, the residual of no columns is the right side, and no gradient depends on the matrix."""
+    a = np.ones((rows, columns), dtype)
+    for shape in ((rows,), (rows, 2), (rows, 0)):
+        b = (np.arange(1.0, 1 + np.prod(shape)).reshape(shape)).astype(dtype)
+        wanted, seen = np.linalg.lstsq(a, b, rcond=None), []
+
+        def squares(a: Any, b: Any, seen: list[Any] = seen) -> Any:
+            seen.append(xp.linalg.lstsq(a, b))
+            return xp.sum(xp.real(seen[-1][0])) + xp.sum(seen[-1][1]) + xp.sum(seen[-1][3])
+
+        gradients = ox.grad(squares, (0, 1))(a, b)
+        for found, value in zip(xp.linalg.lstsq(a, b), wanted, strict=True):
+            np.testing.assert_array_equal(found, value, strict=np.ndim(value) > 0)
+        assert [(each.shape, each.dtype) for each in seen[0][:2]] == [(each.shape, each.dtype) for each in wanted[:2]]
+        np.testing.assert_array_equal(gradients[0], np.zeros_like(a), strict=True)
+        np.testing.assert_array_equal(gradients[1], 2.0 * b if columns == 0 and rows else 0.0 * b)
+        tangent = ox.jvp(lambda a, b: xp.linalg.lstsq(a, b)[0], (a, b), (a, b))[1]
+        np.testing.assert_array_equal(tangent, np.zeros_like(wanted[0]), strict=True)

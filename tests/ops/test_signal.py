@@ -42,6 +42,47 @@ def test_convolutions(name: str, mode: str) -> None:
         check_grads(lambda a, b: ours(a, b, mode), (one, other), order=2)
 
 
+SHAPES = [
+    ((4, 5), (4, 3)),
+    ((4, 5), (1, 3)),
+    ((1, 5), (4, 3)),
+    ((3, 4, 5), (3, 2, 1)),
+    ((5, 2), (1, 4)),
+    ((4, 5), (2, 3)),
+]
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("name", ["fftconvolve", "oaconvolve"])
+def test_convolutions_along_some_axes(name: str, shapes: tuple[tuple[int, ...], ...], mode: str) -> None:
+    """The other axes are broadcast: sums of derivatives over copies."""
+    one, other = (np.random.default_rng(6).standard_normal(shape) for shape in shapes)
+    ours, theirs = getattr(xp.signal, name), getattr(scipy.signal, name)
+    for axes in (None, 0, -1, [1], (1, 0), np.int64(1)):
+        try:
+            wanted = theirs(one, other, mode, axes=axes)
+        except ValueError:
+            with pytest.raises(ox.ShapeError):
+                ours(one, other, mode, axes=axes)
+            continue
+        np.testing.assert_allclose(ours(one, other, mode, axes=axes), wanted, rtol=1e-11, atol=1e-12)
+        check_grads(lambda a, b, axes=axes: ours(a, b, mode, axes=axes), (one, other), order=2)
+
+
+def test_axes_of_a_convolution_that_are_refused() -> None:
+    x = np.ones((2, 3))
+    for axes in ((), (0, 0), (1, -1)):
+        with pytest.raises(ValueError, match=r"^fftconvolve: axes is .*: expected at least one axis"):
+            xp.signal.fftconvolve(x, x, axes=axes)
+    with pytest.raises(
+        ox.ShapeError, match=r"^oaconvolve: found shapes \(2, 3\), \(4, 3\), expected equal sizes, or 1"
+    ):
+        ox.grad(lambda x: xp.sum(xp.signal.oaconvolve(x, np.ones((4, 3)), axes=1)))(x)
+    with pytest.raises(ox.ShapeError, match="axis is 2"):
+        xp.signal.fftconvolve(x, x, axes=2)
+
+
 @pytest.mark.parametrize("boundary", ["fill", "wrap", "symm"])
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 def test_boundaries_of_planar_convolutions(mode: str, boundary: str) -> None:

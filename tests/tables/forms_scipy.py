@@ -115,8 +115,8 @@ scipy.signal.convolve(v, w) | scipy.signal.convolve(x, m[:2, :2], mode="same") |
 scipy.signal.convolve2d(x, m[:2, :2]) | scipy.signal.convolve2d(x, m[:2, :2], mode="same", boundary="wrap") | scipy.signal.convolve2d(x, m[:2, :2], "full", boundary="fill", fillvalue=1.5)
 scipy.signal.correlate(v, w) | scipy.signal.correlate(x, m[:2, :2], mode="same") | scipy.signal.correlate(z, z, mode="valid")
 scipy.signal.correlate2d(x, m[:2, :2]) | scipy.signal.correlate2d(x, m[:2, :2], mode="same", boundary="symm")
-scipy.signal.fftconvolve(v, w) | scipy.signal.fftconvolve(x, m[:2, :2], mode="same")
-scipy.signal.oaconvolve(v, w) | scipy.signal.oaconvolve(x, m[:2, :2], mode="valid")
+scipy.signal.fftconvolve(v, w) | scipy.signal.fftconvolve(x, m[:2, :2], mode="same") | scipy.signal.fftconvolve(x, x[:1], "full", axes=1)
+scipy.signal.oaconvolve(v, w) | scipy.signal.oaconvolve(x, m[:2, :2], mode="valid") | scipy.signal.oaconvolve(x, x[:, :2], axes=(-1,))
 """
 _STATS = """
 stats.dirichlet: scipy.stats.dirichlet.logpdf(h / np.sum(h), v * v + 1.0) | scipy.stats.dirichlet.pdf(h / np.sum(h), v * v + 1.0)

@@ -232,10 +232,14 @@ def adopt(communicator: Communicator) -> Communicator:
 
 @contextmanager
 def serving(communicator: Communicator) -> Iterator[None]:
-    """A context in which the communicator is the `current` one of this thread."""
+    """A context in which the communicator is the `current` one of this thread, for the work of a worker.
+
+    At its end without an exception, the worker leaves the training that it still serves to others.
+    """
     before, _current.communicator = _current.communicator, communicator
     try:
         yield
+        current().trainings.end()
     finally:
         _current.communicator = before
 

@@ -26,6 +26,7 @@ from oxigrad.ops.core.dtypes import floating
 from oxigrad.ops.core.host_calls import call, computed, linear
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import along
+from oxigrad.ops.core.standard import axes_of
 from oxigrad.ops.ndimage import convolve1d
 from oxigrad.ops.ndimage.extension import extended_by
 from oxigrad.ops.scipy_signatures import scipy_signature
@@ -58,32 +59,52 @@ __getattr__ = without("oxigrad.xp.signal", __all__)
 # --- convolutions ------------------------------------------------------------------------------------------------------
 
 
-def _full(name: str, x: Array, h: Array) -> Array:
-    """The whole convolution of two arrays; its transposes are convolutions with the other argument reversed."""
+def _full(name: str, x: Array, h: Array, axes: tuple[int, ...] | None = None) -> Array:
+    """The whole convolution of two arrays along all axes, or some, where the others are broadcast.
+
+    Its transposes are convolutions with the other argument reversed, in which elements that were broadcast are added up.
+    """
+    if axes == ():
+        return ops.multiply(x, h)
+    named: dict[str, Any] = {} if axes is None else {"axes": axes}
+    chosen = range(len(x.shape)) if axes is None else axes
 
     def function(x: np.ndarray, h: np.ndarray) -> np.ndarray:
-        return of_scipy("signal", name)(x, h, mode="full")
+        return of_scipy("signal", name)(x, h, mode="full", **named)
 
     if not isinstance(x, Variable) and not isinstance(h, Variable):
         return computed(name, function, (x, h))[0]
 
     def transposed(g: Array, other: Array, size: Sequence[int]) -> Array:
-        whole = _full(name, g, ops.flip(other))
-        start = [n - 1 for n in other.shape]
-        return ops.index(whole, tuple(slice(s, s + n) for s, n in zip(start, size, strict=True)))
+        whole = _full(name, g, ops.flip(other, axis=axes), axes)
+        starts = [n - 1 if at in chosen else 0 for at, n in enumerate(other.shape)]
+        ends = [
+            s + (n if at in chosen else whole.shape[at]) for at, (s, n) in enumerate(zip(starts, size, strict=True))
+        ]
+        part = ops.index(whole, tuple(map(slice, starts, ends)))
+        repeated = tuple(at for at, (m, n) in enumerate(zip(part.shape, size, strict=True)) if m != n)
+        return ops.sum(part, axis=repeated, keepdims=True) if repeated else part
 
     def pull(g: Any, y: Any, x: Array, h: Array) -> tuple[Array, Array]:
         return transposed(g[0], h, x.shape), transposed(g[0], x, h.shape)
 
     def push(y: Any, x: Array, h: Array, t: Any, u: Any) -> tuple[Array]:
-        terms = [_full(name, t, h)] if t is not None else []
-        terms += [_full(name, x, u)] if u is not None else []
+        terms = [_full(name, t, h, axes)] if t is not None else []
+        terms += [_full(name, x, u, axes)] if u is not None else []
         return (terms[0] if len(terms) == 1 else terms[0] + terms[1],)
 
     return ops.item(call(lambda x, h: computed(name, function, (x, h)), [x, h], pull, push), 0)
 
 
-def _part(whole: Array, sizes: Sequence[int], others: Sequence[int], mode: str, *, late: bool = False) -> Array:
+def _part(
+    whole: Array,
+    sizes: Sequence[int],
+    others: Sequence[int],
+    mode: str,
+    *,
+    late: bool = False,
+    axes: tuple[int, ...] | None = None,
+) -> Array:
     """The part of a whole convolution: "full", "same" (of the size of the first argument, later by half an element where ``late``) or "valid"."""
     if mode == "full":
         return whole
@@ -92,13 +113,16 @@ def _part(whole: Array, sizes: Sequence[int], others: Sequence[int], mode: str, 
         return ops.index(whole, tuple(slice(s, s + m) for s, m in zip(spare, sizes, strict=True)))
     if mode != "valid":
         raise ValueError(f"mode is {mode!r}: expected 'full', 'same' or 'valid'")
-    larger = [n >= m for n, m in zip(sizes, others, strict=True)]
-    if any(larger) and not all(n <= m for n, m in zip(sizes, others, strict=True)) and not all(larger):
+    pairs = [
+        (n, m) if axes is None or at in axes else (1, whole.shape[at])
+        for at, (n, m) in enumerate(zip(sizes, others, strict=True))
+    ]
+    convolved = pairs if axes is None else [pairs[at] for at in axes]
+    if not (all(n <= m for n, m in convolved) or all(n >= m for n, m in convolved)):
         raise ShapeError(
             f"found shapes {tuple(sizes)}, {tuple(others)} with mode='valid', expected one not to exceed the other"
         )
-    bounds = [sorted(pair) for pair in zip(sizes, others, strict=True)]
-    return ops.index(whole, tuple(slice(small - 1, large) for small, large in bounds))
+    return ops.index(whole, tuple(slice(min(pair) - 1, max(pair)) for pair in pairs))
 
 
 def _pair(name: str, x: Array, h: Array) -> tuple[Array, Array]:
@@ -109,27 +133,42 @@ def _pair(name: str, x: Array, h: Array) -> tuple[Array, Array]:
     return x, h
 
 
-def _convolution(name: str, x: Array, h: Array, mode: str) -> Array:
+def _along_axes(name: str, x: Array, h: Array, mode: str, axes: Any) -> Array:
     x, h = _pair(name, x, h)
-    return _part(_full(name, x, h), x.shape, h.shape, mode)
+    chosen = _convolved(name, x.shape, h.shape, axes)
+    return _part(_full(name, x, h, chosen), x.shape, h.shape, mode, axes=chosen)
+
+
+def _convolved(name: str, sizes: Sequence[int], others: Sequence[int], axes: Any) -> tuple[int, ...]:
+    """The given axes, all of them where None is given, without those along which one of the arrays is broadcast anyway."""
+    chosen = axes_of(axes, len(sizes))
+    if len(set(chosen)) < len(chosen) or (not chosen and len(sizes)):
+        raise ValueError(f"{name}: axes is {axes!r}: expected at least one axis, and none of them twice")
+    pairs = [*zip(sizes, others, strict=True)]
+    if any(n != m and 1 not in (n, m) for at, (n, m) in enumerate(pairs) if at not in chosen):
+        raise ShapeError(
+            f"{name}: found shapes {tuple(sizes)}, {tuple(others)}, expected equal sizes, or 1, of the axes other than {chosen}"
+        )
+    return tuple(at for at in sorted(chosen) if 1 not in pairs[at])
 
 
 @scipy_signature('in1, in2, mode="full", method="auto"', ignored="method")
 def convolve(x: Array, h: Array, /, mode: str) -> Array:
     """The convolution of two arrays of as many dimensions; ``mode`` is "full", "same" (the size of ``x``) or "valid"."""
-    return _convolution("convolve", x, h, mode)
+    x, h = _pair("convolve", x, h)
+    return _part(_full("convolve", x, h), x.shape, h.shape, mode)
 
 
 @scipy_signature('in1, in2, mode="full", axes=None')
-def fftconvolve(x: Array, h: Array, /, mode: str) -> Array:
-    """As `convolve`, by Fourier transforms, along all axes."""
-    return _convolution("fftconvolve", x, h, mode)
+def fftconvolve(x: Array, h: Array, /, mode: str, axes: Any) -> Array:
+    """As `convolve`, by Fourier transforms, along all axes or some, while the others are broadcast."""
+    return _along_axes("fftconvolve", x, h, mode, axes)
 
 
 @scipy_signature('in1, in2, mode="full", axes=None')
-def oaconvolve(x: Array, h: Array, /, mode: str) -> Array:
-    """As `convolve`, by the overlap-add method, along all axes: for arrays of very different sizes."""
-    return _convolution("oaconvolve", x, h, mode)
+def oaconvolve(x: Array, h: Array, /, mode: str, axes: Any) -> Array:
+    """As `convolve`, by the overlap-add method, along all axes or some, while the others are broadcast: for arrays of very different sizes."""
+    return _along_axes("oaconvolve", x, h, mode, axes)
 
 
 @scipy_signature('in1, in2, mode="full", method="auto"', ignored="method")

@@ -16,7 +16,7 @@ def correlate2d(in1: Any, in2: Any, mode: str = 'full', boundary: str = 'fill', 
 def detrend(data: Any, axis: Any = -1, type: str = 'linear', bp: Any = 0, overwrite_data: _bool = False) -> Array:
     """The signal without its least-squares line (``type`` "linear", between breakpoints ``bp``) or mean ("constant"): a projection."""
 def fftconvolve(in1: Any, in2: Any, mode: str = 'full', axes: Any = None) -> Array:
-    """As `convolve`, by Fourier transforms, along all axes."""
+    """As `convolve`, by Fourier transforms, along all axes or some, while the others are broadcast."""
 def filtfilt(b: Any, a: Any, x: Any, axis: Any = -1, padtype: str = 'odd', padlen: Any = None, method: str = 'pad', irlen: Any = None) -> Array:
     """The filter of coefficients ``b`` and ``a`` applied forwards and backwards; the signal is extended by ``padlen`` at its ends."""
 def hilbert(x: Any, N: Any = None, axis: Any = -1) -> Array:
@@ -24,7 +24,7 @@ def hilbert(x: Any, N: Any = None, axis: Any = -1) -> Array:
 def lfilter(b: Any, a: Any, x: Any, axis: Any = -1, zi: Any = None) -> Array:
     """The filter of coefficients ``b`` (numerator) and ``a`` (denominator) along an axis, beginning at rest."""
 def oaconvolve(in1: Any, in2: Any, mode: str = 'full', axes: Any = None) -> Array:
-    """As `convolve`, by the overlap-add method, along all axes: for arrays of very different sizes."""
+    """As `convolve`, by the overlap-add method, along all axes or some, while the others are broadcast: for arrays of very different sizes."""
 def resample(x: Any, num: Any, t: Any = None, axis: Any = 0, window: Any = None, domain: str = 'time') -> Array:
     """A real, periodic signal at ``num`` points, by its Fourier series."""
 def savgol_filter(x: Any, window_length: Any, polyorder: Any, deriv: Any = 0, delta: Any = 1.0, axis: Any = -1, mode: str = 'interp', cval: Any = 0.0) -> Array:

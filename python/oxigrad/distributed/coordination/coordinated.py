@@ -61,9 +61,9 @@ class Coordinated(Wrapper):
     optimizer begins as a copy of that of rank 0, and takes over the hyperparameters that are set there with its next gradient.
 
     Each worker pushes its gradients in `update` or `minimize`, which return with new parameters. Workers take part from
-    their first step, or from `join`, until `leave`, which the end of a ``with`` block calls: those that have no more data
-    leave, and the others go on. The worker of rank 0 stays in `leave` until the others have left. A worker that joins again, or by
-    its next wrapper, takes part in the next training: it waits until all workers have left this one. All workers make their wrappers
+    their first step, or from `join`, until `leave`, which the end of a ``with`` block calls, and that of the worker's work: those that have
+    no more data leave, and the others go on. The worker of rank 0 stays in `leave` until the others have left. A worker that joins again, or
+    by its next wrapper, takes part in the next training: it waits until all workers have left this one. All workers make their wrappers
     in the same order.
 
     The parameters at the start are those of rank 0. The first gradient of a worker whose parameters differ from those of
@@ -267,7 +267,7 @@ class Coordinated(Wrapper):
         server = threading.Thread(target=self._serve, args=(service,), name=name, daemon=True)
         server.start()
         self._servers.append(server)
-        self._enrolment.serve(functools.partial(end, self._stopped, self._servers, self._seconds))
+        self._enrolment.serve(functools.partial(end, self._stopped, self._servers, self._seconds), self.leave)
 
     def _asked(self, config: Any) -> tuple[Admission, int] | None:
         """Asks the coordinator to admit this worker; None where it does, otherwise its decision and its training."""

@@ -4,12 +4,13 @@ Every worker counts the wrappers that it makes on its communicator, and how ofte
 same training the same identity as long as they make the same wrappers in the same order.
 """
 
+import contextlib
 import dataclasses
 from collections import deque
 from collections.abc import Callable
-from typing import Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
-from oxigrad.distributed.errors import Refused
+from oxigrad.distributed.errors import Excluded, Refused
 
 _BITS = 32
 
@@ -55,12 +56,21 @@ class Trainings:
         self.left: deque[bytes] = deque(maxlen=64)
         #: Ends what serves the present training in this process.
         self.stop: Callable[[], None] | None = None
+        #: Leaves the present training, where this process serves it; None too where its wrapper is gone.
+        self.leave: Callable[[], Callable[[], Any] | None] = lambda: None
 
     def new_number(self) -> int | None:
         """The number of a wrapper that is made now; None where the other workers know it."""
         if self.count is not None:
             self.count += 1
         return self.count
+
+    def end(self) -> None:
+        """Leaves the training that this process serves to others, at the end of its work: the others go on until they leave."""
+        leave, self.leave = self.leave(), lambda: None
+        if leave is not None:
+            with contextlib.suppress(Excluded):  # the others go on without this worker
+                leave()
 
     def adopt(self, training: Training) -> None:
         """Takes the count of a worker that knows it, in a training that both take part in."""

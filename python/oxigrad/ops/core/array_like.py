@@ -6,7 +6,7 @@ import numpy as np
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Dtype
-from oxigrad.ops.backends import fetched, has_variable, is_array
+from oxigrad.ops.backends import fetched, has_variable, is_array, is_batched
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 
@@ -18,6 +18,17 @@ def array(x: Any, dtype: Dtype = None) -> Any:
     elif not is_array(x):
         x = standard.asarray(x) if has_variable((x,)) else np.asarray(x)
     return x if dtype is None or dtype is np._NoValue else ops.astype(x, dtype, copy=False)
+
+
+def examples(x: Any) -> np.ndarray:
+    """As `values`, with a leading axis for the examples of each `vmap` that ``x`` is in, from the outermost one."""
+    bare = plain(array(x))
+    return examples(bare.value) if is_of_vmap(bare) else values(bare)
+
+
+def is_of_vmap(bare: Any) -> bool:
+    """Whether a plain value has the examples of a `vmap`: values of a recording have a level too."""
+    return is_batched(bare) and hasattr(type(bare), "of")
 
 
 def values(x: Any) -> np.ndarray:

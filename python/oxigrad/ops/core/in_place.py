@@ -14,6 +14,7 @@ from oxigrad._typing import Array
 from oxigrad.ops.backends import device_of, has_variable, is_array, namespace, strip
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
+from oxigrad.ops.core.array_like import is_of_vmap
 from oxigrad.ops.core.indexed_update import At
 from oxigrad.ops.core.shapes import position
 
@@ -227,6 +228,12 @@ def of_library(values: np.ndarray, like: Array) -> Array:
     """Numbers, indices or a mask as an array of the library and on the device of ``like``."""
     library = namespace(plain(like))
     return values if library is np else library.asarray(values, device=device_of(plain(like)))
+
+
+def of_examples(values: np.ndarray, like: Array) -> Array:
+    """As `of_library`, where ``values`` has a leading axis for the examples of each `vmap` that ``like`` is in, from the outermost one."""
+    bare = plain(like)
+    return type(bare).of(bare.level, of_examples(values, bare.value)) if is_of_vmap(bare) else of_library(values, bare)
 
 
 def _array(value: Any, like: Array) -> Array:

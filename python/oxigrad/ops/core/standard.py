@@ -173,7 +173,25 @@ def _fold(x: Array) -> Array:
 # --- cumulative --------------------------------------------------------------------------------------------------------
 
 
-def _only_axis(x: Array, axis: int | None) -> int:
+def _of_dimensions(function: F) -> F:
+    """Decorates a cumulative function to refuse an array of no dimensions, for which libraries have different results, or none."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        if args and tuple(getattr(args[0], "shape", (1,))) == ():
+            raise _without_dimensions(function.__name__)
+        return function(*args, **named)
+
+    return cast(F, called)
+
+
+def _without_dimensions(name: str) -> ShapeError:
+    return ShapeError(f"{name}: found an array of no dimensions, expected one or more")
+
+
+def _only_axis(x: Array, axis: int | None, name: str) -> int:
+    if x.ndim == 0:
+        raise _without_dimensions(name)
     if axis is None and x.ndim != 1:
         raise ShapeError(f"axis is None: expected an axis, for an array of {x.ndim} dimensions")
     return position(0 if axis is None else axis, x.ndim)
@@ -184,24 +202,26 @@ def _initial(x: Array, axis: int, value: float) -> Array:
     return namespace(x).full(shape, value, dtype=dtype_of(x), device=device_of(plain(x)))
 
 
+@_of_dimensions
 @composite
 def cumulative_sum(
     x: Array, /, *, axis: int | None = None, dtype: Dtype = None, include_initial: bool = False
 ) -> Array:
     """Cumulative sums along ``axis``, which is optional for an array of one dimension."""
     x = x if dtype is None else astype(x, dtype)
-    axis = _only_axis(x, axis)
+    axis = _only_axis(x, axis, "cumulative_sum")
     sums = ops.cumulative_sum(x, axis=axis)
     return concat([_initial(x, axis, 0.0), sums], axis=axis) if include_initial else sums
 
 
+@_of_dimensions
 @composite
 def cumulative_prod(
     x: Array, /, *, axis: int | None = None, dtype: Dtype = None, include_initial: bool = False
 ) -> Array:
     """Cumulative products along ``axis``; derivatives are exact where elements are zero."""
     x = x if dtype is None else astype(x, dtype)
-    axis = _only_axis(x, axis)
+    axis = _only_axis(x, axis, "cumulative_prod")
     width, products = 1, x
     while width < x.shape[axis]:
         first, rest, before = (along(axis, part) for part in (slice(width), slice(width, None), slice(-width)))

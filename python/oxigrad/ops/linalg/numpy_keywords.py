@@ -46,7 +46,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, An
     rank = namespace(values).sum(values > values[0] * rcond) if values.shape[0] else np.int64(0)
     rest = b - ops.matmul(a, solution)
     squares = ops.real(rest * ops.conj(rest)) if is_complex(rest) else ops.square(rest)
-    sums = ops.sum(ops.reshape(squares, (rows, -1)), axis=0)
+    sums = ops.sum(ops.reshape(squares, (rows, math.prod(b.shape[1:]))), axis=0)
     return solution, sums if int(rank) == columns < rows else sums[:0], rank, singular
 
 

@@ -15,9 +15,9 @@ from oxigrad._typing import Array
 from oxigrad.ops.backends import has_variable
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
-from oxigrad.ops.core.array_like import array, values
+from oxigrad.ops.core.array_like import array, examples, values
 from oxigrad.ops.core.dtypes import floating
-from oxigrad.ops.core.in_place import of_library
+from oxigrad.ops.core.in_place import of_examples
 from oxigrad.ops.numpy.numpy_signatures import numpy_signature
 
 # The derivative of the position with respect to the quantile, less the number of elements, of each continuous method
@@ -98,27 +98,26 @@ def _of_ranks(
     axes = standard.axes_of(axis, a.ndim)
     others = tuple(place for place in range(a.ndim) if place not in axes)
     rows, leading = _as_rows(a, others, axes), tuple(a.shape[place] for place in others)
-    bare = values(rows)
+    bare = examples(rows)
     order = np.argsort(bare, axis=-1, kind="stable")
     ranks = np.argsort(order, axis=-1).astype(float)
     ranks[np.isnan(bare)] = math.nan
-    present = np.sum(~np.isnan(bare), axis=-1).reshape(leading)
+    present = np.sum(~np.isnan(bare), axis=-1)
     if weights is not None:
         weights = np.asarray(plain(weights))
         if weights.shape != tuple(a.shape):
             shape = tuple(size if place in axes else 1 for place, size in enumerate(a.shape))
             weights = np.broadcast_to(weights.reshape(shape), a.shape)
-        positions = function(ranks, axis=-1, weights=_as_rows(weights, others, axes))
+        positions = function(ranks, axis=-1, weights=np.broadcast_to(_as_rows(weights, others, axes), ranks.shape))
     else:
         positions = function(ranks, axis=-1)
-    positions = np.reshape(positions, (*np.shape(positions)[:-1], *leading))
-    result = _interpolated(
-        ops.take_along_axis(rows, of_library(order, rows), axis=-1), positions, present, leading, change
-    )
-    if keepdims:
-        reduced = tuple(1 if place in axes else count for place, count in enumerate(a.shape))
-        result = ops.reshape(result, (*result.shape[: result.ndim - len(leading)], *reduced))
-    return result
+    # The dimensions of the quantiles come first, then those of examples, then the rows.
+    quantiles = np.shape(positions)[: np.ndim(positions) - present.ndim]
+    positions = np.moveaxis(np.reshape(positions, (math.prod(quantiles), *present.shape)), 0, -1)
+    ordered = ops.take_along_axis(rows, of_examples(order, rows), axis=-1)
+    result = _interpolated(ordered, positions, present[..., None], change)
+    shape = tuple(1 if place in axes else count for place, count in enumerate(a.shape)) if keepdims else leading
+    return ops.reshape(ops.matrix_transpose(result), (*quantiles, *shape))
 
 
 def _as_rows(a: Any, others: tuple[int, ...], axes: tuple[int, ...]) -> Any:
@@ -127,35 +126,33 @@ def _as_rows(a: Any, others: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     return ops.reshape(ops.permute_dims(a, others + axes), (math.prod(a.shape[place] for place in others), count))
 
 
-def _interpolated(
-    ordered: Array, positions: np.ndarray, present: np.ndarray, leading: tuple[int, ...], change: Any
-) -> Any:
-    size = ordered.shape[-1]
+def _interpolated(ordered: Array, positions: np.ndarray, present: np.ndarray, change: Any) -> Any:
+    """The values at ``positions`` in ordered rows, of which ``present`` elements are not NaN."""
     missing = np.isnan(positions)
     positions = np.where(missing, 0.0, positions)
-    low = np.clip(np.floor(positions).astype(int), 0, size - 1)
+    low = np.clip(np.floor(positions).astype(int), 0, ordered.shape[-1] - 1)
     high = np.minimum(low + 1, np.maximum(present - 1, 0))
-    rows = np.broadcast_to(np.arange(math.prod(leading)).reshape(leading), positions.shape) * size
-    flat = ops.reshape(ordered, (-1,))
-    below, above = (ops.index(flat, of_library(rows + place, flat)) for place in (low, high))
-    share: Any = of_library((positions - low).astype(values(flat[:0]).dtype), flat)
+    below, above = (
+        ops.take_along_axis(ordered, of_examples(place, ordered), axis=-1)
+        for place in (low, np.broadcast_to(high, low.shape))
+    )
+    share: Any = of_examples((positions - low).astype(examples(ordered).dtype), ordered)
     if change is not None:
         moved, slope = change
         inside = (positions > 0.0) & (positions < present - 1)
-        moved = ops.reshape(moved, tuple(moved.shape) + (1,) * len(leading))
-        slopes = of_library(np.where(inside, present + slope, 0.0), flat)
-        share = share + ops.astype(moved * slopes, share.dtype, copy=False)
+        slopes = of_examples(np.where(inside, present + slope, 0.0), ordered)
+        share = share + ops.astype(ops.reshape(moved, (-1,)) * slopes, share.dtype, copy=False)
     result = _between(below, above, share)
-    return ops.where(of_library(missing, flat), math.nan, result) if missing.any() else result
+    return ops.where(of_examples(missing, ordered), math.nan, result) if missing.any() else result
 
 
 def _between(below: Array, above: Array, share: Any) -> Any:
     """The element at ``share`` of the way from one to another. Infinite ones have no difference, and are kept."""
     apart = above - below
-    is_infinite = ~np.isfinite(values(apart))
+    is_infinite = ~np.isfinite(examples(apart))
     if not is_infinite.any():
         return below + apart * share
     inner = below * (1.0 - share) + above * share
     ends = ops.where(share == 0.0, below, ops.where(share == 1.0, above, inner))
-    infinite = of_library(is_infinite, apart)
+    infinite = of_examples(is_infinite, apart)
     return ops.where(infinite, ends, below + ops.where(infinite, 0.0, apart) * share)

@@ -108,6 +108,7 @@ def _finish(membership: Membership) -> None:
         abort("oxigrad.distributed: an operation never completed: ends the processes that wait for it")
     if not membership.is_excluded:
         if membership.communicator is not None:
+            membership.communicator.trainings.end()  # an uncaught exception has ended the job before
             membership.communicator.leave()
         membership.stand_by()
     sys.stdout.flush()

@@ -4,6 +4,7 @@ import atexit
 import datetime
 import os
 import secrets
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -80,7 +81,10 @@ def _joined(timeout: float) -> Rendezvous:
 def _close() -> None:
     """Ends this process's part in its job, where it has one."""
     while _rendezvous:
-        _rendezvous.pop().communicator.close()
+        communicator = _rendezvous.pop().communicator
+        if not hasattr(sys, "last_value"):  # no uncaught exception ends the program
+            communicator.trainings.end()
+        communicator.close()
 
 
 def run(
