@@ -112,8 +112,6 @@ def standard_namespace(*values: Any) -> Any:
 
     Lists and tuples are searched for arrays.
     """
-    from array_api_compat import array_namespace
-
     array = None
     for value in map(plain, _flattened(values)):
         if isinstance(value, _core.BatchLevel):  # functions of other arrays do not know those that `vmap` has batched
@@ -122,10 +120,22 @@ def standard_namespace(*values: Any) -> Any:
         # Scalar types, which stand for dtypes, have the attributes of arrays.
         if array is None and is_array(value) and not isinstance(value, type):
             array = value
+    if type(array) is np.ndarray and array.dtype.kind in "biufc":
+        return _standard_numpy()
+    from array_api_compat import array_namespace
+
     try:
         return namespace() if array is None else _completed(array_namespace(array))
     except TypeError:  # it knows only arrays whose library is imported, and NumPy's scalars are not among them
         return namespace(array)
+
+
+@functools.cache
+def _standard_numpy() -> Any:
+    """The completed namespace of NumPy's arrays of numbers, which `array_api_compat` looks up for each array anew."""
+    from array_api_compat import array_namespace
+
+    return _completed(array_namespace(np.empty(0)))
 
 
 def implementation(name: str, array: Any) -> Callable[..., Any]:
