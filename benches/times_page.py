@@ -19,7 +19,8 @@ HEAD = """\
 # Times beside other libraries
 
 Printed by `make times`; do not edit. Each line is a row of `make versus` or `make gradbench`: our median time, the times of the others as
-multiples of it (above 1 we are faster), and what the row is to reach. The ceiling is what the row names: it does no more than what has to be done.
+multiples of it (above 1 we are faster), and what the row is to reach. The ceiling is what the row names: it does no more than what has to be done,
+and a goal that was missed is followed by what a row that took the ceiling's time would reach.
 Everybody evaluates the same formulas, in turn, and was checked first; compile times are not counted.
 
 """
@@ -87,8 +88,26 @@ def cells(row: dict[str, Any]) -> tuple[str, str, str, str]:
         " (unsteady)" if row["unsteady"] else ""
     )
     others, ceiling = (", ".join(map(compared, named[role])) for role in ("peer", "ceiling"))
-    goals = ", ".join(f"{goal['goal'].replace('at least ', '')}: {goal['word']}" for goal in row.get("goals", []))
+    goals = ", ".join(outcome(goal, row["contestants"]) for goal in row.get("goals", []))
     return ours, others, ceiling, goals
+
+
+def outcome(goal: dict[str, Any], contestants: list[dict[str, Any]]) -> str:
+    """A goal and whether it was reached; for one that was missed, how much faster than the peer the ceiling is."""
+    text = f"{goal['goal'].replace('at least ', '')}: {goal['word']}"
+    ratios = {
+        role: {
+            each["name"]: each["ratio"]["of_medians"]
+            for each in contestants
+            if each["role"] == role and "ratio" in each
+        }
+        for role in ("peer", "ceiling")
+    }
+    peers = [ratio for name, ratio in ratios["peer"].items() if goal["goal"].endswith(f"x {name}")]
+    ceiling = next(iter(ratios["ceiling"].values()), 1.0)
+    if goal["word"] != "MISSED" or not peers or ceiling >= 1.0:
+        return text
+    return f"{text} (at most {peers[0] / ceiling:.3g}x)"
 
 
 def compared(contestant: dict[str, Any]) -> str:

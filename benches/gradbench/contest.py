@@ -39,6 +39,7 @@ def gradient_row(
     *,
     tolerance: float = 1e-5,
     peers: str = "torch jax",
+    by_hand: Callable[[gradients.Objective, Arrays], Contestant] | None = None,
     **settings: Any,
 ) -> Row:
     """Value and gradient of a scalar function, checked by a central difference along a random direction."""
@@ -53,6 +54,7 @@ def gradient_row(
         return [
             Contestant("oxigrad", "ours", lambda: gradients.ours(objective, args, tolerance)),
             *(every[peer] for peer in peers.split()),
+            *([] if by_hand is None else [by_hand(objective, args)]),
             Contestant("NumPy, value only", "ceiling", lambda: gradients.forward_only(objective, args)),
         ]
 

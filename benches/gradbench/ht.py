@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 import oxigrad as ox
+from gradbench import cpp
 from gradbench.ba import rotated
 from gradbench.contest import Constants, along, compared, directions, size
-from measure import Contestant, Ready, Row
+from measure import Contestant, Goal, Ready, Row
 from oxigrad import xp
 
 BONES, POSE, FINGERS = 22, 26, 5
@@ -131,6 +132,16 @@ def in_jax(hand: Hand) -> Ready:
     return checked(lambda: jax.block_until_ready(compiled(pose)), hand, complicated=False)
 
 
+def by_hand(hand: Hand) -> Contestant:
+    """The residuals in C++, and the sum of their squares."""
+    relatives, inverses, base, weights, targets, table = map(np.ascontiguousarray, hand.constants.of(np))
+    nearest = hand.indices.of(np)[0]
+    arrays = [hand.pose, relatives, inverses, base, weights, targets, table, np.array(PARENTS), nearest]
+    residuals = np.zeros(targets.size)
+    sizes = [BONES, len(base), len(targets)]
+    return cpp.contestant("ht", [*arrays, residuals, *sizes], lambda: float(np.sum(hand.simple(np, hand.pose) ** 2)))
+
+
 def contestants(*, complicated: bool) -> list[Contestant]:
     hand = Hand(size(544, 20), size(100, 6))
     value = (
@@ -139,6 +150,7 @@ def contestants(*, complicated: bool) -> list[Contestant]:
     peers = [
         Contestant("torch, jacfwd", "peer", lambda: in_torch(hand)),
         Contestant("jax, jit, jacfwd", "peer", lambda: in_jax(hand)),
+        by_hand(hand),
     ]
     return [
         Contestant("oxigrad", "ours", lambda: ours(hand, complicated=complicated)),
@@ -148,6 +160,11 @@ def contestants(*, complicated: bool) -> list[Contestant]:
 
 
 ROWS = [
-    Row("gradbench ht simple, 100 points", lambda: contestants(complicated=False), samples=9),
+    Row(
+        "gradbench ht simple, 100 points",
+        lambda: contestants(complicated=False),
+        (Goal(1 / 3, cpp.NAME),),
+        samples=9,
+    ),
     Row("gradbench ht complicated, 100 points", lambda: contestants(complicated=True), samples=9),
 ]

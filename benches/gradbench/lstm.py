@@ -9,16 +9,31 @@ The output ``y`` of the last layer, scaled and shifted, is compared with the nex
 function is that of the row "recurrent net" of `rows.gradients`. JAX would unroll a thousand characters into its program: it does not finish.
 """
 
-from gradbench.contest import gradient_row, size
-from measure import Goal
-from rows.gradients import recurrent
+import numpy as np
+
+from gradbench import cpp
+from gradbench.contest import Arrays, gradient_row, size
+from measure import Contestant, Goal
+from rows.gradients import Objective, letters, recurrent
+
+LAYERS, CHARACTERS = 2, size(1024, 8)
+
+
+def by_hand(objective: Objective, args: Arrays) -> Contestant:
+    """The objective in C++."""
+    text = letters(CHARACTERS)
+    return cpp.contestant(
+        "lstm", [*args, text, LAYERS, CHARACTERS, args[1].shape[1]], lambda: float(objective(np, *args))
+    )
+
 
 ROWS = [
     gradient_row(
         "gradbench lstm l2 c1024",
-        lambda: recurrent(2, size(1024, 8)),
-        (Goal(25, "torch"),),
+        lambda: recurrent(LAYERS, CHARACTERS),
+        (Goal(25, "torch"), Goal(1 / 2, cpp.NAME)),
         peers="torch",
+        by_hand=by_hand,
         samples=5,
     )
 ]

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from gradbench.contest import gradient_row, size
-from rows.gradients import Problem
+from gradbench import cpp
+from gradbench.contest import Arrays, gradient_row, size
+from measure import Contestant
+from rows.gradients import Objective, Problem
 
 END = 2.0
+STEPS = size(100, 3)
 
 
 def solution(lib: Any, x: Any, steps: int) -> Any:
@@ -48,7 +51,12 @@ def problem(n: int, steps: int) -> Problem:
     return lambda lib, x: solution(lib, x, steps)[-1], lambda: [np.random.default_rng(0).uniform(0.5, 1.5, n)]
 
 
+def by_hand(objective: Objective, args: Arrays) -> Contestant:
+    """The objective in C++."""
+    return cpp.contestant("ode", [*args, args[0].size, STEPS], lambda: float(objective(np, *args)))
+
+
 ROWS = [
-    gradient_row(f"gradbench ode n{n} s100", lambda n=n: problem(size(n, 4), size(100, 3)), samples=samples)
+    gradient_row(f"gradbench ode n{n} s100", lambda n=n: problem(size(n, 4), STEPS), by_hand=by_hand, samples=samples)
     for n, samples in ((1000, 9), (100_000, 3))
 ]

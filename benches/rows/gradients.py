@@ -193,10 +193,14 @@ def mixture(d: int, k: int, n: int) -> Problem:
     return objective, make
 
 
+def letters(characters: int, size: int = 14) -> np.ndarray:
+    """A random text of so many characters, as numbers of an alphabet of ``size`` letters."""
+    return np.random.default_rng(2).integers(0, size, characters)
+
+
 def recurrent(layers: int, characters: int, size: int = 14) -> Problem:
     """The loss of a diagonal LSTM that predicts the next character."""
-    rng = np.random.default_rng(2)
-    text = np.eye(size)[rng.integers(0, size, characters)]
+    rng, text = np.random.default_rng(3), np.eye(size)[letters(characters, size)]
     held: dict[str, list[Any]] = {}
 
     def constants(lib: Any) -> list[Any]:

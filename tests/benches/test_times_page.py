@@ -59,6 +59,27 @@ def test_the_ceiling_and_rows_of_peers_alone():
     assert "| a row |  | a peer 1 s | a limit 0.5x |" in times_page.page([given])
 
 
+@pytest.mark.parametrize(
+    ("word", "of_ceiling", "expected"),
+    [
+        ("MISSED", 0.5, "4x a peer: MISSED (at most 6x)"),
+        ("reached", 0.5, "4x a peer: reached"),
+        ("MISSED", 1.5, "4x a peer: MISSED"),  # we are faster than the ceiling
+        ("MISSED", None, "4x a peer: MISSED"),
+    ],
+)
+def test_a_missed_goal_has_what_the_ceiling_would_reach(word, of_ceiling, expected):
+    given = run("a row", 1.0)
+    (row,) = given["rows"]
+    row["goals"] = [{"row": "a row", "goal": "at least 4x a peer", "found": "3x", "word": word}]
+    if of_ceiling is not None:
+        ratio = {"of_medians": of_ceiling}
+        row["contestants"].append({"name": "a limit", "role": "ceiling", "median": of_ceiling, "ratio": ratio})
+        row["goals"].append({"row": "a row", "goal": "at least 0.9x a limit", "found": "0.5x", "word": word})
+        expected += f", 0.9x a limit: {word}"
+    assert f"| {expected} |" in times_page.page([given])
+
+
 @pytest.mark.parametrize(("key", "other"), [("cpu", "another"), ("threads", 1), ("python", "3.14"), ("libraries", {})])
 def test_machines_are_not_mixed(key, other):
     with pytest.raises(ValueError, match=key):
