@@ -67,15 +67,8 @@ class Entries:
 def _repeated(entries: list[Entry]) -> tuple[Entry, list[int]] | list[Entry]:
     """A call of a loop with the steps of the ids that it reads, given those of all repetitions; these where they are no calls, or differ otherwise."""
     first, second, *_ = entries
-    ids: tuple[list[int], list[int]] = ([], [])
-    for entry, read in zip((first, second), ids, strict=True):
-
-        def note(identifier: EntryId, read: list[int] = read) -> EntryId:
-            read.append(identifier.id)
-            return identifier
-
-        _with_ids((entry.args, entry.named), note)
-    steps = [other - one for one, other in zip(*ids, strict=True)]
+    ids = [_ids_in((entry.args, entry.named)) for entry in (first, second)]
+    steps = [other.id - one.id for one, other in zip(*ids, strict=True)]
     are_alike = all((entry.is_float, entry.is_permuted) == (first.is_float, first.is_permuted) for entry in entries)
     return (first, steps) if first.kind == "call" and are_alike else entries
 

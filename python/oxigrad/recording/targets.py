@@ -29,6 +29,7 @@ OPERATORS = set(
     xor""".split()
 )
 _UNARY = {"abs", "invert", "neg", "pos"}
+_ARITIES = dict(_core.ops())
 _ELEMENTWISE = {function.__name__ for function in _core.elementwise_functions()}
 METHODS = set(
     """all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum diagonal dot
@@ -101,10 +102,9 @@ def function_of(target: Target) -> Callable[..., Any]:
 def check_arguments(target: Target, count: int, *, is_named: bool) -> None:
     """Raises `ValueError` for a number of arguments by position, or for ones by name, that no call of a target has."""
     kind, name = target
-    arities = dict(_core.ops())
     if kind in ("op", "rule"):
         takes_names = name not in _ELEMENTWISE
-        fits = count == arities[name] if arities[name] is not None else count > 0
+        fits = count == _ARITIES[name] if _ARITIES[name] is not None else count > 0
     elif kind in ("operator", "attribute"):
         takes_names, fits = False, count == (1 if kind == "attribute" or name in _UNARY else 2)
     else:

@@ -179,19 +179,13 @@ def _of_dimensions(function: F) -> F:
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         if args and tuple(getattr(args[0], "shape", (1,))) == ():
-            raise _without_dimensions(function.__name__)
+            raise ShapeError(f"{function.__name__}: found an array of no dimensions, expected one or more")
         return function(*args, **named)
 
     return cast(F, called)
 
 
-def _without_dimensions(name: str) -> ShapeError:
-    return ShapeError(f"{name}: found an array of no dimensions, expected one or more")
-
-
-def _only_axis(x: Array, axis: int | None, name: str) -> int:
-    if x.ndim == 0:
-        raise _without_dimensions(name)
+def _only_axis(x: Array, axis: int | None) -> int:
     if axis is None and x.ndim != 1:
         raise ShapeError(f"axis is None: expected an axis, for an array of {x.ndim} dimensions")
     return position(0 if axis is None else axis, x.ndim)
@@ -209,7 +203,7 @@ def cumulative_sum(
 ) -> Array:
     """Cumulative sums along ``axis``, which is optional for an array of one dimension."""
     x = x if dtype is None else astype(x, dtype)
-    axis = _only_axis(x, axis, "cumulative_sum")
+    axis = _only_axis(x, axis)
     sums = ops.cumulative_sum(x, axis=axis)
     return concat([_initial(x, axis, 0.0), sums], axis=axis) if include_initial else sums
 
@@ -221,7 +215,7 @@ def cumulative_prod(
 ) -> Array:
     """Cumulative products along ``axis``; derivatives are exact where elements are zero."""
     x = x if dtype is None else astype(x, dtype)
-    axis = _only_axis(x, axis, "cumulative_prod")
+    axis = _only_axis(x, axis)
     width, products = 1, x
     while width < x.shape[axis]:
         first, rest, before = (along(axis, part) for part in (slice(width), slice(width, None), slice(-width)))

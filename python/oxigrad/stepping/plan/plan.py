@@ -83,7 +83,6 @@ class Plan(Assignment):
         self._holds_gradients = structure.holds_gradients()
         untrained = {str(structure.path(i)): i for i in range(len(structure)) if not structure.is_trainable(i)}
         self.inactive = set(untrained)
-        self.waiting = {path for path, i in untrained.items() if is_array(leaves[i])}
         seen: list[tuple[str, Any]] = []
         for index, *tied in _tied(leaves, structure):
             array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
@@ -92,7 +91,6 @@ class Plan(Assignment):
             if group is None:
                 self.frozen.update(map(str, paths))
                 self.inactive.add(str(paths[0]))
-                self.waiting.add(str(paths[0]))
                 continue
             if present is not None and not any(present[i] for i in (index, *tied)):
                 if holds_own and not self._holds_gradients[index]:
@@ -101,10 +99,10 @@ class Plan(Assignment):
                     )
                 self.idle = True
                 self.inactive.add(str(paths[0]))
-                self.waiting.add(str(paths[0]))
                 continue
             group = adapt(group) if adapt else group
             self._add(array, paths, index, tuple(tied), group, missed(str(paths[0])) if missed else 0)
+        self.waiting = {path for path in self.inactive if path not in untrained or is_array(leaves[untrained[path]])}
         if self.idle and not self.parameters:
             raise StructureError(
                 "no parameter has a gradient: expected one at least that is not None, as after loss.backward()"
