@@ -105,7 +105,7 @@ DIFFERENCES: dict[tuple[str, str], tuple[str, str]] = {
     ("missing", "copy"): ("meshgrid", "the standard's arrays have memory of their own or not"),
     ("missing", "sparse"): ("meshgrid", "the standard's arrays are dense"),
     ("missing", "initial"): ("prod", "the standard has no initial value"),
-    ("missing", "tol"): ("real_if_close linalg.matrix_rank", "the standard's name is rtol; the other tells types, not values"),
+    ("missing", "tol"): ("linalg.matrix_rank", "the standard's name is rtol"),
     ("missing", "decimals"): ("round", "the standard rounds to whole numbers"),
     ("missing", "ddof"): ("std var", "the standard's name is correction"),
     ("missing", "mean"): ("std var", "the standard computes it"),

@@ -7,7 +7,7 @@ import numpy as np
 
 from oxigrad._core import is_inexact, plain
 from oxigrad._typing import Dtype
-from oxigrad.ops.backends import device_of, dtype_of, has_variable, is_array, is_complex, namespace
+from oxigrad.ops.backends import device_of, dtype_of, has_variable, is_array, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array as as_array
@@ -167,11 +167,3 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2.0 * n
     bare, size = plain(p), plain(period)
     jumps = np.round((np.unwrap(bare, plain(discont), axis, period=size) - bare) / size)
     return p + ops.where(np.isinf(bare), 0.0, jumps * period)
-
-
-def real_if_close(a: Any, tol: float = 100) -> Any:
-    """The real part, if all imaginary parts are below ``tol`` times the machine epsilon, or below ``tol`` if it is at most 1."""
-    if not is_complex(a):
-        return a
-    limit = tol if tol <= 1 else float(np.finfo(np.result_type(plain(a))).eps) * tol
-    return ops.real(a) if bool(np.all(np.abs(np.asarray(plain(ops.imag(a)))) < limit)) else a

@@ -164,9 +164,13 @@ def nan_to_num(
 
 
 @accepts_array_likes
-def real_if_close(x: Array, /) -> Array:
-    """``x``, unchanged if real."""
-    return x
+def real_if_close(x: Array, /, tol: float = 100) -> Array:
+    """The real part, if all imaginary parts are below ``tol`` times the machine epsilon, or below ``tol`` if it is at most 1."""
+    if not is_complex(x):
+        return x
+    space, imaginary = namespace(x), plain(ops.imag(x))
+    limit = tol if tol <= 1 else float(space.finfo(dtype_of(x)).eps) * tol
+    return ops.real(x) if bool(space.all(space.abs(imaginary) < limit)) else x
 
 
 @accepts_array_likes
