@@ -37,6 +37,11 @@ def rosenbrock(_: Any, x: Any) -> Any:
     return (100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
 
 
+def huber(lib: Any, x: Any) -> Any:
+    """The sum of Huber's loss of residuals, which compares them with whole numbers."""
+    return lib.where(abs(x) > 1, abs(x) - 0.5, x * x / 2).sum()
+
+
 def at_random(length: int) -> Callable[[], Arrays]:
     """A vector of float64."""
     return lambda: [np.random.default_rng(3).normal(size=length)]
@@ -137,6 +142,7 @@ MILLION = sizes.numbers(1_000_000)
 ROWS = [
     row("recorded: Rosenbrock 1e6", (rosenbrock, at_random(MILLION)), 1e-3, 0.8),
     row("recorded: mix of functions 1e6", (gradients.mix, at_random(MILLION)), 1e-3, 4.0),
+    row("recorded: Huber loss 1e6", (huber, at_random(MILLION)), 1e-3, 1.0),
     row("recorded: network 2-16-1", gradients.network((2, 16, 1), 4, np.float64), 1e-6, 3.0),
     row("recorded: pendulum of 300 steps", (pendulum, lambda: [np.array(1.0), np.array(2.0)]), 1e-5, 1.0, samples=9),
     Row("recorded: digits step, 1 thread", digits_contestants, (Goal(1.5, "jax and optax, jit"),), threads=1),

@@ -127,46 +127,6 @@ def test_a_sum_of_cotangents_that_is_a_result_too_is_not_written_to():
         assert equal(result, function(x * scale))
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("shape", [(20, 30), (3, 20, 30)])
-def test_constant_masks_are_read_by_runs(shape, dtype):
-    def f(x: Any) -> Any:
-        is_later = np.triu(np.ones((20, 30), bool), 1)
-        scores = xp.where(is_later, -np.inf, x * 0.5)
-        return xp.sum(xp.where(is_later, 0.0, xp.exp(scores) * x))
-
-    for function in (f, ox.value_and_grad(f)):
-        g = ox.record(function)
-        for scale in (1.0, 1.0, -2.0):
-            assert agrees(g, function, at_random(*shape, dtype=dtype) * scale)
-        assert g.why is None
-        assert run_of(g, "where")
-    by_hand = np.where(
-        np.triu(np.ones((20, 30), bool), 1), 0.0, (1 + 0.5 * at_random(*shape)) * np.exp(0.5 * at_random(*shape))
-    )
-    np.testing.assert_allclose(g(at_random(*shape, dtype=dtype))[1], by_hand, rtol=1e-5, atol=1e-6)
-
-
-def test_masks_that_others_read_keep_their_dtype():
-    def f(x: Any) -> Any:
-        mask = np.arange(600).reshape(20, 30) % 3 == 0
-        double = xp.astype(x, xp.float64)
-        return (
-            mask,
-            xp.where(mask, x, 2.0 * x),
-            xp.where(mask, double, -double),
-            xp.sum(xp.where(~mask, x, 0.0), axis=0),
-        )
-
-    x = at_random(20, 30, dtype="f4")
-    g = ox.record(f)
-    for scale in (1.0, 1.0, -2.0):
-        for found, expected in zip(g((x * scale).astype("f4")), f((x * scale).astype("f4")), strict=True):
-            assert equal(found, expected)
-            assert found.dtype == expected.dtype
-    assert g.why is None
-
-
 def test_what_one_later_run_alone_reads_is_computed_there():
     def f(x: Any, w: Any) -> Any:
         return xp.sum(xp.maximum(x @ w, 0.0) @ w)

@@ -7,16 +7,36 @@ import numpy as np
 
 from oxigrad._core import EntryId, Replay, is_computed_in_core
 from oxigrad.recording.trace import Entry, is_same
+from oxigrad.recording.verification import has_bits_of_core
 
 # The ops whose bits are those of Python's operators and of NumPy's ufuncs on arrays of one dtype.
-_OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "neg": "negative"}
-_UFUNCS = {name: name for name in "add subtract multiply divide negative sqrt square reciprocal".split()}
-_UFUNCS["true_divide"] = "divide"
-_WHERE = (("op", "where"), ("rule", "where"))
+_OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "neg": "negative", "abs": "abs"}
+_UFUNCS = {
+    name: name for name in "add subtract multiply divide negative sqrt square reciprocal maximum minimum".split()
+}
+_UFUNCS |= {"true_divide": "divide", "absolute": "abs", "fabs": "abs"}
+# Ops whose results are truth values, by the names of NumPy's ufuncs, and of Python's operators: those of bits are of truth values alone.
+_TRUTHS = {
+    name: name
+    for name in """less less_equal greater greater_equal equal not_equal logical_and logical_or logical_xor logical_not isnan
+    isfinite isinf""".split()
+}
+_COMPARISONS = {
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+_OF_BITS = {"and_": "logical_and", "or_": "logical_or", "xor": "logical_xor", "invert": "logical_not"}
 _TO_SHAPES = (("op", "reshape"), ("op", "broadcast_to"))
 # Those that NumPy computes with the bits of the core, whatever it repeats.
 _EXACT = ("add", "subtract", "multiply", "divide")
+# Those whose bits depend on NumPy's vector code.
+_EXTREMA = ("maximum", "minimum")
 _FLOATS = ("<f4", "<f8")
+_TRUTH = "|b1"
 # The precisions of scalars, in the order of promotion.
 _PRECISIONS = ("float", *_FLOATS)
 
@@ -26,14 +46,13 @@ _SHORT = 256
 # The loops of a program: the first entry of each, the number of entries of a repetition, and that of repetitions.
 Loops = list[tuple[int, int, int]]
 
-# The op of a call that the core may compute in a run, the shape of the arrays, and their dtype alone, or the precisions of scalars; for sums along
-# axes these, and whether they are kept.
+# The op of a call that the core may compute in a run, the shape of the arrays, and the dtype in which it is computed, followed by that of truth
+# values if the result is such, or the precisions of scalars; for sums along axes these, and whether they are kept.
 Member = tuple[str, list[int], list[str], tuple[list[int], bool] | None]
 
 
 def replay_of(entries: list[Entry], outputs: list[EntryId]) -> Replay:
     """The program of the entries; raises `RuleError` where they are not those of one."""
-    entries = _with_float_masks(entries, outputs)
     statement = _Statement(entries, _spread(entries, outputs))
     return Replay(map(statement.of, entries), [output.id for output in outputs], is_same)
 
@@ -108,6 +127,9 @@ class _Statement:
         self._plain: dict[Any, int] = {}
         # The type of each entry so far.
         self._types: list[Any] = []
+        # The dtypes in which truth values are computed, by the ids of the entries, and by the numbers of the calls.
+        self._compared: dict[int, str] = {}
+        self._compared_by: dict[int, str] = {}
 
     def of(self, entry: Entry) -> tuple[Any, ...]:
         """An entry as the core takes it."""
@@ -118,8 +140,10 @@ class _Statement:
                 _type_of_constant(entry) if kind == "constant" else (entry.type, entry.is_float, entry.is_permuted)
             )
         if kind == "call":
-            numbered = self._alike(entry) if self._is_long else self._numbered(entry)
-            return ("call", entry.args, entry.named, *numbered)
+            number, stated = self._alike(entry) if self._is_long else self._numbered(entry)
+            if number in self._compared_by:
+                self._compared[self._at] = self._compared_by[number]
+            return ("call", entry.args, entry.named, number, stated)
         if kind == "input":
             return ("input",)
         if kind == "constant":
@@ -143,7 +167,7 @@ class _Statement:
     def _numbered(self, entry: Entry) -> tuple[int, tuple[Any, ...] | None]:
         """The number of a call, and the parts that the core needs of the first one of this number."""
         target, args = tuple(entry.target), entry.args
-        member = _member(entry, self._entries)
+        member = self._truth(entry) if _is_of_truths(entry) else _member(entry, self._entries)
         is_identity = self._at in self._spread or _is_identity(entry, self._entries)
         part = member and (tuple(member[1]), tuple(member[2]))
         are_entries = all(type(arg) is EntryId for arg in args)
@@ -159,32 +183,27 @@ class _Statement:
         if number is not None:
             return number, None
         number = self._numbers[key] = len(self._numbers)
+        if member is not None and _TRUTH in member[2]:
+            self._compared_by[number] = member[2][0]
         shape = None if entry.type is None else list(entry.type[0])
         return number, (target, entry.function, shape, is_identity, member)
 
-
-def _with_float_masks(entries: list[Entry], outputs: list[EntryId]) -> list[Entry]:
-    """The entries with constant masks as arrays of 0 and 1, where they are conditions of `where` in one precision alone: runs compute in one dtype."""
-    masks = {at for at, entry in enumerate(entries) if entry.kind == "constant" and _is_mask(entry.value)}
-    masks -= {output.id for output in outputs}
-    if not masks:
-        return entries
-    dtypes: dict[int, set[str | None]] = {at: set() for at in masks}
-    for entry in entries:
-        condition = entry.args[0] if entry.target in _WHERE and entry.type is not None else None
-        for identifier in _ids_in((entry.args, entry.named)):
-            if identifier.id in masks:
-                dtypes[identifier.id].add(entry.type[1] if entry.type and identifier is condition else None)
-    converted = [*entries]
-    for at, read_as in dtypes.items():
-        dtype = next(iter(read_as)) if len(read_as) == 1 else None
-        if dtype in _FLOATS:
-            converted[at] = Entry("constant", value=entries[at].value.astype(dtype))
-    return converted
-
-
-def _is_mask(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype == bool and value.ndim > 0
+    def _truth(self, entry: Entry) -> Member | None:
+        """The part of a run that a call may be whose result is an array of truth values; None for any other."""
+        kind, name = entry.target
+        if entry.named or entry.type is None or not all(type(arg) is EntryId for arg in entry.args):
+            return None
+        read = [self._entries[arg.id] for arg in entry.args]
+        of_bits = _OF_BITS.get(name) if all(map(_is_of_truths, read)) else None
+        op = _COMPARISONS.get(name, of_bits) if kind == "operator" else _TRUTHS.get(name)
+        if op is None or kind not in ("op", "operator", "numpy"):
+            return None
+        dtypes = [each.type[1] for each in read if each.type and each.type[0] and not _is_of_truths(each)]
+        compared = [self._compared[arg.id] for arg in entry.args if arg.id in self._compared]
+        dtype = next(iter([*dtypes, *compared]), None)
+        if dtype not in _FLOATS or not all(_fits(each, dtype, with_scalars=True) for each in read):
+            return None
+        return op, list(entry.type[0]), [dtype, _TRUTH], None
 
 
 def _ids_in(value: Any) -> list[EntryId]:
@@ -301,11 +320,19 @@ def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
         return (op, [], precisions, None) if fits else None
     if entry.type is None or entry.type[1] not in _FLOATS or not entry.type[0]:
         return None
-    is_masked = op == "where" and entries[entry.args[0].id].kind == "constant"
-    if kind == "op" and not (is_masked or is_computed_in_core(op)):
+    if not _has_bits_of_core(entry, op, entries):
         return None
     fits = all(_fits(entries[arg.id], entry.type[1], with_scalars=op in _EXACT) for arg in entry.args)
     return (op, list(entry.type[0]), [entry.type[1]], None) if fits else None
+
+
+def _has_bits_of_core(entry: Entry, op: str, entries: list[Entry]) -> bool:
+    """Whether the function of an elementwise call gives the bits of the core."""
+    kind = entry.target.kind
+    if kind != "rule" and op in _EXTREMA:
+        return has_bits_of_core(op)
+    is_masked = op == "where" and _is_of_truths(entries[entry.args[0].id])
+    return kind != "op" or is_masked or op == "abs" or is_computed_in_core(op)
 
 
 def _precision(entry: Entry) -> str | None:
@@ -322,7 +349,9 @@ def _precision(entry: Entry) -> str | None:
 
 
 def _fits(argument: Entry, dtype: str, *, with_scalars: bool) -> bool:
-    """Whether an argument is an array of this dtype, or a number of Python; with ``with_scalars``, or a scalar of NumPy of this dtype."""
+    """Whether an argument is an array of this dtype, or of truth values, or a number of Python; with ``with_scalars``, or a scalar of NumPy of this dtype."""
+    if _is_of_truths(argument):
+        return True
     if argument.kind == "constant":
         value = argument.value
         return type(value) in (float, int) or (
@@ -333,6 +362,13 @@ def _fits(argument: Entry, dtype: str, *, with_scalars: bool) -> bool:
     if argument.type is None:
         return argument.is_float
     return argument.type[1] == dtype and (with_scalars or len(argument.type[0]) > 0)
+
+
+def _is_of_truths(entry: Entry) -> bool:
+    """Whether the value of an entry is an array of truth values with dimensions."""
+    if entry.kind == "constant":
+        return isinstance(entry.value, np.ndarray) and entry.value.dtype == bool and entry.value.ndim > 0
+    return entry.type is not None and entry.type[1] == _TRUTH and entry.type[0] != ()
 
 
 def _without_ids(value: Any) -> Any:

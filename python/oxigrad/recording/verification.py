@@ -3,13 +3,14 @@
 The proof is made before the recording is replayed or saved. Where the first call's arrays take much memory it is made at once.
 """
 
+import functools
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from oxigrad import tree
-from oxigrad._core import Replay, Structure
+from oxigrad._core import Replay, Structure, compute_in_rule, have_same_bits
 from oxigrad.recording.deferred import Deferred
 from oxigrad.recording.trace import is_same
 from oxigrad.recording.traced import UnrecordableError
@@ -78,3 +79,38 @@ def _kind_of(value: Any) -> Any:
 
 def _briefly(value: Any) -> str:
     return repr(value) if getattr(value, "size", 1) == 1 else f"arrays of {type(value).__name__}"
+
+
+@functools.cache
+def has_bits_of_core(op: str) -> bool:
+    """Whether NumPy computes ``maximum`` or ``minimum`` of arrays with the bits of the core.
+
+    Of zeros of both signs, and of two NaNs, the result depends on NumPy's vector code, and so on the processor. Each pair of these is looked
+    at in each place of an array, of arrays in order, with steps, and with a number.
+    """
+    return all(_is_alike(op, dtype, bits) for dtype, bits in (("f4", _NANS_OF_32), ("f8", _NANS_OF_64)))
+
+
+_NANS_OF_32 = np.array([0x7FC00123, 0xFFC00000], "u4")
+_NANS_OF_64 = np.array([0x7FF8000000000123, 0xFFF8000000000000], "u8")
+# More elements than a vector has, and some after the last whole one.
+_LENGTH = 67
+
+
+def _is_alike(op: str, dtype: str, nans: np.ndarray) -> bool:
+    special = np.concatenate([np.array([0.0, -0.0, 1.0, np.inf], dtype), nans.view(dtype)])
+    pairs = np.stack(np.meshgrid(special, special)).reshape(2, -1)
+    # Rows of a length without a common divisor with the number of pairs, so that each pair is in each place of one.
+    x, y = (np.resize(each, (each.size, _LENGTH)) for each in pairs)
+    wide = np.repeat(np.stack([x, y]), 2, axis=2)
+    operands = [
+        (x, y),
+        tuple(wide[..., ::2]),
+        *((x, number) for number in special),
+        *((number, y) for number in special),
+    ]
+    for a, b in operands:
+        in_order = [np.ascontiguousarray(np.broadcast_to(each, x.shape)) for each in (a, b)]
+        if not have_same_bits(compute_in_rule(op, in_order), getattr(np, op)(a, b)):
+            return False
+    return True

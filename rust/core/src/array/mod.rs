@@ -10,4 +10,5 @@ pub mod quantized;
 pub mod rows;
 pub mod shape;
 pub mod sum;
+pub(crate) mod traversal;
 pub mod view;

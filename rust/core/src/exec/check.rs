@@ -1,7 +1,7 @@
 //! The checks before a kernel touches memory.
 
 use super::batch::{Batch, Leaf};
-use crate::array::buffer::Buffer;
+use crate::array::buffer::{Buffer, Dtype};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 
@@ -96,9 +96,9 @@ pub(super) fn leaf(kernel: &Kernel, leaf: &Leaf) -> Result<()> {
 }
 
 fn writes(inputs: &[Buffer], outputs: &[Buffer], number: usize, output: &Buffer) -> Result<()> {
-    if !output.dtype().is_floating() && !output.is_quantized() {
+    if !(output.dtype().is_floating() || output.dtype() == Dtype::Bool || output.is_quantized()) {
         return Err(Error::Dtype(format!(
-            "output {number} is {}, kernels write floating-point numbers, or codes with scales",
+            "output {number} is {}, kernels write floating-point numbers, truth values, or codes with scales",
             output.dtype().name()
         )));
     }

@@ -1,9 +1,10 @@
 //! Transfer of elements of any layout and type into a block, and back. One of the files that touch foreign memory.
 
-use crate::array::buffer::{Axis, Buffer, Dtype, Layout, Rounding};
+use crate::array::buffer::{Buffer, Dtype, Layout, Rounding};
 use crate::array::dtype::{DtypeVisitor, Stored};
 use crate::array::half::{Bfloat16, Float16, Half, narrowed};
 use crate::array::quantized::{Codec, Coding, Eight, Four, eight, four};
+use crate::array::traversal::runs;
 use crate::simd::Element;
 
 /// A type that kernels compute in, with its conversions from and to the dtypes in memory.
@@ -321,77 +322,6 @@ fn codes_at<const N: usize, const B: usize>(buffer: &Buffer, index: usize) -> (*
     (buffer.pointer.wrapping_add(index / N * B), scales.wrapping_add(index / N))
 }
 
-/// Calls `f(address, step, place, count)` for each run of evenly spaced elements among `length` of them from `start`
-/// on.
-fn runs(buffer: &Buffer, start: usize, length: usize, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
-    match &buffer.rows {
-        None => runs_of(buffer, start, 0, length, &mut f),
-        Some(rows) => rows.runs(start, length, |start, place, count| runs_of(buffer, start, place, count, &mut f)),
-    }
-}
-
-/// The runs among `length` elements from `start` on of all that lies there.
-fn runs_of(
-    buffer: &Buffer,
-    start: usize,
-    place: usize,
-    length: usize,
-    f: &mut impl FnMut(*mut u8, isize, usize, usize),
-) {
-    let base = buffer.pointer;
-    match &buffer.layout {
-        Layout::Contiguous => {
-            let size = buffer.dtype.size();
-            f(base.wrapping_add(start * size), size.cast_signed(), place, length);
-        }
-        Layout::Repeated => f(base, 0, place, length),
-        Layout::Strided(axes) => {
-            let mut done = 0;
-            while done < length {
-                let mut from = Cursor::of(axes, start + done);
-                while from.rows > 0 && done < length {
-                    let count = from.left.min(length - done);
-                    f(base.wrapping_offset(from.offset), from.last.stride, place + done, count);
-                    done += count;
-                    from.next_row();
-                }
-            }
-        }
-    }
-}
-
-/// The position of an element, in bytes, and of those after it: elements on the last axis, rows on the one before.
-struct Cursor {
-    last: Axis,
-    /// The step from the end of a row to the start of the next.
-    step: isize,
-    offset: isize,
-    left: usize,
-    rows: usize,
-}
-
-impl Cursor {
-    fn of(axes: &[Axis], index: usize) -> Self {
-        const NONE: Axis = Axis { extent: 1, stride: 0 };
-        let axis = |back: usize| axes.len().checked_sub(back).map_or(NONE, |at| axes[at]);
-        let (last, row) = (axis(1), axis(2));
-        let (mut rest, mut offset) = (index, 0);
-        for axis in axes.iter().rev() {
-            // The span was checked to lie in the address space: no product of it overflows.
-            offset += (rest % axis.extent).cast_signed() * axis.stride;
-            rest /= axis.extent;
-        }
-        let (left, rows) = (last.extent - index % last.extent, row.extent - index / last.extent % row.extent);
-        Self { last, step: row.stride - last.extent.cast_signed() * last.stride, offset, left, rows }
-    }
-
-    fn next_row(&mut self) {
-        self.offset += self.left.cast_signed() * self.last.stride + self.step;
-        self.left = self.last.extent;
-        self.rows -= 1;
-    }
-}
-
 struct Gather<'a, E>(Transfer<'a, E>);
 
 impl<E: Compute> DtypeVisitor for Gather<'_, E> {
@@ -410,6 +340,14 @@ impl<E: Compute> DtypeVisitor for Gather<'_, E> {
             if step == 0 && count > 0 {
                 // SAFETY: as below.
                 numbers.fill(E::read(unsafe { from.cast::<T>().read_unaligned() }));
+                return;
+            }
+            if size == 1 && step == 1 {
+                // Of a step that is known, truth values are converted by vector code.
+                for (k, number) in numbers.iter_mut().enumerate() {
+                    // SAFETY: as below.
+                    *number = E::read(unsafe { from.cast::<T>().add(k).read() });
+                }
                 return;
             }
             for (k, number) in numbers.iter_mut().enumerate() {
@@ -435,6 +373,13 @@ impl<E: Compute> DtypeVisitor for Scatter<'_, E> {
             if same && step == size.cast_signed() {
                 // SAFETY: as below; and `T` is `E`, so that the bytes are the numbers.
                 unsafe { to.copy_from_nonoverlapping(numbers.as_ptr().cast::<u8>(), count * size) };
+                return;
+            }
+            if size == 1 && step == 1 {
+                for (k, number) in numbers.iter().enumerate() {
+                    // SAFETY: as below.
+                    unsafe { to.cast::<T>().add(k).write(number.write::<T>()) };
+                }
                 return;
             }
             for (k, number) in numbers.iter().enumerate() {

@@ -48,8 +48,8 @@ pub struct Check {
     pub line: String,
 }
 
-/// The op of a call of a run, the shape of its arrays, and their dtype; without a shape, the precisions of its arguments. Sums along axes have
-/// these, and whether they are kept.
+/// The op of a call of a run, the shape of its arrays, and the dtype in which it is computed, followed by that of truth values where the result is
+/// such; without a shape, the precisions of its arguments. Sums along axes have these, and whether they are kept.
 type Stated = (String, Vec<usize>, Vec<String>, Option<(Vec<isize>, bool)>);
 
 /// A call that is stated for the first time: its target, its function, the shape of the result, whether that is the first argument, and its part in runs.
@@ -162,6 +162,7 @@ impl Parts {
                 let part = call.scalar_op.filter(|_| call.is_plain).zip(precisions);
                 return Ok(part.map(|(op, precisions)| (Part::Scalars(op, precisions), self.group(Runs::Scalars))));
             }
+            Op::Elementwise(op) if dtypes.len() > 1 => Member::Truth(op),
             Op::Elementwise(op) => Member::Elementwise(op),
             Op::Structured(Structured::Sum) => Member::Sum,
             Op::Structured(Structured::Mean) => Member::Mean,
@@ -177,7 +178,7 @@ impl Parts {
             let member = group.sums_along(&axes, keepdims, matches!(member, Member::Mean));
             return Ok(member.map(|member| (Part::Array(member), self.group(Runs::Arrays(group)))));
         }
-        if !(matches!(member, Member::Elementwise(_)) || group.has_sums()) {
+        if matches!(member, Member::Sum | Member::Mean) && !group.has_sums() {
             return Ok(None);
         }
         Ok(Some((Part::Array(member), self.group(Runs::Arrays(group)))))

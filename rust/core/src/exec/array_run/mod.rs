@@ -23,7 +23,7 @@ use crate::op::Elementwise;
 use crate::parallel::share_evenly;
 use crate::simd::dispatch::Isa;
 
-/// The shape and dtype of the results of a group of elementwise entries.
+/// The shape of the results of a group of elementwise entries, and the dtype in which they are computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// The shape.
@@ -46,8 +46,8 @@ pub struct ArrayRun {
 /// A result of a run.
 #[derive(Debug)]
 enum Write {
-    /// An array, an output of the kernel.
-    Array,
+    /// An array of this dtype, an output of the kernel.
+    Array(Dtype),
     /// A sum of all elements, a result of the kernel, to be divided by the number.
     Total(f64),
     /// The sums along axes of an output of the kernel, to be divided by the number.
@@ -59,6 +59,8 @@ enum Write {
 pub enum Member {
     /// An op.
     Elementwise(Elementwise),
+    /// An op whose result is an array of truth values, 1 or 0 within the run.
+    Truth(Elementwise),
     /// The sum of all elements.
     Sum,
     /// The sum divided by the number of elements.
@@ -134,20 +136,21 @@ impl ArrayRun {
                     node_of.push(ids[0]);
                     continue;
                 }
-                Member::Elementwise(op) => nodes.push(Node::Apply(*op, ids)),
+                Member::Elementwise(op) | Member::Truth(op) => nodes.push(Node::Apply(*op, ids)),
                 Member::Sum | Member::Mean => nodes.push(Node::Sum(ids[0])),
             }
             node_of.push(position(nodes.len() - 1)?);
         }
         #[allow(clippy::cast_precision_loss, reason = "no array has 2^53 elements")]
         let length = group.len() as f64;
-        let is_array = |at: &&usize| matches!(operations[**at].0, Member::Elementwise(_));
+        let is_array = |at: &&usize| matches!(operations[**at].0, Member::Elementwise(_) | Member::Truth(_));
         let mut outputs: Vec<u32> = writes.iter().filter(is_array).map(|at| node_of[reads + at]).collect();
         let (arrays, mut results, mut kinds) = (outputs.len(), Vec::new(), SmallVec::new());
         for at in writes {
             let node = node_of[reads + at];
             kinds.push(match &operations[*at].0 {
-                Member::Elementwise(_) => Write::Array,
+                Member::Elementwise(_) => Write::Array(group.dtype),
+                Member::Truth(_) => Write::Array(Dtype::Bool),
                 Member::Axes(reduction, divisor) => {
                     let known = outputs.iter().position(|output| *output == node);
                     let output = known.unwrap_or_else(|| {
@@ -177,11 +180,11 @@ impl ArrayRun {
         &self.group
     }
 
-    /// The shape of each result; `None` for a number, the sum or mean of all elements.
-    pub fn shapes(&self) -> impl Iterator<Item = Option<&[usize]>> {
+    /// The shape and dtype of each result; `None` for a number, the sum or mean of all elements.
+    pub fn arrays(&self) -> impl Iterator<Item = Option<(&[usize], Dtype)>> {
         self.writes.iter().map(|write| match write {
-            Write::Array => Some(&self.group.shape[..]),
-            Write::Axes(_, reduction, _) => Some(&reduction.shape[..]),
+            Write::Array(dtype) => Some((&self.group.shape[..], *dtype)),
+            Write::Axes(_, reduction, _) => Some((&reduction.shape[..], self.group.dtype)),
             Write::Total(_) => None,
         })
     }
@@ -217,8 +220,7 @@ impl ArrayRun {
             // SAFETY: the caller's promise.
             return unsafe { parts.compute(threads) }.map(|()| Some(Vec::new()));
         }
-        let Group { shape, dtype } = &self.group;
-        let inputs = sources.iter().map(|source| source.part(shape, 0..usize::MAX, *dtype));
+        let inputs = sources.iter().map(|source| source.part(&self.group.shape, 0..usize::MAX));
         let Some(inputs) = inputs.collect::<Option<SmallVec<[Buffer; 8]>>>() else { return Ok(None) };
         let leaf = self.leaf(&inputs, &outputs, self.group.len());
         if outputs.len() == self.writes.len() && threads.is_none() {
@@ -230,7 +232,7 @@ impl ArrayRun {
         let totals = unsafe { run(&[Batch { kernel: &self.kernel, scalars: &[], leaves: &[leaf] }], isa, threads) }?;
         let divisors = self.writes.iter().filter_map(|write| match write {
             Write::Total(divisor) => Some(*divisor),
-            Write::Array | Write::Axes(..) => None,
+            Write::Array(_) | Write::Axes(..) => None,
         });
         Ok(Some(totals.into_iter().flatten().flatten().zip(divisors).map(|(total, divisor)| total / divisor).collect()))
     }
@@ -288,17 +290,18 @@ impl Parts<'_> {
         for start in range.clone().step_by(rows) {
             let end = range.end.min(start + rows);
             let length = (end - start) * each;
-            let inputs = self.sources.iter().map(|source| source.part(shape, start..end, dtype));
+            let inputs = self.sources.iter().map(|source| source.part(shape, start..end));
             let Some(inputs) = inputs.collect::<Option<SmallVec<[Buffer; 8]>>>() else {
                 unreachable!("a part of an array is an array")
             };
-            let at = |pointer: *mut u8, elements: usize| pointer.wrapping_add(elements * dtype.size());
+            let at = |pointer: *mut u8, elements: usize, dtype: Dtype| pointer.wrapping_add(elements * dtype.size());
             let mut outputs = SmallVec::<[Buffer; 4]>::new();
             for output in self.outputs {
-                outputs.push(Buffer::contiguous(at(output.pointer(), start * each), length, dtype, true)?);
+                let first = at(output.pointer(), start * each, output.dtype());
+                outputs.push(Buffer::contiguous(first, length, output.dtype(), true)?);
             }
             for number in 0..self.run.temporary {
-                outputs.push(Buffer::contiguous(at(temporary, number * rows * each), length, dtype, true)?);
+                outputs.push(Buffer::contiguous(at(temporary, number * rows * each, dtype), length, dtype, true)?);
             }
             let leaf = self.run.leaf(&inputs, &outputs, length);
             // SAFETY: the caller's promise; temporary memory is that of this call.
@@ -306,7 +309,7 @@ impl Parts<'_> {
             for Sums { output, axes, divisor, to } in self.sums {
                 let outer = axes.outer / shape[0];
                 let axes = Axes { outer: outer * (end - start), ..*axes };
-                let first = at(to.pointer(), outer * axes.inner * start);
+                let first = at(to.pointer(), outer * axes.inner * start, dtype);
                 let to = Buffer::contiguous(first, axes.outer * axes.inner, dtype, true)?;
                 // SAFETY: as above.
                 unsafe { sum(&outputs[*output], &to, axes, *divisor, self.isa, None) }?;
@@ -342,14 +345,13 @@ mod tests {
     /// The arrays that a run writes, of these lengths, and its numbers, over an array, a row that is repeated, and a number.
     fn results(run: &ArrayRun, lengths: &[usize], threads: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
         let (mut x, mut row) = inputs();
-        let half = 0.5f64;
         let source = |of: &mut Vec<f64>, extents: &[usize], strides: &[isize]| {
-            Source::array(of.as_mut_ptr().cast(), extents, strides, &group().shape).unwrap()
+            Source::array(of.as_mut_ptr().cast(), extents, strides, Dtype::F64, &group().shape).unwrap()
         };
         let sources = [
             source(&mut x, &[ROWS, COLUMNS], &[COLUMNS.cast_signed() * 8, 8]),
             source(&mut row, &[COLUMNS], &[8]),
-            Source::Number(std::ptr::from_ref(&half).cast(), Dtype::F64),
+            Source::Number(0.5),
         ];
         let mut arrays: Vec<Vec<f64>> = lengths.iter().map(|length| vec![f64::NAN; *length]).collect();
         let buffer = |array: &mut Vec<f64>| {
@@ -377,7 +379,7 @@ mod tests {
         let expected = squares();
         for threads in [1, 2] {
             let run = run_of(Member::Sum, &[2, 3], &group()).unwrap();
-            assert_eq!(run.shapes().collect::<Vec<_>>(), [Some(&[ROWS, COLUMNS][..]), None]);
+            assert_eq!(run.arrays().collect::<Vec<_>>(), [Some((&[ROWS, COLUMNS][..], Dtype::F64)), None]);
             let (arrays, numbers) = results(&run, &[ROWS * COLUMNS], threads);
             assert_eq!(arrays, std::slice::from_ref(&expected));
             let total: f64 = expected.iter().sum(); // exact: multiples of 2^-12
@@ -391,12 +393,46 @@ mod tests {
     }
 
     #[test]
+    fn truth_values_are_read_and_written_as_bytes() {
+        let op = |member, args: &[usize]| (member, SmallVec::from_slice(args));
+        let operations = [
+            op(Member::Truth(Elementwise::Greater), &[0, 2]),
+            op(Member::Truth(Elementwise::LogicalAnd), &[3, 1]),
+            op(Member::Elementwise(Elementwise::Where), &[4, 0, 2]),
+        ];
+        let (x, _) = inputs();
+        let mask: Vec<u8> = (0..COLUMNS).map(|k| if k % 3 == 0 { 7 } else { 0 }).collect(); // any byte but 0 is true
+        let expected: Vec<u8> = x.iter().zip(mask.iter().cycle()).map(|(x, at)| (*x > 0.5 && *at > 0).into()).collect();
+        let chosen: Vec<f64> = x.iter().zip(&expected).map(|(x, is)| if *is == 1 { *x } else { 0.5 }).collect();
+        let run = ArrayRun::new(&operations, 3, &[1, 2], &group()).unwrap();
+        let shape = &[ROWS, COLUMNS][..];
+        assert_eq!(run.arrays().collect::<Vec<_>>(), [Some((shape, Dtype::Bool)), Some((shape, Dtype::F64))]);
+        let array = |first: *const u8, extents: &[usize], strides: &[isize], dtype| {
+            Source::array(first.cast_mut(), extents, strides, dtype, shape).unwrap()
+        };
+        let sources = [
+            array(x.as_ptr().cast(), shape, &[COLUMNS.cast_signed() * 8, 8], Dtype::F64),
+            array(mask.as_ptr(), &[COLUMNS], &[1], Dtype::Bool),
+            Source::Number(0.5),
+        ];
+        let (mut truths, mut numbers) = (vec![9u8; ROWS * COLUMNS], vec![f64::NAN; ROWS * COLUMNS]);
+        let arrays = [
+            Buffer::contiguous(truths.as_mut_ptr(), truths.len(), Dtype::Bool, true).unwrap(),
+            Buffer::contiguous(numbers.as_mut_ptr().cast(), numbers.len(), Dtype::F64, true).unwrap(),
+        ];
+        // SAFETY: all memory is that of vectors that outlive the call.
+        let done = unsafe { run.compute(&sources, &arrays, Isa::detect(), None, &mut Scratch::default()) };
+        assert!(done.unwrap().unwrap().is_empty());
+        assert_eq!((truths, numbers), (expected, chosen));
+    }
+
+    #[test]
     fn sums_along_axes_are_added_up_part_by_part() {
         let expected: Vec<f64> = squares().chunks(COLUMNS).map(|row| row.iter().sum()).collect();
         for (is_mean, divisor) in [(false, 1.0), (true, 128.0)] {
             let member = group().sums_along(&[-1], false, is_mean).unwrap();
             let run = run_of(member, &[3], &group()).unwrap();
-            assert_eq!(run.shapes().collect::<Vec<_>>(), [Some(&[ROWS][..])]);
+            assert_eq!(run.arrays().collect::<Vec<_>>(), [Some((&[ROWS][..], Dtype::F64))]);
             for threads in [1, 2] {
                 let (arrays, _) = results(&run, &[ROWS], threads);
                 assert_eq!(arrays[0], expected.iter().map(|sum| sum / divisor).collect::<Vec<_>>());

@@ -11,9 +11,9 @@ use crate::array::shape::{Strides, broadcast_strides};
 #[derive(Debug)]
 pub enum Source {
     /// A number.
-    Number(*const u8, Dtype),
-    /// An array, its first element and its strides in bytes when it is repeated to the shape of the run.
-    Array(*mut u8, Strides),
+    Number(f64),
+    /// An array, its first element, its strides in bytes when it is repeated to the shape of the run, and its dtype.
+    Array(*mut u8, Strides, Dtype),
 }
 
 // SAFETY: addresses, which are read by `ArrayRun::compute` alone: its caller promises the memory.
@@ -23,13 +23,13 @@ impl Source {
     /// An array of these extents and strides in bytes, repeated to a `shape`; `None` where it cannot be, or its elements do not lie in the
     /// order of their indices.
     #[must_use]
-    pub fn array(first: *mut u8, extents: &[usize], strides: &[isize], shape: &[usize]) -> Option<Self> {
+    pub fn array(first: *mut u8, extents: &[usize], strides: &[isize], dtype: Dtype, shape: &[usize]) -> Option<Self> {
         let repeated = broadcast_strides(extents, strides, shape)?;
-        is_in_order(extents, strides).then_some(Self::Array(first, repeated))
+        is_in_order(extents, strides).then_some(Self::Array(first, repeated, dtype))
     }
 
-    /// The elements of some indices of the first axis, as far as it has them.
-    pub(super) fn part(&self, shape: &[usize], rows: Range<usize>, dtype: Dtype) -> Option<Buffer> {
+    /// The elements of some indices of the first axis, as far as it has them: a number lies where the source does.
+    pub(super) fn part(&self, shape: &[usize], rows: Range<usize>) -> Option<Buffer> {
         let mut extents: SmallVec<[usize; 6]> = SmallVec::from_slice(shape);
         let mut first = 0;
         if let Some(extent) = extents.first_mut() {
@@ -37,10 +37,13 @@ impl Source {
             *extent = rows.end.min(*extent) - first;
         }
         match self {
-            Self::Number(number, own) => Buffer::repeated(*number, extents.iter().product(), *own).ok(),
-            Self::Array(pointer, strides) => {
+            Self::Number(number) => {
+                let first = std::ptr::from_ref(number).cast();
+                Buffer::repeated(first, extents.iter().product(), Dtype::F64).ok()
+            }
+            Self::Array(pointer, strides, dtype) => {
                 let offset = strides.first().map_or(0, |stride| stride * first.cast_signed());
-                Buffer::strided(pointer.wrapping_offset(offset), &extents, strides, dtype, false).ok()
+                Buffer::strided(pointer.wrapping_offset(offset), &extents, strides, *dtype, false).ok()
             }
         }
     }
@@ -61,7 +64,8 @@ mod tests {
     fn arrays_whose_elements_lie_in_another_order_are_no_sources() {
         let mut x = vec![0.0f64; 64 * 128];
         let first: *mut u8 = x.as_mut_ptr().cast();
-        let array = |extents: &[usize], strides: &[isize]| Source::array(first, extents, strides, &[64, 128]);
+        let array =
+            |extents: &[usize], strides: &[isize]| Source::array(first, extents, strides, Dtype::F64, &[64, 128]);
         assert!(array(&[64, 128], &[8, 512]).is_none());
         assert!(array(&[64, 128], &[-1024, 8]).is_none());
         assert!(array(&[64], &[8]).is_none());

@@ -11,11 +11,11 @@ use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::{DETACHED, SCRATCH};
 use crate::arrays::memory::contiguous::Contiguous;
 use crate::arrays::memory::host_array::HostArray;
-use crate::arrays::value::Value;
+use crate::arrays::value::{Value, host_number};
 use crate::error::IntoPython;
 use crate::threads::{isa, pool};
 
-/// The results of a run; `None` where a value is no number and no array of the dtype that lies in order.
+/// The results of a run; `None` where a value is no number and no array of the dtype, or of truth values, that lies in order.
 pub fn run(py: Python<'_>, run: &ArrayRun, read: &[&Value]) -> PyResult<Option<Vec<Value>>> {
     let group = run.group();
     let mut sources: SmallVec<[Source; 8]> = SmallVec::new();
@@ -24,18 +24,18 @@ pub fn run(py: Python<'_>, run: &ArrayRun, read: &[&Value]) -> PyResult<Option<V
         sources.push(source);
     }
     let (mut results, mut arrays) = (Vec::new(), SmallVec::<[Buffer; 4]>::new());
-    for shape in run.shapes() {
-        let Some(shape) = shape else {
+    for array in run.arrays() {
+        let Some((shape, dtype)) = array else {
             results.push(Value::Absent);
             continue;
         };
-        let (array, buffer) = array_pool::take(py, shape, group.dtype)?;
+        let (array, buffer) = array_pool::take(py, shape, dtype)?;
         results.push(Value::Object(array.unbind()));
         arrays.push(buffer);
     }
     let numbers = if group.len() < DETACHED {
         // SAFETY: the values and `results` keep the memory; the arrays are new or have no other reference, so they overlap nothing,
-        // and the numbers stay where they are.
+        // and the numbers lie in `sources`.
         SCRATCH.with_borrow_mut(|scratch| unsafe { run.compute(&sources, &arrays, isa(), None, scratch) })
     } else {
         let pool = pool();
@@ -53,27 +53,25 @@ pub fn run(py: Python<'_>, run: &ArrayRun, read: &[&Value]) -> PyResult<Option<V
 }
 
 fn source(py: Python<'_>, value: &Value, group: &Group) -> PyResult<Option<Source>> {
-    Ok(match value {
-        Value::Number(number) => Some(Source::Number(std::ptr::from_ref(number).cast(), Dtype::F64)),
-        Value::Float64(number) if group.dtype == Dtype::F64 => {
-            Some(Source::Number(std::ptr::from_ref(number).cast(), Dtype::F64))
-        }
-        Value::Float32(number) => Some(Source::Number(std::ptr::from_ref(number).cast(), Dtype::F32)),
-        Value::Object(object) => {
-            let object = object.bind(py);
-            if let Some(array) = Contiguous::of(object) {
-                let extents = array.shape.extents();
-                let strides = contiguous_strides(extents, group.dtype.size()).filter(|_| array.dtype == group.dtype);
-                let first = array.buffer().map(|buffer| buffer.pointer());
-                return Ok(first
-                    .zip(strides)
-                    .and_then(|(first, strides)| Source::array(first, extents, &strides, &group.shape)));
-            }
-            let memory = HostArray::of_numpy(object)?.filter(|memory| memory.view.dtype == Some(group.dtype));
-            memory.and_then(|HostArray { view, .. }| {
-                Source::array(view.pointer, &view.extents, &view.strides, &group.shape)
-            })
-        }
-        Value::Float64(_) | Value::Absent => None,
-    })
+    let Value::Object(object) = value else {
+        let is_read = !matches!(value, Value::Float64(_)) || group.dtype == Dtype::F64;
+        return Ok(value.own_scalar().filter(|_| is_read).map(|scalar| Source::Number(scalar.number)));
+    };
+    let object = object.bind(py);
+    if let Some(number) = host_number(object) {
+        return Ok(Some(Source::Number(number)));
+    }
+    let is_read = |dtype: Dtype| dtype == group.dtype || dtype == Dtype::Bool;
+    if let Some(array) = Contiguous::of(object) {
+        let extents = array.shape.extents();
+        let strides = contiguous_strides(extents, array.dtype.size()).filter(|_| is_read(array.dtype));
+        let first = array.buffer().map(|buffer| buffer.pointer());
+        return Ok(first
+            .zip(strides)
+            .and_then(|(first, strides)| Source::array(first, extents, &strides, array.dtype, &group.shape)));
+    }
+    Ok(HostArray::of_numpy(object)?.and_then(|HostArray { view, .. }| {
+        let dtype = view.dtype.filter(|dtype| is_read(*dtype))?;
+        Source::array(view.pointer, &view.extents, &view.strides, dtype, &group.shape)
+    }))
 }
