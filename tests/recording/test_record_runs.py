@@ -46,6 +46,20 @@ def test_sums_of_runs_have_the_bits_of_sums(length, is_in_run, dtype, name):
         assert run_of(g, name) == is_in_run
 
 
+def test_totals_beside_sums_along_axes_leave_the_run_to_these():
+    def f(x: Any) -> Any:
+        y = x * 0.5 + 1.0
+        return xp.sum(xp.square(y)), xp.sum(y * y, axis=1), xp.mean(y)
+
+    g, x = ox.record(f), at_random(80, 100)
+    for scale in (1.0, 1.0, -2.0):
+        assert agrees(g, f, x * scale)
+    assert g.why is None
+    (run,) = g.recordings[-1].runs()
+    lines = g.recordings[-1].printed(True).splitlines()
+    assert [lines[at].partition("= ")[2].partition("(")[0] for at in run].count("sum") == 1
+
+
 def test_what_reads_a_sum_is_in_another_run():
     def f(x: Any) -> Any:
         powers = xp.exp(x * 0.5)

@@ -400,7 +400,9 @@ mod tests {
             prop_assert_eq!(rolled.unrolled(), program.clone());
             // The first repetitions read other values than those after them, and are stated each.
             let most = counts.iter().map(|count| 1 + body.len() * (*count).min(4 + SAVED.div_ceil(body.len()))).sum::<usize>() + 3;
-            prop_assert!(rolled.stated() <= most, "{} entries of {}", rolled.stated(), program.entries.len());
+            // Loops alike are a loop themselves, of which a repetition is stated.
+            let longest = counts.iter().max().map_or(0, |count| 1 + body.len() * count) + 3;
+            prop_assert!(rolled.stated() <= most.max(longest), "{} entries of {}", rolled.stated(), program.entries.len());
         }
 
         #[test]

@@ -37,13 +37,14 @@ pub struct Schedule {
 type Place = (u32, bool, u32, u32);
 
 impl Schedule {
-    /// The schedule of a program, with runs of at most `most` calls, a function of the group.
+    /// The schedule of a program, with runs of at most `most` calls, a function of the group. `is_total` tells whether a call of this number is a
+    /// sum of all elements: no run has these beside other sums.
     ///
     /// The level of an entry is above those of its arguments, except that calls of one group may be of one level: those
     /// of a level and a group are one run, which is cut where it is too long. A sum is known after the pass: what reads it
     /// is of a level above. A call that one later run alone reads is part of that run, if no more values are kept till then.
     #[must_use]
-    pub fn new(program: &Program, most: impl Fn(u32) -> usize) -> Self {
+    pub fn new(program: &Program, most: impl Fn(u32) -> usize, is_total: impl Fn(u32) -> bool) -> Self {
         let mut levels: Vec<u32> = Vec::with_capacity(program.entries.len());
         let group = |id: Id| match program.entries[id as usize].origin {
             Origin::Call { group, reduces } => (group, reduces),
@@ -65,10 +66,14 @@ impl Schedule {
         let mut steps = Vec::new();
         for ((_, is_run, number, _), calls) in places {
             let most = if is_run { most(number).max(1) } else { 1 };
+            let is_total = |id: &Id| group(*id).1 && is_total(program.entries[*id as usize].number);
+            let has_others = calls.iter().any(|id| group(*id).1 && !is_total(id));
+            let (totals, calls): (Vec<Id>, Vec<Id>) = calls.into_iter().partition(|id| has_others && is_total(id));
             steps.extend(calls.chunks(most).map(|calls| match calls {
                 [only] => Step::Entry(*only),
                 calls => Step::Run { calls: calls.to_vec(), reads: Vec::new(), writes: Vec::new() },
             }));
+            steps.extend(totals.into_iter().map(Step::Entry));
         }
         let mut schedule = Self { steps, ..Self::default() };
         schedule.connect(program);
@@ -190,6 +195,7 @@ impl Step {
 
 #[cfg(test)]
 mod tests {
+    use super::super::program::Entry;
     use super::super::program::tests::{CALL, entry};
     use super::*;
 
@@ -210,7 +216,7 @@ mod tests {
             entry(A, 3, &[3, 2]),
             entry(A, 4, &[4, 1]),
         ];
-        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 64);
+        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 64, |_| false);
         assert_eq!(schedule.steps, vec![Step::Entry(2), run(&[1, 3, 4, 5], &[0, 2], &[5])]);
         let runs = schedule.runs();
         assert_eq!(schedule.last, vec![vec![], vec![2]]);
@@ -230,7 +236,7 @@ mod tests {
             entry(A, 1, &[5, 3]),
             entry(A, 1, &[6, 4]),
         ];
-        let schedule = Schedule::new(&Program::new(entries, vec![7]).unwrap(), |_| 64);
+        let schedule = Schedule::new(&Program::new(entries, vec![7]).unwrap(), |_| 64, |_| false);
         let single = [1, 2, 4, 5, 3].map(Step::Entry);
         let expected = [&single[..], &[run(&[6, 7], &[5, 3, 4], &[7])]].concat();
         assert_eq!(schedule.steps, expected);
@@ -246,16 +252,34 @@ mod tests {
             entry(A, 3, &[3, 2]), // reads the sum
             entry(SUM, 1, &[4]),
         ];
-        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 64);
+        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 64, |_| false);
         assert_eq!(schedule.steps, vec![run(&[1, 2, 3], &[0], &[2, 3]), run(&[4, 5], &[3, 2], &[5])]);
         assert_eq!(schedule.last, vec![vec![], vec![2, 3]]);
+    }
+
+    #[test]
+    fn a_total_is_by_itself_where_a_run_has_other_sums() {
+        let entries = vec![
+            entry(Origin::Input, 0, &[]),
+            entry(A, 0, &[0]),
+            entry(SUM, 1, &[1]), // of all elements
+            entry(SUM, 2, &[1]),
+            entry(A, 3, &[1]),
+        ];
+        let schedule = |entries: &[Entry]| {
+            let outputs = (2..id_of(entries.len())).collect();
+            Schedule::new(&Program::new(entries.to_vec(), outputs).unwrap(), |_| 64, |number| number == 1)
+        };
+        assert_eq!(schedule(&entries).steps, vec![run(&[1, 3, 4], &[0], &[1, 3, 4]), Step::Entry(2)]);
+        let without = [&entries[..3], &[entry(A, 3, &[1])]].concat();
+        assert_eq!(schedule(&without).steps, vec![run(&[1, 2, 3], &[0], &[2, 3])]);
     }
 
     #[test]
     fn a_run_is_cut_where_it_is_too_long() {
         let mut entries = vec![entry(Origin::Input, 0, &[])];
         entries.extend((0..5).map(|id| entry(A, 0, &[id])));
-        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 2);
+        let schedule = Schedule::new(&Program::new(entries, vec![5]).unwrap(), |_| 2, |_| false);
         assert_eq!(schedule.steps, vec![run(&[1, 2], &[0], &[2]), run(&[3, 4], &[2], &[4]), Step::Entry(5)]);
         assert_eq!(schedule.last, vec![vec![], vec![2], vec![4]]);
     }
@@ -275,7 +299,7 @@ mod tests {
                 entries.push(entry(origin, next(5), &[next(id), next(id)]));
             }
             let program = Program::new(entries, vec![39, next(39)]).unwrap();
-            let schedule = Schedule::new(&program, |_| 3);
+            let schedule = Schedule::new(&program, |_| 3, |number| number < 2);
             let (mut is_known, mut is_gone) = (vec![false; 40], vec![false; 40]);
             is_known[..2].fill(true);
             for (step, last) in schedule.steps.iter().zip(&schedule.last) {

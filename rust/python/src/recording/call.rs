@@ -53,6 +53,8 @@ pub struct Call {
     pub name: String,
     /// Whether the result is the first argument.
     pub is_identity: bool,
+    /// Whether it may be part of a run as the sum, or the mean, of all elements.
+    pub is_total: bool,
     /// The shape that the result must have, if it is an array.
     pub shape: Option<SmallVec<[usize; 4]>>,
 }
@@ -93,7 +95,18 @@ impl Call {
         };
         let is_plain = args.iter().enumerate().all(|(at, arg)| matches!(arg, Template::Entry(entry) if *entry == at));
         let name = if kind == "op" { name } else { format!("{kind}.{name}") };
-        Ok(Self { function, args, named, attributes, scalar_op, is_plain, name, is_identity: false, shape })
+        Ok(Self {
+            function,
+            args,
+            named,
+            attributes,
+            scalar_op,
+            is_plain,
+            name,
+            is_identity: false,
+            is_total: false,
+            shape,
+        })
     }
 
     /// The result, given the values that the call reads.

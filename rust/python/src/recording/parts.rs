@@ -139,6 +139,7 @@ impl Parts {
             let mut call = Call::new(target, &function, &arguments, &named, shape.map(SmallVec::from_vec))?;
             call.is_identity = is_identity;
             let member = member.map(|member| self.member(member, &mut call, &kind)).transpose()?.flatten();
+            call.is_total = matches!(member, Some((Part::Array(Member::Sum | Member::Mean), _)));
             self.calls.push(call);
             self.members.push(member);
         }
@@ -160,6 +161,7 @@ impl Parts {
                 call.scalar_op = ScalarOp::new(kind, op);
                 let precisions = dtypes.iter().map(|dtype| precision_named(dtype)).collect::<Option<_>>();
                 let part = call.scalar_op.filter(|_| call.is_plain).zip(precisions);
+                let part = part.filter(|(op, precisions): &(_, SmallVec<_>)| op.in_run(precisions).is_some());
                 return Ok(part.map(|(op, precisions)| (Part::Scalars(op, precisions), self.group(Runs::Scalars))));
             }
             Op::Elementwise(op) if dtypes.len() > 1 => Member::Truth(op),

@@ -63,12 +63,13 @@ pub struct Replay {
 /// The numbers of entries that are calls, as recorded and as replayed, of runs, of calls in runs, and of constants.
 type Sizes = (usize, usize, usize, usize, usize);
 
-/// The schedule of a program, whose calls are of these groups.
-fn scheduled(program: &Program, groups: &[Runs]) -> Schedule {
-    Schedule::new(program, |group| match groups[group as usize] {
+/// The schedule of a program of these calls, which are of these groups.
+fn scheduled(program: &Program, groups: &[Runs], calls: &[Call]) -> Schedule {
+    let most = |group: u32| match groups[group as usize] {
         Runs::Arrays(_) => MOST,
         Runs::Scalars => usize::MAX,
-    })
+    };
+    Schedule::new(program, most, |number| calls[number as usize].is_total)
 }
 
 /// The reason why a replay ends before its last step.
@@ -110,7 +111,7 @@ impl Replay {
         });
         raised?;
         let program = constant.without_dead_entries();
-        let schedule = scheduled(&program, &parts.groups);
+        let schedule = scheduled(&program, &parts.groups, &parts.calls);
         let steps = schedule.rolled(&program, |computation| parts.work(computation));
         let place = |id: Id| schedule.places[id as usize].expect("a value between steps has a place");
         let sources = (0..).zip(program.entries()).map(|(id, entry)| (id, entry.origin, entry.number));
@@ -198,7 +199,7 @@ impl Replay {
     /// The calls of each run, by their numbers in what `printed` shows.
     fn runs(&self) -> Vec<Vec<Id>> {
         let run = |step: &Step| matches!(step, Step::Run { .. }).then(|| step.calls().collect());
-        scheduled(&self.program.unrolled(), &self.groups).steps.iter().filter_map(run).collect()
+        scheduled(&self.program.unrolled(), &self.groups, &self.calls).steps.iter().filter_map(run).collect()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
