@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import importlib.util
@@ -21,7 +22,7 @@ import pytest
 
 import libraries
 import oxigrad as ox
-from combinations import covering, is_in_share, revision, share
+from combinations import covering, is_in_share, is_one_in, revision, share
 from groups import name_groups
 from libraries import Library
 from oxigrad.cuda.compiler import Compiler, CompilerUnavailableError, compiler
@@ -180,11 +181,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leaves out, with --gpu, the tests that do not run there; those that --skip-passed names; thorough ones in a sample."""
     combinations = config.getoption("--combinations")
     if combinations != "all":
-        _keep(
-            config,
-            items,
-            [_is_short(item) or (combinations == "share" and is_in_share(item.nodeid, revision())) for item in items],
-        )
+        is_chosen = _is_in_share if combinations == "share" else functools.partial(_is_in_sample, config)
+        _keep(config, items, [*map(is_chosen, items)])
     if config.getoption("--gpu"):
         _keep(config, items, [not {*_ON_GPU}.isdisjoint(getattr(item, "fixturenames", ())) for item in items])
     if (path := config.getoption("--skip-passed")) is not None:
@@ -194,8 +192,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         name_groups(items)
 
 
-def _is_short(item: pytest.Item) -> bool:
-    return item.get_closest_marker("thorough") is None
+def _is_in_share(item: pytest.Item) -> bool:
+    return item.get_closest_marker("thorough") is None or is_in_share(item.nodeid, revision())
+
+
+def _is_in_sample(config: pytest.Config, item: pytest.Item) -> bool:
+    """Whether a test is neither thorough nor, but for one in some of its parameters, slow; slow ones run with --gpu, where time is less short."""
+    slow = None if config.getoption("--gpu") else item.get_closest_marker("slow")
+    one_in = 1 if slow is None else slow.kwargs.get("one_in", 0)
+    return item.get_closest_marker("thorough") is None and one_in > 0 and is_one_in(one_in, item.nodeid)
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[bool]) -> None:

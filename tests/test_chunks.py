@@ -23,6 +23,7 @@ TESTS = """
 """
 
 
+@pytest.mark.slow
 def test_all_run_once_and_groups_in_one_process(pytester: pytest.Pytester) -> None:
     pytest.importorskip("xdist")
     pytester.makeconftest(

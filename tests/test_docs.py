@@ -54,6 +54,7 @@ def test_examples_in_compiled_docstrings(name: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
+@pytest.mark.slow(one_in=8)
 def test_examples_in_pages(page: str, tmp_path: Path) -> None:
     """All Python blocks of a page, one after the other."""
     text = (ROOT / page).read_text()
@@ -85,6 +86,7 @@ def test_the_readme_links_every_page() -> None:
     assert not [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name}" not in text]
 
 
+@pytest.mark.slow
 def test_types_of_the_compiled_module(tmp_path: Path) -> None:
     allowed, config = tmp_path / "allowed", tmp_path / "mypy.ini"
     # PyO3 lists every name in `__all__`, and so does the stub by stating it; the slots `tp_getattro` have no names.

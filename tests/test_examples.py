@@ -16,6 +16,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 @pytest.mark.parametrize("seed", range(10))
+@pytest.mark.slow(one_in=6)
 def test_xor_is_learned_from_every_seed(seed: int) -> None:
     example = runpy.run_path(str(EXAMPLES / "xor.py"))
     model = example["main"](seed)
@@ -91,6 +92,7 @@ def test_digits_are_learned_under_jit(library: Any) -> None:
     assert accuracy >= 0.97
 
 
+@pytest.mark.slow
 def test_schedules_are_all_drawn(tmp_path: Path) -> None:
     assert run("schedules.py", directory=tmp_path) == "picture: output/schedules.png\n"
     assert (tmp_path / "output" / "schedules.png").stat().st_size > 50_000
@@ -165,6 +167,7 @@ def test_a_model_of_torch_reads_digits(capsys: pytest.CaptureFixture[str]) -> No
         torch.set_num_threads(threads)
 
 
+@pytest.mark.slow
 def test_workers_learn_digits_together(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     example = runpy.run_path(str(EXAMPLES / "distributed.py"))
     picture = tmp_path / "output" / "distributed.png"
@@ -198,6 +201,7 @@ def test_workers_of_the_example_are_processes(engine: str, tmp_path: Path) -> No
     assert len(rows) == 2 and all("below 0.97" in row for row in rows)
 
 
+@pytest.mark.slow
 def test_the_short_examples_reach_their_goals() -> None:
     def main(name: str) -> Any:
         return runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"]()
@@ -220,6 +224,7 @@ def test_the_short_examples_reach_their_goals() -> None:
     assert after < 1e-3 < 0.1 * before
 
 
+@pytest.mark.slow
 def test_hyperparameters_learned_by_their_gradients_generalize_better() -> None:
     hyperparameters, before, after = runpy.run_path(str(EXAMPLES / "hypergradient.py"))["main"](rounds=12)
     assert after < 0.8 * before

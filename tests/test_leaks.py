@@ -484,6 +484,7 @@ def a_subclass_of_arrays() -> type:
         a_subclass_of_arrays,
     ],
 )
+@pytest.mark.slow(one_in=5)
 def test_classes_made_in_functions_are_collected(make: Callable[[], type]) -> None:
     ref = weakref.ref(make())
     gc.collect()
@@ -547,6 +548,7 @@ print(resident() - before, traced, len(uses))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.slow
 def test_nothing_grows_with_the_number_of_calls() -> None:
     command = [sys.executable, "-c", GROWTH, str(Path(__file__).parent)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -577,6 +579,7 @@ print(tracemalloc.get_traced_memory()[0], len(list(ox.optim.settings.config.REGI
 """
 
 
+@pytest.mark.slow
 def test_a_thousand_optimizers_leave_nothing_behind() -> None:
     done = subprocess.run([sys.executable, "-c", THOUSAND], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

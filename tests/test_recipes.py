@@ -87,6 +87,7 @@ def with_optimizer(copy: Copy) -> Copy:
     return copy
 
 
+@pytest.mark.slow
 def test_an_optimizer_is_a_rule_and_a_row(with_optimizer: Copy) -> None:
     program = """
         import pickle
@@ -157,6 +158,7 @@ def test_an_optimizer_is_one_of_optax(with_optimizer: Copy, library: Any) -> Non
 # --- what is smaller -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_transform_is_a_rule_and_a_row(copy: Copy) -> None:
     rule = '''
         def halve(xp, p, g, *, share: Share = 0.5):
@@ -330,6 +332,7 @@ ENGINE = '''
     '''
 
 
+@pytest.mark.slow
 def test_an_engine_is_a_module_with_a_communicator(copy: Copy) -> None:
     """Its workers train by the wrappers with the bits of the engine of threads, by operations on all workers and by messages."""
     copy.append("distributed/engines/queues.py", ENGINE)

@@ -71,6 +71,7 @@ def test_every_entry_of_the_reference_has_one_example(monkeypatch: pytest.Monkey
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", sorted(examples.table()))
+@pytest.mark.slow(one_in=8)
 def test_an_example_of_the_reference_runs(name: str) -> None:
     example = examples.table()[name]
     if example.missing():

@@ -108,6 +108,7 @@ def nested(depth: int) -> Any:
     return function
 
 
+@pytest.mark.slow
 def test_checkpoints_nested_too_deep_say_so() -> None:
     assert ox.grad(nested(60))(0.5) == math.cos(0.5)
     for differentiate in (lambda g: ox.grad(g)(0.5), lambda g: ox.jvp(g, (0.5,), (1.0,))):

@@ -202,6 +202,7 @@ def rotation(v: Any) -> np.ndarray:
     return total
 
 
+@pytest.mark.slow
 def test_ba() -> None:
     scene = ba.Scene(2, 3, 7)
 

@@ -63,6 +63,7 @@ def test_a_step_has_the_bits_of_the_host(option: str, pytestconfig: pytest.Confi
         "stochastic, unaligned, zeroed gradients",
     ],
 )
+@pytest.mark.slow
 def test_leaves_of_every_length(option: str, dtype: str) -> None:
     cases = [Combination(rule, dtype, option) for rule in ("adamw", "lamb", "prodigy")]
     libraries = compiled([text for case in cases for text in case.texts()], "-O0")

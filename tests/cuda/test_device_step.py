@@ -88,6 +88,7 @@ def follow(
     ("name", "dtype"),
     [*((name, "float32") for name in optimizers.OPTIMIZERS), *((name, "float64") for name in IN_DOUBLE)],
 )
+@pytest.mark.slow(one_in=5)
 def test_every_optimizer_gives_the_bits_of_the_host(name: str, dtype: str, mock: MockDriver, compiled: None) -> None:
     model, grads = optimizers.problem(dtype)
     follow(optimizers.OPTIMIZERS[name], model, grads)
@@ -154,6 +155,7 @@ CHAINS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.slow(one_in=4)
 def test_chains_and_options(name: str, mock: MockDriver) -> None:
     model, grads = optimizers.problem("float32")
     follow(CHAINS[name], model, grads, steps=4)

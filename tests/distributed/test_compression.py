@@ -326,6 +326,7 @@ def test_a_thousandth_of_the_elements_is_below_a_hundredth_of_the_bytes() -> Non
         pytest.param(lambda: AdamW(4e-3, weight_decay=0.1), marks=pytest.mark.thorough),
     ],
 )
+@pytest.mark.slow
 def test_four_workers_learn_digits(base: Callable[[], Any]) -> None:
     results = train_digits(lambda: DeepGradientCompression(base(), 0.01, warmup=40, min_size=1))
     assert min(accuracy(model) for model, _ in results) >= 0.97

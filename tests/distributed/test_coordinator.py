@@ -93,6 +93,7 @@ def test_a_stopped_process_of_torch_that_has_the_rendezvous_is_excluded(tmp_path
 
 
 @pytest.mark.parametrize("method", jobs.SURVIVING)
+@pytest.mark.slow(one_in=4)
 def test_a_coordinator_whose_thread_hangs_is_excluded_and_fenced(method: str, tmp_path: Path) -> None:
     """Its worker's thread hangs too, as both do in a driver that does not return; the job does not wait for it to end."""
     hangs, goes_on = threading.Event(), threading.Event()

@@ -217,6 +217,7 @@ def test_the_decisions_and_the_bits_are_those_of_one_coordinator(method: str, se
 
 
 @pytest.mark.parametrize("coordinators", [2, 3, 9])
+@pytest.mark.slow
 def test_threads_get_the_bits_of_one_coordinator(coordinators: int) -> None:
     one = distributed.run(lambda comm: train_divided(comm, 1), workers=4)
     assert distributed.run(lambda comm: train_divided(comm, coordinators), workers=4, timeout=DEADLINE) == one

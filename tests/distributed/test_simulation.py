@@ -42,6 +42,7 @@ def test_backup_workers_shorten_the_step_of_many() -> None:
 
 
 @pytest.mark.parametrize("workers", [1000, pytest.param(10_000, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_thousands_of_workers(workers: int) -> None:
     aggregated = 95 * workers // 100
     steps = 3000 // workers + 1

@@ -99,6 +99,7 @@ WRAPPERS = {
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
+@pytest.mark.slow
 def test_workers_train_together(name: str) -> None:
     def worker(comm: Any) -> Any:
         own = {"w": np.full(4, 5.0)}

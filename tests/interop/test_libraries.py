@@ -126,6 +126,7 @@ def skip_what_waits(case: str, arrays: Library) -> None:
 
 
 @pytest.mark.on_device
+@pytest.mark.slow(one_in=5)
 def test_a_replay_does_not_synchronize(case: str, arrays: Library) -> None:
     skip_what_waits(case, arrays)
     asarray, args = arrays.asarray, tuple(map(arrays.asarray, TABLE[case].args))
@@ -148,6 +149,7 @@ def test_a_replay_does_not_synchronize(case: str, arrays: Library) -> None:
 
 @pytest.mark.on_device
 @pytest.mark.parametrize("name", [name for name, make in OPTIMIZERS.items() if "noise" not in make()._rule.supplied])
+@pytest.mark.slow(one_in=5)
 def test_a_step_does_not_synchronize(name: str, arrays: Library) -> None:
     values, grads = problem(np.float64)
     model, given = (tree.map(arrays.asarray, each) for each in (values, grads))
@@ -206,6 +208,7 @@ def test_a_matrix_too_large_for_a_device_to_scale_has_no_exponential() -> None:
 
 
 @pytest.mark.parametrize(("more", "message"), [([], "PyTorch or CuPy"), (["--require=numpy"], "numpy")])
+@pytest.mark.slow
 def test_tests_on_a_gpu_say_where_there_is_none(more: list[str], message: str) -> None:
     if any(library.is_there() for library in libraries.GPU):
         pytest.skip("there is one")

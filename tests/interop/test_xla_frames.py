@@ -227,6 +227,7 @@ def test_arrays_that_overlap_are_an_error() -> None:
     assert not memory.any()
 
 
+@pytest.mark.slow
 def test_random_changes_of_the_text_are_errors_or_calls() -> None:
     generator, right = random.Random(5), text()
     lines = right.splitlines()
@@ -261,6 +262,7 @@ def test_random_changes_of_the_text_are_errors_or_calls() -> None:
             assert all((array == old).all() for array, old in zip(arrays, before, strict=True))
 
 
+@pytest.mark.slow
 def test_random_changes_of_the_frame_are_errors_or_calls() -> None:
     """Sizes, counts and codes; addresses only to null, since any other would have to be believed."""
     generator = random.Random(6)

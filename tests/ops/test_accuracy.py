@@ -189,6 +189,7 @@ def test_error_in_units_in_the_last_place(row: Row) -> None:
 
 @pytest.mark.parametrize("order", [0, 1, 7, 100, 1000])
 @pytest.mark.parametrize("kind", ["jn", "yn"])
+@pytest.mark.slow
 def test_bessel_functions_follow_their_envelope(kind: str, order: int) -> None:
     random, eps = np.random.default_rng(order), 2.0**-52
     ours, theirs = getattr(special, kind), getattr(mpmath, f"bessel{kind[0]}")

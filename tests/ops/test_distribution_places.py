@@ -194,6 +194,7 @@ def test_quantiles_of_rare_events(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", QUICK)
+@pytest.mark.slow(one_in=4)
 def test_second_derivatives_inside_of_the_support(name: str) -> None:
     law, ours = LAWS[name], getattr(xp.stats, name)
     s = law.shapes[-1] if name != "gompertz" else law.shapes[0]
@@ -315,6 +316,7 @@ def _compare_count(note: Note, what: str, results: list[float | None], expected:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.slow(one_in=4)
 def test_a_distribution_of_counts_at_special_places(name: str) -> None:
     wrong: list[str] = []
     counted(name, wrong.append)

@@ -233,6 +233,7 @@ def test_the_schur_form_is_backward_stable() -> None:
         np.testing.assert_allclose(q @ q.conj().T, np.eye(len(x)), atol=1e-13)
 
 
+@pytest.mark.slow
 def test_solve_sylvester_uses_memory_linear_in_the_matrices() -> None:
     rng = np.random.default_rng(3)
     a, b = rng.standard_normal((60, 60)) + 30.0 * np.eye(60), rng.standard_normal((60, 60))
@@ -269,6 +270,7 @@ def test_a_banded_system_with_zeros_on_the_diagonal() -> None:
         la.solve_banded((1, 1), np.zeros((3, 4)), np.ones(4))
 
 
+@pytest.mark.slow
 def test_a_banded_system_of_a_hundred_thousand_rows() -> None:
     """The dense matrix has 80 GB."""
     size = 100_000

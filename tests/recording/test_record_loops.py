@@ -123,6 +123,7 @@ BODIES = st.lists(st.tuples(st.sampled_from(sorted(OPS)), st.integers(0, 5), st.
 
 @settings(deadline=None)
 @given(body=BODIES, steps=st.integers(1, 24), numbers=st.tuples(st.floats(-1, 1), st.floats(-1, 1)))
+@pytest.mark.slow
 def test_any_loop_has_its_bits(body, steps, numbers, tmp_path_factory):
     def f(x: Any, y: Any) -> Any:
         values = [x, y]
@@ -258,6 +259,7 @@ JSON = st.recursive(
     before=st.lists(JSON.map(lambda value: ["a", value]), max_size=3),
     body=st.lists(st.lists(JSON, min_size=3, max_size=3), min_size=1, max_size=3),
 )
+@pytest.mark.slow
 def test_rolling_a_file_is_undone(before, body):
     """Each entry of a body is a list of its values in three repetitions."""
     repetitions = [["b", values[at]] for at in range(3) for values in body]

@@ -495,6 +495,7 @@ def test_flipped_bytes_are_refused_or_are_numbers(flips: list[tuple[float, int]]
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=300))
+@pytest.mark.slow
 def test_any_bytes_are_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "bad").write_bytes(content)
     refused(tmp_path / "bad")

@@ -230,6 +230,7 @@ def test_a_signal_handler_that_saves_gets_the_state_before_or_after_a_step(tmp_p
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.slow
 def test_a_child_forked_during_a_step_steps_or_raises() -> None:
     source = """
         import os, sys, threading, time, warnings, numpy as np, oxigrad as ox

@@ -165,6 +165,7 @@ def test_all_orders_of_events_end_well(pieces: int, places: int | None, modes: d
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
+@pytest.mark.slow
 def test_many_pieces_in_random_orders_end_well(data: st.DataObject) -> None:
     places = data.draw(st.sampled_from([1, 2, 3, 5, None]))
     modes = data.draw(st.sampled_from(MODES)) if places is None else {}

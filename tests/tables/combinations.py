@@ -36,7 +36,12 @@ def revision() -> str:
 
 def is_in_share(nodeid: str, revision: str) -> bool:
     """Whether the item of this name is one of those, one of `SHARES`, that their names and the revision choose."""
-    return zlib.crc32(f"{revision} {nodeid}".encode()) % SHARES == 0
+    return is_one_in(SHARES, f"{revision} {nodeid}")
+
+
+def is_one_in(count: int, name: str) -> bool:
+    """Whether a name is one of those, one in so many, that have a checksum which this number divides."""
+    return zlib.crc32(name.encode()) % count == 0
 
 
 def share(calls: Sequence[AnyCall], nodeid: str, revision: str) -> list[AnyCall]:
