@@ -1,6 +1,6 @@
 """Programs of tests: the work of a worker in a process of MPI or torch, as ``python jobs.py mpi exchange 3``.
 
-The work is in `job_messages`, `job_methods` and `job_trainings`. A program prints one line of JSON for the result of its worker; see
+The work is in `job_messages`, `job_pieces`, `job_methods` and `job_trainings`. A program prints one line of JSON for the result of its worker; see
 `results`.
 """
 
@@ -55,6 +55,7 @@ from job_methods import (
     reported,
     trained,
 )
+from job_pieces import die_between_pieces, fail_between_pieces, pause_between_pieces
 from job_soak import train_by, train_shards
 from job_trainings import (
     FULL_DISK,
@@ -100,6 +101,7 @@ __all__ = [
     "check_overtaken",
     "completed",
     "constant_gradient",
+    "die_between_pieces",
     "digest",
     "disagree",
     "divide_otherwise",
@@ -107,6 +109,7 @@ __all__ = [
     "exchange",
     "exit_alone",
     "fail_alone",
+    "fail_between_pieces",
     "fail_while_forming",
     "fence",
     "finish_first",
@@ -128,6 +131,7 @@ __all__ = [
     "other_version",
     "outlive",
     "overtaken_and_folds",
+    "pause_between_pieces",
     "pulled",
     "receive_from_hostile",
     "replicas",

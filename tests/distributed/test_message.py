@@ -13,7 +13,16 @@ from oxigrad import SparseRows, distributed
 from oxigrad._core import crc32c
 from oxigrad.distributed import Header, Layout, Refused
 from oxigrad.distributed.messages.gradients import GradientCodec
-from oxigrad.distributed.messages.message import HEADER_BYTES, Guard, as_bytes, checksum, scatter
+from oxigrad.distributed.messages.message import (
+    HEADER_BYTES,
+    Guard,
+    as_bytes,
+    checksum,
+    copied,
+    in_pieces,
+    scatter,
+    size_of,
+)
 
 JOB = bytes(range(16))
 PAYLOAD = [np.arange(4.0), np.arange(3, dtype=np.float32)]
@@ -42,6 +51,20 @@ def test_the_checksum_is_that_of_castagnoli() -> None:
     assert checksum(PAYLOAD) == crc32c(b"".join(buffer.tobytes() for buffer in PAYLOAD))
     with pytest.raises(BufferError):
         crc32c(np.zeros(8, np.uint8)[::2])
+
+
+@pytest.mark.parametrize("step", [1, 5, 32, 33, 44, 1000])
+def test_pieces_have_the_bytes_and_the_checksum_of_the_whole(step: int) -> None:
+    data, crc, at = np.zeros(44, np.uint8), 0, 0
+    for piece in in_pieces([PAYLOAD[0], np.empty(0), PAYLOAD[1]], step):
+        assert size_of(piece) == min(step, 44 - at)
+        crc = copied(piece, data[at : at + size_of(piece)], crc)
+        at += size_of(piece)
+    assert data.tobytes() == b"".join(buffer.tobytes() for buffer in PAYLOAD)
+    assert crc == crc32c(data)
+    Guard(JOB, 2, 3).check(SENT, PAYLOAD, crc)
+    with pytest.raises(Refused, match="damaged"):
+        Guard(JOB, 2, 3).check(SENT, PAYLOAD, crc ^ 1)
 
 
 @pytest.mark.parametrize("bit", range(8 * HEADER_BYTES))

@@ -139,6 +139,24 @@ def test_messages_of_several_threads_arrive_in_order() -> None:
     assert [400, {}] in jobs.results(run.stdout)
 
 
+def test_other_messages_are_received_while_a_sender_pauses_between_pieces() -> None:
+    run = jobs.launched(3, "pause_between_pieces")
+    assert run.returncode == 0, run.stderr
+    assert [2, 1, {}] in jobs.results(run.stdout)
+
+
+def test_a_message_that_is_not_completed_is_refused() -> None:
+    run = jobs.launched(2, "fail_between_pieces")
+    assert run.returncode == 0, run.stderr
+    assert [1, None, {"length": 2, "checksum": 1}] in jobs.results(run.stdout)
+
+
+@needs_open_mpi
+def test_a_sender_that_dies_between_pieces() -> None:
+    run = jobs.launched(3, "die_between_pieces")
+    assert [[1], 2, {"lost": 1}] in jobs.results(run.stdout)
+
+
 def test_the_command_of_each_mpi(tmp_path: Path) -> None:
     def fake(version: str) -> str:
         path = tmp_path / "mpiexec"

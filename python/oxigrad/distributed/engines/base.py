@@ -37,6 +37,8 @@ class Arrival:
     source: int | None = None
     #: The bytes of a payload that is a handle.
     nbytes: int = 0
+    #: The checksum of a payload that was a handle, where it was computed as it was received.
+    checksum: int | None = None
 
     @classmethod
     def of(cls, message: np.ndarray, source: int | None = None) -> "Arrival":
@@ -52,7 +54,8 @@ class EngineCommunicator(InOrder):
 
     * `_post` sends a message, given as an array of bytes that begins with its header, and may keep the array;
     * `_poll` waits for the next message with a tag;
-    * `_receive_payload` and `_discard`, where a payload stays with the engine until there is memory for it.
+    * `_receive_payload` and `_discard`, where a payload stays with the engine until there is memory for it;
+    * `_fill`, where the first part of a message can be sent while the next one is copied.
     """
 
     rank: int
@@ -98,8 +101,18 @@ class EngineCommunicator(InOrder):
         """The next message, which is not checked; None when the wait is over. Raises as `Communicator.recv_any` does."""
         raise NotImplementedError
 
-    def _receive_payload(self, arrival: Arrival, targets: Sequence[Buffer], wait: Backoff) -> None:
-        """Receives the payload of a message into buffers of as many bytes."""
+    def _fill(self, dest: int, head: Header, bufs: Sequence[Buffer], message: np.ndarray) -> int:
+        """Copies the payload of a message behind the place of its header, which lacks the checksum yet; returns that of the payload.
+
+        `_post` follows, unless it raises an error.
+        """
+        return copied(bufs, message[HEADER_BYTES:])
+
+    def _receive_payload(self, arrival: Arrival, targets: Sequence[Buffer], wait: Backoff) -> bool:
+        """Receives the payload of a message into buffers of as many bytes, and may complete its header.
+
+        Returns False where the sender pauses: `_poll` returns the message again when its payload has come.
+        """
         raise NotImplementedError
 
     def _discard(self, arrival: Arrival) -> None:
@@ -156,15 +169,17 @@ class EngineCommunicator(InOrder):
         self._check_rank(dest, "the rank")
         with self._turns[dest]:  # the messages to one worker are sent in the order of their sequence numbers
             message = self._allocate(HEADER_BYTES + size_of(bufs))
-            sealed = head.sealed(
+            unsealed = head.sealed(
                 bufs,
                 job=self.job,
                 generation=self.generation,
                 rank=self.rank,
                 sequence=self._sequence[dest],
-                payload_checksum=copied(bufs, message[HEADER_BYTES:]),
+                payload_checksum=0,
             )
             self._sequence[dest] += 1
+            crc = unsealed.checksum_with(self._fill(dest, unsealed, bufs, message))
+            sealed = dataclasses.replace(unsealed, checksum=crc)
             message[:HEADER_BYTES] = np.frombuffer(sealed.pack(), np.uint8)
             self._post(dest, message)
         self._count(sealed.payload_bytes)
@@ -177,14 +192,18 @@ class EngineCommunicator(InOrder):
         with waiting():
             while (arrival := self._poll(tag, source, wait)) is not None:
                 try:
-                    return self._received(arrival, bufs, wait)
+                    if (header := self._received(arrival, bufs, wait)) is not None:
+                        return header
                 except Refused as error:
                     self.refused.add(error)
                     self._discard(arrival)
         return None
 
-    def _received(self, arrival: Arrival, memory: Memory, wait: Backoff) -> Header:
-        """Checks a message and copies its payload into the receiver's memory. Raises `Refused` for one that must not be used."""
+    def _received(self, arrival: Arrival, memory: Memory, wait: Backoff) -> Header | None:
+        """Checks a message and copies its payload into the receiver's memory; returns None where that comes later.
+
+        Raises `Refused` for one that must not be used.
+        """
         header, payload = Header.unpack(arrival.header), arrival.payload
         self._guard.check(header)
         if arrival.source not in (None, header.rank):
@@ -196,8 +215,10 @@ class EngineCommunicator(InOrder):
         targets = memory(header) if callable(memory) else memory
         if (expected := size_of(targets)) != arrival.nbytes:
             raise Refused("length", f"a message has {arrival.nbytes} bytes of payload: expected {expected}")
-        self._receive_payload(arrival, targets, wait)
-        self._guard.check(header, targets)
+        if not self._receive_payload(arrival, targets, wait):
+            return None
+        header = Header.unpack(arrival.header)
+        self._guard.check(header, targets, arrival.checksum)
         return header
 
     # --- arguments and counts ------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ import dataclasses
 import functools
 import hashlib
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -37,6 +37,8 @@ from oxigrad.distributed.errors import Refused
 MAGIC = b"OXGD"
 VERSION = 1
 HEADER_BYTES = 64
+CHECKSUM_BYTES = 4
+"""Bytes at the end of a header, of its checksum."""
 _FIELDS = struct.Struct("<4sHH16sIIQ8sQI")
 _ADDRESS = struct.Struct("<6xH20xI24xI4x")
 
@@ -152,8 +154,13 @@ class Guard:
         self.job, self.generation, self.size = job, generation, size
         self._last: dict[tuple[int, int], int] = {}
 
-    def check(self, header: Header, bufs: Sequence[np.ndarray] | None = None) -> None:
-        """Raises `Refused` for a message that must not be used; ``bufs`` is its payload, None before it is received."""
+    def check(
+        self, header: Header, bufs: Sequence[np.ndarray] | None = None, payload_checksum: int | None = None
+    ) -> None:
+        """Raises `Refused` for a message that must not be used; ``bufs`` is its payload, None before it is received.
+
+        The `checksum` of the payload may be known.
+        """
         check_origin(header, self.job, self.generation, self.size)
         last = self._last.get((header.rank, header.tag), -1)
         if header.sequence <= last:
@@ -162,7 +169,8 @@ class Guard:
             return
         if (expected := size_of(bufs)) != header.payload_bytes:
             raise Refused("length", f"a message has {header.payload_bytes} bytes of payload: expected {expected}")
-        if header.checksum_with(checksum(bufs)) != header.checksum:
+        crc = checksum(bufs) if payload_checksum is None else payload_checksum
+        if header.checksum_with(crc) != header.checksum:
             raise Refused("checksum", f"a message of the rank {header.rank} is damaged: its checksum differs")
         self._last[header.rank, header.tag] = header.sequence
 
@@ -202,13 +210,39 @@ def checksum(bufs: Iterable[np.ndarray]) -> int:
     return functools.reduce(lambda crc, buffer: crc32c(as_bytes(buffer), crc), bufs, 0)
 
 
-def copied(bufs: Iterable[np.ndarray], into: np.ndarray) -> int:
-    """Copies the bytes of buffers, one after the other, into bytes; returns their `checksum`, which takes no pass of its own."""
-    at = crc = 0
+def copied(bufs: Iterable[np.ndarray], into: np.ndarray, crc: int = 0) -> int:
+    """Copies the bytes of buffers, one after the other, into bytes; returns their `checksum`, which takes no pass of its own.
+
+    It continues ``crc``, that of the bytes before them.
+    """
+    at = 0
     for buffer in bufs:
         crc = copied_crc32c(as_bytes(buffer), into[at : at + buffer.nbytes], crc)
         at += buffer.nbytes
     return crc
+
+
+def in_pieces(bufs: Iterable[np.ndarray], step: int) -> Iterator[list[np.ndarray]]:
+    """The bytes of buffers in pieces of ``step`` bytes, of which the last one may have less: each is a list of parts of buffers.
+
+    >>> [
+    ...     [part.nbytes for part in piece]
+    ...     for piece in in_pieces([np.zeros(3, np.uint8), np.zeros(6, np.uint8)], 4)
+    ... ]
+    [[3, 1], [4], [1]]
+    """
+    piece: list[np.ndarray] = []
+    left = step
+    for rest in map(as_bytes, bufs):
+        while rest.nbytes:
+            part, rest = rest[:left], rest[left:]  # noqa: PLW2901 - what is left of the buffer
+            piece.append(part)
+            left -= part.nbytes
+            if not left:
+                yield piece
+                piece, left = [], step
+    if piece:
+        yield piece
 
 
 def size_of(bufs: Iterable[np.ndarray]) -> int:

@@ -18,9 +18,20 @@ from oxigrad.distributed.engines.base import Arrival, Place
 from oxigrad.distributed.engines.collectives import ByteCollectives
 from oxigrad.distributed.engines.mpi.library import MPI
 from oxigrad.distributed.engines.mpi.membership import Membership
+from oxigrad.distributed.engines.mpi.pieces import PAUSE, PIECE, Incoming
 from oxigrad.distributed.engines.spare import Spare
 from oxigrad.distributed.errors import Refused, TimedOut, WorkerLost
-from oxigrad.distributed.messages.message import HEADER_BYTES, Address, Header, as_bytes, scatter, size_of
+from oxigrad.distributed.messages.message import (
+    CHECKSUM_BYTES,
+    HEADER_BYTES,
+    Address,
+    Header,
+    as_bytes,
+    copied,
+    in_pieces,
+    scatter,
+    size_of,
+)
 from oxigrad.distributed.messages.reduction import Op
 
 INLINE = 1 << 14
@@ -46,6 +57,8 @@ class MPICommunicator(ByteCollectives):
         self._lock = threading.RLock()
         self._spare = Spare()
         self._pending: list[_Pending] = []
+        #: The requests of messages whose pieces have been sent, and whose checksum follows, by receiver and sequence number.
+        self._begun: dict[tuple[int, int], list[Any]] = {}
         self._arrived: dict[int, deque[Arrival]] = {}
 
     # --- operations on all workers -------------------------------------------------------------------------------------
@@ -85,18 +98,55 @@ class MPICommunicator(ByteCollectives):
             self._reap()
             return self._spare.take(nbytes)
 
-    def _post(self, dest: int, message: np.ndarray) -> None:
+    def _fill(self, dest: int, head: Header, bufs: Sequence[Buffer], message: np.ndarray) -> int:
+        payload, tag = message[HEADER_BYTES:], _payload_tag(head.sequence)
+        if payload.nbytes <= PIECE:
+            return super()._fill(dest, head, bufs, message)
         if dest not in self.alive():
             raise WorkerLost([dest], "send")
+        requests: list[Any] = []
+        crc = at = 0
+        try:
+            self._isend(requests, self._messages, head.pack(), dest, head.tag)
+            for parts in in_pieces(bufs, PIECE):
+                piece = payload[at : at + size_of(parts)]
+                crc = copied(parts, piece, crc)
+                self._isend(requests, self._payloads, piece, dest, tag)
+                at += piece.nbytes
+        except BaseException:
+            with self._lock:
+                self._pending.append(_Pending(requests, message))
+            with contextlib.suppress(WorkerLost):  # an empty piece, with which the receiver refuses the message
+                self._isend(requests, self._payloads, b"", dest, tag)
+            raise
+        self._begun[dest, head.sequence] = requests
+        return crc
+
+    def _post(self, dest: int, message: np.ndarray) -> None:
         tag, _, sequence = Address.of(message)
-        whole = len(message) <= HEADER_BYTES + INLINE
-        first, rest = (message, message[:0]) if whole else (message[:HEADER_BYTES], message[HEADER_BYTES:])
+        requests = self._begun.pop((dest, sequence), [])
+        if requests:
+            checksum = message[HEADER_BYTES - CHECKSUM_BYTES : HEADER_BYTES]
+            parts = [(self._payloads, checksum, _payload_tag(sequence))]
+        elif len(message) <= HEADER_BYTES + INLINE:
+            parts = [(self._messages, message, tag)]
+        else:
+            rest = (self._payloads, message[HEADER_BYTES:], _payload_tag(sequence))
+            parts = [(self._messages, message[:HEADER_BYTES], tag), rest]
+        try:
+            if dest not in self.alive():
+                raise WorkerLost([dest], "send")
+            for comm, data, tag_of_part in parts:
+                self._isend(requests, comm, data, dest, tag_of_part)
+        finally:
+            with self._lock:
+                self._pending.append(_Pending(requests, message))
+
+    def _isend(self, requests: list[Any], comm: Any, data: Any, dest: int, tag: int) -> None:
+        """Begins to send bytes, and adds the request. Raises `WorkerLost` where the receiver was lost."""
         try:
             with self._lock:
-                requests = [self._messages.Isend([first, MPI.BYTE], dest, tag)]
-                if not whole:
-                    requests.append(self._payloads.Isend([rest, MPI.BYTE], dest, _payload_tag(sequence)))
-                self._pending.append(_Pending(requests, message))
+                requests.append(comm.Isend([data, MPI.BYTE], dest, tag))
         except MPI.Exception as error:
             raise WorkerLost([dest], "send") from error
 
@@ -133,23 +183,25 @@ class MPICommunicator(ByteCollectives):
                 message = np.empty(status.Get_count(MPI.BYTE), np.uint8)
                 matched.Recv([message, MPI.BYTE])
                 arrival = Arrival.of(message, status.source)
-                if len(message) == HEADER_BYTES and _payload_follows(arrival.header):
-                    arrival.payload = None
+                if len(message) == HEADER_BYTES and (announced := _announced(arrival.header)) > INLINE:
+                    arrival.payload, arrival.nbytes = None, announced
                 waiting.append(arrival)
-            return self._first_whole(waiting, source, status)
+            return self._first_whole(waiting, source)
 
-    def _first_whole(self, waiting: "deque[Arrival]", source: int | None, status: Any) -> Arrival | None:
+    def _first_whole(self, waiting: "deque[Arrival]", source: int | None) -> Arrival | None:
         """Takes the first message whose payload has come; one of a worker does not overtake another of the same worker."""
         incomplete: set[int] = set()
         for arrival in list(waiting):
             sender: Any = arrival.source
             if sender in incomplete or source not in (None, sender):
                 continue
-            if arrival.payload is None:
-                tag = _payload_tag(Address.of(arrival.header).sequence)
-                arrival.payload = self._membership.probe(self._payloads, sender, tag, status)
-                arrival.nbytes = 0 if arrival.payload is None else status.Get_count(MPI.BYTE)
-            if arrival.payload is not None:
+            try:
+                has_come = self._has_come(arrival)
+            except Refused as error:
+                waiting.remove(arrival)
+                self.refused.add(error)
+                continue
+            if has_come:
                 waiting.remove(arrival)
                 return arrival
             if sender in self._membership.alive():
@@ -159,7 +211,41 @@ class MPICommunicator(ByteCollectives):
                 self.refused.add(Refused("lost", f"rank {sender} was lost before the payload of its message came"))
         return None
 
-    def _receive_payload(self, arrival: Arrival, targets: Sequence[Buffer], wait: Backoff) -> None:
+    def _has_come(self, arrival: Arrival) -> bool:
+        """Whether a payload can be received: whole, or its first piece; one whose sender has paused, when it is whole."""
+        if arrival.payload is None and (first := self._piece_of(arrival)) is not None:
+            if arrival.nbytes > PIECE:
+                arrival.payload = Incoming(
+                    arrival.nbytes,
+                    first,
+                    lambda: self._piece_of(arrival),
+                    lambda matched, into: self._transfer(matched, into, self.timeout),
+                )
+            else:
+                arrival.payload, arrival.nbytes = first
+        if isinstance(arrival.payload, Incoming) and arrival.payload.store is not None:
+            if not arrival.payload.progress(arrival):
+                return False
+            arrival.payload = arrival.payload.store
+        return arrival.payload is not None
+
+    def _piece_of(self, arrival: Arrival) -> tuple[Any, int] | None:
+        """The next piece of a payload and its number of bytes; None before it has come."""
+        status, tag = MPI.Status(), _payload_tag(Address.of(arrival.header).sequence)
+        sender: Any = arrival.source
+        with self._lock:
+            matched = self._membership.probe(self._payloads, sender, tag, status)
+        return None if matched is None else (matched, status.Get_count(MPI.BYTE))
+
+    def _receive_payload(self, arrival: Arrival, targets: Sequence[Buffer], wait: Backoff) -> bool:
+        if isinstance(incoming := arrival.payload, Incoming):
+            incoming.fill(targets)
+            if self._receive_pieces(arrival, incoming):
+                return True
+            incoming.keep()
+            with self._lock:
+                self._arrived[Address.of(arrival.header).tag].appendleft(arrival)
+            return False
         # A payload whose transfer has begun is received whole, whatever time is left of a short wait.
         seconds = max(wait.remaining(), self.timeout)
         if len(targets) == 1:
@@ -168,9 +254,27 @@ class MPICommunicator(ByteCollectives):
             data = np.empty(size_of(targets), np.uint8)
             self._transfer(arrival.payload, data, seconds)
             scatter([data], targets)
+        return True
+
+    def _receive_pieces(self, arrival: Arrival, incoming: Incoming) -> bool:
+        """Receives a payload until no further piece has come for `PAUSE` seconds; returns whether it is whole."""
+        pause, received = Backoff(PAUSE), incoming.received
+        while not incoming.progress(arrival):
+            if arrival.source not in self.alive():
+                raise Refused("lost", f"rank {arrival.source} was lost before the payload of its message came")
+            if incoming.received != received:
+                pause, received = Backoff(PAUSE), incoming.received
+            if pause.is_over():
+                return False
+            pause.pause()
+        return True
 
     def _discard(self, arrival: Arrival) -> None:
-        if isinstance(arrival.payload, MPI.Message) and arrival.payload != MPI.MESSAGE_NULL:
+        if isinstance(arrival.payload, Incoming):
+            arrival.payload.drop()
+            with contextlib.suppress(Refused):
+                self._receive_pieces(arrival, arrival.payload)
+        elif isinstance(arrival.payload, MPI.Message) and arrival.payload != MPI.MESSAGE_NULL:
             self._transfer(arrival.payload, np.empty(arrival.nbytes, np.uint8), self.timeout)
 
     def _transfer(self, matched: Any, into: np.ndarray, seconds: float) -> None:
@@ -270,11 +374,12 @@ def _payload_tag(sequence: int) -> int:
     return sequence & 0x7FFF
 
 
-def _payload_follows(head: bytes) -> bool:
+def _announced(head: bytes) -> int:
+    """The bytes of payload in a header; none in one that is malformed."""
     try:
-        return Header.unpack(head).payload_bytes > INLINE
+        return Header.unpack(head).payload_bytes
     except Refused:
-        return False
+        return 0
 
 
 def abort(reason: str) -> NoReturn:
