@@ -30,6 +30,11 @@ class NumPyAdapter(Adapter):
         """False: NumPy converts other arrays, or raises."""
         return False
 
+    def in_order(self, array: Any) -> Any:
+        """The array, or a copy of one of another memory order, or misaligned."""
+        flags = array.flags
+        return array if flags.c_contiguous and flags.aligned else np.array(array, order="C")
+
     def from_host(self, array: np.ndarray, like: Any) -> np.ndarray:
         """A copy with the dtype and the memory order of ``like``."""
         copy = np.empty_like(like)
