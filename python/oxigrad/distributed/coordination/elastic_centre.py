@@ -111,8 +111,11 @@ class CentreServer(Service):
         with self._changed:
             return [buffer.copy() for buffer in self.buffers]
 
-    def stop(self, timeout: float) -> None:
-        """Ends the thread after all workers have left, or after the time-out."""
+    def leave(self, timeout: float) -> None:
+        """Lets the worker of this rank leave, and ends the thread after all others have left, or after the time-out."""
+        if self._stopped:
+            return
+        self.request(LEAVE, 0, [], timeout)
         with self._changed:
             self._changed.wait_for(lambda: not self._machine.applied or self._stopped, timeout)
             self._stopped = True
