@@ -32,8 +32,9 @@ class NumPyAdapter(Adapter):
 
     def in_order(self, array: Any) -> Any:
         """The array, or a copy of one of another memory order, or misaligned."""
-        flags = array.flags
-        return array if flags.c_contiguous and flags.aligned else np.array(array, order="C")
+        if not isinstance(array, np.ndarray) or (array.flags.c_contiguous and array.flags.aligned):
+            return array
+        return np.array(array, order="C")
 
     def from_host(self, array: np.ndarray, like: Any) -> np.ndarray:
         """A copy with the dtype and the memory order of ``like``."""

@@ -95,7 +95,8 @@ class TorchAdapter(Adapter):
 
     def in_order(self, array: Any) -> Any:
         """The tensor, or a contiguous copy of one in host memory."""
-        return array.contiguous() if array.device.type == "cpu" else array
+        is_on_host = isinstance(array, self.library.Tensor) and array.device.type == "cpu"
+        return array.contiguous() if is_on_host else array
 
     def obstacle(self, array: Any) -> str:
         """The reason: a layout, or a lazy view, that cannot be updated in place."""
