@@ -63,7 +63,7 @@ class Encoder:
 def in_pairs(arrays: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[str]]:
     """The arrays as files hold them, which have no complex dtypes: their real and imaginary parts along a last axis; and the names of these."""
     names = [name for name, array in arrays.items() if array.dtype.kind == "c"]
-    return arrays | {name: np.stack([arrays[name].real, arrays[name].imag], axis=-1) for name in names}, names
+    return arrays | {name: np.stack([np.real(arrays[name]), np.imag(arrays[name])], axis=-1) for name in names}, names
 
 
 def join_pairs(arrays: dict[str, np.ndarray], names: Iterable[str]) -> None:

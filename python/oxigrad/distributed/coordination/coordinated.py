@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import threading
 import time
-import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -268,9 +267,7 @@ class Coordinated(Wrapper):
         server = threading.Thread(target=self._serve, args=(service,), name=name, daemon=True)
         server.start()
         self._servers.append(server)
-        self._enrolment.serve(
-            functools.partial(end, self._stopped, self._servers, self._seconds), weakref.WeakMethod(self.leave)
-        )
+        self._enrolment.serve(functools.partial(end, self._stopped, self._servers, self._seconds), self.leave)
 
     def _asked(self, config: Any) -> tuple[Admission, int] | None:
         """Asks the coordinator to admit this worker; None where it does, otherwise its decision and its training."""

@@ -1,6 +1,7 @@
 """The part of a wrapper in a training: its identity, and the election of the worker that keeps what all share."""
 
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -89,9 +90,9 @@ class Enrolment:
         if stop is not None:
             stop()
 
-    def serve(self, stop: Callable[[], None], leave: Callable[[], Callable[[], Any] | None]) -> None:
-        """Notes what ends that which serves the present training in this process; ``leave()`` is what leaves it in good order."""
-        self._trainings.stop, self._trainings.leave = stop, leave
+    def serve(self, stop: Callable[[], None], leave: Callable[[], Any]) -> None:
+        """Notes what ends that which serves the present training in this process, and the method that leaves it in good order."""
+        self._trainings.stop, self._trainings.leave = stop, weakref.WeakMethod(leave)
 
     def elected(self, communicator: Communicator, step: int, seconds: float) -> tuple[int, int]:
         """The rank that keeps what all share, and the number of workers: rank 0 at the start, later that of the latest step.

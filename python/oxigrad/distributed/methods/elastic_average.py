@@ -1,7 +1,6 @@
 """Elastic averaging: workers train on their own, and are pulled to a centre that they pull in turn."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -272,9 +271,8 @@ class ElasticAverage(CollectiveWrapper):
             count = max(self._applied, 0)
             arguments = communicator, self._layout, buffers, machine, self._rate, self._description, count
             self._enrolment.end_former()
-            self._server = CentreServer(*arguments, self._enrolment.training)
-            leave = functools.partial(self._server.leave, self._seconds)
-            self._enrolment.serve(self._server.halt, lambda: leave)
+            self._server = CentreServer(*arguments, self._enrolment.training, self._seconds)
+            self._enrolment.serve(self._server.halt, self._server.leave)
 
     def leave(self, model: Tree = None) -> Any:
         """See `Wrapper.leave`: returns ``model``, asynchronously with the centre as its parameters.
@@ -288,7 +286,7 @@ class ElasticAverage(CollectiveWrapper):
             if self._server is None:
                 self._request(LEAVE, 0, [])
             else:
-                self._server.leave(self._seconds)
+                self._server.leave()
                 bufs = self._server.copies()
             self._centre = {path: array.copy() for path, array in self._layout.views(bufs).items()}
             self._disconnect(self._layout)
