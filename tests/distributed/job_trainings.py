@@ -77,6 +77,16 @@ def finish_first(comm: Any, method: str) -> list[int]:
     return [comm.rank, int(comm.rank == 0 or (used > 0 and opt.step > 3))]
 
 
+def finish_keeping_the_centre(comm: Any) -> list[int]:
+    """Rank 0, which keeps the centre, ends its work after 3 updates and leaves nothing, the others after 30; returns the rank and its steps."""
+    opt = distributed.ElasticAverage(ox.optim.SGD(0.1), 1, moving_rate=0.25, communicator=comm)
+    model = {"w": np.zeros(5)}
+    for _ in range(3 if comm.rank == 0 else 30):
+        model = opt.update(model, {"w": np.ones(5)})
+        time.sleep(0.001)
+    return [comm.rank, opt.step]
+
+
 def constant_gradient() -> dict[str, np.ndarray]:
     """A gradient that all workers have in every step, so that the steps do not depend on whose gradients they are by."""
     rng = np.random.default_rng(3)

@@ -126,6 +126,17 @@ def test_the_others_go_on_after_the_process_of_the_coordinators_rank(mpi: Any, m
     assert jobs.results(run.stdout) == [[0, 1], [1, 1], [2, 1]]
 
 
+def test_the_others_go_on_after_the_work_of_the_rank_with_the_centre() -> None:
+    assert distributed.run(jobs.finish_keeping_the_centre, workers=3) == [[0, 3], [1, 30], [2, 30]]
+
+
+@processes
+def test_the_others_go_on_after_the_process_of_the_rank_with_the_centre(mpi: Any) -> None:
+    run = mpi(3, "finish_keeping_the_centre")
+    assert run.returncode == 0, run.stderr
+    assert jobs.results(run.stdout) == [[0, 3], [1, 30], [2, 30]]
+
+
 @processes
 def test_the_coordinator_goes_on_without_a_killed_worker(mpi: Any) -> None:
     run = mpi(3, "replicas", "1")

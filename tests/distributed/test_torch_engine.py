@@ -82,6 +82,10 @@ def test_the_others_go_on_after_the_process_of_the_coordinators_rank(method: str
     assert sorted(found(3, "finish_first", f'"{method}"')) == [[0, 1], [1, 1], [2, 1]]
 
 
+def test_the_others_go_on_after_the_process_of_the_rank_with_the_centre() -> None:
+    assert sorted(found(3, "finish_keeping_the_centre")) == [[0, 3], [1, 30], [2, 30]]
+
+
 def test_the_others_go_on_without_a_slow_process() -> None:
     assert found(3, "straggle") == jobs.STRAGGLED
 

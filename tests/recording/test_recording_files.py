@@ -20,6 +20,8 @@ from oxigrad.stepping.state import safetensors_io
 
 X = np.linspace(0.1, 0.9, 6)
 WEIGHT = np.arange(6.0)
+COMPLEX = WEIGHT + 1j * np.cos(WEIGHT)
+MATRIX = np.outer(COMPLEX, COMPLEX[::-1]).T
 
 
 def net(x: Any, params: dict[str, Any], c: float) -> Any:
@@ -35,6 +37,13 @@ FUNCTIONS = {
     "numpy": lambda x, params, c: np.linalg.norm(np.where(x > 0.5, x, c)) + x.std() + params["w"].T.sum(axis=0),
     "constants": lambda x, params, c: [np.ones(3), x.astype(np.float32), xp.stack([x, x], axis=-1)[..., 0] * c],
     "kinds": lambda x, params, c: (x > c, xp.argsort(x), (x * 2j), None, "text", x.shape),
+    "complex": lambda x, params, c: [
+        x * COMPLEX * (2 - 1j),
+        x[:2] * COMPLEX.astype(np.complex64)[1:3] * np.complex64(1j),
+        np.abs(x * COMPLEX[::-1]) + xp.real(np.conj(MATRIX) @ MATRIX.T @ x),
+        xp.zeros((0, 2), dtype=np.complex128) + MATRIX[:0, :2],
+    ],
+    "gradient of complex": ox.grad(lambda x, params, c: xp.sum(xp.abs(xp.fft.fft(x) * COMPLEX - c) ** 2)),
     "branch": lambda x, params, c: x if c > 1 else -x,
 }
 
@@ -230,7 +239,10 @@ DAMAGES: dict[str, Any] = {
     "a loop in a loop": _with_loop(2, ["loop", 2, [["constant", True]]]),
     "a step outside of a loop": lambda stated: stated["cases"][0]["entries"].append(["check", {"steps": [0, 0]}, True]),
     "the format": lambda stated: stated.update(format="other"),
-    "the version": lambda stated: stated.update(version=4),
+    "the version": lambda stated: stated.update(version=5),
+    "a complex array that is missing": lambda stated: stated.update(complex=["missing"]),
+    "a complex array without pairs": lambda stated: stated.update(complex=["constant.0"]),
+    "complex arrays that are none": lambda stated: stated.update(complex=3),
     "no entries": lambda stated: stated["cases"][0].pop("entries"),
     "an unknown op": lambda stated: stated["cases"][0]["entries"].append(
         ["call", "op", "evil", {"tuple": []}, [], None, False]

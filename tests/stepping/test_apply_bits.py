@@ -36,7 +36,7 @@ def differences(make: Make, draw: Draw, steps: int = STEPS) -> list[str]:
     state, found = applied.init(params), []
     for number in range(1, steps + 1):
         model = updated.update(model, draw(number))
-        before = {path: ox.tree.map(np.copy, own) for path, own in state["slots"].items()}
+        before = {path: {name: np.asarray(own[name]).copy() for name in own} for path, own in state["slots"].items()}
         kept, given = state["slots"], draw(number)
         params, state = applied.apply(params, given, state)
         found += [f"{number}: {path}" for path in model if not same(model[path], params[path])]
@@ -92,6 +92,8 @@ COMPOSED: dict[str, Make] = {
     "after": lambda: chain(SGD(0.1, 0.9), optim.WeightDecay(0.1), optim.EMA(0.9), optim.SWA(), optim.Lookahead()),
     "averages": lambda: chain(optim.MADGRAD(0.1), optim.EMA(0.9, compat="optax")),
     "layers": lambda: chain(optim.AdaptiveGradientClip(), optim.Centralize(), optim.Fromage(0.1)),
+    "layers, skip": lambda: chain(optim.AdaptiveGradientClip(), Adam(0.1), nonfinite="skip"),
+    "layers, accumulate": lambda: chain(optim.AdaptiveGradientClip(), Adam(0.1), nonfinite="skip", accumulate=2),
     "partition": lambda: optim.partition({"a": optim.FTRL(0.1), "*": optim.LAMB(0.1)}),
     "chained partition": lambda: chain(
         optim.ClipByGlobalNorm(0.5), optim.partition({"a": optim.MADGRAD(0.1), "*": optim.ScheduleFreeSGD(0.1)})
@@ -166,6 +168,31 @@ def test_parameters_that_miss_steps_and_arrays_in_any_order() -> None:
 
     for make in (lambda: Adam(0.1), lambda: optim.AdamLRD(0.1, dropout_rate=0.5), lambda: optim.LAMB(0.1)):
         assert not differences(make, draw)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_rules_called_on_arrays_in_any_order(library: str) -> None:
+    """A library sums in the order of the memory, which is that of the parameter in `update`, and not in `apply`."""
+    plain = drawn(np.float32, {"a": (64, 70), "b": (130, 9, 3), "c": (300,)})
+
+    def draw(number: int) -> dict[str, Any]:
+        values = plain(number)
+        if not number:
+            values |= {"a": values["a"].T.copy().T, "b": np.moveaxis(np.moveaxis(values["b"], 0, -1).copy(), -1, 0)}
+        if library == "torch":
+            return {name: pytest.importorskip("torch").from_numpy(array) for name, array in values.items()}
+        room = np.zeros(301 * 4, np.uint8)[1:1201].view(np.float32)  # misaligned
+        room[...] = values["c"]
+        return {**values, "c": room if number else room[::-1]}
+
+    makes = {
+        "layers": lambda: chain(optim.AdaptiveGradientClip(), Adam(0.1), nonfinite="skip"),
+        "fromage": lambda: chain(optim.Centralize(), optim.Fromage(0.1), optim.EMA(0.9)),
+        "adafactor": lambda: optim.Adafactor(),
+        "sm3": lambda: optim.SM3(0.1),
+    }
+    found = {name: differences(make, draw) for name, make in makes.items()}
+    assert not {name: lines[:3] for name, lines in found.items() if lines}
 
 
 def test_tensors_of_torch() -> None:

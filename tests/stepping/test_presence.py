@@ -305,6 +305,38 @@ def test_a_later_state_has_slots_for_parameters_that_the_optimizer_has_not_begun
         same(v[path], w[path])
 
 
+@pytest.mark.parametrize("name", ["adam", "called", "muon"])
+@pytest.mark.parametrize("module", ["torch", "jax.numpy"])
+def test_loaded_slots_of_parameters_that_begin_later_are_of_their_library(
+    name: str, module: str, tmp_path: Any
+) -> None:
+    library = pytest.importorskip(module)
+    make = {
+        "adam": lambda: Adam(0.1),
+        "called": lambda: chain(optim.Centralize(), Adam(0.1)),
+        "muon": lambda: optim.Muon(0.1),
+    }[name]
+    shapes = {"a": (2, 3), "b": (3, 2)}
+
+    def draw(seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        return {path: library.asarray(rng.normal(size=shape).astype(np.float32)) for path, shape in shapes.items()}
+
+    opt, again = make(), make()
+    w = opt.update(draw(0), draw(1))
+    v = again.update(draw(0), {**draw(1), "b": None})
+    v["b"] = library.asarray(host(w["b"]).copy())
+    opt.save(tmp_path / "state")
+    again.load(tmp_path / "state")
+    for grads in ({**draw(2), "b": None}, draw(3)):
+        w, v = opt.update(w, grads), again.update(v, grads)
+    for path in shapes:
+        same(host(v[path]), host(w[path]))
+        for slot, array in opt.slots[path].items():
+            assert type(again.slots[path][slot]) is type(array)
+            same(host(again.slots[path][slot]), host(array))
+
+
 def test_a_state_that_lacks_a_parameter_of_the_model_is_refused() -> None:
     opt = Adam(0.1)
     opt.update(model("a", "b"), {**gradients(0, "a"), "b": None})

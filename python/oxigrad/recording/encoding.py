@@ -50,7 +50,7 @@ class Encoder:
         raise StateError(f"found {value!r}: expected numbers, text, arrays and containers of them")
 
     def _array(self, value: Any) -> Any:
-        if value.dtype.kind not in _DTYPE_KINDS or (value.dtype.kind == "c"):
+        if value.dtype.kind not in _DTYPE_KINDS:
             raise StateError(f"an array of dtype {value.dtype} cannot be saved")
         name = f"constant.{len(self.arrays)}"
         self.arrays[name] = array = np.asarray(value)
@@ -58,6 +58,23 @@ class Encoder:
             return {"array": [name, isinstance(value, np.generic)]}
         # The layout in memory, on which the bits of products and sums depend: a file holds the elements in the order of the indices.
         return {"strided": [name, _strides(array)]}
+
+
+def in_pairs(arrays: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[str]]:
+    """The arrays as files hold them, which have no complex dtypes: their real and imaginary parts along a last axis; and the names of these."""
+    names = [name for name, array in arrays.items() if array.dtype.kind == "c"]
+    return arrays | {name: np.stack([np.real(arrays[name]), np.imag(arrays[name])], axis=-1) for name in names}, names
+
+
+def join_pairs(arrays: dict[str, np.ndarray], names: Iterable[str]) -> None:
+    """Puts the complex arrays of these names in the place of their parts; raises `StateError` for what are none."""
+    for name in names:
+        pairs = arrays[name]
+        if pairs.dtype.kind != "f" or pairs.dtype.itemsize < 4 or pairs.shape[-1:] != (2,):
+            raise StateError(
+                f"{name}: found {pairs.dtype} of shape {pairs.shape}, expected pairs of float32 or float64"
+            )
+        arrays[name] = np.ascontiguousarray(pairs).view(f"c{2 * pairs.dtype.itemsize}").reshape(pairs.shape[:-1])
 
 
 def _strides(array: np.ndarray) -> list[int]:

@@ -7,14 +7,14 @@ import numpy as np
 from oxigrad import tree
 from oxigrad._core import EntryId, RuleError, StateError, plain
 from oxigrad.recording import targets
-from oxigrad.recording.encoding import Encoder, decoded, identifier, rolled, unrolled
+from oxigrad.recording.encoding import Encoder, decoded, identifier, in_pairs, join_pairs, rolled, unrolled
 from oxigrad.recording.program import Loops, replay_of
 from oxigrad.recording.targets import Target
 from oxigrad.recording.trace import MOST_ENTRIES, Entry
 
 FORMAT = "oxigrad.recording"
-# Version 1 states each repetition of a loop, and version 2 no strides of arrays.
-VERSION = 3
+# Version 1 states each repetition of a loop, version 2 no strides of arrays, and version 3 no complex arrays.
+VERSION = 4
 
 
 class Saved:
@@ -49,7 +49,8 @@ def save(file: Any, name: str, cases: list[Saved]) -> None:
 
     encoder = Encoder()
     stated = {"format": FORMAT, "version": VERSION, "name": name, "cases": [_stated(case, encoder) for case in cases]}
-    safetensors_io.write(file, encoder.arrays, {"recording": json.dumps(stated)})
+    arrays, stated["complex"] = in_pairs(encoder.arrays)
+    safetensors_io.write(file, arrays, {"recording": json.dumps(stated)})
 
 
 def _stated(case: Saved, encoder: Encoder) -> Any:
@@ -94,10 +95,11 @@ def load_recording(file: Any) -> "LoadedRecording":
         stated = json.loads(text["recording"])
         if stated["format"] != FORMAT:
             raise StateError(f"found the format {stated['format']!r}, expected {FORMAT!r}")
-        if stated["version"] not in (1, 2, VERSION):
+        if stated["version"] not in range(1, VERSION + 1):
             raise StateError(f"found version {stated['version']!r} of the format, expected at most {VERSION}")
         if not isinstance(stated["name"], str):
             raise StateError("the name is no text")
+        join_pairs(arrays, stated.get("complex", []))
         return LoadedRecording(stated["name"], [_case(case, arrays) for case in stated["cases"]])
     except StateError as error:
         raise StateError(f"{file}: {error}") from None

@@ -66,8 +66,10 @@ class CentreServer(Service):
         description: np.ndarray,
         count: int = 0,
         training: Training = Training(),  # noqa: B008 - it is immutable
+        seconds: float | None = None,
     ) -> None:
         super().__init__(training, description)
+        self._seconds = seconds
         self._communicator, self._layout, self._machine, self._rate = communicator, layout, machine, rate
         self.count: int = count
         self.buffers: list[Buffer] = list(buffers)
@@ -83,7 +85,7 @@ class CentreServer(Service):
 
     # --- the worker of the same rank -----------------------------------------------------------------------------------
 
-    def request(self, kind: int, number: int, bufs: Sequence[np.ndarray], timeout: float) -> CentreReply:
+    def request(self, kind: int, number: int, bufs: Sequence[np.ndarray], timeout: float | None) -> CentreReply:
         """The answer to a request of the worker of this rank."""
         rank = self._communicator.rank
         self._communicator.alive()  # which raises `Excluded`
@@ -111,12 +113,15 @@ class CentreServer(Service):
         with self._changed:
             return [buffer.copy() for buffer in self.buffers]
 
-    def stop(self, timeout: float) -> None:
-        """Ends the thread after all workers have left, or after the time-out."""
+    def leave(self) -> None:
+        """Lets the worker of this rank leave, and ends the thread after all others have left, or after the time-out ``seconds``."""
+        if self._stopped:
+            return
+        self.request(LEAVE, 0, [], self._seconds)
         with self._changed:
-            self._changed.wait_for(lambda: not self._machine.applied or self._stopped, timeout)
+            self._changed.wait_for(lambda: not self._machine.applied or self._stopped, self._seconds)
             self._stopped = True
-        self._thread.join(timeout)
+        self._thread.join(self._seconds)
 
     def halt(self) -> None:
         """Ends the thread at once, as for another generation of workers."""

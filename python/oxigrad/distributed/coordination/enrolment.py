@@ -90,10 +90,9 @@ class Enrolment:
         if stop is not None:
             stop()
 
-    def serve(self, stop: Callable[[], None], leave: Callable[[], Any] | None = None) -> None:
+    def serve(self, stop: Callable[[], None], leave: Callable[[], Any]) -> None:
         """Notes what ends that which serves the present training in this process, and the method that leaves it in good order."""
-        self._trainings.stop = stop
-        self._trainings.leave = (lambda: None) if leave is None else weakref.WeakMethod(leave)
+        self._trainings.stop, self._trainings.leave = stop, weakref.WeakMethod(leave)
 
     def elected(self, communicator: Communicator, step: int, seconds: float) -> tuple[int, int]:
         """The rank that keeps what all share, and the number of workers: rank 0 at the start, later that of the latest step.

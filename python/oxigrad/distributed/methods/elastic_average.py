@@ -43,9 +43,9 @@ class ElasticAverage(CollectiveWrapper):
     the parameters before the move, as in the paper's algorithm 1.
 
     Asynchronously, the worker of rank 0 keeps the centre, in a thread of its own, and each worker exchanges with it when it is
-    ready; a worker calls `leave` when it has no more data. Synchronously, all workers exchange at once, and the
-    centre moves by the sum of their moves (equations 5 and 6 of the paper, with ``beta = size * moving_rate``); each keeps a copy
-    of it.
+    ready; a worker calls `leave` when it has no more data, which the end of its work does otherwise. Synchronously, all workers exchange
+    at once, and the centre moves by the sum of their moves (equations 5 and 6 of the paper, with ``beta = size * moving_rate``); each
+    keeps a copy of it.
 
     Args:
         optimizer: the optimizer of each worker.
@@ -271,8 +271,8 @@ class ElasticAverage(CollectiveWrapper):
             count = max(self._applied, 0)
             arguments = communicator, self._layout, buffers, machine, self._rate, self._description, count
             self._enrolment.end_former()
-            self._server = CentreServer(*arguments, self._enrolment.training)
-            self._enrolment.serve(self._server.halt)
+            self._server = CentreServer(*arguments, self._enrolment.training, self._seconds)
+            self._enrolment.serve(self._server.halt, self._server.leave)
 
     def leave(self, model: Tree = None) -> Any:
         """See `Wrapper.leave`: returns ``model``, asynchronously with the centre as its parameters.
@@ -283,9 +283,10 @@ class ElasticAverage(CollectiveWrapper):
             if self.synchronous or self._layout is None:
                 return model
             bufs = self._request(JOIN, 0, [self._description]).bufs
-            self._request(LEAVE, 0, [])
-            if self._server is not None:
-                self._server.stop(self._seconds)
+            if self._server is None:
+                self._request(LEAVE, 0, [])
+            else:
+                self._server.leave()
                 bufs = self._server.copies()
             self._centre = {path: array.copy() for path, array in self._layout.views(bufs).items()}
             self._disconnect(self._layout)

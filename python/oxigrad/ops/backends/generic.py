@@ -113,6 +113,10 @@ class Adapter:
         """The array with its values in memory, where the library has views that are computed when they are read."""
         return array
 
+    def in_order(self, array: Any) -> Any:
+        """The array with its elements one after the other in memory, where the bits of the library's sums depend on that."""
+        return array
+
     def obstacle(self, array: Any) -> str:
         """The reason why a step cannot update the array in place, and the alternative; empty if it can."""
         return ""

@@ -30,6 +30,12 @@ class NumPyAdapter(Adapter):
         """False: NumPy converts other arrays, or raises."""
         return False
 
+    def in_order(self, array: Any) -> Any:
+        """The array, or a copy of one of another memory order, or misaligned."""
+        if not isinstance(array, np.ndarray) or (array.flags.c_contiguous and array.flags.aligned):
+            return array
+        return np.array(array, order="C")
+
     def from_host(self, array: np.ndarray, like: Any) -> np.ndarray:
         """A copy with the dtype and the memory order of ``like``."""
         copy = np.empty_like(like)

@@ -93,6 +93,11 @@ class TorchAdapter(Adapter):
             return self.library.zeros(tuple(array.shape), dtype=array.dtype, device=array.device)
         return array.resolve_conj().resolve_neg()
 
+    def in_order(self, array: Any) -> Any:
+        """The tensor, or a contiguous copy of one in host memory."""
+        is_on_host = isinstance(array, self.library.Tensor) and array.device.type == "cpu"
+        return array.contiguous() if is_on_host else array
+
     def obstacle(self, array: Any) -> str:
         """The reason: a layout, or a lazy view, that cannot be updated in place."""
         if why := self.unreadable(array):

@@ -265,7 +265,7 @@ def squeeze(x: Array, /, axis: Axis = None) -> Array:
 
 def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
     """``x`` repeated to a larger shape."""
-    return _record("broadcast_to", [x], {"shape": tuple(shape)})
+    return _record("broadcast_to", [x], {"shape": _sizes(shape)})
 
 
 def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:

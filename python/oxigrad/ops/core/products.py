@@ -132,9 +132,9 @@ def _ndim(x: Array) -> int:
 def kron(x1: Array, x2: Array, /) -> Array:
     """Kronecker product: blocks of ``x2``, scaled by the elements of ``x1``."""
     ndim = max(_ndim(x1), _ndim(x2))
-    sizes1, sizes2 = ((*[1] * (ndim - _ndim(x)), *x.shape) for x in (x1, x2))
-    left = ops.reshape(x1, tuple(itertools.chain.from_iterable((size, 1) for size in sizes1)))
-    right = ops.reshape(x2, tuple(itertools.chain.from_iterable((1, size) for size in sizes2)))
+    sizes1, sizes2 = ((*[1] * (ndim - _ndim(x)), *(x.shape if _ndim(x) else ())) for x in (x1, x2))
+    left = ops.reshape(x1, tuple(itertools.chain.from_iterable((size, 1) for size in sizes1))) if _ndim(x1) else x1
+    right = ops.reshape(x2, tuple(itertools.chain.from_iterable((1, size) for size in sizes2))) if _ndim(x2) else x2
     return ops.reshape(ops.multiply(left, right), tuple(a * b for a, b in zip(sizes1, sizes2, strict=True)))
 
 
@@ -154,7 +154,8 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 @composite
 def convolve(x1: Array, x2: Array, mode: str = "full") -> Array:
-    """Discrete convolution of two vectors: ``mode`` is ``"full"``, ``"same"`` or ``"valid"``."""
+    """Discrete convolution of two vectors: ``mode`` is ``"full"``, ``"same"`` or ``"valid"``. A number is a vector of one element."""
+    x1, x2 = (x if x.shape else ops.reshape(x, (1,)) for x in (x1, x2))
     if any(len(x.shape) != 1 for x in (x1, x2)):
         raise ShapeError(f"convolve: found shapes {tuple(x1.shape)} and {tuple(x2.shape)}: expected (m,) and (n,)")
     short, long = sorted((x1, x2), key=lambda x: x.shape[0])

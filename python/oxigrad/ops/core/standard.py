@@ -131,7 +131,7 @@ def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bo
     free = builtins.max(count - correction, 0)
     apart = x - mean(x, axis=axis, keepdims=True)
     squares = ops.real(apart * ops.conj(apart)) if is_complex(x) else ops.square(apart)
-    return mean(squares, axis=axis, keepdims=keepdims) * (count / free if free else math.nan)
+    return mean(squares, axis=axis, keepdims=keepdims) * (count / free if free else math.inf)
 
 
 @composite
@@ -249,7 +249,7 @@ def diff(
 @composite
 def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
     """The dimensions ``source`` moved to ``destination``; the others keep their order."""
-    sources, destinations = axes_of(source, x.ndim), axes_of(destination, x.ndim)
+    sources, destinations = ([position(a, x.ndim) for a in _tuple(axes)] for axes in (source, destination))
     order = [a for a in range(x.ndim) if a not in sources]
     for to, a in sorted(zip(destinations, sources, strict=True)):
         order.insert(to, a)
@@ -261,7 +261,7 @@ def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Arr
     """The elements shifted along ``axis``, circularly."""
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), builtins.sum(_tuple(shift)), axis=0), x.shape)
-    axes = axes_of(axis, x.ndim)
+    axes = [position(a, x.ndim) for a in _tuple(axis)]
     shifts = _tuple(shift) if isinstance(shift, tuple) else (shift,) * len(axes)
     for by, a in zip(shifts, axes, strict=True):
         if x.shape[a]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad._core import ShapeError
 from oxigrad._typing import Array
 from oxigrad.ops import special
 from oxigrad.ops.backends import is_complex
@@ -30,9 +31,10 @@ def _angle(z: Any, deg: bool = False) -> Any:
 
 
 def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
-    v = array(v)
-    reverse = ops.flip(ops.conj(v) if is_complex(v) else v)
-    return products.convolve(array(a), reverse, mode)
+    a, v = array(a), array(v)
+    if len(a.shape) != 1 or len(v.shape) != 1:
+        raise ShapeError(f"correlate: found shapes {tuple(a.shape)} and {tuple(v.shape)}: expected (m,) and (n,)")
+    return products.convolve(a, ops.flip(ops.conj(v) if is_complex(v) else v), mode)
 
 
 def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:

@@ -17,7 +17,8 @@ from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, examples, values
 from oxigrad.ops.core.dtypes import floating
-from oxigrad.ops.core.in_place import of_examples
+from oxigrad.ops.core.in_place import of_examples, of_library
+from oxigrad.ops.core.shapes import position
 from oxigrad.ops.numpy.numpy_signatures import numpy_signature
 
 # The derivative of the position with respect to the quantile, less the number of elements, of each continuous method
@@ -95,8 +96,13 @@ def _of_ranks(
     ``change`` moves the positions: a value that is zero, with the derivative of the quantile, and the slope of the method.
     """
     a = floating(array(a))
-    axes = standard.axes_of(axis, a.ndim)
+    chosen = range(a.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else (axis,)
+    axes = tuple(position(place, a.ndim) for place in chosen)
     others = tuple(place for place in range(a.ndim) if place not in axes)
+    if not math.prod(a.shape[place] for place in axes):
+        function(np.zeros((1, 0)), axis=-1)  # NumPy has NaN for a median of nothing, and no quantile
+        nothing = np.full([1 if place in axes else size for place, size in enumerate(a.shape)], math.nan)
+        a = standard.astype(of_library(nothing, a), a.dtype)
     rows, leading = _as_rows(a, others, axes), tuple(a.shape[place] for place in others)
     bare = examples(rows)
     order = np.argsort(bare, axis=-1, kind="stable")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import plain
+from oxigrad._core import ShapeError, plain
 from oxigrad.ops import linalg
 from oxigrad.ops.backends import fetched, is_array, is_complex, zeros_of
 from oxigrad.ops.core import primitives as ops
@@ -120,7 +120,9 @@ def roots(p: Any) -> Any:
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """The matrix of the powers of ``x``, from the highest down unless ``increasing``."""
-    x = _coefficients(x)
+    x = array(x)
+    if len(x.shape) != 1:
+        raise ShapeError(f"vander: found the shape {tuple(x.shape)}, expected a vector")
     powers = [ops.ones_like(plain(x)), *itertools.repeat(x, (x.shape[0] if N is None else N) - 1)]
     columns = list(itertools.accumulate(powers, ops.multiply))[: x.shape[0] if N is None else N]
     return ops.stack(columns if increasing else columns[::-1], axis=1)

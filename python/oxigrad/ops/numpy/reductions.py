@@ -127,18 +127,22 @@ def cov(
     if y is not None:
         x = ops.concat([x, _observations(array(y, dtype), rowvar)], axis=0)
     ddof = (0 if bias else 1) if ddof is None else ddof
+    for name, of_observations in (("fweights", fweights), ("aweights", aweights)):
+        if of_observations is not None and (shape := tuple(array(of_observations).shape)) != (x.shape[1],):
+            raise ShapeError(f"cov: {name} has the shape {shape}, expected ({x.shape[1]},), one of each observation")
     weights = None if fweights is None else array(fweights) * 1.0
     if aweights is not None:
         weights = array(aweights) if weights is None else weights * aweights
     if weights is None:
-        x, free = x - ops.mean(x, axis=1, keepdims=True), x.shape[1] - ddof
+        x, free = x - ops.mean(x, axis=1, keepdims=True), max(x.shape[1] - ddof, 0)
         weighted = x
     else:
         total = ops.sum(weights)
         x = x - ops.reshape(ops.sum(x * weights, axis=1) / total, (-1, 1))
         counted = ddof if aweights is None else ddof * ops.sum(weights * aweights) / total
-        free, weighted = total - counted if ddof else total, x * weights
-    return ops.squeeze(ops.matmul(x, ops.conj(ops.permute_dims(weighted))) / free)
+        free, weighted = ops.maximum(total - counted, 0.0) if ddof else total, x * weights
+    products = ops.matmul(x, ops.conj(ops.permute_dims(weighted)))
+    return ops.squeeze(products / free if is_array(plain(free)) or free else products * math.inf)
 
 
 def _observations(x: Array, rowvar: bool) -> Any:

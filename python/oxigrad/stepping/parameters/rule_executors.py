@@ -210,19 +210,21 @@ def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]]) -> Stage
 
 
 def _stages_on_all(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
-    """The rule on the arrays of a leaf, computed in float32 for half precision."""
+    """The rule on the arrays of a leaf, computed in float32 for half precision, in one memory order wherever they come from."""
     check_gradient(leaf.path, leaf.g, tuple(leaf.p.shape), leaf.p.dtype)
-    p, g, path = widened(leaf.p), leaf.g, leaf.path
+    in_order = adapter_of(leaf.p).in_order
+    p, g, path = in_order(widened(leaf.p)), leaf.g, leaf.path
     supplied = {"noise": _noise(leaf, p, seed), "guard": lambda guard: guards.append((path, guard))}
     slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
     before = [
-        value if value is None or slot.is_number else xp.astype(value, p.dtype, copy=False) for slot, value in slots
+        value if value is None or slot.is_number else in_order(xp.astype(value, p.dtype, copy=False))
+        for slot, value in slots
     ]
     outputs = yield from leaf.rule.stages(xp, p, xp.astype(g, p.dtype, copy=False), before, {**leaf.values, **supplied})
-    results, number = [_stored(leaf, seed, "parameter", 0, leaf.p, outputs[0])], 0
-    for (slot, old), new in zip(slots, outputs[1:], strict=True):
+    results, number = [_stored(leaf, seed, "parameter", 0, leaf.p, leaf.p if outputs[0] is p else outputs[0])], 0
+    for (slot, old), taken, new in zip(slots, before, outputs[1:], strict=True):
         number += not slot.is_number
-        results.append(_stored(leaf, seed, f"slot {slot.name}", number, old, new))
+        results.append(_stored(leaf, seed, f"slot {slot.name}", number, old, old if new is taken else new))
     return results
 
 

@@ -20,6 +20,7 @@ from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.step_program import checked_loss, refused_accumulation
 from oxigrad.stepping.protocols import SteppingOptimizer
 from oxigrad.stepping.pure.fused import run_rules, select
+from oxigrad.stepping.pure.on_copies import known_number
 from oxigrad.stepping.pure.pure_step import PureStep
 from oxigrad.stepping.slots.initial import new_slots, slot_names
 from oxigrad.stepping.state.state_dict import renamed
@@ -79,11 +80,12 @@ def apply(
     if isinstance(step, int) and step >= _core.MOST_STEPS:
         raise StateError(f"{step} steps have been taken: the step count cannot exceed this")
     last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
-    now = {"step": step + 1, "micro": state.get("micro", 0) + 1, "inverse_scale": 1.0 / owner.scale}
+    count, micro = known_number(step), known_number(state.get("micro", 0))
+    now = {"step": count + 1, "micro": micro + 1, "inverse_scale": 1.0 / owner.scale}
     now["loss"] = loss_of(plan, loss, owner)
     given_numbers = {**state.get("hyperparameters", {}), **hyperparameters}
     _check_names(plan.groups, given_numbers)
-    values = [{**now, **group.flags, **group.numbers(step), **group.checked(given_numbers)} for group in plan.groups]
+    values = [{**now, **group.flags, **group.numbers(count), **group.checked(given_numbers)} for group in plan.groups]
     own_values = _own_values(plan, [group_of(p.text, leaves[p.index]) for p in plan.parameters], values)
     begun = {p.text: _with_new_slots(plan, p, leaves[p.index], state["slots"][p.text]) for p in plan.parameters}
 
@@ -91,12 +93,13 @@ def apply(
         rules = [group.rule(holds) for group in plan.groups]
         called = called_leaves(plan, plan.parameters, leaves, gradients, begun, rules, values)
         called = [_with_values(plan, *each) for each in zip(called, plan.parameters, own_values, strict=True)]
-        return [_late(leaf, missed[leaf.path]) if leaf.path in missed else leaf for leaf in called]
+        return [_late(leaf, known_number(missed[leaf.path])) if leaf.path in missed else leaf for leaf in called]
 
     def results_of(called: list[CalledLeaf]) -> tuple[list[list[Any]], Any]:
         groups = [plan.groups[parameter.group] for parameter in plan.parameters]
         kernels = [functools.partial(group.traced, leaf.rule) for group, leaf in zip(groups, called, strict=True)]
-        return run_rules(called, kernels, owner.seed)
+        results, keep = run_rules(called, kernels, owner.seed)
+        return results, known_number(keep)
 
     called = called_on(holds=False)
     results, keep = results_of(called)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core
-from oxigrad.ops.backends import copied, detached, dtype_name, is_array, to_host
+from oxigrad.ops.backends import copied, detached, dtype_name, is_array, size_of, to_host
 from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, caught_up
 from oxigrad.stepping.parameters.executor import executor_of
@@ -46,6 +46,16 @@ def _is_read(array: Any) -> bool:
     if not is_array(array) or detached(array) is not array:
         return False
     return isinstance(array, np.generic) or _core.exports_memory(array)
+
+
+def known_number(value: Any) -> Any:
+    """A number in host memory, such as the count of a state, as Python's; a traced, recorded or other value as it is.
+
+    Python's numbers are weak: beside them a rule computes in the dtype of its arrays, as `Optimizer.update` does.
+    """
+    if not is_array(value) or size_of(value.shape) != 1 or not _is_read(value):
+        return value
+    return to_host(value).item()
 
 
 def _is_known(value: Any) -> bool:

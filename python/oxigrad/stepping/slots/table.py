@@ -3,7 +3,10 @@
 from collections.abc import Container, Mapping
 from typing import Any
 
+import numpy as np
+
 from oxigrad import _core
+from oxigrad.ops.backends import copied_like
 from oxigrad.rules.core.slots import Formula
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.parameters.executor import DEVICE
@@ -48,6 +51,16 @@ class SlotTable:
                 existing[name] = slot.decoded(array)
         if any(isinstance(slot.begin, Formula) for slot in group.rule().slots):
             self._core.expose()  # a function may keep what it returns
+        numbers = {slot.name for slot in group.rule().slots if slot.is_number} if on_host else set[str]()
+        if not isinstance(array, np.ndarray) and any(
+            isinstance(slot, np.ndarray) and name not in numbers for name, slot in existing.items()
+        ):  # as a file has them, loaded before the library of the parameter was known
+            first = new_slots(group, path, array, on_host=on_host, coded=coded)
+            existing |= {
+                name: copied_like(existing[name], first[name])
+                for name in (existing.keys() & first.keys()) - numbers
+                if isinstance(existing[name], np.ndarray) and not isinstance(first[name], Quantized)
+            }
         slots = {**existing, **new_slots(group, path, array, on_host=on_host, coded=coded, existing=existing)}
         if parameter.executor is DEVICE:
             slots = {name: as_placed(slot, array) for name, slot in slots.items()}
