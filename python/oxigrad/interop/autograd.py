@@ -24,10 +24,7 @@ _tracer: Any = importlib.import_module("autograd.tracer")
 importlib.import_module("autograd.numpy")  # registers arrays
 
 __all__ = ["from_autograd"]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
+__dir__: Callable[[], list[str]] = __all__.copy
 
 
 def from_autograd(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -32,10 +32,7 @@ mlir: Any = importlib.import_module("jax.interpreters.mlir")
 _Primitive: Any = importlib.import_module("jax.extend.core").Primitive
 
 __all__ = ["from_jax", "function"]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
+__dir__: Callable[[], list[str]] = __all__.copy
 
 
 # --- functions of oxigrad in JAX ---------------------------------------------------------------------------------------

@@ -32,10 +32,7 @@ torch: Any = importlib.import_module(
 )  # without PyTorch, a type checker takes an import statement to mean this file
 
 __all__ = ["from_torch", "function"]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
+__dir__: Callable[[], list[str]] = __all__.copy
 
 
 # --- functions of oxigrad in PyTorch -----------------------------------------------------------------------------------

@@ -38,14 +38,10 @@ from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
 from oxigrad.stepping.state.step_count import check_step_count
 
 __all__ = ["Report", "read"]
+__dir__: Callable[[], list[str]] = __all__.copy
 
 # Slots by key path and name.
 Slots = Mapping[str, Mapping[str, Any]]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
-
 
 FORMAT = 1
 # Former names of the optimizer's own slots; a rule may have slots of these names.
