@@ -15,10 +15,7 @@ from oxigrad.autodiff.transforms import jvp, vjp
 from oxigrad.ops.backends import device_of, dtype_name, is_array, is_complex, namespace
 
 __all__ = ["check_grads", "check_rule"]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
+__dir__: Callable[[], list[str]] = __all__.copy
 
 
 def _random_like(values: Any, generator: "np.random.Generator") -> Any:

@@ -41,12 +41,9 @@ __all__ = [
     "unflatten",
     "zeros_like",
 ]
+__dir__: Callable[[], list[str]] = __all__.copy
 
 T = TypeVar("T")
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:

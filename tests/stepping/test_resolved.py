@@ -548,10 +548,10 @@ class Stateful:
 
 
 def test_a_state_alone() -> None:
-    from oxigrad.stepping.state.state_dict import collect, resume
+    from oxigrad.optim.stateful import collect, resume
 
-    first = Stateful(Stepping(taken=5, skipped=1, slots={"w": {"m": np.ones(2)}}))
-    second = Stateful(Stepping(slots={"w": {"m": np.zeros(2)}}))
+    first: Any = Stateful(Stepping(taken=5, skipped=1, slots={"w": {"m": np.ones(2)}}))
+    second: Any = Stateful(Stepping(slots={"w": {"m": np.zeros(2)}}))
     assert not resume(second, collect(first))
     assert (second._stepper.counts.taken, second._stepper.counts.skipped) == (5, 1)
     assert (second._stepper.slots["w"]["m"] == 1).all()

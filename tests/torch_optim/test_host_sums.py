@@ -200,11 +200,9 @@ def test_gradients_of_the_device_are_given_back_in_each_micro_batch(monkeypatch:
 def test_small_gradients_wait_for_others() -> None:
     params = parameters([(5,)] * 40)
     opt = ours.AdamW(params, in_backward=True, state_device="host")
-    calls, accumulate_batch = [], in_backward._accumulate_untraced
+    calls, accumulate_batch = [], in_backward._accumulate
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(
-            in_backward, "_accumulate_untraced", lambda o, ps: (calls.append(len(ps)), accumulate_batch(o, ps))
-        )
+        patched.setattr(in_backward, "_accumulate", lambda o, ps: (calls.append(len(ps)), accumulate_batch(o, ps)))
         with opt.no_step():
             backward(params, 0)
     assert calls == [40]

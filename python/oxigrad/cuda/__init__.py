@@ -16,6 +16,7 @@ device; hyperparameters are those of the capture, and gradients must keep their 
 capture anew after a state was loaded, and keep the optimizer as long as replays are under way.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from oxigrad.cuda.availability import UnavailableWarning
@@ -34,6 +35,7 @@ __all__ = [
     "source",
     "why",
 ]
+__dir__: Callable[[], list[str]] = __all__.copy
 
 
 def source(opt: Any, model: Any) -> str:
@@ -70,7 +72,3 @@ def why(subject: Any, model: Any = None) -> str:
     from oxigrad.stepping.parameters import device_kernels
 
     return device_kernels.why_not(subject) if model is None else sources.why(subject, model)
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()

@@ -75,14 +75,11 @@ __all__ = [
     "run",
     "shard",
 ]
+__dir__: Callable[[], list[str]] = __all__.copy
 
 # The engines: each is a module of `oxigrad.distributed.engines` with functions ``run`` and, for processes that something else
 # has started, ``communicator``.
 ENGINES = ("threads", "mpi", "ray", "torch")
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
 
 
 def _engine(name: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad.interop.array_functions import Pullback, replaced
-from oxigrad.interop.their_functions import Function, differentiable
+from oxigrad.interop.their_functions import Autodiff, Function, differentiable
 from oxigrad.ops.backends import is_array, to_host
 
 autograd: Any = importlib.import_module("autograd")  # as an import statement would mean this file to a type checker
@@ -24,10 +24,7 @@ _tracer: Any = importlib.import_module("autograd.tracer")
 importlib.import_module("autograd.numpy")  # registers arrays
 
 __all__ = ["from_autograd"]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
+__dir__: Callable[[], list[str]] = __all__.copy
 
 
 def from_autograd(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,7 +46,7 @@ def from_autograd(f: Callable[..., Any]) -> Callable[..., Any]:
     return differentiable(f, _AUTOGRAD)
 
 
-class _Autodiff:
+class _Autograd(Autodiff):
     """The automatic differentiation of HIPS autograd: its arrays are NumPy's, numbers, and boxes of them."""
 
     def array(self, value: Any) -> Any:
@@ -57,12 +54,6 @@ class _Autodiff:
 
     def is_array(self, value: Any) -> bool:
         return isinstance(value, (np.ndarray, np.generic, float, complex)) or _tracer.isbox(value)
-
-    def to_host(self, array: Any) -> np.ndarray:
-        return np.asarray(array)
-
-    def evaluate(self, f: Function, arrays: Sequence[Any]) -> list[Any]:
-        return f(arrays)
 
     def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
         count = len(at)
@@ -81,11 +72,8 @@ class _Autodiff:
 
         return outputs, pullback
 
-    def pull(self, pullback: Pullback, cotangents: Mapping[int, Any]) -> list[Any]:
-        return pullback(cotangents)
 
-
-_AUTOGRAD = _Autodiff()
+_AUTOGRAD = _Autograd()
 
 
 def _zeros(output: Any) -> Any:

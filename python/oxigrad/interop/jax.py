@@ -22,7 +22,7 @@ import numpy as np
 
 from oxigrad._core import DtypeError, ShapeError, is_inexact
 from oxigrad.interop.array_functions import ArrayFunction, Pullback, TreeCall, replaced
-from oxigrad.interop.their_functions import Function, differentiable
+from oxigrad.interop.their_functions import Autodiff, Function, differentiable
 from oxigrad.ops.backends import REFUSALS, dtype_name, is_array, is_smooth, to_host
 
 jax: Any = importlib.import_module("jax")  # without JAX, a type checker takes an import statement to mean this file
@@ -32,10 +32,7 @@ mlir: Any = importlib.import_module("jax.interpreters.mlir")
 _Primitive: Any = importlib.import_module("jax.extend.core").Primitive
 
 __all__ = ["from_jax", "function"]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
+__dir__: Callable[[], list[str]] = __all__.copy
 
 
 # --- functions of oxigrad in JAX ---------------------------------------------------------------------------------------
@@ -237,7 +234,7 @@ def from_jax(f: Callable[..., Any]) -> Callable[..., Any]:
     return differentiable(f, _JAX)
 
 
-class _Jax:
+class _Jax(Autodiff):
     """JAX's automatic differentiation."""
 
     def array(self, value: Any) -> Any:
@@ -252,9 +249,6 @@ class _Jax:
 
     def is_array(self, value: Any) -> bool:
         return isinstance(value, jax.Array)
-
-    def to_host(self, array: Any) -> np.ndarray:
-        return np.asarray(array)
 
     def evaluate(self, f: Function, arrays: Sequence[Any]) -> list[Any]:
         with _precision(arrays):
@@ -273,9 +267,6 @@ class _Jax:
 
         types = [_type_of(y) for y in outputs]
         return outputs, pullback
-
-    def pull(self, pullback: Pullback, cotangents: Mapping[int, Any]) -> list[Any]:
-        return pullback(cotangents)
 
 
 _JAX = _Jax()

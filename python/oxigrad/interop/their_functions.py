@@ -32,11 +32,11 @@ class Autodiff(Protocol):
 
     def to_host(self, array: Any) -> Any:
         """An array of the library as a NumPy array, in the same memory where that is possible."""
-        ...
+        return np.asarray(array)
 
     def evaluate(self, f: Function, arrays: Sequence[Any]) -> list[Any]:
         """The outputs of a function, without derivatives."""
-        ...
+        return f(arrays)
 
     def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
         """The outputs of a function, and the pullback to the arguments ``at`` these positions.
@@ -47,7 +47,7 @@ class Autodiff(Protocol):
 
     def pull(self, pullback: Pullback, cotangents: Mapping[int, Any]) -> list[Any]:
         """The cotangents of a pullback, without derivatives."""
-        ...
+        return pullback(cotangents)
 
 
 def differentiable(f: Callable[..., Any], theirs: Autodiff) -> Callable[..., Any]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from oxigrad._core import ShapeError
 from oxigrad.interop.array_functions import ArrayFunction, Pullback, TreeCall, replaced
-from oxigrad.interop.their_functions import Function, differentiable
+from oxigrad.interop.their_functions import Autodiff, Function, differentiable
 from oxigrad.ops.backends import REFUSALS, is_array, to_host
 from oxigrad.ops.core.aliasing import apart
 
@@ -32,10 +32,7 @@ torch: Any = importlib.import_module(
 )  # without PyTorch, a type checker takes an import statement to mean this file
 
 __all__ = ["from_torch", "function"]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
+__dir__: Callable[[], list[str]] = __all__.copy
 
 
 # --- functions of oxigrad in PyTorch -----------------------------------------------------------------------------------
@@ -196,7 +193,7 @@ def from_torch(f: Callable[..., Any]) -> Callable[..., Any]:
     return differentiable(f, _TORCH)
 
 
-class _Autograd:
+class _Autograd(Autodiff):
     """PyTorch's automatic differentiation."""
 
     def array(self, value: Any) -> Any:

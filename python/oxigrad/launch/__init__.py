@@ -15,7 +15,7 @@ import sysconfig
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from oxigrad.launch.hosts import Hosts, hosts_of
 from oxigrad.launch.processes import descendants, listening, stat
 
 __all__ = ["command", "listening", "main"]
+__dir__: Callable[[], list[str]] = __all__.copy
 
 POLL = 1.0
 """Seconds between looks at a job that runs."""
@@ -33,10 +34,6 @@ IDLE = 60.0
 
 EXPORTED = ("OXIGRAD_SPARES", "MPI4PY_LIBMPI", "PYTHONPATH", "OMP_NUM_THREADS")
 """Variables that Open MPI passes to other hosts; MPICH passes all."""
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -30,11 +30,7 @@ from oxigrad.ops.numpy import reductions
 from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = ["cumulative_simpson", "cumulative_trapezoid", "odeint", "simpson", "trapezoid"]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
-
+__dir__: Callable[[], list[str]] = __all__.copy
 
 __getattr__ = without("oxigrad.xp.integrate", __all__)
 

@@ -47,11 +47,7 @@ __all__ = [
     "sosfilt",
     "upfirdn",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
-
+__dir__: Callable[[], list[str]] = __all__.copy
 
 __getattr__ = without("oxigrad.xp.signal", __all__)
 

@@ -25,6 +25,7 @@ Array([ 0.9, -1.1], dtype=float32)
 Importing it raises `ModuleNotFoundError` where JAX or optax is missing.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from oxigrad._names import unknown_name
@@ -46,10 +47,7 @@ __all__ = [
     "transformation",
 ]
 __all__ += list(ALIASES)  # pyright: ignore[reportUnsupportedDunderAll]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
+__dir__: Callable[[], list[str]] = __all__.copy
 
 
 def __getattr__(name: str) -> Any:

@@ -19,6 +19,7 @@ The steps themselves are in `oxigrad.stepping`.
 array([0., 0.])
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from oxigrad._names import without
@@ -67,11 +68,7 @@ __all__ = [
     "transform",
 ]
 __all__ += list(TABLE | TRANSFORMS)  # pyright: ignore[reportUnsupportedDunderAll]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
-
+__dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
     __getattr__ = without(__name__, __all__)

@@ -1,9 +1,9 @@
 """State of optimizers: counts, slots, recorded norms and averages, saved and loaded, copied and shown."""
 
-import copy
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from copy import deepcopy
 from typing import Any, NoReturn
 
 from oxigrad import _core
@@ -17,8 +17,20 @@ from oxigrad.rules import gradient_transforms
 from oxigrad.rules.core import norms, rule
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.slots import averages
-from oxigrad.stepping.state.state_dict import Report, collect, read, resume, write
+from oxigrad.stepping.parameters.presence import ParticipationLog
+from oxigrad.stepping.state.state_dict import (
+    COUNTS,
+    FORMAT,
+    PendingState,
+    Report,
+    checked,
+    compare,
+    config_of,
+    copied_slots,
+    read,
+    without_norms,
+    write,
+)
 from oxigrad.stepping.stepper import Stepper
 from oxigrad.stepping.version import Version
 
@@ -199,7 +211,7 @@ class StatefulOptimizer(Options):
         {'w': array([-0.5])}
         """
         with self._lock.reading() if model is None else self._lock:
-            return averages.averaged(self._stepper, model)
+            return self._stepper.averaged_parameters(model)
 
     def copied_parameters(self) -> dict[str, Any]:
         """The copies of the parameters in another dtype, by key path, as computed by `Copy`.
@@ -215,7 +227,7 @@ class StatefulOptimizer(Options):
         {'w': array([-1.], dtype=float16)}
         """
         with self._lock.reading():
-            return averages.copies(self._stepper)
+            return self._stepper.copied_parameters()
 
     def swap_in(self, model: T) -> T:
         """Replaces the parameters by their averages, in place as `update` does; `swap_out` restores the parameters.
@@ -223,7 +235,7 @@ class StatefulOptimizer(Options):
         Returns the model. Steps raise `StateError` until `swap_out`. Raises `StateError` where there are no averages.
         """
         with self._lock:
-            return averages.swap_in(self._stepper, model)
+            return self._stepper.swap_in(model)
 
     def swap_out(self, model: T) -> T:
         """Restores the parameters that `swap_in` replaced, to the bit, and returns the model.
@@ -236,7 +248,7 @@ class StatefulOptimizer(Options):
         ({'w': array([-0.5])}, {'w': array([-1.])})
         """
         with self._lock:
-            return averages.swap_out(self._stepper, model)
+            return self._stepper.swap_out(model)
 
     # --- state ---------------------------------------------------------------------------------------------------------
 
@@ -305,9 +317,7 @@ class StatefulOptimizer(Options):
                 for name, value in vars(self).items()
                 if name not in ("_lock", "_stepper", "_pure_step", "_parameter_groups")
             }
-            vars(copied).update(
-                copy.deepcopy(attributes, memo), _lock=_core.Lock(), _stepper=self._stepper.copied(copied)
-            )
+            vars(copied).update(deepcopy(attributes, memo), _lock=_core.Lock(), _stepper=self._stepper.copied(copied))
         return copied
 
     # --- shown ---------------------------------------------------------------------------------------------------------
@@ -342,3 +352,79 @@ _NORMS = {
 _UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
 _FINITE = rule.read(gradient_transforms.finite, "gradient")
 _ACCUMULATE = rule.read(gradient_transforms.accumulate, "gradient")
+# The key of what `ParticipationLog.state` remembers.
+_PRESENCE = "presence"
+
+
+def collect(opt: StatefulOptimizer, *, copy: bool = True, to_file: bool = False) -> dict[str, Any]:
+    """See `Optimizer.state_dict`; ``to_file`` if it is only written to a file, so that the user keeps no array."""
+    stepper = opt._stepper
+    slots = without_norms(stepper.own_slots if copy or to_file else stepper.slots)
+    stepper.averages.refuse_swapped()
+    stepper.check_whole()
+    remembered = {name: part.state_dict() for name, part in opt._remembering().items()}
+    if present := stepper.presence.state(stepper.counts.taken, slots):
+        remembered[_PRESENCE] = present
+    return {
+        "format": FORMAT,
+        "optimizer": opt.name,
+        "config": config_of(opt),
+        "step": stepper.counts.taken,
+        "micro": stepper.micro,
+        "skipped": stepper.counts.skipped,
+        "remembered": deepcopy(remembered) if copy else remembered,
+        "slots": copied_slots(slots) if copy else {path: dict(by_name) for path, by_name in slots.items()},
+    }
+
+
+def resume(opt: StatefulOptimizer, state: Any, *, strict: bool = True) -> Report:
+    """See `Optimizer.load_state_dict`."""
+    checked(state)
+    stepper = opt._stepper
+    parts, fitting = opt._remembering(), PendingState(strict, report := Report())
+    stepper.averages.refuse_swapped()
+    if state["optimizer"] != opt.name:
+        report.mismatched.append(f"the optimizer is {opt.name}, the state is of {state['optimizer']}")
+    if state["micro"] >= opt.accumulate:
+        report.mismatched.append(f"the optimizer accumulates {opt.accumulate}, the state has {state['micro']} already")
+    remembered = dict(state["remembered"])
+    ParticipationLog.check(presence := remembered.pop(_PRESENCE, {}), state["step"])
+    compare(report, parts, remembered, "{}: its state".format)
+    if stepper.slots and stepper.fitting is None:
+        slots, waits = _fitted(fitting, state["slots"], stepper, presence.get("without_slots", ())), None
+    else:
+        has_begun = state["slots"] or any(state[name] for name in COUNTS)
+        slots, waits = copied_slots(state["slots"]), fitting if has_begun else None
+    fitting.check(report)
+    before = {name: part.state_dict() for name, part in parts.items()}
+    try:
+        for name in remembered.keys() & parts.keys():
+            _remind(report, name, parts[name], before[name], remembered[name])
+        fitting.check(report)
+        counts = {**{name: state[name] for name in COUNTS}, **({"micro": 0} if report else {})}
+        opt._resume(stepper.resumed(counts, slots, waits, presence))
+    except BaseException:  # An interrupt may come anywhere, and everything is restored.
+        opt._resume(stepper)
+        for name, part in parts.items():
+            part.load_state_dict(before[name])
+        raise
+    return report
+
+
+def _fitted(
+    fitting: PendingState, slots: Mapping[str, Any], stepper: Stepper, without: Collection[str]
+) -> dict[str, Any]:
+    """The slots of a state for the parameters of an optimizer: those ``without`` slots in it, or in the optimizer, begin later."""
+    existing = {path: named for path, named in stepper.slots.items() if path in slots or path not in without}
+    begun = {path: named for path, named in slots.items() if path not in existing and path in stepper.presence.waiting}
+    matching = {path: named for path, named in slots.items() if path not in begun}
+    return {**fitting(matching, existing), **copied_slots(begun)}
+
+
+def _remind(report: Report, name: str, part: Any, before: Any, remembered: Any) -> None:
+    """Loads the state of a part; where the part raises, restores the previous one, and reports the error."""
+    try:
+        part.load_state_dict(remembered)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        part.load_state_dict(before)
+        report.mismatched.append(f"{name}: {error}")

@@ -1,6 +1,6 @@
 """Recordings as files: entries as JSON beside the arrays that they hold, which another process replays without the function."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ FORMAT = "oxigrad.recording"
 VERSION = 4
 
 
-class Saved:
+class Saved(NamedTuple):
     """One recorded call as a file has it: the tree of the arguments, the kinds of their leaves, entries, and the tree of the result."""
 
     arguments: Any
@@ -27,18 +27,6 @@ class Saved:
     result: Any
     #: The loops of the entries: see `Replay.loops`.
     loops: Loops
-
-    def __init__(
-        self,
-        arguments: Any,
-        kinds: list[Any],
-        entries: list[Entry],
-        outputs: list[EntryId],
-        result: Any,
-        loops: Loops,
-    ) -> None:
-        self.arguments, self.kinds, self.entries, self.outputs, self.result = arguments, kinds, entries, outputs, result
-        self.loops = loops
 
 
 def save(file: Any, name: str, cases: list[Saved]) -> None:

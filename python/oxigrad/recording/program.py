@@ -1,12 +1,13 @@
 """A recorded call as a program that is replayed in the core: which entries may be part of a run, and how it is printed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from oxigrad._core import EntryId, Replay, is_computed_in_core
-from oxigrad.recording.trace import Entry, is_same
+from oxigrad.recording.trace import Entry, is_same, with_leaves
 from oxigrad.recording.verification import has_bits_of_core
 
 # The ops whose bits are those of Python's operators and of NumPy's ufuncs on arrays of one dtype.
@@ -95,24 +96,10 @@ def _repeated(entries: list[Entry]) -> tuple[Entry, list[int]] | list[Entry]:
 def _call(first: Entry, steps: list[int], at: int) -> Entry:
     """The call in a repetition."""
     left = iter(steps)
-    args, named = _with_ids((first.args, first.named), lambda identifier: EntryId(identifier.id + at * next(left)))
-    entry = Entry("call", target=first.target, function=first.function, args=args, named=named)
-    entry.type, entry.is_float, entry.is_permuted = first.type, first.is_float, first.is_permuted
-    return entry
-
-
-def _with_ids(value: Any, new: Callable[[EntryId], EntryId]) -> Any:
-    """The arguments of an entry with other ids."""
-    if type(value) is EntryId:
-        return new(value)
-    if isinstance(value, (tuple, list)):
-        parts = [_with_ids(part, new) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    if isinstance(value, dict):
-        return {key: _with_ids(part, new) for key, part in value.items()}
-    if isinstance(value, slice):
-        return slice(*(_with_ids(part, new) for part in (value.start, value.stop, value.step)))
-    return value
+    args, named = with_leaves(
+        (first.args, first.named), lambda leaf: EntryId(leaf.id + at * next(left)) if type(leaf) is EntryId else leaf
+    )
+    return replace(first, args=args, named=named)
 
 
 class _Statement:
@@ -210,11 +197,11 @@ def _ids_in(value: Any) -> list[EntryId]:
     """The ids in the arguments of an entry."""
     read: list[EntryId] = []
 
-    def note(identifier: EntryId) -> EntryId:
-        read.append(identifier)
-        return identifier
+    def note(leaf: Any) -> None:
+        if type(leaf) is EntryId:
+            read.append(leaf)
 
-    _with_ids(value, note)
+    with_leaves(value, note)
     return read
 
 

@@ -3,6 +3,7 @@
 import operator
 import struct
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -22,40 +23,27 @@ MOST_CHECKED = 1 << 12
 _NOTHING: dict[str, Any] = {}
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Entry:
     """A step of a recording: ``kind`` is "input", "constant", "call" or "check"; ids in ``args`` and ``named`` are `EntryId`."""
 
-    args: Any
-    function: Callable[..., Any] | None
-    is_float: bool
-    is_permuted: bool
     kind: str
-    line: str
-    named: Any
-    target: Target
-    value: Any
+    _: KW_ONLY
+    target: Target = Target("", "")  # noqa: RUF009 - immutable
+    function: Callable[..., Any] | None = None
+    args: Any = ()
+    named: Any = None
+    value: Any = None
+    line: str = ""
+    #: The shape and dtype that a replay must find.
+    type: tuple[tuple[int, ...], str] | None = None
+    #: Whether the value is a float of Python.
+    is_float: bool = False
+    #: Whether it is an array that may be in another order in memory than that of its indices.
+    is_permuted: bool = False
 
-    __slots__ = ("args", "function", "is_float", "is_permuted", "kind", "line", "named", "target", "type", "value")
-
-    def __init__(
-        self,
-        kind: str,
-        *,
-        target: Target = Target("", ""),  # noqa: B008 - immutable
-        function: Callable[..., Any] | None = None,
-        args: Any = (),
-        named: Any = None,
-        value: Any = None,
-        line: str = "",
-    ) -> None:
-        self.kind, self.target, self.function, self.args, self.named = kind, target, function, args, named or _NOTHING
-        self.value, self.line = value, line
-        # The shape and dtype that a replay must find.
-        self.type: tuple[tuple[int, ...], str] | None = None
-        # Whether the value is a float of Python.
-        self.is_float = False
-        # Whether it is an array that may be in another order in memory than that of its indices.
-        self.is_permuted = False
+    def __post_init__(self) -> None:
+        self.named = self.named or _NOTHING
 
 
 class Trace:
@@ -212,13 +200,8 @@ class Trace:
             return self._constant(value)
         if isinstance(value, tuple) and is_argument:
             return [self._ids(part, is_argument=not isinstance(part, (tuple, list, dict, slice))) for part in value]
-        if isinstance(value, (tuple, list)):
-            parts = [self._ids(part) for part in value]
-            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-        if isinstance(value, dict):
-            return {key: self._ids(part) for key, part in value.items()}
-        if isinstance(value, slice):
-            return slice(*map(self._ids, (value.start, value.stop, value.step)))
+        if isinstance(value, (tuple, list, dict, slice)):
+            return with_leaves(value, self._ids)
         return self._constant(value) if is_argument else value
 
     def _constant(self, value: Any) -> EntryId:
@@ -311,17 +294,20 @@ def _like(value: Any) -> Any:
     return value.like if isinstance(value, Traced) else value
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Traced):
-        return value.value
+def with_leaves(value: Any, new: Callable[[Any], Any]) -> Any:
+    """The value with what ``new`` gives in the place of each leaf of lists, tuples, dicts and slices."""
     if isinstance(value, (tuple, list)):
-        parts = [_plain(part) for part in value]
+        parts = [with_leaves(part, new) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: with_leaves(part, new) for key, part in value.items()}
     if isinstance(value, slice):
-        return slice(*map(_plain, (value.start, value.stop, value.step)))
-    return value
+        return slice(*(with_leaves(part, new) for part in (value.start, value.stop, value.step)))
+    return new(value)
+
+
+def _plain(value: Any) -> Any:
+    return with_leaves(value, lambda leaf: leaf.value if isinstance(leaf, Traced) else leaf)
 
 
 def _is_data(value: Any) -> bool:

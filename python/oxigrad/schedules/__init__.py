@@ -13,6 +13,7 @@ multiplied, and accept arrays and traced values as steps.
 (0.0, 0.1, 0.05, 0.0)
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from oxigrad._names import without
@@ -32,11 +33,7 @@ __all__ = [
 ]
 __all__ += combined.__all__
 __all__ += curves.__all__
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
-
+__dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
     __getattr__ = without(__name__, __all__)

@@ -11,13 +11,12 @@ a tree of arrays of any library and numbers, and that derivatives need not be gi
 (True, array([1., 1.]), 2.0)
 """
 
+from collections.abc import Callable
+
 from oxigrad.scipy.minimize import minimize as minimize
 from oxigrad.scipy.roots import curve_fit as curve_fit
 from oxigrad.scipy.roots import least_squares as least_squares
 from oxigrad.scipy.roots import root as root
 
 __all__ = ["curve_fit", "least_squares", "minimize", "root"]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
+__dir__: Callable[[], list[str]] = __all__.copy

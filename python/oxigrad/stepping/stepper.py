@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oxigrad import _core, xp
-from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError
+from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateError
 from oxigrad.ops.backends import REFUSALS, fetched, resolved
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
@@ -23,6 +23,7 @@ from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.planner import Planner
 from oxigrad.stepping.protocols import SteppingOptimizer
+from oxigrad.stepping.slots.averages import named, nonempty
 from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.writes import PartialStep, StepWrites, Touched, collect
 
@@ -368,3 +369,34 @@ class Stepper(Planner):
         # As a part of the write, so that no interrupt comes between.
         noted = [(vars(self.averages), "swapped", swapped)]
         return self._core.write(model, _core.Writes(replacements=replacements, assignments=noted, copies=copies))
+
+    def averaged_parameters(self, model: Any = None) -> dict[str, Any]:
+        """See `Optimizer.averaged_parameters`."""
+        self.check_whole()
+        if model is not None and self.slots:
+            averages = self.averages.compute(*self.planned(model), self.slots, self.counts.taken)
+        elif self.plan and any(group.rule().average for group in self.plan.groups):
+            raise StateError("the averages are computed from the parameters: expected a model")
+        else:
+            averages = named(self.slots, "average")
+        return nonempty(averages, "averages")
+
+    def copied_parameters(self) -> dict[str, Any]:
+        """See `Optimizer.copied_parameters`."""
+        self.check_whole()
+        return nonempty(named(self.slots, gradient_transforms.NAMES["copy"]), "copies")
+
+    def swap_in(self, model: Any) -> Any:
+        """See `Optimizer.swap_in`."""
+        if self.averages.swapped is not None:
+            raise StateError("the averages are swapped in already")
+        averages = self.averaged_parameters(model)
+        plan, leaves = self.planned(model)
+        before = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
+        return self.write_parameters(plan, leaves, model, averages, before)
+
+    def swap_out(self, model: Any) -> Any:
+        """See `Optimizer.swap_out`."""
+        if self.averages.swapped is None:
+            raise StateError("the averages are not swapped in")
+        return self.write_parameters(*self.planned(model), model, self.averages.swapped, None)

@@ -35,6 +35,7 @@ On tensors elsewhere, and where a rule needs whole matrices, the rule itself is 
 elementwise rules only.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from oxigrad._names import unknown_name
@@ -76,10 +77,7 @@ SparseAdam = drop_in(
 
 __all__ = ["LBFGS", "HostMemory", "SparseAdam", "load_state_dict", "read_state", "state_dict"]
 __all__ += list(_CLASSES)  # pyright: ignore[reportUnsupportedDunderAll]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
+__dir__: Callable[[], list[str]] = __all__.copy
 
 
 def __getattr__(name: str) -> Any:

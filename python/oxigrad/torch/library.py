@@ -3,6 +3,7 @@
 Its base classes of optimizers are the exception: to a type checker that has PyTorch, optimizers of oxigrad are optimizers of PyTorch.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from oxigrad._names import library
@@ -14,3 +15,9 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer as Optimizer
 else:
     LBFGS, Optimizer = torch.optim.LBFGS, torch.optim.Optimizer
+
+
+@torch._disable_dynamo
+def untraced(function: Callable[..., Any], *args: Any) -> Any:
+    """The result of a function, which `torch.compile` does not trace: it breaks its graph here."""
+    return function(*args)

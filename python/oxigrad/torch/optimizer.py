@@ -15,7 +15,7 @@ from oxigrad.optim.settings.options import checked_precision
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.stepping.device.launches import LayoutError
 from oxigrad.stepping.plan.announcements import named
-from oxigrad.torch.library import torch
+from oxigrad.torch.library import torch, untraced
 from oxigrad.torch.state.checking import check_state
 from oxigrad.torch.state.conversion import kept_on_error, number_dtype
 from oxigrad.torch.state.file import StateFile
@@ -136,7 +136,7 @@ class TensorOptimizer(KeepingDtypes):
         if self._backward is not None:
             self._backward.finish(self)
         elif found_inf is None or not float(found_inf):
-            _take_untraced(self, getattr(self, "grad_scale", None), loss)
+            untraced(self._take, getattr(self, "grad_scale", None), None, loss)
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -348,9 +348,3 @@ def refuse_by_theirs(opt: TensorOptimizer) -> None:
         raise RuntimeError(
             f"{name} is not supported by the steps of PyTorch's classes (differentiable, capturable, sparse gradients): expected None"
         )
-
-
-@torch._disable_dynamo
-def _take_untraced(opt: TensorOptimizer, scale: Any, loss: Any) -> None:
-    """Takes a step; `torch.compile` breaks its graph here, rather than trace the step."""
-    opt._take(scale, None, loss)

@@ -6,6 +6,8 @@
 array([0.5, 0.5, 0.5, 0.5])
 """
 
+from collections.abc import Callable
+
 from oxigrad._names import without
 from oxigrad.ops.fft import standard, trigonometric
 from oxigrad.ops.fft.standard import *
@@ -14,10 +16,6 @@ from oxigrad.ops.fft.trigonometric import *
 __all__: list[str] = []
 __all__ += standard.__all__
 __all__ += trigonometric.__all__
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
-
+__dir__: Callable[[], list[str]] = __all__.copy
 
 __getattr__ = without("oxigrad.xp.fft", __all__)

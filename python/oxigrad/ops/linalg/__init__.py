@@ -8,6 +8,8 @@
 array([1. , 0.5])
 """
 
+from collections.abc import Callable
+
 from oxigrad._names import without
 from oxigrad.ops.linalg import compositions, equations, numpy_keywords, standard
 from oxigrad.ops.linalg.compositions import *
@@ -20,10 +22,6 @@ __all__ += standard.__all__
 __all__ += compositions.__all__
 __all__ += equations.__all__
 __all__ += numpy_keywords.__all__
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
-
+__dir__: Callable[[], list[str]] = __all__.copy
 
 __getattr__ = without("oxigrad.xp.linalg", __all__)

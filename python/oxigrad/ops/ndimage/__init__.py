@@ -14,6 +14,8 @@ array([0.667, 0.333, 0.   , 0.   ])
 array([0., 0., 1., 0.])
 """
 
+from collections.abc import Callable
+
 from oxigrad._names import without
 from oxigrad.ops.ndimage import filters, interpolation, windows
 from oxigrad.ops.ndimage.filters import *
@@ -24,10 +26,6 @@ __all__: list[str] = []
 __all__ += filters.__all__
 __all__ += interpolation.__all__
 __all__ += windows.__all__
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
-
+__dir__: Callable[[], list[str]] = __all__.copy
 
 __getattr__ = without("oxigrad.xp.ndimage", __all__)

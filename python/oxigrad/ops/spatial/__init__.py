@@ -1,16 +1,13 @@
 """Geometry, named as in `scipy.spatial`: `oxigrad.xp.spatial`. Its part `distance` has distances between observations."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from oxigrad._names import without
 from oxigrad.ops.spatial import distance
 
 __all__ = ["distance"]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
-
+__dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
     __getattr__ = without("oxigrad.xp.spatial", __all__)

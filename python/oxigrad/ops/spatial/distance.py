@@ -35,11 +35,7 @@ from oxigrad.ops.scipy_signatures import scipy_signature
 from oxigrad.ops.special import rel_entr
 
 __all__ = ["cdist", "pdist"]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
-
+__dir__: Callable[[], list[str]] = __all__.copy
 
 __getattr__ = without("oxigrad.xp.spatial.distance", __all__)
 

@@ -31,6 +31,7 @@ __all__: list[str] = []
 __all__ += composed.__all__
 __all__ += combinatorial.__all__
 __all__.extend(table.TABLE)  # pyright: ignore[reportUnsupportedDunderAll]
+__dir__: Callable[[], list[str]] = __all__.copy
 # Those composed functions that are elementwise take lists: the others are given arrays by their decorators, or by the core.
 for _name in composed.__all__:
     _function = getattr(composed, _name)
@@ -38,10 +39,6 @@ for _name in composed.__all__:
         setattr(composed, _name, accepts_array_likes(_function, all_arrays=True))
     globals()[_name] = getattr(composed, _name)
 globals().update({**table.FUNCTIONS, "zeta": composed.zeta})  # Riemann's too
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
 
 
 def __getattr__(name: str) -> Any:  # the functions of the table

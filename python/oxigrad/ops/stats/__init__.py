@@ -14,6 +14,7 @@ derivatives are those of the functions: `xp.special.betainc` has none with respe
 -0.5
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from oxigrad._names import without
@@ -149,11 +150,7 @@ __all__ = [
     "weibull_min",
     "zipf",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()
-
+__dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
     __getattr__ = without("oxigrad.xp.stats", __all__)

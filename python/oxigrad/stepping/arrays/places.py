@@ -1,7 +1,7 @@
 """Checks of the arrays that rules are called on: readable, and on the device of the parameter."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -12,16 +12,8 @@ from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows
 
 
-class Items(Protocol):
-    """Protocol of arrays by name."""
-
-    def items(self) -> Iterable[tuple[str, Any]]:
-        """The names and the arrays."""
-        ...
-
-
-def check_device(path: str, p: Any, g: Any, slots: Items) -> None:
-    """Raises where the arrays of one parameter cannot be arguments of one rule.
+def check_device(path: str, p: Any, g: Any, slots: Iterable[tuple[str, Any]]) -> None:
+    """Raises where the arrays of one parameter, its slots with their names, cannot be arguments of one rule.
 
     `ArrayMemoryError` for an array that cannot be read, or lies elsewhere than the parameter; `DtypeError` for a gradient or a
     slot of another array library.
@@ -35,9 +27,9 @@ def check_device(path: str, p: Any, g: Any, slots: Items) -> None:
             raise ArrayMemoryError(f"{path}: the {what} is on {other_place}, the parameter on {place}")
 
 
-def _others(g: Any, slots: Items) -> Iterator[tuple[str, Any]]:
+def _others(g: Any, slots: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     yield from [("gradient", g.values), ("gradient", g.indices)] if isinstance(g, SparseRows) else [("gradient", g)]
-    for name, slot in slots.items():
+    for name, slot in slots:
         if isinstance(slot, Quantized):
             yield from [(f"slot {name}", part) for part in slot.arrays.values()]
             continue

@@ -47,14 +47,26 @@ class HostUpdates(PieceRun):
             self._update(parameters)
         return None
 
-    def _begun_up(self, pair: HostArray) -> "_Upward | None":
+    def _begun_up(self, pair: HostArray) -> Event | None:
+        """The end of a copy up, whose error is noted rather than raised; None where it does not begin."""
         try:
-            return _Upward(self, pair, pair.up())
+            event = pair.up()
         except Exception as error:  # noqa: BLE001 - raised at the end of the step
-            self.fail(pair, error)
+            self._fail(pair, error)
             return None
 
-    def fail(self, pair: HostArray, error: Exception) -> None:
+        def tried(call: Callable[[], Any]) -> bool:
+            nonlocal event
+            try:
+                return event is DONE or bool(call())
+            except Exception as error:  # noqa: BLE001 - raised at the end of the step
+                self._fail(pair, error)
+                event = DONE
+                return True
+
+        return Event(lambda: tried(event.is_done), lambda: tried(event.wait))
+
+    def _fail(self, pair: HostArray, error: Exception) -> None:
         """Takes note of a copy up that has failed."""
         self.behind.append(pair)
         self.error = self.error or error
@@ -78,24 +90,3 @@ class HostUpdates(PieceRun):
                 break
         if stop is not None:
             raise stop
-
-
-class _Upward:
-    """The end of a copy up, whose error is noted rather than raised."""
-
-    def __init__(self, run: HostUpdates, pair: HostArray, event: Event) -> None:
-        self._run, self._pair, self._event = run, pair, event
-
-    def is_done(self) -> bool:
-        return self._tried(self._event.is_done)
-
-    def wait(self) -> None:
-        self._tried(self._event.wait)
-
-    def _tried(self, call: Callable[[], bool | None]) -> bool:
-        try:
-            return self._event is DONE or bool(call())
-        except Exception as error:  # noqa: BLE001 - raised at the end of the step
-            self._run.fail(self._pair, error)
-            self._event = DONE
-            return True

@@ -343,7 +343,7 @@ class DeviceSteps:
 def check_alike(p: Parameter, array: Any, g: Any, slots: Slots) -> None:
     """Raises `ShapeError`, `DtypeError` or `ArrayMemoryError` for a gradient of another shape, dtype, library or device."""
     if adapter_of(array).is_apart(array, g) or memory_of(g) is None:
-        check_device(p.text, array, g, slots)
+        check_device(p.text, array, g, slots.items())
     check_gradient(p.text, g, p.shape, p.dtype)
     memory, parameter_memory = memory_of(g), memory_of(array)
     if memory is not None and parameter_memory is not None and memory.device != parameter_memory.device:

@@ -197,7 +197,7 @@ def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]]) -> Stage
         results = yield from _stages_on_all(part, seed, guards)
     except (*REFUSALS, AssertionError) as error:
         if not is_ours(error):
-            check_device(leaf.path, leaf.p, leaf.g, leaf.slots)
+            check_device(leaf.path, leaf.p, leaf.g, leaf.slots.items())
         raise
     if part.rows is None:
         return results
@@ -235,7 +235,7 @@ def check_library(leaf: CalledLeaf) -> None:
     """
     is_apart = not isinstance(leaf.g, SparseRows) and adapter_of(leaf.p).is_apart(leaf.p, leaf.g)
     if is_apart or any(map(is_unreadable, leaf.slots.values())):
-        check_device(leaf.path, leaf.p, leaf.g, leaf.slots)
+        check_device(leaf.path, leaf.p, leaf.g, leaf.slots.items())
 
 
 def _stored(leaf: CalledLeaf, seed: int, what: str, number: int, old: Any, new: Any) -> Any:

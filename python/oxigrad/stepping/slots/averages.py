@@ -1,15 +1,14 @@
 """Averages of parameters: computed from slots, and swapped with the parameters."""
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from oxigrad import xp
 from oxigrad._core import StateError
-from oxigrad.rules import gradient_transforms
 from oxigrad.rules.core.rule import last_named
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.state.stateful import Counts, Slots
+from oxigrad.stepping.state.state_dict import Slots
 
 
 class Averages:
@@ -56,73 +55,3 @@ def nonempty(arrays: dict[str, Any], what: str) -> dict[str, Any]:
     if not arrays:
         raise StateError(f"there are no {what}: expected an optimizer that keeps them, after its first step")
     return arrays
-
-
-class AveragingStepper(Protocol):
-    """A stepper, as far as averages are read from it and swapped with its parameters."""
-
-    averages: Averages
-
-    @property
-    def plan(self) -> Plan | None:
-        """The plan of the last step, if it is known."""
-        ...
-
-    @property
-    def slots(self) -> Slots:
-        """The slots, by key path and name."""
-        ...
-
-    @property
-    def counts(self) -> Counts:
-        """The numbers of steps."""
-        ...
-
-    def check_whole(self) -> None:
-        """Raises `StateError` in the middle of a step."""
-        ...
-
-    def planned(self, model: Any) -> tuple[Plan, list[Any]]:
-        """The plan for a model, and its leaves."""
-        ...
-
-    def write_parameters(
-        self, plan: Plan, leaves: list[Any], model: Any, values: dict[str, Any], swapped: dict[str, Any] | None
-    ) -> Any:
-        """The model with other values for its parameters; notes those that they replace."""
-        ...
-
-
-def averaged(stepper: AveragingStepper, model: Any = None) -> dict[str, Any]:
-    """See `Optimizer.averaged_parameters`."""
-    stepper.check_whole()
-    if model is not None and stepper.slots:
-        averages = stepper.averages.compute(*stepper.planned(model), stepper.slots, stepper.counts.taken)
-    elif stepper.plan and any(group.rule().average for group in stepper.plan.groups):
-        raise StateError("the averages are computed from the parameters: expected a model")
-    else:
-        averages = named(stepper.slots, "average")
-    return nonempty(averages, "averages")
-
-
-def copies(stepper: AveragingStepper) -> dict[str, Any]:
-    """See `Optimizer.copied_parameters`."""
-    stepper.check_whole()
-    return nonempty(named(stepper.slots, gradient_transforms.NAMES["copy"]), "copies")
-
-
-def swap_in(stepper: AveragingStepper, model: Any) -> Any:
-    """See `Optimizer.swap_in`."""
-    if stepper.averages.swapped is not None:
-        raise StateError("the averages are swapped in already")
-    averages = averaged(stepper, model)
-    plan, leaves = stepper.planned(model)
-    before = {p.text: xp.asarray(leaves[p.index], copy=True) for p in plan.parameters if p.text in averages}
-    return stepper.write_parameters(plan, leaves, model, averages, before)
-
-
-def swap_out(stepper: AveragingStepper, model: Any) -> Any:
-    """See `Optimizer.swap_out`."""
-    if stepper.averages.swapped is None:
-        raise StateError("the averages are not swapped in")
-    return stepper.write_parameters(*stepper.planned(model), model, stepper.averages.swapped, None)

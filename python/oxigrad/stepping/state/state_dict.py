@@ -1,4 +1,4 @@
-"""The state of an optimizer by key path: collected, checked, saved to a file and loaded.
+"""The state of an optimizer by key path: checked, compared with that of another one, and saved to a file.
 
 >>> import numpy as np
 >>> import oxigrad as ox
@@ -35,16 +35,13 @@ from oxigrad.rules.gradient_transforms import NAMES
 from oxigrad.stepping.arrays.precision import COMPENSATION, MASTER
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
-from oxigrad.stepping.parameters.presence import ParticipationLog
-from oxigrad.stepping.state.stateful import Remembering, Slots, Stateful, Stepping
 from oxigrad.stepping.state.step_count import check_step_count
 
 __all__ = ["Report", "read"]
+__dir__: Callable[[], list[str]] = __all__.copy
 
-
-def __dir__() -> list[str]:
-    return __all__.copy()
-
+# Slots by key path and name.
+Slots = Mapping[str, Mapping[str, Any]]
 
 FORMAT = 1
 # Former names of the optimizer's own slots; a rule may have slots of these names.
@@ -56,16 +53,14 @@ _RENAMED = {
 }
 _AT_MOST = 20
 _NORMS = frozenset(norms.SLOTS.values())
-_COUNTS = ("step", "micro", "skipped")
-# The key of what `ParticipationLog.state` remembers.
-_PRESENCE = "presence"
+COUNTS = ("step", "micro", "skipped")
 # The ends of the names of the arrays of a slot of codes.
 _SUFFIXES = ("-codes", "-scales", "-shape")
 _FIELDS: dict[str, Any] = {
     "format": int,
     "optimizer": str,
     "config": (Mapping, type(None)),
-    **dict.fromkeys(_COUNTS, int),
+    **dict.fromkeys(COUNTS, int),
     "remembered": Mapping,
     "slots": Mapping,
 }
@@ -100,38 +95,14 @@ class Report:
         )
 
 
-# --- collecting --------------------------------------------------------------------------------------------------------
-
-
-def collect(opt: Stateful, *, copy: bool = True, to_file: bool = False) -> dict[str, Any]:
-    """See `Optimizer.state_dict`; ``to_file`` if it is only written to a file, so that the user keeps no array."""
-    stepper: Stepping = opt._stepper
-    slots = _without_norms(stepper.own_slots if copy or to_file else stepper.slots)
-    stepper.averages.refuse_swapped()
-    stepper.check_whole()
-    remembered = {name: part.state_dict() for name, part in opt._remembering().items()}
-    if present := stepper.presence.state(stepper.counts.taken, slots):
-        remembered[_PRESENCE] = present
-    return {
-        "format": FORMAT,
-        "optimizer": opt.name,
-        "config": config_of(opt),
-        "step": stepper.counts.taken,
-        "micro": stepper.micro,
-        "skipped": stepper.counts.skipped,
-        "remembered": copying.deepcopy(remembered) if copy else remembered,
-        "slots": copied_slots(slots) if copy else {path: dict(by_name) for path, by_name in slots.items()},
-    }
-
-
-def _without_norms(slots: Slots) -> Slots:
+def without_norms(slots: Slots) -> Slots:
     """The slots without the norms of the last step, which no later step reads."""
     return {
         path: {name: array for name, array in by_name.items() if name not in _NORMS} for path, by_name in slots.items()
     }
 
 
-def config_of(opt: Stateful) -> dict[str, Any] | None:
+def config_of(opt: Any) -> dict[str, Any] | None:
     """The configuration of an optimizer; None where it cannot be written down."""
     try:
         return opt.get_config()
@@ -170,63 +141,12 @@ def checked(state: Any) -> Mapping[str, Any]:
     for name, kind in _FIELDS.items():
         if not isinstance(state[name], kind) or isinstance(state[name], bool):
             raise StateError(f"the state has {name} {state[name]!r}: expected {getattr(kind, '__name__', 'a dict')}")
-    for name in _COUNTS:
+    for name in COUNTS:
         check_step_count(state[name], f"the state has {name}")
     for path, by_name in state["slots"].items():
         if not ((type(by_name) is dict or isinstance(by_name, Mapping)) and all(map(is_array, by_name.values()))):
             raise StateError(f"{path}: the state has {type(by_name).__name__}: expected slots, arrays by name")
     return state
-
-
-def resume(opt: Stateful, state: Any, *, strict: bool = True) -> Report:
-    """See `Optimizer.load_state_dict`."""
-    checked(state)
-    stepper: Stepping = opt._stepper
-    parts, fitting = opt._remembering(), PendingState(strict, report := Report())
-    stepper.averages.refuse_swapped()
-    if state["optimizer"] != opt.name:
-        report.mismatched.append(f"the optimizer is {opt.name}, the state is of {state['optimizer']}")
-    if state["micro"] >= opt.accumulate:
-        report.mismatched.append(f"the optimizer accumulates {opt.accumulate}, the state has {state['micro']} already")
-    remembered = dict(state["remembered"])
-    ParticipationLog.check(presence := remembered.pop(_PRESENCE, {}), state["step"])
-    _compare(report, parts, remembered, "{}: its state".format)
-    if stepper.slots and stepper.fitting is None:
-        slots, waits = _fitted(fitting, state["slots"], stepper, presence.get("without_slots", ())), None
-    else:
-        has_begun = state["slots"] or any(state[name] for name in _COUNTS)
-        slots, waits = copied_slots(state["slots"]), fitting if has_begun else None
-    fitting.check(report)
-    before = {name: part.state_dict() for name, part in parts.items()}
-    try:
-        for name in remembered.keys() & parts.keys():
-            _remind(report, name, parts[name], before[name], remembered[name])
-        fitting.check(report)
-        counts = {**{name: state[name] for name in _COUNTS}, **({"micro": 0} if report else {})}
-        opt._resume(stepper.resumed(counts, slots, waits, presence))
-    except BaseException:  # An interrupt may come anywhere, and everything is restored.
-        opt._resume(stepper)
-        for name, part in parts.items():
-            part.load_state_dict(before[name])
-        raise
-    return report
-
-
-def _fitted(fitting: "PendingState", slots: Slots, stepper: Stepping, without: Collection[str]) -> dict[str, Any]:
-    """The slots of a state for the parameters of an optimizer: those ``without`` slots in it, or in the optimizer, begin later."""
-    existing = {path: named for path, named in stepper.slots.items() if path in slots or path not in without}
-    begun = {path: named for path, named in slots.items() if path not in existing and path in stepper.presence.waiting}
-    matching = {path: named for path, named in slots.items() if path not in begun}
-    return {**fitting(matching, existing), **copied_slots(begun)}
-
-
-def _remind(report: Report, name: str, part: Remembering, before: Any, remembered: Any) -> None:
-    """Loads the state of a part; where the part raises, restores the previous one, and reports the error."""
-    try:
-        part.load_state_dict(remembered)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        part.load_state_dict(before)
-        report.mismatched.append(f"{name}: {error}")
 
 
 @dataclasses.dataclass
@@ -240,7 +160,7 @@ class PendingState:
         """The slots for parameters that have ``existing`` ones: those given, where they match, as arrays of the same libraries."""
         slots = {path: renamed(named, existing.get(path, {})) for path, named in slots.items()}
         report = copying.deepcopy(self.report)
-        _compare(report, existing, slots, str)
+        compare(report, existing, slots, str)
         fitting = {path: _fitting(report, path, slots[path], existing[path]) for path in existing if path in slots}
         self.check(report)
         vars(self.report).update(vars(report))
@@ -269,7 +189,7 @@ def _fitting(report: Report, path: str, slots: Mapping[str, Any], existing: Mapp
     """The slots of one parameter whose shapes and dtypes match its existing ones."""
     existing = {name: array for name, array in existing.items() if name not in _NORMS}
     if existing.keys() != slots.keys():
-        _compare(report, existing, slots, lambda name: f"{path}: slot {name}")
+        compare(report, existing, slots, lambda name: f"{path}: slot {name}")
     matches = {}
     for name, array in existing.items():
         if name not in slots:
@@ -291,7 +211,8 @@ def _described(array: Any) -> str:
     return f"shape {tuple(array.shape)} and dtype {dtype_name(array.dtype)}"
 
 
-def _compare(report: Report, expected: Collection[str], present: Collection[str], line: Callable[[str], str]) -> None:
+def compare(report: Report, expected: Collection[str], present: Collection[str], line: Callable[[str], str]) -> None:
+    """Reports the names that are missing among those present, and those that are not expected, each as a ``line``."""
     report.missing += [line(name) for name in expected if name not in present]
     report.unexpected += [line(name) for name in present if name not in expected]
 
@@ -300,7 +221,7 @@ def _compare(report: Report, expected: Collection[str], present: Collection[str]
 
 
 def write(file: Any, state: Mapping[str, Any]) -> None:
-    """Writes the state that `collect` gave to a file, whole or not at all: see `oxigrad.stepping.state.safetensors_io.write`."""
+    """Writes the result of `Optimizer.state_dict` to a file, whole or not at all: see `oxigrad.stepping.state.safetensors_io.write`."""
     _files().write(file, *flat(state))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from oxigrad.stepping.plan.announcements import UNFINISHED, Pending, StepInParts, named
-from oxigrad.torch.library import torch
+from oxigrad.torch.library import torch, untraced
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.plan import TensorPlace, noise_step, places_of, refuse_shared_memory
@@ -58,14 +58,8 @@ class _Hook:
         if steps is not None:
             steps.update(p)
 
-
-class _Flush:
-    """A callback at the end of a backward. It keeps nothing alive, as `_Hook`."""
-
-    def __init__(self, steps: "InBackward") -> None:
-        self._steps = weakref.ref(steps)
-
-    def __call__(self) -> None:
+    def flush(self) -> None:
+        """Flushes the hooks that it is one of, as a callback at the end of a backward."""
         steps = self._steps()
         if steps is not None:
             steps.flush()
@@ -235,7 +229,7 @@ class InBackward:
         if due := self._pending.due(id(p), (place, p.grad), p.grad.nbytes):
             self._flush(opt, due)
         else:  # A callback of a backward that an error ends is not called.
-            torch.autograd.Variable._execution_engine.queue_callback(_Flush(self))
+            torch.autograd.Variable._execution_engine.queue_callback(_Hook(self).flush)
 
     def flush(self) -> None:
         """Updates the small parameters that have waited for others, at the end of a backward."""
@@ -248,7 +242,7 @@ class InBackward:
         places = [place for place, g in items if place.tensor.grad is g]
         if self._pauses:
             if places:
-                _accumulate_untraced(opt, places)
+                untraced(_accumulate, opt, places)
             return
         streamed = [self._is_streamed(opt, place) for place in places]
         for is_streamed in (False, True):
@@ -262,15 +256,15 @@ class InBackward:
         """Updates parameters, by pieces or in one dispatch, and drops their gradients."""
         names = {id(place.tensor): place.path for place in places}
         if is_streamed:
-            self._parts.take(names, lambda: _stream_untraced(opt, places))
+            self._parts.take(names, lambda: untraced(opt._pieces.stream, opt, places))
         else:
             bucket = self._parts.part(self._places, len(self._places), tuple(names), lambda: Bucket(places, self._norm))
-            self._parts.take(names, lambda: _take_untraced(opt, bucket))
+            self._parts.take(names, lambda: untraced(opt._take, None, bucket))
             self._has_drawn = self._has_drawn or bucket.draws
         for place in places:
             place.tensor.grad = None
         if is_streamed:
-            _advance_untraced(opt)
+            untraced(opt._pieces.advance, opt)
 
     def _is_measured(self, path: str, p: Any) -> bool:
         """Whether the gradient is to be measured, rather than used with the norm that was measured; raises `RuntimeError` for neither."""
@@ -341,7 +335,7 @@ class InBackward:
         if self._norm:
             self._check_norm(params)
         if any(p.grad is not None for p in params) or (opt._pieces is not None and opt._pieces.is_under_way):
-            _take_untraced(opt, None)
+            untraced(opt._take, None)
             for p in params:
                 p.grad = None
         if self._has_drawn:
@@ -379,31 +373,12 @@ class InBackward:
             )
 
 
-@torch._disable_dynamo
-def _take_untraced(opt: Any, of: Bucket | None) -> None:
-    """Takes the step of some parameters, or of all that have gradients; `torch.compile` does not trace it."""
-    opt._take(None, of)
-
-
-@torch._disable_dynamo
-def _stream_untraced(opt: Any, places: Sequence[TensorPlace]) -> None:
-    """Adds parameters to the step by pieces, in host memory or through a file."""
-    opt._pieces.stream(opt, places)
-
-
-@torch._disable_dynamo
-def _accumulate_untraced(opt: Any, places: Sequence[TensorPlace]) -> None:
+def _accumulate(opt: Any, places: Sequence[TensorPlace]) -> None:
     """Adds gradients to their sums in host memory, and gives those of the device back."""
     opt._host.accumulate(opt, places)
     for place in places:
         place.tensor.grad = None
     opt._host.advance(opt)
-
-
-@torch._disable_dynamo
-def _advance_untraced(opt: Any) -> None:
-    """Begins copies and updates of the step by pieces."""
-    opt._pieces.advance(opt)
 
 
 def _check(opt: Any) -> None:

@@ -8,19 +8,6 @@ import numpy as np
 from oxigrad.ops.backends.memory.transfers import DONE, BlockingTransfers, Event
 
 
-class _CuPyEvent:
-    """The end of a copy on a stream."""
-
-    def __init__(self, event: Any) -> None:
-        self._event = event
-
-    def is_done(self) -> bool:
-        return self._event.done
-
-    def wait(self) -> None:
-        self._event.synchronize()
-
-
 class CuPyTransfers:
     """Copies by an ``adapter`` on two streams of the device ``number``, one in each direction.
 
@@ -64,7 +51,8 @@ class CuPyTransfers:
         with self._cuda.Device(self._number):
             stream.wait_event(self._marked)
             copy(ctypes.c_void_p(here.ctypes.data), here.nbytes, stream)
-            return _CuPyEvent(stream.record())
+            end = stream.record()
+            return Event(lambda: end.done, end.synchronize)
 
     def _is_alike(self, there: Any, here: Any) -> bool:
         """Whether the elements of both arrays lie one after the other, in one order."""

@@ -27,26 +27,10 @@ class HostDevice:
         target.copy_(source)
         return DONE
 
-    def copy_up(self, source: Any, target: Any) -> Event:
-        """Copies a tensor."""
-        target.copy_(source)
-        return DONE
+    copy_up = copy_down
 
     def join(self) -> None:
         """Does nothing."""
-
-
-class _CudaEvent:
-    """The end of a copy on a stream."""
-
-    def __init__(self, event: Any) -> None:
-        self._event = event
-
-    def is_done(self) -> bool:
-        return self._event.query()
-
-    def wait(self) -> None:
-        self._event.synchronize()
 
 
 class CudaDevice:
@@ -81,7 +65,8 @@ class CudaDevice:
         stream.wait_event(self._marked)
         with torch.cuda.stream(stream):
             target.copy_(source, non_blocking=True)
-            return _CudaEvent(stream.record_event())
+            end = stream.record_event()
+            return Event(end.query, end.synchronize)
 
     def join(self) -> None:
         """Lets the current stream wait for the copies up."""

@@ -1,20 +1,20 @@
 """Copies between the memory of a device and that of the host, and the events of their ends."""
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 
-class Event(Protocol):
-    """The end of a copy."""
+class Event(NamedTuple):
+    """The end of a copy: ``is_done()`` is whether the copy is done, and ``wait()`` waits until it is."""
 
-    def is_done(self) -> bool:
-        """Whether the copy is done."""
-        ...
+    is_done: Callable[[], bool]
+    wait: Callable[[], Any]
 
-    def wait(self) -> None:
-        """Waits until the copy is done."""
-        ...
+
+#: The end of every copy that is done at once.
+DONE = Event(lambda: True, lambda: None)
 
 
 class Copies(Protocol):
@@ -43,21 +43,6 @@ class Transfers(Copies, Protocol):
     def like(self, array: Any) -> Any:
         """A new array in host memory, which copies read and write, with the shape and dtype of one of the device."""
         ...
-
-
-class Done:
-    """The end of a copy that is done."""
-
-    def is_done(self) -> bool:
-        """True."""
-        return True
-
-    def wait(self) -> None:
-        """Does nothing."""
-
-
-#: The end of every copy that is done at once.
-DONE = Done()
 
 
 class BlockingTransfers:

@@ -2,7 +2,7 @@
 
 import mmap
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from oxigrad.ops.backends.memory.torch_transfers import CudaDevice, HostDevice, device_of
@@ -19,19 +19,6 @@ class Device(Copies, Protocol):
     def memory(self, count: int) -> Any:
         """New host memory of so many bytes, a tensor of uint8, which copies read and write."""
         ...
-
-
-class _FutureEvent:
-    """The end of a copy by a thread."""
-
-    def __init__(self, future: "Future[None]") -> None:
-        self._future = future
-
-    def is_done(self) -> bool:
-        return self._future.done()
-
-    def wait(self) -> None:
-        self._future.result()
 
 
 class FileDevice:
@@ -63,7 +50,8 @@ class FileDevice:
     def _begun(self, kind: str, copy: Callable[[int, memoryview], None], start: int, memory: Any) -> Event:
         if kind not in self._threads:
             self._threads[kind] = ThreadPoolExecutor(1, f"oxigrad state {kind}")
-        return _FutureEvent(self._threads[kind].submit(copy, start, memoryview(memory.numpy())))
+        future = self._threads[kind].submit(copy, start, memoryview(memory.numpy()))
+        return Event(future.done, future.result)
 
     def join(self) -> None:
         """Ends the threads, after a step."""

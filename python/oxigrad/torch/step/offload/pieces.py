@@ -186,6 +186,57 @@ class RulePiece(Piece):
         core.step(True, written, read, programs=program.programs, seed=program.seed, writes=writes.frozen())
 
 
+class Addend(NamedTuple):
+    """Elements of a gradient on its device, and those of the sum; with ``is_first``, the sum has none yet."""
+
+    path: str
+    gradient: Any
+    total: Any
+    is_first: bool
+
+
+class SumPiece:
+    """Gradients that are copied down together, each into a place from where it is added to its sum."""
+
+    def __init__(self, addends: Sequence[Addend]) -> None:
+        self._addends = addends
+        #: The names of the parameters.
+        self.paths: list[str] = [addend.path for addend in addends]
+        #: The device of the gradients.
+        self.device: Any = addends[0].gradient.device
+        self._offsets: list[int] = []
+        self.size: int = 0
+        for addend in addends:
+            self._offsets.append(self.size)
+            self.size += aligned(addend.gradient.nbytes)
+        # Tensors with the shapes and dtypes of gradients, which take no memory.
+        self._likes = [torch.empty_like(addend.gradient, device="meta") for addend in addends]
+
+    def _placed(self, memory: Any) -> Iterator[Any]:
+        return (viewed(memory, start, like) for start, like in zip(self._offsets, self._likes, strict=True))
+
+    def down(self, memory: Any) -> Iterator[Pair]:
+        """The copies of the gradients into its place."""
+        return zip((addend.gradient for addend in self._addends), self._placed(memory), strict=True)
+
+    def landed(self, memory: Any) -> None:
+        """Gives the gradients of the device back."""
+        self._addends = [addend._replace(gradient=None) for addend in self._addends]
+
+    def measure(self, opt: Any, memory: Any, norm: MeasuredNorm) -> None:
+        """Raises `NotImplementedError`: gradients are measured in their step."""
+        raise NotImplementedError
+
+    def update(self, memory: Any) -> None:
+        """Adds the gradients to their sums."""
+        for addend, g in zip(self._addends, self._placed(memory), strict=True):
+            addend.total.copy_(g) if addend.is_first else addend.total.add_(g)
+
+    def up(self, memory: Any) -> Iterator[Pair]:
+        """Nothing is copied up."""
+        return iter(())
+
+
 def cut(batch: HostBatch, size: int) -> list[Piece]:
     """The parameters of a batch in pieces of at most ``size`` bytes. A part that cannot be cut may be larger, and is then alone."""
     parts = [part for p in batch.plan.parameters for part in divided(batch, p, size // (2 * p.dtype.itemsize))]

@@ -1,8 +1,8 @@
 """One step in host memory: the pieces of its gradients on their way, by the schedule of `oxigrad.stepping.device.transfers`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any
 
 from oxigrad.stepping.device.piece_run import PieceRun
 from oxigrad.stepping.device.transfers import Action, Schedule
@@ -10,44 +10,11 @@ from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.library import torch
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.devices import Device, Event, device_of
-from oxigrad.torch.step.offload.pieces import Pair
+from oxigrad.torch.step.offload.pieces import Piece, SumPiece
 from oxigrad.torch.step.offload.plan import HostBatch
 
-
-class HostPiece(Protocol):
-    """A piece of a step: it is copied from a device into a place of ``size`` bytes, used there, and copied up again."""
-
-    size: int
-
-    @property
-    def paths(self) -> list[str]:
-        """The names of the parameters that it has parts of."""
-        ...
-
-    @property
-    def device(self) -> Any:
-        """The device of the copies."""
-        ...
-
-    def down(self, memory: Any) -> Iterator[Pair]:
-        """The copies into its place."""
-        ...
-
-    def landed(self, memory: Any) -> None:
-        """Takes note that these copies are done."""
-        ...
-
-    def measure(self, opt: Any, memory: Any, norm: MeasuredNorm) -> None:
-        """Adds the norms of its gradients to ``norm``."""
-        ...
-
-    def update(self, memory: Any) -> None:
-        """Updates what it is for, by what is in its place."""
-        ...
-
-    def up(self, memory: Any) -> Iterator[Pair]:
-        """The copies out of its place."""
-        ...
+# A piece of a step: it is copied from a device into a place of ``size`` bytes, used there, and copied up again.
+HostPiece = Piece | SumPiece
 
 
 class Ring:

@@ -3,68 +3,16 @@
 import dataclasses
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from oxigrad._core import StateError
 from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
-from oxigrad.torch.step.norm import MeasuredNorm
-from oxigrad.torch.step.offload.pieces import Pair, aligned, viewed
+from oxigrad.torch.step.offload.pieces import Addend, SumPiece, aligned
 from oxigrad.torch.step.offload.run import HostRun, Ring
 from oxigrad.torch.step.plan import TensorPlace
-
-
-class _Addend(NamedTuple):
-    """Elements of a gradient on its device, and those of the sum; with ``is_first``, the sum has none yet."""
-
-    path: str
-    gradient: Any
-    total: Any
-    is_first: bool
-
-
-class SumPiece:
-    """Gradients that are copied down together, each into a place from where it is added to its sum."""
-
-    def __init__(self, addends: Sequence[_Addend]) -> None:
-        self._addends = addends
-        #: The names of the parameters.
-        self.paths: list[str] = [addend.path for addend in addends]
-        #: The device of the gradients.
-        self.device: Any = addends[0].gradient.device
-        self._offsets: list[int] = []
-        self.size: int = 0
-        for addend in addends:
-            self._offsets.append(self.size)
-            self.size += aligned(addend.gradient.nbytes)
-        # Tensors with the shapes and dtypes of gradients, which take no memory.
-        self._likes = [torch.empty_like(addend.gradient, device="meta") for addend in addends]
-
-    def _placed(self, memory: Any) -> Iterator[Any]:
-        return (viewed(memory, start, like) for start, like in zip(self._offsets, self._likes, strict=True))
-
-    def down(self, memory: Any) -> Iterator[Pair]:
-        """The copies of the gradients into its place."""
-        return zip((addend.gradient for addend in self._addends), self._placed(memory), strict=True)
-
-    def landed(self, memory: Any) -> None:
-        """Gives the gradients of the device back."""
-        self._addends = [addend._replace(gradient=None) for addend in self._addends]
-
-    def measure(self, opt: Any, memory: Any, norm: MeasuredNorm) -> None:
-        """Raises `NotImplementedError`: gradients are measured in their step."""
-        raise NotImplementedError
-
-    def update(self, memory: Any) -> None:
-        """Adds the gradients to their sums."""
-        for addend, g in zip(self._addends, self._placed(memory), strict=True):
-            addend.total.copy_(g) if addend.is_first else addend.total.add_(g)
-
-    def up(self, memory: Any) -> Iterator[Pair]:
-        """Nothing is copied up."""
-        return iter(())
 
 
 @dataclasses.dataclass
@@ -149,15 +97,15 @@ class GradientSums:
             total = self._sums[id(p)] = _Sum(weakref.ref(p), place.path, memory)
         return total
 
-    def _parts(self, place: TensorPlace, total: _Sum) -> Iterator[tuple[_Addend, int]]:
+    def _parts(self, place: TensorPlace, total: _Sum) -> Iterator[tuple[Addend, int]]:
         """A gradient in parts of at most the bytes of a piece, with their bytes; a whole one where its elements lie in another order."""
         g, of_all = conversion.local(place.tensor.grad), conversion.local(total.total)
         if g.nbytes <= self._size or not (g.is_contiguous() and of_all.is_contiguous()):
-            yield _Addend(place.path, g, of_all, total.is_empty), aligned(g.nbytes)
+            yield Addend(place.path, g, of_all, total.is_empty), aligned(g.nbytes)
             return
         count = max(self._size // g.element_size(), 1)
         for part, of_sum in zip(g.view(-1).split(count), of_all.view(-1).split(count), strict=True):
-            yield _Addend(place.path, part, of_sum, total.is_empty), aligned(part.nbytes)
+            yield Addend(place.path, part, of_sum, total.is_empty), aligned(part.nbytes)
 
     def advance(self, opt: Any) -> None:
         """Lets copies and additions go on beside the backward."""
