@@ -227,7 +227,12 @@ def _indices(elements: np.ndarray, like: Array) -> tuple[Array, ...]:
 def of_library(values: np.ndarray, like: Array) -> Array:
     """Numbers, indices or a mask as an array of the library and on the device of ``like``."""
     library = namespace(plain(like))
-    return values if library is np else library.asarray(values, device=device_of(plain(like)))
+    if library is np:
+        return values
+    own = (
+        values if values.flags.writeable else values.copy()
+    )  # PyTorch warns of arrays that are read-only, such as repeated ones
+    return library.asarray(own, device=device_of(plain(like)))
 
 
 def of_examples(values: np.ndarray, like: Array) -> Array:

@@ -41,7 +41,7 @@ class Incoming:
         self._memory: Iterator[list[np.ndarray]] = iter(())
         self._checksum = 0
         #: The bytes that have come, and memory of the engine for them where the receiver's is in use for other messages.
-        self.received = 0
+        self.received: int = 0
         self.store: np.ndarray | None = None
         self._is_over = False
 
