@@ -27,6 +27,7 @@ def test_the_page_is_printed_from_the_catalogue() -> None:
     assert function_table.NUMPY.path.read_text() == function_table.NUMPY.text()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the libraries that orders are measured over
 def test_the_catalogue_has_the_forms() -> None:
     assert [*ox.support(origin="NumPy")] == [*function_table.catalogue({"NumPy": function_table.SECTIONS}, {})]
 
