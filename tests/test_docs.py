@@ -36,6 +36,7 @@ def run(examples: doctest.DocTest) -> None:
 
 
 @pytest.mark.parametrize("name", MODULES)
+@pytest.mark.slow(one_in=3)
 def test_examples_in_docstrings(name: str) -> None:
     try:
         module = importlib.import_module(name)

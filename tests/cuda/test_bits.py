@@ -192,6 +192,7 @@ ON_HOST_ONLY = set(
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.slow
 def test_an_op_has_the_bits_of_its_scalar_meaning(dtype: str) -> None:
     found, errors = sources(dtype)
     assert errors.keys() == ON_HOST_ONLY

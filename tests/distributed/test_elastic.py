@@ -103,6 +103,7 @@ def digest(models: list[Any]) -> str:
 
 
 @pytest.mark.parametrize(("period", "alpha", "rho"), [(1, 0.1, 0.0), (4, 0.3, 0.0), (3, 0.2, 0.5)])
+@pytest.mark.slow
 def test_synchronous_steps_are_those_of_the_paper(period: int, alpha: float, rho: float) -> None:
     problem = quadratics(WORKERS, STEPS)
     found = trained(problem, lambda: ElasticAverage(SGD(RATE), period, moving_rate=alpha, rho=rho, synchronous=True))

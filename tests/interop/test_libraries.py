@@ -23,6 +23,7 @@ from oxigrad.autodiff.transforms import Recording
 from oxigrad.ops.backends import on_host
 
 
+@pytest.mark.slow(one_in=3)
 def test_derivatives_agree_with_numpy_s(case: str, arrays: Library) -> None:
     try:
         libraries.check(case, arrays)

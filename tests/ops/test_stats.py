@@ -44,7 +44,7 @@ def test_distributions_are_scipy_s(name: str, functions: list[str], args: tuple[
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)
-@pytest.mark.slow(one_in=4)
+@pytest.mark.slow(one_in=8)
 def test_a_continuous_distribution(name: str) -> None:
     shapes, z = CONTINUOUS[name]
     ours, theirs, (loc, scale) = getattr(xp.stats, name), getattr(scipy.stats, name), (0.3, 1.4)

@@ -84,7 +84,7 @@ def difference(f: Callable[[float], Any], at: float, h: float) -> float:
 
 
 @pytest.mark.parametrize("name", [*OPTIMIZERS, *WHOLE_ARRAY, *READERS, *CHAINS])
-@pytest.mark.slow(one_in=4)
+@pytest.mark.slow(one_in=8)
 def test_every_hyperparameter_has_its_derivative_in_both_modes(name: str) -> None:
     opt = (OPTIMIZERS | WHOLE_ARRAY | READERS | CHAINS)[name]()
     checked = 0

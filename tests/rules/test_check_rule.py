@@ -35,7 +35,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", OWN)
-@pytest.mark.slow(one_in=5)
+@pytest.mark.slow(one_in=10)
 def test_the_package_s_rules_pass(name: str) -> None:
     check_rule(OWN[name], **OPTIONS.get(name, {}))
 

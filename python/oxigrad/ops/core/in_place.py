@@ -232,7 +232,7 @@ def of_library(values: np.ndarray, like: Array) -> Array:
     own = (
         values if values.flags.writeable else values.copy()
     )  # PyTorch warns of arrays that are read-only, such as repeated ones
-    return library.asarray(own, device=device_of(plain(like)))
+    return library.asarray(writable, device=device_of(plain(like)))
 
 
 def of_examples(values: np.ndarray, like: Array) -> Array:
