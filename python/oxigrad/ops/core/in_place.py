@@ -229,9 +229,8 @@ def of_library(values: np.ndarray, like: Array) -> Array:
     library = namespace(plain(like))
     if library is np:
         return values
-    own = (
-        values if values.flags.writeable else values.copy()
-    )  # PyTorch warns of arrays that are read-only, such as repeated ones
+    # PyTorch warns of arrays that are read-only, such as repeated ones.
+    writable = values if values.flags.writeable else values.copy()
     return library.asarray(writable, device=device_of(plain(like)))
 
 
