@@ -23,7 +23,7 @@ from oxigrad.ops.backends import (
     zeros_of,
 )
 from oxigrad.ops.core.dtypes import nearest
-from oxigrad.ops.core.shapes import RAW_ERRORS, check_axes, check_shapes, position
+from oxigrad.ops.core.shapes import RAW_ERRORS, check_axes, check_shapes, not_negative, position
 
 __all__ = [
     "astype",
@@ -265,7 +265,7 @@ def squeeze(x: Array, /, axis: Axis = None) -> Array:
 
 def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
     """``x`` repeated to a larger shape."""
-    return _record("broadcast_to", [x], {"shape": _sizes(shape)})
+    return _record("broadcast_to", [x], {"shape": not_negative("broadcast_to", _sizes(shape))})
 
 
 def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:

@@ -44,6 +44,13 @@ def position(axis: int, ndim: int, name: str = "") -> int:
     return axis % ndim
 
 
+def not_negative(name: str, shape: Shape) -> Shape:
+    """The shape; raises `ShapeError` for one of the function of this ``name`` with a size below 0."""
+    if any(size < 0 for size in shape):
+        raise ShapeError(f"{name}: found the shape {shape}, expected sizes of at least 0")
+    return shape
+
+
 def check_axes(axes: Any, ndim: int, name: str) -> None:
     """Raises as `position` for one axis, or several; None passes, and so do the axes 0 and -1 of an array of no dimensions."""
     for axis in axes if isinstance(axes, (tuple, list)) else () if axes is None else (axes,):
