@@ -46,7 +46,7 @@ def position(axis: int, ndim: int, name: str = "") -> int:
 
 def not_negative(name: str, shape: Shape) -> Shape:
     """The shape; raises `ShapeError` for one of the function of this ``name`` with a size below 0."""
-    if any(size < 0 for size in shape):
+    if any(type(size) is int and size < 0 for size in shape):  # others are those of traced rules
         raise ShapeError(f"{name}: found the shape {shape}, expected sizes of at least 0")
     return shape
 
