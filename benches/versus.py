@@ -26,11 +26,11 @@ def main(arguments: list[str], suite: str = "rows") -> int:
     """Runs the rows that were asked for, of a package that has some; returns the exit status."""
     options = parser(__doc__).parse_args(arguments)
     header, outcomes = run(options, suite)
-    wrong = int(any(outcome.wrong for outcome in outcomes))
     if not outcomes:
         return 2
+    wrong = [line for outcome in outcomes if outcome.wrong for line in outcome.lines]
     if options.small:
-        return wrong
+        return _status(wrong)
 
     rows = importlib.import_module(suite)
     ran = {outcome.data["row"] for outcome in outcomes}
@@ -38,7 +38,14 @@ def main(arguments: list[str], suite: str = "rows") -> int:
     print("\n" + _table([*(verdict for outcome in outcomes for verdict in outcome.verdicts), *together]))
     if options.json:
         _write(options.json, header, outcomes, together)
-    return wrong
+    return _status(wrong)
+
+
+def _status(wrong: list[str]) -> int:
+    """The exit status, given the lines of rows whose results are wrong, which are printed again after the long table."""
+    if wrong:
+        print("\nWrong results:", *wrong, sep="\n", file=sys.stderr)
+    return int(bool(wrong))
 
 
 def run(options: argparse.Namespace, suite: str = "rows") -> tuple[dict[str, Any], list[Any]]:

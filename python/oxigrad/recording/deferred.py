@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.recording.targets import Target
+from oxigrad.recording.targets import ARITHMETIC, OPS_OF_OPERATORS, Target
 
 # Smaller arrays are computed at once, unless a value that they need is not.
 _LARGE = 1 << 12
@@ -182,12 +182,11 @@ def _scattered(likes: list[Any], named: dict[str, Any]) -> Any:
 
 _FUNCTIONS = """add subtract multiply divide negative sqrt square reciprocal exp expm1 log log1p sin cos tan tanh expit
 maximum minimum abs""".split()
-_OPERATORS = "add sub mul truediv neg abs".split()
 _REDUCTIONS = ("sum", "mean")
 _SHAPED: dict[Any, Callable[[list[Any], dict[str, Any]], Any]] = {
     **{Target(kind, name): _elementwise for kind in ("op", "rule") for name in _FUNCTIONS},
     **{Target("numpy", name): _elementwise for name in _FUNCTIONS if isinstance(getattr(np, name, None), np.ufunc)},
-    **{Target("operator", name): _elementwise for name in _OPERATORS},
+    **{Target("operator", name): _elementwise for name, op in OPS_OF_OPERATORS.items() if op in ARITHMETIC},
     **{Target("op", name): _sum for name in _REDUCTIONS},
     **{Target(kind, "matmul"): _matmul for kind in ("op", "operator", "numpy")},
     **{Target("op", name): _to_shape for name in ("reshape", "broadcast_to")},

@@ -7,29 +7,18 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import EntryId, Replay, is_computed_in_core
+from oxigrad.recording.targets import ARITHMETIC, OPS_OF_OPERATORS
 from oxigrad.recording.trace import Entry, is_same, with_leaves
 from oxigrad.recording.verification import has_bits_of_core
 
-# The ops whose bits are those of Python's operators and of NumPy's ufuncs on arrays of one dtype.
-_OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "neg": "negative", "abs": "abs"}
-_UFUNCS = {
-    name: name for name in "add subtract multiply divide negative sqrt square reciprocal maximum minimum".split()
-}
-_UFUNCS |= {"true_divide": "divide", "absolute": "abs", "fabs": "abs"}
-# Ops whose results are truth values, by the names of NumPy's ufuncs, and of Python's operators: those of bits are of truth values alone.
-_TRUTHS = {
-    name: name
-    for name in """less less_equal greater greater_equal equal not_equal logical_and logical_or logical_xor logical_not isnan
+# NumPy's ufuncs that give the bits of ops of the core, by other names than these.
+_ALIASES = {"true_divide": "divide", "absolute": "abs", "fabs": "abs"}
+_UFUNCS = ARITHMETIC | {"sqrt", "square", "reciprocal", "maximum", "minimum"}
+# Ops whose results are truth values; those of bits are of truth values alone.
+_TRUTHS = set(
+    """less less_equal greater greater_equal equal not_equal logical_and logical_or logical_xor logical_not isnan
     isfinite isinf""".split()
-}
-_COMPARISONS = {
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "eq": "equal",
-    "ne": "not_equal",
-}
+)
 _OF_BITS = {"and_": "logical_and", "or_": "logical_or", "xor": "logical_xor", "invert": "logical_not"}
 _TO_SHAPES = (("op", "reshape"), ("op", "broadcast_to"))
 # Those that NumPy computes with the bits of the core, whatever it repeats.
@@ -182,8 +171,8 @@ class _Statement:
             return None
         read = [self._entries[arg.id] for arg in entry.args]
         of_bits = _OF_BITS.get(name) if all(map(_is_of_truths, read)) else None
-        op = _COMPARISONS.get(name, of_bits) if kind == "operator" else _TRUTHS.get(name)
-        if op is None or kind not in ("op", "operator", "numpy"):
+        op = OPS_OF_OPERATORS.get(name, of_bits) if kind == "operator" else name
+        if op not in _TRUTHS or kind not in ("op", "operator", "numpy"):
             return None
         dtypes = [each.type[1] for each in read if each.type and each.type[0] and not _is_of_truths(each)]
         compared = [self._compared[arg.id] for arg in entry.args if arg.id in self._compared]
@@ -231,9 +220,7 @@ def _is_repeated_array(entry: Entry, entries: list[Entry]) -> bool:
 
 def _repeats(entry: Entry, entries: list[Entry], spread: set[int]) -> bool:
     """Whether an elementwise call gives the same result of arguments that are not repeated, where these are ``spread``."""
-    kind, name = entry.target
-    op = _OPERATORS.get(name) if kind == "operator" else name
-    if kind not in ("op", "rule", "operator", "numpy") or op not in _EXACT or entry.type is None:
+    if _op(entry) not in _EXACT or entry.type is None:
         return False
     if entry.is_permuted or _elementwise(entry, entries) is None:
         return False
@@ -292,9 +279,7 @@ def _sum(entry: Entry, entries: list[Entry]) -> Member | None:
 
 def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
     """The same of an elementwise call; None for any other."""
-    kind, name = entry.target
-    ops = {"op": name, "rule": name, "operator": _OPERATORS.get(name), "numpy": _UFUNCS.get(name)}
-    op = ops.get(kind)
+    op = _op(entry)
     if op is None or entry.named or not all(type(arg) is EntryId for arg in entry.args):
         return None
     if (precision := _precision(entry)) is not None:
@@ -311,6 +296,18 @@ def _elementwise(entry: Entry, entries: list[Entry]) -> Member | None:
         return None
     fits = all(_fits(entries[arg.id], entry.type[1], with_scalars=op in _EXACT) for arg in entry.args)
     return (op, list(entry.type[0]), [entry.type[1]], None) if fits else None
+
+
+def _op(entry: Entry) -> str | None:
+    """The op of the core that a call of an elementwise function may be; None where its bits may be others."""
+    kind, name = entry.target
+    if kind == "operator":
+        op, same_bits = OPS_OF_OPERATORS.get(name), ARITHMETIC
+    elif kind == "numpy":
+        op, same_bits = _ALIASES.get(name, name), _UFUNCS
+    else:
+        return name if kind in ("op", "rule") else None
+    return op if op in same_bits else None
 
 
 def _has_bits_of_core(entry: Entry, op: str, entries: list[Entry]) -> bool:

@@ -28,6 +28,27 @@ OPERATORS = set(
     """abs add and_ eq floordiv ge getitem gt invert le lshift lt matmul mod mul ne neg or_ pos pow rshift sub truediv
     xor""".split()
 )
+# The ops of the core that have an operator of Python.
+OPS_OF_OPERATORS = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "pow": "pow",
+    "mod": "remainder",
+    "floordiv": "floor_divide",
+    "neg": "negative",
+    "pos": "positive",
+    "abs": "abs",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+# Those whose bits are the same as those of Python's operators and of NumPy's ufuncs on arrays of one dtype.
+ARITHMETIC = {"add", "subtract", "multiply", "divide", "negative", "abs"}
 _UNARY = {"abs", "invert", "neg", "pos"}
 _ARITIES = dict(_core.ops())
 _ELEMENTWISE = {function.__name__ for function in _core.elementwise_functions()}

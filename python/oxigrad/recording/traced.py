@@ -120,8 +120,8 @@ class Traced(BatchLevel):
         return self.trace.apply(*_op(name), tuple(args), named or {})
 
     def _operator(self, name: str, *args: Any) -> Any:
-        if self.is_in_rule and name in _OPS:
-            return self.computed(_OPS[name], args, None)
+        if self.is_in_rule and name in targets.OPS_OF_OPERATORS:
+            return self.computed(targets.OPS_OF_OPERATORS[name], args, None)
         return self.trace.apply(*_of_python(name), args, {})
 
     def __bool__(self) -> bool:
@@ -177,25 +177,6 @@ class Traced(BatchLevel):
 
 # Ops that the core computes everywhere: in a rule they are the same entries.
 _VECTORIZED = ("exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "expit")
-# The ops of the core that have an operator of Python.
-_OPS = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "pow": "pow",
-    "mod": "remainder",
-    "floordiv": "floor_divide",
-    "neg": "negative",
-    "pos": "positive",
-    "abs": "abs",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "eq": "equal",
-    "ne": "not_equal",
-}
 
 
 def _binary(name: str) -> Callable[..., Any]:
