@@ -124,7 +124,7 @@ ROOMS = {
         "reads": "traced",
         "captures": "reads trace traced",
         "verification": "deferred trace traced",
-        "program": "trace verification",
+        "program": "targets trace verification",
         "encoding": "",
         "files": "encoding program targets trace",
         "inputs": "captures files",
