@@ -10,8 +10,10 @@ use pyo3::prelude::*;
 use pyo3::type_object::PyTypeInfo;
 use pyo3::types::{PyList, PyTuple};
 
+use crate::prelude::Object;
+
 /// The signature `(*args)`, which `inspect.signature` does not find on exceptions.
-fn any_arguments(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+fn any_arguments(py: Python<'_>) -> PyResult<Object<'_>> {
     let inspect = py.import("inspect")?;
     let class = inspect.getattr("Parameter")?;
     let args = class.call1(("args", class.getattr("VAR_POSITIONAL")?))?;
@@ -20,17 +22,13 @@ fn any_arguments(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 
 macro_rules! exceptions {
     ($($variant:ident $class:ident $base:ident $doc:literal;)*) => {
-        mod class {
-            #![allow(missing_docs, reason = "the macro of pyo3 writes them")]
-            use super::*;
-            $(pyo3::create_exception!(oxigrad, $class, $base, $doc);)*
-        }
+        $(pyo3::create_exception!(oxigrad, $class, $base, $doc);)*
 
         /// Adds every exception class to the module.
         pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
             let signature = any_arguments(module.py())?;
             $(
-                let class = module.py().get_type::<class::$class>();
+                let class = module.py().get_type::<$class>();
                 class.setattr("__signature__", &signature)?;
                 module.add(stringify!($class), class)?;
             )*
@@ -39,7 +37,7 @@ macro_rules! exceptions {
 
         /// The core's error as a Python exception.
         pub fn to_python(error: &Error) -> PyErr {
-            match error { $(Error::$variant(message) => class::$class::new_err(message.clone())),* }
+            match error { $(Error::$variant(message) => $class::new_err(message.clone())),* }
         }
     };
 }
@@ -59,8 +57,6 @@ fn register_panics(module: &Bound<'_, PyModule>) -> PyResult<()> {
     )?;
     module.add("InternalError", class)
 }
-
-pub use class::DtypeError;
 
 exceptions! {
     KeyPath KeyPathError PyLookupError
@@ -127,7 +123,7 @@ fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
 }
 
 /// The items of an iterable. Unlike `collect`, this does not ask for a length first, whose errors would be lost.
-pub fn items<'py>(iterable: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+pub fn items<'py>(iterable: &Object<'py>) -> PyResult<Vec<Object<'py>>> {
     let mut found = Vec::new();
     for item in iterable.try_iter()? {
         found.push(item?);
@@ -137,7 +133,7 @@ pub fn items<'py>(iterable: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny
 
 /// The items of a list or a tuple, as an argument. `PyO3`'s own `Vec` asks any sequence for its length, drops the
 /// error, and takes as much memory as that says.
-pub struct Items<'py>(pub Vec<Bound<'py, PyAny>>);
+pub struct Items<'py>(pub Vec<Object<'py>>);
 
 impl<'py> FromPyObject<'_, 'py> for Items<'py> {
     type Error = PyErr;

@@ -19,6 +19,20 @@ mod xla;
 
 use pyo3::prelude::*;
 
+/// The names that most modules use.
+mod prelude {
+    pub use pyo3::prelude::*;
+
+    pub use crate::callbacks::callbacks;
+    pub use crate::error::{
+        AliasError, ArrayMemoryError, DerivativeError, DtypeError, IntoPython, Items, KeyPathError, RuleError,
+        ShapeError, StateError, StructureError, TapeEndedError, TapeThreadError, items, unless,
+    };
+
+    /// A Python object of any class.
+    pub type Object<'py> = Bound<'py, PyAny>;
+}
+
 // On a free-threaded interpreter the import turns the interpreter lock on: locks here were not examined without it.
 #[pymodule(gil_used = true)]
 mod _core {

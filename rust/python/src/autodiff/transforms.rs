@@ -3,10 +3,8 @@
 
 use std::collections::HashSet;
 
-use oxigrad_core::error::Error;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::PyVisit;
-use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
@@ -17,8 +15,7 @@ use crate::autodiff::graph::gc::Visited;
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::vjp_rules::{seed, watchable};
-use crate::callbacks::callbacks;
-use crate::error::{DtypeError, to_python};
+use crate::prelude::*;
 use crate::tree::{Structure, flatten, is_inexact, type_info};
 
 /// The arguments of one call, on a tape: the inputs of the function, and the structure of its gradients.
@@ -42,7 +39,7 @@ enum Argument {
 }
 
 impl Watched {
-    fn new<'py>(tape: &Bound<'py, Tape>, primals: &[Bound<'py, PyAny>]) -> PyResult<Self> {
+    fn new<'py>(tape: &Bound<'py, Tape>, primals: &[Object<'py>]) -> PyResult<Self> {
         let mut watched = Self { variables: Vec::new(), trees: Vec::new(), arguments: Vec::new() };
         for (position, primal) in primals.iter().enumerate() {
             if is_differentiable(primal)? {
@@ -61,19 +58,14 @@ impl Watched {
     }
 
     /// Watches a leaf; returns the object that the function gets in its place.
-    fn watch<'py>(&mut self, tape: &Bound<'py, Tape>, leaf: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+    fn watch<'py>(&mut self, tape: &Bound<'py, Tape>, leaf: &Object<'py>) -> PyResult<Py<PyAny>> {
         let variable = Tape::input(tape, watchable(leaf)?, None)?;
         let inside = Variable::copy(&variable)?;
         self.variables.push(variable.unbind());
         Ok(inside)
     }
 
-    fn watch_tree<'py>(
-        &mut self,
-        tape: &Bound<'py, Tape>,
-        position: usize,
-        primal: &Bound<'py, PyAny>,
-    ) -> PyResult<()> {
+    fn watch_tree<'py>(&mut self, tape: &Bound<'py, Tape>, position: usize, primal: &Object<'py>) -> PyResult<()> {
         let py = tape.py();
         let (mut leaves, structure) = flatten(py, primal)?;
         if primal.is_exact_instance_of::<PyInt>() {
@@ -162,11 +154,11 @@ impl Watched {
     }
 
     /// The gradients of the variables in the structure of the arguments, a tree for each argument.
-    fn unflatten<'py>(&self, gradients: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    fn unflatten<'py>(&self, gradients: Object<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let py = gradients.py();
         let gradients = match gradients.cast_into::<PyList>() {
             Ok(list) => list,
-            Err(error) => PyList::new(py, crate::error::items(&error.into_inner())?)?,
+            Err(error) => PyList::new(py, items(&error.into_inner())?)?,
         };
         PyTuple::new(py, self.trees_of(py, gradients)?)
     }
@@ -189,14 +181,14 @@ impl Watched {
 #[pyo3(signature = (tape, f, args, named, argnums))]
 pub fn record_call<'py>(
     tape: &Bound<'py, Tape>,
-    f: &Bound<'py, PyAny>,
+    f: &Object<'py>,
     args: &Bound<'py, PyTuple>,
     named: Option<&Bound<'py, PyDict>>,
-    argnums: &Bound<'py, PyAny>,
-) -> PyResult<(Watched, Bound<'py, PyAny>)> {
+    argnums: &Object<'py>,
+) -> PyResult<(Watched, Object<'py>)> {
     let positions = positions(argnums, args.len())?;
-    let mut filled: SmallVec<[Bound<'py, PyAny>; 4]> = args.iter().collect();
-    let primals: SmallVec<[Bound<'py, PyAny>; 4]> = positions.iter().map(|at| filled[*at].clone()).collect();
+    let mut filled: SmallVec<[Object<'py>; 4]> = args.iter().collect();
+    let primals: SmallVec<[Object<'py>; 4]> = positions.iter().map(|at| filled[*at].clone()).collect();
     let called = Watched::new(tape, &primals).and_then(|watched| {
         for (at, tree) in positions.iter().zip(&watched.trees) {
             filled[*at] = tree.bind(tape.py()).clone();
@@ -218,14 +210,14 @@ pub fn record_call<'py>(
 #[pyfunction]
 #[pyo3(signature = (f, args, named, argnums, has_aux, finish, begin=None))]
 pub fn value_and_grad<'py>(
-    f: &Bound<'py, PyAny>,
+    f: &Object<'py>,
     args: &Bound<'py, PyTuple>,
     named: Option<&Bound<'py, PyDict>>,
-    argnums: &Bound<'py, PyAny>,
+    argnums: &Object<'py>,
     has_aux: bool,
-    finish: &Bound<'py, PyAny>,
-    begin: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    finish: &Object<'py>,
+    begin: Option<&Object<'py>>,
+) -> PyResult<(Object<'py>, Object<'py>)> {
     let py = f.py();
     let tape = Bound::new(py, Tape::new(false))?;
     let (watched, result) = record_call(&tape, f, args, named, argnums)?;
@@ -236,7 +228,7 @@ pub fn value_and_grad<'py>(
         return finish.call1((tape, watched, result))?.extract();
     }
     let seeds = vec![(id, seed(target, None)?)];
-    let sources: Vec<Bound<'py, PyAny>> =
+    let sources: Vec<Object<'py>> =
         watched.variables.iter().map(|variable| variable.bind(py).clone().into_any()).collect();
     let mut trees = match begin.filter(|_| !tape.get().debug_nans) {
         Some(begin) => {
@@ -262,7 +254,7 @@ fn is_real_scalar(value: &Value, py: Python<'_>) -> bool {
 }
 
 /// Whether a value can have a derivative: a float, a complex number, an array of either's dtype, or a variable.
-fn is_differentiable(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn is_differentiable(value: &Object<'_>) -> PyResult<bool> {
     Ok(is_float_array(value)
         || value.is_instance_of::<PyFloat>()
         || value.is_instance_of::<PyComplex>()
@@ -272,7 +264,7 @@ fn is_differentiable(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// An array of integers as one of floats; `None` for any other object.
-fn as_floats<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn as_floats<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     let is_array = || Ok::<_, PyErr>(value.getattr_opt("dtype")?.is_some() && type_info(&value.get_type())?.is_leaf());
     if value.is_exact_instance_of::<PyInt>() || !is_array()? {
         return Ok(None);
@@ -282,14 +274,14 @@ fn as_floats<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
 }
 
 /// The arguments that `argnums` names, counted from the front.
-fn positions(argnums: &Bound<'_, PyAny>, count: usize) -> PyResult<SmallVec<[usize; 4]>> {
+fn positions(argnums: &Object<'_>, count: usize) -> PyResult<SmallVec<[usize; 4]>> {
     if argnums.is_exact_instance_of::<PyInt>() {
         return Ok(smallvec![position(argnums, argnums, count)?]);
     }
     if !argnums.is_instance_of::<PyTuple>() && !argnums.is_instance_of::<PyList>() {
         return Err(not_positions(argnums));
     }
-    let items = crate::error::items(argnums)?;
+    let items = items(argnums)?;
     let positions =
         items.iter().map(|item| position(item, argnums, count)).collect::<PyResult<SmallVec<[usize; 4]>>>()?;
     let is_repeated = |(at, position): (usize, &usize)| positions[..at].contains(position);
@@ -300,7 +292,7 @@ fn positions(argnums: &Bound<'_, PyAny>, count: usize) -> PyResult<SmallVec<[usi
     Ok(positions)
 }
 
-fn position(item: &Bound<'_, PyAny>, argnums: &Bound<'_, PyAny>, count: usize) -> PyResult<usize> {
+fn position(item: &Object<'_>, argnums: &Object<'_>, count: usize) -> PyResult<usize> {
     if !item.is_exact_instance_of::<PyInt>() {
         return Err(not_positions(argnums));
     }
@@ -318,7 +310,7 @@ fn position(item: &Bound<'_, PyAny>, argnums: &Bound<'_, PyAny>, count: usize) -
     Ok(found)
 }
 
-fn not_positions(argnums: &Bound<'_, PyAny>) -> PyErr {
+fn not_positions(argnums: &Object<'_>) -> PyErr {
     let named = |text: Bound<'_, pyo3::types::PyString>| text.to_string();
     match argnums.repr().map(named) {
         Ok(text) => PyTypeError::new_err(format!("argnums is {text}: expected an int, or a tuple of them")),
@@ -327,16 +319,16 @@ fn not_positions(argnums: &Bound<'_, PyAny>) -> PyErr {
 }
 
 /// The error for an argument without a leaf that has a derivative.
-fn nothing_to_differentiate(position: usize, primal: &Bound<'_, PyAny>) -> PyResult<PyErr> {
+fn nothing_to_differentiate(position: usize, primal: &Object<'_>) -> PyResult<PyErr> {
     let class = primal.get_type().name()?;
     let mut found = class.to_cow()?.into_owned();
     if let (Some(dtype), true) = (primal.getattr_opt("dtype")?, primal.hasattr("shape")?) {
         found = format!("{found} of dtype {}", dtype.str()?.to_cow()?);
     }
-    Ok(to_python(&Error::Dtype(format!(
+    Ok(DtypeError::new_err(format!(
         "argument {position} has nothing to differentiate: expected a float, an array of floating-point dtype or a tree \
          that has one, found {found}"
-    ))))
+    )))
 }
 
 /// The name of a leaf in errors: the argument, and the key path if it has one.
@@ -349,5 +341,5 @@ fn at(py: Python<'_>, place: impl Fn() -> String, error: PyErr) -> PyErr {
     if !error.is_instance_of::<DtypeError>(py) {
         return error;
     }
-    to_python(&Error::Dtype(format!("{}: {}", place(), error.value(py))))
+    DtypeError::new_err(format!("{}: {}", place(), error.value(py)))
 }

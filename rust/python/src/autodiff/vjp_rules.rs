@@ -6,7 +6,6 @@ use oxigrad_core::error::Error;
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Attribute, Elementwise, Op, Structured};
 use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyDict, PyString, PyTuple};
 
@@ -23,8 +22,7 @@ use crate::autodiff::graph::rule_program::Programs;
 use crate::autodiff::graph::tape::{CotangentType, Tape};
 use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::graph::variable::snapshot;
-use crate::callbacks::callbacks;
-use crate::error::{IntoPython, to_python};
+use crate::prelude::*;
 use crate::tree::is_inexact;
 
 /// A parameter of a derivative rule.
@@ -51,7 +49,7 @@ pub enum Source {
 impl Source {
     /// The value of the parameter, for the cotangent of the `which`-th argument.
     #[inline]
-    pub fn value<'py>(&self, entry: &Entry<'_>, which: usize, g: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn value<'py>(&self, entry: &Entry<'_>, which: usize, g: &Object<'py>) -> PyResult<Object<'py>> {
         let py = g.py();
         // The parameters of a rule of an op with any number of arguments name the argument at `which`.
         let of = |at: u8| if matches!(entry.origin, Origin::Op(op) if is_variadic(op)) { which } else { at as usize };
@@ -213,7 +211,7 @@ pub enum Statement<'py> {
     /// No derivative: see [`Row::Missing`].
     Reason(String),
     /// The rule, with the names of its parameters; `None` if the derivative is zero.
-    Rule(Option<(Bound<'py, PyAny>, Vec<String>)>),
+    Rule(Option<(Object<'py>, Vec<String>)>),
 }
 
 /// Registers the derivative rules and the function that pushes tangents through structured ops. The rules of
@@ -289,7 +287,7 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
 }
 
 /// The value as a tape watches it, or `DtypeError`.
-pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+pub fn watchable(value: &Object<'_>) -> PyResult<Value> {
     let truth = value.is_instance_of::<pyo3::types::PyBool>();
     if let Some(number) = host_number(value).filter(|_| !truth) {
         return Ok(Value::Number(number));
@@ -316,7 +314,7 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
 }
 
 /// The cotangent that a replay starts from: one, for a scalar target without a cotangent.
-pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) -> PyResult<Value> {
+pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Object<'_>>) -> PyResult<Value> {
     let py = target.py();
     let value = match (&target.get().value, cotangent) {
         (Value::Number(_), None) => return Ok(Value::Number(1.0)),
@@ -344,7 +342,7 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) 
 }
 
 /// The gradient of a value that the target does not depend on.
-pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Object<'py>> {
     match value {
         Value::Number(_) | Value::Absent => Ok(Value::Number(0.0).object(py)),
         value => {
@@ -364,7 +362,7 @@ const fn is_exact_operator(op: Elementwise) -> bool {
 
 /// `DerivativeError`: the op is not differentiable with respect to `parameter`, a noun phrase.
 pub fn missing(op: Op, parameter: &str) -> PyErr {
-    to_python(&Error::Derivative(format!("{} is not differentiable with respect to {parameter}", op.name())))
+    DerivativeError::new_err(format!("{} is not differentiable with respect to {parameter}", op.name()))
 }
 
 /// Whether results of the op are recorded: truth values and piecewise constant results are plain values.

@@ -3,7 +3,6 @@
 use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::op::{Op, Operator};
 use oxigrad_core::recording::ScalarOp;
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
@@ -13,12 +12,10 @@ use crate::autodiff::graph::template::Template;
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::record;
 use crate::autodiff::replay::scatter::{scatter_into, scatter_onto};
-use crate::error::items;
+use crate::prelude::*;
 use crate::recording::direct;
 use crate::recording::rule::compute_in_rule;
 use crate::recording::scalars::on_values;
-
-type Object<'py> = Bound<'py, PyAny>;
 
 /// The function of a call.
 pub enum Function {

@@ -2,7 +2,6 @@
 
 use oxigrad_core::op::{Op, Structured};
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::compute::elementwise::elementwise;
@@ -11,6 +10,7 @@ use crate::arrays::compute::products::matmul;
 use crate::arrays::compute::reduce::reduce;
 use crate::arrays::value::Value;
 use crate::autodiff::replay::scatter::IndexKey;
+use crate::prelude::*;
 
 /// The result of an op on NumPy's arrays and numbers, as [`crate::autodiff::operations::evaluate`] computes it; `None` where that has to. `shape` is
 /// that of the result, if it is known.
@@ -70,7 +70,7 @@ pub fn call(
 }
 
 /// Whether the array has the extents of a shape, apart from those of 1.
-fn is_of_size(array: &Bound<'_, PyAny>, shape: &[usize]) -> bool {
+fn is_of_size(array: &Object<'_>, shape: &[usize]) -> bool {
     extents(array).into_iter().filter(|extent| *extent != 1).eq(shape.iter().copied().filter(|extent| *extent != 1))
 }
 

@@ -5,14 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use oxigrad_core::scalar::Scalar;
 use pyo3::exceptions::{PyAttributeError, PyKeyError, PyLookupError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFloatMethods, PyInt, PyString};
 
 use crate::arrays::memory::contiguous::{Contiguous, element_of, scalar_of};
+use crate::prelude::*;
 use crate::recording::flat::Flat;
 use crate::tree::Structure;
-
-type Object<'py> = Bound<'py, PyAny>;
 
 /// The number of a place, in the order in which places are read.
 pub type Place = usize;

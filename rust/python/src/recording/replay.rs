@@ -6,18 +6,15 @@ use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::recording::{Entry, Id, Loop, Origin, Program, Rolled, Schedule, Step};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::{array_pool, run};
 use crate::arrays::value::Value;
-use crate::error::{IntoPython, Items};
+use crate::prelude::*;
 use crate::recording::call::Call;
 use crate::recording::parts::{Calls, Check, Parts, Pass, Runs, Work, shape_of};
 use crate::recording::scalars::scalar_in;
-
-type Object<'py> = Bound<'py, PyAny>;
 
 /// Runs are not longer, so that their values stay in registers and the cache.
 const MOST: usize = 32;

@@ -4,15 +4,13 @@ use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::op::{Op, ResultKind};
 use oxigrad_core::scalar::{Precision, Scalar, promoted};
-use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::{compute_in_core, op_named};
 use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::autodiff::operations::record::record;
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// An op of the rule of an elementwise op. On numbers and NumPy arrays the core computes it, as it does the rule.
 #[pyfunction]

@@ -1,11 +1,11 @@
 //! The arguments of `Stepper` with named fields: parameters in host memory, and the writes of a step.
 
 use pyo3::gc::PyVisit;
-use pyo3::prelude::*;
 
 use super::launches::{Call, Launches};
 use super::write::{Assignment, Copy};
 use crate::autodiff::graph::gc::Visited;
+use crate::prelude::*;
 use crate::tree::KeyPath;
 
 /// A slot with its name.
@@ -97,7 +97,7 @@ impl Writes {
 type LaunchesOf = (Vec<Call>, Py<PyAny>);
 
 impl Writes {
-    pub(super) fn replacements<'py>(&self, py: Python<'py>) -> Vec<(KeyPath, Bound<'py, PyAny>)> {
+    pub(super) fn replacements<'py>(&self, py: Python<'py>) -> Vec<(KeyPath, Object<'py>)> {
         self.replacements.iter().map(|(path, value)| (path.clone(), value.bind(py).clone())).collect()
     }
 

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use oxigrad_core::exec::StepCount;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::parameters::parameter::{Parameter, prepare};
@@ -14,7 +13,7 @@ use super::symbols::Program;
 use super::update::Progress;
 use super::write::write;
 use crate::arrays::memory::changes::Changed;
-use crate::error::IntoPython;
+use crate::prelude::*;
 use crate::threads;
 use crate::tree::Replacements;
 
@@ -111,7 +110,7 @@ impl Stepper {
     fn step<'py>(
         &self,
         py: Python<'py>,
-        model: Bound<'py, PyAny>,
+        model: Object<'py>,
         written: &Bound<'py, PyTuple>,
         gradients: &Bound<'py, PyTuple>,
         programs: Vec<(Bound<'py, Program>, Vec<Vec<f64>>)>,
@@ -120,7 +119,7 @@ impl Stepper {
         observes: bool,
         touched: Vec<Touched<'py>>,
         writes: Option<&Bound<'py, Writes>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> PyResult<Option<Object<'py>>> {
         let writes = writes.map(Bound::get);
         let replacements = writes.map(|writes| writes.replacements(py)).unwrap_or_default();
         let assignments = writes.map(|writes| writes.assignments(py)).unwrap_or_default();
@@ -174,12 +173,7 @@ impl Stepper {
 
     /// Does the writes of a step that updates nothing in host memory and is not counted; returns the model.
     #[expect(clippy::unused_self, reason = "a part of a step, without the count")]
-    fn write<'py>(
-        &self,
-        py: Python<'py>,
-        model: Bound<'py, PyAny>,
-        writes: &Bound<'py, Writes>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn write<'py>(&self, py: Python<'py>, model: Object<'py>, writes: &Bound<'py, Writes>) -> PyResult<Object<'py>> {
         let (assignments, copies) = (writes.get().assignments(py), writes.get().copies(py));
         let replaced = Replacements::new(&model, &writes.get().replacements(py))?;
         let mut changed = Changed::default();

@@ -1,19 +1,17 @@
 //! The writes of a step besides the update: copies of arrays, and items of dicts and arrays.
 
-use oxigrad_core::error::Error;
-use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arrays::compute::elementwise::Copying;
 use crate::arrays::memory::changes::Changed;
 use crate::arrays::memory::numpy::Numpy;
-use crate::error::to_python;
+use crate::prelude::*;
 
 /// A holder, the key of an item, and its new value.
-pub(super) type Assignment<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+pub(super) type Assignment<'py> = (Object<'py>, Object<'py>, Object<'py>);
 
 /// An array, and the one that it is copied to.
-pub(super) type Copy<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+pub(super) type Copy<'py> = (Object<'py>, Object<'py>);
 
 /// Makes all checks and an update; then, unless a guard stopped the update, the copies and assignments, which cannot
 /// fail. Adds the tensors that have `changed`.
@@ -40,7 +38,7 @@ pub(super) fn write<'py>(
 }
 
 /// Refuses holders whose items may not be assigned to: those of a dict may, those of an array if it is writable.
-fn assignable(holder: &Bound<'_, PyAny>) -> PyResult<()> {
+fn assignable(holder: &Object<'_>) -> PyResult<()> {
     if holder.is_instance_of::<PyDict>() {
         return Ok(());
     }
@@ -48,5 +46,5 @@ fn assignable(holder: &Bound<'_, PyAny>) -> PyResult<()> {
     if fields.is_some_and(|fields| fields.is_writable()) {
         return Ok(());
     }
-    Err(to_python(&Error::Memory("the record of steps must be a writable NumPy array".into())))
+    Err(ArrayMemoryError::new_err("the record of steps must be a writable NumPy array"))
 }

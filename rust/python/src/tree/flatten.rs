@@ -6,18 +6,17 @@ use std::sync::Arc;
 use oxigrad_core::error::Error;
 use oxigrad_core::tree::{self, Container as _, Key, Node};
 use pyo3::ffi::PyTypeObject;
-use pyo3::prelude::*;
 
 use super::container::{Child, Container, dict_key, take_apart};
 use super::kind::{ContainerKind, TypeInfo, type_info};
 use super::structure::Structure;
-use crate::error::{IntoPython, to_python};
+use crate::prelude::*;
 
 /// Depth below which cycles are searched for: shallower trees have no cost, and a cyclic tree reaches it soon.
 const DEEP: usize = 64;
 
 /// The leaves of `tree`, and its structure.
-pub fn flatten(_py: Python<'_>, tree: &Bound<'_, PyAny>) -> PyResult<(Vec<Py<PyAny>>, Structure)> {
+pub fn flatten(_py: Python<'_>, tree: &Object<'_>) -> PyResult<(Vec<Py<PyAny>>, Structure)> {
     let mut walk = Walk::new();
     walk.pending.push(Child { object: Some(tree.clone()), trainable: true });
     while let Some(child) = walk.pending.pop() {
@@ -37,11 +36,11 @@ struct Walk<'py> {
     /// The containers above, the root first.
     above: Vec<Above<'py>>,
     deep: HashSet<usize>,
-    keys: Vec<Bound<'py, PyAny>>,
+    keys: Vec<Object<'py>>,
 }
 
 struct Above<'py> {
-    object: Bound<'py, PyAny>,
+    object: Object<'py>,
     container: u32,
     arity: usize,
     left: usize,
@@ -82,7 +81,7 @@ impl<'py> Walk<'py> {
         }
     }
 
-    fn open(&mut self, object: Bound<'py, PyAny>, class: usize, trainable: bool) -> PyResult<()> {
+    fn open(&mut self, object: Object<'py>, class: usize, trainable: bool) -> PyResult<()> {
         self.check_cycle(&object)?;
         let start = self.pending.len();
         self.keys.clear();
@@ -106,7 +105,7 @@ impl<'py> Walk<'py> {
     }
 
     /// The number of the container in the structure: that of the last one of its class, if the keys are the same.
-    fn container(&mut self, object: &Bound<'py, PyAny>, class: usize) -> PyResult<u32> {
+    fn container(&mut self, object: &Object<'py>, class: usize) -> PyResult<u32> {
         let seen = &self.classes.seen[class];
         if let Some(last) = seen.container
             && self.shape.container(last).has_keys(&self.keys)
@@ -147,7 +146,7 @@ impl<'py> Walk<'py> {
         }
     }
 
-    fn check_cycle(&mut self, object: &Bound<'py, PyAny>) -> PyResult<()> {
+    fn check_cycle(&mut self, object: &Object<'py>) -> PyResult<()> {
         if self.above.len() < DEEP {
             return Ok(());
         }
@@ -159,14 +158,14 @@ impl<'py> Walk<'py> {
     }
 
     /// The error for the first container that is one of its own ancestors.
-    fn cycle(&self, object: &Bound<'py, PyAny>) -> PyErr {
+    fn cycle(&self, object: &Object<'py>) -> PyErr {
         let mut seen = HashMap::new();
         let objects = self.above.iter().map(|above| &above.object).chain([object]);
         for (depth, object) in objects.enumerate() {
             if let Some(first) = seen.insert(object.as_ptr(), depth) {
                 let place = |depth| self.keys_down_to(depth).collect::<tree::KeyPath>().place();
                 let what = format!("{}: a cycle, this is the same object as {}", place(depth), place(first));
-                return to_python(&Error::Structure(what));
+                return StructureError::new_err(what);
             }
         }
         unreachable!("a cycle was found")
@@ -190,7 +189,7 @@ pub struct Class {
 
 impl Classes {
     /// Index of the class of `object`.
-    fn find(&mut self, object: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn find(&mut self, object: &Object<'_>) -> PyResult<usize> {
         let address = object.get_type_ptr();
         if let Some(index) = self.seen.iter().position(|class| class.address == address) {
             return Ok(index);
@@ -200,7 +199,7 @@ impl Classes {
     }
 
     /// The kind of the class of `object`.
-    pub fn info(&mut self, object: &Bound<'_, PyAny>) -> PyResult<&Arc<TypeInfo>> {
+    pub fn info(&mut self, object: &Object<'_>) -> PyResult<&Arc<TypeInfo>> {
         let index = self.find(object)?;
         Ok(&self.seen[index].info)
     }

@@ -1,7 +1,6 @@
 //! Functions of NumPy that the core calls on NumPy's arrays, looked up once.
 
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
@@ -9,8 +8,7 @@ use smallvec::SmallVec;
 use crate::arrays::compute::elementwise::repeat_to;
 use crate::arrays::memory::contiguous::scalar_of;
 use crate::arrays::memory::numpy::Numpy;
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// The extents of an array: seldom more than six.
 pub type Extents = SmallVec<[usize; 6]>;

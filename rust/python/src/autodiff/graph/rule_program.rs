@@ -4,7 +4,6 @@
 use oxigrad_core::op::{Op, Structured};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyTuple};
 
@@ -12,8 +11,7 @@ use crate::arrays::compute::elementwise::op_named;
 use crate::arrays::compute::numpy_functions::{is_array, is_host};
 use crate::arrays::memory::numpy::Numpy;
 use crate::autodiff::graph::template::{EntryId, Template};
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// More programs of a rule are not traced: a rule that is called with ever other arguments runs in Python.
 const MOST: usize = 256;

@@ -1,10 +1,9 @@
 //! Arguments of the functions that entries call: Python values with the numbers of entries in place of theirs.
 
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PySlice, PyTuple};
 use smallvec::SmallVec;
 
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// The number of an entry, in place of its value.
 #[pyclass(frozen, eq, hash, subclass, module = "oxigrad._core")]

@@ -2,15 +2,12 @@
 
 use oxigrad_core::op::{Elementwise, Op};
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::compute::elementwise::op_named;
 use crate::autodiff::operations::descriptions::description;
 use crate::autodiff::operations::record::record;
-use crate::callbacks::callbacks;
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// Computes an op on arrays, numbers and variables, by name: the entry point for the Python layer.
 #[pyfunction]

@@ -4,7 +4,6 @@ use oxigrad_core::autodiff::replay::Host as _;
 use oxigrad_core::autodiff::tape::{Id, Origin, View};
 use oxigrad_core::op::Op;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::arrays::value::Value;
@@ -14,7 +13,7 @@ use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::replay::fusion::{Cotangent, known};
 use crate::autodiff::replay::reverse::PythonHost;
 use crate::autodiff::vjp_rules::{Row, missing};
-use crate::callbacks::callbacks;
+use crate::prelude::*;
 
 type Entry<'t> = View<'t, Value, Attributes>;
 
@@ -80,12 +79,12 @@ impl<'py> PythonHost<'py> {
     }
 
     /// The tangent cast to the dtype of the result, if the result is kept; otherwise it already has that dtype.
-    fn in_dtype(&self, entry: &Entry<'_>, pushed: Bound<'py, PyAny>) -> PyResult<Value> {
+    fn in_dtype(&self, entry: &Entry<'_>, pushed: Object<'py>) -> PyResult<Value> {
         if matches!(entry.result(), Value::Absent | Value::Number(_)) {
             return Ok(Value::new(&pushed));
         }
         let result = entry.result().object(self.py);
-        let dtype = |object: &Bound<'py, PyAny>| object.getattr_opt(intern!(self.py, "dtype"));
+        let dtype = |object: &Object<'py>| object.getattr_opt(intern!(self.py, "dtype"));
         Ok(match (dtype(&pushed)?, dtype(&result)?) {
             (Some(own), Some(dtype)) if !own.is(&dtype) => {
                 Value::new(&callbacks(self.py)?.in_dtype.bind(self.py).call1((pushed, result))?)
@@ -119,9 +118,8 @@ impl<'py> PythonHost<'py> {
     fn push_one_by_one(&mut self, entry: &Entry<'_>, tangents: &Bound<'py, PyTuple>, batch: usize) -> PyResult<Value> {
         let results = PyList::empty(self.py);
         for at in 0..batch {
-            let of = |tangent: Bound<'py, PyAny>| {
-                Ok(Value::new(&callbacks(self.py)?.part.bind(self.py).call1((tangent, at))?))
-            };
+            let of =
+                |tangent: Object<'py>| Ok(Value::new(&callbacks(self.py)?.part.bind(self.py).call1((tangent, at))?));
             let parts = tangents.iter().map(of).collect::<PyResult<Vec<_>>>()?;
             let parts: Vec<&Value> =
                 parts.iter().map(|part| if is_none(part, self.py) { &Value::Absent } else { part }).collect();
@@ -136,7 +134,7 @@ impl<'py> PythonHost<'py> {
         let py = self.py;
         let tape = Bound::new(py, Tape::new(false))?;
         let given = callbacks(py)?.zero_cotangent.bind(py).call1((&tape, entry.result().object(py)))?;
-        let (cotangent, variables): (Bound<'py, PyAny>, Bound<'py, PyAny>) = given.extract()?;
+        let (cotangent, variables): (Object<'py>, Object<'py>) = given.extract()?;
         let pulled = self.pullback(entry, which, &known(&cotangent))?;
         let Value::Object(pulled) = self.resolve(&pulled)? else { return Ok(Value::Absent) };
         if !pulled.bind(py).cast::<Variable>().is_ok_and(|pulled| pulled.get().tape.is(&tape)) {

@@ -8,7 +8,6 @@ use oxigrad_core::autodiff::rule::Rules;
 use oxigrad_core::autodiff::tape::{Id, Origin, Value as _, View};
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
@@ -25,7 +24,7 @@ use crate::autodiff::replay::fit::unbroadcast;
 use crate::autodiff::replay::fusion::{Cotangent, Fusion, NumpyArrays, known};
 use crate::autodiff::replay::{scatter, traced};
 use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, missing, registry};
-use crate::callbacks::callbacks;
+use crate::prelude::*;
 use crate::tree::is_inexact;
 
 pub struct PythonHost<'py> {
@@ -35,7 +34,7 @@ pub struct PythonHost<'py> {
     pub batch: Option<usize>,
     fusion: Fusion<'py>,
     /// Takes final cotangents, if given: `take(which, cotangent)` returns whether it has.
-    take: Option<Bound<'py, PyAny>>,
+    take: Option<Object<'py>>,
 }
 
 /// Replays a tape in reverse from the seeds and returns the cotangents of `inputs`; 0.0 in the place of those that `take`,
@@ -45,7 +44,7 @@ pub fn replay_taking<'py>(
     tape: &mut CoreTape,
     seeds: Vec<(Id, Value)>,
     inputs: &[Id],
-    take: Bound<'py, PyAny>,
+    take: Object<'py>,
 ) -> PyResult<Vec<Value>> {
     let mut host = PythonHost { take: Some(take), ..PythonHost::new(py, None)? };
     let seeds = seeds.into_iter().map(|(id, seed)| (id, Cotangent::Known(seed))).collect();
@@ -139,7 +138,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         }
         let cotangent = self.resolve(cotangent)?;
         let pulled = self.call(derivative, entry, 0, &cotangent)?;
-        let flow = |(which, pulled): (usize, PyResult<Bound<'_, PyAny>>)| {
+        let flow = |(which, pulled): (usize, PyResult<Object<'_>>)| {
             pulled.map(
                 |pulled| if pulled.is_none() || !entry.is_active(which) { Cotangent::absent() } else { known(&pulled) },
             )
@@ -254,7 +253,7 @@ impl<'py> PythonHost<'py> {
         entry: &View<'_, Value, Attributes>,
         which: usize,
         cotangent: &Value,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Object<'py>> {
         if derivative.is_identity {
             return Ok(cotangent.object(self.py));
         }
@@ -279,9 +278,9 @@ impl<'py> PythonHost<'py> {
         derivative: &Derivative,
         entry: &View<'_, Value, Attributes>,
         cotangent: &Value,
-    ) -> Option<PyResult<Bound<'py, PyAny>>> {
+    ) -> Option<PyResult<Object<'py>>> {
         let (op, read) = derivative.only.as_ref()?;
-        let mut args: SmallVec<[Bound<'py, PyAny>; 3]> = SmallVec::new();
+        let mut args: SmallVec<[Object<'py>; 3]> = SmallVec::new();
         for source in read {
             args.push(kept(&derivative.sources[*source], entry, cotangent)?.object(self.py));
         }
@@ -300,7 +299,7 @@ impl<'py> PythonHost<'py> {
         derivative: &Derivative,
         entry: &View<'_, Value, Attributes>,
         cotangent: &Value,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> PyResult<Option<Object<'py>>> {
         let (py, Some(kernel)) = (self.py, &derivative.kernel) else { return Ok(None) };
         let Value::Object(g) = cotangent else { return Ok(None) };
         let values = derivative.sources.iter().map(|source| kept(source, entry, cotangent));
@@ -314,7 +313,7 @@ impl<'py> PythonHost<'py> {
         entry: &View<'_, Value, Attributes>,
         which: usize,
         cotangent: &Value,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Object<'py>> {
         let (py, g) = (self.py, cotangent.object(self.py));
         let read = |source: &Source| source.value(entry, which, &g);
         let mut args = derivative.sources.iter().map(read).collect::<PyResult<Vec<_>>>()?;
@@ -332,7 +331,7 @@ impl<'py> PythonHost<'py> {
 
 /// Marks values of a recording as operands of the rule of an elementwise op: the core computes such a rule, and not the
 /// array library.
-fn of_rule(args: &mut [Bound<'_, PyAny>]) -> PyResult<()> {
+fn of_rule(args: &mut [Object<'_>]) -> PyResult<()> {
     for arg in args.iter_mut().filter(|arg| arg.is_instance_of::<BatchLevel>()) {
         if let Some(marked) = arg.getattr_opt(intern!(arg.py(), "in_rule"))? {
             *arg = marked;
@@ -342,7 +341,7 @@ fn of_rule(args: &mut [Bound<'_, PyAny>]) -> PyResult<()> {
 }
 
 /// The result of a rule, without the mark.
-fn out_of_rule(result: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+fn out_of_rule(result: Object<'_>) -> PyResult<Object<'_>> {
     if !result.is_instance_of::<BatchLevel>() {
         return Ok(result);
     }
@@ -352,7 +351,7 @@ fn out_of_rule(result: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
 /// Lifts plain arrays among the arguments of a Python rule to constants of the tape that its variables are on:
 /// operators of some array libraries raise an error where they should return `NotImplemented` for a variable on their
 /// right. Values of a `vmap` inside of that tape stay what they are.
-fn lift(args: &mut [Bound<'_, PyAny>], sources: &[Source]) -> PyResult<()> {
+fn lift(args: &mut [Object<'_>], sources: &[Source]) -> PyResult<()> {
     let mut variable = innermost(args).cloned();
     let is_read = |source: &Source| matches!(source, Source::Cotangent | Source::Result | Source::Arg(_));
     for (arg, _) in args.iter().zip(sources).filter(|(_, source)| is_read(source)) {
@@ -371,14 +370,14 @@ fn lift(args: &mut [Bound<'_, PyAny>], sources: &[Source]) -> PyResult<()> {
 }
 
 /// The items of the tuple of an op with several results, or of its cotangent; empty for an array.
-fn parts<'py>(arg: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+fn parts<'py>(arg: &Object<'py>) -> Vec<Object<'py>> {
     if let Ok(results) = arg.cast::<PyTuple>() {
         return results.iter().collect();
     }
     arg.cast::<PyDict>().map_or_else(|_| Vec::new(), |parts| parts.values().iter().collect())
 }
 
-fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Object<'py>) -> PyResult<Object<'py>> {
     let py = arg.py();
     if let Ok(results) = arg.cast::<PyTuple>() {
         let results = results.iter().map(|result| lifted(tape, &result)).collect::<PyResult<Vec<_>>>()?;

@@ -5,7 +5,6 @@
 use oxigrad_core::array::buffer::elements;
 use oxigrad_core::autodiff::tape::Origin;
 use oxigrad_core::op::{Attribute, Elementwise, Op, ResultKind, Structured};
-use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyTuple};
 use smallvec::SmallVec;
 
@@ -19,9 +18,7 @@ use crate::autodiff::operations::record::record;
 use crate::autodiff::replay::fit;
 use crate::autodiff::replay::scatter::{IndexKey, scatter};
 use crate::autodiff::vjp_rules::{Derivative, Source};
-use crate::callbacks::callbacks;
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// From so many elements on, the Python rule of an extremum takes fewer passes over memory than its program, which serves all shapes.
 pub const LARGE_EXTREMUM: usize = 1 << 16;
