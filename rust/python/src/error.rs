@@ -10,10 +10,8 @@ use pyo3::prelude::*;
 use pyo3::type_object::PyTypeInfo;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::prelude::Object;
-
 /// The signature `(*args)`, which `inspect.signature` does not find on exceptions.
-fn any_arguments(py: Python<'_>) -> PyResult<Object<'_>> {
+fn any_arguments(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let inspect = py.import("inspect")?;
     let class = inspect.getattr("Parameter")?;
     let args = class.call1(("args", class.getattr("VAR_POSITIONAL")?))?;
@@ -123,7 +121,7 @@ fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
 }
 
 /// The items of an iterable. Unlike `collect`, this does not ask for a length first, whose errors would be lost.
-pub fn items<'py>(iterable: &Object<'py>) -> PyResult<Vec<Object<'py>>> {
+pub fn items<'py>(iterable: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let mut found = Vec::new();
     for item in iterable.try_iter()? {
         found.push(item?);
@@ -133,7 +131,7 @@ pub fn items<'py>(iterable: &Object<'py>) -> PyResult<Vec<Object<'py>>> {
 
 /// The items of a list or a tuple, as an argument. `PyO3`'s own `Vec` asks any sequence for its length, drops the
 /// error, and takes as much memory as that says.
-pub struct Items<'py>(pub Vec<Object<'py>>);
+pub struct Items<'py>(pub Vec<Bound<'py, PyAny>>);
 
 impl<'py> FromPyObject<'_, 'py> for Items<'py> {
     type Error = PyErr;

@@ -14,6 +14,7 @@ use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::replay::forward;
 use crate::autodiff::replay::reverse;
 use crate::autodiff::vjp_rules;
+use crate::callbacks::callbacks;
 use crate::prelude::*;
 
 /// An entry as Python sees it: its kind, the numbers of its arguments, and its attributes.
@@ -65,7 +66,7 @@ impl Tape {
     ) -> PyResult<Bound<'py, PyList>> {
         let target = Self::own(slf, target, "target")?;
         let seed = vjp_rules::seed(&target, cotangent)?;
-        Self::pull_back(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources.0, release)
+        Self::pull_back(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources.0, release, None)
     }
 
     /// The cotangents of `sources` from (target, cotangent) pairs.
@@ -83,7 +84,7 @@ impl Tape {
             let id = target.get().current(slf.py())?.0;
             values.push((id, vjp_rules::seed(&target, Some(&cotangent))?));
         }
-        Self::pull_back(slf, values, &sources.0, release)
+        Self::pull_back(slf, values, &sources.0, release, None)
     }
 
     /// The tangents of `targets` from (variable, tangent) pairs, as a list; zeros where a target depends on no
@@ -206,34 +207,26 @@ impl Tape {
 }
 
 impl Tape {
-    /// The cotangents of `sources` from those of some entries.
+    /// The cotangents of `sources` from those of some entries; 0.0 in the place of those that `take` has taken, see
+    /// [`reverse::replay`]. On a tape for debugging, a NaN among the cotangents raises with the entry where it first is.
     pub fn pull_back<'py>(
         slf: &Bound<'py, Self>,
         seeds: Vec<(Id, Value)>,
         sources: &[Object<'py>],
         release: bool,
+        take: Option<Object<'py>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let py = slf.py();
+        let (py, is_searched) = (slf.py(), slf.get().debug_nans);
+        let given = is_searched.then(|| seeds.iter().map(|(id, seed)| (*id, seed.object(py))).collect::<Vec<_>>());
+        let release = release && !is_searched;
         let zeros = |value: &Value| vjp_rules::zeros(py, value);
         let of = |source: &Variable| source.source(py);
-        if slf.get().debug_nans {
-            return Self::pull_back_searched(slf, seeds, sources);
+        let replay = |core: &mut CoreTape, ids: &[Id]| reverse::replay(py, core, seeds, ids, release, take);
+        let found = Self::replayed(slf, sources, of, release, zeros, replay)?;
+        if let Some(given) = given {
+            callbacks(py)?.pulled.bind(py).call1((slf, given, &found))?;
         }
-        Self::replayed(slf, sources, of, release, zeros, |core, ids| reverse::replay(py, core, seeds, ids, release))
-    }
-
-    /// As [`Tape::pull_back`] with `release`, for inputs of the tape in their order; 0.0 in the place of cotangents that
-    /// `take` has taken, see [`reverse::replay_taking`].
-    pub fn pull_back_taking<'py>(
-        slf: &Bound<'py, Self>,
-        seeds: Vec<(Id, Value)>,
-        inputs: &[Object<'py>],
-        take: Object<'py>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let py = slf.py();
-        let zeros = |value: &Value| vjp_rules::zeros(py, value);
-        let of = |source: &Variable| source.source(py);
-        Self::replayed(slf, inputs, of, true, zeros, |core, ids| reverse::replay_taking(py, core, seeds, ids, take))
+        Ok(found)
     }
 
     /// The plain values that the tape keeps as constants.
@@ -244,22 +237,6 @@ impl Tape {
         drop(inner);
         let objects = kept.into_iter().filter(|value| matches!(value, Value::Object(_)));
         objects.map(|value| value.into_object(py)).collect()
-    }
-
-    /// As [`Tape::pull_back`], with a search for the entry where a NaN among the cotangents first appears.
-    fn pull_back_searched<'py>(
-        slf: &Bound<'py, Self>,
-        seeds: Vec<(Id, Value)>,
-        sources: &[Object<'py>],
-    ) -> PyResult<Bound<'py, PyList>> {
-        let py = slf.py();
-        let zeros = |value: &Value| vjp_rules::zeros(py, value);
-        let of = |source: &Variable| source.source(py);
-        let given: Vec<_> = seeds.iter().map(|(id, seed)| (*id, seed.object(py))).collect();
-        let found =
-            Self::replayed(slf, sources, of, false, zeros, |core, ids| reverse::replay(py, core, seeds, ids, false))?;
-        callbacks(py)?.pulled.bind(py).call1((slf, given, &found))?;
-        Ok(found)
     }
 
     /// The result of a replay for each of `variables`, which may repeat, at the entries that they stand for.

@@ -15,6 +15,7 @@ use crate::autodiff::graph::gc::Visited;
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::vjp_rules::{seed, watchable};
+use crate::callbacks::callbacks;
 use crate::prelude::*;
 use crate::tree::{Structure, flatten, is_inexact, type_info};
 
@@ -42,17 +43,14 @@ impl Watched {
     fn new<'py>(tape: &Bound<'py, Tape>, primals: &[Object<'py>]) -> PyResult<Self> {
         let mut watched = Self { variables: Vec::new(), trees: Vec::new(), arguments: Vec::new() };
         for (position, primal) in primals.iter().enumerate() {
-            if is_differentiable(primal)? {
-                let inside = watched.watch(tape, primal)?;
-                watched.trees.push(inside);
-                watched.arguments.push(Argument::Leaf(primal.clone().unbind()));
-            } else if let Some(floats) = as_floats(primal)? {
-                let inside = watched.watch(tape, &floats)?;
-                watched.trees.push(inside);
-                watched.arguments.push(Argument::Leaf(floats.unbind()));
-            } else {
+            let leaf = if is_differentiable(primal)? { Some(primal.clone()) } else { as_floats(primal)? };
+            let Some(leaf) = leaf else {
                 watched.watch_tree(tape, position, primal)?;
-            }
+                continue;
+            };
+            let inside = watched.watch(tape, &leaf)?;
+            watched.trees.push(inside);
+            watched.arguments.push(Argument::Leaf(leaf.unbind()));
         }
         Ok(watched)
     }
@@ -234,9 +232,9 @@ pub fn value_and_grad<'py>(
         Some(begin) => {
             let watched = Bound::new(py, watched)?;
             let take = begin.call1((&watched, tape.get().constants(py), value.object(py)))?;
-            watched.get().trees_of(py, Tape::pull_back_taking(&tape, seeds, &sources, take)?)?
+            watched.get().trees_of(py, Tape::pull_back(&tape, seeds, &sources, true, Some(take))?)?
         }
-        None => watched.trees_of(py, Tape::pull_back(&tape, seeds, &sources, true)?)?,
+        None => watched.trees_of(py, Tape::pull_back(&tape, seeds, &sources, true, None)?)?,
     };
     let gradient = match trees.pop_if(|_| argnums.is_instance_of::<PyInt>()) {
         Some(only) => only.into_bound(py),

@@ -22,6 +22,7 @@ use crate::autodiff::graph::rule_program::Programs;
 use crate::autodiff::graph::tape::{CotangentType, Tape};
 use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::graph::variable::snapshot;
+use crate::callbacks::callbacks;
 use crate::prelude::*;
 use crate::tree::is_inexact;
 
@@ -52,7 +53,8 @@ impl Source {
     pub fn value<'py>(&self, entry: &Entry<'_>, which: usize, g: &Object<'py>) -> PyResult<Object<'py>> {
         let py = g.py();
         // The parameters of a rule of an op with any number of arguments name the argument at `which`.
-        let of = |at: u8| if matches!(entry.origin, Origin::Op(op) if is_variadic(op)) { which } else { at as usize };
+        let of =
+            |at: u8| if matches!(entry.origin, Origin::Op(op) if op.arity().is_none()) { which } else { at as usize };
         Ok(match self {
             Self::Cotangent => g.clone(),
             Self::Result => entry.result().object(py),
@@ -151,7 +153,7 @@ impl Registry {
     /// The rule of the `which`-th argument.
     pub fn row(&self, op: Op, which: usize) -> &Row {
         let rows = &self.rows[op.index()];
-        let which = if is_variadic(op) { 0 } else { which };
+        let which = if op.arity().is_none() { 0 } else { which };
         rows.get(which).unwrap_or(&self.unstated)
     }
 
@@ -167,12 +169,8 @@ impl Registry {
     }
 }
 
-/// Whether the op takes any number of arguments.
-pub fn is_variadic(op: Op) -> bool {
-    matches!(op, Op::Structured(op) if op.arity().is_none())
-}
-
-fn arg_names(op: Op) -> &'static [&'static str] {
+/// The names of the array arguments, as the standard has them; of an op that takes any number of them, of each.
+pub fn arg_names(op: Op) -> &'static [&'static str] {
     match op {
         Op::Elementwise(Elementwise::Where) => &["condition", "x1", "x2"],
         Op::Elementwise(op) if op.arity() == 1 => &["x"],
@@ -363,14 +361,6 @@ const fn is_exact_operator(op: Elementwise) -> bool {
 /// `DerivativeError`: the op is not differentiable with respect to `parameter`, a noun phrase.
 pub fn missing(op: Op, parameter: &str) -> PyErr {
     DerivativeError::new_err(format!("{} is not differentiable with respect to {parameter}", op.name()))
-}
-
-/// Whether results of the op are recorded: truth values and piecewise constant results are plain values.
-pub fn is_smooth(op: Op) -> bool {
-    match op {
-        Op::Elementwise(op) => op.kind() == oxigrad_core::op::ResultKind::Smooth,
-        Op::Structured(_) => true,
-    }
 }
 
 /// Whether the op is a sum over all elements, which kernels support.

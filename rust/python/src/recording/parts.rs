@@ -55,6 +55,7 @@ type Stated = (String, Vec<usize>, Vec<String>, Option<(Vec<isize>, bool)>);
 type StatedCall<'py> = ((String, String), Object<'py>, Option<Vec<usize>>, bool, Option<Stated>);
 
 /// The functions and values that entries refer to, while a program is made.
+#[derive(Default)]
 pub struct Parts {
     pub calls: Vec<Call>,
     pub constants: Vec<Value>,
@@ -86,19 +87,6 @@ pub enum Calls {
 }
 
 impl Parts {
-    pub fn new() -> Self {
-        Self {
-            calls: Vec::new(),
-            constants: Vec::new(),
-            checks: Vec::new(),
-            groups: Vec::new(),
-            members: Vec::new(),
-            inputs: 0,
-            computations: HashMap::new(),
-            works: Vec::new(),
-        }
-    }
-
     pub fn entry(&mut self, given: &Bound<'_, PyTuple>) -> PyResult<Entry> {
         let kind: String = given.get_item(0)?.extract()?;
         let position = |length: usize| u32::try_from(length - 1).expect("ids are of 32 bits");

@@ -90,7 +90,7 @@ fn is_last(reads: &[u32], last: &[u32]) -> bool {
 impl Replay {
     #[new]
     fn new(py: Python<'_>, entries: &Object<'_>, outputs: Vec<Id>, same: Py<PyAny>) -> PyResult<Self> {
-        let (mut parts, mut made) = (Parts::new(), Vec::new());
+        let (mut parts, mut made) = (Parts::default(), Vec::new());
         for entry in entries.try_iter()? {
             made.push(parts.entry(entry?.cast::<PyTuple>()?)?); // each is dropped before the next one is asked for
         }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::intern;
 use pyo3::sync::PyOnceLock;
 
+use crate::callbacks::callbacks;
 use crate::prelude::*;
 use crate::threads::process;
 

@@ -2,33 +2,29 @@
 
 use pyo3::types::PyDict;
 
+use super::stated::Writes;
 use crate::arrays::compute::elementwise::Copying;
 use crate::arrays::memory::changes::Changed;
 use crate::arrays::memory::numpy::Numpy;
 use crate::prelude::*;
-
-/// A holder, the key of an item, and its new value.
-pub(super) type Assignment<'py> = (Object<'py>, Object<'py>, Object<'py>);
-
-/// An array, and the one that it is copied to.
-pub(super) type Copy<'py> = (Object<'py>, Object<'py>);
 
 /// Makes all checks and an update; then, unless a guard stopped the update, the copies and assignments, which cannot
 /// fail. Adds the tensors that have `changed`.
 pub(super) fn write<'py>(
     py: Python<'py>,
     update: impl FnOnce(&mut Changed<'py>) -> PyResult<bool>,
-    assignments: &[Assignment<'py>],
-    copies: &[Copy<'py>],
+    writes: &Writes,
     changed: &mut Changed<'py>,
 ) -> PyResult<bool> {
-    let copies: Vec<Copying> = copies.iter().map(|(from, to)| Copying::new(from, to)).collect::<PyResult<_>>()?;
-    assignments.iter().try_for_each(|(holder, ..)| assignable(holder))?;
+    let copies: Vec<Copying> =
+        writes.copies.iter().map(|(from, to)| Copying::new(from.bind(py), to.bind(py))).collect::<PyResult<_>>()?;
+    writes.assignments.iter().try_for_each(|(holder, ..)| assignable(holder.bind(py)))?;
     if !update(changed)? {
         return Ok(false);
     }
     copies.into_iter().try_for_each(|copying| copying.run(py, changed))?;
-    for (holder, key, value) in assignments {
+    for (holder, key, value) in &writes.assignments {
+        let holder = holder.bind(py);
         match holder.cast::<PyDict>() {
             Ok(slots) => slots.set_item(key, value)?, // past the checks and the copy of an assignment by the user
             Err(_) => holder.set_item(key, value)?,

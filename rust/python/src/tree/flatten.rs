@@ -17,8 +17,8 @@ const DEEP: usize = 64;
 
 /// The leaves of `tree`, and its structure.
 pub fn flatten(_py: Python<'_>, tree: &Object<'_>) -> PyResult<(Vec<Py<PyAny>>, Structure)> {
-    let mut walk = Walk::new();
-    walk.pending.push(Child { object: Some(tree.clone()), trainable: true });
+    let root = Child { object: Some(tree.clone()), trainable: true };
+    let mut walk = Walk { pending: vec![root], ..Walk::default() };
     while let Some(child) = walk.pending.pop() {
         walk.visit(child)?;
     }
@@ -26,6 +26,7 @@ pub fn flatten(_py: Python<'_>, tree: &Object<'_>) -> PyResult<(Vec<Py<PyAny>>, 
     Ok((leaves, Structure { shape, rests }))
 }
 
+#[derive(Default)]
 struct Walk<'py> {
     shape: tree::Structure<Container>,
     leaves: Vec<Py<PyAny>>,
@@ -47,19 +48,6 @@ struct Above<'py> {
 }
 
 impl<'py> Walk<'py> {
-    fn new() -> Self {
-        Self {
-            shape: tree::Structure::default(),
-            leaves: Vec::new(),
-            rests: Vec::new(),
-            classes: Classes::default(),
-            pending: Vec::new(),
-            above: Vec::new(),
-            deep: HashSet::new(),
-            keys: Vec::new(),
-        }
-    }
-
     fn visit(&mut self, child: Child<'py>) -> PyResult<()> {
         self.close();
         let Some(object) = child.object else {

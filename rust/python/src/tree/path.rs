@@ -200,10 +200,10 @@ pub struct Replacements<'py> {
 
 impl<'py> Replacements<'py> {
     /// Writes these values at the paths, all or none of them: if a container raises, the tree is unchanged.
-    pub fn new(tree: &Object<'py>, values: &[(KeyPath, Object<'py>)]) -> PyResult<Self> {
+    pub fn new(tree: &Object<'py>, values: &[(KeyPath, Py<PyAny>)]) -> PyResult<Self> {
         let mut new = Self { tree: tree.clone(), replaced: Vec::new() };
         for (path, value) in values {
-            match replace(&path.0, &new.tree, value, &mut new.replaced) {
+            match replace(&path.0, &new.tree, value.bind(tree.py()), &mut new.replaced) {
                 Ok(tree) => new.tree = tree,
                 Err(error) => return Err(new.after(error)),
             }

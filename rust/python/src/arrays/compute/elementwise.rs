@@ -361,6 +361,21 @@ pub fn op_named(name: &str) -> PyResult<Op> {
     Op::from_name(name).ok_or_else(|| PyValueError::new_err(format!("there is no op {name:?} in the table")))
 }
 
+/// The op of this name, for so many arrays.
+///
+/// # Errors
+/// `TypeError` if it takes another number of them.
+pub fn op_taking(name: &str, count: usize) -> PyResult<Op> {
+    if count == 0 {
+        return Err(PyTypeError::new_err(format!("{name} needs at least one argument")));
+    }
+    let op = op_named(name)?;
+    match op.arity() {
+        Some(arity) if arity != count => Err(PyTypeError::new_err(format!("{name} takes {arity} arrays, got {count}"))),
+        _ => Ok(op),
+    }
+}
+
 /// An op on NumPy arrays and numbers by its kernel, in the shape and the dtype of `like`; see [`compute`].
 pub fn compute_in_core<'py>(op: Elementwise, values: &[Value], like: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     compute(kernel(op), values.iter(), like)

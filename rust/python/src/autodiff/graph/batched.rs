@@ -7,6 +7,7 @@ use pyo3::intern;
 use pyo3::types::{PyDict, PyFloat, PyTuple};
 
 use crate::autodiff::graph::tape::SERIAL;
+use crate::callbacks::callbacks;
 use crate::prelude::*;
 
 /// The base class of batched values: it has the level of the `vmap` that made the value.

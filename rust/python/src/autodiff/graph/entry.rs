@@ -4,8 +4,7 @@ use oxigrad_core::autodiff::tape::View;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::arrays::value::Value;
-use crate::autodiff::graph::tape::Attributes;
-use crate::autodiff::graph::tape::CotangentType;
+use crate::autodiff::graph::tape::{Attributes, CotangentType};
 use crate::prelude::*;
 
 /// An entry with its attributes.

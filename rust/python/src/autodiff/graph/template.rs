@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 use crate::prelude::*;
 
 /// The number of an entry, in place of its value.
-#[pyclass(frozen, eq, hash, subclass, module = "oxigrad._core")]
-#[derive(PartialEq, Eq, Hash)]
+#[pyclass(frozen, eq, hash, subclass, from_py_object, module = "oxigrad._core")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EntryId {
     #[pyo3(get)]
     id: u32,
@@ -22,7 +22,7 @@ impl EntryId {
 #[pymethods]
 impl EntryId {
     #[new]
-    const fn new(id: u32) -> Self {
+    pub const fn new(id: u32) -> Self {
         Self { id }
     }
 

@@ -1,10 +1,11 @@
 //! The printed trace of a tape: text with a line for each op, and diagrams.
 
-use oxigrad_core::autodiff::tape::{Origin, View};
+use oxigrad_core::autodiff::tape::Origin;
 
 use crate::arrays::value::Value;
 use crate::autodiff::graph::describe::describe;
-use crate::autodiff::graph::tape::{Attributes, Names, Tape};
+use crate::autodiff::graph::entry::Entry;
+use crate::autodiff::graph::tape::{Names, Tape};
 use crate::prelude::*;
 
 /// One line an op: `v3 = add(v1, v2)`.
@@ -64,7 +65,7 @@ pub fn diagram<'py>(tape: &Tape, limit: usize, draw: &Object<'py>) -> PyResult<O
 fn boxes(tape: &Tape, limit: usize) -> (Vec<Box>, usize) {
     let inner = tape.lock();
     let names = Names::new(&inner);
-    let to_box = |view: View<'_, Value, Attributes>| {
+    let to_box = |view: Entry<'_>| {
         let name = names.get(view.id);
         match view.origin {
             Origin::Input => ("input", name, Vec::new()),

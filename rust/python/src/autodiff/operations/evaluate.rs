@@ -13,6 +13,7 @@ use crate::arrays::compute::reduce::reduce;
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::graph::batched::batched;
 use crate::autodiff::graph::describe::describe;
+use crate::callbacks::callbacks;
 use crate::class_cache::ByClass;
 use crate::prelude::*;
 

@@ -13,6 +13,7 @@ use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::is_above;
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::{Variable, plain};
+use crate::callbacks::callbacks;
 use crate::prelude::*;
 
 /// Whether NumPy, or another library, may give a view of the memory of the first argument.

@@ -4,8 +4,8 @@
 use oxigrad_core::autodiff::tape::{Id, Origin};
 
 use crate::autodiff::graph::describe::describe;
-use crate::autodiff::graph::tape::Fingerprint;
-use crate::autodiff::graph::tape::Tape;
+use crate::autodiff::graph::tape::{Fingerprint, Tape};
+use crate::callbacks::callbacks;
 use crate::prelude::*;
 
 impl Tape {

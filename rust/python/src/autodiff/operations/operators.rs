@@ -14,6 +14,7 @@ use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::operations::indexed_assignment;
 use crate::autodiff::operations::record::record;
 use crate::autodiff::operations::scalars::{ScalarOperand, record_numbers, record_scalars};
+use crate::callbacks::callbacks;
 use crate::prelude::*;
 
 /// A binary operator; `reflected` says that `slf` is the right operand.

@@ -2,7 +2,7 @@
 
 use oxigrad_core::autodiff::rule::Needs;
 use oxigrad_core::autodiff::tape::Id;
-use oxigrad_core::op::{Attribute, Elementwise, Op};
+use oxigrad_core::op::{Attribute, Elementwise, Op, ResultKind};
 use pyo3::intern;
 use pyo3::types::{PyComplex, PyDict, PyFloat, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
@@ -17,7 +17,8 @@ use crate::autodiff::graph::variable::{Variable, snapshot};
 use crate::autodiff::operations::evaluate::evaluate;
 use crate::autodiff::operations::indexed_assignment::{gives_view, share};
 use crate::autodiff::operations::scalars::{record_if_scalars, recorded};
-use crate::autodiff::vjp_rules::{is_smooth, is_variadic, is_whole_sum, registry};
+use crate::autodiff::vjp_rules::{is_whole_sum, registry};
+use crate::callbacks::callbacks;
 use crate::prelude::*;
 use crate::tree::is_inexact;
 
@@ -95,7 +96,8 @@ pub fn record<'py>(
     };
     let values: Few<Object<'py>> = args.iter().zip(&operands).map(plain).collect();
     let mut result = record(py, op, &values, named)?;
-    if !is_smooth(op) {
+    // Truth values and piecewise constant results are plain values.
+    if matches!(op, Op::Elementwise(op) if op.kind() != ResultKind::Smooth) {
         // The sign of a real number is constant almost everywhere; that of a complex number is not.
         if op == Op::Elementwise(Elementwise::Sign)
             && callbacks(py)?.is_complex.bind(py).call1((&result,))?.is_truthy()?
@@ -238,7 +240,7 @@ fn cotangent_types<'py>(
     needs: Needs,
     are_alike: bool,
 ) -> PyResult<Vec<CotangentType>> {
-    let alone = operands.len() == 1 && !is_variadic(op);
+    let alone = operands.len() == 1 && op.arity().is_some();
     let is_scalar = || Ok::<_, PyErr>(result.is_exact_instance_of::<PyFloat>() || is_number(result)?);
     if needs.all_args || !needs.shape && (alone || is_scalar()?) {
         return Ok(Vec::new());

@@ -9,6 +9,7 @@ use crate::arrays::memory::contiguous::{element_of, scalar_of};
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
+use crate::callbacks::callbacks;
 use crate::prelude::*;
 
 /// An operand of an op on scalars.

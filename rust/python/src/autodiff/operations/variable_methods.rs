@@ -13,6 +13,7 @@ use crate::autodiff::graph::variable::{Variable, plain, snapshot};
 use crate::autodiff::operations::indexed_assignment;
 use crate::autodiff::operations::operators::{augmented, binary, matmul, plain_binary, refuse_modulo, ufunc_op, unary};
 use crate::autodiff::operations::record::record;
+use crate::callbacks::callbacks;
 use crate::prelude::*;
 
 /// Registers the in-place operators under their names.

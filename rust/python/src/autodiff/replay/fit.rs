@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::arrays::compute::numpy_functions::{Extents, extents, integers, is_host, reshape};
 use crate::arrays::compute::reduce::sum_to;
 use crate::autodiff::operations::record::record;
+use crate::callbacks::callbacks;
 use crate::prelude::*;
 
 /// The cotangent `g` summed over what broadcasting repeated, in the dtype of the argument.

@@ -1,21 +1,20 @@
 //! Forward replay of a tape over Python values, by the rules of reverse mode.
 
 use oxigrad_core::autodiff::replay::Host as _;
-use oxigrad_core::autodiff::tape::{Id, Origin, View};
+use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::op::Op;
 use pyo3::intern;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::arrays::value::Value;
-use crate::autodiff::graph::tape::CotangentType;
-use crate::autodiff::graph::tape::{Attributes, CoreTape, Tape};
+use crate::autodiff::graph::entry::{Entry, cotangent_type};
+use crate::autodiff::graph::tape::{CoreTape, CotangentType, Tape};
 use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::replay::fusion::{Cotangent, known};
 use crate::autodiff::replay::reverse::PythonHost;
 use crate::autodiff::vjp_rules::{Row, missing};
+use crate::callbacks::callbacks;
 use crate::prelude::*;
-
-type Entry<'t> = View<'t, Value, Attributes>;
 
 /// Replays a tape forwards from the seeds; returns the tangents of `targets`. With `batch`, each tangent is a batch of
 /// that size along a leading axis.
@@ -67,8 +66,7 @@ impl<'py> PythonHost<'py> {
             Row::Zero => return Ok(Value::Absent),
             Row::Rule(derivative) => derivative,
         };
-        let fit = entry.attributes.and_then(|attributes| attributes.cotangent_types.get(which));
-        let pushed = if matches!(fit, None | Some(CotangentType::Same)) {
+        let pushed = if matches!(cotangent_type(entry, which), None | Some(CotangentType::Same)) {
             self.apply(derivative, entry, which, tangent)?
         } else {
             let args = (tangent.object(self.py), entry.result().object(self.py), self.batch);

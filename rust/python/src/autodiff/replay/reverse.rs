@@ -5,7 +5,7 @@
 
 use oxigrad_core::autodiff::replay::Host;
 use oxigrad_core::autodiff::rule::Rules;
-use oxigrad_core::autodiff::tape::{Id, Origin, Value as _, View};
+use oxigrad_core::autodiff::tape::{Id, Origin, Value as _};
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::intern;
 use pyo3::types::{PyDict, PyTuple};
@@ -15,8 +15,8 @@ use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::{add_to, compute};
 use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::{BatchLevel, is_above};
-use crate::autodiff::graph::tape::CotangentType;
-use crate::autodiff::graph::tape::{Attributes, CoreTape, Tape};
+use crate::autodiff::graph::entry::{Entry, cotangent_type};
+use crate::autodiff::graph::tape::{Attributes, CoreTape, CotangentType, Tape};
 use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::{innermost, record};
@@ -24,6 +24,7 @@ use crate::autodiff::replay::fit::unbroadcast;
 use crate::autodiff::replay::fusion::{Cotangent, Fusion, NumpyArrays, known};
 use crate::autodiff::replay::{scatter, traced};
 use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, missing, registry};
+use crate::callbacks::callbacks;
 use crate::prelude::*;
 use crate::tree::is_inexact;
 
@@ -39,28 +40,15 @@ pub struct PythonHost<'py> {
 
 /// Replays a tape in reverse from the seeds and returns the cotangents of `inputs`; 0.0 in the place of those that `take`,
 /// called with the position of an input and its final cotangent, has taken. It may then change the input in place.
-pub fn replay_taking<'py>(
+pub fn replay<'py>(
     py: Python<'py>,
     tape: &mut CoreTape,
     seeds: Vec<(Id, Value)>,
     inputs: &[Id],
-    take: Object<'py>,
-) -> PyResult<Vec<Value>> {
-    let mut host = PythonHost { take: Some(take), ..PythonHost::new(py, None)? };
-    let seeds = seeds.into_iter().map(|(id, seed)| (id, Cotangent::Known(seed))).collect();
-    let found = tape.replay(seeds, inputs, true, &mut host)?;
-    found.iter().map(|flow| host.resolve(flow)).collect()
-}
-
-/// Replays a tape in reverse from the seeds and returns the cotangents of `inputs`.
-pub fn replay(
-    py: Python<'_>,
-    tape: &mut CoreTape,
-    seeds: Vec<(Id, Value)>,
-    inputs: &[Id],
     release: bool,
+    take: Option<Object<'py>>,
 ) -> PyResult<Vec<Value>> {
-    let mut host = PythonHost::new(py, None)?;
+    let mut host = PythonHost { take, ..PythonHost::new(py, None)? };
     let seeds = seeds.into_iter().map(|(id, seed)| (id, Cotangent::Known(seed))).collect();
     let found = tape.replay(seeds, inputs, release, &mut host)?;
     found.iter().map(|flow| host.resolve(flow)).collect()
@@ -74,19 +62,14 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         &self.registry.rules
     }
 
-    fn pullback(
-        &mut self,
-        entry: &View<'_, Value, Attributes>,
-        which: usize,
-        cotangent: &Cotangent,
-    ) -> PyResult<Cotangent> {
+    fn pullback(&mut self, entry: &Entry<'_>, which: usize, cotangent: &Cotangent) -> PyResult<Cotangent> {
         let Origin::Op(op) = entry.origin else { return Ok(Cotangent::absent()) };
         let derivative = match self.registry.row(op, which) {
             Row::Missing(reason) => return Err(missing(op, reason)),
             Row::Zero => return Ok(Cotangent::absent()),
             Row::Rule(derivative) => derivative,
         };
-        let (py, fit) = (self.py, entry.attributes.and_then(|attributes| attributes.cotangent_types.get(which)));
+        let (py, fit) = (self.py, cotangent_type(entry, which));
         let (shape, dtype) = match fit {
             Some(CotangentType::Number) => {
                 let pulled = self.through(derivative, entry, which, cotangent)?;
@@ -108,7 +91,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
 
     fn pull_into(
         &mut self,
-        entry: &View<'_, Value, Attributes>,
+        entry: &Entry<'_>,
         which: usize,
         cotangent: &Cotangent,
         sum: &mut Cotangent,
@@ -126,11 +109,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         added
     }
 
-    fn pull_together(
-        &mut self,
-        entry: &View<'_, Value, Attributes>,
-        cotangent: &Cotangent,
-    ) -> PyResult<Option<Vec<Cotangent>>> {
+    fn pull_together(&mut self, entry: &Entry<'_>, cotangent: &Cotangent) -> PyResult<Option<Vec<Cotangent>>> {
         let Origin::Op(op) = entry.origin else { return Ok(None) };
         let Row::Rule(derivative) = self.registry.row(op, 0) else { return Ok(None) };
         if !derivative.is_together() {
@@ -146,7 +125,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         pulled.try_iter()?.enumerate().map(flow).collect::<PyResult<_>>().map(Some)
     }
 
-    fn pushforward(&mut self, entry: &View<'_, Value, Attributes>, tangents: &[&Cotangent]) -> PyResult<Cotangent> {
+    fn pushforward(&mut self, entry: &Entry<'_>, tangents: &[&Cotangent]) -> PyResult<Cotangent> {
         let tangents = tangents.iter().map(|tangent| self.resolve(tangent)).collect::<PyResult<Vec<_>>>()?;
         self.push(entry, &tangents.iter().collect::<Vec<_>>()).map(Cotangent::Known)
     }
@@ -223,7 +202,7 @@ impl<'py> PythonHost<'py> {
     fn through(
         &mut self,
         derivative: &Derivative,
-        entry: &View<'_, Value, Attributes>,
+        entry: &Entry<'_>,
         which: usize,
         cotangent: &Cotangent,
     ) -> PyResult<Cotangent> {
@@ -250,7 +229,7 @@ impl<'py> PythonHost<'py> {
     pub fn apply(
         &mut self,
         derivative: &Derivative,
-        entry: &View<'_, Value, Attributes>,
+        entry: &Entry<'_>,
         which: usize,
         cotangent: &Value,
     ) -> PyResult<Object<'py>> {
@@ -273,12 +252,7 @@ impl<'py> PythonHost<'py> {
     }
 
     /// Runs a rule that is a single operator, without a call of the Python rule.
-    fn operate(
-        &self,
-        derivative: &Derivative,
-        entry: &View<'_, Value, Attributes>,
-        cotangent: &Value,
-    ) -> Option<PyResult<Object<'py>>> {
+    fn operate(&self, derivative: &Derivative, entry: &Entry<'_>, cotangent: &Value) -> Option<PyResult<Object<'py>>> {
         let (op, read) = derivative.only.as_ref()?;
         let mut args: SmallVec<[Object<'py>; 3]> = SmallVec::new();
         for source in read {
@@ -294,12 +268,7 @@ impl<'py> PythonHost<'py> {
     }
 
     /// Runs the rule of an elementwise op as a kernel, where its operands are numbers and NumPy arrays.
-    fn run(
-        &mut self,
-        derivative: &Derivative,
-        entry: &View<'_, Value, Attributes>,
-        cotangent: &Value,
-    ) -> PyResult<Option<Object<'py>>> {
+    fn run(&mut self, derivative: &Derivative, entry: &Entry<'_>, cotangent: &Value) -> PyResult<Option<Object<'py>>> {
         let (py, Some(kernel)) = (self.py, &derivative.kernel) else { return Ok(None) };
         let Value::Object(g) = cotangent else { return Ok(None) };
         let values = derivative.sources.iter().map(|source| kept(source, entry, cotangent));
@@ -310,7 +279,7 @@ impl<'py> PythonHost<'py> {
     fn call(
         &self,
         derivative: &Derivative,
-        entry: &View<'_, Value, Attributes>,
+        entry: &Entry<'_>,
         which: usize,
         cotangent: &Value,
     ) -> PyResult<Object<'py>> {
@@ -397,7 +366,7 @@ fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Object<'py>) -> PyResult<Object<'p
 }
 
 /// The operand of a rule of an elementwise op.
-fn kept<'v>(source: &Source, entry: &View<'v, Value, Attributes>, cotangent: &'v Value) -> Option<&'v Value> {
+fn kept<'v>(source: &Source, entry: &Entry<'v>, cotangent: &'v Value) -> Option<&'v Value> {
     match source {
         Source::Cotangent => Some(cotangent),
         Source::Result => Some(entry.result()),

@@ -13,11 +13,13 @@ use crate::arrays::compute::numpy_functions::{
 };
 use crate::autodiff::graph::entry::{Entry, shape_of};
 use crate::autodiff::graph::rule_program::{Body, Datum, Fact, Filled, Operand, Part, Program, Sizes, Step, Work};
+use crate::autodiff::graph::template::EntryId;
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::record;
 use crate::autodiff::replay::fit;
 use crate::autodiff::replay::scatter::{IndexKey, scatter};
 use crate::autodiff::vjp_rules::{Derivative, Source};
+use crate::callbacks::callbacks;
 use crate::prelude::*;
 
 /// From so many elements on, the Python rule of an extremum takes fewer passes over memory than its program, which serves all shapes.
@@ -160,7 +162,7 @@ impl<'py> Run<'_, 'py> {
     }
 
     fn filled(&self, filled: &Filled) -> PyResult<Object<'py>> {
-        let read = |at: usize| self.object(&Part::Datum(filled.reads[at] as usize));
+        let read = |at: usize| self.object(&Part::Datum(EntryId::new(filled.reads[at])));
         filled.template.fill(self.values[0].py(), &read)
     }
 
@@ -168,7 +170,7 @@ impl<'py> Run<'_, 'py> {
     fn whole(&self, part: &Part) -> PyResult<isize> {
         let at = match part {
             Part::Number(number) => return Ok(*number),
-            Part::Datum(at) => *at,
+            Part::Datum(at) => at.index(),
         };
         Ok(match &self.body.data[at] {
             Datum::Extent(of, axis) => self.extent(*of, *axis)?.cast_signed(),
@@ -189,7 +191,7 @@ impl<'py> Run<'_, 'py> {
     fn object(&self, part: &Part) -> PyResult<Object<'py>> {
         let py = self.values[0].py();
         if let Part::Datum(at) = part {
-            match &self.body.data[*at] {
+            match &self.body.data[at.index()] {
                 Datum::Argument(at) => return Ok(self.values[*at].clone()),
                 Datum::Item(of, at) => {
                     let (of, at) = (self.object(of)?, self.whole(at)?);
