@@ -31,12 +31,12 @@ pub struct Watched {
     arguments: Vec<Argument>,
 }
 
-/// An argument that is differentiated.
-enum Argument {
-    /// The argument is a leaf itself.
-    Leaf(Py<PyAny>),
-    /// The leaves of a tree, and which of them are differentiated.
-    Tree { structure: Py<Structure>, leaves: Vec<Py<PyAny>>, chosen: Vec<usize> },
+/// An argument: its leaves, and which of them are differentiated.
+struct Argument {
+    /// `None` of an argument that is a leaf itself.
+    structure: Option<Py<Structure>>,
+    leaves: SmallVec<[Py<PyAny>; 1]>,
+    chosen: SmallVec<[usize; 1]>,
 }
 
 impl Watched {
@@ -50,7 +50,8 @@ impl Watched {
             };
             let inside = watched.watch(tape, &leaf)?;
             watched.trees.push(inside);
-            watched.arguments.push(Argument::Leaf(leaf.unbind()));
+            let (leaves, chosen) = (smallvec![leaf.unbind()], smallvec![0]);
+            watched.arguments.push(Argument { structure: None, leaves, chosen });
         }
         Ok(watched)
     }
@@ -69,7 +70,7 @@ impl Watched {
         if primal.is_exact_instance_of::<PyInt>() {
             leaves = vec![py.get_type::<PyFloat>().call1((primal,))?.unbind()];
         }
-        let mut chosen = Vec::new();
+        let mut chosen = SmallVec::new();
         for (i, leaf) in leaves.iter().enumerate() {
             if structure.is_trainable(i) && is_differentiable(leaf.bind(py))? {
                 chosen.push(i);
@@ -84,7 +85,8 @@ impl Watched {
             inside[*i] = self.watch(tape, leaves[*i].bind(py)).map_err(|error| at(py, place, error))?;
         }
         self.trees.push(structure.unflatten(py, inside)?);
-        self.arguments.push(Argument::Tree { structure: Py::new(py, structure)?, leaves, chosen });
+        let (structure, leaves) = (Some(Py::new(py, structure)?), SmallVec::from_vec(leaves));
+        self.arguments.push(Argument { structure, leaves, chosen });
         Ok(())
     }
 
@@ -95,16 +97,14 @@ impl Watched {
         let mut next =
             || remaining.next().ok_or_else(|| PyTypeError::new_err("there are fewer gradients than variables"));
         let mut trees = Vec::with_capacity(self.arguments.len());
-        for argument in &self.arguments {
-            trees.push(match argument {
-                Argument::Leaf(_) => next()?,
-                Argument::Tree { structure, leaves, chosen } => {
-                    let mut filled: Vec<Py<PyAny>> = leaves.iter().map(|leaf| leaf.clone_ref(py)).collect();
-                    for i in chosen {
-                        filled[*i] = next()?;
-                    }
-                    structure.get().unflatten(py, filled)?
-                }
+        for Argument { structure, leaves, chosen } in &self.arguments {
+            let mut filled: SmallVec<[Py<PyAny>; 1]> = leaves.iter().map(|leaf| leaf.clone_ref(py)).collect();
+            for i in chosen {
+                filled[*i] = next()?;
+            }
+            trees.push(match structure {
+                Some(structure) => structure.get().unflatten(py, filled)?,
+                None => filled.remove(0),
             });
         }
         Ok(trees)
@@ -112,10 +112,7 @@ impl Watched {
 
     /// The primal of each variable.
     fn primals(&self) -> impl Iterator<Item = &Py<PyAny>> {
-        self.arguments.iter().flat_map(|argument| match argument {
-            Argument::Leaf(primal) => std::slice::from_ref(primal).iter().collect::<SmallVec<[_; 4]>>(),
-            Argument::Tree { leaves, chosen, .. } => chosen.iter().map(|i| &leaves[*i]).collect(),
-        })
+        self.arguments.iter().flat_map(|argument| argument.chosen.iter().map(|i| &argument.leaves[*i]))
     }
 
     /// The gradients, with copies in place of repeated arrays of one primal, which an optimizer would count once.
@@ -144,11 +141,8 @@ impl Watched {
     /// For each argument, its structure and the positions of the leaves that are differentiated; None for a leaf.
     #[getter]
     fn structures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let item = |argument: &Argument| match argument {
-            Argument::Leaf(_) => Ok(py.None().into_bound(py)),
-            Argument::Tree { structure, chosen, .. } => Ok((structure, chosen).into_pyobject(py)?.into_any()),
-        };
-        PyList::new(py, self.arguments.iter().map(item).collect::<PyResult<Vec<_>>>()?)
+        let item = |argument: &Argument| Some((argument.structure.as_ref()?.clone_ref(py), argument.chosen.to_vec()));
+        PyList::new(py, self.arguments.iter().map(item).collect::<Vec<_>>())
     }
 
     /// The gradients of the variables in the structure of the arguments, a tree for each argument.
@@ -164,12 +158,9 @@ impl Watched {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
         self.variables.iter().try_for_each(|variable| visit.call(variable))?;
         self.trees.iter().try_for_each(|tree| visit.call(tree))?;
-        self.arguments.iter().try_for_each(|argument| match argument {
-            Argument::Leaf(primal) => visit.call(primal),
-            Argument::Tree { structure, leaves, .. } => {
-                visit.call(structure)?;
-                leaves.iter().try_for_each(|leaf| visit.call(leaf))
-            }
+        self.arguments.iter().try_for_each(|Argument { structure, leaves, .. }| {
+            structure.iter().try_for_each(|structure| visit.call(structure))?;
+            leaves.iter().try_for_each(|leaf| visit.call(leaf))
         })
     }
 }

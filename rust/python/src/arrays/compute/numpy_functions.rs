@@ -81,16 +81,6 @@ pub fn insert_axis<'py>(array: &Object<'py>, behind: usize) -> PyResult<Object<'
     reshape(array, PyTuple::new(array.py(), shape)?.as_any())
 }
 
-/// The array without dimensions of size 1.
-pub fn squeeze<'py>(array: &Object<'py>, axis: &Object<'py>) -> PyResult<Object<'py>> {
-    array.call_method1(intern!(array.py(), "squeeze"), (axis,))
-}
-
-/// The array in another dtype.
-pub fn astype<'py>(array: &Object<'py>, dtype: &Object<'py>) -> PyResult<Object<'py>> {
-    array.call_method1(intern!(array.py(), "astype"), (dtype,))
-}
-
 /// The dimensions in another order.
 pub fn permute_dims<'py>(array: &Object<'py>, axes: &[usize]) -> PyResult<Object<'py>> {
     let py = array.py();

@@ -5,11 +5,12 @@
 use oxigrad_core::array::buffer::elements;
 use oxigrad_core::autodiff::tape::Origin;
 use oxigrad_core::op::{Attribute, Elementwise, Op, ResultKind, Structured};
+use pyo3::intern;
 use pyo3::types::{PyFloat, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::numpy_functions::{
-    Extents, astype, extents, insert_axis, integers, is_array, is_host, permute_dims, repeated, reshape, squeeze,
+    Extents, extents, insert_axis, integers, is_array, is_host, permute_dims, repeated, reshape,
 };
 use crate::autodiff::graph::entry::{Entry, shape_of};
 use crate::autodiff::graph::rule_program::{Body, Datum, Fact, Filled, Operand, Part, Program, Sizes, Step, Work};
@@ -126,8 +127,8 @@ impl<'py> Run<'_, 'py> {
             Work::BroadcastTo(Sizes::Parts(parts)) => repeated(x, &self.sizes(parts)?)?,
             Work::PermuteDims(axes) => permute_dims(x, axes)?,
             Work::ExpandDims(behind) => insert_axis(x, *behind)?,
-            Work::Squeeze(axis) => squeeze(x, axis.bind(py))?,
-            Work::Astype(dtype) => astype(x, dtype.bind(py))?,
+            Work::Squeeze(axis) => x.call_method1(intern!(py, "squeeze"), (axis,))?,
+            Work::Astype(dtype) => x.call_method1(intern!(py, "astype"), (dtype,))?,
             Work::Index(key) => x.get_item(self.filled(key)?)?,
             Work::ScatterAdd(key, sizes) => match IndexKey::of(&self.filled(key)?) {
                 Some(key) => scatter(&key, x, &self.shape(sizes)?)?,
