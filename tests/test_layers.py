@@ -185,16 +185,17 @@ CORE = {
 }
 BINDING = {
     "error": "core",
+    "prelude": "error",
     "threads": "core",
     "callbacks": "",
     "class_cache": "",
-    "tree": "core callbacks class_cache error",
-    "arrays": "core callbacks class_cache error threads",
-    "autodiff": "core arrays callbacks class_cache error threads tree",
-    "stepper": "core arrays autodiff callbacks class_cache error threads tree",
-    "recording": "core arrays autodiff error tree",
-    "xla": "core stepper threads",
-    "lib": "core arrays autodiff callbacks class_cache error recording stepper threads tree xla",
+    "tree": "core callbacks class_cache error prelude",
+    "arrays": "core callbacks class_cache error prelude threads",
+    "autodiff": "core arrays callbacks class_cache error prelude threads tree",
+    "stepper": "core arrays autodiff callbacks class_cache error prelude threads tree",
+    "recording": "core arrays autodiff error prelude tree",
+    "xla": "core prelude stepper threads",
+    "lib": "core arrays autodiff callbacks class_cache error prelude recording stepper threads tree xla",
 }
 # The same for the files of a folder of a crate.
 CORE_ROOMS = {
@@ -226,8 +227,9 @@ BINDING_ROOMS = {
         "mod": "graph operations replay tape_methods transforms vjp_rules",
     },
     "stepper": {
-        **dict.fromkeys("cuda held launches lock write".split(), ""),
-        "stated": "launches write",
+        **dict.fromkeys("cuda held launches lock".split(), ""),
+        "stated": "launches",
+        "write": "stated",
         "symbols": "cuda",
         "parameters": "stated symbols",
         "update": "parameters symbols",

@@ -35,8 +35,8 @@ def test_updates_use_at_most_the_threads_of_the_memory() -> None:
         [sys.executable, "-c", THREADS, str(threads)], capture_output=True, text=True, check=True
     ).stdout.split()
     everywhere = run(0)
-    # The pool of 4 is there whatever is used of it; a limit of 3 has a pool of 3 more, and one thread is the one that calls.
-    assert [run(threads)[0] for threads in (1, 3, 8)] == ["4", "7", "4"]
+    # A pool has the threads that are used, and one thread is the one that calls.
+    assert [run(threads)[0] for threads in (1, 3, 8)] == ["0", "3", "4"]
     assert all(run(threads)[1:] == everywhere[1:] for threads in (1, 3))
 
 

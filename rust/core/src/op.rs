@@ -375,6 +375,15 @@ impl Op {
         }
     }
 
+    /// The number of array arguments; `None` for any number.
+    #[must_use]
+    pub const fn arity(self) -> Option<usize> {
+        match self {
+            Self::Elementwise(op) => Some(op.arity()),
+            Self::Structured(op) => op.arity(),
+        }
+    }
+
     /// The Python operator of the op.
     #[must_use]
     pub const fn operator(self) -> Option<Operator> {

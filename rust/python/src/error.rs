@@ -20,17 +20,13 @@ fn any_arguments(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 
 macro_rules! exceptions {
     ($($variant:ident $class:ident $base:ident $doc:literal;)*) => {
-        mod class {
-            #![allow(missing_docs, reason = "the macro of pyo3 writes them")]
-            use super::*;
-            $(pyo3::create_exception!(oxigrad, $class, $base, $doc);)*
-        }
+        $(pyo3::create_exception!(oxigrad, $class, $base, $doc);)*
 
         /// Adds every exception class to the module.
         pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
             let signature = any_arguments(module.py())?;
             $(
-                let class = module.py().get_type::<class::$class>();
+                let class = module.py().get_type::<$class>();
                 class.setattr("__signature__", &signature)?;
                 module.add(stringify!($class), class)?;
             )*
@@ -39,7 +35,7 @@ macro_rules! exceptions {
 
         /// The core's error as a Python exception.
         pub fn to_python(error: &Error) -> PyErr {
-            match error { $(Error::$variant(message) => class::$class::new_err(message.clone())),* }
+            match error { $(Error::$variant(message) => $class::new_err(message.clone())),* }
         }
     };
 }
@@ -59,8 +55,6 @@ fn register_panics(module: &Bound<'_, PyModule>) -> PyResult<()> {
     )?;
     module.add("InternalError", class)
 }
-
-pub use class::DtypeError;
 
 exceptions! {
     KeyPath KeyPathError PyLookupError

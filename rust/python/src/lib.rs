@@ -11,6 +11,7 @@ mod autodiff;
 mod callbacks;
 mod class_cache;
 mod error;
+mod prelude;
 mod recording;
 mod stepper;
 mod threads;
@@ -83,18 +84,25 @@ mod _core {
     #[pymodule_export]
     use crate::threads::{forks, get_num_threads, instruction_set, limit_threads, set_num_threads};
     #[pymodule_export]
+    use crate::tree::functions::{
+        tree_flatten, tree_key_paths, tree_leaves, tree_map, tree_parameters, tree_path, tree_register_fields,
+        tree_register_functions, tree_tied, tree_unflatten, tree_unquoted,
+    };
+    #[pymodule_export]
+    use crate::tree::{Key, KeyPath, Structure, is_inexact};
+    #[pymodule_export]
     use crate::xla::{xla_call, xla_handler};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("LARGE_EXTREMUM", autodiff::replay::traced::LARGE_EXTREMUM)?;
+        module.add("TRAINABLE", tree::TRAINABLE)?;
         module.add("MOST_STEPS", oxigrad_core::exec::MOST_STEPS)?;
         error::register(module)?;
         arrays::memory::numpy::Numpy::load(module.py())?;
         arrays::memory::contiguous::load(module.py())?;
         threads::register(module.py())?;
-        autodiff::operations::variable_methods::register(module.py())?;
-        tree::register(module)
+        autodiff::operations::variable_methods::register(module.py())
     }
 }

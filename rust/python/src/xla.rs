@@ -5,8 +5,8 @@ use std::ptr;
 use oxigrad_core::exec::xla::{self, CallFrame, CallLeaf, Calls, Stated, StatedProgram};
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi::PyCapsule_New;
-use pyo3::prelude::*;
 
+use crate::prelude::*;
 use crate::stepper::symbols::Program;
 use crate::threads;
 
@@ -39,7 +39,7 @@ pub fn xla_call(
 
 /// The function that runs `xla_call`s, in a capsule for JAX.
 #[pyfunction]
-pub fn xla_handler(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+pub fn xla_handler(py: Python<'_>) -> PyResult<Object<'_>> {
     let address = handle as unsafe extern "C" fn(*const CallFrame) -> *mut xla::Error;
     // SAFETY: the address of a function lives as long as the process. The capsule has no name, since JAX asks for none.
     let capsule = unsafe { PyCapsule_New(address as *mut _, ptr::null(), None) };

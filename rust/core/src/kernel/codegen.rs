@@ -19,14 +19,14 @@ pub struct Dialect {
 
 /// Rust over [`crate::simd::Lane`].
 pub const RUST: Dialect = Dialect {
-    declare: "        let {0} = {1};",
+    declare: "            let {0} = {1};",
     call: |op| format!("meaning::{op:?}.call({})", ["{0}", "{1}", "{2}"][..op.arity()].join(", ")),
 };
 
 const HEAD: &str = "\
 //! Printed by `kernel/codegen.rs` from the rules of the Python layer (`make generated`); do not edit.
 
-use super::code::{NativeCode, NativeVisitor, native_kernels};
+use super::code::{NativeCode, NativeVisitor, count, native_kernels};
 use crate::op::meaning;
 #[allow(unused_imports, reason = \"no rule may have an op of some arity\")]
 use crate::simd::{Binary, Lane, Ternary, Unary};
@@ -40,12 +40,6 @@ const HEAD_OF_TABLE: &str = "\
 struct Printed {
     lines: Vec<String>,
     terms: Vec<String>,
-}
-
-/// A phase as an item of `generated.rs`: its row in the table of kernels, and its type with the function over lanes.
-struct NativeItem {
-    row: String,
-    text: String,
 }
 
 impl Kernel {
@@ -73,15 +67,15 @@ impl Kernel {
         printed
     }
 
-    /// The phases that have work for each element, as items of `generated.rs`.
-    fn print_native(&self, kernel: &str) -> Vec<NativeItem> {
+    /// The phases that have work for each element, as rows of `generated.rs`.
+    fn print_native(&self, kernel: &str) -> String {
         let working = self.phases.iter().rposition(|phase| !phase.code.is_empty()).map_or(0, |last| last + 1);
         let name = |number| if working == 1 { kernel.to_owned() } else { format!("{kernel}Phase{number}") };
         let phases = self.phases[..working].iter().enumerate();
         phases.map(|(number, phase)| self.print_phase(phase, &name(number))).collect()
     }
 
-    fn print_phase(&self, phase: &Phase, name: &str) -> NativeItem {
+    fn print_phase(&self, phase: &Phase, name: &str) -> String {
         let Printed { lines, terms } = self.print(phase, &RUST);
         let mut inputs: Vec<String> = phase.reads.iter().map(|input| self.register_name((*input).into())).collect();
         inputs.extend(phase.draws.iter().map(|draw| format!("noise{draw}")));
@@ -91,15 +85,9 @@ impl Kernel {
         let scalars: Vec<String> = (self.first_scalar()..self.first_temporary()).map(scalar).collect();
         let output = |number: u16| self.register_name(self.first_output() + usize::from(number));
         let outputs: Vec<String> = phase.writes.iter().map(|write| output(write.output)).collect();
-        let (i, s, o, q) = (inputs.len(), scalars.len(), outputs.len(), terms.len());
         let [inputs, scalars, outputs, terms] = [inputs, scalars, outputs, terms].map(|names| names.join(", "));
         let lines = lines.join("\n");
-        let text = format!(
-            "pub(crate) struct {name};\n\nimpl NativeCode<{i}, {s}, {o}, {q}> for {name} {{\n    \
-             #[inline(always)]\n    fn call<L: Lane>([{inputs}]: [L; {i}], [{scalars}]: [L; {s}]) -> \
-             ([L; {o}], [L; {q}]) {{\n{lines}\n        ([{outputs}], [{terms}])\n    }}\n}}\n"
-        );
-        NativeItem { row: format!("{name} {i} {s} {o} {q}"), text }
+        format!("        {name}: [{inputs}] [{scalars}] -> [{outputs}] [{terms}] {{\n{lines}\n        }}\n")
     }
 }
 
@@ -109,21 +97,17 @@ impl Kernel {
 /// # Errors
 /// `Rule` if no kernel can run a program.
 pub fn print_generated(programs: &[(String, &[Node], Wanted)]) -> Result<(String, String)> {
-    let (mut rows, mut items, mut sources) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut kernels, mut sources) = (Vec::new(), Vec::new());
     for (name, nodes, wanted) in programs {
         let graph = Graph::new(nodes, wanted)?;
-        let kernel = kernel(&graph)?;
-        let phases = kernel.print_native(name);
-        let of_phases: Vec<&str> = phases.iter().map(|phase| phase.row.as_str()).collect();
-        rows.push(format!("    {:#034x} {name}: {};", graph.fingerprint(), of_phases.join(", ")));
-        items.extend(phases.into_iter().map(|phase| phase.text));
+        let phases = kernel(&graph)?.print_native(name);
+        kernels.push(format!("    {:#034x} {name} {{\n{phases}    }}\n", graph.fingerprint()));
         let Graph { nodes, outputs, results, guard, .. } = graph;
         let wanted = format!("Wanted {{ outputs: &{outputs:?}, results: &{results:?}, guard: {guard:?} }}");
         sources.push(format!("    ({name:?}, &{nodes:?}, {wanted}),"));
     }
-    let (rows, sources, items) = (rows.join("\n"), sources.join("\n"), items.join("\n"));
-    let code = format!("{HEAD}\nnative_kernels! {{\n{rows}\n}}\n\n{items}");
-    Ok((code, format!("{HEAD_OF_TABLE}&[\n{sources}\n]\n")))
+    let code = format!("{HEAD}\nnative_kernels! {{\n{}}}\n", kernels.concat());
+    Ok((code, format!("{HEAD_OF_TABLE}&[\n{}\n]\n", sources.join("\n"))))
 }
 
 /// The template with `{0}`, `{1}`, ... replaced.

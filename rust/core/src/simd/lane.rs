@@ -369,3 +369,13 @@ pub trait Body<A> {
     /// Does the work on the lanes of one instruction set.
     fn call<S: Simd>(argument: A);
 }
+
+/// Methods of a lane that are expressions, all of one attribute.
+macro_rules! methods {
+    (#[$attribute:meta] $(fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
+        #[$attribute]
+        fn $name($($arg: $t),*) -> $r { $e }
+    )*};
+}
+
+pub(super) use methods;

@@ -9,7 +9,7 @@
 
 use std::cell::RefCell;
 
-use super::lane::{Binary, Body, Element, Lane, Rare, Simd, Unary, Wide};
+use super::lane::{Binary, Body, Element, Lane, Rare, Simd, Unary, Wide, methods};
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,14 +261,13 @@ macro_rules! traced_lane {
             const WIDTH: usize = 1;
 
             fn splat(value: f64) -> Self { Self::Known(<$t>::from_f64(value)) }
-            #[inline(never)]
-            fn add(self, other: Self) -> Self { self.binary(other, Primitive::Add, |a, b| a + b) }
-            #[inline(never)]
-            fn sub(self, other: Self) -> Self { self.binary(other, Primitive::Sub, |a, b| a - b) }
-            #[inline(never)]
-            fn mul(self, other: Self) -> Self { self.binary(other, Primitive::Mul, |a, b| a * b) }
-            #[inline(never)]
-            fn div(self, other: Self) -> Self { self.binary(other, Primitive::Div, |a, b| a / b) }
+            methods! {
+                #[inline(never)]
+                fn add(self: Self, other: Self) -> Self = self.binary(other, Primitive::Add, |a, b| a + b);
+                fn sub(self: Self, other: Self) -> Self = self.binary(other, Primitive::Sub, |a, b| a - b);
+                fn mul(self: Self, other: Self) -> Self = self.binary(other, Primitive::Mul, |a, b| a * b);
+                fn div(self: Self, other: Self) -> Self = self.binary(other, Primitive::Div, |a, b| a / b);
+            }
             #[inline(never)]
             fn mul_add(self, factor: Self, summand: Self) -> Self {
                 match (self, factor, summand) {
@@ -276,24 +275,18 @@ macro_rules! traced_lane {
                     _ => record(Primitive::MulAdd, &[self.given(), factor.given(), summand.given()]),
                 }
             }
-            #[inline(never)]
-            fn rem(self, other: Self) -> Self { self.binary(other, Primitive::Rem, |a, b| a % b) }
-            #[inline(never)]
-            fn neg(self) -> Self { self.unary(Primitive::Neg, |a| -a) }
-            #[inline(never)]
-            fn abs(self) -> Self { self.unary(Primitive::Abs, <$t>::abs) }
-            #[inline(never)]
-            fn sqrt(self) -> Self { self.unary(Primitive::Sqrt, <$t>::sqrt) }
-            #[inline(never)]
-            fn floor(self) -> Self { self.unary(Primitive::Floor, <$t>::floor) }
-            #[inline(never)]
-            fn lt(self, other: Self) -> Self::Mask { self.binary(other, Primitive::Lt, |a, b| a < b) }
-            #[inline(never)]
-            fn le(self, other: Self) -> Self::Mask { self.binary(other, Primitive::Le, |a, b| a <= b) }
-            #[inline(never)]
-            fn eq(self, other: Self) -> Self::Mask { self.binary(other, Primitive::Eq, |a, b| a == b) }
-            #[inline(never)]
-            fn ne(self, other: Self) -> Self::Mask { self.binary(other, Primitive::Ne, |a, b| a != b) }
+            methods! {
+                #[inline(never)]
+                fn rem(self: Self, other: Self) -> Self = self.binary(other, Primitive::Rem, |a, b| a % b);
+                fn neg(self: Self) -> Self = self.unary(Primitive::Neg, |a| -a);
+                fn abs(self: Self) -> Self = self.unary(Primitive::Abs, <$t>::abs);
+                fn sqrt(self: Self) -> Self = self.unary(Primitive::Sqrt, <$t>::sqrt);
+                fn floor(self: Self) -> Self = self.unary(Primitive::Floor, <$t>::floor);
+                fn lt(self: Self, other: Self) -> Self::Mask = self.binary(other, Primitive::Lt, |a, b| a < b);
+                fn le(self: Self, other: Self) -> Self::Mask = self.binary(other, Primitive::Le, |a, b| a <= b);
+                fn eq(self: Self, other: Self) -> Self::Mask = self.binary(other, Primitive::Eq, |a, b| a == b);
+                fn ne(self: Self, other: Self) -> Self::Mask = self.binary(other, Primitive::Ne, |a, b| a != b);
+            }
             /// True of a mask that is not known: a lane computes the same where another element of it has the mask set.
             fn any(mask: Self::Mask) -> bool { !matches!(mask, Traced::Known(false)) }
             #[inline(never)]
@@ -351,37 +344,16 @@ impl<'a> Wide for Traced<'a, f64> {
     fn bits(value: u64) -> Self::Bits {
         Traced::Known(value)
     }
-    #[inline(never)]
-    fn to_bits(self) -> Self::Bits {
-        self.unary(Primitive::ToBits, f64::to_bits)
-    }
-    #[inline(never)]
-    fn from_bits(bits: Self::Bits) -> Self {
-        bits.unary(Primitive::FromBits, f64::from_bits)
-    }
-    #[inline(never)]
-    fn bits_add(a: Self::Bits, b: Self::Bits) -> Self::Bits {
-        a.binary(b, Primitive::BitsAdd, u64::wrapping_add)
-    }
-    #[inline(never)]
-    fn bits_sub(a: Self::Bits, b: Self::Bits) -> Self::Bits {
-        a.binary(b, Primitive::BitsSub, u64::wrapping_sub)
-    }
-    #[inline(never)]
-    fn bits_and(a: Self::Bits, b: Self::Bits) -> Self::Bits {
-        a.binary(b, Primitive::BitsAnd, |a, b| a & b)
-    }
-    #[inline(never)]
-    fn bits_or(a: Self::Bits, b: Self::Bits) -> Self::Bits {
-        a.binary(b, Primitive::BitsOr, |a, b| a | b)
-    }
-    #[inline(never)]
-    fn bits_up52(a: Self::Bits) -> Self::Bits {
-        a.unary(Primitive::BitsUp52, |a| a << 52)
-    }
-    #[inline(never)]
-    fn bits_down52(a: Self::Bits) -> Self::Bits {
-        a.unary(Primitive::BitsDown52, |a| a >> 52)
+    methods! {
+        #[inline(never)]
+        fn to_bits(self: Self) -> Self::Bits = self.unary(Primitive::ToBits, f64::to_bits);
+        fn from_bits(bits: Self::Bits) -> Self = bits.unary(Primitive::FromBits, f64::from_bits);
+        fn bits_add(a: Self::Bits, b: Self::Bits) -> Self::Bits = a.binary(b, Primitive::BitsAdd, u64::wrapping_add);
+        fn bits_sub(a: Self::Bits, b: Self::Bits) -> Self::Bits = a.binary(b, Primitive::BitsSub, u64::wrapping_sub);
+        fn bits_and(a: Self::Bits, b: Self::Bits) -> Self::Bits = a.binary(b, Primitive::BitsAnd, |a, b| a & b);
+        fn bits_or(a: Self::Bits, b: Self::Bits) -> Self::Bits = a.binary(b, Primitive::BitsOr, |a, b| a | b);
+        fn bits_up52(a: Self::Bits) -> Self::Bits = a.unary(Primitive::BitsUp52, |a| a << 52);
+        fn bits_down52(a: Self::Bits) -> Self::Bits = a.unary(Primitive::BitsDown52, |a| a >> 52);
     }
     fn replace_where<const N: usize>(mask: Self::Mask, values: [Self; N], rare: impl Rare<Self, N>) -> [Self; N] {
         let trace = match mask {

@@ -3,7 +3,8 @@
 use oxigrad_core::simd::dispatch;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyValueError};
-use pyo3::prelude::*;
+
+use crate::prelude::*;
 
 /// The CRC-32C of contiguous bytes, continuing from that of the bytes before them.
 ///
@@ -12,7 +13,7 @@ use pyo3::prelude::*;
 /// '0xe3069283'
 #[pyfunction]
 #[pyo3(signature = (data, start = 0))]
-pub fn crc32c(py: Python<'_>, data: &Bound<'_, PyAny>, start: u32) -> PyResult<u32> {
+pub fn crc32c(py: Python<'_>, data: &Object<'_>, start: u32) -> PyResult<u32> {
     let buffer = contiguous(data, "data")?;
     let (address, length) = (buffer.buf_ptr().cast::<u8>() as usize, buffer.len_bytes());
     // SAFETY: the buffer is contiguous, and held until the end of the function.
@@ -27,12 +28,7 @@ pub fn crc32c(py: Python<'_>, data: &Bound<'_, PyAny>, start: u32) -> PyResult<u
 /// ('0xe3069283', bytearray(b'123456789'))
 #[pyfunction]
 #[pyo3(signature = (source, target, start = 0))]
-pub fn copied_crc32c(
-    py: Python<'_>,
-    source: &Bound<'_, PyAny>,
-    target: &Bound<'_, PyAny>,
-    start: u32,
-) -> PyResult<u32> {
+pub fn copied_crc32c(py: Python<'_>, source: &Object<'_>, target: &Object<'_>, start: u32) -> PyResult<u32> {
     let (source, target) = (contiguous(source, "source")?, contiguous(target, "target")?);
     let length = source.len_bytes();
     if target.readonly() {
@@ -50,7 +46,7 @@ pub fn copied_crc32c(
     Ok(py.detach(|| unsafe { dispatch::copied_crc32c(start, from as *const u8, to as *mut u8, length) }))
 }
 
-fn contiguous(data: &Bound<'_, PyAny>, name: &str) -> PyResult<PyBuffer<u8>> {
+fn contiguous(data: &Object<'_>, name: &str) -> PyResult<PyBuffer<u8>> {
     let buffer = PyBuffer::<u8>::get(data)?;
     if buffer.is_c_contiguous() {
         Ok(buffer)

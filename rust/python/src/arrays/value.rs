@@ -3,10 +3,10 @@
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::autodiff::tape;
 use oxigrad_core::scalar::{Precision, Scalar};
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyFloatMethods, PyInt};
 
 use crate::arrays::memory::contiguous::{element_of, scalar, scalar_of};
+use crate::prelude::*;
 
 /// The value of an entry or a variable.
 #[derive(Debug)]
@@ -62,21 +62,21 @@ impl tape::Value for Value {
     }
 }
 
-impl From<Bound<'_, PyAny>> for Value {
+impl From<Object<'_>> for Value {
     /// As [`Value::new`], without another reference.
-    fn from(object: Bound<'_, PyAny>) -> Self {
+    fn from(object: Object<'_>) -> Self {
         float_of(&object).map_or_else(|| Self::Object(object.unbind()), tape::Value::from_scalar)
     }
 }
 
 impl Value {
     /// The value of a Python object: floats of Python and NumPy become numbers.
-    pub fn new(object: &Bound<'_, PyAny>) -> Self {
+    pub fn new(object: &Object<'_>) -> Self {
         float_of(object).map_or_else(|| Self::Object(object.clone().unbind()), tape::Value::from_scalar)
     }
 
     /// The value of an argument: Python's ints and bools are numbers, too.
-    pub fn of_argument(object: &Bound<'_, PyAny>) -> Self {
+    pub fn of_argument(object: &Object<'_>) -> Self {
         host_number(object).map_or_else(|| Self::new(object), Self::Number)
     }
 
@@ -93,7 +93,7 @@ impl Value {
     }
 
     /// The value as a Python object, without another reference to it.
-    pub fn into_object(self, py: Python<'_>) -> Bound<'_, PyAny> {
+    pub fn into_object(self, py: Python<'_>) -> Object<'_> {
         match self {
             Self::Object(object) => object.into_bound(py),
             other => other.object(py),
@@ -101,7 +101,7 @@ impl Value {
     }
 
     /// The value as a Python object; `None` if it is absent.
-    pub fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+    pub fn object<'py>(&self, py: Python<'py>) -> Object<'py> {
         match self {
             Self::Absent => py.None().into_bound(py),
             Self::Number(number) => PyFloat::new(py, *number).into_any(),
@@ -131,11 +131,11 @@ impl Value {
 
 /// The number of a float of Python or NumPy.
 #[inline]
-fn float_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
+fn float_of(object: &Object<'_>) -> Option<Scalar> {
     exact_float(object).map(Scalar::weak).or_else(|| scalar_of(object))
 }
 
-fn exact_float(object: &Bound<'_, PyAny>) -> Option<f64> {
+fn exact_float(object: &Object<'_>) -> Option<f64> {
     object.cast_exact::<PyFloat>().ok().map(PyFloatMethods::value)
 }
 
@@ -144,7 +144,7 @@ const EXACT: i64 = 1 << 53;
 
 /// The number of a Python float, int or bool; `None` for anything else, NumPy's scalars included.
 #[inline]
-pub fn host_number(object: &Bound<'_, PyAny>) -> Option<f64> {
+pub fn host_number(object: &Object<'_>) -> Option<f64> {
     if let Some(number) = exact_float(object) {
         return Some(number);
     }

@@ -3,7 +3,6 @@
 use oxigrad_core::autodiff::tape::{Id, Origin};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::gc::PyVisit;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::value::Value;
@@ -16,7 +15,7 @@ use crate::autodiff::replay::forward;
 use crate::autodiff::replay::reverse;
 use crate::autodiff::vjp_rules;
 use crate::callbacks::callbacks;
-use crate::error::Items;
+use crate::prelude::*;
 
 /// An entry as Python sees it: its kind, the numbers of its arguments, and its attributes.
 type Listed<'py> = (&'static str, Vec<Id>, Bound<'py, PyDict>);
@@ -35,7 +34,7 @@ impl Tape {
         slf.clone()
     }
 
-    fn __exit__(&self, _kind: &Bound<'_, PyAny>, _error: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {
+    fn __exit__(&self, _kind: &Object<'_>, _error: &Object<'_>, _trace: &Object<'_>) {
         self.end();
     }
 
@@ -44,11 +43,7 @@ impl Tape {
     /// The value is a Python number, an array of floating-point or complex dtype, or a variable of an enclosing tape;
     /// anything else raises `DtypeError`.
     #[pyo3(signature = (value, *, name = None))]
-    fn watch<'py>(
-        slf: &Bound<'py, Self>,
-        value: &Bound<'py, PyAny>,
-        name: Option<String>,
-    ) -> PyResult<Bound<'py, Variable>> {
+    fn watch<'py>(slf: &Bound<'py, Self>, value: &Object<'py>, name: Option<String>) -> PyResult<Bound<'py, Variable>> {
         let tape = slf.get();
         tape.check_recording(0)?;
         let variable = Self::input(slf, vjp_rules::watchable(value)?, None)?;
@@ -64,14 +59,14 @@ impl Tape {
     #[pyo3(signature = (target, sources, cotangent = None, *, release = false))]
     fn gradient<'py>(
         slf: &Bound<'py, Self>,
-        target: &Bound<'py, PyAny>,
+        target: &Object<'py>,
         sources: Items<'py>,
-        cotangent: Option<&Bound<'py, PyAny>>,
+        cotangent: Option<&Object<'py>>,
         release: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         let target = Self::own(slf, target, "target")?;
         let seed = vjp_rules::seed(&target, cotangent)?;
-        Self::pull_back(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources.0, release)
+        Self::pull_back(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources.0, release, None)
     }
 
     /// The cotangents of `sources` from (target, cotangent) pairs.
@@ -84,12 +79,12 @@ impl Tape {
     ) -> PyResult<Bound<'py, PyList>> {
         let mut values = Vec::with_capacity(seeds.0.len());
         for pair in seeds.0 {
-            let (target, cotangent): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;
+            let (target, cotangent): (Object<'py>, Object<'py>) = pair.extract()?;
             let target = Self::own(slf, &target, "target")?;
             let id = target.get().current(slf.py())?.0;
             values.push((id, vjp_rules::seed(&target, Some(&cotangent))?));
         }
-        Self::pull_back(slf, values, &sources.0, release)
+        Self::pull_back(slf, values, &sources.0, release, None)
     }
 
     /// The tangents of `targets` from (variable, tangent) pairs, as a list; zeros where a target depends on no
@@ -106,8 +101,8 @@ impl Tape {
         if !tape.forward {
             return Err(PyTypeError::new_err("push: found a tape for reverse mode, expected Tape(forward=True)"));
         }
-        let seed = |pair: Bound<'py, PyAny>| {
-            let (variable, tangent): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;
+        let seed = |pair: Object<'py>| {
+            let (variable, tangent): (Object<'py>, Object<'py>) = pair.extract()?;
             Ok((Self::own(slf, &variable, "a seed")?.get().source(py)?, Value::new(&tangent)))
         };
         let seeds = seeds.0.into_iter().map(seed).collect::<PyResult<Vec<_>>>()?;
@@ -195,55 +190,47 @@ impl Tape {
 
     /// The trace as a flow chart in Mermaid's language; of a longer one, the first `limit` entries.
     #[pyo3(signature = (*, limit = 200))]
-    fn to_mermaid<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
+    fn to_mermaid<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Object<'py>> {
         trace::diagram(self, limit, callbacks(py)?.mermaid.bind(py))
     }
 
     /// The trace as a drawing in SVG; of a longer one, the first `limit` entries.
     #[pyo3(signature = (*, limit = 200))]
-    fn to_svg<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
+    fn to_svg<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Object<'py>> {
         trace::diagram(self, limit, callbacks(py)?.svg.bind(py))
     }
 
     /// The drawing, for notebooks.
-    fn _repr_svg_<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_svg_<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         self.to_svg(py, 200)
     }
 }
 
 impl Tape {
-    /// The cotangents of `sources` from those of some entries.
+    /// The cotangents of `sources` from those of some entries; 0.0 in the place of those that `take` has taken, see
+    /// [`reverse::replay`]. On a tape for debugging, a NaN among the cotangents raises with the entry where it first is.
     pub fn pull_back<'py>(
         slf: &Bound<'py, Self>,
         seeds: Vec<(Id, Value)>,
-        sources: &[Bound<'py, PyAny>],
+        sources: &[Object<'py>],
         release: bool,
+        take: Option<Object<'py>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let py = slf.py();
+        let (py, is_searched) = (slf.py(), slf.get().debug_nans);
+        let given = is_searched.then(|| seeds.iter().map(|(id, seed)| (*id, seed.object(py))).collect::<Vec<_>>());
+        let release = release && !is_searched;
         let zeros = |value: &Value| vjp_rules::zeros(py, value);
         let of = |source: &Variable| source.source(py);
-        if slf.get().debug_nans {
-            return Self::pull_back_searched(slf, seeds, sources);
+        let replay = |core: &mut CoreTape, ids: &[Id]| reverse::replay(py, core, seeds, ids, release, take);
+        let found = Self::replayed(slf, sources, of, release, zeros, replay)?;
+        if let Some(given) = given {
+            callbacks(py)?.pulled.bind(py).call1((slf, given, &found))?;
         }
-        Self::replayed(slf, sources, of, release, zeros, |core, ids| reverse::replay(py, core, seeds, ids, release))
-    }
-
-    /// As [`Tape::pull_back`] with `release`, for inputs of the tape in their order; 0.0 in the place of cotangents that
-    /// `take` has taken, see [`reverse::replay_taking`].
-    pub fn pull_back_taking<'py>(
-        slf: &Bound<'py, Self>,
-        seeds: Vec<(Id, Value)>,
-        inputs: &[Bound<'py, PyAny>],
-        take: Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let py = slf.py();
-        let zeros = |value: &Value| vjp_rules::zeros(py, value);
-        let of = |source: &Variable| source.source(py);
-        Self::replayed(slf, inputs, of, true, zeros, |core, ids| reverse::replay_taking(py, core, seeds, ids, take))
+        Ok(found)
     }
 
     /// The plain values that the tape keeps as constants.
-    pub fn constants<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
+    pub fn constants<'py>(&self, py: Python<'py>) -> Vec<Object<'py>> {
         let inner = self.lock();
         let constants = inner.tape.views().filter(|view| view.origin == Origin::Constant);
         let kept: Vec<Value> = constants.map(|view| view.result().share(py)).collect();
@@ -252,29 +239,13 @@ impl Tape {
         objects.map(|value| value.into_object(py)).collect()
     }
 
-    /// As [`Tape::pull_back`], with a search for the entry where a NaN among the cotangents first appears.
-    fn pull_back_searched<'py>(
-        slf: &Bound<'py, Self>,
-        seeds: Vec<(Id, Value)>,
-        sources: &[Bound<'py, PyAny>],
-    ) -> PyResult<Bound<'py, PyList>> {
-        let py = slf.py();
-        let zeros = |value: &Value| vjp_rules::zeros(py, value);
-        let of = |source: &Variable| source.source(py);
-        let given: Vec<_> = seeds.iter().map(|(id, seed)| (*id, seed.object(py))).collect();
-        let found =
-            Self::replayed(slf, sources, of, false, zeros, |core, ids| reverse::replay(py, core, seeds, ids, false))?;
-        callbacks(py)?.pulled.bind(py).call1((slf, given, &found))?;
-        Ok(found)
-    }
-
     /// The result of a replay for each of `variables`, which may repeat, at the entries that they stand for.
     fn replayed<'py>(
         slf: &Bound<'py, Self>,
-        variables: &[Bound<'py, PyAny>],
+        variables: &[Object<'py>],
         of: impl Fn(&Variable) -> PyResult<Id>,
         release: bool,
-        zeros: impl Fn(&Value) -> PyResult<Bound<'py, PyAny>>,
+        zeros: impl Fn(&Value) -> PyResult<Object<'py>>,
         replay: impl FnOnce(&mut CoreTape, &[Id]) -> PyResult<Vec<Value>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let (py, tape) = (slf.py(), slf.get());

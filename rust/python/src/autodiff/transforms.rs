@@ -3,10 +3,8 @@
 
 use std::collections::HashSet;
 
-use oxigrad_core::error::Error;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::PyVisit;
-use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
@@ -18,7 +16,7 @@ use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::vjp_rules::{seed, watchable};
 use crate::callbacks::callbacks;
-use crate::error::{DtypeError, to_python};
+use crate::prelude::*;
 use crate::tree::{Structure, flatten, is_inexact, type_info};
 
 /// The arguments of one call, on a tape: the inputs of the function, and the structure of its gradients.
@@ -33,53 +31,46 @@ pub struct Watched {
     arguments: Vec<Argument>,
 }
 
-/// An argument that is differentiated.
-enum Argument {
-    /// The argument is a leaf itself.
-    Leaf(Py<PyAny>),
-    /// The leaves of a tree, and which of them are differentiated.
-    Tree { structure: Py<Structure>, leaves: Vec<Py<PyAny>>, chosen: Vec<usize> },
+/// An argument: its leaves, and which of them are differentiated.
+struct Argument {
+    /// `None` of an argument that is a leaf itself.
+    structure: Option<Py<Structure>>,
+    leaves: SmallVec<[Py<PyAny>; 1]>,
+    chosen: SmallVec<[usize; 1]>,
 }
 
 impl Watched {
-    fn new<'py>(tape: &Bound<'py, Tape>, primals: &[Bound<'py, PyAny>]) -> PyResult<Self> {
+    fn new<'py>(tape: &Bound<'py, Tape>, primals: &[Object<'py>]) -> PyResult<Self> {
         let mut watched = Self { variables: Vec::new(), trees: Vec::new(), arguments: Vec::new() };
         for (position, primal) in primals.iter().enumerate() {
-            if is_differentiable(primal)? {
-                let inside = watched.watch(tape, primal)?;
-                watched.trees.push(inside);
-                watched.arguments.push(Argument::Leaf(primal.clone().unbind()));
-            } else if let Some(floats) = as_floats(primal)? {
-                let inside = watched.watch(tape, &floats)?;
-                watched.trees.push(inside);
-                watched.arguments.push(Argument::Leaf(floats.unbind()));
-            } else {
+            let leaf = if is_differentiable(primal)? { Some(primal.clone()) } else { as_floats(primal)? };
+            let Some(leaf) = leaf else {
                 watched.watch_tree(tape, position, primal)?;
-            }
+                continue;
+            };
+            let inside = watched.watch(tape, &leaf)?;
+            watched.trees.push(inside);
+            let (leaves, chosen) = (smallvec![leaf.unbind()], smallvec![0]);
+            watched.arguments.push(Argument { structure: None, leaves, chosen });
         }
         Ok(watched)
     }
 
     /// Watches a leaf; returns the object that the function gets in its place.
-    fn watch<'py>(&mut self, tape: &Bound<'py, Tape>, leaf: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+    fn watch<'py>(&mut self, tape: &Bound<'py, Tape>, leaf: &Object<'py>) -> PyResult<Py<PyAny>> {
         let variable = Tape::input(tape, watchable(leaf)?, None)?;
         let inside = Variable::copy(&variable)?;
         self.variables.push(variable.unbind());
         Ok(inside)
     }
 
-    fn watch_tree<'py>(
-        &mut self,
-        tape: &Bound<'py, Tape>,
-        position: usize,
-        primal: &Bound<'py, PyAny>,
-    ) -> PyResult<()> {
+    fn watch_tree<'py>(&mut self, tape: &Bound<'py, Tape>, position: usize, primal: &Object<'py>) -> PyResult<()> {
         let py = tape.py();
         let (mut leaves, structure) = flatten(py, primal)?;
         if primal.is_exact_instance_of::<PyInt>() {
             leaves = vec![py.get_type::<PyFloat>().call1((primal,))?.unbind()];
         }
-        let mut chosen = Vec::new();
+        let mut chosen = SmallVec::new();
         for (i, leaf) in leaves.iter().enumerate() {
             if structure.is_trainable(i) && is_differentiable(leaf.bind(py))? {
                 chosen.push(i);
@@ -94,7 +85,8 @@ impl Watched {
             inside[*i] = self.watch(tape, leaves[*i].bind(py)).map_err(|error| at(py, place, error))?;
         }
         self.trees.push(structure.unflatten(py, inside)?);
-        self.arguments.push(Argument::Tree { structure: Py::new(py, structure)?, leaves, chosen });
+        let (structure, leaves) = (Some(Py::new(py, structure)?), SmallVec::from_vec(leaves));
+        self.arguments.push(Argument { structure, leaves, chosen });
         Ok(())
     }
 
@@ -105,16 +97,14 @@ impl Watched {
         let mut next =
             || remaining.next().ok_or_else(|| PyTypeError::new_err("there are fewer gradients than variables"));
         let mut trees = Vec::with_capacity(self.arguments.len());
-        for argument in &self.arguments {
-            trees.push(match argument {
-                Argument::Leaf(_) => next()?,
-                Argument::Tree { structure, leaves, chosen } => {
-                    let mut filled: Vec<Py<PyAny>> = leaves.iter().map(|leaf| leaf.clone_ref(py)).collect();
-                    for i in chosen {
-                        filled[*i] = next()?;
-                    }
-                    structure.get().unflatten(py, filled)?
-                }
+        for Argument { structure, leaves, chosen } in &self.arguments {
+            let mut filled: SmallVec<[Py<PyAny>; 1]> = leaves.iter().map(|leaf| leaf.clone_ref(py)).collect();
+            for i in chosen {
+                filled[*i] = next()?;
+            }
+            trees.push(match structure {
+                Some(structure) => structure.get().unflatten(py, filled)?,
+                None => filled.remove(0),
             });
         }
         Ok(trees)
@@ -122,10 +112,7 @@ impl Watched {
 
     /// The primal of each variable.
     fn primals(&self) -> impl Iterator<Item = &Py<PyAny>> {
-        self.arguments.iter().flat_map(|argument| match argument {
-            Argument::Leaf(primal) => std::slice::from_ref(primal).iter().collect::<SmallVec<[_; 4]>>(),
-            Argument::Tree { leaves, chosen, .. } => chosen.iter().map(|i| &leaves[*i]).collect(),
-        })
+        self.arguments.iter().flat_map(|argument| argument.chosen.iter().map(|i| &argument.leaves[*i]))
     }
 
     /// The gradients, with copies in place of repeated arrays of one primal, which an optimizer would count once.
@@ -154,19 +141,16 @@ impl Watched {
     /// For each argument, its structure and the positions of the leaves that are differentiated; None for a leaf.
     #[getter]
     fn structures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let item = |argument: &Argument| match argument {
-            Argument::Leaf(_) => Ok(py.None().into_bound(py)),
-            Argument::Tree { structure, chosen, .. } => Ok((structure, chosen).into_pyobject(py)?.into_any()),
-        };
-        PyList::new(py, self.arguments.iter().map(item).collect::<PyResult<Vec<_>>>()?)
+        let item = |argument: &Argument| Some((argument.structure.as_ref()?.clone_ref(py), argument.chosen.to_vec()));
+        PyList::new(py, self.arguments.iter().map(item).collect::<Vec<_>>())
     }
 
     /// The gradients of the variables in the structure of the arguments, a tree for each argument.
-    fn unflatten<'py>(&self, gradients: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    fn unflatten<'py>(&self, gradients: Object<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let py = gradients.py();
         let gradients = match gradients.cast_into::<PyList>() {
             Ok(list) => list,
-            Err(error) => PyList::new(py, crate::error::items(&error.into_inner())?)?,
+            Err(error) => PyList::new(py, items(&error.into_inner())?)?,
         };
         PyTuple::new(py, self.trees_of(py, gradients)?)
     }
@@ -174,12 +158,9 @@ impl Watched {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
         self.variables.iter().try_for_each(|variable| visit.call(variable))?;
         self.trees.iter().try_for_each(|tree| visit.call(tree))?;
-        self.arguments.iter().try_for_each(|argument| match argument {
-            Argument::Leaf(primal) => visit.call(primal),
-            Argument::Tree { structure, leaves, .. } => {
-                visit.call(structure)?;
-                leaves.iter().try_for_each(|leaf| visit.call(leaf))
-            }
+        self.arguments.iter().try_for_each(|Argument { structure, leaves, .. }| {
+            structure.iter().try_for_each(|structure| visit.call(structure))?;
+            leaves.iter().try_for_each(|leaf| visit.call(leaf))
         })
     }
 }
@@ -189,14 +170,14 @@ impl Watched {
 #[pyo3(signature = (tape, f, args, named, argnums))]
 pub fn record_call<'py>(
     tape: &Bound<'py, Tape>,
-    f: &Bound<'py, PyAny>,
+    f: &Object<'py>,
     args: &Bound<'py, PyTuple>,
     named: Option<&Bound<'py, PyDict>>,
-    argnums: &Bound<'py, PyAny>,
-) -> PyResult<(Watched, Bound<'py, PyAny>)> {
+    argnums: &Object<'py>,
+) -> PyResult<(Watched, Object<'py>)> {
     let positions = positions(argnums, args.len())?;
-    let mut filled: SmallVec<[Bound<'py, PyAny>; 4]> = args.iter().collect();
-    let primals: SmallVec<[Bound<'py, PyAny>; 4]> = positions.iter().map(|at| filled[*at].clone()).collect();
+    let mut filled: SmallVec<[Object<'py>; 4]> = args.iter().collect();
+    let primals: SmallVec<[Object<'py>; 4]> = positions.iter().map(|at| filled[*at].clone()).collect();
     let called = Watched::new(tape, &primals).and_then(|watched| {
         for (at, tree) in positions.iter().zip(&watched.trees) {
             filled[*at] = tree.bind(tape.py()).clone();
@@ -218,14 +199,14 @@ pub fn record_call<'py>(
 #[pyfunction]
 #[pyo3(signature = (f, args, named, argnums, has_aux, finish, begin=None))]
 pub fn value_and_grad<'py>(
-    f: &Bound<'py, PyAny>,
+    f: &Object<'py>,
     args: &Bound<'py, PyTuple>,
     named: Option<&Bound<'py, PyDict>>,
-    argnums: &Bound<'py, PyAny>,
+    argnums: &Object<'py>,
     has_aux: bool,
-    finish: &Bound<'py, PyAny>,
-    begin: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    finish: &Object<'py>,
+    begin: Option<&Object<'py>>,
+) -> PyResult<(Object<'py>, Object<'py>)> {
     let py = f.py();
     let tape = Bound::new(py, Tape::new(false))?;
     let (watched, result) = record_call(&tape, f, args, named, argnums)?;
@@ -236,15 +217,15 @@ pub fn value_and_grad<'py>(
         return finish.call1((tape, watched, result))?.extract();
     }
     let seeds = vec![(id, seed(target, None)?)];
-    let sources: Vec<Bound<'py, PyAny>> =
+    let sources: Vec<Object<'py>> =
         watched.variables.iter().map(|variable| variable.bind(py).clone().into_any()).collect();
     let mut trees = match begin.filter(|_| !tape.get().debug_nans) {
         Some(begin) => {
             let watched = Bound::new(py, watched)?;
             let take = begin.call1((&watched, tape.get().constants(py), value.object(py)))?;
-            watched.get().trees_of(py, Tape::pull_back_taking(&tape, seeds, &sources, take)?)?
+            watched.get().trees_of(py, Tape::pull_back(&tape, seeds, &sources, true, Some(take))?)?
         }
-        None => watched.trees_of(py, Tape::pull_back(&tape, seeds, &sources, true)?)?,
+        None => watched.trees_of(py, Tape::pull_back(&tape, seeds, &sources, true, None)?)?,
     };
     let gradient = match trees.pop_if(|_| argnums.is_instance_of::<PyInt>()) {
         Some(only) => only.into_bound(py),
@@ -262,7 +243,7 @@ fn is_real_scalar(value: &Value, py: Python<'_>) -> bool {
 }
 
 /// Whether a value can have a derivative: a float, a complex number, an array of either's dtype, or a variable.
-fn is_differentiable(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn is_differentiable(value: &Object<'_>) -> PyResult<bool> {
     Ok(is_float_array(value)
         || value.is_instance_of::<PyFloat>()
         || value.is_instance_of::<PyComplex>()
@@ -272,7 +253,7 @@ fn is_differentiable(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// An array of integers as one of floats; `None` for any other object.
-fn as_floats<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn as_floats<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     let is_array = || Ok::<_, PyErr>(value.getattr_opt("dtype")?.is_some() && type_info(&value.get_type())?.is_leaf());
     if value.is_exact_instance_of::<PyInt>() || !is_array()? {
         return Ok(None);
@@ -282,14 +263,14 @@ fn as_floats<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
 }
 
 /// The arguments that `argnums` names, counted from the front.
-fn positions(argnums: &Bound<'_, PyAny>, count: usize) -> PyResult<SmallVec<[usize; 4]>> {
+fn positions(argnums: &Object<'_>, count: usize) -> PyResult<SmallVec<[usize; 4]>> {
     if argnums.is_exact_instance_of::<PyInt>() {
         return Ok(smallvec![position(argnums, argnums, count)?]);
     }
     if !argnums.is_instance_of::<PyTuple>() && !argnums.is_instance_of::<PyList>() {
         return Err(not_positions(argnums));
     }
-    let items = crate::error::items(argnums)?;
+    let items = items(argnums)?;
     let positions =
         items.iter().map(|item| position(item, argnums, count)).collect::<PyResult<SmallVec<[usize; 4]>>>()?;
     let is_repeated = |(at, position): (usize, &usize)| positions[..at].contains(position);
@@ -300,7 +281,7 @@ fn positions(argnums: &Bound<'_, PyAny>, count: usize) -> PyResult<SmallVec<[usi
     Ok(positions)
 }
 
-fn position(item: &Bound<'_, PyAny>, argnums: &Bound<'_, PyAny>, count: usize) -> PyResult<usize> {
+fn position(item: &Object<'_>, argnums: &Object<'_>, count: usize) -> PyResult<usize> {
     if !item.is_exact_instance_of::<PyInt>() {
         return Err(not_positions(argnums));
     }
@@ -318,7 +299,7 @@ fn position(item: &Bound<'_, PyAny>, argnums: &Bound<'_, PyAny>, count: usize) -
     Ok(found)
 }
 
-fn not_positions(argnums: &Bound<'_, PyAny>) -> PyErr {
+fn not_positions(argnums: &Object<'_>) -> PyErr {
     let named = |text: Bound<'_, pyo3::types::PyString>| text.to_string();
     match argnums.repr().map(named) {
         Ok(text) => PyTypeError::new_err(format!("argnums is {text}: expected an int, or a tuple of them")),
@@ -327,16 +308,16 @@ fn not_positions(argnums: &Bound<'_, PyAny>) -> PyErr {
 }
 
 /// The error for an argument without a leaf that has a derivative.
-fn nothing_to_differentiate(position: usize, primal: &Bound<'_, PyAny>) -> PyResult<PyErr> {
+fn nothing_to_differentiate(position: usize, primal: &Object<'_>) -> PyResult<PyErr> {
     let class = primal.get_type().name()?;
     let mut found = class.to_cow()?.into_owned();
     if let (Some(dtype), true) = (primal.getattr_opt("dtype")?, primal.hasattr("shape")?) {
         found = format!("{found} of dtype {}", dtype.str()?.to_cow()?);
     }
-    Ok(to_python(&Error::Dtype(format!(
+    Ok(DtypeError::new_err(format!(
         "argument {position} has nothing to differentiate: expected a float, an array of floating-point dtype or a tree \
          that has one, found {found}"
-    ))))
+    )))
 }
 
 /// The name of a leaf in errors: the argument, and the key path if it has one.
@@ -349,5 +330,5 @@ fn at(py: Python<'_>, place: impl Fn() -> String, error: PyErr) -> PyErr {
     if !error.is_instance_of::<DtypeError>(py) {
         return error;
     }
-    to_python(&Error::Dtype(format!("{}: {}", place(), error.value(py))))
+    DtypeError::new_err(format!("{}: {}", place(), error.value(py)))
 }

@@ -6,7 +6,6 @@ use oxigrad_core::error::Error;
 use oxigrad_core::kernel::{Kernel, Node};
 use oxigrad_core::op::{Attribute, Elementwise, Op, Structured};
 use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyDict, PyString, PyTuple};
 
@@ -24,7 +23,7 @@ use crate::autodiff::graph::tape::{CotangentType, Tape};
 use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::graph::variable::snapshot;
 use crate::callbacks::callbacks;
-use crate::error::{IntoPython, to_python};
+use crate::prelude::*;
 use crate::tree::is_inexact;
 
 /// A parameter of a derivative rule.
@@ -51,10 +50,11 @@ pub enum Source {
 impl Source {
     /// The value of the parameter, for the cotangent of the `which`-th argument.
     #[inline]
-    pub fn value<'py>(&self, entry: &Entry<'_>, which: usize, g: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn value<'py>(&self, entry: &Entry<'_>, which: usize, g: &Object<'py>) -> PyResult<Object<'py>> {
         let py = g.py();
         // The parameters of a rule of an op with any number of arguments name the argument at `which`.
-        let of = |at: u8| if matches!(entry.origin, Origin::Op(op) if is_variadic(op)) { which } else { at as usize };
+        let of =
+            |at: u8| if matches!(entry.origin, Origin::Op(op) if op.arity().is_none()) { which } else { at as usize };
         Ok(match self {
             Self::Cotangent => g.clone(),
             Self::Result => entry.result().object(py),
@@ -153,7 +153,7 @@ impl Registry {
     /// The rule of the `which`-th argument.
     pub fn row(&self, op: Op, which: usize) -> &Row {
         let rows = &self.rows[op.index()];
-        let which = if is_variadic(op) { 0 } else { which };
+        let which = if op.arity().is_none() { 0 } else { which };
         rows.get(which).unwrap_or(&self.unstated)
     }
 
@@ -169,12 +169,8 @@ impl Registry {
     }
 }
 
-/// Whether the op takes any number of arguments.
-pub fn is_variadic(op: Op) -> bool {
-    matches!(op, Op::Structured(op) if op.arity().is_none())
-}
-
-fn arg_names(op: Op) -> &'static [&'static str] {
+/// The names of the array arguments, as the standard has them; of an op that takes any number of them, of each.
+pub fn arg_names(op: Op) -> &'static [&'static str] {
     match op {
         Op::Elementwise(Elementwise::Where) => &["condition", "x1", "x2"],
         Op::Elementwise(op) if op.arity() == 1 => &["x"],
@@ -213,7 +209,7 @@ pub enum Statement<'py> {
     /// No derivative: see [`Row::Missing`].
     Reason(String),
     /// The rule, with the names of its parameters; `None` if the derivative is zero.
-    Rule(Option<(Bound<'py, PyAny>, Vec<String>)>),
+    Rule(Option<(Object<'py>, Vec<String>)>),
 }
 
 /// Registers the derivative rules and the function that pushes tangents through structured ops. The rules of
@@ -289,7 +285,7 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
 }
 
 /// The value as a tape watches it, or `DtypeError`.
-pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+pub fn watchable(value: &Object<'_>) -> PyResult<Value> {
     let truth = value.is_instance_of::<pyo3::types::PyBool>();
     if let Some(number) = host_number(value).filter(|_| !truth) {
         return Ok(Value::Number(number));
@@ -316,7 +312,7 @@ pub fn watchable(value: &Bound<'_, PyAny>) -> PyResult<Value> {
 }
 
 /// The cotangent that a replay starts from: one, for a scalar target without a cotangent.
-pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) -> PyResult<Value> {
+pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Object<'_>>) -> PyResult<Value> {
     let py = target.py();
     let value = match (&target.get().value, cotangent) {
         (Value::Number(_), None) => return Ok(Value::Number(1.0)),
@@ -344,7 +340,7 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Bound<'_, PyAny>>) 
 }
 
 /// The gradient of a value that the target does not depend on.
-pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Object<'py>> {
     match value {
         Value::Number(_) | Value::Absent => Ok(Value::Number(0.0).object(py)),
         value => {
@@ -364,15 +360,7 @@ const fn is_exact_operator(op: Elementwise) -> bool {
 
 /// `DerivativeError`: the op is not differentiable with respect to `parameter`, a noun phrase.
 pub fn missing(op: Op, parameter: &str) -> PyErr {
-    to_python(&Error::Derivative(format!("{} is not differentiable with respect to {parameter}", op.name())))
-}
-
-/// Whether results of the op are recorded: truth values and piecewise constant results are plain values.
-pub fn is_smooth(op: Op) -> bool {
-    match op {
-        Op::Elementwise(op) => op.kind() == oxigrad_core::op::ResultKind::Smooth,
-        Op::Structured(_) => true,
-    }
+    DerivativeError::new_err(format!("{} is not differentiable with respect to {parameter}", op.name()))
 }
 
 /// Whether the op is a sum over all elements, which kernels support.

@@ -3,22 +3,20 @@
 use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::op::{Op, Operator};
 use oxigrad_core::recording::ScalarOp;
-use pyo3::prelude::*;
+use pyo3::exceptions::PyTypeError;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::compute::elementwise::op_named;
+use crate::arrays::compute::elementwise::op_taking;
 use crate::arrays::value::Value;
 use crate::autodiff::graph::template::Template;
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::record;
 use crate::autodiff::replay::scatter::{scatter_into, scatter_onto};
-use crate::error::items;
+use crate::prelude::*;
 use crate::recording::direct;
 use crate::recording::rule::compute_in_rule;
 use crate::recording::scalars::on_values;
-
-type Object<'py> = Bound<'py, PyAny>;
 
 /// The function of a call.
 pub enum Function {
@@ -79,9 +77,12 @@ impl Call {
         let attributes = is_constant.then_some(attributes);
         let as_text = || PyString::new(py, &name).unbind();
         let function = match (kind.as_str(), operator_named(&name)) {
-            ("op", _) => Function::Op(op_named(&name)?),
-            ("rule", _) => Function::Rule(op_named(&name)?),
-            ("operator", Some(op)) => Function::Operator(op),
+            ("op", _) => Function::Op(op_taking(&name, args.len())?),
+            ("rule", _) => Function::Rule(op_taking(&name, args.len())?),
+            ("operator", Some(op)) if op.arity() == Some(args.len()) => Function::Operator(op),
+            ("method" | "attribute", _) if args.is_empty() => {
+                return Err(PyTypeError::new_err(format!("{kind} {name} needs an object")));
+            }
             ("method", _) => Function::Method(as_text()),
             ("attribute", _) => Function::Attribute(as_text()),
             ("core", _) if name == "scatter_into" && args.len() == 4 && named.is_none() => Function::Scatter,

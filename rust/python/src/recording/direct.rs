@@ -2,7 +2,6 @@
 
 use oxigrad_core::op::{Op, Structured};
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::compute::elementwise::elementwise;
@@ -11,6 +10,7 @@ use crate::arrays::compute::products::matmul;
 use crate::arrays::compute::reduce::reduce;
 use crate::arrays::value::Value;
 use crate::autodiff::replay::scatter::IndexKey;
+use crate::prelude::*;
 
 /// The result of an op on NumPy's arrays and numbers, as [`crate::autodiff::operations::evaluate`] computes it; `None` where that has to. `shape` is
 /// that of the result, if it is known.
@@ -40,41 +40,42 @@ pub fn call(
         }
         Op::Structured(structured) => structured,
     };
-    let attribute = |name| named.map_or(Ok(None), |named| named.bind(py).get_item(name));
+    // The value of the only argument by name.
+    let only = |name| match named.map(|named| named.bind(py)).filter(|named| named.len() == 1) {
+        Some(named) => named.get_item(name),
+        None => Ok(None),
+    };
     let result = match (structured, object(0), object(1)) {
         (Structured::Matmul, Some(a), Some(b)) if read.len() == 2 => matmul(a, b)?,
         (Structured::Sum | Structured::Mean, Some(array), None) => {
             reduce(structured, array, named.map(|named| named.bind(py)))?
         }
-        (Structured::Reshape, Some(array), None) if has_one(py, named) => match attribute(intern!(py, "shape"))? {
-            Some(shape) => Some(reshape(array, &shape)?),
-            None => None,
-        },
+        (Structured::Reshape, Some(array), None) => {
+            only(intern!(py, "shape"))?.map(|shape| reshape(array, &shape)).transpose()?
+        }
         // Views with more or fewer dimensions of size 1: NumPy's own functions for them take several times as long.
-        (Structured::ExpandDims | Structured::Squeeze, Some(array), None) if has_one(py, named) => match shape {
-            Some(shape) if is_of_size(array, shape) => Some(reshape(array, PyTuple::new(py, shape)?.as_any())?),
-            _ => None,
-        },
-        (Structured::PermuteDims, Some(array), None) if has_one(py, named) => match attribute(intern!(py, "axes"))? {
-            Some(axes) => Some(array.call_method1(intern!(py, "transpose"), (axes,))?),
-            None => None,
-        },
+        (Structured::ExpandDims | Structured::Squeeze, Some(array), None) => {
+            match shape.filter(|shape| is_of_size(array, shape)) {
+                Some(shape) if only(intern!(py, "axis"))?.is_some() => {
+                    Some(reshape(array, PyTuple::new(py, shape)?.as_any())?)
+                }
+                _ => None,
+            }
+        }
+        (Structured::PermuteDims, Some(array), None) => {
+            only(intern!(py, "axes"))?.map(|axes| array.call_method1(intern!(py, "transpose"), (axes,))).transpose()?
+        }
         (Structured::BroadcastTo, Some(array), None) => broadcast_to(array, named.map(|named| named.bind(py)))?,
-        (Structured::Index, Some(array), None) if has_one(py, named) => match attribute(intern!(py, "key"))? {
-            Some(key) if matches!(IndexKey::of(&key), Some(IndexKey::Basic(_))) => Some(array.get_item(key)?),
-            _ => None,
-        },
+        (Structured::Index, Some(array), None) => {
+            let key = only(intern!(py, "key"))?.filter(|key| matches!(IndexKey::of(key), Some(IndexKey::Basic(_))));
+            key.map(|key| array.get_item(key)).transpose()?
+        }
         _ => None,
     };
     Ok(result.map(Value::from))
 }
 
 /// Whether the array has the extents of a shape, apart from those of 1.
-fn is_of_size(array: &Bound<'_, PyAny>, shape: &[usize]) -> bool {
+fn is_of_size(array: &Object<'_>, shape: &[usize]) -> bool {
     extents(array).into_iter().filter(|extent| *extent != 1).eq(shape.iter().copied().filter(|extent| *extent != 1))
-}
-
-/// Whether there is one argument by name.
-fn has_one(py: Python<'_>, named: Option<&Py<PyDict>>) -> bool {
-    named.is_some_and(|named| named.bind(py).len() == 1)
 }

@@ -1,10 +1,10 @@
 //! The leaves of a tree with its structure, for the calls of a recording.
 
-use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyList};
 use smallvec::{SmallVec, smallvec};
 
 use crate::arrays::memory::numpy::Numpy;
+use crate::prelude::*;
 use crate::tree::{Structure, flatten};
 
 /// The leaves of a tree, and its structure.
@@ -16,7 +16,7 @@ pub struct Flat {
 
 impl Flat {
     /// The leaves of a tree. An array or a number, the most frequent trees, is one leaf.
-    pub fn of(tree: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub fn of(tree: &Object<'_>) -> PyResult<Self> {
         let is_leaf = Numpy::get(tree.py()).is_some_and(|numpy| numpy.is_plain_array(tree))
             || tree.is_exact_instance_of::<PyFloat>()
             || tree.is_exact_instance_of::<PyInt>();

@@ -9,19 +9,17 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::ffi::PyObject;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::value::Value;
+use crate::prelude::*;
 use crate::recording::flat::Flat;
 use crate::recording::floating_errors::is_watched;
 use crate::recording::guards::{Found, Guards, Place};
 use crate::recording::kinds::LeafKind;
 use crate::recording::replay::{Failed, Replay};
 use crate::tree::Structure;
-
-type Object<'py> = Bound<'py, PyAny>;
 
 /// So many objects are compared with each other; more are looked up.
 const FEW: usize = 24;
@@ -49,7 +47,7 @@ impl Drop for Tracing {
 /// One call, which an interrupt or the end of the stack cannot leave half done.
 #[pyfunction]
 pub fn call_traced<'py>(
-    f: &Bound<'py, PyAny>,
+    f: &Object<'py>,
     args: &Bound<'py, PyTuple>,
     named: &Bound<'py, PyDict>,
 ) -> PyResult<Object<'py>> {

@@ -3,16 +3,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxigrad_core::scalar::Scalar;
-use pyo3::exceptions::{PyAttributeError, PyKeyError, PyLookupError, PyValueError};
+use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyLookupError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFloatMethods, PyInt, PyString};
 
 use crate::arrays::memory::contiguous::{Contiguous, element_of, scalar_of};
+use crate::prelude::*;
 use crate::recording::flat::Flat;
 use crate::tree::Structure;
-
-type Object<'py> = Bound<'py, PyAny>;
 
 /// The number of a place, in the order in which places are read.
 pub type Place = usize;
@@ -76,6 +74,16 @@ impl Clone for Program {
     }
 }
 
+impl Program {
+    fn check_place(&self, place: Place) -> PyResult<()> {
+        let count = self.loads.len();
+        if place < count {
+            return Ok(());
+        }
+        Err(PyIndexError::new_err(format!("found place {place}, expected one below {count}")))
+    }
+}
+
 /// The value of a place.
 pub enum Found<'py> {
     Absent,
@@ -105,17 +113,24 @@ impl Guards {
         self.locked().clone()
     }
 
-    fn load(&self, load: Load) -> Place {
+    fn load(&self, load: Load) -> PyResult<Place> {
         let mut program = self.locked();
         let program = Arc::make_mut(&mut program);
+        load.of().map_or(Ok(()), |of| program.check_place(of))?;
         program.steps.push(Step::Load);
         program.loads.push(Arc::new(load));
-        program.loads.len() - 1
+        Ok(program.loads.len() - 1)
     }
 
-    fn guard(&self, path: String, place: Place, expected: Expected) {
+    fn guard(&self, path: String, place: Place, expected: Expected) -> PyResult<()> {
         let mut program = self.locked();
-        Arc::make_mut(&mut program).steps.push(Step::Guard(Arc::new(Guard { path, place, expected })));
+        let program = Arc::make_mut(&mut program);
+        program.check_place(place)?;
+        if let Expected::Place(other) = expected {
+            program.check_place(other)?;
+        }
+        program.steps.push(Step::Guard(Arc::new(Guard { path, place, expected })));
+        Ok(())
     }
 
     /// Reads all places, and compares what is found with what is expected.
@@ -172,58 +187,59 @@ impl Guards {
     }
 
     /// The place of an object.
-    fn object(&self, value: Py<PyAny>) -> Place {
+    fn object(&self, value: Py<PyAny>) -> PyResult<Place> {
         self.load(Load::Object(value))
     }
 
     /// The place of an item of what is in another place.
-    fn item(&self, of: Place, key: Py<PyAny>) -> Place {
+    fn item(&self, of: Place, key: Py<PyAny>) -> PyResult<Place> {
         self.load(Load::Item(of, key))
     }
 
     /// The place of an attribute.
-    fn attribute(&self, of: Place, name: &Bound<'_, PyString>) -> Place {
+    fn attribute(&self, of: Place, name: &Bound<'_, PyString>) -> PyResult<Place> {
         self.load(Load::Attribute(of, name.clone().unbind()))
     }
 
     /// The place of the leaves and of the structure of a tree.
-    fn flat(&self, of: Place) -> Place {
+    fn flat(&self, of: Place) -> PyResult<Place> {
         self.load(Load::Flat(of))
     }
 
     /// The place of a leaf, of the place of all leaves.
-    fn leaf(&self, of: Place, at: usize) -> Place {
+    fn leaf(&self, of: Place, at: usize) -> PyResult<Place> {
         self.load(Load::Leaf(of, at))
     }
 
     /// Expects an object; with `by_value`, or another one of the same type and bits.
-    fn expect(&self, path: String, place: Place, value: Py<PyAny>, by_value: bool) {
-        self.guard(path, place, if by_value { Expected::Equal(value) } else { Expected::Same(value) });
+    fn expect(&self, path: String, place: Place, value: Py<PyAny>, by_value: bool) -> PyResult<()> {
+        self.guard(path, place, if by_value { Expected::Equal(value) } else { Expected::Same(value) })
     }
 
     /// Expects the object of another place.
-    fn expect_place(&self, path: String, place: Place, other: Place) {
-        self.guard(path, place, Expected::Place(other));
+    fn expect_place(&self, path: String, place: Place, other: Place) -> PyResult<()> {
+        self.guard(path, place, Expected::Place(other))
     }
 
     /// Expects leaves of a structure.
-    fn expect_structure(&self, path: String, place: Place, structure: Py<Structure>) {
-        self.guard(path, place, Expected::Structure(structure));
+    fn expect_structure(&self, path: String, place: Place, structure: Py<Structure>) -> PyResult<()> {
+        self.guard(path, place, Expected::Structure(structure))
     }
 
     /// Expects a container of a length.
-    fn expect_length(&self, path: String, place: Place, length: usize) {
-        self.guard(path, place, Expected::Length(length));
+    fn expect_length(&self, path: String, place: Place, length: usize) -> PyResult<()> {
+        self.guard(path, place, Expected::Length(length))
     }
 
     /// Expects nothing.
-    fn expect_nothing(&self, path: String, place: Place) {
-        self.guard(path, place, Expected::Absent);
+    fn expect_nothing(&self, path: String, place: Place) -> PyResult<()> {
+        self.guard(path, place, Expected::Absent)
     }
 
     /// The present value of a place; `KeyError` where there is none.
     fn read<'py>(&self, py: Python<'py>, place: Place) -> PyResult<Object<'py>> {
         let program = self.program();
+        program.check_place(place)?;
         let (mut chain, mut at) = (Vec::new(), Some(place));
         while let Some(here) = at {
             chain.push(here);

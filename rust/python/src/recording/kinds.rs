@@ -2,13 +2,11 @@
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyString, PyTuple, PyType};
 use smallvec::SmallVec;
 
 use crate::arrays::memory::numpy::{C_CONTIGUOUS, Numpy};
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// The kind of a leaf: the shape, dtype and layout of an array, the class of a number, the value of plain data, the identity of anything else.
 ///

@@ -8,14 +8,13 @@ use oxigrad_core::op::{Op, Structured};
 use oxigrad_core::recording::{Computation, Entry, Origin, Rolled, ScalarOp, ScalarRun};
 use oxigrad_core::scalar::Precision;
 use pyo3::exceptions::{PyException, PyValueError};
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::elementwise::op_named;
 use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
-use crate::error::unless;
+use crate::prelude::*;
 use crate::recording::call::{Call, reads_of};
 use crate::recording::scalars::precision_named;
 
@@ -53,9 +52,10 @@ pub struct Check {
 type Stated = (String, Vec<usize>, Vec<String>, Option<(Vec<isize>, bool)>);
 
 /// A call that is stated for the first time: its target, its function, the shape of the result, whether that is the first argument, and its part in runs.
-type StatedCall<'py> = ((String, String), Bound<'py, PyAny>, Option<Vec<usize>>, bool, Option<Stated>);
+type StatedCall<'py> = ((String, String), Object<'py>, Option<Vec<usize>>, bool, Option<Stated>);
 
 /// The functions and values that entries refer to, while a program is made.
+#[derive(Default)]
 pub struct Parts {
     pub calls: Vec<Call>,
     pub constants: Vec<Value>,
@@ -87,19 +87,6 @@ pub enum Calls {
 }
 
 impl Parts {
-    pub fn new() -> Self {
-        Self {
-            calls: Vec::new(),
-            constants: Vec::new(),
-            checks: Vec::new(),
-            groups: Vec::new(),
-            members: Vec::new(),
-            inputs: 0,
-            computations: HashMap::new(),
-            works: Vec::new(),
-        }
-    }
-
     pub fn entry(&mut self, given: &Bound<'_, PyTuple>) -> PyResult<Entry> {
         let kind: String = given.get_item(0)?.extract()?;
         let position = |length: usize| u32::try_from(length - 1).expect("ids are of 32 bits");

@@ -6,18 +6,15 @@ use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::recording::{Entry, Id, Loop, Origin, Program, Rolled, Schedule, Step};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::{array_pool, run};
 use crate::arrays::value::Value;
-use crate::error::{IntoPython, Items};
+use crate::prelude::*;
 use crate::recording::call::Call;
 use crate::recording::parts::{Calls, Check, Parts, Pass, Runs, Work, shape_of};
 use crate::recording::scalars::scalar_in;
-
-type Object<'py> = Bound<'py, PyAny>;
 
 /// Runs are not longer, so that their values stay in registers and the cache.
 const MOST: usize = 32;
@@ -93,7 +90,7 @@ fn is_last(reads: &[u32], last: &[u32]) -> bool {
 impl Replay {
     #[new]
     fn new(py: Python<'_>, entries: &Object<'_>, outputs: Vec<Id>, same: Py<PyAny>) -> PyResult<Self> {
-        let (mut parts, mut made) = (Parts::new(), Vec::new());
+        let (mut parts, mut made) = (Parts::default(), Vec::new());
         for entry in entries.try_iter()? {
             made.push(parts.entry(entry?.cast::<PyTuple>()?)?); // each is dropped before the next one is asked for
         }

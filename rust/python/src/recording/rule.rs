@@ -4,21 +4,19 @@ use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::op::{Op, ResultKind};
 use oxigrad_core::scalar::{Precision, Scalar, promoted};
-use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use crate::arrays::compute::elementwise::{compute_in_core, op_named};
+use crate::arrays::compute::elementwise::{compute_in_core, op_taking};
 use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::autodiff::operations::record::record;
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// An op of the rule of an elementwise op. On numbers and NumPy arrays the core computes it, as it does the rule.
 #[pyfunction]
 #[pyo3(name = "compute_in_rule")]
 pub fn compute_named_in_rule<'py>(py: Python<'py>, name: &str, args: Vec<Object<'py>>) -> PyResult<Object<'py>> {
-    compute_in_rule(py, op_named(name)?, &args)
+    compute_in_rule(py, op_taking(name, args.len())?, &args)
 }
 
 /// The same, of an op that is known.

@@ -4,13 +4,11 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use oxigrad_core::error::Error;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::callbacks::callbacks;
-use crate::error::to_python;
+use crate::prelude::*;
 use crate::threads::process;
 
 /// Seconds after which a thread that waits for the lock looks whether its holder waits for this thread.
@@ -60,7 +58,7 @@ pub struct Lock {
 
 impl Lock {
     /// The Python lock; a new one in a forked child, where the holding thread may no longer exist.
-    fn inner<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn inner<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let (lock, of) = {
             let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             (inner.0.clone_ref(py), inner.1)
@@ -95,15 +93,15 @@ impl Lock {
             return Ok(used);
         }
         inner.call_method0(intern!(py, "release"))?;
-        Err(to_python(&Error::State(format!(
+        Err(StateError::new_err(format!(
             "the optimizer is {} already, in this thread: functions called meanwhile, such as signal handlers, can only \
              save it",
             used.name()
-        ))))
+        )))
     }
 
     /// Waits for the lock; `StateError` where its holder waits for this thread, so that neither would go on.
-    fn wait(&self, inner: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn wait(&self, inner: &Object<'_>) -> PyResult<()> {
         let py = inner.py();
         while !inner.call_method1(intern!(py, "acquire"), (true, PATIENCE))?.is_truthy()? {
             let holder = self.holder.load(Ordering::Relaxed);
@@ -135,7 +133,7 @@ impl Lock {
     }
 }
 
-fn reentrant(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+fn reentrant(py: Python<'_>) -> PyResult<Object<'_>> {
     py.import(intern!(py, "threading"))?.call_method0(intern!(py, "RLock"))
 }
 
@@ -166,7 +164,7 @@ impl Lock {
         self.take(py, Use::Changing).map(drop)
     }
 
-    fn __exit__(&self, kind: &Bound<'_, PyAny>, _error: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn __exit__(&self, kind: &Object<'_>, _error: &Object<'_>, _trace: &Object<'_>) -> PyResult<()> {
         self.give_back(kind.py(), Use::Nothing)
     }
 }
@@ -193,7 +191,7 @@ impl Hold {
         Ok(())
     }
 
-    fn __exit__(&self, kind: &Bound<'_, PyAny>, _error: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn __exit__(&self, kind: &Object<'_>, _error: &Object<'_>, _trace: &Object<'_>) -> PyResult<()> {
         let before = Use::ALL[usize::from(self.before.load(Ordering::Relaxed))];
         self.lock.get().give_back(kind.py(), before)
     }

@@ -1,11 +1,10 @@
 //! The arguments of `Stepper` with named fields: parameters in host memory, and the writes of a step.
 
 use pyo3::gc::PyVisit;
-use pyo3::prelude::*;
 
 use super::launches::{Call, Launches};
-use super::write::{Assignment, Copy};
 use crate::autodiff::graph::gc::Visited;
+use crate::prelude::*;
 use crate::tree::KeyPath;
 
 /// A slot with its name.
@@ -61,9 +60,9 @@ impl HostParameter {
 #[pyclass(frozen, module = "oxigrad._core")]
 #[derive(Default)]
 pub struct Writes {
-    replacements: Vec<(KeyPath, Py<PyAny>)>,
-    assignments: Vec<(Py<PyAny>, Py<PyAny>, Py<PyAny>)>,
-    copies: Vec<(Py<PyAny>, Py<PyAny>)>,
+    pub(super) replacements: Vec<(KeyPath, Py<PyAny>)>,
+    pub(super) assignments: Vec<(Py<PyAny>, Py<PyAny>, Py<PyAny>)>,
+    pub(super) copies: Vec<(Py<PyAny>, Py<PyAny>)>,
     pub(super) launches: Option<Launches>,
 }
 
@@ -95,18 +94,3 @@ impl Writes {
 
 /// The calls of launches, and the function that raises the error of one: see `Launches`.
 type LaunchesOf = (Vec<Call>, Py<PyAny>);
-
-impl Writes {
-    pub(super) fn replacements<'py>(&self, py: Python<'py>) -> Vec<(KeyPath, Bound<'py, PyAny>)> {
-        self.replacements.iter().map(|(path, value)| (path.clone(), value.bind(py).clone())).collect()
-    }
-
-    pub(super) fn assignments<'py>(&self, py: Python<'py>) -> Vec<Assignment<'py>> {
-        let bound = |object: &Py<PyAny>| object.bind(py).clone();
-        self.assignments.iter().map(|(holder, key, value)| (bound(holder), bound(key), bound(value))).collect()
-    }
-
-    pub(super) fn copies<'py>(&self, py: Python<'py>) -> Vec<Copy<'py>> {
-        self.copies.iter().map(|(from, to)| (from.bind(py).clone(), to.bind(py).clone())).collect()
-    }
-}

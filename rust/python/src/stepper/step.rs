@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use oxigrad_core::exec::StepCount;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::parameters::parameter::{Parameter, prepare};
@@ -14,7 +13,7 @@ use super::symbols::Program;
 use super::update::Progress;
 use super::write::write;
 use crate::arrays::memory::changes::Changed;
-use crate::error::IntoPython;
+use crate::prelude::*;
 use crate::threads;
 use crate::tree::Replacements;
 
@@ -111,7 +110,7 @@ impl Stepper {
     fn step<'py>(
         &self,
         py: Python<'py>,
-        model: Bound<'py, PyAny>,
+        model: Object<'py>,
         written: &Bound<'py, PyTuple>,
         gradients: &Bound<'py, PyTuple>,
         programs: Vec<(Bound<'py, Program>, Vec<Vec<f64>>)>,
@@ -120,17 +119,15 @@ impl Stepper {
         observes: bool,
         touched: Vec<Touched<'py>>,
         writes: Option<&Bound<'py, Writes>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let writes = writes.map(Bound::get);
-        let replacements = writes.map(|writes| writes.replacements(py)).unwrap_or_default();
-        let assignments = writes.map(|writes| writes.assignments(py)).unwrap_or_default();
-        let copies = writes.map(|writes| writes.copies(py)).unwrap_or_default();
+    ) -> PyResult<Option<Object<'py>>> {
+        let none = Writes::default();
+        let writes = writes.map_or(&none, Bound::get);
         let mut turn = self.begin()?;
-        if !replacements.is_empty() {
+        if !writes.replacements.is_empty() {
             self.count.begin_writing();
         }
         // Only assignments to containers may run the user's code and raise, and they can be undone.
-        let replaced = Replacements::new(&model, &replacements)?;
+        let replaced = Replacements::new(&model, &writes.replacements)?;
         let mut changed = Changed::default();
         let mut is_broken = false;
         let arrays = StepArrays { written, gradients };
@@ -139,7 +136,7 @@ impl Stepper {
             let progress = Progress { count: &self.count, exposed: &self.exposed };
             let prepared = &mut turn.prepared;
             let mut launch = |changed: &mut Changed<'py>| {
-                let Some(launches) = writes.and_then(|writes| writes.launches.as_ref()) else { return Ok(()) };
+                let Some(launches) = &writes.launches else { return Ok(()) };
                 self.count.begin_writing();
                 launches.run(py, changed).map_err(|failure| {
                     is_broken = failure.has_written;
@@ -156,7 +153,7 @@ impl Stepper {
             }
             Ok(done)
         };
-        let done = match write(py, update, &assignments, &copies, &mut changed) {
+        let done = match write(py, update, writes, &mut changed) {
             Ok(true) => {
                 self.count.advance(holds);
                 self.owed.store(observes, Ordering::Relaxed);
@@ -174,16 +171,10 @@ impl Stepper {
 
     /// Does the writes of a step that updates nothing in host memory and is not counted; returns the model.
     #[expect(clippy::unused_self, reason = "a part of a step, without the count")]
-    fn write<'py>(
-        &self,
-        py: Python<'py>,
-        model: Bound<'py, PyAny>,
-        writes: &Bound<'py, Writes>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (assignments, copies) = (writes.get().assignments(py), writes.get().copies(py));
-        let replaced = Replacements::new(&model, &writes.get().replacements(py))?;
+    fn write<'py>(&self, py: Python<'py>, model: Object<'py>, writes: &Bound<'py, Writes>) -> PyResult<Object<'py>> {
+        let replaced = Replacements::new(&model, &writes.get().replacements)?;
         let mut changed = Changed::default();
-        let done = match write(py, |_| Ok(true), &assignments, &copies, &mut changed) {
+        let done = match write(py, |_| Ok(true), writes.get(), &mut changed) {
             Ok(_) => Ok(replaced.tree),
             Err(error) => Err(replaced.after(error)),
         };

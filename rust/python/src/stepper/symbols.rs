@@ -1,21 +1,21 @@
 //! Tracing of a rule: its symbolic arguments, and its kernel.
 
 use oxigrad_core::array::buffer::{Rounding, elements};
+use oxigrad_core::kernel::cuda::Layout;
 use oxigrad_core::kernel::text::print_program;
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::noise;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::gc::PyVisit;
-use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::cuda::CudaSource;
+use super::cuda::{self, CudaSource};
 use crate::arrays::value::Value;
 use crate::autodiff::graph::gc::Visited;
 use crate::autodiff::graph::program::program;
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
-use crate::error::IntoPython;
+use crate::prelude::*;
 
 /// A tape without values: creates the symbols that a rule is called with, and compiles the recorded program.
 #[pyclass(frozen, module = "oxigrad._core")]
@@ -25,7 +25,8 @@ pub struct Symbols(Py<Tape>);
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Program {
     pub kernel: Kernel,
-    /// The numbers of the outputs: 0 for the gradient, 1 for the parameter, then its slots.
+    /// The outputs: 0 for the gradient, 1 for the parameter, then its slots that are arrays.
+    #[pyo3(get)]
     pub written: Vec<usize>,
     nodes: Vec<Node>,
     outputs: Vec<u32>,
@@ -98,10 +99,10 @@ impl Symbols {
     fn compile(
         &self,
         py: Python<'_>,
-        outputs: Vec<Bound<'_, PyAny>>,
+        outputs: Vec<Object<'_>>,
         written: Vec<usize>,
-        results: Vec<Bound<'_, PyAny>>,
-        guard: Option<Bound<'_, PyAny>>,
+        results: Vec<Object<'_>>,
+        guard: Option<Object<'_>>,
     ) -> PyResult<Program> {
         if written.len() != outputs.len() {
             let (places, count) = (written.len(), outputs.len());
@@ -128,12 +129,6 @@ impl Program {
     #[getter(text)]
     fn read_text(&self) -> String {
         self.text()
-    }
-
-    /// The outputs: 0 for the gradient, 1 for the parameter, then its slots that are arrays.
-    #[getter]
-    fn written(&self) -> Vec<usize> {
-        self.written.clone()
     }
 
     /// The number of array inputs that it takes, in the order of `written`.
@@ -175,7 +170,11 @@ impl Program {
         number_dtype: &str,
         stochastic: bool,
     ) -> PyResult<CudaSource> {
-        CudaSource::new(&self.kernel, &self.written, &dtypes, scalars, numbers, number_dtype, stochastic)
+        let (number_dtype, codec) = (cuda::dtype(number_dtype)?, cuda::codec(&dtypes)?);
+        let dtypes = dtypes.iter().map(cuda::stored).collect::<PyResult<Vec<_>>>()?;
+        let written = &self.written;
+        let layout = Layout { dtypes: &dtypes, codec, written, scalars, numbers, number_dtype, stochastic };
+        self.kernel.cuda(&layout).map(CudaSource::from).python()
     }
 
     /// The values of a set of scalars that the kernels of a plain `CudaSource` read, in float64. `RuleError` if they

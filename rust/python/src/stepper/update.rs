@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use oxigrad_core::exec::{self, Batch, Leaf, StepCount};
 use oxigrad_core::kernel::Kernel;
 use oxigrad_core::noise::noise_key;
-use pyo3::prelude::*;
 use pyo3::types::PyTupleMethods;
 
 use super::parameters::parameter::Moves;
@@ -16,7 +15,7 @@ use super::symbols::Program;
 use crate::arrays::memory::changes::Changed;
 use crate::arrays::memory::dlpack::Export;
 use crate::arrays::memory::place::{Look, Place};
-use crate::error::IntoPython;
+use crate::prelude::*;
 use crate::threads;
 
 /// Below this many elements a step keeps the interpreter lock, whose release would take longer than the step.

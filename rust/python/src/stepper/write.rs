@@ -1,36 +1,30 @@
 //! The writes of a step besides the update: copies of arrays, and items of dicts and arrays.
 
-use oxigrad_core::error::Error;
-use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::stated::Writes;
 use crate::arrays::compute::elementwise::Copying;
 use crate::arrays::memory::changes::Changed;
 use crate::arrays::memory::numpy::Numpy;
-use crate::error::to_python;
-
-/// A holder, the key of an item, and its new value.
-pub(super) type Assignment<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
-
-/// An array, and the one that it is copied to.
-pub(super) type Copy<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+use crate::prelude::*;
 
 /// Makes all checks and an update; then, unless a guard stopped the update, the copies and assignments, which cannot
 /// fail. Adds the tensors that have `changed`.
 pub(super) fn write<'py>(
     py: Python<'py>,
     update: impl FnOnce(&mut Changed<'py>) -> PyResult<bool>,
-    assignments: &[Assignment<'py>],
-    copies: &[Copy<'py>],
+    writes: &Writes,
     changed: &mut Changed<'py>,
 ) -> PyResult<bool> {
-    let copies: Vec<Copying> = copies.iter().map(|(from, to)| Copying::new(from, to)).collect::<PyResult<_>>()?;
-    assignments.iter().try_for_each(|(holder, ..)| assignable(holder))?;
+    let copies: Vec<Copying> =
+        writes.copies.iter().map(|(from, to)| Copying::new(from.bind(py), to.bind(py))).collect::<PyResult<_>>()?;
+    writes.assignments.iter().try_for_each(|(holder, ..)| assignable(holder.bind(py)))?;
     if !update(changed)? {
         return Ok(false);
     }
     copies.into_iter().try_for_each(|copying| copying.run(py, changed))?;
-    for (holder, key, value) in assignments {
+    for (holder, key, value) in &writes.assignments {
+        let holder = holder.bind(py);
         match holder.cast::<PyDict>() {
             Ok(slots) => slots.set_item(key, value)?, // past the checks and the copy of an assignment by the user
             Err(_) => holder.set_item(key, value)?,
@@ -40,7 +34,7 @@ pub(super) fn write<'py>(
 }
 
 /// Refuses holders whose items may not be assigned to: those of a dict may, those of an array if it is writable.
-fn assignable(holder: &Bound<'_, PyAny>) -> PyResult<()> {
+fn assignable(holder: &Object<'_>) -> PyResult<()> {
     if holder.is_instance_of::<PyDict>() {
         return Ok(());
     }
@@ -48,5 +42,5 @@ fn assignable(holder: &Bound<'_, PyAny>) -> PyResult<()> {
     if fields.is_some_and(|fields| fields.is_writable()) {
         return Ok(());
     }
-    Err(to_python(&Error::Memory("the record of steps must be a writable NumPy array".into())))
+    Err(ArrayMemoryError::new_err("the record of steps must be a writable NumPy array"))
 }

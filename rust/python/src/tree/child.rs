@@ -5,26 +5,26 @@ use std::sync::Arc;
 use oxigrad_core::tree::{self, DictKey, Key, Segment, list_keys};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::container::{Child, Container, dict_key, take_apart};
 use super::kind::{ContainerKind, Field, TypeInfo, type_info};
+use crate::prelude::*;
 
 /// Children, a description of their container, and the rest that rebuilding needs.
-type TakenApart<'py> = (Vec<Child<'py>>, Container, Option<Bound<'py, PyAny>>);
+type TakenApart<'py> = (Vec<Child<'py>>, Container, Option<Object<'py>>);
 
 /// A part of a tree and the kind of its class.
 pub struct Part<'py> {
     /// The part.
-    pub object: Bound<'py, PyAny>,
+    pub object: Object<'py>,
     /// The kind of its class.
     pub info: Arc<TypeInfo>,
 }
 
 impl<'py> Part<'py> {
     /// Looks up the kind of the class of `object`.
-    pub fn new(object: Bound<'py, PyAny>) -> PyResult<Self> {
+    pub fn new(object: Object<'py>) -> PyResult<Self> {
         let info = type_info(&object.get_type())?;
         Ok(Self { object, info })
     }
@@ -50,7 +50,7 @@ impl<'py> Part<'py> {
     }
 
     /// The child under `key`, if there is one.
-    pub fn child(&self, key: &Key) -> PyResult<Option<Bound<'py, PyAny>>> {
+    pub fn child(&self, key: &Key) -> PyResult<Option<Object<'py>>> {
         let object = &self.object;
         match (&self.info.kind, key) {
             (ContainerKind::List, Key::Index(index)) => Ok(object.cast::<PyList>()?.get_item(*index).ok()),
@@ -91,7 +91,7 @@ impl<'py> Part<'py> {
     }
 
     /// Puts `value` under `key`, in place: the object must accept assignment.
-    pub fn assign(&self, key: &Key, value: &Bound<'py, PyAny>) -> PyResult<()> {
+    pub fn assign(&self, key: &Key, value: &Object<'py>) -> PyResult<()> {
         match key {
             Key::Index(index) if matches!(self.info.kind, ContainerKind::Mappings(_)) => {
                 self.object.setattr(index.to_string(), value)
@@ -104,7 +104,7 @@ impl<'py> Part<'py> {
     }
 
     /// As `assign`, past the methods of the container's class, which may raise.
-    pub fn assign_plainly(&self, key: &Key, value: &Bound<'py, PyAny>) -> PyResult<()> {
+    pub fn assign_plainly(&self, key: &Key, value: &Object<'py>) -> PyResult<()> {
         match (&self.info.kind, key) {
             (ContainerKind::List, Key::Index(index)) => self.object.cast::<PyList>()?.set_item(*index, value),
             (ContainerKind::Dict, Key::Item(DictKey::Number(number))) => {
@@ -123,7 +123,7 @@ impl<'py> Part<'py> {
     }
 
     /// A new container like this one, with `value` under `key`.
-    pub fn rebuild(&self, key: &Key, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn rebuild(&self, key: &Key, value: Object<'py>) -> PyResult<Object<'py>> {
         let py = value.py();
         let (mut children, container, rest) = self.taken_apart()?;
         let place = (0..children.len()).find(|child| tree::Container::key(&container, *child) == *key);

@@ -8,17 +8,16 @@ use pyo3::PyTraverseError;
 use pyo3::exceptions::{PyOverflowError, PyUnicodeError};
 use pyo3::gc::PyVisit;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
 use super::kind::{ContainerKind, Fields, TypeInfo};
 use super::mappings;
-use crate::error::unless;
+use crate::prelude::*;
 
 /// A child of a flattened container.
 pub struct Child<'py> {
     /// The child; `None` if a field has no value.
-    pub object: Option<Bound<'py, PyAny>>,
+    pub object: Option<Object<'py>>,
     /// Whether its field is trainable.
     pub trainable: bool,
 }
@@ -77,7 +76,7 @@ impl tree::Container for Container {
 
 impl Container {
     /// Whether these are the keys, in this order. May be false for equal keys that are other objects than str.
-    pub fn has_keys(&self, keys: &[Bound<'_, PyAny>]) -> bool {
+    pub fn has_keys(&self, keys: &[Object<'_>]) -> bool {
         self.keys.len() == keys.len()
             && self.keys.iter().zip(keys).all(|((a, _), b)| a.is(b) || are_one_text(a.bind(b.py()), b))
     }
@@ -89,7 +88,7 @@ impl Container {
 }
 
 /// Whether two keys are the same str.
-fn are_one_text(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
+fn are_one_text(a: &Object<'_>, b: &Object<'_>) -> bool {
     match (a.cast_exact::<PyString>(), b.cast_exact::<PyString>()) {
         (Ok(a), Ok(b)) => a.as_any().eq(b).unwrap_or(false),
         _ => false,
@@ -100,7 +99,7 @@ fn are_one_text(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
 ///
 /// # Errors
 /// An error that the key raises while it is printed.
-pub fn dict_key(key: &Bound<'_, PyAny>) -> PyResult<Result<DictKey, String>> {
+pub fn dict_key(key: &Object<'_>) -> PyResult<Result<DictKey, String>> {
     let py = key.py();
     if let Ok(text) = key.cast::<PyString>() {
         return Ok(match unless::<PyUnicodeError, _>(py, text.to_cow())? {
@@ -124,12 +123,12 @@ pub fn dict_key(key: &Bound<'_, PyAny>) -> PyResult<Result<DictKey, String>> {
 /// The rest depends on the kind. Attributes: a dict of those that are not fields, if there are any; a class registered
 /// with functions: the value that its flatten function returned; a subclass of a builtin: the object itself.
 pub fn take_apart<'py>(
-    object: &Bound<'py, PyAny>,
+    object: &Object<'py>,
     info: &TypeInfo,
     children: &mut Vec<Child<'py>>,
-    keys: &mut Vec<Bound<'py, PyAny>>,
+    keys: &mut Vec<Object<'py>>,
     with_rest: bool,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
+) -> PyResult<Option<Object<'py>>> {
     let child = |object| Child { object: Some(object), trainable: true };
     let rest = (!info.exact).then(|| object.clone());
     match &info.kind {
@@ -167,7 +166,7 @@ pub fn take_apart<'py>(
         }
         ContainerKind::Functions(functions) => {
             let parts = functions.flatten.bind(object.py()).call1((object,))?;
-            let (parts, rest): (Bound<'py, PyAny>, Bound<'py, PyAny>) = parts.extract()?;
+            let (parts, rest): (Object<'py>, Object<'py>) = parts.extract()?;
             if let Ok(named) = parts.cast::<PyDict>() {
                 for (key, part) in named.iter() {
                     keys.push(key);
@@ -186,10 +185,10 @@ pub fn take_apart<'py>(
 impl Fields {
     fn take_apart<'py>(
         &self,
-        object: &Bound<'py, PyAny>,
+        object: &Object<'py>,
         children: &mut Vec<Child<'py>>,
         with_rest: bool,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> PyResult<Option<Object<'py>>> {
         let py = object.py();
         let dict = if self.in_dict { Some(instance_dict(object)?) } else { None };
         let mut count = 0;
@@ -215,7 +214,7 @@ impl Fields {
     }
 
     /// The attributes of an instance that are not fields.
-    fn other_attributes<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn other_attributes<'py>(&self, object: &Object<'py>) -> PyResult<Option<Object<'py>>> {
         let py = object.py();
         let others = match object.getattr_opt(intern!(py, "__dict__"))? {
             Some(dict) => dict.cast::<PyDict>()?.copy()?,
@@ -238,9 +237,9 @@ impl Fields {
     fn put_together<'py>(
         &self,
         class: &Bound<'py, PyType>,
-        rest: Option<&Bound<'py, PyAny>>,
-        children: impl Iterator<Item = Option<Bound<'py, PyAny>>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        rest: Option<&Object<'py>>,
+        children: impl Iterator<Item = Option<Object<'py>>>,
+    ) -> PyResult<Object<'py>> {
         let py = class.py();
         let base = py.get_type::<PyAny>();
         let set = base.getattr(intern!(py, "__setattr__"))?;
@@ -267,11 +266,11 @@ impl Fields {
     }
 }
 
-fn instance_dict<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+fn instance_dict<'py>(object: &Object<'py>) -> PyResult<Bound<'py, PyDict>> {
     Ok(object.getattr(intern!(object.py(), "__dict__"))?.cast_into::<PyDict>()?)
 }
 
-fn copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn copy<'py>(object: &Object<'py>) -> PyResult<Object<'py>> {
     object.py().import(intern!(object.py(), "copy"))?.call_method1(intern!(object.py(), "copy"), (object,))
 }
 
@@ -280,9 +279,9 @@ impl Container {
     pub fn put_together<'py>(
         &self,
         py: Python<'py>,
-        rest: Option<&Bound<'py, PyAny>>,
-        children: impl ExactSizeIterator<Item = Option<Bound<'py, PyAny>>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        rest: Option<&Object<'py>>,
+        children: impl ExactSizeIterator<Item = Option<Object<'py>>>,
+    ) -> PyResult<Object<'py>> {
         let class = self.class.bind(py);
         if let ContainerKind::Fields(fields) = &self.info.kind {
             return fields.put_together(class, rest, children);

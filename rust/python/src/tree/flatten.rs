@@ -6,20 +6,19 @@ use std::sync::Arc;
 use oxigrad_core::error::Error;
 use oxigrad_core::tree::{self, Container as _, Key, Node};
 use pyo3::ffi::PyTypeObject;
-use pyo3::prelude::*;
 
 use super::container::{Child, Container, dict_key, take_apart};
 use super::kind::{ContainerKind, TypeInfo, type_info};
 use super::structure::Structure;
-use crate::error::{IntoPython, to_python};
+use crate::prelude::*;
 
 /// Depth below which cycles are searched for: shallower trees have no cost, and a cyclic tree reaches it soon.
 const DEEP: usize = 64;
 
 /// The leaves of `tree`, and its structure.
-pub fn flatten(_py: Python<'_>, tree: &Bound<'_, PyAny>) -> PyResult<(Vec<Py<PyAny>>, Structure)> {
-    let mut walk = Walk::new();
-    walk.pending.push(Child { object: Some(tree.clone()), trainable: true });
+pub fn flatten(_py: Python<'_>, tree: &Object<'_>) -> PyResult<(Vec<Py<PyAny>>, Structure)> {
+    let root = Child { object: Some(tree.clone()), trainable: true };
+    let mut walk = Walk { pending: vec![root], ..Walk::default() };
     while let Some(child) = walk.pending.pop() {
         walk.visit(child)?;
     }
@@ -27,6 +26,7 @@ pub fn flatten(_py: Python<'_>, tree: &Bound<'_, PyAny>) -> PyResult<(Vec<Py<PyA
     Ok((leaves, Structure { shape, rests }))
 }
 
+#[derive(Default)]
 struct Walk<'py> {
     shape: tree::Structure<Container>,
     leaves: Vec<Py<PyAny>>,
@@ -37,30 +37,17 @@ struct Walk<'py> {
     /// The containers above, the root first.
     above: Vec<Above<'py>>,
     deep: HashSet<usize>,
-    keys: Vec<Bound<'py, PyAny>>,
+    keys: Vec<Object<'py>>,
 }
 
 struct Above<'py> {
-    object: Bound<'py, PyAny>,
+    object: Object<'py>,
     container: u32,
     arity: usize,
     left: usize,
 }
 
 impl<'py> Walk<'py> {
-    fn new() -> Self {
-        Self {
-            shape: tree::Structure::default(),
-            leaves: Vec::new(),
-            rests: Vec::new(),
-            classes: Classes::default(),
-            pending: Vec::new(),
-            above: Vec::new(),
-            deep: HashSet::new(),
-            keys: Vec::new(),
-        }
-    }
-
     fn visit(&mut self, child: Child<'py>) -> PyResult<()> {
         self.close();
         let Some(object) = child.object else {
@@ -82,7 +69,7 @@ impl<'py> Walk<'py> {
         }
     }
 
-    fn open(&mut self, object: Bound<'py, PyAny>, class: usize, trainable: bool) -> PyResult<()> {
+    fn open(&mut self, object: Object<'py>, class: usize, trainable: bool) -> PyResult<()> {
         self.check_cycle(&object)?;
         let start = self.pending.len();
         self.keys.clear();
@@ -106,7 +93,7 @@ impl<'py> Walk<'py> {
     }
 
     /// The number of the container in the structure: that of the last one of its class, if the keys are the same.
-    fn container(&mut self, object: &Bound<'py, PyAny>, class: usize) -> PyResult<u32> {
+    fn container(&mut self, object: &Object<'py>, class: usize) -> PyResult<u32> {
         let seen = &self.classes.seen[class];
         if let Some(last) = seen.container
             && self.shape.container(last).has_keys(&self.keys)
@@ -147,7 +134,7 @@ impl<'py> Walk<'py> {
         }
     }
 
-    fn check_cycle(&mut self, object: &Bound<'py, PyAny>) -> PyResult<()> {
+    fn check_cycle(&mut self, object: &Object<'py>) -> PyResult<()> {
         if self.above.len() < DEEP {
             return Ok(());
         }
@@ -159,14 +146,14 @@ impl<'py> Walk<'py> {
     }
 
     /// The error for the first container that is one of its own ancestors.
-    fn cycle(&self, object: &Bound<'py, PyAny>) -> PyErr {
+    fn cycle(&self, object: &Object<'py>) -> PyErr {
         let mut seen = HashMap::new();
         let objects = self.above.iter().map(|above| &above.object).chain([object]);
         for (depth, object) in objects.enumerate() {
             if let Some(first) = seen.insert(object.as_ptr(), depth) {
                 let place = |depth| self.keys_down_to(depth).collect::<tree::KeyPath>().place();
                 let what = format!("{}: a cycle, this is the same object as {}", place(depth), place(first));
-                return to_python(&Error::Structure(what));
+                return StructureError::new_err(what);
             }
         }
         unreachable!("a cycle was found")
@@ -190,7 +177,7 @@ pub struct Class {
 
 impl Classes {
     /// Index of the class of `object`.
-    fn find(&mut self, object: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn find(&mut self, object: &Object<'_>) -> PyResult<usize> {
         let address = object.get_type_ptr();
         if let Some(index) = self.seen.iter().position(|class| class.address == address) {
             return Ok(index);
@@ -200,7 +187,7 @@ impl Classes {
     }
 
     /// The kind of the class of `object`.
-    pub fn info(&mut self, object: &Bound<'_, PyAny>) -> PyResult<&Arc<TypeInfo>> {
+    pub fn info(&mut self, object: &Object<'_>) -> PyResult<&Arc<TypeInfo>> {
         let index = self.find(object)?;
         Ok(&self.seen[index].info)
     }

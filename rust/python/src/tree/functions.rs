@@ -1,65 +1,40 @@
 //! The functions of module `oxigrad.tree`, as Python calls them.
 
 use oxigrad_core::tree;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
-use super::kind::{ContainerKind, Fields, Functions, TRAINABLE};
-use super::path::{Key, KeyPath};
+use super::kind::{ContainerKind, Fields, Functions};
+use super::path::KeyPath;
 use super::structure::Structure;
 use super::{flatten::flatten, kind, path, select, zip};
-use crate::error::IntoPython;
-
-/// Adds the functions and classes of trees to the module.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Key>()?;
-    module.add_class::<KeyPath>()?;
-    module.add_class::<Structure>()?;
-    module.add("TRAINABLE", TRAINABLE)?;
-    module.add_function(wrap_pyfunction!(select::is_inexact, module)?)?;
-    module.add_function(wrap_pyfunction!(tree_flatten, module)?)?;
-    module.add_function(wrap_pyfunction!(tree_unflatten, module)?)?;
-    module.add_function(wrap_pyfunction!(tree_leaves, module)?)?;
-    module.add_function(wrap_pyfunction!(tree_map, module)?)?;
-    module.add_function(wrap_pyfunction!(tree_path, module)?)?;
-    module.add_function(wrap_pyfunction!(tree_unquoted, module)?)?;
-    module.add_function(wrap_pyfunction!(tree_key_paths, module)?)?;
-    module.add_function(wrap_pyfunction!(tree_parameters, module)?)?;
-    module.add_function(wrap_pyfunction!(tree_tied, module)?)?;
-    module.add_function(wrap_pyfunction!(tree_register_fields, module)?)?;
-    module.add_function(wrap_pyfunction!(tree_register_functions, module)?)
-}
+use crate::prelude::*;
 
 /// A printed path without quotes and escapes, keys joined by dots.
 #[pyfunction]
-fn tree_unquoted(text: &str) -> PyResult<String> {
+pub fn tree_unquoted(text: &str) -> PyResult<String> {
     tree::unquoted(text).python()
 }
 
 #[pyfunction]
-fn tree_flatten<'py>(tree: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyList>, Structure)> {
+pub fn tree_flatten<'py>(tree: &Object<'py>) -> PyResult<(Bound<'py, PyList>, Structure)> {
     let (leaves, structure) = flatten(tree.py(), tree)?;
     Ok((PyList::new(tree.py(), leaves)?, structure))
 }
 
 #[pyfunction]
-fn tree_unflatten(structure: &Structure, leaves: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+pub fn tree_unflatten(structure: &Structure, leaves: &Object<'_>) -> PyResult<Py<PyAny>> {
     structure.unflatten(leaves.py(), listed(leaves)?)
 }
 
-fn listed(items: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyAny>>> {
-    Ok(crate::error::items(items)?.into_iter().map(Bound::unbind).collect())
+fn listed(leaves: &Object<'_>) -> PyResult<Vec<Py<PyAny>>> {
+    Ok(items(leaves)?.into_iter().map(Bound::unbind).collect())
 }
 
 /// The leaves of `tree`; where `like` is given, in the order of that structure, which `tree` must have. With
 /// `trainable`, the same leaves must be trainable.
 #[pyfunction]
 #[pyo3(signature = (tree, like=None, *, trainable=false))]
-fn tree_leaves<'py>(
-    tree: &Bound<'py, PyAny>,
-    like: Option<&Structure>,
-    trainable: bool,
-) -> PyResult<Bound<'py, PyList>> {
+pub fn tree_leaves<'py>(tree: &Object<'py>, like: Option<&Structure>, trainable: bool) -> PyResult<Bound<'py, PyList>> {
     let leaves = match like {
         Some(structure) => zip::leaves_like(structure, tree, trainable)?,
         None => flatten(tree.py(), tree)?.0,
@@ -69,7 +44,7 @@ fn tree_leaves<'py>(
 
 #[pyfunction]
 #[pyo3(signature = (f, tree, *rest))]
-fn tree_map<'py>(f: &Bound<'py, PyAny>, tree: &Bound<'py, PyAny>, rest: &Bound<'py, PyTuple>) -> PyResult<Py<PyAny>> {
+pub fn tree_map<'py>(f: &Object<'py>, tree: &Object<'py>, rest: &Bound<'py, PyTuple>) -> PyResult<Py<PyAny>> {
     let py = tree.py();
     let (leaves, structure) = flatten(py, tree)?;
     let mut rows = vec![leaves];
@@ -85,14 +60,14 @@ fn tree_map<'py>(f: &Bound<'py, PyAny>, tree: &Bound<'py, PyAny>, rest: &Bound<'
 }
 
 #[pyfunction]
-fn tree_path(text: &str, tree: &Bound<'_, PyAny>) -> PyResult<KeyPath> {
+pub fn tree_path(text: &str, tree: &Object<'_>) -> PyResult<KeyPath> {
     path::parse(text, tree).map(KeyPath)
 }
 
 #[pyfunction]
-fn tree_key_paths(
-    tree: &Bound<'_, PyAny>,
-    to: Option<&Bound<'_, PyAny>>,
+pub fn tree_key_paths(
+    tree: &Object<'_>,
+    to: Option<&Object<'_>>,
     recursive: bool,
     writable: Option<bool>,
 ) -> PyResult<Vec<KeyPath>> {
@@ -100,7 +75,7 @@ fn tree_key_paths(
 }
 
 #[pyfunction]
-fn tree_parameters<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+pub fn tree_parameters<'py>(tree: &Object<'py>) -> PyResult<Bound<'py, PyDict>> {
     let (leaves, structure) = flatten(tree.py(), tree)?;
     let (paths, parameters) = (structure.paths(), PyDict::new(tree.py()));
     for group in select::parameters(tree.py(), &leaves, &structure)? {
@@ -111,7 +86,7 @@ fn tree_parameters<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>
 
 /// For each parameter among `leaves`, its places, in order.
 #[pyfunction]
-fn tree_tied(leaves: &Bound<'_, PyAny>, structure: &Structure) -> PyResult<Vec<Vec<usize>>> {
+pub fn tree_tied(leaves: &Object<'_>, structure: &Structure) -> PyResult<Vec<Vec<usize>>> {
     let listed = listed(leaves)?;
     structure.check_len(listed.len())?;
     select::parameters(leaves.py(), &listed, structure)
@@ -119,12 +94,12 @@ fn tree_tied(leaves: &Bound<'_, PyAny>, structure: &Structure) -> PyResult<Vec<V
 
 /// Registers a class by the attributes that are its children, with whether each is trainable.
 #[pyfunction]
-fn tree_register_fields(class: &Bound<'_, PyType>, fields: Vec<(String, bool)>, writable: bool) -> PyResult<()> {
+pub fn tree_register_fields(class: &Bound<'_, PyType>, fields: Vec<(String, bool)>, writable: bool) -> PyResult<()> {
     kind::register(class, ContainerKind::Fields(Fields::new(class, fields, writable)?))
 }
 
 /// Registers a class by a function that flattens an instance and one that rebuilds it.
 #[pyfunction]
-fn tree_register_functions(class: &Bound<'_, PyType>, flatten: Py<PyAny>, unflatten: Py<PyAny>) -> PyResult<()> {
+pub fn tree_register_functions(class: &Bound<'_, PyType>, flatten: Py<PyAny>, unflatten: Py<PyAny>) -> PyResult<()> {
     kind::register(class, ContainerKind::Functions(Functions { flatten, unflatten }))
 }

@@ -6,13 +6,12 @@ use pyo3::PyTraverseError;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::gc::PyVisit;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple, PyType};
 
 use super::mappings::Mappings;
 use crate::callbacks;
 use crate::class_cache::ByClass;
-use crate::error::{items, unless};
+use crate::prelude::*;
 
 /// The key in a field's metadata that says whether the field is trainable.
 pub const TRAINABLE: &str = "oxigrad.trainable";
@@ -269,12 +268,12 @@ fn bases<'py>(class: &Bound<'py, PyType>) -> PyResult<Vec<Bound<'py, PyType>>> {
 
 /// The attributes in a class's own `__dict__`. The cast is unchecked, since the check runs Python code whose errors
 /// `PyO3` drops.
-fn own_dict<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
+fn own_dict<'py>(class: &Bound<'py, PyType>) -> PyResult<Object<'py>> {
     class.getattr(intern!(class.py(), "__dict__"))
 }
 
 /// An attribute in a class's own `__dict__`.
-fn own_attribute<'py>(class: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn own_attribute<'py>(class: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> PyResult<Option<Object<'py>>> {
     unless::<PyKeyError, _>(class.py(), own_dict(class)?.get_item(name))
 }
 
@@ -295,7 +294,7 @@ fn other_slots(class: &Bound<'_, PyType>, fields: &[Field]) -> PyResult<Vec<Py<P
     for base in bases(class)? {
         let attributes = own_dict(&base)?.call_method0(intern!(py, "items"))?;
         for item in attributes.try_iter()? {
-            let (name, attribute): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
+            let (name, attribute): (Object<'_>, Object<'_>) = item?.extract()?;
             let Ok(name) = name.cast_into::<PyString>() else { continue };
             let is_field = fields.iter().any(|field| name == *field.text);
             if !is_field && attribute.get_type().is(&member) {

@@ -2,8 +2,9 @@
 
 use oxigrad_core::tree::Key;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+
+use crate::prelude::*;
 
 /// The attributes of a class that hold the children of its instances, each a mapping from name to child.
 pub struct Mappings {
@@ -34,7 +35,7 @@ impl<'py> FromPyObject<'_, 'py> for Mapping {
     type Error = PyErr;
 
     fn extract(stated: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let (name, trainable): (Bound<'py, PyString>, Bound<'py, PyAny>) = stated.extract()?;
+        let (name, trainable): (Bound<'py, PyString>, Object<'py>) = stated.extract()?;
         let trainable = match trainable.cast::<PyString>() {
             Ok(by) => Trainable::By(by.clone().unbind()),
             Err(_) if trainable.is_truthy()? => Trainable::All,
@@ -46,7 +47,7 @@ impl<'py> FromPyObject<'_, 'py> for Mapping {
 
 impl Mapping {
     /// The items of this attribute of an instance.
-    fn items<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    fn items<'py>(&self, object: &Object<'py>) -> PyResult<Vec<(Object<'py>, Object<'py>)>> {
         let mapping = object.getattr(&self.name)?;
         if let Ok(dict) = mapping.cast::<PyDict>() {
             return Ok(dict.iter().collect());
@@ -55,7 +56,7 @@ impl Mapping {
         items.try_iter()?.map(|item| item?.extract()).collect()
     }
 
-    fn is_trainable(&self, child: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn is_trainable(&self, child: &Object<'_>) -> PyResult<bool> {
         match &self.trainable {
             Trainable::All => Ok(true),
             Trainable::None => Ok(false),
@@ -66,17 +67,17 @@ impl Mapping {
 }
 
 /// The other attributes of an instance, the class and length of each mapping, and the instance if it has to be copied.
-type Rest<'py> = (Bound<'py, PyDict>, Vec<(Bound<'py, PyType>, usize)>, Bound<'py, PyAny>);
+type Rest<'py> = (Bound<'py, PyDict>, Vec<(Bound<'py, PyType>, usize)>, Object<'py>);
 
 /// A mapping, the name of an item, and the item.
-type Item<'py> = (Bound<'py, PyAny>, String, Bound<'py, PyAny>);
+type Item<'py> = (Object<'py>, String, Object<'py>);
 
 impl Mappings {
     /// Calls a function with the name of each child of an instance, the child, and whether it is trainable.
     pub fn take_apart<'py>(
         &self,
-        object: &Bound<'py, PyAny>,
-        mut visit: impl FnMut(Bound<'py, PyAny>, Bound<'py, PyAny>, bool),
+        object: &Object<'py>,
+        mut visit: impl FnMut(Object<'py>, Object<'py>, bool),
     ) -> PyResult<()> {
         for mapping in &self.all {
             for (key, child) in mapping.items(object)? {
@@ -89,7 +90,7 @@ impl Mappings {
 
     /// The rest that rebuilds an instance besides the children: its other attributes, and the class and length of each
     /// mapping; and the instance itself if `object.__new__` cannot create it.
-    pub fn rest<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn rest<'py>(&self, object: &Object<'py>) -> PyResult<Object<'py>> {
         let py = object.py();
         let others = object.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?.copy()?;
         let mut mappings = Vec::with_capacity(self.all.len());
@@ -108,9 +109,9 @@ impl Mappings {
     pub fn put_together<'py>(
         &self,
         class: &Bound<'py, PyType>,
-        rest: &Bound<'py, PyAny>,
-        mut children: impl Iterator<Item = (Bound<'py, PyAny>, Bound<'py, PyAny>)>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        rest: &Object<'py>,
+        mut children: impl Iterator<Item = (Object<'py>, Object<'py>)>,
+    ) -> PyResult<Object<'py>> {
         let py = class.py();
         let (others, mappings, template): Rest<'py> = rest.extract()?;
         let object = if template.is_none() {
@@ -131,7 +132,7 @@ impl Mappings {
     }
 
     /// The mapping that has this key, and the child there.
-    fn find<'py>(&self, object: &Bound<'py, PyAny>, key: &Key) -> PyResult<Option<Item<'py>>> {
+    fn find<'py>(&self, object: &Object<'py>, key: &Key) -> PyResult<Option<Item<'py>>> {
         let text = match key {
             Key::Field(name) => name.to_string(),
             Key::Index(index) => index.to_string(),
@@ -148,17 +149,12 @@ impl Mappings {
     }
 
     /// The child under a key.
-    pub fn child<'py>(&self, object: &Bound<'py, PyAny>, key: &Key) -> PyResult<Option<Bound<'py, PyAny>>> {
+    pub fn child<'py>(&self, object: &Object<'py>, key: &Key) -> PyResult<Option<Object<'py>>> {
         Ok(self.find(object, key)?.map(|(_, _, child)| child))
     }
 
     /// Puts a value into the mapping that has the key, bypassing the methods of the instance.
-    pub fn assign_plainly<'py>(
-        &self,
-        object: &Bound<'py, PyAny>,
-        key: &Key,
-        value: &Bound<'py, PyAny>,
-    ) -> PyResult<()> {
+    pub fn assign_plainly<'py>(&self, object: &Object<'py>, key: &Key, value: &Object<'py>) -> PyResult<()> {
         match self.find(object, key)? {
             Some((mapping, name, _)) => mapping.set_item(name, value),
             None => Ok(()),

@@ -4,7 +4,7 @@
 mod child;
 mod container;
 mod flatten;
-mod functions;
+pub mod functions;
 mod kind;
 mod mappings;
 mod path;
@@ -15,9 +15,8 @@ mod zip;
 #[allow(unused_imports, reason = "the interface for the rest of this crate")]
 pub use {
     flatten::flatten,
-    functions::register,
-    kind::type_info,
-    path::{KeyPath, Replacements, get, is_writable, parse, set},
+    kind::{TRAINABLE, type_info},
+    path::{Key, KeyPath, Replacements, get, is_writable, parse, set},
     select::{is_inexact, key_paths, parameters},
     structure::Structure,
     zip::leaves_like,

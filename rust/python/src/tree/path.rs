@@ -1,13 +1,11 @@
 //! `KeyPath`: reads and writes one part of a tree.
 
-use oxigrad_core::error::Error;
 use oxigrad_core::tree::{self, DictKey, KeyPath as Path, Segment};
 use pyo3::exceptions::PyException;
-use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyString};
 
 use super::child::Part;
-use crate::error::{IntoPython, items, to_python};
+use crate::prelude::*;
 
 /// The key of a dict item.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, IntoPyObject)]
@@ -101,11 +99,11 @@ enum Below {
 }
 
 fn no_such(place: &str, instead: &str) -> PyErr {
-    to_python(&Error::KeyPath(format!("{place}: {instead}")))
+    KeyPathError::new_err(format!("{place}: {instead}"))
 }
 
 /// The parts of `tree` along `path`: the tree itself first, the holder of the last key last.
-fn holders<'py>(path: &Path, tree: &Bound<'py, PyAny>) -> PyResult<Vec<Part<'py>>> {
+fn holders<'py>(path: &Path, tree: &Object<'py>) -> PyResult<Vec<Part<'py>>> {
     let keys = path.keys();
     let mut parts = Vec::with_capacity(keys.len());
     let mut next = tree.clone();
@@ -135,20 +133,20 @@ fn missing(path: &Path, depth: usize, part: &Part<'_>) -> PyResult<PyErr> {
 ///
 /// # Errors
 /// `KeyPathError` with the part of the path that exists, and what was found in place of the rest.
-pub fn get<'py>(path: &Path, tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn get<'py>(path: &Path, tree: &Object<'py>) -> PyResult<Object<'py>> {
     let (Some(holder), Some(key)) = (holders(path, tree)?.pop(), path.last()) else { return Ok(tree.clone()) };
     let value = holder.child(key)?;
     value.map_or_else(|| Err(missing(path, path.len() - 1, &holder)?), Ok)
 }
 
 /// Whether `path` can be written without a new container: its holder accepts assignment.
-pub fn is_writable(path: &Path, tree: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn is_writable(path: &Path, tree: &Object<'_>) -> PyResult<bool> {
     Ok(holders(path, tree)?.pop().is_some_and(|holder| holder.info.is_assignable()))
 }
 
 /// Writes `value` at `path` and returns the tree: the same object where some container on the way accepts
 /// assignment, otherwise a new root. Containers below it that do not are rebuilt.
-pub fn set<'py>(path: &Path, tree: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn set<'py>(path: &Path, tree: &Object<'py>, value: &Object<'py>) -> PyResult<Object<'py>> {
     replace(path, tree, value, &mut Vec::new())
 }
 
@@ -156,10 +154,10 @@ pub fn set<'py>(path: &Path, tree: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>
 /// raises.
 fn replace<'py>(
     path: &Path,
-    tree: &Bound<'py, PyAny>,
-    value: &Bound<'py, PyAny>,
+    tree: &Object<'py>,
+    value: &Object<'py>,
     replaced: &mut Vec<Replaced<'py>>,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Object<'py>> {
     let mut value = value.clone();
     for (holder, key) in holders(path, tree)?.into_iter().zip(path.keys()).rev() {
         if holder.info.is_assignable() {
@@ -177,7 +175,7 @@ fn replace<'py>(
 struct Replaced<'py> {
     holder: Part<'py>,
     key: tree::Key,
-    child: Option<Bound<'py, PyAny>>,
+    child: Option<Object<'py>>,
 }
 
 impl Replaced<'_> {
@@ -196,16 +194,16 @@ impl Replaced<'_> {
 /// Replaced parts of a tree, which can be restored.
 pub struct Replacements<'py> {
     /// The tree: a new root where no container on some way accepts assignment.
-    pub tree: Bound<'py, PyAny>,
+    pub tree: Object<'py>,
     replaced: Vec<Replaced<'py>>,
 }
 
 impl<'py> Replacements<'py> {
     /// Writes these values at the paths, all or none of them: if a container raises, the tree is unchanged.
-    pub fn new(tree: &Bound<'py, PyAny>, values: &[(KeyPath, Bound<'py, PyAny>)]) -> PyResult<Self> {
+    pub fn new(tree: &Object<'py>, values: &[(KeyPath, Py<PyAny>)]) -> PyResult<Self> {
         let mut new = Self { tree: tree.clone(), replaced: Vec::new() };
         for (path, value) in values {
-            match replace(&path.0, &new.tree, value, &mut new.replaced) {
+            match replace(&path.0, &new.tree, value.bind(tree.py()), &mut new.replaced) {
                 Ok(tree) => new.tree = tree,
                 Err(error) => return Err(new.after(error)),
             }
@@ -238,7 +236,7 @@ impl<'py> Replacements<'py> {
 ///
 /// # Errors
 /// `KeyPathError` if it is malformed, or `tree` has no such part.
-pub fn parse(text: &str, tree: &Bound<'_, PyAny>) -> PyResult<Path> {
+pub fn parse(text: &str, tree: &Object<'_>) -> PyResult<Path> {
     let mut path = Path::root();
     let mut next = Some(tree.clone());
     for segment in tree::parse(text).python()? {
@@ -262,27 +260,27 @@ fn below(path: &Path, segment: &Segment) -> String {
 impl KeyPath {
     #[new]
     #[pyo3(signature = (keys=None))]
-    fn new(keys: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    fn new(keys: Option<&Object<'_>>) -> PyResult<Self> {
         let Some(keys) = keys else { return Ok(Self(Path::root())) };
         let keys = items(keys)?.into_iter().map(|key| Ok(key.extract::<Key>()?.into()));
         keys.collect::<PyResult<Path>>().map(Self)
     }
 
-    fn __call__<'py>(&self, tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __call__<'py>(&self, tree: &Object<'py>) -> PyResult<Object<'py>> {
         get(&self.0, tree)
     }
 
     #[pyo3(name = "set")]
-    fn python_set<'py>(&self, tree: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn python_set<'py>(&self, tree: &Object<'py>, value: &Object<'py>) -> PyResult<Object<'py>> {
         set(&self.0, tree, value)
     }
 
-    fn writable(&self, tree: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn writable(&self, tree: &Object<'_>) -> PyResult<bool> {
         is_writable(&self.0, tree)
     }
 
     /// Whether the part can be replaced within the same root: some container on the path accepts assignment.
-    fn replaceable(&self, tree: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn replaceable(&self, tree: &Object<'_>) -> PyResult<bool> {
         Ok(holders(&self.0, tree)?.iter().any(|holder| holder.info.is_assignable()))
     }
 
@@ -324,7 +322,7 @@ impl KeyPath {
         self.clone()
     }
 
-    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+    fn __deepcopy__(&self, _memo: &Object<'_>) -> Self {
         self.clone()
     }
 }

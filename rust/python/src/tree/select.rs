@@ -5,26 +5,26 @@ use std::collections::HashMap;
 use oxigrad_core::tree::{Container as _, KeyPath as Path, Node};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 
 use super::flatten::flatten;
 use super::kind::type_info;
 use super::structure::Structure;
 use super::zip::Along;
+use crate::prelude::*;
 
 /// Condition on a part.
 enum Want<'py> {
     /// An instance of the class; or an array of the dtype of a scalar class.
     Class(Bound<'py, PyType>, bool),
     /// Something with this dtype.
-    Dtype(Bound<'py, PyAny>),
+    Dtype(Object<'py>),
     /// A part for which the function returns true.
-    Predicate(Bound<'py, PyAny>),
+    Predicate(Object<'py>),
 }
 
 impl<'py> Want<'py> {
-    fn new(to: &Bound<'py, PyAny>) -> PyResult<Self> {
+    fn new(to: &Object<'py>) -> PyResult<Self> {
         let py = to.py();
         if let Ok(class) = to.cast::<PyType>() {
             let is_dtype = class.hasattr(intern!(py, "dtype"))? && type_info(class)?.is_leaf();
@@ -33,7 +33,7 @@ impl<'py> Want<'py> {
         Ok(if to.is_callable() { Self::Predicate(to.clone()) } else { Self::Dtype(to.clone()) })
     }
 
-    fn accepts(&self, value: &Bound<'py, PyAny>) -> PyResult<bool> {
+    fn accepts(&self, value: &Object<'py>) -> PyResult<bool> {
         match self {
             Self::Class(class, is_dtype) => Ok(value.is_instance(class)? || (*is_dtype && has_dtype(value, class)?)),
             Self::Dtype(dtype) => has_dtype(value, dtype),
@@ -44,7 +44,7 @@ impl<'py> Want<'py> {
 
 /// Whether `value` has the dtype; a dtype that equals `object` does not count, since that of object arrays equals many
 /// classes.
-fn has_dtype<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> PyResult<bool> {
+fn has_dtype<'py>(value: &Object<'py>, dtype: &Object<'py>) -> PyResult<bool> {
     let py = value.py();
     if value.is_instance_of::<PyType>() {
         return Ok(false);
@@ -57,7 +57,7 @@ fn has_dtype<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> PyRes
     }
 }
 
-fn wants<'py>(to: &Bound<'py, PyAny>) -> PyResult<Vec<Want<'py>>> {
+fn wants<'py>(to: &Object<'py>) -> PyResult<Vec<Want<'py>>> {
     match to.cast::<PyTuple>() {
         Ok(any) => any.iter().map(|to| Want::new(&to)).collect(),
         Err(_) => Ok(vec![Want::new(to)?]),
@@ -67,8 +67,8 @@ fn wants<'py>(to: &Bound<'py, PyAny>) -> PyResult<Vec<Want<'py>>> {
 /// The paths of the parts of `tree` below the root, each before its own parts: those that `to` accepts and, unless
 /// `writable` is `None`, whose writability in place is `writable`.
 pub fn key_paths(
-    tree: &Bound<'_, PyAny>,
-    to: Option<&Bound<'_, PyAny>>,
+    tree: &Object<'_>,
+    to: Option<&Object<'_>>,
     recursive: bool,
     writable: Option<bool>,
 ) -> PyResult<Vec<Path>> {
@@ -99,7 +99,7 @@ pub fn key_paths(
     Ok(paths)
 }
 
-fn accepts<'py>(wants: Option<&[Want<'py>]>, object: &Bound<'py, PyAny>) -> PyResult<bool> {
+fn accepts<'py>(wants: Option<&[Want<'py>]>, object: &Object<'py>) -> PyResult<bool> {
     let Some(wants) = wants else { return Ok(true) };
     for want in wants {
         if want.accepts(object)? {
@@ -133,16 +133,16 @@ pub fn parameters(py: Python<'_>, leaves: &[Py<PyAny>], structure: &Structure) -
 
 /// Whether a value is an array of floating or complex dtype. A container that has a dtype, such as that of an array in it, is none.
 #[pyfunction]
-pub fn is_inexact(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn is_inexact(value: &Object<'_>) -> PyResult<bool> {
     Ok(Dtypes::default().is_parameter(value)? && type_info(&value.get_type())?.is_leaf())
 }
 
 /// Cache of whether a dtype is floating or complex.
 #[derive(Default)]
-struct Dtypes<'py>(Vec<(Bound<'py, PyAny>, bool)>);
+struct Dtypes<'py>(Vec<(Object<'py>, bool)>);
 
 impl<'py> Dtypes<'py> {
-    fn is_parameter(&mut self, leaf: &Bound<'py, PyAny>) -> PyResult<bool> {
+    fn is_parameter(&mut self, leaf: &Object<'py>) -> PyResult<bool> {
         let py = leaf.py();
         if leaf.is_instance_of::<PyType>() {
             return Ok(false);
@@ -151,7 +151,7 @@ impl<'py> Dtypes<'py> {
         Ok(self.is_continuous(dtype)? && leaf.hasattr(intern!(py, "shape"))?)
     }
 
-    fn is_continuous(&mut self, dtype: Bound<'py, PyAny>) -> PyResult<bool> {
+    fn is_continuous(&mut self, dtype: Object<'py>) -> PyResult<bool> {
         if let Some((_, answer)) = self.0.iter().find(|(other, _)| other.is(&dtype)) {
             return Ok(*answer);
         }
@@ -165,7 +165,7 @@ impl<'py> Dtypes<'py> {
 
 /// Whether a dtype is floating or complex. The names of dtypes of all libraries tell: `torch.float32`, `bfloat16`;
 /// only dtypes of foreign byte order are tested by their kind.
-fn is_continuous(dtype: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn is_continuous(dtype: &Object<'_>) -> PyResult<bool> {
     if let Some(kind) = dtype.getattr_opt(intern!(dtype.py(), "kind"))?
         && let Ok(kind) = kind.cast::<PyString>()
         && matches!(&*kind.to_cow()?, "f" | "c")

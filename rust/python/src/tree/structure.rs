@@ -2,18 +2,16 @@
 
 use std::hash::{Hash, Hasher};
 
-use oxigrad_core::error::Error;
 use oxigrad_core::tree::{self, Node};
 use pyo3::PyTraverseError;
 use pyo3::exceptions::PyIndexError;
 use pyo3::gc::PyVisit;
-use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use super::container::Container;
 use super::kind::ContainerKind;
 use super::path::KeyPath;
-use crate::error::to_python;
+use crate::prelude::*;
 
 /// A tree without its leaves. Equal where types and keys are equal, in the same order.
 #[pyclass(frozen, eq, hash, module = "oxigrad.tree")]
@@ -77,7 +75,7 @@ impl Structure {
     /// The error for another number of leaves than this structure has.
     pub fn check_len(&self, len: usize) -> PyResult<()> {
         let what = format!("the structure has {} leaves, found {len}", self.len());
-        if len == self.len() { Ok(()) } else { Err(to_python(&Error::Structure(what))) }
+        if len == self.len() { Ok(()) } else { Err(StructureError::new_err(what)) }
     }
 
     /// A tree of this structure: new containers that hold `leaves`.
@@ -86,7 +84,7 @@ impl Structure {
         self.check_len(leaves.len())?;
         // Backwards, so that the children of a container are built before it, its first child last.
         let mut leaves = leaves.into_iter().rev();
-        let mut built: Vec<Option<Bound<'_, PyAny>>> = Vec::new();
+        let mut built: Vec<Option<Object<'_>>> = Vec::new();
         let mut rests = self.rests.iter().rev().peekable();
         for (place, node) in self.shape.nodes().iter().enumerate().rev() {
             let object = match *node {
@@ -188,7 +186,7 @@ impl Structure {
     ) -> PyResult<Option<Bound<'py, PyList>>> {
         self.check_len(leaves.len())?;
         let py = leaves.py();
-        let gradient = |(leaf, attribute): (Bound<'py, PyAny>, Option<&Py<PyString>>)| match attribute {
+        let gradient = |(leaf, attribute): (Object<'py>, Option<&Py<PyString>>)| match attribute {
             Some(attribute) => leaf.getattr(attribute),
             None => Ok(py.None().into_bound(py)),
         };

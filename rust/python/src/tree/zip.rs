@@ -2,16 +2,14 @@
 
 use std::collections::HashMap;
 
-use oxigrad_core::error::Error;
 use oxigrad_core::tree::{DictKey, Node};
-use pyo3::prelude::*;
 
 use super::child::Part;
 use super::container::{Child, Container, dict_key, take_apart};
 use super::flatten::Classes;
 use super::kind::{ContainerKind, TypeInfo};
 use super::structure::Structure;
-use crate::error::to_python;
+use crate::prelude::*;
 
 /// Visits the nodes of a tree in the order of a structure, which the tree must have except for the order of dict keys.
 /// Yields the object at each node, or `None` for a field without a value.
@@ -19,7 +17,7 @@ pub struct Along<'a, 'py> {
     structure: &'a Structure,
     classes: Classes,
     pending: Vec<Child<'py>>,
-    keys: Vec<Bound<'py, PyAny>>,
+    keys: Vec<Object<'py>>,
     place: usize,
     /// Whether leaves must agree with the structure in being trainable.
     with_trainable: bool,
@@ -27,7 +25,7 @@ pub struct Along<'a, 'py> {
 
 impl<'a, 'py> Along<'a, 'py> {
     /// Starts at the root.
-    pub fn new(structure: &'a Structure, tree: &Bound<'py, PyAny>) -> Self {
+    pub fn new(structure: &'a Structure, tree: &Object<'py>) -> Self {
         let root = Child { object: Some(tree.clone()), trainable: true };
         Self {
             structure,
@@ -40,7 +38,7 @@ impl<'a, 'py> Along<'a, 'py> {
     }
 
     /// The next object if it is a leaf: the fast path for most nodes.
-    fn next_leaf(&mut self) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn next_leaf(&mut self) -> PyResult<Option<Object<'py>>> {
         let Some(Node::Leaf { trainable: expected }) = self.structure.shape.nodes().get(self.place) else {
             return Ok(None);
         };
@@ -53,7 +51,7 @@ impl<'a, 'py> Along<'a, 'py> {
         Ok(self.pending.pop().and_then(|child| child.object))
     }
 
-    fn visit(&mut self, child: Child<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn visit(&mut self, child: Child<'py>) -> PyResult<Option<Object<'py>>> {
         let node = self.structure.shape.nodes()[self.place];
         let Some(part) = child.object else {
             return if node == Node::Unset { Ok(None) } else { Err(self.unset(node)) };
@@ -80,7 +78,7 @@ impl<'a, 'py> Along<'a, 'py> {
         &mut self,
         container: u32,
         arity: usize,
-        object: &Bound<'py, PyAny>,
+        object: &Object<'py>,
         info: &TypeInfo,
         trainable: bool,
     ) -> PyResult<()> {
@@ -115,14 +113,14 @@ impl<'a, 'py> Along<'a, 'py> {
         if description == shape.describe(node) {
             description.push_str(" (another class of that name)");
         }
-        to_python(&Error::Structure(format!(
+        StructureError::new_err(format!(
             "{}: expected {}, found {description}",
             shape.place(self.place),
             shape.describe(node)
-        )))
+        ))
     }
 
-    fn differs(&self, object: &Bound<'py, PyAny>) -> PyResult<PyErr> {
+    fn differs(&self, object: &Object<'py>) -> PyResult<PyErr> {
         let description = Part::new(object.clone())?.describe()?;
         Ok(self.error(self.structure.shape.nodes()[self.place], &description))
     }
@@ -133,7 +131,7 @@ impl<'a, 'py> Along<'a, 'py> {
 }
 
 impl<'py> Iterator for Along<'_, 'py> {
-    type Item = PyResult<Option<Bound<'py, PyAny>>>;
+    type Item = PyResult<Option<Object<'py>>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let child = self.pending.pop()?;
@@ -146,7 +144,7 @@ impl<'py> Iterator for Along<'_, 'py> {
 /// The children in the order of the container's keys, if `keys` are the same.
 fn in_order<'py>(
     container: &Container,
-    keys: &[Bound<'py, PyAny>],
+    keys: &[Object<'py>],
     children: Vec<Child<'py>>,
 ) -> PyResult<Option<Vec<Child<'py>>>> {
     let mut keyed: HashMap<DictKey, Child<'py>> = HashMap::with_capacity(keys.len());
@@ -162,7 +160,7 @@ fn in_order<'py>(
 /// # Errors
 /// `StructureError` with the first place where the tree differs; or, if required, where a leaf is trainable in one of
 /// them only.
-pub fn leaves_like(structure: &Structure, tree: &Bound<'_, PyAny>, with_trainable: bool) -> PyResult<Vec<Py<PyAny>>> {
+pub fn leaves_like(structure: &Structure, tree: &Object<'_>, with_trainable: bool) -> PyResult<Vec<Py<PyAny>>> {
     let mut leaves = Vec::with_capacity(structure.len());
     let mut along = Along { with_trainable, ..Along::new(structure, tree) };
     loop {

@@ -12,6 +12,7 @@ use crate::kernel::text::ParsedProgram;
 use super::frame::Result;
 
 /// A call, ready to run.
+#[derive(Default)]
 pub struct Call {
     pub programs: Vec<CallProgram>,
     pub leaves: Vec<CallLeaf>,
@@ -147,17 +148,7 @@ impl Calls {
 
 impl Call {
     fn parse(text: &str) -> Result<Self> {
-        let mut call = Self {
-            programs: Vec::new(),
-            leaves: Vec::new(),
-            scalars: Vec::new(),
-            traced: Vec::new(),
-            totals: None,
-            numbers: 0,
-            seed: 0,
-            flat: None,
-            measures: false,
-        };
+        let mut call = Self::default();
         let mut lines = text.lines().enumerate().peekable();
         while let Some((number, line)) = lines.next() {
             let error = || format!("line {} of the call: {line:?}", number + 1);

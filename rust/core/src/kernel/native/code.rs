@@ -19,8 +19,15 @@ pub(crate) trait NativeVisitor {
     ) -> Self::Output;
 }
 
+/// The number of names, in the type of an array of them.
+pub(super) const fn count(names: &[&str]) -> usize {
+    names.len()
+}
+
 macro_rules! native_kernels {
-    ($($fingerprint:literal $name:ident: $($phase:ident $i:literal $s:literal $o:literal $q:literal),+;)*) => {
+    ($($fingerprint:literal $name:ident {$(
+        $phase:ident: [$($input:ident),*] [$($scalar:tt),*] -> [$($output:ident),*] [$($term:ident),*] { $($code:tt)* }
+    )+})*) => {
         /// A kernel that has native code, in the order in which they are printed.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum NativeKernel { $($name),* }
@@ -48,9 +55,27 @@ macro_rules! native_kernels {
             /// Calls `visitor` with the phase's type.
             #[inline(always)]
             pub fn visit<V: NativeVisitor>(self, visitor: V) -> V::Output {
-                match self { $($(Self::$phase => visitor.visit::<$phase, $i, $s, $o, $q>()),+),* }
+                match self { $($(Self::$phase => visitor.visit::<$phase, _, _, _, _>()),+),* }
             }
         }
+
+        $($(
+            pub(crate) struct $phase;
+
+            impl NativeCode<
+                { count(&[$(stringify!($input)),*]) }, { count(&[$(stringify!($scalar)),*]) },
+                { count(&[$(stringify!($output)),*]) }, { count(&[$(stringify!($term)),*]) },
+            > for $phase {
+                #[inline(always)]
+                fn call<L: Lane>(
+                    [$($input),*]: [L; count(&[$(stringify!($input)),*])],
+                    [$($scalar),*]: [L; count(&[$(stringify!($scalar)),*])],
+                ) -> ([L; count(&[$(stringify!($output)),*])], [L; count(&[$(stringify!($term)),*])]) {
+                    $($code)*
+                    ([$($output),*], [$($term),*])
+                }
+            }
+        )+)*
     };
 }
 

@@ -1,6 +1,6 @@
 //! The scalar lane: the meaning of every op.
 
-use crate::simd::lane::{Binary, Body, Element, Lane, Simd, Unary, Wide};
+use crate::simd::lane::{Binary, Body, Element, Lane, Simd, Unary, Wide, methods};
 
 /// Plain numbers, on any processor.
 pub struct Scalar;
@@ -52,36 +52,24 @@ macro_rules! scalar_lane {
             }
             #[inline(always)]
             unsafe fn store_part(self, _: *mut $t, _: usize) {}
-            #[inline(always)]
-            fn add(self, other: Self) -> Self { self + other }
-            #[inline(always)]
-            fn sub(self, other: Self) -> Self { self - other }
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self { self * other }
-            #[inline(always)]
-            fn div(self, other: Self) -> Self { self / other }
-            #[inline(always)]
-            fn mul_add(self, factor: Self, summand: Self) -> Self { <$t>::mul_add(self, factor, summand) }
-            #[inline(always)]
-            fn neg(self) -> Self { -self }
-            #[inline(always)]
-            fn abs(self) -> Self { <$t>::abs(self) }
-            #[inline(always)]
-            fn sqrt(self) -> Self { <$t>::sqrt(self) }
-            #[inline(always)]
-            fn floor(self) -> Self { <$t>::floor(self) }
-            #[inline(always)]
-            fn lt(self, other: Self) -> bool { self < other }
-            #[inline(always)]
-            fn le(self, other: Self) -> bool { self <= other }
-            #[inline(always)]
-            fn eq(self, other: Self) -> bool { self == other }
-            #[inline(always)]
-            fn ne(self, other: Self) -> bool { self != other }
-            #[inline(always)]
-            fn any(mask: bool) -> bool { mask }
-            #[inline(always)]
-            fn select(mask: bool, yes: Self, no: Self) -> Self { if mask { yes } else { no } }
+            methods! {
+                #[inline(always)]
+                fn add(self: Self, other: Self) -> Self = self + other;
+                fn sub(self: Self, other: Self) -> Self = self - other;
+                fn mul(self: Self, other: Self) -> Self = self * other;
+                fn div(self: Self, other: Self) -> Self = self / other;
+                fn mul_add(self: Self, factor: Self, summand: Self) -> Self = <$t>::mul_add(self, factor, summand);
+                fn neg(self: Self) -> Self = -self;
+                fn abs(self: Self) -> Self = <$t>::abs(self);
+                fn sqrt(self: Self) -> Self = <$t>::sqrt(self);
+                fn floor(self: Self) -> Self = <$t>::floor(self);
+                fn lt(self: Self, other: Self) -> bool = self < other;
+                fn le(self: Self, other: Self) -> bool = self <= other;
+                fn eq(self: Self, other: Self) -> bool = self == other;
+                fn ne(self: Self, other: Self) -> bool = self != other;
+                fn any(mask: bool) -> bool = mask;
+                fn select(mask: bool, yes: Self, no: Self) -> Self = if mask { yes } else { no };
+            }
             #[inline(always)]
             fn wide(self, f: impl Unary<f64>) -> Self { <$t>::from_f64(f.call(self.to_f64())) }
             #[inline(always)]
@@ -107,40 +95,16 @@ scalar_lane!(f32 f64);
 impl Wide for f64 {
     type Bits = u64;
 
-    #[inline(always)]
-    fn bits(value: u64) -> u64 {
-        value
-    }
-    #[inline(always)]
-    fn to_bits(self) -> u64 {
-        f64::to_bits(self)
-    }
-    #[inline(always)]
-    fn from_bits(bits: u64) -> Self {
-        f64::from_bits(bits)
-    }
-    #[inline(always)]
-    fn bits_add(a: u64, b: u64) -> u64 {
-        a.wrapping_add(b)
-    }
-    #[inline(always)]
-    fn bits_sub(a: u64, b: u64) -> u64 {
-        a.wrapping_sub(b)
-    }
-    #[inline(always)]
-    fn bits_and(a: u64, b: u64) -> u64 {
-        a & b
-    }
-    #[inline(always)]
-    fn bits_or(a: u64, b: u64) -> u64 {
-        a | b
-    }
-    #[inline(always)]
-    fn bits_up52(a: u64) -> u64 {
-        a << 52
-    }
-    #[inline(always)]
-    fn bits_down52(a: u64) -> u64 {
-        a >> 52
+    methods! {
+        #[inline(always)]
+        fn bits(value: u64) -> u64 = value;
+        fn to_bits(self: Self) -> u64 = f64::to_bits(self);
+        fn from_bits(bits: u64) -> Self = f64::from_bits(bits);
+        fn bits_add(a: u64, b: u64) -> u64 = a.wrapping_add(b);
+        fn bits_sub(a: u64, b: u64) -> u64 = a.wrapping_sub(b);
+        fn bits_and(a: u64, b: u64) -> u64 = a & b;
+        fn bits_or(a: u64, b: u64) -> u64 = a | b;
+        fn bits_up52(a: u64) -> u64 = a << 52;
+        fn bits_down52(a: u64) -> u64 = a >> 52;
     }
 }

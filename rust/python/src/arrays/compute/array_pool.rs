@@ -8,12 +8,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::shape::Shape;
 use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use crate::arrays::memory::contiguous::{Contiguous, create, unshared};
 use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::value::Value;
+use crate::prelude::*;
 
 /// The largest number of arrays in the pool, and of bytes in all of them; threads share the pool.
 const COUNT: usize = 32;
@@ -64,7 +64,7 @@ pub fn keep(py: Python<'_>, value: Value) {
 }
 
 /// An uninitialized array, taken from the pool if it has one of this shape and dtype.
-pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
+pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Object<'py>, Buffer)> {
     let found = {
         let mut spare = spare();
         let fits = |array: &Array| array.dtype == dtype && array.shape.extents() == shape;
@@ -77,7 +77,7 @@ pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bo
 }
 
 /// A newly allocated, uninitialized array.
-pub fn fresh<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Bound<'py, PyAny>, Buffer)> {
+pub fn fresh<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Object<'py>, Buffer)> {
     let array = create(py, shape, dtype)?;
     let buffer = match Contiguous::of(&array).and_then(|array| array.buffer()) {
         None => HostArray::of(&array)?.and_then(|array| array.view.buffer()),

@@ -12,7 +12,6 @@ use oxigrad_core::op::{Attribute, Elementwise, Op};
 use oxigrad_core::recording::ScalarOp;
 use oxigrad_core::scalar::{Precision, Scalar, promoted};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
@@ -21,7 +20,7 @@ use crate::arrays::memory::contiguous::{Contiguous, scalar_of, unshared};
 use crate::arrays::memory::exporters::Exporters;
 use crate::arrays::memory::host_array::{FloatArray, HostArray};
 use crate::arrays::value::Value;
-use crate::error::IntoPython;
+use crate::prelude::*;
 use crate::threads::{isa, pool};
 
 /// The number of elements from which memory traffic dominates the cost of an op.
@@ -44,8 +43,8 @@ fn memory(py: Python<'_>, value: &Value) -> PyResult<Option<HostArray>> {
 pub fn compute<'py, 'v>(
     kernel: &Kernel,
     values: impl Iterator<Item = &'v Value> + Clone,
-    like: &Bound<'py, PyAny>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
+    like: &Object<'py>,
+) -> PyResult<Option<Object<'py>>> {
     if let Some(contiguous) = Contiguous::of(like)
         && let Some(result) = compute_alike(like.py(), kernel, values.clone(), &contiguous)?
     {
@@ -80,7 +79,7 @@ fn compute_alike<'py, 'v>(
     kernel: &Kernel,
     values: impl Iterator<Item = &'v Value>,
     like: &Contiguous<'_>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
+) -> PyResult<Option<Object<'py>>> {
     let array = |object: &Py<PyAny>| Contiguous::of(object.bind(py)).filter(|other| other.is_like(like))?.buffer();
     compute_with(py, kernel, values, array, like.shape.extents(), like.length, like.dtype)
 }
@@ -91,7 +90,7 @@ fn compute_broadcast<'py, 'v>(
     kernel: &Kernel,
     values: impl Iterator<Item = &'v Value> + Clone,
     dtype: Dtype,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
+) -> PyResult<Option<Object<'py>>> {
     let mut arrays: SmallVec<[Contiguous<'_>; 3]> = SmallVec::new();
     let mut shape = Shape::default();
     for value in values.clone() {
@@ -119,7 +118,7 @@ fn compute_with<'py, 'v>(
     shape: &[usize],
     length: usize,
     dtype: Dtype,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
+) -> PyResult<Option<Object<'py>>> {
     let mut inputs = Buffers::new();
     for value in values {
         let buffer = match value {
@@ -176,7 +175,7 @@ fn kernel(op: Elementwise) -> &'static Kernel {
 
 /// Adds a NumPy array to `sum`, an array of the same shape and dtype, in place; returns false if they differ or `sum`
 /// has other references.
-pub fn add_to(sum: &Bound<'_, PyAny>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn add_to(sum: &Object<'_>, term: &Object<'_>) -> PyResult<bool> {
     let Some(own) = unshared(sum) else { return Ok(false) };
     let Some(other) = Contiguous::of(term).filter(|other| other.is_like(&own)) else { return Ok(false) };
     let (Some(own), Some(other)) = (own.buffer(), other.buffer()) else { return Ok(false) };
@@ -199,7 +198,7 @@ pub struct Copying {
 
 impl Copying {
     /// Checks both arrays, so that `run` cannot fail.
-    pub fn new(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub fn new(source: &Object<'_>, target: &Object<'_>) -> PyResult<Self> {
         let unshared = || PyTypeError::new_err("expected numbers in host memory to copy");
         let [from, to] = [source, target].map(|stated| FloatArray::of(stated)?.ok_or_else(unshared)?.python());
         let (from, to) = (from?, to?);
@@ -232,7 +231,7 @@ impl Copying {
 
 /// Copies numbers: see [`Copying`].
 #[pyfunction]
-pub fn copy(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<()> {
+pub fn copy(source: &Object<'_>, target: &Object<'_>) -> PyResult<()> {
     let mut changed = Changed::default();
     let done = Copying::new(source, target)?.run(source.py(), &mut changed);
     changed.count(source.py()).and(done)
@@ -282,7 +281,7 @@ pub fn elementwise<'py, 'v>(
     py: Python<'py>,
     op: Elementwise,
     values: impl Iterator<Item = &'v Value> + Clone,
-) -> PyResult<Option<(Bound<'py, PyAny>, bool)>> {
+) -> PyResult<Option<(Object<'py>, bool)>> {
     if !op.is_computed_in_core() {
         return Ok(None);
     }
@@ -309,7 +308,7 @@ pub fn on_numpy_scalars(op: Elementwise, scalars: &[Scalar]) -> Option<Scalar> {
 }
 
 /// The function of a NumPy array of any layout, for the functions that the core has vector code of.
-pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub fn function<'py>(op: Elementwise, array: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     if op.has(Attribute::Vectorized) {
         compute(kernel(op), std::iter::once(&Value::new(array)), array)
     } else {
@@ -319,7 +318,7 @@ pub fn function<'py>(op: Elementwise, array: &Bound<'py, PyAny>) -> PyResult<Opt
 
 /// A NumPy array or scalar repeated to a larger shape, if that is small: the next op is faster on contiguous elements
 /// than on a view.
-pub fn repeat_to<'py>(array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub fn repeat_to<'py>(array: &Object<'py>, shape: &[usize]) -> PyResult<Option<Object<'py>>> {
     let py = array.py();
     let Some(length) = elements(shape).filter(|length| !shape.is_empty() && *length < LARGE) else { return Ok(None) };
     if let Some(scalar) = scalar_of(array) {
@@ -346,7 +345,7 @@ pub fn repeat_to<'py>(array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Op
 /// dtype, float32 or float64, of the result.
 #[pyfunction]
 #[pyo3(name = "compute")]
-pub fn compute_named<'py>(name: &str, args: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+pub fn compute_named<'py>(name: &str, args: Vec<Object<'py>>) -> PyResult<Object<'py>> {
     let computed = match op_named(name)? {
         Op::Elementwise(op) if args.len() == op.arity() => {
             let values: Vec<Value> = args.iter().map(Value::new).collect();
@@ -362,11 +361,22 @@ pub fn op_named(name: &str) -> PyResult<Op> {
     Op::from_name(name).ok_or_else(|| PyValueError::new_err(format!("there is no op {name:?} in the table")))
 }
 
+/// The op of this name, for so many arrays.
+///
+/// # Errors
+/// `TypeError` if it takes another number of them.
+pub fn op_taking(name: &str, count: usize) -> PyResult<Op> {
+    if count == 0 {
+        return Err(PyTypeError::new_err(format!("{name} needs at least one argument")));
+    }
+    let op = op_named(name)?;
+    match op.arity() {
+        Some(arity) if arity != count => Err(PyTypeError::new_err(format!("{name} takes {arity} arrays, got {count}"))),
+        _ => Ok(op),
+    }
+}
+
 /// An op on NumPy arrays and numbers by its kernel, in the shape and the dtype of `like`; see [`compute`].
-pub fn compute_in_core<'py>(
-    op: Elementwise,
-    values: &[Value],
-    like: &Bound<'py, PyAny>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub fn compute_in_core<'py>(op: Elementwise, values: &[Value], like: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     compute(kernel(op), values.iter(), like)
 }

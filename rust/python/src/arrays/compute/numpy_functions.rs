@@ -1,7 +1,6 @@
 //! Functions of NumPy that the core calls on NumPy's arrays, looked up once.
 
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
@@ -9,8 +8,7 @@ use smallvec::SmallVec;
 use crate::arrays::compute::elementwise::repeat_to;
 use crate::arrays::memory::contiguous::scalar_of;
 use crate::arrays::memory::numpy::Numpy;
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// The extents of an array: seldom more than six.
 pub type Extents = SmallVec<[usize; 6]>;
@@ -81,16 +79,6 @@ pub fn insert_axis<'py>(array: &Object<'py>, behind: usize) -> PyResult<Object<'
     let mut shape = extents(array);
     shape.insert((shape.len() + 1).saturating_sub(behind), 1);
     reshape(array, PyTuple::new(array.py(), shape)?.as_any())
-}
-
-/// The array without dimensions of size 1.
-pub fn squeeze<'py>(array: &Object<'py>, axis: &Object<'py>) -> PyResult<Object<'py>> {
-    array.call_method1(intern!(array.py(), "squeeze"), (axis,))
-}
-
-/// The array in another dtype.
-pub fn astype<'py>(array: &Object<'py>, dtype: &Object<'py>) -> PyResult<Object<'py>> {
-    array.call_method1(intern!(array.py(), "astype"), (dtype,))
 }
 
 /// The dimensions in another order.

@@ -3,19 +3,18 @@
 use oxigrad_core::array::buffer::elements;
 use oxigrad_core::array::matmul::{Factor, Product};
 use oxigrad_core::array::shape::{Shape, Strides, broadcast_strides};
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::{DETACHED, LARGE};
 use crate::arrays::memory::host_array::HostArray;
-use crate::error::IntoPython;
+use crate::prelude::*;
 use crate::threads::{isa, pool};
 
 /// The product of two NumPy matrices, or stacks of them, of one dtype that the core computes in; `None` for anything
 /// else, or where NumPy is as fast.
-pub fn matmul<'py>(a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub fn matmul<'py>(a: &Object<'py>, b: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     static MATMUL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = a.py();
     let (Some(x), Some(y)) = (HostArray::of_numpy(a)?, HostArray::of_numpy(b)?) else { return Ok(None) };

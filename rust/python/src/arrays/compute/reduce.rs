@@ -7,7 +7,6 @@ use oxigrad_core::array::sum;
 use oxigrad_core::op::Structured;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
@@ -15,15 +14,15 @@ use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::DETACHED;
 use crate::arrays::compute::numpy_functions::{Extents, integers};
 use crate::arrays::memory::contiguous::{Contiguous, scalar};
-use crate::error::IntoPython;
+use crate::prelude::*;
 use crate::threads::{isa, pool};
 
 /// `sum` or `mean` of a NumPy array; `None` for any other object, or if the axes are not adjacent.
 pub fn reduce<'py>(
     op: Structured,
-    array: &Bound<'py, PyAny>,
+    array: &Object<'py>,
     named: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
+) -> PyResult<Option<Object<'py>>> {
     let (Some(given), Some(named)) = (Contiguous::of(array), named) else { return Ok(None) };
     let py = array.py();
     let is_mean = op == Structured::Mean;
@@ -41,11 +40,7 @@ pub fn reduce<'py>(
 
 /// The sum over the axes that broadcasting repeated: the leading axes that `shape` lacks, and those where it has one
 /// element. `None` if the array is not a NumPy array, or has another dtype.
-pub fn sum_to<'py>(
-    array: &Bound<'py, PyAny>,
-    shape: &Bound<'py, PyAny>,
-    dtype: &Bound<'py, PyAny>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub fn sum_to<'py>(array: &Object<'py>, shape: &Object<'py>, dtype: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     let Some(given) = Contiguous::of(array).filter(|given| given.has_dtype(dtype)) else { return Ok(None) };
     let shape: Extents = integers(shape)?;
     if *given.shape.extents() == shape[..] {
@@ -56,7 +51,7 @@ pub fn sum_to<'py>(
 }
 
 /// The axes of an argument `axis`; `None` if it is invalid, for which the library raises an error.
-fn axes(axis: &Bound<'_, PyAny>) -> PyResult<Option<SmallVec<[isize; 4]>>> {
+fn axes(axis: &Object<'_>) -> PyResult<Option<SmallVec<[isize; 4]>>> {
     let axes: PyResult<SmallVec<[isize; 4]>> = match axis.cast::<PyTuple>() {
         Ok(axes) => axes.iter().map(|axis| axis.extract()).collect(),
         Err(_) => axis.extract().map(|axis| SmallVec::from_elem(axis, 1)),
@@ -69,12 +64,7 @@ fn axes(axis: &Bound<'_, PyAny>) -> PyResult<Option<SmallVec<[isize; 4]>>> {
     }
 }
 
-fn run<'py>(
-    py: Python<'py>,
-    given: &Contiguous<'_>,
-    plan: &Reduction,
-    is_mean: bool,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn run<'py>(py: Python<'py>, given: &Contiguous<'_>, plan: &Reduction, is_mean: bool) -> PyResult<Option<Object<'py>>> {
     let Reduction { axes, shape } = plan;
     let Some(from) = given.buffer() else { return Ok(None) };
     #[allow(clippy::cast_precision_loss, reason = "no array has 2^53 elements")]

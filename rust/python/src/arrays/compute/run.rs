@@ -4,7 +4,6 @@ use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::shape::contiguous_strides;
 use oxigrad_core::exec::Scratch;
 use oxigrad_core::exec::array_run::{ArrayRun, Group, Source};
-use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
@@ -12,7 +11,7 @@ use crate::arrays::compute::elementwise::{DETACHED, SCRATCH};
 use crate::arrays::memory::contiguous::Contiguous;
 use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::value::{Value, host_number};
-use crate::error::IntoPython;
+use crate::prelude::*;
 use crate::threads::{isa, pool};
 
 /// The results of a run; `None` where a value is no number and no array of the dtype, or of truth values, that lies in order.

@@ -1,16 +1,16 @@
 //! Changes of arrays of which their library is notified.
 
-use pyo3::prelude::*;
 use pyo3::types::{PySequenceMethods, PyTuple};
 
 use crate::arrays::memory::dlpack::Export;
 use crate::arrays::memory::exporters::Exporters;
 use crate::arrays::memory::torch::Torch;
+use crate::prelude::*;
 
 /// Tensors whose memory was changed, to notify PyTorch.
 #[derive(Default)]
 pub struct Changed<'py> {
-    tensors: Vec<Bound<'py, PyAny>>,
+    tensors: Vec<Object<'py>>,
     /// Tensors of a step that are in tuples already.
     of_step: Option<Bound<'py, PyTuple>>,
     /// The owners of their memory: PyTorch counts a change four times faster for a tensor that has another reference.
@@ -19,7 +19,7 @@ pub struct Changed<'py> {
 
 impl<'py> Changed<'py> {
     /// Adds an object, if it is a tensor.
-    pub fn push(&mut self, exporters: &mut Exporters<'py>, object: &Bound<'py, PyAny>) {
+    pub fn push(&mut self, exporters: &mut Exporters<'py>, object: &Object<'py>) {
         if exporters.is_tensor(object) {
             self.tensors.push(object.clone());
         }

@@ -9,13 +9,12 @@ use oxigrad_core::array::shape::{Shape, broadcast_strides, contiguous_strides};
 use oxigrad_core::scalar::Scalar;
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi::{Py_REFCNT, PyObject};
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use smallvec::SmallVec;
 
 use crate::arrays::memory::numpy::{C_CONTIGUOUS, Numpy, OWNDATA, WRITABLE, empty};
-use crate::error::unless;
+use crate::prelude::*;
 
 /// A contiguous NumPy array of 1 to [`Shape::MOST`] dimensions, of a dtype that kernels compute in. Recognized by some
 /// fields of the array object; the caller's reference keeps the memory.
@@ -31,7 +30,7 @@ pub struct Contiguous<'a> {
 impl<'a> Contiguous<'a> {
     /// The fields of such an array; `None` for any other object.
     #[inline]
-    pub fn of(object: &'a Bound<'_, PyAny>) -> Option<Self> {
+    pub fn of(object: &'a Object<'_>) -> Option<Self> {
         let numpy = Numpy::get(object.py())?;
         let fields = numpy.fields(object).filter(|fields| fields.flags & C_CONTIGUOUS != 0)?;
         let dtype = numpy.own_dtype(&fields).filter(|dtype| dtype.computes())?;
@@ -68,7 +67,7 @@ impl<'a> Contiguous<'a> {
     }
 
     /// Whether this is NumPy's dtype of the elements.
-    pub fn has_dtype(&self, dtype: &Bound<'_, PyAny>) -> bool {
+    pub fn has_dtype(&self, dtype: &Object<'_>) -> bool {
         let descr = Numpy::get(dtype.py()).and_then(|numpy| numpy.descr(self.dtype));
         descr.is_some_and(|descr| descr.is(dtype))
     }
@@ -85,7 +84,7 @@ impl<'a> Contiguous<'a> {
 }
 
 /// Whether an array owns writable memory and has no other reference, so that its memory may be reused.
-pub fn is_unshared(array: &Bound<'_, PyAny>) -> bool {
+pub fn is_unshared(array: &Object<'_>) -> bool {
     const OWN: c_int = OWNDATA | WRITABLE;
     // A view of the array, or an export of its memory, would hold a reference to it.
     // SAFETY: the pointer is that of a live object.
@@ -95,12 +94,12 @@ pub fn is_unshared(array: &Bound<'_, PyAny>) -> bool {
 }
 
 /// The array, if its memory may be reused: see [`is_unshared`].
-pub fn unshared<'a>(array: &'a Bound<'_, PyAny>) -> Option<Contiguous<'a>> {
+pub fn unshared<'a>(array: &'a Object<'_>) -> Option<Contiguous<'a>> {
     if is_unshared(array) { Contiguous::of(array) } else { None }
 }
 
 /// The number of elements of a NumPy array; `None` for any other object.
-pub fn length(array: &Bound<'_, PyAny>) -> Option<usize> {
+pub fn length(array: &Object<'_>) -> Option<usize> {
     Numpy::get(array.py())?.fields(array)?.extents().try_fold(1, usize::checked_mul)
 }
 
@@ -113,7 +112,7 @@ pub fn load(py: Python<'_>) -> PyResult<()> {
 }
 
 /// A new NumPy array, not yet filled, of a dtype that kernels compute in.
-pub fn create<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
+pub fn create<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Object<'py>> {
     let known = CREATE.get(py).copied().flatten();
     let descr = Numpy::get(py).and_then(|numpy| numpy.descr(dtype));
     let (Some(create), Some(descr), Ok(dimensions)) = (known, descr, c_int::try_from(shape.len())) else {
@@ -171,7 +170,7 @@ impl ScalarTypes {
 
 /// The number and precision of a NumPy scalar of float32 or float64; `None` for any other object.
 #[inline]
-pub fn scalar_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
+pub fn scalar_of(object: &Object<'_>) -> Option<Scalar> {
     let (class, scalars) = (object.get_type_ptr().cast(), ScalarTypes::get(object.py()));
     // Each of these classes converts itself to a float by C code, which runs no Python.
     if class == scalars.float64.as_ptr() {
@@ -185,7 +184,7 @@ pub fn scalar_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
 
 /// The element of a NumPy array without dimensions, of float32 or float64; `None` for any other object.
 #[inline]
-pub fn element_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
+pub fn element_of(object: &Object<'_>) -> Option<Scalar> {
     let numpy = Numpy::get(object.py())?;
     let fields = numpy.fields(object).filter(|fields| fields.dimensions() == 0)?;
     // An array without dimensions has one element of its dtype, for as long as the array is there; the interpreter lock
@@ -200,13 +199,13 @@ pub fn element_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
 }
 
 /// Whether a value is an array of exactly NumPy's type, of float32 or float64 in native byte order.
-pub fn is_float_array(value: &Bound<'_, PyAny>) -> bool {
+pub fn is_float_array(value: &Object<'_>) -> bool {
     let dtype = |numpy: &Numpy| numpy.fields(value).and_then(|fields| numpy.own_dtype(&fields));
     matches!(Numpy::get(value.py()).and_then(dtype), Some(Dtype::F32 | Dtype::F64))
 }
 
 /// A NumPy scalar, which NumPy's functions return in place of an array without dimensions.
-pub fn scalar(py: Python<'_>, number: f64, dtype: Dtype) -> Bound<'_, PyAny> {
+pub fn scalar(py: Python<'_>, number: f64, dtype: Dtype) -> Object<'_> {
     let scalars = ScalarTypes::get(py);
     let of_type = if dtype == Dtype::F32 { &scalars.float32 } else { &scalars.float64 };
     of_type.bind(py).call1((number,)).expect("there is memory for a scalar")

@@ -2,11 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::arrays::memory::dlpack::Described;
 use crate::arrays::memory::exporters::Exporters;
+use crate::prelude::*;
 
 /// The places of a list of arrays.
 #[pyclass(frozen, module = "oxigrad._core")]
@@ -72,12 +72,12 @@ fn moved<'py>(
     Ok(Some(moved))
 }
 
-fn place<'py>(exporters: &mut Exporters<'py>, array: &Bound<'py, PyAny>) -> PyResult<Option<DevicePlace>> {
+fn place<'py>(exporters: &mut Exporters<'py>, array: &Object<'py>) -> PyResult<Option<DevicePlace>> {
     let memory = if is_negated(exporters, array)? { None } else { exporters.described(array) };
     let (object, class) = (array.as_ptr().addr(), array.get_type_ptr().addr());
     Ok(memory.map(|memory| DevicePlace { object, class, memory }))
 }
 
-fn is_negated<'py>(exporters: &mut Exporters<'py>, array: &Bound<'py, PyAny>) -> PyResult<bool> {
+fn is_negated<'py>(exporters: &mut Exporters<'py>, array: &Object<'py>) -> PyResult<bool> {
     exporters.of(array)?.torch.map_or(Ok(false), |torch| torch.is_negated(array))
 }

@@ -13,11 +13,11 @@ use oxigrad_core::array::view::ArrayView;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName, PyObject};
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use smallvec::SmallVec;
 
-use crate::error::{unless, unless_refused};
+use crate::error::unless_refused;
+use crate::prelude::*;
 
 /// `kDLCPU`.
 pub const HOST: i32 = 1;
@@ -155,7 +155,7 @@ impl Exchange {
     /// # Safety
     /// The object is of a type that this is the table of.
     #[inline]
-    pub unsafe fn borrowed(&self, object: &Bound<'_, PyAny>) -> Option<Tensor> {
+    pub unsafe fn borrowed(&self, object: &Object<'_>) -> Option<Tensor> {
         let (look, mut tensor) = (self.look?, MaybeUninit::<Tensor>::uninit());
         // SAFETY: the object is of the type of the function, and the interpreter lock is held.
         if unsafe { look(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
@@ -355,7 +355,7 @@ pub fn table(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
 }
 
 /// The array of an object by the table of its class; `None` if it exports none.
-pub fn by_exchange(exchange: &Exchange, object: &Bound<'_, PyAny>) -> PyResult<Option<Export>> {
+pub fn by_exchange(exchange: &Exchange, object: &Object<'_>) -> PyResult<Option<Export>> {
     let (Some(from_object), mut made) = (exchange.from_object, std::ptr::null_mut()) else { return Ok(None) };
     // SAFETY: the object is of the type of the table, and the interpreter lock is held.
     if unsafe { from_object(object.as_ptr(), &raw mut made) } != 0 {
@@ -366,7 +366,7 @@ pub fn by_exchange(exchange: &Exchange, object: &Bound<'_, PyAny>) -> PyResult<O
 }
 
 /// The array of an object by its methods; `None` if it exports none in host memory.
-pub fn by_capsule(object: &Bound<'_, PyAny>) -> PyResult<Option<Export>> {
+pub fn by_capsule(object: &Object<'_>) -> PyResult<Option<Export>> {
     let py = object.py();
     let exported = |managed| Export { managed, by_python: true };
     let Some(device) = object.getattr_opt(intern!(py, "__dlpack_device__"))? else { return Ok(None) };
@@ -388,7 +388,7 @@ pub fn by_capsule(object: &Bound<'_, PyAny>) -> PyResult<Option<Export>> {
 }
 
 /// The pointer in a capsule of this name.
-fn pointer<T>(capsule: &Bound<'_, PyAny>, name: &'static CStr) -> Option<NonNull<T>> {
+fn pointer<T>(capsule: &Object<'_>, name: &'static CStr) -> Option<NonNull<T>> {
     // SAFETY: the object is alive, and the interpreter checks that it is a capsule of this name.
     unsafe {
         let is_valid = PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) != 0;
@@ -397,7 +397,7 @@ fn pointer<T>(capsule: &Bound<'_, PyAny>, name: &'static CStr) -> Option<NonNull
 }
 
 /// Renames a capsule, which takes over its contents: the capsule no longer frees them.
-fn take(capsule: &Bound<'_, PyAny>, name: &'static CStr) -> bool {
+fn take(capsule: &Object<'_>, name: &'static CStr) -> bool {
     // SAFETY: the object is a capsule, as `pointer` saw, and the name lives for ever.
     unsafe { PyCapsule_SetName(capsule.as_ptr(), name.as_ptr()) == 0 }
 }

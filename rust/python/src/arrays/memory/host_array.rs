@@ -8,7 +8,6 @@ use oxigrad_core::array::quantized::Codec;
 use oxigrad_core::array::view::ArrayView;
 use oxigrad_core::error::{Error, Result};
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
@@ -16,6 +15,7 @@ use crate::arrays::memory::buffer_protocol;
 use crate::arrays::memory::dlpack::Export;
 use crate::arrays::memory::numpy::Numpy;
 use crate::error::unless_refused;
+use crate::prelude::*;
 
 /// The owner of the memory of an array, which keeps it valid.
 enum Owner {
@@ -43,18 +43,18 @@ impl HostArray {
     ///
     /// # Errors
     /// Any error that the object raises, other than those by which it refuses to share its memory.
-    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+    pub fn of(object: &Object<'_>) -> PyResult<Option<Self>> {
         Self::by(object, Export::of)
     }
 
     /// As `of`, for an object whose negative bit is known not to be set: see `Torch::is_negated`.
-    pub fn of_seen(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+    pub fn of_seen(object: &Object<'_>) -> PyResult<Option<Self>> {
         Self::by(object, Export::of_memory)
     }
 
     fn by(
-        object: &Bound<'_, PyAny>,
-        exported: impl Fn(&Bound<'_, PyAny>) -> PyResult<Option<(ArrayView, Export)>>,
+        object: &Object<'_>,
+        exported: impl Fn(&Object<'_>) -> PyResult<Option<(ArrayView, Export)>>,
     ) -> PyResult<Option<Self>> {
         if let Some(array) = Self::of_array(object)? {
             return Ok(Some(array));
@@ -83,13 +83,13 @@ impl HostArray {
     }
 
     /// The memory of a NumPy array or scalar: an operand that a replay computes with without calling a library.
-    pub fn of_numpy(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+    pub fn of_numpy(object: &Object<'_>) -> PyResult<Option<Self>> {
         let Some(numpy) = Numpy::get(object.py()) else { return Ok(None) };
         if numpy.is_plain_array(object) || numpy.is_scalar(object)? { Self::of(object) } else { Ok(None) }
     }
 
     /// The memory of an array of exactly NumPy's type, of a dtype in native byte order.
-    fn of_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+    fn of_array(object: &Object<'_>) -> PyResult<Option<Self>> {
         let found = Numpy::get(object.py()).and_then(|numpy| Some((numpy, numpy.fields(object)?)));
         let Some((numpy, fields)) = found else { return Ok(None) };
         let Some(dtype) = numpy.dtype(object.py(), &fields)? else { return Ok(None) };
@@ -156,7 +156,7 @@ impl HostArray {
     }
 
     /// A NumPy array of the same memory, to test for overlap; its elements are opaque.
-    pub fn probe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn probe<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let interface = PyDict::new(py);
         interface.set_item("version", 3)?;
         interface.set_item("typestr", format!("|V{}", self.view.dtype.map_or(1, Dtype::size)))?;
@@ -186,7 +186,7 @@ impl FloatArray {
     ///
     /// # Errors
     /// As `HostArray::of`.
-    pub fn of(stated: &Bound<'_, PyAny>) -> PyResult<Option<Result<Self>>> {
+    pub fn of(stated: &Object<'_>) -> PyResult<Option<Result<Self>>> {
         let Ok(coded) = stated.cast::<PyTuple>() else {
             let Some(array) = HostArray::of(stated)? else { return Ok(None) };
             return Ok(Some(array.floating().map(|buffer| Self { buffer, parts: smallvec![array], packed: None })));
@@ -244,18 +244,18 @@ fn quantized(codes: &HostArray, scales: &HostArray, packed: Option<&[usize]>) ->
 
 /// Whether the object is an array that lies in host memory and shares it, by `DLPack` or Python's buffer protocol.
 #[pyfunction]
-pub fn exports_memory(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn exports_memory(object: &Object<'_>) -> PyResult<bool> {
     Ok(HostArray::of(object)?.is_some())
 }
 
 /// Whether an object shares memory of a floating-point dtype: kernels can update it.
 #[pyfunction]
-pub fn is_floating(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn is_floating(object: &Object<'_>) -> PyResult<bool> {
     Ok(HostArray::of(object)?.is_some_and(|memory| memory.floating().is_ok()))
 }
 
 /// Whether the memory that an object shares may be written.
 #[pyfunction]
-pub fn is_writable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn is_writable(object: &Object<'_>) -> PyResult<bool> {
     Ok(HostArray::of(object)?.is_some_and(|memory| memory.is_writable()))
 }

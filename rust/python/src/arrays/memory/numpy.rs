@@ -8,12 +8,11 @@ use oxigrad_core::array::view::ArrayView;
 use oxigrad_core::error::Error;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::ffi::PyObject;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
 use crate::arrays::memory::buffer_protocol;
-use crate::error::IntoPython;
+use crate::prelude::*;
 
 /// The public head of NumPy's array object (`PyArrayObject_fields` of its C interface), the same from NumPy 1 on.
 #[repr(C)]
@@ -164,7 +163,7 @@ impl Numpy {
 
     /// Whether an array of exactly NumPy's type has the memory, shape and strides of a view; `None` for any other object. It runs no Python.
     #[inline]
-    pub fn is_at(&self, object: &Bound<'_, PyAny>, view: &ArrayView) -> Option<bool> {
+    pub fn is_at(&self, object: &Object<'_>, view: &ArrayView) -> Option<bool> {
         let fields = self.fields(object)?;
         let dtype = match view.dtype {
             Some(Dtype::BF16) => self.seen_dtype(object.py(), &fields),
@@ -174,28 +173,28 @@ impl Numpy {
     }
 
     /// The object as a NumPy array.
-    pub fn asarray<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn asarray<'py>(&self, object: &Object<'py>) -> PyResult<Object<'py>> {
         self.asarray.bind(object.py()).call1((object,))
     }
 
     /// Whether an object is an array or of a subclass, by its type rather than the attribute `__class__`.
-    pub fn is_array(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    pub fn is_array(&self, object: &Object<'_>) -> PyResult<bool> {
         object.get_type().is_subclass(self.array.bind(object.py()))
     }
 
     /// Whether an object is an array of exactly NumPy's type.
     #[inline]
-    pub fn is_plain_array(&self, object: &Bound<'_, PyAny>) -> bool {
+    pub fn is_plain_array(&self, object: &Object<'_>) -> bool {
         object.get_type_ptr().cast() == self.array.as_ptr()
     }
 
     /// Whether an object is a NumPy scalar.
-    pub fn is_scalar(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    pub fn is_scalar(&self, object: &Object<'_>) -> PyResult<bool> {
         object.get_type().is_subclass(self.scalar.bind(object.py()))
     }
 
     #[inline]
-    pub fn fields(&self, object: &Bound<'_, PyAny>) -> Option<ArrayFields> {
+    pub fn fields(&self, object: &Object<'_>) -> Option<ArrayFields> {
         if !self.is_known || !self.is_plain_array(object) {
             return None;
         }
@@ -248,7 +247,7 @@ impl Numpy {
 impl Numpy {
     /// The fields of a contiguous array of this shape; `None` for any other object.
     #[inline]
-    fn dense(&self, object: &Bound<'_, PyAny>, shape: &[usize]) -> Option<ArrayFields> {
+    fn dense(&self, object: &Object<'_>, shape: &[usize]) -> Option<ArrayFields> {
         self.fields(object).filter(|fields| {
             fields.flags & C_CONTIGUOUS != 0
                 && fields.dimensions() == shape.len()
@@ -258,7 +257,7 @@ impl Numpy {
 
     /// A contiguous array of this shape and dtype: the fast path of a check in every step. `None` for any other object,
     /// which may still meet the requirements.
-    pub fn contiguous(&self, object: &Bound<'_, PyAny>, shape: &[usize], dtype: Dtype) -> Option<(ArrayView, Buffer)> {
+    pub fn contiguous(&self, object: &Object<'_>, shape: &[usize], dtype: Dtype) -> Option<(ArrayView, Buffer)> {
         let fields = self.dense(object, shape)?;
         if self.seen_dtype(object.py(), &fields) != Some(dtype) {
             return None;
@@ -270,7 +269,7 @@ impl Numpy {
 }
 
 /// Whether two NumPy arrays have one shape and dtype; `None` if their fields alone cannot tell.
-pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
+pub fn are_alike(a: &Object<'_>, b: &Object<'_>) -> Option<bool> {
     let numpy = Numpy::get(a.py())?;
     let (a, b) = (numpy.fields(a)?, numpy.fields(b)?);
     Some(a.descr == b.descr && a.nd == b.nd && (a.dimensions == b.dimensions || a.extents().eq(b.extents())))
@@ -278,7 +277,7 @@ pub fn are_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Option<bool> {
 
 /// The meaning of an array that arithmetic on its numbers would ignore, as an error message with the expected
 /// alternative: the mask of a masked array, the unit of one with units, the products of a matrix. `None` for plain arrays.
-pub fn meaning(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+pub fn meaning(array: &Object<'_>) -> PyResult<Option<String>> {
     let py = array.py();
     let Some(numpy) = Numpy::get(py) else { return Ok(None) };
     if numpy.is_plain_array(array) || !numpy.is_array(array)? {
@@ -298,19 +297,19 @@ pub fn meaning(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
 }
 
 /// Refuses an array with a meaning besides its numbers: see [`meaning`]. `name` names the array in the error.
-pub fn refuse_meaning(array: &Bound<'_, PyAny>, name: impl FnOnce() -> String) -> PyResult<()> {
+pub fn refuse_meaning(array: &Object<'_>, name: impl FnOnce() -> String) -> PyResult<()> {
     meaning(array)?.map_or(Ok(()), |meaning| Err(Error::Dtype(format!("{} is {meaning}", name()))).python())
 }
 
 /// The meaning of an array that arithmetic on its numbers would ignore: see [`meaning`].
 #[pyfunction]
 #[pyo3(name = "meaning")]
-pub fn meaning_of(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+pub fn meaning_of(array: &Object<'_>) -> PyResult<Option<String>> {
     meaning(array)
 }
 
 /// A new NumPy array, not yet filled, of a dtype that kernels compute in.
-pub fn empty<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
+pub fn empty<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Object<'py>> {
     let numpy = Numpy::get(py).ok_or_else(|| pyo3::exceptions::PyImportError::new_err("NumPy cannot be used"))?;
     numpy.empty.bind(py).call1((PyTuple::new(py, shape)?, numpy.descr(dtype)))
 }

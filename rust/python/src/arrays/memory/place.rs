@@ -2,11 +2,11 @@
 
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::array::view::ArrayView;
-use pyo3::prelude::*;
 
 use crate::arrays::memory::dlpack::Export;
 use crate::arrays::memory::exporters::Exporters;
 use crate::arrays::memory::numpy::Numpy;
+use crate::prelude::*;
 
 /// Checks whether arrays still are where they were, without running Python.
 pub struct Look<'py> {
@@ -21,12 +21,12 @@ impl<'py> Look<'py> {
 
     /// Whether an object is the array that a view describes; false where only an export could tell.
     #[inline]
-    pub fn is_at(&mut self, object: &Bound<'py, PyAny>, view: &ArrayView) -> bool {
+    pub fn is_at(&mut self, object: &Object<'py>, view: &ArrayView) -> bool {
         self.numpy.is_at(object, view).unwrap_or_else(|| self.exporters.is_at(object, view))
     }
 
     /// Whether `is_at` is available for an object.
-    pub fn can_tell(&mut self, object: &Bound<'py, PyAny>) -> bool {
+    pub fn can_tell(&mut self, object: &Object<'py>) -> bool {
         self.numpy.fields(object).is_some() || self.exporters.can_tell(object)
     }
 }
@@ -54,7 +54,7 @@ unsafe impl Sync for Place {}
 
 impl Place {
     /// The place of an object whose negative bit is known not to be set.
-    pub fn new<'py>(look: &mut Look<'py>, object: &Bound<'py, PyAny>, view: ArrayView) -> Self {
+    pub fn new<'py>(look: &mut Look<'py>, object: &Object<'py>, view: ArrayView) -> Self {
         let negative_bit = match look.exporters.is_tensor(object) {
             false => NegativeBit::Impossible,
             true if is_no_part(&view) => NegativeBit::Unset(object.as_ptr().addr()),
@@ -73,7 +73,7 @@ impl Place {
     /// A weak reference would tell a new tensor at the address of a freed one, but a tensor that has one cannot be
     /// swapped with another (`torch.utils.swap_tensors`).
     #[inline]
-    pub fn is_of<'py>(&self, look: &mut Look<'py>, object: &Bound<'py, PyAny>) -> bool {
+    pub fn is_of<'py>(&self, look: &mut Look<'py>, object: &Object<'py>) -> bool {
         match self.negative_bit {
             NegativeBit::Impossible => look.numpy.is_plain_array(object) || !look.exporters.is_tensor(object),
             NegativeBit::Unset(address) => object.as_ptr().addr() == address,
@@ -88,24 +88,19 @@ impl Place {
 
     /// Whether it is that of this very tensor, whose negative bit is to be checked each time.
     #[inline]
-    pub fn is_unsure_of(&self, object: &Bound<'_, PyAny>) -> bool {
+    pub fn is_unsure_of(&self, object: &Object<'_>) -> bool {
         matches!(self.negative_bit, NegativeBit::Unsure(address) if address == object.as_ptr().addr())
     }
 
     /// Whether an object, which `is_of` this place, is still here.
     #[inline]
-    pub fn has<'py>(&self, look: &mut Look<'py>, object: &Bound<'py, PyAny>) -> bool {
+    pub fn has<'py>(&self, look: &mut Look<'py>, object: &Object<'py>) -> bool {
         look.is_at(object, &self.view)
     }
 
     /// As `has`; adds the owner of the memory of a tensor, which makes notifying PyTorch of the change faster.
     #[inline]
-    pub fn holds<'py>(
-        &self,
-        look: &mut Look<'py>,
-        object: &Bound<'py, PyAny>,
-        held: &mut Vec<Export>,
-    ) -> PyResult<bool> {
+    pub fn holds<'py>(&self, look: &mut Look<'py>, object: &Object<'py>, held: &mut Vec<Export>) -> PyResult<bool> {
         if !self.is_of_tensor() {
             return Ok(self.has(look, object));
         }

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use oxigrad_core::array::buffer::Dtype;
 use oxigrad_core::array::view::ArrayView;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::arrays::memory::torch_tensor::TensorReader;
+use crate::prelude::*;
 
 /// The class and functions of PyTorch that the binding uses.
 pub struct Torch {
@@ -87,12 +87,12 @@ impl Torch {
     }
 
     /// Whether the negative bit of a tensor is set.
-    pub fn is_negated(&self, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    pub fn is_negated(&self, tensor: &Object<'_>) -> PyResult<bool> {
         self.is_neg.bind(tensor.py()).call1((tensor,))?.is_truthy()
     }
 
     /// Whether the storage of a tensor is too small for the elements of its view: it was shrunk after the tensor was made.
-    pub fn is_shrunk(&self, tensor: &Bound<'_, PyAny>, view: &ArrayView) -> PyResult<bool> {
+    pub fn is_shrunk(&self, tensor: &Object<'_>, view: &ArrayView) -> PyResult<bool> {
         let py = tensor.py();
         if let Some(has_all) = self.has_all(tensor, view) {
             return Ok(!has_all);
@@ -109,7 +109,7 @@ impl Torch {
 
     /// Whether all elements of a tensor, which a view describes, lie in its storage; `None` where only Python could tell.
     #[inline]
-    fn has_all(&self, tensor: &Bound<'_, PyAny>, view: &ArrayView) -> Option<bool> {
+    fn has_all(&self, tensor: &Object<'_>, view: &ArrayView) -> Option<bool> {
         let size = view.dtype.map(Dtype::size)?;
         let span = view.span(size);
         Some(self.reader()?.storage(tensor)?.has(size, span.end - span.start))
@@ -117,7 +117,7 @@ impl Torch {
 
     /// Whether all elements of a tensor are known to lie in its storage; runs no Python.
     #[inline]
-    pub fn is_whole(&self, tensor: &Bound<'_, PyAny>, view: &ArrayView) -> bool {
+    pub fn is_whole(&self, tensor: &Object<'_>, view: &ArrayView) -> bool {
         self.has_all(tensor, view) == Some(true)
     }
 

@@ -9,11 +9,10 @@ use std::ffi::c_void;
 use oxigrad_core::array::buffer::Dtype;
 use pyo3::exceptions::{PyAttributeError, PyOSError};
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arrays::memory::dlpack::{HOST, Tensor};
-use crate::error::unless;
+use crate::prelude::*;
 
 /// A function that writes a property of a tensor, and returns 0.
 type Read<T> = unsafe extern "C" fn(*const c_void, *mut T) -> i32;
@@ -124,7 +123,7 @@ impl TensorReader {
     }
 
     /// Whether a tensor is read as one of so many elements of float32, with so many others before them in its storage.
-    fn reads(&self, object: &Bound<'_, PyAny>, length: usize, before: usize) -> bool {
+    fn reads(&self, object: &Object<'_>, length: usize, before: usize) -> bool {
         let storage = Storage { bytes: 20, before };
         // SAFETY: the pointers are valid, as the object is not changed meanwhile.
         let is_read = |tensor: Tensor| unsafe { tensor.contiguous(&[length], Dtype::F32).is_some() };
@@ -132,13 +131,13 @@ impl TensorReader {
     }
 
     #[inline]
-    fn read<T: Default>(&self, object: &Bound<'_, PyAny>, function: Read<T>) -> Option<T> {
+    fn read<T: Default>(&self, object: &Object<'_>, function: Read<T>) -> Option<T> {
         let mut value = T::default();
         self.fill(object, function, &mut value).then_some(value)
     }
 
     #[inline]
-    fn fill<T>(&self, object: &Bound<'_, PyAny>, function: Read<T>, value: &mut T) -> bool {
+    fn fill<T>(&self, object: &Object<'_>, function: Read<T>, value: &mut T) -> bool {
         // SAFETY: `find` saw that objects of tensors, of which all classes have the same head, hold the address of the tensor in this
         // field, so that the field is an `at::Tensor`, an owning pointer; the interpreter lock keeps others from changing it.
         unsafe { function(object.as_ptr().byte_add(self.field).cast_const().cast(), value) == 0 }
@@ -146,7 +145,7 @@ impl TensorReader {
 
     /// The storage of a tensor.
     #[inline]
-    pub fn storage(&self, object: &Bound<'_, PyAny>) -> Option<Storage> {
+    pub fn storage(&self, object: &Object<'_>) -> Option<Storage> {
         let bytes = self.read(object, self.storage_bytes)?;
         let before = self.read(object, self.storage_offset)?;
         Some(Storage { bytes: usize::try_from(bytes).ok()?, before: usize::try_from(before).ok()? })
@@ -154,7 +153,7 @@ impl TensorReader {
 
     /// The description of a tensor, whose pointers are valid until the object is changed; `None` where only an export could tell.
     #[inline]
-    pub fn tensor(&self, object: &Bound<'_, PyAny>) -> Option<Tensor> {
+    pub fn tensor(&self, object: &Object<'_>) -> Option<Tensor> {
         // An error would be printed by PyTorch: those that have no memory to be read are seen first.
         if self.read(object, self.layout)? != self.strided {
             return None;
@@ -183,13 +182,13 @@ impl TensorReader {
 }
 
 /// The library that has the functions.
-struct Library<'py>(Bound<'py, PyAny>);
+struct Library<'py>(Object<'py>);
 
 impl<'py> Library<'py> {
     fn of(torch: &Bound<'py, PyModule>) -> PyResult<Option<Self>> {
         let py = torch.py();
         let Some(extension) = torch.getattr_opt(intern!(py, "_C"))? else { return Ok(None) };
-        let of_module = |module: &Bound<'py, PyAny>| module.getattr(intern!(py, "__file__"))?.extract::<String>();
+        let of_module = |module: &Object<'py>| module.getattr(intern!(py, "__file__"))?.extract::<String>();
         // Those that a library loads are searched with it, but on Windows.
         let file = if cfg!(windows) {
             let folder = of_module(torch)?;
@@ -225,7 +224,7 @@ impl<'py> Library<'py> {
 }
 
 /// The offset in the object of a tensor at which there is the address that Python reads as `_cdata`.
-fn field(tensor: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+fn field(tensor: &Object<'_>) -> PyResult<Option<usize>> {
     const WORD: usize = size_of::<usize>();
     let py = tensor.py();
     let Some(address) = tensor.getattr_opt(intern!(py, "_cdata"))? else { return Ok(None) };

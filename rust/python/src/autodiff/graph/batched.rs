@@ -4,13 +4,11 @@ use std::sync::atomic::Ordering;
 
 use oxigrad_core::op::Op;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyTuple};
 
 use crate::autodiff::graph::tape::SERIAL;
 use crate::callbacks::callbacks;
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// The base class of batched values: it has the level of the `vmap` that made the value.
 ///

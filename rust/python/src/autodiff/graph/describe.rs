@@ -1,12 +1,13 @@
 //! Descriptions of values for error messages and printed tapes.
 
-use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::prelude::*;
+
 /// The description of a value in an error or a printed tape: its type, and its dtype and shape if it has them.
-pub fn describe(value: &Bound<'_, PyAny>) -> PyResult<String> {
+pub fn describe(value: &Object<'_>) -> PyResult<String> {
     if let Ok(dict) = value.cast::<PyDict>() {
-        let item = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let item = |(key, value): (Object<'_>, Object<'_>)| {
             Ok(format!(", {}={}", key.str()?.to_cow()?, value.str()?.to_cow()?))
         };
         return dict.iter().map(item).collect();

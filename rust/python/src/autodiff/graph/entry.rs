@@ -1,14 +1,11 @@
 //! An entry of a tape over Python values, as derivative rules read it.
 
 use oxigrad_core::autodiff::tape::View;
-use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::arrays::value::Value;
-use crate::autodiff::graph::tape::Attributes;
-use crate::autodiff::graph::tape::CotangentType;
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::autodiff::graph::tape::{Attributes, CotangentType};
+use crate::prelude::*;
 
 /// An entry with its attributes.
 pub type Entry<'t> = View<'t, Value, Attributes>;

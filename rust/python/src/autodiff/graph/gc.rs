@@ -9,8 +9,7 @@ use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 
 use crate::arrays::value::Value;
-use crate::autodiff::graph::tape::CotangentType;
-use crate::autodiff::graph::tape::{Attributes, Inner, Tape};
+use crate::autodiff::graph::tape::{Attributes, CotangentType, Inner, Tape};
 use crate::autodiff::graph::variable::Variable;
 
 pub type Visited = Result<(), PyTraverseError>;

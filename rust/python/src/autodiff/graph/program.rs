@@ -1,18 +1,16 @@
 //! The program that a symbolic tape has recorded.
 
 use oxigrad_core::autodiff::tape::Origin;
-use oxigrad_core::error::Error;
 use oxigrad_core::kernel::Node;
 use oxigrad_core::op::Op;
-use pyo3::prelude::*;
 
 use crate::arrays::value::Value;
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
-use crate::error::to_python;
+use crate::prelude::*;
 
 /// The program that a symbolic tape recorded, as nodes; `outputs` are variables of the tape or numbers.
-pub fn program(tape: &Bound<'_, Tape>, outputs: &[Bound<'_, PyAny>]) -> PyResult<(Vec<Node>, Vec<u32>)> {
+pub fn program(tape: &Bound<'_, Tape>, outputs: &[Object<'_>]) -> PyResult<(Vec<Node>, Vec<u32>)> {
     let mut nodes = nodes_of(tape);
     let mut ids = Vec::with_capacity(outputs.len());
     for output in outputs {
@@ -25,10 +23,10 @@ pub fn program(tape: &Bound<'_, Tape>, outputs: &[Bound<'_, PyAny>]) -> PyResult
             ids.push(u32::try_from(nodes.len() - 1).expect("a rule is short"));
         } else {
             let what = output.get_type().repr()?;
-            return Err(to_python(&Error::Rule(format!(
+            return Err(RuleError::new_err(format!(
                 "found {} among the results of a rule, expected values computed from its arguments",
                 what.to_cow()?
-            ))));
+            )));
         }
     }
     Ok((nodes, ids))

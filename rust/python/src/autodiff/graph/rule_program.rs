@@ -4,16 +4,14 @@
 use oxigrad_core::op::{Op, Structured};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyFloat, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::compute::elementwise::op_named;
 use crate::arrays::compute::numpy_functions::{is_array, is_host};
 use crate::arrays::memory::numpy::Numpy;
 use crate::autodiff::graph::template::{EntryId, Template};
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// More programs of a rule are not traced: a rule that is called with ever other arguments runs in Python.
 const MOST: usize = 256;
@@ -188,17 +186,17 @@ pub enum Datum {
 }
 
 /// A datum, or a whole number.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, FromPyObject)]
 pub enum Part {
-    Datum(usize),
+    Datum(EntryId),
     Number(isize),
 }
 
 /// An operand of a step.
-#[derive(Debug)]
+#[derive(Debug, FromPyObject)]
 pub enum Operand {
+    Datum(EntryId),
     Value(usize),
-    Datum(usize),
     Number(f64),
 }
 
@@ -245,7 +243,7 @@ impl Body {
     fn new(key: &[Fact], data: &[Bound<'_, PyTuple>], steps: &[StatedStep<'_>], result: usize) -> PyResult<Self> {
         let data = data.iter().map(Datum::new).collect::<PyResult<Vec<_>>>()?;
         let made = steps.iter().map(|(name, args, named)| {
-            let args = args.iter().map(Operand::new).collect::<PyResult<Vec<_>>>()?;
+            let args = args.iter().map(|arg| arg.extract()).collect::<PyResult<Vec<Operand>>>()?;
             let value = |operand: &Operand| if let Operand::Value(at) = operand { Some(*at) } else { None };
             let first = args.iter().find_map(value).ok_or_else(|| PyValueError::new_err("a step has no value"))?;
             Ok(Step { work: Work::new(key, &data, name, args, named)?, first })
@@ -259,7 +257,7 @@ impl Datum {
     fn new(stated: &Bound<'_, PyTuple>) -> PyResult<Self> {
         let kind: String = stated.get_item(0)?.extract()?;
         let number = |at: usize| stated.get_item(at)?.extract::<usize>();
-        let part = |at: usize| Part::new(&stated.get_item(at)?);
+        let part = |at: usize| stated.get_item(at)?.extract::<Part>();
         Ok(match kind.as_str() {
             "argument" => Self::Argument(number(1)?),
             "extent" => Self::Extent(number(1)?, number(2)?),
@@ -272,30 +270,11 @@ impl Datum {
     }
 }
 
-impl Part {
-    fn new(stated: &Object<'_>) -> PyResult<Self> {
-        match stated.cast::<EntryId>() {
-            Ok(datum) => Ok(Self::Datum(datum.get().index())),
-            Err(_) => Ok(Self::Number(stated.extract()?)),
-        }
-    }
-}
-
-impl Operand {
-    fn new(stated: &Object<'_>) -> PyResult<Self> {
-        Ok(match stated.cast::<EntryId>() {
-            Ok(datum) => Self::Datum(datum.get().index()),
-            Err(_) if stated.is_exact_instance_of::<PyFloat>() => Self::Number(stated.extract()?),
-            Err(_) => Self::Value(stated.extract()?),
-        })
-    }
-}
-
 impl Sizes {
     fn new(key: &[Fact], data: &[Datum], stated: &Object<'_>) -> PyResult<Self> {
-        let parts = stated.try_iter()?.map(|size| Part::new(&size?)).collect::<PyResult<Vec<_>>>()?;
+        let parts = stated.try_iter()?.map(|size| size?.extract()).collect::<PyResult<Vec<Part>>>()?;
         let extent = |(axis, part): (usize, &Part)| match part {
-            Part::Datum(at) => match data[*at] {
+            Part::Datum(at) => match data[at.index()] {
                 Datum::Extent(of, own) if own == axis => Some(of),
                 _ => None,
             },

@@ -7,13 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use oxigrad_core::autodiff::aliasing::Aliases;
 use oxigrad_core::autodiff::tape::{Id, Origin};
-use oxigrad_core::error::Error;
 use oxigrad_core::kernel::Node;
-use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arrays::value::Value;
-use crate::error::to_python;
+use crate::prelude::*;
 
 /// The attributes of an entry: its data besides its arguments and its value.
 #[derive(Debug, Default)]
@@ -179,10 +177,10 @@ impl Tape {
     pub fn check_recording(&self, id: Id) -> PyResult<()> {
         if self.is_ended() {
             let name = self.name(id);
-            return Err(to_python(&Error::TapeEnded(format!(
+            return Err(TapeEndedError::new_err(format!(
                 "variable {name} belongs to a tape that has ended; return its value from the function, or detach it \
                  with stop_gradient while the tape is open"
-            ))));
+            )));
         }
         self.check_thread(id)
     }
@@ -193,9 +191,9 @@ impl Tape {
             return Ok(());
         }
         let name = self.name(id);
-        Err(to_python(&Error::TapeThread(format!(
+        Err(TapeThreadError::new_err(format!(
             "variable {name} belongs to a tape of another thread: open a tape on each thread"
-        ))))
+        )))
     }
 
     /// The name of an entry: the given one, `x1`, `x2`, ... for inputs, `v1`, `v2`, ... for the results of ops.
@@ -217,9 +215,9 @@ impl Tape {
     pub fn take(&self) -> PyResult<CoreTape> {
         let mut inner = self.lock();
         if inner.released {
-            return Err(to_python(&Error::TapeEnded(
-                "this tape has been replayed with release=True, or is being replayed; record it again".into(),
-            )));
+            return Err(TapeEndedError::new_err(
+                "this tape has been replayed with release=True, or is being replayed; record it again",
+            ));
         }
         inner.released = true;
         Ok(std::mem::take(&mut inner.tape))

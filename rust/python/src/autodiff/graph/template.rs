@@ -1,14 +1,13 @@
 //! Arguments of the functions that entries call: Python values with the numbers of entries in place of theirs.
 
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PySlice, PyTuple};
 use smallvec::SmallVec;
 
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// The number of an entry, in place of its value.
-#[pyclass(frozen, eq, hash, subclass, module = "oxigrad._core")]
-#[derive(PartialEq, Eq, Hash)]
+#[pyclass(frozen, eq, hash, subclass, from_py_object, module = "oxigrad._core")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EntryId {
     #[pyo3(get)]
     id: u32,
@@ -23,7 +22,7 @@ impl EntryId {
 #[pymethods]
 impl EntryId {
     #[new]
-    const fn new(id: u32) -> Self {
+    pub const fn new(id: u32) -> Self {
         Self { id }
     }
 

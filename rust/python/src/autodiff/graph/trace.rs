@@ -1,11 +1,12 @@
 //! The printed trace of a tape: text with a line for each op, and diagrams.
 
-use oxigrad_core::autodiff::tape::{Origin, View};
-use pyo3::prelude::*;
+use oxigrad_core::autodiff::tape::Origin;
 
 use crate::arrays::value::Value;
 use crate::autodiff::graph::describe::describe;
-use crate::autodiff::graph::tape::{Attributes, Names, Tape};
+use crate::autodiff::graph::entry::Entry;
+use crate::autodiff::graph::tape::{Names, Tape};
+use crate::prelude::*;
 
 /// One line an op: `v3 = add(v1, v2)`.
 pub fn print(py: Python<'_>, tape: &Tape) -> PyResult<String> {
@@ -56,7 +57,7 @@ type Box = (&'static str, String, Vec<u32>);
 
 /// The diagram of the first `limit` entries, drawn by `draw`, a function of the boxes and of how many entries are left
 /// out.
-pub fn diagram<'py>(tape: &Tape, limit: usize, draw: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn diagram<'py>(tape: &Tape, limit: usize, draw: &Object<'py>) -> PyResult<Object<'py>> {
     let (boxes, left_out) = boxes(tape, limit);
     draw.call1((boxes, left_out))
 }
@@ -64,7 +65,7 @@ pub fn diagram<'py>(tape: &Tape, limit: usize, draw: &Bound<'py, PyAny>) -> PyRe
 fn boxes(tape: &Tape, limit: usize) -> (Vec<Box>, usize) {
     let inner = tape.lock();
     let names = Names::new(&inner);
-    let to_box = |view: View<'_, Value, Attributes>| {
+    let to_box = |view: Entry<'_>| {
         let name = names.get(view.id);
         match view.origin {
             Origin::Input => ("input", name, Vec::new()),

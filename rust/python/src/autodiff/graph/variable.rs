@@ -4,15 +4,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use oxigrad_core::autodiff::aliasing::AliasId;
 use oxigrad_core::autodiff::tape::{Id, Origin};
-use oxigrad_core::error::Error;
 use oxigrad_core::kernel::Node;
 use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
 
 use crate::arrays::compute::array_pool;
 use crate::arrays::value::Value;
 use crate::autodiff::graph::tape::Tape;
-use crate::error::to_python;
+use crate::prelude::*;
 
 /// A value on a tape: an array or a number, with the entry that recorded its origin.
 ///
@@ -132,7 +130,7 @@ impl Variable {
     }
 
     /// The value of the variable, or an error if it is a symbol.
-    pub fn known<'py>(&self, py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyAny>> {
+    pub fn known<'py>(&self, py: Python<'py>, what: &str) -> PyResult<Object<'py>> {
         self.known_at_all(what)?;
         Ok(self.current(py)?.1.into_object(py))
     }
@@ -141,10 +139,10 @@ impl Variable {
         if !matches!(self.value, Value::Absent) {
             return Ok(());
         }
-        Err(to_python(&Error::Rule(format!(
+        Err(RuleError::new_err(format!(
             "a rule cannot use {what} of its arguments: it is traced once, without values, and then runs on every \
              leaf (xp.where takes the place of a branch)"
-        ))))
+        )))
     }
 
     /// Whether the variable's tape, or an enclosing tape of its value, is open.
@@ -162,7 +160,7 @@ impl Variable {
 
 /// The plain value of a variable of any number of nested tapes; any other object unchanged.
 #[pyfunction]
-pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn plain<'py>(value: &Object<'py>) -> PyResult<Object<'py>> {
     let mut value = value.clone();
     loop {
         let inner = match value.cast_exact::<Variable>() {
@@ -177,15 +175,15 @@ pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 /// The error for a stale variable.
 pub fn stale(name: &str) -> PyErr {
-    to_python(&Error::Memory(format!(
+    ArrayMemoryError::new_err(format!(
         "variable {name} may share memory with one that was changed since: take the view after that, or a copy before, \
          xp.asarray(x, copy=True)"
-    )))
+    ))
 }
 
 /// A value that later assignments do not change: for a variable of an enclosing tape, a new variable of its current
 /// entry.
-pub fn snapshot<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn snapshot<'py>(object: &Object<'py>) -> PyResult<Object<'py>> {
     match object.cast_exact::<Variable>() {
         Ok(outer) if !outer.get().is_scalar() => {
             let py = object.py();
@@ -213,19 +211,19 @@ impl Tape {
     }
 
     /// A plain array as a variable that no derivative flows to.
-    pub fn lift<'py>(slf: &Bound<'py, Self>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn lift<'py>(slf: &Bound<'py, Self>, object: &Object<'py>) -> PyResult<Object<'py>> {
         let (id, value) = Self::constant(slf, object)?;
         Ok(Bound::new(slf.py(), Variable::constant(slf, id, value))?.into_any())
     }
 
     /// An entry that no derivative flows to, with its value.
-    pub fn constant(slf: &Bound<'_, Self>, object: &Bound<'_, PyAny>) -> PyResult<(Id, Value)> {
+    pub fn constant(slf: &Bound<'_, Self>, object: &Object<'_>) -> PyResult<(Id, Value)> {
         let value = Value::new(&snapshot(object)?);
         let kept = value.share(slf.py());
         Ok((slf.get().lock().tape.constant(kept), value))
     }
 
-    pub fn own<'py>(slf: &Bound<'py, Self>, object: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, Variable>> {
+    pub fn own<'py>(slf: &Bound<'py, Self>, object: &Object<'py>, what: &str) -> PyResult<Bound<'py, Variable>> {
         let Ok(variable) = object.cast::<Variable>() else {
             let class = object.get_type().repr()?;
             return Err(PyTypeError::new_err(format!("{what}: found {}, expected a variable", class.to_cow()?)));

@@ -1,10 +1,8 @@
 //! Evaluation of ops on plain values: numbers here, NumPy arrays by kernels, other arrays by their own library.
 
-use oxigrad_core::error::Error;
 use oxigrad_core::op::{Elementwise, Op, Operator, ResultKind, Structured};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyAttributeError;
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyTuple};
 use smallvec::SmallVec;
 
@@ -17,9 +15,7 @@ use crate::autodiff::graph::batched::batched;
 use crate::autodiff::graph::describe::describe;
 use crate::callbacks::callbacks;
 use crate::class_cache::ByClass;
-use crate::error::to_python;
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// Computes an op on plain values.
 pub fn evaluate<'py>(
@@ -72,8 +68,7 @@ fn explained(op: Op, args: &[Object<'_>], error: PyErr) -> PyErr {
         Err(raised) => return raised,
     };
     let (name, what) = (op.name(), what.join(", "));
-    let explained =
-        to_python(&Error::Dtype(format!("{name} of {what}: expected arrays of numbers, or numbers among them")));
+    let explained = DtypeError::new_err(format!("{name} of {what}: expected arrays of numbers, or numbers among them"));
     explained.set_cause(py, Some(error));
     explained
 }

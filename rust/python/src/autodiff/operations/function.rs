@@ -2,34 +2,25 @@
 
 use oxigrad_core::op::{Elementwise, Op};
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::arrays::compute::elementwise::op_named;
+use crate::arrays::compute::elementwise::op_taking;
 use crate::autodiff::operations::descriptions::description;
 use crate::autodiff::operations::record::record;
+use crate::autodiff::vjp_rules::arg_names;
 use crate::callbacks::callbacks;
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// Computes an op on arrays, numbers and variables, by name: the entry point for the Python layer.
 #[pyfunction]
 #[pyo3(name = "record", signature = (name, args, named = None))]
 pub fn record_named<'py>(
+    py: Python<'py>,
     name: &str,
     args: Vec<Object<'py>>,
     named: Option<Bound<'py, PyDict>>,
 ) -> PyResult<Object<'py>> {
-    let Some(first) = args.first() else {
-        return Err(PyTypeError::new_err(format!("{name} needs at least one argument")));
-    };
-    let op = op_named(name)?;
-    match arity(op) {
-        Some(arity) if arity != args.len() => {
-            Err(PyTypeError::new_err(format!("{name} takes {arity} arrays, got {}", args.len())))
-        }
-        _ => record(first.py(), op, &args, named.as_ref()),
-    }
+    record(py, op_taking(name, args.len())?, &args, named.as_ref())
 }
 
 // An elementwise op as a function of arrays, numbers and variables. (Without a docstring of the class, which would hide
@@ -70,16 +61,11 @@ impl Function {
     /// The arguments, named as the standard names them, for `inspect.signature`.
     #[getter]
     fn __signature__<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        let names: &[&str] = match self.0.arity() {
-            1 => &["x"],
-            2 => &["x1", "x2"],
-            _ if self.0 == Elementwise::Where => &["condition", "x1", "x2"],
-            _ => &["x1", "x2", "x3"],
-        };
         let inspect = py.import("inspect")?;
         let class = inspect.getattr("Parameter")?;
         let kind = class.getattr("POSITIONAL_ONLY")?;
-        let parameters: PyResult<Vec<_>> = names.iter().map(|name| class.call1((*name, &kind))).collect();
+        let parameters: PyResult<Vec<_>> =
+            arg_names(Op::Elementwise(self.0)).iter().map(|name| class.call1((*name, &kind))).collect();
         inspect.getattr("Signature")?.call1((parameters?,))
     }
 
@@ -116,13 +102,6 @@ impl Function {
     }
 }
 
-fn arity(op: Op) -> Option<usize> {
-    match op {
-        Op::Elementwise(op) => Some(op.arity()),
-        Op::Structured(op) => op.arity(),
-    }
-}
-
 /// Every elementwise op as a function, in the order of the table.
 #[pyfunction]
 pub fn elementwise_functions() -> Vec<Function> {
@@ -132,5 +111,5 @@ pub fn elementwise_functions() -> Vec<Function> {
 /// The name of every op and how many array arguments it takes (none: any number), in the order of the table.
 #[pyfunction]
 pub fn ops() -> Vec<(&'static str, Option<usize>)> {
-    Op::all().map(|op| (op.name(), arity(op))).collect()
+    Op::all().map(|op| (op.name(), op.arity())).collect()
 }

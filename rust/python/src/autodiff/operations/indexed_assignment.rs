@@ -4,11 +4,9 @@
 
 use oxigrad_core::autodiff::aliasing::{Sharing, repeats_elements, sharing};
 use oxigrad_core::autodiff::tape::{Id, Origin};
-use oxigrad_core::error::Error;
 use oxigrad_core::op::Op;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
 
 use crate::arrays::value::Value;
@@ -16,7 +14,7 @@ use crate::autodiff::graph::batched::is_above;
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::{Variable, plain};
 use crate::callbacks::callbacks;
-use crate::error::to_python;
+use crate::prelude::*;
 
 /// Whether NumPy, or another library, may give a view of the memory of the first argument.
 pub fn gives_view(op: Op, named: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
@@ -31,7 +29,7 @@ pub fn gives_view(op: Op, named: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
 }
 
 /// Whether a key contains an array or a list, so that indexing with it copies.
-fn copies(key: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn copies(key: &Object<'_>) -> PyResult<bool> {
     if let Ok(parts) = key.cast::<PyTuple>() {
         for part in parts {
             if copies(&part)? {
@@ -57,7 +55,7 @@ fn copies(key: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Records that `view` shares the memory of `base`; numbers and immutable scalars share none.
-pub fn share(base: &Bound<'_, PyAny>, view: &Bound<'_, PyAny>) -> PyResult<()> {
+pub fn share(base: &Object<'_>, view: &Object<'_>) -> PyResult<()> {
     let (Ok(base), Ok(variable)) = (base.cast_exact::<Variable>(), view.cast_exact::<Variable>()) else {
         return Ok(());
     };
@@ -79,7 +77,7 @@ fn has(variable: &Bound<'_, Variable>, method: &Bound<'_, PyString>) -> PyResult
 }
 
 /// `x[key] = value`.
-pub fn assign<'py>(slf: &Bound<'py, Variable>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+pub fn assign<'py>(slf: &Bound<'py, Variable>, key: &Object<'py>, value: &Object<'py>) -> PyResult<()> {
     let py = slf.py();
     let (id, mine) = slf.get().last(py);
     if matches!(mine, Value::Number(_)) {
@@ -95,7 +93,7 @@ pub fn assign<'py>(slf: &Bound<'py, Variable>, key: &Bound<'py, PyAny>, value: &
 }
 
 /// Whether `value` is the view `x[key]` after an in-place change of it alone: the end of `x[key] += y`.
-fn completes(slf: &Bound<'_, Variable>, id: Id, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn completes(slf: &Bound<'_, Variable>, id: Id, key: &Object<'_>, value: &Object<'_>) -> PyResult<bool> {
     let Ok(view) = value.cast_exact::<Variable>() else { return Ok(false) };
     let (Some(mine), Some(its)) = (slf.get().slot(), view.get().slot()) else { return Ok(false) };
     if !view.get().tape.is(&slf.get().tape) || copies(key)? {
@@ -113,7 +111,7 @@ fn completes(slf: &Bound<'_, Variable>, id: Id, key: &Bound<'_, PyAny>, value: &
 }
 
 /// Augmented assignment, `x += y`: changes `x` if its array would be changed, and returns a new variable otherwise.
-pub fn in_place<'py>(slf: &Bound<'py, Variable>, result: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn in_place<'py>(slf: &Bound<'py, Variable>, result: Object<'py>) -> PyResult<Object<'py>> {
     let py = slf.py();
     if slf.get().is_scalar() || !has(slf, intern!(py, "__iadd__"))? {
         return Ok(result);
@@ -124,7 +122,7 @@ pub fn in_place<'py>(slf: &Bound<'py, Variable>, result: Bound<'py, PyAny>) -> P
 }
 
 /// Makes a variable refer to the entry and value of `after`.
-fn rebind(slf: &Bound<'_, Variable>, after: &Bound<'_, PyAny>) -> PyResult<()> {
+fn rebind(slf: &Bound<'_, Variable>, after: &Object<'_>) -> PyResult<()> {
     let (py, this) = (slf.py(), slf.get());
     let tape = this.tape.bind(py);
     tape.get().check_recording(this.id)?;
@@ -132,26 +130,26 @@ fn rebind(slf: &Bound<'_, Variable>, after: &Bound<'_, PyAny>) -> PyResult<()> {
         Ok(own) if own.get().tape.is(tape) => own.get().current(py)?,
         Ok(inner) if inner.get().tape.get().serial > tape.get().serial => {
             let name = this.name();
-            return Err(to_python(&Error::Derivative(format!(
+            return Err(DerivativeError::new_err(format!(
                 "variable {name} belongs to an outer function, and what is assigned to it to an inner one, whose \
                  derivative would be lost: make a new array in the inner function"
-            ))));
+            )));
         }
         _ if is_above(after, tape.get().serial) => {
             let name = this.name();
-            return Err(to_python(&Error::Derivative(format!(
+            return Err(DerivativeError::new_err(format!(
                 "variable {name} belongs to an outer function, and what is assigned to it differs between the examples of an \
                  inner vmap: make a new array in the inner function"
-            ))));
+            )));
         }
         _ => Tape::constant(tape, after)?,
     };
     let is_repeated = matches!(this.origin(), Origin::Op(op) if repeats_elements(op));
     if is_repeated && this.last(py).0 == this.id {
         let name = this.name();
-        return Err(to_python(&Error::Memory(format!(
+        return Err(ArrayMemoryError::new_err(format!(
             "variable {name}: found a broadcast array: change a copy, xp.asarray(x, copy=True)"
-        ))));
+        )));
     }
     let slot = this.slot_or_new();
     let (entry, value) = assigned;

@@ -2,18 +2,15 @@
 //! (`check=True`).
 
 use oxigrad_core::autodiff::tape::{Id, Origin};
-use oxigrad_core::error::Error;
-use pyo3::prelude::*;
 
 use crate::autodiff::graph::describe::describe;
-use crate::autodiff::graph::tape::Fingerprint;
-use crate::autodiff::graph::tape::Tape;
+use crate::autodiff::graph::tape::{Fingerprint, Tape};
 use crate::callbacks::callbacks;
-use crate::error::to_python;
+use crate::prelude::*;
 
 impl Tape {
     /// Stores the hashes of the arrays that an entry will read.
-    pub fn guard<'a, 'py: 'a>(&self, id: Id, read: impl Iterator<Item = &'a Bound<'py, PyAny>>) -> PyResult<()> {
+    pub fn guard<'a, 'py: 'a>(&self, id: Id, read: impl Iterator<Item = &'a Object<'py>>) -> PyResult<()> {
         for array in read {
             let bytes: Option<u64> = callbacks(array.py())?.fingerprint.bind(array.py()).call1((array,))?.extract()?;
             if let Some(bytes) = bytes {
@@ -35,10 +32,10 @@ impl Tape {
                 let (name, what) = (self.name(id), describe(array.bind(py))?);
                 let origin = self.lock().tape.origin(id);
                 let op = if let Origin::Op(op) = origin { op.name() } else { "watch" };
-                return Err(to_python(&Error::Memory(format!(
+                return Err(ArrayMemoryError::new_err(format!(
                     "{name} = {op}(...) reads {what}, which was changed in place after it was recorded: change a copy, \
                      or replay the tape first"
-                ))));
+                )));
             }
         }
         Ok(())

@@ -4,7 +4,6 @@ use oxigrad_core::autodiff::tape::Id;
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString};
 
@@ -16,15 +15,16 @@ use crate::autodiff::operations::indexed_assignment;
 use crate::autodiff::operations::record::record;
 use crate::autodiff::operations::scalars::{ScalarOperand, record_numbers, record_scalars};
 use crate::callbacks::callbacks;
+use crate::prelude::*;
 
 /// A binary operator; `reflected` says that `slf` is the right operand.
 #[inline]
 pub fn binary<'py>(
     slf: &Bound<'py, Variable>,
-    other: &Bound<'py, PyAny>,
+    other: &Object<'py>,
     op: Elementwise,
     reflected: bool,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Object<'py>> {
     let (this, tape) = (slf.get(), slf.get().tape.bind(slf.py()));
     if let Value::Number(a) = this.value
         && let Some(operand) = number_operand(tape, other)
@@ -50,7 +50,7 @@ pub fn binary<'py>(
 }
 
 /// Whether a class asks arithmetic to leave its objects to their own operators, by NumPy's `__array_ufunc__ = None`.
-fn defers(operand: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn defers(operand: &Object<'_>) -> PyResult<bool> {
     // A missing attribute is looked up by raising and dropping an error: numbers are spared it.
     let is_plain = operand.is_exact_instance_of::<Variable>()
         || operand.is_exact_instance_of::<PyFloat>()
@@ -65,7 +65,7 @@ fn defers(operand: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// The operand as an entry of the tape or a constant, where it is a float of Python.
 #[inline]
-fn number_operand(tape: &Bound<'_, Tape>, operand: &Bound<'_, PyAny>) -> Option<(Option<Id>, f64)> {
+fn number_operand(tape: &Bound<'_, Tape>, operand: &Object<'_>) -> Option<(Option<Id>, f64)> {
     let Ok(variable) = operand.cast_exact::<Variable>() else {
         return host_number(operand).map(|number| (None, number));
     };
@@ -76,27 +76,23 @@ fn number_operand(tape: &Bound<'_, Tape>, operand: &Bound<'_, PyAny>) -> Option<
 }
 
 /// A binary operator that changes the left operand in place.
-pub fn augmented<'py>(
-    slf: &Bound<'py, Variable>,
-    value: &Bound<'py, PyAny>,
-    op: Elementwise,
-) -> PyResult<Bound<'py, PyAny>> {
+pub fn augmented<'py>(slf: &Bound<'py, Variable>, value: &Object<'py>, op: Elementwise) -> PyResult<Object<'py>> {
     indexed_assignment::in_place(slf, binary(slf, value, op, false)?)
 }
 
 /// A binary operator whose result is a plain value.
 pub fn plain_binary<'py>(
     slf: &Bound<'py, Variable>,
-    other: &Bound<'py, PyAny>,
+    other: &Object<'py>,
     op: Elementwise,
     reflected: bool,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Object<'py>> {
     let (mine, other) = (slf.as_any().clone(), other.clone());
     record(slf.py(), Op::Elementwise(op), &if reflected { [other, mine] } else { [mine, other] }, None)
 }
 
 #[inline]
-pub fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Bound<'py, PyAny>> {
+pub fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Object<'py>> {
     let (this, tape) = (slf.get(), slf.get().tape.bind(slf.py()));
     if let Value::Number(a) = this.value {
         tape.get().check_recording(this.id)?;
@@ -111,12 +107,12 @@ pub fn unary<'py>(slf: &Bound<'py, Variable>, op: Elementwise) -> PyResult<Bound
     record(slf.py(), Op::Elementwise(op), &[slf.as_any().clone()], None)
 }
 
-pub fn matmul<'py>(py: Python<'py>, args: [&Bound<'py, PyAny>; 2]) -> PyResult<Bound<'py, PyAny>> {
+pub fn matmul<'py>(py: Python<'py>, args: [&Object<'py>; 2]) -> PyResult<Object<'py>> {
     record(py, Op::Structured(Structured::Matmul), &args.map(Clone::clone), None)
 }
 
 /// Raises `TypeError` for the third argument of `pow`, which is for integers.
-pub fn refuse_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+pub fn refuse_modulo(modulo: Option<&Object<'_>>) -> PyResult<()> {
     match modulo.filter(|modulo| !modulo.is_none()) {
         Some(_) => Err(PyTypeError::new_err("pow of a variable takes no third argument")),
         None => Ok(()),
@@ -124,7 +120,7 @@ pub fn refuse_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
 }
 
 /// The op of a NumPy ufunc; `None` if there is none.
-pub fn ufunc_op(ufunc: &Bound<'_, PyAny>) -> PyResult<Option<Op>> {
+pub fn ufunc_op(ufunc: &Object<'_>) -> PyResult<Option<Op>> {
     static BY_UFUNC: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     let py = ufunc.py();
     let names = BY_UFUNC.get_or_init(py, || PyDict::new(py).unbind()).bind(py);

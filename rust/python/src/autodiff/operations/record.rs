@@ -2,10 +2,8 @@
 
 use oxigrad_core::autodiff::rule::Needs;
 use oxigrad_core::autodiff::tape::Id;
-use oxigrad_core::error::Error;
-use oxigrad_core::op::{Attribute, Elementwise, Op};
+use oxigrad_core::op::{Attribute, Elementwise, Op, ResultKind};
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyDict, PyFloat, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
@@ -19,12 +17,10 @@ use crate::autodiff::graph::variable::{Variable, snapshot};
 use crate::autodiff::operations::evaluate::evaluate;
 use crate::autodiff::operations::indexed_assignment::{gives_view, share};
 use crate::autodiff::operations::scalars::{record_if_scalars, recorded};
-use crate::autodiff::vjp_rules::{is_smooth, is_variadic, is_whole_sum, registry};
+use crate::autodiff::vjp_rules::{is_whole_sum, registry};
 use crate::callbacks::callbacks;
-use crate::error::to_python;
+use crate::prelude::*;
 use crate::tree::is_inexact;
-
-type Object<'py> = Bound<'py, PyAny>;
 
 /// As many as an op has arguments: seldom more than three.
 type Few<T> = SmallVec<[T; 3]>;
@@ -100,7 +96,8 @@ pub fn record<'py>(
     };
     let values: Few<Object<'py>> = args.iter().zip(&operands).map(plain).collect();
     let mut result = record(py, op, &values, named)?;
-    if !is_smooth(op) {
+    // Truth values and piecewise constant results are plain values.
+    if matches!(op, Op::Elementwise(op) if op.kind() != ResultKind::Smooth) {
         // The sign of a real number is constant almost everywhere; that of a complex number is not.
         if op == Op::Elementwise(Elementwise::Sign)
             && callbacks(py)?.is_complex.bind(py).call1((&result,))?.is_truthy()?
@@ -164,9 +161,9 @@ fn as_array<'py>(op: Op, which: usize, arg: &Object<'py>, args: &[Object<'py>]) 
     }
     if arg.is_none() || arg.is_exact_instance_of::<PyString>() {
         let (name, what) = (op.name(), describe(arg)?);
-        return Err(to_python(&Error::Dtype(format!(
+        return Err(DtypeError::new_err(format!(
             "{name}: argument {which}: found {what}, expected an array or a number"
-        ))));
+        )));
     }
     callbacks(py)?.array_of.bind(py).call1((arg, PyTuple::new(py, args)?))
 }
@@ -243,7 +240,7 @@ fn cotangent_types<'py>(
     needs: Needs,
     are_alike: bool,
 ) -> PyResult<Vec<CotangentType>> {
-    let alone = operands.len() == 1 && !is_variadic(op);
+    let alone = operands.len() == 1 && op.arity().is_some();
     let is_scalar = || Ok::<_, PyErr>(result.is_exact_instance_of::<PyFloat>() || is_number(result)?);
     if needs.all_args || !needs.shape && (alone || is_scalar()?) {
         return Ok(Vec::new());
@@ -286,9 +283,9 @@ fn record_symbol<'py>(
 ) -> PyResult<Object<'py>> {
     if matches!(op, Op::Structured(_)) && !is_whole_sum(op, named)? {
         let name = op.name();
-        return Err(to_python(&Error::Rule(format!(
+        return Err(RuleError::new_err(format!(
             "{name} cannot run in a kernel: a kernel has elementwise ops, and sums over a whole leaf"
-        ))));
+        )));
     }
     let mut operands = Vec::with_capacity(args.len());
     for arg in args {
@@ -297,9 +294,7 @@ fn record_symbol<'py>(
             (_, Some(number)) => Err(number),
             _ => {
                 let what = describe(arg)?;
-                return Err(to_python(&Error::Rule(format!(
-                    "found {what} in a rule, expected its arguments and numbers"
-                ))));
+                return Err(RuleError::new_err(format!("found {what} in a rule, expected its arguments and numbers")));
             }
         });
     }

@@ -3,7 +3,6 @@
 use oxigrad_core::autodiff::tape::{Id, Value as _};
 use oxigrad_core::op::{Elementwise, Op, ResultKind};
 use oxigrad_core::scalar::{Precision, Scalar, promoted};
-use pyo3::prelude::*;
 
 use crate::arrays::compute::elementwise::on_numpy_scalars;
 use crate::arrays::memory::contiguous::{element_of, scalar_of};
@@ -11,8 +10,7 @@ use crate::arrays::value::{Value, host_number};
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
 use crate::callbacks::callbacks;
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// An operand of an op on scalars.
 pub struct ScalarOperand<'a, 'py> {
@@ -20,7 +18,7 @@ pub struct ScalarOperand<'a, 'py> {
     id: Option<Id>,
     scalar: Scalar,
     /// The array without dimensions that the scalar was read from: the tape keeps it, as it keeps all arrays.
-    array: Option<&'a Bound<'py, PyAny>>,
+    array: Option<&'a Object<'py>>,
 }
 
 impl<'a, 'py> ScalarOperand<'a, 'py> {

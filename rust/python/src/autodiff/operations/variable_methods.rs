@@ -4,7 +4,6 @@ use oxigrad_core::op::{Elementwise, Op};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::gc::PyVisit;
-use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
@@ -15,6 +14,7 @@ use crate::autodiff::operations::indexed_assignment;
 use crate::autodiff::operations::operators::{augmented, binary, matmul, plain_binary, refuse_modulo, ufunc_op, unary};
 use crate::autodiff::operations::record::record;
 use crate::callbacks::callbacks;
+use crate::prelude::*;
 
 /// Registers the in-place operators under their names.
 pub fn register(py: Python<'_>) -> PyResult<()> {
@@ -29,152 +29,138 @@ pub fn register(py: Python<'_>) -> PyResult<()> {
 
 #[pymethods]
 impl Variable {
-    fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __add__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
         binary(slf, other, Elementwise::Add, false)
     }
 
-    fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
         binary(slf, other, Elementwise::Add, true)
     }
 
-    fn __sub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __sub__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
         binary(slf, other, Elementwise::Subtract, false)
     }
 
-    fn __rsub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __rsub__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
         binary(slf, other, Elementwise::Subtract, true)
     }
 
-    fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
         binary(slf, other, Elementwise::Multiply, false)
     }
 
-    fn __rmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __rmul__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
         binary(slf, other, Elementwise::Multiply, true)
     }
 
-    fn __truediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __truediv__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
         binary(slf, other, Elementwise::Divide, false)
     }
 
-    fn __rtruediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __rtruediv__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
         binary(slf, other, Elementwise::Divide, true)
     }
 
-    fn __mod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __mod__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
         binary(slf, other, Elementwise::Remainder, false)
     }
 
-    fn __rmod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __rmod__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
         binary(slf, other, Elementwise::Remainder, true)
     }
 
-    fn __floordiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __floordiv__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
         plain_binary(slf, other, Elementwise::FloorDivide, false)
     }
 
-    fn __rfloordiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __rfloordiv__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
         plain_binary(slf, other, Elementwise::FloorDivide, true)
     }
 
     fn __pow__<'py>(
         slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
-        modulo: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        other: &Object<'py>,
+        modulo: Option<&Object<'py>>,
+    ) -> PyResult<Object<'py>> {
         refuse_modulo(modulo)?;
         binary(slf, other, Elementwise::Pow, false)
     }
 
     fn __rpow__<'py>(
         slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
-        modulo: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        other: &Object<'py>,
+        modulo: Option<&Object<'py>>,
+    ) -> PyResult<Object<'py>> {
         refuse_modulo(modulo)?;
         binary(slf, other, Elementwise::Pow, true)
     }
 
-    fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
         matmul(slf.py(), [slf.as_any(), other])
     }
 
-    fn __rmatmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __rmatmul__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<Object<'py>> {
         matmul(slf.py(), [other, slf.as_any()])
     }
 
     // Augmented assignment. The slots of PyO3 for these always return `self`, but numbers need a new object, as in
     // Python. The methods are therefore renamed when the module is initialized.
 
-    fn _iadd<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn _iadd<'py>(slf: &Bound<'py, Self>, value: &Object<'py>) -> PyResult<Object<'py>> {
         augmented(slf, value, Elementwise::Add)
     }
 
-    fn _isub<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn _isub<'py>(slf: &Bound<'py, Self>, value: &Object<'py>) -> PyResult<Object<'py>> {
         augmented(slf, value, Elementwise::Subtract)
     }
 
-    fn _imul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn _imul<'py>(slf: &Bound<'py, Self>, value: &Object<'py>) -> PyResult<Object<'py>> {
         augmented(slf, value, Elementwise::Multiply)
     }
 
-    fn _itruediv<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn _itruediv<'py>(slf: &Bound<'py, Self>, value: &Object<'py>) -> PyResult<Object<'py>> {
         augmented(slf, value, Elementwise::Divide)
     }
 
-    fn _ifloordiv<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn _ifloordiv<'py>(slf: &Bound<'py, Self>, value: &Object<'py>) -> PyResult<Object<'py>> {
         augmented(slf, value, Elementwise::FloorDivide)
     }
 
-    fn _imod<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn _imod<'py>(slf: &Bound<'py, Self>, value: &Object<'py>) -> PyResult<Object<'py>> {
         augmented(slf, value, Elementwise::Remainder)
     }
 
     #[pyo3(signature = (value, r#mod = None, /))]
-    fn _ipow<'py>(
-        slf: &Bound<'py, Self>,
-        value: &Bound<'py, PyAny>,
-        r#mod: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn _ipow<'py>(slf: &Bound<'py, Self>, value: &Object<'py>, r#mod: Option<&Object<'py>>) -> PyResult<Object<'py>> {
         refuse_modulo(r#mod)?;
         augmented(slf, value, Elementwise::Pow)
     }
 
-    fn _imatmul<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn _imatmul<'py>(slf: &Bound<'py, Self>, value: &Object<'py>) -> PyResult<Object<'py>> {
         indexed_assignment::in_place(slf, matmul(slf.py(), [slf.as_any(), value])?)
     }
 
-    fn __divmod__<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    fn __divmod__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<(Object<'py>, Object<'py>)> {
         Ok((Self::__floordiv__(slf, other)?, Self::__mod__(slf, other)?))
     }
 
-    fn __rdivmod__<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    fn __rdivmod__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>) -> PyResult<(Object<'py>, Object<'py>)> {
         Ok((Self::__rfloordiv__(slf, other)?, Self::__rmod__(slf, other)?))
     }
 
-    fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         unary(slf, Elementwise::Negative)
     }
 
-    fn __pos__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn __pos__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         unary(slf, Elementwise::Positive)
     }
 
-    fn __abs__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn __abs__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         unary(slf, Elementwise::Abs)
     }
 
-    fn __richcmp__<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
-        how: CompareOp,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn __richcmp__<'py>(slf: &Bound<'py, Self>, other: &Object<'py>, how: CompareOp) -> PyResult<Object<'py>> {
         let op = match how {
             CompareOp::Lt => Elementwise::Less,
             CompareOp::Le => Elementwise::LessEqual,
@@ -202,7 +188,7 @@ impl Variable {
         py.get_type::<PyFloat>().call1((plain(&value)?,))?.extract()
     }
 
-    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let value = self.known(py, "the value")?;
         if self.is_recording(py) {
             return Err(PyTypeError::new_err(
@@ -213,13 +199,13 @@ impl Variable {
         py.get_type::<PyComplex>().call1((plain(&value)?,))
     }
 
-    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let value = plain(&self.known(py, "the value")?)?;
         py.get_type::<PyInt>().call1((value,))
     }
 
     /// The value as text: nothing is differentiated. Without a specification, as `repr`.
-    fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
+    fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> PyResult<Object<'py>> {
         if spec.is_empty() {
             return Ok(PyString::new(py, &self.__repr__(py)?).into_any());
         }
@@ -228,7 +214,7 @@ impl Variable {
 
     /// As `xp.round`, whose derivative is zero: a plain value.
     #[pyo3(signature = (ndigits = None))]
-    fn __round__<'py>(slf: &Bound<'py, Self>, ndigits: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    fn __round__<'py>(slf: &Bound<'py, Self>, ndigits: Option<&Object<'py>>) -> PyResult<Object<'py>> {
         slf.get().known_at_all("the value")?;
         callbacks(slf.py())?.rounded.bind(slf.py()).call1((slf, ndigits))
     }
@@ -237,38 +223,38 @@ impl Variable {
         self.known(py, "the length")?.len()
     }
 
-    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         callbacks(slf.py())?.iterate.bind(slf.py()).call1((slf,))
     }
 
-    fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         callbacks(slf.py())?.iterate_reversed.bind(slf.py()).call1((slf,))
     }
 
-    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Object<'py>) -> PyResult<Object<'py>> {
         slf.get().known(slf.py(), "the elements")?;
         callbacks(slf.py())?.index.bind(slf.py()).call1((slf, key))
     }
 
     /// Makes the variable refer to a new array; no array is changed. Variables that may share its memory become stale:
     /// reading them raises `ArrayMemoryError`.
-    fn __setitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+    fn __setitem__<'py>(slf: &Bound<'py, Self>, key: &Object<'py>, value: &Object<'py>) -> PyResult<()> {
         slf.get().known_at_all("the elements")?;
         indexed_assignment::assign(slf, key, value)
     }
 
     /// Another variable for the same entry: an assignment to one does not change the other.
-    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         snapshot(slf.as_any())
     }
 
     /// As `__copy__`: values of entries are never changed.
-    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Object<'py>) -> PyResult<Object<'py>> {
         snapshot(slf.as_any())
     }
 
     /// The methods and attributes of the array, as functions of the variable.
-    fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+    fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &Bound<'py, PyString>) -> PyResult<Object<'py>> {
         // Protocols of other libraries are found on the class, or are not there.
         if name.to_str()?.starts_with("__dlpack") {
             return Err(PyAttributeError::new_err(format!(
@@ -283,11 +269,11 @@ impl Variable {
         callbacks(slf.py())?.attribute.bind(slf.py()).call1((slf, name))
     }
 
-    fn __dir__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn __dir__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         callbacks(slf.py())?.attribute_names.bind(slf.py()).call1((slf,))
     }
 
-    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         callbacks(slf.py())?.html.bind(slf.py()).call1((slf,))
     }
 
@@ -302,7 +288,7 @@ impl Variable {
 
     /// The wrapped value: an array, a float, or a variable of an enclosing tape.
     #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         snapshot(&self.known(py, "the value")?)
     }
 
@@ -313,7 +299,7 @@ impl Variable {
     }
 
     #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         match &self.value {
             value if value.is_scalar() => Ok(PyTuple::empty(py).into_any()),
             value => {
@@ -331,7 +317,7 @@ impl Variable {
     }
 
     #[getter]
-    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         callbacks(py)?.dtype_of.bind(py).call1((self.known(py, "the dtype")?,))
     }
 
@@ -341,37 +327,37 @@ impl Variable {
     }
 
     #[getter]
-    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn size<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let one = 1usize.into_pyobject(py)?.into_any();
         self.shape(py)?.try_iter()?.try_fold(one, |size, extent| size.mul(extent?))
     }
 
     #[getter]
-    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn device<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         callbacks(py)?.device_of.bind(py).call1((self.known(py, "the device")?,))
     }
 
     /// Indexed updates: `x.at[key].set(value)` is a new array with other elements at `key`.
     #[getter]
-    fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         slf.get().known(slf.py(), "the elements")?;
         callbacks(slf.py())?.at.bind(slf.py()).call1((slf,))
     }
 
     /// The dimensions in reverse order, as NumPy has it: the transpose of a matrix.
     #[getter(T)]
-    fn transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         callbacks(slf.py())?.transpose.bind(slf.py()).call1((slf,))
     }
 
     /// The transpose of each matrix of a stack.
     #[getter(mT)]
-    fn matrix_transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn matrix_transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         callbacks(slf.py())?.matrix_transpose.bind(slf.py()).call1((slf,))
     }
 
     #[pyo3(signature = (*, api_version = None))]
-    fn __array_namespace__<'py>(&self, py: Python<'py>, api_version: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+    fn __array_namespace__<'py>(&self, py: Python<'py>, api_version: Option<&str>) -> PyResult<Object<'py>> {
         callbacks(py)?.namespace_module.bind(py).call1((api_version,))
     }
 
@@ -379,16 +365,16 @@ impl Variable {
     fn __array_ufunc__<'py>(
         &self,
         py: Python<'py>,
-        ufunc: &Bound<'py, PyAny>,
+        ufunc: &Object<'py>,
         method: &str,
         inputs: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Object<'py>> {
         if method == "__call__"
             && named.is_none_or(PyDictMethods::is_empty)
             && let Some(op) = ufunc_op(ufunc)?
         {
-            let args: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
+            let args: SmallVec<[Object<'py>; 3]> = inputs.iter().collect();
             return record(py, op, &args, None);
         }
         callbacks(py)?.array_ufunc.bind(py).call1((ufunc, method, inputs, named))
@@ -397,11 +383,11 @@ impl Variable {
     fn __array_function__<'py>(
         &self,
         py: Python<'py>,
-        function: &Bound<'py, PyAny>,
-        _types: &Bound<'py, PyAny>,
-        args: &Bound<'py, PyAny>,
-        named: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        function: &Object<'py>,
+        _types: &Object<'py>,
+        args: &Object<'py>,
+        named: &Object<'py>,
+    ) -> PyResult<Object<'py>> {
         callbacks(py)?.array_function.bind(py).call1((function, args, named))
     }
 
@@ -411,7 +397,7 @@ impl Variable {
     }
 
     #[pyo3(signature = (dtype = None, copy = None))]
-    fn __array__(&self, dtype: Option<&Bound<'_, PyAny>>, copy: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn __array__(&self, dtype: Option<&Object<'_>>, copy: Option<&Object<'_>>) -> PyResult<()> {
         let _ = (dtype, copy);
         Err(PyTypeError::new_err(
             "a variable does not turn into a plain array by itself, since that would lose its derivative: xp.asarray or \

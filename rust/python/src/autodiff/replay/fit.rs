@@ -2,7 +2,6 @@
 
 use oxigrad_core::op::{Op, Structured};
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
@@ -10,8 +9,7 @@ use crate::arrays::compute::numpy_functions::{Extents, extents, integers, is_hos
 use crate::arrays::compute::reduce::sum_to;
 use crate::autodiff::operations::record::record;
 use crate::callbacks::callbacks;
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// The cotangent `g` summed over what broadcasting repeated, in the dtype of the argument.
 pub fn unbroadcast<'py>(g: Object<'py>, shape: &Object<'py>, dtype: &Object<'py>) -> PyResult<Object<'py>> {

@@ -1,22 +1,20 @@
 //! Forward replay of a tape over Python values, by the rules of reverse mode.
 
 use oxigrad_core::autodiff::replay::Host as _;
-use oxigrad_core::autodiff::tape::{Id, Origin, View};
+use oxigrad_core::autodiff::tape::{Id, Origin};
 use oxigrad_core::op::Op;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::arrays::value::Value;
-use crate::autodiff::graph::tape::CotangentType;
-use crate::autodiff::graph::tape::{Attributes, CoreTape, Tape};
+use crate::autodiff::graph::entry::{Entry, cotangent_type};
+use crate::autodiff::graph::tape::{CoreTape, CotangentType, Tape};
 use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::replay::fusion::{Cotangent, known};
 use crate::autodiff::replay::reverse::PythonHost;
 use crate::autodiff::vjp_rules::{Row, missing};
 use crate::callbacks::callbacks;
-
-type Entry<'t> = View<'t, Value, Attributes>;
+use crate::prelude::*;
 
 /// Replays a tape forwards from the seeds; returns the tangents of `targets`. With `batch`, each tangent is a batch of
 /// that size along a leading axis.
@@ -68,8 +66,7 @@ impl<'py> PythonHost<'py> {
             Row::Zero => return Ok(Value::Absent),
             Row::Rule(derivative) => derivative,
         };
-        let fit = entry.attributes.and_then(|attributes| attributes.cotangent_types.get(which));
-        let pushed = if matches!(fit, None | Some(CotangentType::Same)) {
+        let pushed = if matches!(cotangent_type(entry, which), None | Some(CotangentType::Same)) {
             self.apply(derivative, entry, which, tangent)?
         } else {
             let args = (tangent.object(self.py), entry.result().object(self.py), self.batch);
@@ -80,12 +77,12 @@ impl<'py> PythonHost<'py> {
     }
 
     /// The tangent cast to the dtype of the result, if the result is kept; otherwise it already has that dtype.
-    fn in_dtype(&self, entry: &Entry<'_>, pushed: Bound<'py, PyAny>) -> PyResult<Value> {
+    fn in_dtype(&self, entry: &Entry<'_>, pushed: Object<'py>) -> PyResult<Value> {
         if matches!(entry.result(), Value::Absent | Value::Number(_)) {
             return Ok(Value::new(&pushed));
         }
         let result = entry.result().object(self.py);
-        let dtype = |object: &Bound<'py, PyAny>| object.getattr_opt(intern!(self.py, "dtype"));
+        let dtype = |object: &Object<'py>| object.getattr_opt(intern!(self.py, "dtype"));
         Ok(match (dtype(&pushed)?, dtype(&result)?) {
             (Some(own), Some(dtype)) if !own.is(&dtype) => {
                 Value::new(&callbacks(self.py)?.in_dtype.bind(self.py).call1((pushed, result))?)
@@ -119,9 +116,8 @@ impl<'py> PythonHost<'py> {
     fn push_one_by_one(&mut self, entry: &Entry<'_>, tangents: &Bound<'py, PyTuple>, batch: usize) -> PyResult<Value> {
         let results = PyList::empty(self.py);
         for at in 0..batch {
-            let of = |tangent: Bound<'py, PyAny>| {
-                Ok(Value::new(&callbacks(self.py)?.part.bind(self.py).call1((tangent, at))?))
-            };
+            let of =
+                |tangent: Object<'py>| Ok(Value::new(&callbacks(self.py)?.part.bind(self.py).call1((tangent, at))?));
             let parts = tangents.iter().map(of).collect::<PyResult<Vec<_>>>()?;
             let parts: Vec<&Value> =
                 parts.iter().map(|part| if is_none(part, self.py) { &Value::Absent } else { part }).collect();
@@ -136,7 +132,7 @@ impl<'py> PythonHost<'py> {
         let py = self.py;
         let tape = Bound::new(py, Tape::new(false))?;
         let given = callbacks(py)?.zero_cotangent.bind(py).call1((&tape, entry.result().object(py)))?;
-        let (cotangent, variables): (Bound<'py, PyAny>, Bound<'py, PyAny>) = given.extract()?;
+        let (cotangent, variables): (Object<'py>, Object<'py>) = given.extract()?;
         let pulled = self.pullback(entry, which, &known(&cotangent))?;
         let Value::Object(pulled) = self.resolve(&pulled)? else { return Ok(Value::Absent) };
         if !pulled.bind(py).cast::<Variable>().is_ok_and(|pulled| pulled.get().tape.is(&tape)) {

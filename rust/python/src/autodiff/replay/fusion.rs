@@ -5,7 +5,6 @@ use oxigrad_core::array::view::ArrayView;
 use oxigrad_core::autodiff::fusion::{self, Arrays};
 use oxigrad_core::error::Error;
 use oxigrad_core::kernel::Kernel;
-use pyo3::prelude::*;
 
 use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::{LARGE, execute};
@@ -13,6 +12,7 @@ use crate::arrays::memory::contiguous::length;
 use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::value::Value;
 use crate::error::to_python;
+use crate::prelude::*;
 
 /// A cotangent, or a tangent, of Python's values: known, or deferred.
 pub type Cotangent = fusion::Cotangent<Value>;
@@ -21,7 +21,7 @@ pub type Cotangent = fusion::Cotangent<Value>;
 pub type Fusion<'py> = fusion::Fusion<NumpyArrays<'py>>;
 
 /// The cotangent of a Python object.
-pub fn known(object: &Bound<'_, PyAny>) -> Cotangent {
+pub fn known(object: &Object<'_>) -> Cotangent {
     Cotangent::Known(Value::new(object))
 }
 

@@ -5,10 +5,9 @@
 
 use oxigrad_core::autodiff::replay::Host;
 use oxigrad_core::autodiff::rule::Rules;
-use oxigrad_core::autodiff::tape::{Id, Origin, Value as _, View};
+use oxigrad_core::autodiff::tape::{Id, Origin, Value as _};
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
@@ -16,8 +15,8 @@ use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::{add_to, compute};
 use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::{BatchLevel, is_above};
-use crate::autodiff::graph::tape::CotangentType;
-use crate::autodiff::graph::tape::{Attributes, CoreTape, Tape};
+use crate::autodiff::graph::entry::{Entry, cotangent_type};
+use crate::autodiff::graph::tape::{Attributes, CoreTape, CotangentType, Tape};
 use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::{innermost, record};
@@ -26,6 +25,7 @@ use crate::autodiff::replay::fusion::{Cotangent, Fusion, NumpyArrays, known};
 use crate::autodiff::replay::{scatter, traced};
 use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, missing, registry};
 use crate::callbacks::callbacks;
+use crate::prelude::*;
 use crate::tree::is_inexact;
 
 pub struct PythonHost<'py> {
@@ -35,33 +35,20 @@ pub struct PythonHost<'py> {
     pub batch: Option<usize>,
     fusion: Fusion<'py>,
     /// Takes final cotangents, if given: `take(which, cotangent)` returns whether it has.
-    take: Option<Bound<'py, PyAny>>,
+    take: Option<Object<'py>>,
 }
 
 /// Replays a tape in reverse from the seeds and returns the cotangents of `inputs`; 0.0 in the place of those that `take`,
 /// called with the position of an input and its final cotangent, has taken. It may then change the input in place.
-pub fn replay_taking<'py>(
+pub fn replay<'py>(
     py: Python<'py>,
     tape: &mut CoreTape,
     seeds: Vec<(Id, Value)>,
     inputs: &[Id],
-    take: Bound<'py, PyAny>,
-) -> PyResult<Vec<Value>> {
-    let mut host = PythonHost { take: Some(take), ..PythonHost::new(py, None)? };
-    let seeds = seeds.into_iter().map(|(id, seed)| (id, Cotangent::Known(seed))).collect();
-    let found = tape.replay(seeds, inputs, true, &mut host)?;
-    found.iter().map(|flow| host.resolve(flow)).collect()
-}
-
-/// Replays a tape in reverse from the seeds and returns the cotangents of `inputs`.
-pub fn replay(
-    py: Python<'_>,
-    tape: &mut CoreTape,
-    seeds: Vec<(Id, Value)>,
-    inputs: &[Id],
     release: bool,
+    take: Option<Object<'py>>,
 ) -> PyResult<Vec<Value>> {
-    let mut host = PythonHost::new(py, None)?;
+    let mut host = PythonHost { take, ..PythonHost::new(py, None)? };
     let seeds = seeds.into_iter().map(|(id, seed)| (id, Cotangent::Known(seed))).collect();
     let found = tape.replay(seeds, inputs, release, &mut host)?;
     found.iter().map(|flow| host.resolve(flow)).collect()
@@ -75,19 +62,14 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         &self.registry.rules
     }
 
-    fn pullback(
-        &mut self,
-        entry: &View<'_, Value, Attributes>,
-        which: usize,
-        cotangent: &Cotangent,
-    ) -> PyResult<Cotangent> {
+    fn pullback(&mut self, entry: &Entry<'_>, which: usize, cotangent: &Cotangent) -> PyResult<Cotangent> {
         let Origin::Op(op) = entry.origin else { return Ok(Cotangent::absent()) };
         let derivative = match self.registry.row(op, which) {
             Row::Missing(reason) => return Err(missing(op, reason)),
             Row::Zero => return Ok(Cotangent::absent()),
             Row::Rule(derivative) => derivative,
         };
-        let (py, fit) = (self.py, entry.attributes.and_then(|attributes| attributes.cotangent_types.get(which)));
+        let (py, fit) = (self.py, cotangent_type(entry, which));
         let (shape, dtype) = match fit {
             Some(CotangentType::Number) => {
                 let pulled = self.through(derivative, entry, which, cotangent)?;
@@ -109,7 +91,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
 
     fn pull_into(
         &mut self,
-        entry: &View<'_, Value, Attributes>,
+        entry: &Entry<'_>,
         which: usize,
         cotangent: &Cotangent,
         sum: &mut Cotangent,
@@ -127,11 +109,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         added
     }
 
-    fn pull_together(
-        &mut self,
-        entry: &View<'_, Value, Attributes>,
-        cotangent: &Cotangent,
-    ) -> PyResult<Option<Vec<Cotangent>>> {
+    fn pull_together(&mut self, entry: &Entry<'_>, cotangent: &Cotangent) -> PyResult<Option<Vec<Cotangent>>> {
         let Origin::Op(op) = entry.origin else { return Ok(None) };
         let Row::Rule(derivative) = self.registry.row(op, 0) else { return Ok(None) };
         if !derivative.is_together() {
@@ -139,7 +117,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         }
         let cotangent = self.resolve(cotangent)?;
         let pulled = self.call(derivative, entry, 0, &cotangent)?;
-        let flow = |(which, pulled): (usize, PyResult<Bound<'_, PyAny>>)| {
+        let flow = |(which, pulled): (usize, PyResult<Object<'_>>)| {
             pulled.map(
                 |pulled| if pulled.is_none() || !entry.is_active(which) { Cotangent::absent() } else { known(&pulled) },
             )
@@ -147,7 +125,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         pulled.try_iter()?.enumerate().map(flow).collect::<PyResult<_>>().map(Some)
     }
 
-    fn pushforward(&mut self, entry: &View<'_, Value, Attributes>, tangents: &[&Cotangent]) -> PyResult<Cotangent> {
+    fn pushforward(&mut self, entry: &Entry<'_>, tangents: &[&Cotangent]) -> PyResult<Cotangent> {
         let tangents = tangents.iter().map(|tangent| self.resolve(tangent)).collect::<PyResult<Vec<_>>>()?;
         self.push(entry, &tangents.iter().collect::<Vec<_>>()).map(Cotangent::Known)
     }
@@ -224,7 +202,7 @@ impl<'py> PythonHost<'py> {
     fn through(
         &mut self,
         derivative: &Derivative,
-        entry: &View<'_, Value, Attributes>,
+        entry: &Entry<'_>,
         which: usize,
         cotangent: &Cotangent,
     ) -> PyResult<Cotangent> {
@@ -251,10 +229,10 @@ impl<'py> PythonHost<'py> {
     pub fn apply(
         &mut self,
         derivative: &Derivative,
-        entry: &View<'_, Value, Attributes>,
+        entry: &Entry<'_>,
         which: usize,
         cotangent: &Value,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Object<'py>> {
         if derivative.is_identity {
             return Ok(cotangent.object(self.py));
         }
@@ -274,14 +252,9 @@ impl<'py> PythonHost<'py> {
     }
 
     /// Runs a rule that is a single operator, without a call of the Python rule.
-    fn operate(
-        &self,
-        derivative: &Derivative,
-        entry: &View<'_, Value, Attributes>,
-        cotangent: &Value,
-    ) -> Option<PyResult<Bound<'py, PyAny>>> {
+    fn operate(&self, derivative: &Derivative, entry: &Entry<'_>, cotangent: &Value) -> Option<PyResult<Object<'py>>> {
         let (op, read) = derivative.only.as_ref()?;
-        let mut args: SmallVec<[Bound<'py, PyAny>; 3]> = SmallVec::new();
+        let mut args: SmallVec<[Object<'py>; 3]> = SmallVec::new();
         for source in read {
             args.push(kept(&derivative.sources[*source], entry, cotangent)?.object(self.py));
         }
@@ -295,12 +268,7 @@ impl<'py> PythonHost<'py> {
     }
 
     /// Runs the rule of an elementwise op as a kernel, where its operands are numbers and NumPy arrays.
-    fn run(
-        &mut self,
-        derivative: &Derivative,
-        entry: &View<'_, Value, Attributes>,
-        cotangent: &Value,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn run(&mut self, derivative: &Derivative, entry: &Entry<'_>, cotangent: &Value) -> PyResult<Option<Object<'py>>> {
         let (py, Some(kernel)) = (self.py, &derivative.kernel) else { return Ok(None) };
         let Value::Object(g) = cotangent else { return Ok(None) };
         let values = derivative.sources.iter().map(|source| kept(source, entry, cotangent));
@@ -311,10 +279,10 @@ impl<'py> PythonHost<'py> {
     fn call(
         &self,
         derivative: &Derivative,
-        entry: &View<'_, Value, Attributes>,
+        entry: &Entry<'_>,
         which: usize,
         cotangent: &Value,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Object<'py>> {
         let (py, g) = (self.py, cotangent.object(self.py));
         let read = |source: &Source| source.value(entry, which, &g);
         let mut args = derivative.sources.iter().map(read).collect::<PyResult<Vec<_>>>()?;
@@ -332,7 +300,7 @@ impl<'py> PythonHost<'py> {
 
 /// Marks values of a recording as operands of the rule of an elementwise op: the core computes such a rule, and not the
 /// array library.
-fn of_rule(args: &mut [Bound<'_, PyAny>]) -> PyResult<()> {
+fn of_rule(args: &mut [Object<'_>]) -> PyResult<()> {
     for arg in args.iter_mut().filter(|arg| arg.is_instance_of::<BatchLevel>()) {
         if let Some(marked) = arg.getattr_opt(intern!(arg.py(), "in_rule"))? {
             *arg = marked;
@@ -342,7 +310,7 @@ fn of_rule(args: &mut [Bound<'_, PyAny>]) -> PyResult<()> {
 }
 
 /// The result of a rule, without the mark.
-fn out_of_rule(result: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+fn out_of_rule(result: Object<'_>) -> PyResult<Object<'_>> {
     if !result.is_instance_of::<BatchLevel>() {
         return Ok(result);
     }
@@ -352,7 +320,7 @@ fn out_of_rule(result: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
 /// Lifts plain arrays among the arguments of a Python rule to constants of the tape that its variables are on:
 /// operators of some array libraries raise an error where they should return `NotImplemented` for a variable on their
 /// right. Values of a `vmap` inside of that tape stay what they are.
-fn lift(args: &mut [Bound<'_, PyAny>], sources: &[Source]) -> PyResult<()> {
+fn lift(args: &mut [Object<'_>], sources: &[Source]) -> PyResult<()> {
     let mut variable = innermost(args).cloned();
     let is_read = |source: &Source| matches!(source, Source::Cotangent | Source::Result | Source::Arg(_));
     for (arg, _) in args.iter().zip(sources).filter(|(_, source)| is_read(source)) {
@@ -371,14 +339,14 @@ fn lift(args: &mut [Bound<'_, PyAny>], sources: &[Source]) -> PyResult<()> {
 }
 
 /// The items of the tuple of an op with several results, or of its cotangent; empty for an array.
-fn parts<'py>(arg: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+fn parts<'py>(arg: &Object<'py>) -> Vec<Object<'py>> {
     if let Ok(results) = arg.cast::<PyTuple>() {
         return results.iter().collect();
     }
     arg.cast::<PyDict>().map_or_else(|_| Vec::new(), |parts| parts.values().iter().collect())
 }
 
-fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Object<'py>) -> PyResult<Object<'py>> {
     let py = arg.py();
     if let Ok(results) = arg.cast::<PyTuple>() {
         let results = results.iter().map(|result| lifted(tape, &result)).collect::<PyResult<Vec<_>>>()?;
@@ -398,7 +366,7 @@ fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Bound<'py, PyAny>) -> PyResult<Bou
 }
 
 /// The operand of a rule of an elementwise op.
-fn kept<'v>(source: &Source, entry: &View<'v, Value, Attributes>, cotangent: &'v Value) -> Option<&'v Value> {
+fn kept<'v>(source: &Source, entry: &Entry<'v>, cotangent: &'v Value) -> Option<&'v Value> {
     match source {
         Source::Cotangent => Some(cotangent),
         Source::Result => Some(entry.result()),

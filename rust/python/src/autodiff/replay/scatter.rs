@@ -3,7 +3,6 @@
 use oxigrad_core::autodiff::tape::Origin;
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyEllipsis, PyInt, PySlice, PyTuple};
 use smallvec::SmallVec;
 
@@ -13,8 +12,7 @@ use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::BatchLevel;
 use crate::autodiff::graph::entry::{Entry, named, shape_of};
 use crate::autodiff::operations::record::record;
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// Adds the cotangent `g` of `x[key]` to `sum`, the cotangent of `x` so far, at `key`; returns whether it did.
 ///

@@ -5,23 +5,23 @@
 use oxigrad_core::array::buffer::elements;
 use oxigrad_core::autodiff::tape::Origin;
 use oxigrad_core::op::{Attribute, Elementwise, Op, ResultKind, Structured};
-use pyo3::prelude::*;
+use pyo3::intern;
 use pyo3::types::{PyFloat, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::numpy_functions::{
-    Extents, astype, extents, insert_axis, integers, is_array, is_host, permute_dims, repeated, reshape, squeeze,
+    Extents, extents, insert_axis, integers, is_array, is_host, permute_dims, repeated, reshape,
 };
 use crate::autodiff::graph::entry::{Entry, shape_of};
 use crate::autodiff::graph::rule_program::{Body, Datum, Fact, Filled, Operand, Part, Program, Sizes, Step, Work};
+use crate::autodiff::graph::template::EntryId;
 use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::record;
 use crate::autodiff::replay::fit;
 use crate::autodiff::replay::scatter::{IndexKey, scatter};
 use crate::autodiff::vjp_rules::{Derivative, Source};
 use crate::callbacks::callbacks;
-
-type Object<'py> = Bound<'py, PyAny>;
+use crate::prelude::*;
 
 /// From so many elements on, the Python rule of an extremum takes fewer passes over memory than its program, which serves all shapes.
 pub const LARGE_EXTREMUM: usize = 1 << 16;
@@ -127,8 +127,8 @@ impl<'py> Run<'_, 'py> {
             Work::BroadcastTo(Sizes::Parts(parts)) => repeated(x, &self.sizes(parts)?)?,
             Work::PermuteDims(axes) => permute_dims(x, axes)?,
             Work::ExpandDims(behind) => insert_axis(x, *behind)?,
-            Work::Squeeze(axis) => squeeze(x, axis.bind(py))?,
-            Work::Astype(dtype) => astype(x, dtype.bind(py))?,
+            Work::Squeeze(axis) => x.call_method1(intern!(py, "squeeze"), (axis,))?,
+            Work::Astype(dtype) => x.call_method1(intern!(py, "astype"), (dtype,))?,
             Work::Index(key) => x.get_item(self.filled(key)?)?,
             Work::ScatterAdd(key, sizes) => match IndexKey::of(&self.filled(key)?) {
                 Some(key) => scatter(&key, x, &self.shape(sizes)?)?,
@@ -163,7 +163,7 @@ impl<'py> Run<'_, 'py> {
     }
 
     fn filled(&self, filled: &Filled) -> PyResult<Object<'py>> {
-        let read = |at: usize| self.object(&Part::Datum(filled.reads[at] as usize));
+        let read = |at: usize| self.object(&Part::Datum(EntryId::new(filled.reads[at])));
         filled.template.fill(self.values[0].py(), &read)
     }
 
@@ -171,7 +171,7 @@ impl<'py> Run<'_, 'py> {
     fn whole(&self, part: &Part) -> PyResult<isize> {
         let at = match part {
             Part::Number(number) => return Ok(*number),
-            Part::Datum(at) => *at,
+            Part::Datum(at) => at.index(),
         };
         Ok(match &self.body.data[at] {
             Datum::Extent(of, axis) => self.extent(*of, *axis)?.cast_signed(),
@@ -192,7 +192,7 @@ impl<'py> Run<'_, 'py> {
     fn object(&self, part: &Part) -> PyResult<Object<'py>> {
         let py = self.values[0].py();
         if let Part::Datum(at) = part {
-            match &self.body.data[*at] {
+            match &self.body.data[at.index()] {
                 Datum::Argument(at) => return Ok(self.values[*at].clone()),
                 Datum::Item(of, at) => {
                     let (of, at) = (self.object(of)?, self.whole(at)?);

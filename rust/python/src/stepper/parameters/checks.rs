@@ -2,7 +2,6 @@
 
 use oxigrad_core::array::buffer::{Buffer, Span};
 use oxigrad_core::error::{Error, Result};
-use pyo3::prelude::*;
 
 use super::parameter::{Held, Parameter};
 use super::prepared::{Prepared, Programs, Seen, StepArrays, is_gradient};
@@ -10,6 +9,7 @@ use super::requirements::{moved, unexported};
 use crate::arrays::memory::overlap::shared_among;
 use crate::arrays::memory::place::Look;
 use crate::error::to_python;
+use crate::prelude::*;
 
 impl Prepared {
     /// Refuses PyTorch tensors whose negative bit is set. Returns whether any tensor was checked, which lets other threads run.
@@ -63,7 +63,7 @@ impl Prepared {
         with_slots: bool,
     ) -> PyResult<()> {
         let py = arrays.written.py();
-        let mut is_kept = |object: &Bound<'py, PyAny>, view| look.is_at(object, view) || !look.can_tell(object);
+        let mut is_kept = |object: &Object<'py>, view| look.is_at(object, view) || !look.can_tell(object);
         for (number, (array, place)) in arrays.in_turn().zip(&seen.places).enumerate() {
             if !is_kept(&array, &place.view) {
                 return Err(moved(&self.parameters[number / 2].path));
@@ -129,8 +129,8 @@ impl Prepared {
         };
         let Some((a, b)) = shared_among(py, &ranges, view)? else { return Ok(true) };
         let (a, b) = (name(a), name(b));
-        Err(to_python(&Error::Alias(format!(
+        Err(AliasError::new_err(format!(
             "{a} and {b} share memory: expected separate arrays, or the same array from the first step on"
-        ))))
+        )))
     }
 }

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding, elements};
 use oxigrad_core::array::rows::Rows;
-use oxigrad_core::error::Error;
 use pyo3::buffer::PyBuffer;
-use pyo3::prelude::*;
 
 use super::requirements::{at, tuple, unexported, whole, written};
 use super::slot::Slot;
@@ -14,7 +12,8 @@ use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::memory::numpy::{Numpy, refuse_meaning};
 use crate::arrays::memory::place::{Look, Place};
 use crate::autodiff::graph::batched::BatchLevel;
-use crate::error::{IntoPython, to_python};
+use crate::error::to_python;
+use crate::prelude::*;
 use crate::stepper::stated::HostParameter;
 
 /// A parameter that the core updates: its requirements, and its slots, whose memory it keeps.
@@ -69,7 +68,7 @@ impl Parameter {
     /// it, as to `keep` says. It may be written, too.
     pub fn gradient<'py>(
         &self,
-        g: &Bound<'py, PyAny>,
+        g: &Object<'py>,
         shape: &[usize],
         is_written: bool,
         look: &mut Look<'py>,
@@ -88,7 +87,7 @@ impl Parameter {
     /// The parameter, if it meets the requirements; adds the owner of its memory, as for a gradient.
     pub fn own<'py>(
         &self,
-        p: &Bound<'py, PyAny>,
+        p: &Object<'py>,
         look: &mut Look<'py>,
         held: &mut Held<'py>,
         keep: bool,
@@ -107,7 +106,7 @@ impl Parameter {
     /// A NumPy array whose fields meet the requirements, or a tensor whose memory need not be kept.
     fn plain<'py>(
         &self,
-        object: &Bound<'py, PyAny>,
+        object: &Object<'py>,
         shape: &[usize],
         is_written: bool,
         look: &mut Look<'py>,
@@ -138,38 +137,27 @@ impl Parameter {
         slots.map(|(slot, number)| slot.numbers.buffer.clone().with_rounding(self.rounding(number)))
     }
 
-    fn checked_own(&self, p: &Bound<'_, PyAny>) -> PyResult<(HostArray, Buffer)> {
+    fn checked_own(&self, p: &Object<'_>) -> PyResult<(HostArray, Buffer)> {
         let path = &self.path;
         let memory = self.memory(p, "parameter")?;
         if memory.shape() != self.shape {
             let (found, expected) = (tuple(memory.shape()), tuple(&self.shape));
-            return Err(to_python(&Error::Shape(format!(
-                "{path}: the parameter has shape {found}, its slots {expected}"
-            ))));
+            return Err(ShapeError::new_err(format!("{path}: the parameter has shape {found}, its slots {expected}")));
         }
         let buffer = written(path, "parameter", &memory).python()?;
         if buffer.dtype() != self.dtype {
             let (found, dtype) = (buffer.dtype().name(), self.dtype.name());
-            return Err(to_python(&Error::Dtype(format!(
-                "{path}: the parameter has dtype {found}, its slots {dtype}"
-            ))));
+            return Err(DtypeError::new_err(format!("{path}: the parameter has dtype {found}, its slots {dtype}")));
         }
         Ok((memory, buffer))
     }
 
-    fn checked_gradient(
-        &self,
-        g: &Bound<'_, PyAny>,
-        shape: &[usize],
-        is_written: bool,
-    ) -> PyResult<(HostArray, Buffer)> {
+    fn checked_gradient(&self, g: &Object<'_>, shape: &[usize], is_written: bool) -> PyResult<(HostArray, Buffer)> {
         let path = &self.path;
         let memory = self.memory(g, "gradient")?;
         if memory.shape() != shape {
             let (found, expected) = (tuple(memory.shape()), tuple(shape));
-            return Err(to_python(&Error::Shape(format!(
-                "{path}: gradient has shape {found}, the parameter {expected}"
-            ))));
+            return Err(ShapeError::new_err(format!("{path}: gradient has shape {found}, the parameter {expected}")));
         }
         if is_written {
             written(path, "gradient", &memory).python()?;
@@ -181,13 +169,13 @@ impl Parameter {
             }
             _ => {
                 let (found, dtype) = (g.getattr("dtype")?.str()?, self.dtype.name());
-                Err(to_python(&Error::Dtype(format!("{path}: gradient has dtype {found}, the parameter {dtype}"))))
+                Err(DtypeError::new_err(format!("{path}: gradient has dtype {found}, the parameter {dtype}")))
             }
         }
     }
 
     /// The rows of these indices.
-    pub fn rows(&self, indices: &Bound<'_, PyAny>) -> PyResult<Arc<Rows>> {
+    pub fn rows(&self, indices: &Object<'_>) -> PyResult<Arc<Rows>> {
         let numbers = PyBuffer::<i64>::get(indices)?.to_vec(indices.py())?;
         let indices: Vec<usize> = numbers.iter().filter_map(|index| usize::try_from(*index).ok()).collect();
         let extent = self.shape.first().copied().unwrap_or_default();
@@ -195,9 +183,9 @@ impl Parameter {
             let (path, shape) = (&self.path, tuple(&self.shape));
             let outside = numbers.iter().find(|index| !usize::try_from(**index).is_ok_and(|index| index < extent));
             let index = outside.copied().unwrap_or_default();
-            return Err(to_python(&Error::Shape(format!(
+            return Err(ShapeError::new_err(format!(
                 "{path}: row index {index} is out of range for a parameter of shape {shape}"
-            ))));
+            )));
         }
         // No elements, or more than memory has: there are no rows, and none is touched.
         let width = self.shape.get(1..).and_then(elements).unwrap_or_default();
@@ -205,8 +193,8 @@ impl Parameter {
     }
 
     /// The factors of the slots, as arrays of the gradient's shape.
-    pub fn factors(&self, factors: &[Bound<'_, PyAny>], shape: &[usize]) -> PyResult<Vec<(HostArray, Buffer)>> {
-        let factor = |factor: &Bound<'_, PyAny>| {
+    pub fn factors(&self, factors: &[Object<'_>], shape: &[usize]) -> PyResult<Vec<(HostArray, Buffer)>> {
+        let factor = |factor: &Object<'_>| {
             let Some(memory) = HostArray::of(factor)? else { return Ok(None) };
             let buffer = memory.view.broadcast(shape);
             Ok(buffer.map(|buffer| (memory, buffer)))
@@ -215,32 +203,32 @@ impl Parameter {
         let wanted = if self.catches_up { self.slots.len() } else { 0 };
         buffers.filter(|buffers| buffers.len() == wanted).ok_or_else(|| {
             let path = &self.path;
-            to_python(&Error::Shape(format!("{path}: expected {wanted} factors of slots, of the gradient's shape")))
+            ShapeError::new_err(format!("{path}: expected {wanted} factors of slots, of the gradient's shape"))
         })
     }
 
-    pub fn memory(&self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<HostArray> {
+    pub fn memory(&self, object: &Object<'_>, what: &str) -> PyResult<HostArray> {
         refuse_meaning(object, || format!("{}: the {what}", self.path))?;
         if let Some(memory) = HostArray::of_seen(object)? {
             whole(&self.path, what, object, &memory.view)?;
             return Ok(memory);
         }
         if object.cast::<BatchLevel>().is_ok() {
-            return Err(to_python(&Error::Memory(format!(
+            return Err(ArrayMemoryError::new_err(format!(
                 "{}: the {what} differs between the examples of a vmap: expected a batched parameter, too, or a loop over the examples",
                 self.path
-            ))));
+            )));
         }
         if object.hasattr("dtype")? {
             return Err(to_python(&unexported(&self.path, what)));
         }
         let (path, found) = (&self.path, object.get_type().name()?);
-        Err(to_python(&Error::Structure(format!("{path}: the {what} is missing: found {found}"))))
+        Err(StructureError::new_err(format!("{path}: the {what} is missing: found {found}")))
     }
 }
 
 /// Arrays, with the exports that keep their memory during a step.
-pub type Held<'py> = Vec<(Bound<'py, PyAny>, HostArray)>;
+pub type Held<'py> = Vec<(Object<'py>, HostArray)>;
 
 /// The outcome of `Parameter::look`: whether slots have moved, and whether Python may have run.
 #[derive(Default)]

@@ -4,19 +4,18 @@ use oxigrad_core::array::buffer::Buffer;
 use oxigrad_core::array::overlap::Sweep;
 use oxigrad_core::error::{Error, Result};
 use pyo3::exceptions::PyImportError;
-use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyTupleMethods};
 
 use super::parameter::{Held, Moves, Parameter};
 use crate::arrays::memory::dlpack::Export;
 use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::memory::place::{Look, Place};
-use crate::error::{IntoPython, to_python};
+use crate::prelude::*;
 use crate::stepper::symbols::Program;
 
 /// The rows of a parameter that a step touches: its number, the indices (int64, increasing) of the rows that have
 /// gradients, or all rows; and a factor for each slot, broadcast to the shape of the gradient.
-pub type Touched<'py> = (usize, Option<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
+pub type Touched<'py> = (usize, Option<Object<'py>>, Vec<Object<'py>>);
 
 /// The state of a step that is kept from one to the next.
 #[derive(Default)]
@@ -63,12 +62,12 @@ pub struct StepArrays<'a, 'py> {
 impl<'py> StepArrays<'_, 'py> {
     /// Parameters and gradients in turn: the number of a parameter's array is twice its own, that of its gradient one
     /// more.
-    pub fn in_turn(self) -> impl Iterator<Item = Bound<'py, PyAny>> {
+    pub fn in_turn(self) -> impl Iterator<Item = Object<'py>> {
         self.written.iter_borrowed().zip(self.gradients.iter_borrowed()).flat_map(|(p, g)| [p.to_owned(), g.to_owned()])
     }
 
     /// The array of this number.
-    pub fn array(self, number: usize) -> PyResult<Bound<'py, PyAny>> {
+    pub fn array(self, number: usize) -> PyResult<Object<'py>> {
         if is_gradient(number) { self.gradients } else { self.written }.get_item(number / 2)
     }
 }
@@ -125,7 +124,7 @@ impl Prepared {
         mut holds: Option<&mut Vec<Export>>,
     ) -> PyResult<Vec<usize>> {
         let (mut unseen, mut fresh) = (Vec::new(), fresh.iter().copied().peekable());
-        let mut is_fresh = |number, place: &Place, array: &Bound<'py, PyAny>| {
+        let mut is_fresh = |number, place: &Place, array: &Object<'py>| {
             fresh.next_if_eq(&number).is_some() && !place.is_unsure_of(array)
         };
         let pairs = arrays.written.iter_borrowed().zip(arrays.gradients.iter_borrowed());
@@ -218,9 +217,7 @@ impl Prepared {
             }
         }
         if touched.next().is_some() || Some(&seen.buffers.len()) != self.starts.last() {
-            return Err(to_python(&Error::Structure(
-                "internal error: touched rows do not match the prepared parameters".into(),
-            )));
+            return Err(StructureError::new_err("internal error: touched rows do not match the prepared parameters"));
         }
         Ok(seen)
     }

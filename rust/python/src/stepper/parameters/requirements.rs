@@ -3,22 +3,21 @@
 use oxigrad_core::array::buffer::Buffer;
 use oxigrad_core::array::view::ArrayView;
 use oxigrad_core::error::{Error, Result};
-use pyo3::prelude::*;
 
 use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::memory::torch::Torch;
-use crate::error::to_python;
+use crate::prelude::*;
 
 pub fn unexported(path: &str, what: &str) -> Error {
     Error::Memory(format!("{path}: the {what} does not share its memory: expected an array in host memory"))
 }
 
 /// Refuses a tensor whose storage was shrunk, so that its elements lie outside.
-pub fn whole(path: &str, what: &str, object: &Bound<'_, PyAny>, view: &ArrayView) -> PyResult<()> {
+pub fn whole(path: &str, what: &str, object: &Object<'_>, view: &ArrayView) -> PyResult<()> {
     match Torch::of_class(&object.get_type())? {
-        Some(torch) if torch.is_shrunk(object, view)? => Err(to_python(&Error::Memory(format!(
+        Some(torch) if torch.is_shrunk(object, view)? => Err(ArrayMemoryError::new_err(format!(
             "{path}: the {what} is a tensor whose storage was shrunk: expected one that has all of its elements"
-        )))),
+        ))),
         _ => Ok(()),
     }
 }
@@ -59,7 +58,7 @@ pub fn tuple(shape: &[usize]) -> String {
 }
 
 pub fn moved(path: &str) -> PyErr {
-    to_python(&Error::Memory(format!(
+    ArrayMemoryError::new_err(format!(
         "{path}: its memory was moved during the checks of the step, by code that the export of another array called"
-    )))
+    ))
 }

@@ -1,15 +1,14 @@
 //! A slot of a parameter in host memory: its place, and whether it has moved.
 
 use oxigrad_core::array::buffer::Dtype;
-use oxigrad_core::error::Error;
-use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyTupleMethods};
 
 use super::requirements::{at, tuple, unexported, whole, writable};
 use crate::arrays::memory::changes::Changed;
 use crate::arrays::memory::host_array::FloatArray;
 use crate::arrays::memory::place::Look;
-use crate::error::{IntoPython, to_python};
+use crate::error::to_python;
+use crate::prelude::*;
 
 /// A slot: its name, its object (a tuple for codes: see [`FloatArray`]), and the numbers in memory.
 pub struct Slot {
@@ -19,12 +18,12 @@ pub struct Slot {
 }
 
 /// The array of a slot, or those of codes.
-fn arrays_of<'py>(stated: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+fn arrays_of<'py>(stated: &Object<'py>) -> Vec<Object<'py>> {
     stated.cast::<PyTuple>().map_or_else(|_| vec![stated.clone()], |arrays| arrays.iter().collect())
 }
 
 impl Slot {
-    pub fn new(path: &str, name: String, stated: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub fn new(path: &str, name: String, stated: &Object<'_>) -> PyResult<Self> {
         let what = format!("slot {name}");
         let numbers = FloatArray::of(stated)?.ok_or_else(|| to_python(&unexported(path, &what)))?;
         let numbers = numbers.map_err(|error| at(path, &what, error)).python()?;
@@ -36,15 +35,15 @@ impl Slot {
     }
 
     /// A slot of one number, of float64 or float32.
-    pub fn number(path: &str, name: String, stated: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub fn number(path: &str, name: String, stated: &Object<'_>) -> PyResult<Self> {
         let slot = Self::new(path, name, stated)?;
         match (slot.numbers.buffer.len(), slot.numbers.buffer.dtype()) {
             (1, Dtype::F64 | Dtype::F32) => Ok(slot),
-            (length, dtype) => Err(to_python(&Error::Shape(format!(
+            (length, dtype) => Err(ShapeError::new_err(format!(
                 "{path}: the slot {} has {length} elements of {}: expected one number of float64 or float32",
                 slot.name,
                 dtype.name()
-            )))),
+            ))),
         }
     }
 
@@ -72,12 +71,12 @@ impl Slot {
         if shape != before.0 {
             let (found, expected) = (tuple(&shape), tuple(&before.0));
             let text = format!("{path}: the slot {name} has shape {found}, it had {expected}");
-            return Err(to_python(&Error::Shape(text)));
+            return Err(ShapeError::new_err(text));
         }
         if dtype != before.1 {
             let (found, expected) = (dtype.name(), before.1.name());
             let text = format!("{path}: the slot {name} has dtype {found}, it had {expected}");
-            return Err(to_python(&Error::Dtype(text)));
+            return Err(DtypeError::new_err(text));
         }
         let has_moved = slot.numbers.buffer != self.numbers.buffer;
         *self = slot;

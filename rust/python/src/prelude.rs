@@ -1,0 +1,11 @@
+//! The names that most modules use.
+
+pub use pyo3::prelude::*;
+
+pub use crate::error::{
+    AliasError, ArrayMemoryError, DerivativeError, DtypeError, IntoPython, Items, KeyPathError, RuleError, ShapeError,
+    StateError, StructureError, TapeEndedError, TapeThreadError, items, unless,
+};
+
+/// A Python object of any class.
+pub type Object<'py> = Bound<'py, PyAny>;
