@@ -19,6 +19,8 @@ from oxigrad.ops.stats.integrals import integral
 from oxigrad.ops.stats.inverses import quantile
 from oxigrad.ops.stats.normal import log_density, log_lower, log_twice
 
+__all__ = ["invgauss", "rice", "skewnorm", "vonmises"]
+
 _LOG_2, _NODES, _FALL = math.log(2.0), 40, 40.0
 _TINY, _HUGE = 1e-300, 1e300
 
