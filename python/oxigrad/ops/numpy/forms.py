@@ -63,7 +63,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
         reductions,
         """average corrcoef cov nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar ptp trapezoid""",
     ),
-    **_named(order, "median nanmedian nanpercentile nanquantile percentile quantile"),
+    **order.FORMS,
     **_named(polynomials, "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots vander"),
     **_named(histograms, "bincount histogram histogram2d histogram_bin_edges histogramdd interp"),
     **_named(sets, "intersect1d setdiff1d setxor1d sort_complex trim_zeros union1d unique"),
