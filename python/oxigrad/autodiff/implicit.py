@@ -8,7 +8,6 @@ from oxigrad import tree, xp
 from oxigrad._core import ShapeError, StructureError
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.custom_rules import custom_vjp
-from oxigrad.autodiff.function_calls import replaced
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import check_callable, jvp, vjp
 from oxigrad.ops.backends import is_smooth
@@ -47,7 +46,10 @@ def implicit(
         chosen = [k for k, arg in enumerate(args) if any(map(is_smooth, tree.leaves(arg)))]
 
         def of_chosen(*parts: Tree) -> Tree:
-            return residual(x, *replaced(args, chosen, parts))
+            whole = list(args)
+            for k, part in zip(chosen, parts, strict=True):
+                whole[k] = part
+            return residual(x, *whole)
 
         _, pullback = vjp(of_chosen, *(args[k] for k in chosen))
         pulled = dict(zip(chosen, pullback(_scaled(direction, -1.0)), strict=True))

@@ -6,7 +6,6 @@ from typing import Any, Literal, overload
 
 from oxigrad import tree, xp
 from oxigrad._typing import Argnums, Differentiable, P, R, T, Tree, Ts
-from oxigrad.autodiff.function_calls import replaced
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import Recording, check_callable, grad, jvp, vjp
 from oxigrad.ops.backends import is_smooth
@@ -107,7 +106,10 @@ def hessian_diag(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., A
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
         def gradient(*parts: Any) -> Any:
-            return grad(f, chosen)(*replaced(args, chosen, parts), **named)
+            whole = list(args)
+            for at, part in zip(chosen, parts, strict=True):
+                whole[at] = part
+            return grad(f, chosen)(*whole, **named)
 
         parts = tuple(args[at] for at in chosen)
         _, derivative = linearize(gradient, *parts)
