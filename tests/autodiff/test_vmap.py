@@ -142,6 +142,8 @@ def test_axes_and_trees() -> None:
         (lambda: ox.vmap(lambda x: np.asarray(x))(X), TypeError, "does not turn into an array"),
         (lambda: ox.vmap(lambda x: float(x[0]))(X), TypeError, "not one number"),
         (lambda: ox.vmap(lambda x: np.median(x))(X), TypeError, "np.median has no batching rule"),
+        (lambda: ox.vmap(lambda q: xp.percentile(X, q))(X[0]), TypeError, "vmap: percentile has no batching rule"),
+        (lambda: ox.vmap(lambda n: xp.fft.idct(X, n=n))(np.arange(3)), TypeError, "vmap: idct has no batching rule"),
         (lambda: ox.vmap(lambda x: x.__setitem__(0, 1.0))(X), TypeError, "immutable"),
         (lambda: ox.vmap(3), TypeError, "vmap: found 3, expected a function"),
     ],

@@ -43,6 +43,8 @@ def _function_called() -> str:
     frame, name = inspect.currentframe(), ""
     while frame is not None:
         module, called = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
+        if not name and called == "array_function" and module.startswith(_OPS):
+            called = frame.f_locals["function"].__name__  # NumPy's, whose form may have no name
         if module.startswith(_OPS) and not called.startswith(("_", "<")) and called not in _INNER:
             name = f"{called} has no batching rule: "
         elif name and not module.startswith("oxigrad"):
@@ -208,34 +210,22 @@ class Batched(BatchLevel):
 
 def _operator(name: str, *, reflected: bool = False) -> Callable[..., Any]:
     def method(self: Batched, *others: Any) -> Any:
-        return record(name, [*others, self] if reflected else [self, *others])
+        args = [*others, self] if reflected else [self, *others]
+        return _PLAIN_RULES[name](*args) if name.startswith("bitwise_") else record(name, args)
 
     return method
 
 
-def _plain_operator(name: str, *, reflected: bool = False) -> Callable[..., Any]:
-    def method(self: Batched, *others: Any) -> Any:
-        return _PLAIN_RULES[name](*([*others, self] if reflected else [self, *others]))
-
-    return method
-
-
-for _method, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "pow"}.items():
+# The ops of operators by the names of methods, first of those that may be reflected.
+_BINARY = """add:add sub:subtract mul:multiply truediv:divide pow:pow mod:remainder floordiv:floor_divide matmul:matmul and:bitwise_and
+    or:bitwise_or xor:bitwise_xor lshift:bitwise_left_shift rshift:bitwise_right_shift"""
+_OTHERS = """ neg:negative pos:positive abs:abs invert:bitwise_invert eq:equal ne:not_equal lt:less le:less_equal gt:greater
+    ge:greater_equal"""
+for _pair in (_BINARY + _OTHERS).split():
+    _method, _, _name = _pair.partition(":")
     setattr(Batched, f"__{_method}__", _operator(_name))
-    setattr(Batched, f"__r{_method}__", _operator(_name, reflected=True))
-for _method, _name in {"mod": "remainder", "floordiv": "floor_divide", "matmul": "matmul"}.items():
-    setattr(Batched, f"__{_method}__", _operator(_name))
-    setattr(Batched, f"__r{_method}__", _operator(_name, reflected=True))
-for _method, _name in {"and": "and", "or": "or", "xor": "xor", "lshift": "left_shift", "rshift": "right_shift"}.items():
-    setattr(Batched, f"__{_method}__", _plain_operator(f"bitwise_{_name}"))
-    setattr(Batched, f"__r{_method}__", _plain_operator(f"bitwise_{_name}", reflected=True))
-setattr(Batched, "__invert__", _plain_operator("bitwise_invert"))  # noqa: B010
-for _method, _name in {"neg": "negative", "pos": "positive", "abs": "abs"}.items():
-    setattr(Batched, f"__{_method}__", _operator(_name))
-for _method, _name in {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}.items():
-    setattr(Batched, f"__{_method}__", _operator(_name))
-Batched.__eq__ = _operator("equal")
-Batched.__ne__ = _operator("not_equal")
+    if _pair in _BINARY.split():
+        setattr(Batched, f"__r{_method}__", _operator(_name, reflected=True))
 
 
 # --- ops ---------------------------------------------------------------------------------------------------------------

@@ -31,34 +31,23 @@ class CustomVJP(Protocol):
 
 
 class _Rule:
-    """The rule of a function: its forward pass, and its pullback."""
+    """The rule of a function: its forward pass, where the rule reads residuals of it, and its pullback."""
 
-    def __init__(self, f: Callable[..., Any]) -> None:
-        self._f = f
-        self._fwd: Callable[..., tuple[Any, Any]] | None = None
-        self.pull: Pullback | None = None
-
-    def state(self, rule: Callable[..., Any]) -> None:
-        """Sets the rule ``rule(g, y, *args)``."""
-        self.pull = lambda g, y, args, _: rule(g, y, *args)
+    fwd: Callable[..., tuple[Any, Any]] | None = None
+    pull: Pullback | None = None
 
     def defvjp(self, fwd: Callable[..., tuple[Any, Any]], bwd: Callable[..., Any]) -> None:
         """Sets the rule ``fwd(*args)``, ``bwd(residuals, g)``."""
         for function, name in ((fwd, "fwd"), (bwd, "bwd")):
             if not callable(function):
                 raise TypeError(f"defvjp: found {function!r} as {name}, expected a function")
-        self._fwd, self.pull = fwd, lambda g, y, args, residuals: bwd(residuals, g)
+        self.fwd, self.pull = fwd, lambda g, y, args, residuals: bwd(residuals, g)
 
-    @property
-    def has_residuals(self) -> bool:
-        """Whether the rule reads residuals of the call."""
-        return self._fwd is not None
-
-    def call(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
+    def call(self, f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
         """The value of the function and the residuals, None where the rule has none."""
-        if self._fwd is None:
-            return self._f(*args, **named), None
-        result = self._fwd(*args, **named)
+        if self.fwd is None:
+            return f(*args, **named), None
+        result = self.fwd(*args, **named)
         if not (isinstance(result, tuple) and len(result) == 2):
             raise TypeError(f"fwd: found a result of type {type(result).__name__}, expected a pair (value, residuals)")
         return result
@@ -101,9 +90,9 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
     >>> grad(log1pexp)(0.0)
     0.5
     """
-    stated = _Rule(f)
+    stated = _Rule()
     if rule is not None:
-        stated.state(rule)
+        stated.pull = lambda g, y, args, _: rule(g, y, *args)
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
@@ -131,32 +120,40 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
     count = len(args)
 
     def forward(*args: Any) -> Any:
-        value, residuals = rule.call(args, named)
+        value, residuals = rule.call(f, args, named)
         saved_residuals[:] = [residuals]
         return value
 
     call = FunctionCall(forward, args, {}, lambda *args: _call(f, rule, args, named), takes_batches=False)
     call.name = getattr(f, "__qualname__", None) or repr(f)
 
-    def pull_example(g: dict[int, Any], y: Leaves, values: Leaves) -> list[Any]:
-        return pull(primitives.TupleCotangent(g), y, values)
-
+    @_for_each_example
     def pull(g: primitives.TupleCotangent, y: Leaves, values: Leaves) -> list[Any]:
-        level = _level_of_constants((*g.values(), *y, *values))
-        if level is not None:
-            return called_for_each(pull_example, (dict(g), tuple(y), tuple(values)), {}, level)
         arguments, _ = call.arguments(values)
         assert call.structure is not None, "the function has been called"  # noqa: S101
         filled = [g.get(at, zero_or_same(leaf)) for at, leaf in enumerate(y)]
         result, cotangent = tree.unflatten(call.structure, y), tree.unflatten(call.structure, filled)
         # If the arguments are variables of an enclosing tape, the residuals must be variables too.
         are_saved = bool(saved_residuals) and not any(isinstance(value, Variable) for value in values)
-        residuals = saved_residuals[0] if are_saved else rule.call(arguments, named)[1] if rule.has_residuals else None
+        is_read = rule.fwd is not None
+        residuals = saved_residuals[0] if are_saved else rule.call(f, arguments, named)[1] if is_read else None
         pulled = pull_back(cotangent, result, arguments, residuals)
         pulled = pulled if isinstance(pulled, tuple) or count != 1 else (pulled,)
         return call.chosen((_completed(pulled, arguments), {}))
 
     return call.record(call.outputs, pull, None)
+
+
+def _for_each_example(pull: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """Decorates the pullback of a call of one example: of batched values it is called for each of them."""
+
+    def pulled(g: dict[int, Any], y: Leaves, values: Leaves) -> list[Any]:
+        level = _level_of_constants((*g.values(), *y, *values))
+        if level is not None:
+            return called_for_each(pulled, (dict(g), tuple(y), tuple(values)), {}, level)
+        return pull(primitives.TupleCotangent(g), y, values)
+
+    return pulled
 
 
 def _level_of_constants(values: Leaves) -> int | None:
@@ -297,7 +294,7 @@ def _pushed(
     if not any(isinstance(leaf, Variable) for leaf in leaves):
         level = level_of(leaves)
         if level is not None:  # inside of `vmap`: the rule is one of single examples
-            return called_for_each(functools.partial(_pushed_apart, f, called, tangent), args, {}, level)
+            return called_for_each(lambda *args: _pushed(f, called, tangent, args), args, {}, level)
         return called(*args)
     shapes: list[Any] = []
 
@@ -335,13 +332,8 @@ def _pushed(
                     )
         return total
 
-    def pull_example(g: dict[int, Any], y: Leaves, values: Leaves) -> list[Any]:
-        return pull(primitives.TupleCotangent(g), y, values)
-
+    @_for_each_example
     def pull(g: primitives.TupleCotangent, y: Leaves, values: Leaves) -> list[Any]:
-        level = _level_of_constants((*g.values(), *values))
-        if level is not None:
-            return called_for_each(pull_example, (dict(g), tuple(y), tuple(values)), {}, level)
         with Tape() as tape:
             directions = [tape.watch(zero_tangent(value, None)) for value in values]
             pushed = push(values, directions)
@@ -349,10 +341,6 @@ def _pushed(
         return tape.pull(seeds, directions)
 
     return call.record(outputs, pull, push)
-
-
-def _pushed_apart(f: Callable[..., Any], called: Callable[..., Any], tangent: Callable[..., Any], *args: Any) -> Any:
-    return _pushed(f, called, tangent, args)
 
 
 def _of_shape(name: str, t: Any, like: Any) -> Any:

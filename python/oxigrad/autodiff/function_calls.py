@@ -18,10 +18,49 @@ from oxigrad.ops.core import primitives
 Leaves = Sequence[Any]
 
 
-class FunctionCall:
-    """A call of a function of trees, as a function from the leaves that are variables to the leaves of the result.
+def replaced(items: Sequence[Any], at: Sequence[int], values: Sequence[Any]) -> list[Any]:
+    """A list of items with ``values`` in the place of those ``at`` these positions.
 
-    A tape keeps it to call the function again. It drops the variables when it is recorded, so as not to form a reference cycle.
+    >>> replaced("abc", [2, 0], [1, 2])
+    [2, 'b', 1]
+    """
+    filled = list(items)
+    for i, value in zip(at, values, strict=True):
+        filled[i] = value
+    return filled
+
+
+class TreeCall:
+    """A call of a function of trees, as a function of the leaves of its arguments that ``is_variable`` chooses: ``variables``.
+
+    A tape or a graph may keep it to call the function again, and must then not keep the variables: these are to be taken from it.
+    """
+
+    variables: list[Any]
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        is_variable: Callable[[Any], bool],
+    ) -> None:
+        leaves, self._structure = tree.flatten((args, named))
+        self._f, self._chosen = f, [i for i, leaf in enumerate(leaves) if is_variable(leaf)]
+        self.variables = [leaves[i] for i in self._chosen]
+        self._leaves = replaced(leaves, self._chosen, [None] * len(self._chosen))
+
+    def arguments(self, values: Leaves) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments with these values in place of the variables."""
+        return tree.unflatten(self._structure, replaced(self._leaves, self._chosen, values))
+
+
+def _is_traced(leaf: Any) -> bool:
+    return isinstance(leaf, (Variable, BatchLevel))
+
+
+class FunctionCall(TreeCall):
+    """A call whose variables are those of a tape, and whose results are leaves.
 
     Values that `vmap` has batched count as variables that no derivative flows to: a tape outside of the `vmap` must not keep them.
 
@@ -33,7 +72,6 @@ class FunctionCall:
         takes_batches: whether ``f`` computes on batched values, so that only variables among them need a call for each example.
     """
 
-    variables: list[Any]
     are_active: list[bool]
 
     def __init__(
@@ -45,28 +83,17 @@ class FunctionCall:
         *,
         takes_batches: bool = True,
     ) -> None:
-        self._f, self._again, self._level = f, again, level_of_variables if takes_batches else level_of
-        self._leaves, self._structure = tree.flatten((args, named))
-        self._chosen = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, (Variable, BatchLevel))]
-        self.variables = [self._leaves[i] for i in self._chosen]
+        super().__init__(f, args, named, _is_traced)
+        self._again, self._level = again, level_of_variables if takes_batches else level_of
         #: Whether each is a variable of a tape.
         self.are_active = [isinstance(variable, Variable) for variable in self.variables]
         self.structure: tree.Structure | None = None
         self.name: str = getattr(f, "__qualname__", None) or repr(f)
 
-    def arguments(self, values: Leaves) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments with these values in place of the variables."""
-        filled = list(self._leaves)
-        for i, value in zip(self._chosen, values, strict=True):
-            filled[i] = value
-        return tree.unflatten(self._structure, filled)
-
     def tangents(self, tangents: Leaves) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Trees of the structure of the arguments: these tangents for the variables, zeros for all else that has a tangent."""
-        filled = [zero_tangent(leaf, None) if is_smooth(leaf) else leaf for leaf in self._leaves]
-        for i, tangent in zip(self._chosen, tangents, strict=True):
-            filled[i] = tangent
-        return tree.unflatten(self._structure, filled)
+        zeros = [zero_tangent(leaf, None) if is_smooth(leaf) else leaf for leaf in self._leaves]
+        return tree.unflatten(self._structure, replaced(zeros, self._chosen, tangents))
 
     def chosen(self, trees: Any) -> list[Any]:
         """The leaves of a tree with the structure of the arguments, at the positions of the variables."""
@@ -109,8 +136,6 @@ class FunctionCall:
             return outputs
 
         variables, self.variables = self.variables, []
-        for i in self._chosen:
-            self._leaves[i] = None
         called = record("call", variables, {"function": function, "pull": pull, "push": push})
         return self._result(primitives.items(called))
 

@@ -4,25 +4,15 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from oxigrad import _core, tree, xp
+from oxigrad import tree, xp
+from oxigrad._core import DerivativeError, KeyPath, Variable
+from oxigrad.autodiff.function_calls import TreeCall, replaced
 from oxigrad.autodiff.transforms import jvp, vjp
 from oxigrad.ops.backends import copied, is_array, is_complex, is_immutable, is_smooth
 
 Arrays = Sequence[Any]
 # The cotangents of arguments, from those of outputs by position.
 Pullback = Callable[[Mapping[int, Any]], list[Any]]
-
-
-def replaced(items: Sequence[Any], at: Sequence[int], values: Sequence[Any]) -> list[Any]:
-    """A list of items with ``values`` in the place of those ``at`` these positions.
-
-    >>> replaced("abc", [2, 0], [1, 2])
-    [2, 'b', 1]
-    """
-    filled = list(items)
-    for i, value in zip(at, values, strict=True):
-        filled[i] = value
-    return filled
 
 
 class ArrayFunction:
@@ -77,58 +67,55 @@ class ArrayFunction:
         return self.compute(replaced(primals, at, chosen))
 
 
+def on_copies(compute: Callable[[Arrays], list[Any]]) -> Callable[[Arrays], list[Any]]:
+    """The function on copies of arrays that it could write, as it gets variables for others: assignments change none of the caller's."""
+    return lambda arrays: compute([copied(x) if _is_writable(x) else x for x in arrays])
+
+
 def _is_writable(x: Any) -> bool:
-    return not isinstance(x, _core.Variable) and is_array(x) and not is_immutable(x)
+    return not isinstance(x, Variable) and is_array(x) and not is_immutable(x)
 
 
 def _conjugate(x: Any) -> Any:
     return xp.conj(x) if is_complex(x) else x
 
 
-class TreeCall:
-    """A call of a function of trees, as a function of its arrays.
+class ArrayCall(TreeCall):
+    """A call of a function of trees, as a function from the arrays of its arguments to those of its result.
 
     Args:
         f: the function.
         args: its arguments, trees.
         named: its keyword arguments, trees.
-        is_theirs: whether a leaf is an array for the other library; others are passed to ``f`` unchanged.
+        is_argument: whether a leaf is one of these arrays; others are passed to ``f`` unchanged.
+        is_result: whether a leaf of the result is one; by default, where it is a variable, or could be an argument.
     """
-
-    arrays: list[Any]
 
     def __init__(
         self,
         f: Callable[..., Any],
         args: tuple[Any, ...],
         named: dict[str, Any],
-        is_theirs: Callable[[Any], bool] = is_array,
+        is_argument: Callable[[Any], bool] = is_array,
+        is_result: Callable[[Any], bool] | None = None,
     ) -> None:
-        self._f = f
-        self._leaves, self._structure = tree.flatten((args, named))
-        self._chosen = [i for i, leaf in enumerate(self._leaves) if is_theirs(leaf)]
-        #: The arrays among the arguments.
-        self.arrays = [self._leaves[i] for i in self._chosen]
-        for i in self._chosen:  # a graph may keep the call alive, but must not keep the arrays
-            self._leaves[i] = None
-        self._is_theirs = is_theirs
+        super().__init__(f, args, named, is_argument)
+        self._is_result = is_result or (lambda leaf: isinstance(leaf, Variable) or is_argument(leaf))
         self._result: tuple[list[Any], list[int], tree.Structure] | None = None
 
     def compute(self, arrays: Arrays) -> list[Any]:
-        """The arrays of the result of the function, for these arrays among its arguments.
-
-        The function gets copies of arrays that it could write, as it gets variables for others: assignments to its arguments do
-        not change the arrays of the caller.
-        """
-        inputs = [copied(x) if _is_writable(x) else x for x in arrays]
-        args, named = tree.unflatten(self._structure, replaced(self._leaves, self._chosen, inputs))
+        """The arrays of the result of the function, for these arrays among its arguments."""
+        args, named = self.arguments(arrays)
         leaves, structure = tree.flatten(self._f(*args, **named))
-        at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _core.Variable) or self._is_theirs(leaf)]
-        arrays_of_result = [leaves[i] for i in at]
-        for i in at:
-            leaves[i] = None
-        self._result = leaves, at, structure
-        return arrays_of_result
+        at = [i for i, leaf in enumerate(leaves) if self._is_result(leaf)]
+        others = replaced(leaves, at, [None] * len(at))
+        if any(isinstance(leaf, Variable) for leaf in others):
+            raise DerivativeError(
+                f"{getattr(self._f, '__qualname__', repr(self._f))} uses a variable that is not among its arguments, and would lose "
+                "its derivative: pass it as an argument, or ox.stop_gradient of it"
+            )
+        self._result = others, at, structure
+        return [leaves[i] for i in at]
 
     def result(self, arrays: Arrays) -> Any:
         """The result of the function, with its arrays replaced by these."""
@@ -140,5 +127,5 @@ class TreeCall:
         """The location of one of its arrays, for an error message."""
         (_, first, *rest) = self._structure.path(self._chosen[number])
         name = getattr(first, "index", None)
-        within = _core.KeyPath(rest)
+        within = KeyPath(rest)
         return f"argument {getattr(first, 'key', None) if name is None else name}" + (f", {within}" if rest else "")

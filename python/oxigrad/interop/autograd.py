@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.interop.array_functions import Pullback, replaced
+from oxigrad.autodiff.function_calls import replaced
+from oxigrad.interop.array_functions import Pullback
 from oxigrad.interop.their_functions import Autodiff, Function, differentiable
 from oxigrad.ops.backends import is_array, to_host
 

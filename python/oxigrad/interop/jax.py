@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import DtypeError, ShapeError, is_inexact
-from oxigrad.interop.array_functions import ArrayFunction, Pullback, TreeCall, replaced
+from oxigrad.autodiff.function_calls import replaced
+from oxigrad.interop.array_functions import ArrayCall, ArrayFunction, Pullback, on_copies
 from oxigrad.interop.their_functions import Autodiff, Function, differentiable
 from oxigrad.ops.backends import REFUSALS, dtype_name, is_array, is_smooth, to_host
 
@@ -70,15 +71,15 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
-        call = TreeCall(f, args, named)
-        tracers, call.arrays = call.arrays, []
+        call = ArrayCall(f, args, named)
+        tracers, call.variables = call.variables, []
         for number, array in enumerate(tracers):
             if jax.dtypes.issubdtype(array.dtype, jax.dtypes.extended):
                 raise DtypeError(
                     f"{call.where(number)}: found dtype {array.dtype}, expected numbers, such as jax.random.key_data(key)"
                 )
         arrays = [jax.numpy.asarray(array) for array in tracers]
-        return call.result(_host_call.bind(*arrays, call=_HostCall(ArrayFunction(call.compute))))
+        return call.result(_host_call.bind(*arrays, call=_HostCall(ArrayFunction(on_copies(call.compute)))))
 
     return wrapped
 

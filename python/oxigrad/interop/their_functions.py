@@ -6,11 +6,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oxigrad import tree
-from oxigrad._core import BatchLevel, DerivativeError, Variable
+from oxigrad._core import BatchLevel, Variable
 from oxigrad.autodiff.examples import called_for_each, level_of
 from oxigrad.autodiff.function_calls import FunctionCall
-from oxigrad.interop.array_functions import Pullback, replaced
+from oxigrad.interop.array_functions import ArrayCall, Pullback
 from oxigrad.ops.backends import device_of, is_array, lowest, namespace
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.ops.core.primitives import TupleCotangent
@@ -57,31 +56,16 @@ def differentiable(f: Callable[..., Any], theirs: Autodiff) -> Callable[..., Any
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
-        leaves, structure = tree.flatten((args, named))
-        at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Variable) or is_array(leaf)]
-        like = next((x for x in (lowest(leaves[i]) for i in at) if is_array(x)), None)
-        result_parts: list[Any] = [[], [], None]
-
-        def flat(arrays: Sequence[Any]) -> list[Any]:
-            positional, named_own = tree.unflatten(structure, replaced(leaves, at, arrays))
-            results, result_parts[2] = tree.flatten(f(*positional, **named_own))
-            if any(isinstance(result, Variable) for result in results):
-                raise DerivativeError(
-                    f"{getattr(f, '__qualname__', repr(f))} uses a variable that is not among its arguments, and would lose "
-                    "its derivative: pass it as an argument, or ox.stop_gradient of it"
-                )
-            result_parts[1] = [i for i, result in enumerate(results) if theirs.is_array(result)]
-            result_parts[0] = [None if theirs.is_array(result) else result for result in results]
-            return [results[i] for i in result_parts[1]]
-
-        values = [leaves[i] for i in at]
-        for i in at:  # a tape keeps the function alive, but must not keep the variables
-            leaves[i] = None
-        outputs = _called(flat, values, [like], theirs)
-        results, positions, result_structure = result_parts
-        return tree.unflatten(result_structure, replaced(results, positions, outputs))
+        call = ArrayCall(f, args, named, _is_ours, theirs.is_array)
+        values, call.variables = call.variables, []
+        like = next((x for x in map(lowest, values) if is_array(x)), None)
+        return call.result(_called(call.compute, values, [like], theirs))
 
     return wrapped
+
+
+def _is_ours(leaf: Any) -> bool:
+    return isinstance(leaf, Variable) or is_array(leaf)
 
 
 def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Autodiff) -> list[Any]:

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import ShapeError
-from oxigrad.interop.array_functions import ArrayFunction, Pullback, TreeCall, replaced
+from oxigrad.autodiff.function_calls import replaced
+from oxigrad.interop.array_functions import ArrayCall, ArrayFunction, Pullback, on_copies
 from oxigrad.interop.their_functions import Autodiff, Function, differentiable
 from oxigrad.ops.backends import REFUSALS, is_array, to_host
 from oxigrad.ops.core.aliasing import apart
@@ -74,9 +75,9 @@ def function(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _called(f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    call = TreeCall(f, args, named, torch.is_tensor)
-    tensors, call.arrays = call.arrays, []
-    return call.result(_applied(ArrayFunction(call.compute), tensors))
+    call = ArrayCall(f, args, named, torch.is_tensor)
+    tensors, call.variables = call.variables, []
+    return call.result(_applied(ArrayFunction(on_copies(call.compute)), tensors))
 
 
 def _applied(function: ArrayFunction, tensors: Sequence[Any]) -> tuple[Any, ...]:

@@ -23,7 +23,7 @@ from oxigrad.ops.backends import array_of, is_complex
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.dtypes import floating
-from oxigrad.ops.core.host_calls import call, computed, linear
+from oxigrad.ops.core.host_calls import call_one, computed, linear
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import along
 from oxigrad.ops.core.standard import axes_of
@@ -81,15 +81,15 @@ def _full(name: str, x: Array, h: Array, axes: tuple[int, ...] | None = None) ->
         repeated = tuple(at for at, (m, n) in enumerate(zip(part.shape, size, strict=True)) if m != n)
         return ops.sum(part, axis=repeated, keepdims=True) if repeated else part
 
-    def pull(g: Any, y: Any, x: Array, h: Array) -> tuple[Array, Array]:
-        return transposed(g[0], h, x.shape), transposed(g[0], x, h.shape)
+    def pull(g: Array, y: Array, x: Array, h: Array) -> tuple[Array, Array]:
+        return transposed(g, h, x.shape), transposed(g, x, h.shape)
 
-    def push(y: Any, x: Array, h: Array, t: Any, u: Any) -> tuple[Array]:
+    def push(y: Array, x: Array, h: Array, t: Any, u: Any) -> Array:
         terms = [_full(name, t, h, axes)] if t is not None else []
         terms += [_full(name, x, u, axes)] if u is not None else []
-        return (terms[0] if len(terms) == 1 else terms[0] + terms[1],)
+        return terms[0] if len(terms) == 1 else terms[0] + terms[1]
 
-    return ops.item(call(lambda x, h: computed(name, function, (x, h)), [x, h], pull, push), 0)
+    return call_one(name, function, [x, h], pull, push)
 
 
 def _part(

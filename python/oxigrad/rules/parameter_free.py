@@ -247,19 +247,8 @@ def momo(
     m = effective_beta * m + (1 - effective_beta) * g
     products = effective_beta * products + (1 - effective_beta) * total(p * g)
     decay = 1 + learning_rate * weight_decay
-    size, bound = _step_of_model(
-        xp,
-        bound,
-        average_loss,
-        products,
-        total(p * m),
-        total(m * m),
-        learning_rate,
-        decay,
-        weight,
-        lower_bound,
-        adapt_lower_bound,
-    )
+    averages, limits = (average_loss, products, total(p * m), total(m * m)), (lower_bound, adapt_lower_bound)
+    size, bound = _step_of_model(xp, bound, *averages, learning_rate, decay, weight, *limits)
     return (p - size * m) / decay, m, average_loss, products, bound
 
 
@@ -298,18 +287,7 @@ def momo_adam(
     products = beta1 * products + (1 - beta1) * total(p * g)
     direction = m / (xp.sqrt(v / (1 - beta2**step)) + epsilon)
     decay = 1 + learning_rate * weight_decay
-    size, bound = _step_of_model(
-        xp,
-        bound,
-        average_loss,
-        products,
-        total(p * m),
-        total(m * direction),
-        learning_rate,
-        decay,
-        weight,
-        lower_bound,
-        adapt_lower_bound,
-    )
+    averages, limits = (average_loss, products, total(p * m), total(m * direction)), (lower_bound, adapt_lower_bound)
+    size, bound = _step_of_model(xp, bound, *averages, learning_rate, decay, weight, *limits)
     new = (p - size * direction) / decay if proximal else (1 - learning_rate * weight_decay) * p - size * direction
     return new, m, v, average_loss, products, bound

@@ -98,12 +98,8 @@ def _repeated(values: list[Any], flags: list[bool], size: int) -> list[Any]:
     return [value if flag else of(value) for value, flag in zip(values, flags, strict=True)]
 
 
-def _concat(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
-    return xp.concat(_repeated(values, flags, size), axis=named["axis"] + 1)
-
-
-def _stack(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
-    return xp.stack(_repeated(values, flags, size), axis=named["axis"] + 1)
+def _joined(join: Callable[..., Any]) -> Rule:
+    return lambda values, flags, named, size: join(_repeated(values, flags, size), axis=named["axis"] + 1)
 
 
 def _matmul(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
@@ -141,10 +137,10 @@ def _stacked(name: str) -> Rule:
 
 RULES: dict[str, Rule] = {
     "broadcast_to": _broadcast_to,
-    "concat": _concat,
+    "concat": _joined(xp.concat),
     "matmul": _matmul,
     "solve": _solve,
-    "stack": _stack,
+    "stack": _joined(xp.stack),
     **{name: _reduction(name) for name in ("max", "min", "vector_norm")},
     **{name: _stacked(name) for name in "inv cholesky qr svd eigh eig det cofactor slogdet sqrtm pinv".split()},
 }

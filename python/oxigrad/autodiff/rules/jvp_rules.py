@@ -13,7 +13,7 @@ from oxigrad import _core, xp
 from oxigrad._typing import Array, Axis
 from oxigrad.autodiff.rules.tangents import in_dtype, like_cotangent, spread, zero_cotangent
 from oxigrad.autodiff.rules.vjp_rules import tie_weights
-from oxigrad.ops.backends import device_of, is_array, namespace, size_of
+from oxigrad.ops.backends import is_array, namespace, size_of, zeros_of
 from oxigrad.ops.core import primitives
 
 
@@ -139,14 +139,8 @@ def _with_zeros(tangents: Any, named: dict[str, Any]) -> list[Any]:
     for which, t in enumerate(tangents):
         if t is None and ends is not None:
             shape[named["axis"]] = ends[which + 1] - ends[which]
-        filled.append(_zeros(like, tuple(shape)) if t is None else t)
+        filled.append(t if t is not None else zeros_of(shape, like) if is_array(_core.plain(like)) else 0.0)
     return filled
-
-
-def _zeros(like: Array, shape: tuple[int, ...]) -> Array:
-    if not is_array(_core.plain(like)):
-        return 0.0
-    return namespace(like).zeros(shape, dtype=like.dtype, device=device_of(_core.plain(like)))
 
 
 # The attributes that may be batched where the argument is not.

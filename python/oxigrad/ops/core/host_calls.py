@@ -42,6 +42,19 @@ def call(
     return record("call", list(args), attributes)
 
 
+def call_one(
+    name: str, function: Callable[..., Any], args: Values, pull: Callable[..., Any], push: Callable[..., Any]
+) -> Array:
+    """The one result of a function of NumPy arrays as an entry of the tape: as `call`, with one cotangent, value and tangent."""
+    outputs = call(
+        lambda *values: computed(name, function, values),
+        args,
+        lambda g, y, *values: pull(g[0], y[0], *values),
+        lambda y, *values: (push(y[0], *values),),
+    )
+    return ops.item(outputs, 0)
+
+
 def of_dtype(cotangent: Array, value: Any) -> Array:
     """The cotangent in the dtype of its argument; its real part where the argument is real."""
     cotangent = ops.real(cotangent) if is_complex(cotangent) and not is_complex(value) else cotangent
@@ -187,11 +200,5 @@ def linear(name: str, forward: Callable[[Any], Any], adjoint: Callable[[Any], An
     """
     if not isinstance(x, Variable):
         return computed(name, forward, (x,))[0]
-
-    def pull(g: Values, y: Values, x: Array) -> tuple[Any]:
-        return (linear(name, adjoint, forward, g[0]),)
-
-    def push(y: Values, x: Array, t: Array) -> tuple[Any]:
-        return (linear(name, forward, adjoint, t),)
-
-    return ops.item(call(lambda value: computed(name, forward, (value,)), [x], pull, push), 0)
+    pull = lambda g, y, x: (linear(name, adjoint, forward, g),)  # noqa: E731
+    return call_one(name, forward, [x], pull, lambda y, x, t: linear(name, forward, adjoint, t))

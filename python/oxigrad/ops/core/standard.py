@@ -137,9 +137,7 @@ def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bo
 @composite
 def std(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
     """Standard deviation; its gradient is zero where it is zero."""
-    variance = var(x, axis=axis, correction=correction, keepdims=keepdims)
-    none = variance == 0.0
-    return ops.where(none, 0.0, ops.sqrt(ops.where(none, 1.0, variance)))
+    return root_or_zero(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 @composite

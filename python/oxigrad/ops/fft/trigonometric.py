@@ -35,59 +35,25 @@ _ENDS: dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] = {
 
 _ALONG_AXIS = "x, type=2, n=None, axis=-1, norm=None, overwrite_x=False, workers=None, orthogonalize=None"
 _ALONG_AXES = "x, type=2, s=None, axes=None, norm=None, overwrite_x=False, workers=None, orthogonalize=None"
-_SAME = "overwrite_x workers"
 
 
-@scipy_signature(_ALONG_AXIS, ignored=_SAME)
-def dct(x: Array, /, type: int, n: int | None, axis: int, norm: Norm, orthogonalize: bool | None) -> Array:
-    """The cosine transform of a ``type`` from 1 to 4 along ``axis``, after truncation or zero-padding to ``n`` elements.
+def _function(name: str, doc: str) -> Callable[..., Array]:
+    """A transform or its inverse, whose name begins with "i"; along several axes where the name ends with "n"."""
+    kind, transform = name.removeprefix("i")[:3], _inverse if name.startswith("i") else _transform
 
-    ``norm`` is "backward" (the inverse has the scale), "ortho" or "forward". A transform that is to ``orthogonalize``, by default
-    one of norm "ortho", has an orthogonal matrix.
-    """
-    return _transform("dct", x, type, n, axis, norm, orthogonalize)
+    def along_axis(x: Array, /, type: int, n: int | None, axis: int, norm: Norm, orthogonalize: bool | None) -> Array:
+        return transform(kind, x, type, n, axis, norm, orthogonalize)
 
+    def along_axes(x: Array, /, type: int, s: Any, axes: Any, norm: Norm, orthogonalize: bool | None) -> Array:
+        return _along_axes(transform, kind, x, type, s, axes, norm, orthogonalize)
 
-@scipy_signature(_ALONG_AXIS, ignored=_SAME)
-def idct(x: Array, /, type: int, n: int | None, axis: int, norm: Norm, orthogonalize: bool | None) -> Array:
-    """The inverse of `dct`."""
-    return _inverse("dct", x, type, n, axis, norm, orthogonalize)
-
-
-@scipy_signature(_ALONG_AXIS, ignored=_SAME)
-def dst(x: Array, /, type: int, n: int | None, axis: int, norm: Norm, orthogonalize: bool | None) -> Array:
-    """The sine transform of a ``type`` from 1 to 4, with the arguments of `dct`."""
-    return _transform("dst", x, type, n, axis, norm, orthogonalize)
-
-
-@scipy_signature(_ALONG_AXIS, ignored=_SAME)
-def idst(x: Array, /, type: int, n: int | None, axis: int, norm: Norm, orthogonalize: bool | None) -> Array:
-    """The inverse of `dst`."""
-    return _inverse("dst", x, type, n, axis, norm, orthogonalize)
-
-
-@scipy_signature(_ALONG_AXES.replace(" orthogonalize", " *, orthogonalize"), ignored=_SAME)
-def dctn(x: Array, /, type: int, s: Any, axes: Any, norm: Norm, orthogonalize: bool | None) -> Array:
-    """`dct` along several axes, by default all; ``s`` has the sizes after truncation or zero-padding."""
-    return _along_axes(_transform, "dct", x, type, s, axes, norm, orthogonalize)
-
-
-@scipy_signature(_ALONG_AXES, ignored=_SAME)
-def idctn(x: Array, /, type: int, s: Any, axes: Any, norm: Norm, orthogonalize: bool | None) -> Array:
-    """The inverse of `dctn`."""
-    return _along_axes(_inverse, "dct", x, type, s, axes, norm, orthogonalize)
-
-
-@scipy_signature(_ALONG_AXES, ignored=_SAME)
-def dstn(x: Array, /, type: int, s: Any, axes: Any, norm: Norm, orthogonalize: bool | None) -> Array:
-    """`dst` along several axes, with the arguments of `dctn`."""
-    return _along_axes(_transform, "dst", x, type, s, axes, norm, orthogonalize)
-
-
-@scipy_signature(_ALONG_AXES, ignored=_SAME)
-def idstn(x: Array, /, type: int, s: Any, axes: Any, norm: Norm, orthogonalize: bool | None) -> Array:
-    """The inverse of `dstn`."""
-    return _along_axes(_inverse, "dst", x, type, s, axes, norm, orthogonalize)
+    function = along_axes if name.endswith("n") else along_axis
+    function.__name__ = function.__qualname__ = name
+    function.__code__ = function.__code__.replace(co_name=name)  # for tracebacks, and errors of `vmap`
+    function.__doc__ = doc
+    parameters = _ALONG_AXES if name.endswith("n") else _ALONG_AXIS
+    parameters = parameters.replace(" orthogonalize", " *, orthogonalize") if name == "dctn" else parameters
+    return scipy_signature(parameters, ignored="overwrite_x workers")(function)
 
 
 def _along_axes(
@@ -193,3 +159,23 @@ def _sine(x: Any, type: int) -> Any:
 
 
 _KINDS = {"dct": _cosine, "dst": _sine}
+
+dct: Callable[..., Array] = _function(
+    "dct",
+    """The cosine transform of a ``type`` from 1 to 4 along ``axis``, after truncation or zero-padding to ``n`` elements.
+
+    ``norm`` is "backward" (the inverse has the scale), "ortho" or "forward". A transform that is to ``orthogonalize``, by default
+    one of norm "ortho", has an orthogonal matrix.
+    """,
+)
+idct: Callable[..., Array] = _function("idct", "The inverse of `dct`.")
+dst: Callable[..., Array] = _function(
+    "dst", "The sine transform of a ``type`` from 1 to 4, with the arguments of `dct`."
+)
+idst: Callable[..., Array] = _function("idst", "The inverse of `dst`.")
+dctn: Callable[..., Array] = _function(
+    "dctn", "`dct` along several axes, by default all; ``s`` has the sizes after truncation or zero-padding."
+)
+idctn: Callable[..., Array] = _function("idctn", "The inverse of `dctn`.")
+dstn: Callable[..., Array] = _function("dstn", "`dst` along several axes, with the arguments of `dctn`.")
+idstn: Callable[..., Array] = _function("idstn", "The inverse of `dstn`.")

@@ -13,7 +13,7 @@ from oxigrad.ops.backends import array_of, device_of, namespace, zeros_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import accepts_array_likes
-from oxigrad.ops.core.host_calls import call, computed
+from oxigrad.ops.core.host_calls import call, call_one, computed
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import matrix_transpose
 from oxigrad.ops.linalg.equations import expm, shifted, solution, solve_banded, solve_sylvester, sqrtm
@@ -324,17 +324,13 @@ def _matrix_function(name: str, function: Callable[[np.ndarray], np.ndarray], a:
     if len(a.shape) != 2 or a.shape[0] != n:
         raise ShapeError(f"{name}: found shape {tuple(a.shape)}, expected (n, n)")
 
-    def value(x: Array) -> tuple[Any, ...]:
-        return computed(name, function, (x,))
-
     def along(a: Array, e: Array) -> Array:
         return ops.index(_matrix_function(name, function, _block(a, e)), (slice(n), slice(n, None)))
 
     if not _is_recorded(a):
-        return value(a)[0]
-    pull = lambda g, y, a: (along(matrix_transpose(a), g[0]),)  # noqa: E731
-    push = lambda y, a, t: (along(a, t),)  # noqa: E731
-    return ops.item(call(value, [a], pull, push), 0)
+        return computed(name, function, (a,))[0]
+    pull = lambda g, y, a: (along(matrix_transpose(a), g),)  # noqa: E731
+    return call_one(name, function, [a], pull, lambda y, a, t: along(a, t))
 
 
 @scipy_signature("A, disp=True")

@@ -3,8 +3,6 @@
 import builtins
 import functools
 import math
-from collections.abc import Callable
-from typing import Any
 
 from oxigrad._core import ShapeError, plain, record
 from oxigrad._typing import Array
@@ -12,7 +10,7 @@ from oxigrad.ops.backends import device_of, is_complex, namespace, on_host, size
 from oxigrad.ops.backends.functions import matrix_functions
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import accepts_array_likes
-from oxigrad.ops.core.host_calls import call, computed
+from oxigrad.ops.core.host_calls import call_one
 from oxigrad.ops.core.primitives import matrix_transpose
 from oxigrad.ops.core.products import kron
 from oxigrad.ops.linalg import host_equations
@@ -70,7 +68,8 @@ def _solve_banded(lower: int, upper: int, ab: Array, b: Array) -> Array:
         change = d_b if change is None else change if d_b is None else change + d_b
         return _solve_banded(lower, upper, ab, change)
 
-    return _solved_on_host(functools.partial(host_equations.solve_banded, lower, upper), (ab, b), pull, push)
+    solver = functools.partial(host_equations.solve_banded, lower, upper)
+    return call_one("solve_banded", solver, (ab, b), pull, push)
 
 
 def _of_band(lower: int, upper: int, ab: Array) -> Array:
@@ -137,26 +136,7 @@ def solve_sylvester(a: Array, b: Array, q: Array, /) -> Array:
         first, *others = [term for term in terms if term is not None]
         return solve_sylvester(a, b, builtins.sum(others, start=first))
 
-    return _solved_on_host(host_equations.solve_sylvester, (a, b, q), pull, push)
-
-
-def _solved_on_host(solver: Callable[..., Any], args: tuple[Any, ...], pull: Any, push: Any) -> Any:
-    """A solver of NumPy arrays as an op on arrays of any library that the host can read.
-
-    ``pull(g, x, *args)`` returns the cotangent of each argument, ``push(x, *args, *tangents)`` the tangent of the result; None
-    means no tangent.
-    """
-
-    def function(*values: Any) -> tuple[Any, ...]:
-        return computed(getattr(solver, "__name__", "solve_banded"), solver, values)
-
-    def pull_all(g: Any, y: Any, *values: Any) -> Any:
-        return pull(g[0], y[0], *values)
-
-    def push_all(y: Any, *values: Any) -> tuple[Any]:
-        return (push(y[0], *values),)
-
-    return ops.item(call(function, args, pull_all, push_all), 0)
+    return call_one("solve_sylvester", host_equations.solve_sylvester, (a, b, q), pull, push)
 
 
 @scipy_signature("A, disp=True, blocksize=64")

@@ -110,25 +110,14 @@ def _stated_size(name: str, size: Any) -> Any:
 _Reduction = Callable[..., Any]
 
 
-def _along_axis(
-    name: str, reduce: _Reduction, x: Array, size: int, axis: int, mode: str, cval: Any, origin: int
-) -> Any:
+def _along_axis(name: str, reduce: _Reduction, x: Array, size: int, axis: int, **window: Any) -> Any:
     if size < 1:
         raise ValueError(f"{name}: size is {size}: expected a whole number above zero")
-    return reduce(_in_window(name, x, size, None, mode, cval, origin, axis)[0], axis=-1)
+    return reduce(_in_window(name, x, size, None, axes=axis, **window)[0], axis=-1)
 
 
 def _extreme(
-    name: str,
-    reduce: _Reduction,
-    x: Array,
-    size: Any,
-    footprint: Any,
-    mode: Any,
-    cval: Any,
-    origin: Any,
-    axes: Axis,
-    structure: Any = None,
+    name: str, reduce: _Reduction, x: Array, size: Any, footprint: Any, axes: Axis, structure: Any = None, **window: Any
 ) -> Any:
     """An extreme of each window, plus the elements of a structure: by a size, along one axis after another."""
     x = array_of(x)
@@ -136,11 +125,11 @@ def _extreme(
         size, footprint = np.shape(footprint), None
     if footprint is None and structure is None:
         places = axes_of(axes, len(x.shape))
-        named = {"size": _stated_size(name, size), "mode": mode, "origin": origin}
-        each = [_each(name, what, value, len(places)) for what, value in named.items()]
+        named = {**window, "size": _stated_size(name, size)}
+        each = [_each(name, what, named[what], len(places)) for what in ("size", "mode", "origin")]
         y = x
         for place, n, one, at in zip(places, *each, strict=True):
-            y = _along_axis(name, reduce, y, int(n), place, one, cval, at)
+            y = _along_axis(name, reduce, y, int(n), place, mode=one, cval=window["cval"], origin=at)
         return y
     if structure is not None:
         structure = array_of(structure, [x])
@@ -148,7 +137,7 @@ def _extreme(
         if np.shape(footprint) != tuple(structure.shape):
             shapes = f"{tuple(structure.shape)} and a footprint of shape {np.shape(footprint)}"
             raise ShapeError(f"{name}: found a structure of shape {shapes}, expected equal shapes")
-    windows, chosen = _in_window(name, x, None, footprint, mode, cval, origin, axes)
+    windows, chosen = _in_window(name, x, None, footprint, axes=axes, **window)
     if structure is not None:
         at = of_library(np.flatnonzero(chosen), x)
         windows = windows + standard.take(ops.reshape(structure, (-1,)), at, axis=0)
@@ -156,45 +145,35 @@ def _extreme(
 
 
 @scipy_signature(f"input, {_OF_SIZE}")
-def minimum_filter(x: Array, /, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Axis) -> Array:
+def minimum_filter(x: Array, /, **window: Any) -> Array:
     """The smallest element of each window: a box of ``size``, or the elements that are true in ``footprint``."""
-    return _extreme("minimum_filter", ops.min, x, size, footprint, mode, cval, origin, axes)
+    return _extreme("minimum_filter", ops.min, x, **window)
 
 
 @scipy_signature(f"input, {_OF_SIZE}")
-def maximum_filter(x: Array, /, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Axis) -> Array:
+def maximum_filter(x: Array, /, **window: Any) -> Array:
     """The largest element of each window: a box of ``size``, or the elements that are true in ``footprint``."""
-    return _extreme("maximum_filter", ops.max, x, size, footprint, mode, cval, origin, axes)
+    return _extreme("maximum_filter", ops.max, x, **window)
 
 
 @scipy_signature(_ALONG_AXIS)
-def minimum_filter1d(x: Array, /, size: int, axis: int, mode: str, cval: Any, origin: int) -> Array:
+def minimum_filter1d(x: Array, /, **window: Any) -> Array:
     """The smallest of ``size`` elements along an axis."""
-    return _along_axis("minimum_filter1d", ops.min, array_of(x), size, axis, mode, cval, origin)
+    return _along_axis("minimum_filter1d", ops.min, array_of(x), **window)
 
 
 @scipy_signature(_ALONG_AXIS)
-def maximum_filter1d(x: Array, /, size: int, axis: int, mode: str, cval: Any, origin: int) -> Array:
+def maximum_filter1d(x: Array, /, **window: Any) -> Array:
     """The largest of ``size`` elements along an axis."""
-    return _along_axis("maximum_filter1d", ops.max, array_of(x), size, axis, mode, cval, origin)
+    return _along_axis("maximum_filter1d", ops.max, array_of(x), **window)
 
 
 # --- ranks -------------------------------------------------------------------------------------------------------------
 
 
-def _of_rank(
-    name: str,
-    x: Array,
-    rank: Callable[[int], int],
-    size: Any,
-    footprint: Any,
-    mode: Any,
-    cval: Any,
-    origin: Any,
-    axes: Axis,
-) -> Any:
+def _of_rank(name: str, x: Array, rank: Callable[[int], int], **window: Any) -> Any:
     """The element of each window whose rank among so many is ``rank(count)``."""
-    windows, _ = _in_window(name, array_of(x), size, footprint, mode, cval, origin, axes)
+    windows, _ = _in_window(name, array_of(x), **window)
     count = windows.shape[-1]
     at = rank(count)
     if not 0 <= at < count:
@@ -203,47 +182,41 @@ def _of_rank(
 
 
 @scipy_signature(f"input, rank, {_OF_SIZE}")
-def rank_filter(
-    x: Array, /, rank: int, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Axis
-) -> Array:
+def rank_filter(x: Array, /, rank: int, **window: Any) -> Array:
     """The element of a ``rank`` in each window: 0 is the smallest, -1 the largest."""
     of = lambda count: rank + count if rank < 0 else rank  # noqa: E731
-    return _of_rank("rank_filter", x, of, size, footprint, mode, cval, origin, axes)
+    return _of_rank("rank_filter", x, of, **window)
 
 
 @scipy_signature(f"input, percentile, {_OF_SIZE}")
-def percentile_filter(
-    x: Array, /, percentile: float, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Axis
-) -> Array:
+def percentile_filter(x: Array, /, percentile: float, **window: Any) -> Array:
     """The element of each window below which ``percentile`` of a hundred are; a negative one counts from 100."""
     percent = percentile + 100.0 if percentile < 0.0 else percentile
     if not 0.0 <= percent <= 100.0:
         raise ValueError(f"percentile_filter: percentile is {percentile!r}: expected a number from -100 to 100")
     of = lambda count: min(int(count * percent / 100.0), count - 1)  # noqa: E731
-    return _of_rank("percentile_filter", x, of, size, footprint, mode, cval, origin, axes)
+    return _of_rank("percentile_filter", x, of, **window)
 
 
 @scipy_signature(f"input, {_OF_SIZE}")
-def median_filter(x: Array, /, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Axis) -> Array:
+def median_filter(x: Array, /, **window: Any) -> Array:
     """The median of each window; of an even number of elements, the larger of the two in the middle."""
-    return _of_rank("median_filter", x, lambda count: count // 2, size, footprint, mode, cval, origin, axes)
+    return _of_rank("median_filter", x, lambda count: count // 2, **window)
 
 
 # --- morphology --------------------------------------------------------------------------------------------------------
 
 
 @scipy_signature(_GREY)
-def grey_erosion(
-    x: Array, /, size: Any, footprint: Any, structure: Any, mode: Any, cval: Any, origin: Any, axes: Axis
-) -> Array:
+def grey_erosion(x: Array, /, structure: Any, **window: Any) -> Array:
     """The smallest element of each window, less the elements of ``structure``, which is differentiable too."""
     structure = None if structure is None else ops.negative(array_of(structure, [x]))
-    return _extreme("grey_erosion", ops.min, x, size, footprint, mode, cval, origin, axes, structure)
+    return _extreme("grey_erosion", ops.min, x, structure=structure, **window)
 
 
 @scipy_signature(_GREY)
 def grey_dilation(
-    x: Array, /, size: Any, footprint: Any, structure: Any, mode: Any, cval: Any, origin: Any, axes: Axis
+    x: Array, /, size: Any, footprint: Any, structure: Any, origin: Any, axes: Axis, **window: Any
 ) -> Array:
     """The largest element of each reflected window, plus the elements of ``structure``, which is differentiable too."""
     count = len(axes_of(axes, len(array_of(x).shape)))
@@ -258,7 +231,7 @@ def grey_dilation(
         footprint = np.flip(footprint)
     origins = _each("grey_dilation", "origin", origin, count)
     origins = [-at - (1 - int(_stated_size("grey_dilation", n)) % 2) for at, n in zip(origins, sizes, strict=False)]
-    return _extreme("grey_dilation", ops.max, x, size, footprint, mode, cval, origins, axes, structure)
+    return _extreme("grey_dilation", ops.max, x, size, footprint, axes, structure, origin=origins, **window)
 
 
 @scipy_signature(_GREY)

@@ -59,11 +59,9 @@ def _named(module: Any, names: str) -> dict[str, Callable[..., Any]]:
 
 # Functions of NumPy that ``xp`` lacks, or has with another meaning of the same arguments: what is called in place of them.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **_named(
-        reductions,
-        """average corrcoef cov nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar ptp trapezoid""",
-    ),
-    **_named(order, "median nanmedian nanpercentile nanquantile percentile quantile"),
+    **_named(reductions, "average corrcoef cov ptp trapezoid"),
+    **reductions.WITHOUT_NAN,
+    **order.FORMS,
     **_named(polynomials, "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots vander"),
     **_named(histograms, "bincount histogram histogram2d histogram_bin_edges histogramdd interp"),
     **_named(sets, "intersect1d setdiff1d setxor1d sort_complex trim_zeros union1d unique"),

@@ -4,6 +4,7 @@ NumPy's own function of the *ranks* gives the position, for every method of inte
 elements there are interpolated in the same proportion.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -31,42 +32,6 @@ _SLOPES = {
     "normal_unbiased": 1 / 4,
     "interpolated_inverted_cdf": 0.0,
 }
-
-
-@numpy_signature(np.median)
-def median(a: Any, **over: Any) -> Any:
-    """Median over ``axis``, or over everything."""
-    return _of_ranks(np.median, a, **over)
-
-
-@numpy_signature(np.nanmedian)
-def nanmedian(a: Any, **over: Any) -> Any:
-    """Median of the elements that are not NaN."""
-    return _of_ranks(np.nanmedian, a, **over)
-
-
-@numpy_signature(np.quantile)
-def quantile(a: Any, q: Any, **named: Any) -> Any:
-    """Quantiles of the probabilities ``q`` over ``axis``; the dimensions of ``q`` come first."""
-    return _quantile(np.quantile, a, q, **named)
-
-
-@numpy_signature(np.nanquantile)
-def nanquantile(a: Any, q: Any, **named: Any) -> Any:
-    """Quantiles of the elements that are not NaN."""
-    return _quantile(np.nanquantile, a, q, **named)
-
-
-@numpy_signature(np.percentile)
-def percentile(a: Any, q: Any, **named: Any) -> Any:
-    """Quantiles of the percentages ``q``."""
-    return _quantile(np.quantile, a, array(q) / 100.0, **named)
-
-
-@numpy_signature(np.nanpercentile)
-def nanpercentile(a: Any, q: Any, **named: Any) -> Any:
-    """Quantiles of the percentages ``q``, of the elements that are not NaN."""
-    return _quantile(np.nanquantile, a, array(q) / 100.0, **named)
 
 
 def _quantile(
@@ -162,3 +127,21 @@ def _between(below: Array, above: Array, share: Any) -> Any:
     ends = ops.where(share == 0.0, below, ops.where(share == 1.0, above, inner))
     infinite = of_examples(is_infinite, apart)
     return ops.where(infinite, ends, below + ops.where(infinite, 0.0, apart) * share)
+
+
+def _percentile(function: Callable[..., Any], a: Any, q: Any, **named: Any) -> Any:
+    return _quantile(function, a, array(q) / 100.0, **named)
+
+
+# What is called in place of NumPy's functions, by their names.
+FORMS: dict[str, Callable[..., Any]] = {
+    of.__name__: numpy_signature(of)(functools.partial(form, computes))
+    for form, of, computes in (
+        (_of_ranks, np.median, np.median),
+        (_of_ranks, np.nanmedian, np.nanmedian),
+        (_quantile, np.quantile, np.quantile),
+        (_quantile, np.nanquantile, np.nanquantile),
+        (_percentile, np.percentile, np.quantile),
+        (_percentile, np.nanpercentile, np.nanquantile),
+    )
+}

@@ -21,7 +21,7 @@ __all__ = ["pad"]
 _STATISTICS: dict[str, Callable[..., Any]] = {
     "maximum": ops.max,
     "mean": ops.mean,
-    "median": order_statistics.median,
+    "median": order_statistics.FORMS["median"],
     "minimum": ops.min,
 }
 _MODES = ("constant", "edge", "empty", "linear_ramp", "reflect", "symmetric", "wrap", *_STATISTICS)

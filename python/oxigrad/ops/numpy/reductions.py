@@ -3,6 +3,7 @@
 Each function has NumPy's signature (see `oxigrad.ops.numpy.numpy_signatures`); ``out`` is assigned by its caller.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -68,9 +69,7 @@ def var(
 @numpy_signature(np.std)
 def std(a: Any, **named: Any) -> Any:
     """Standard deviation, as `var`; its gradient is zero where it is zero."""
-    variance = var(a, **named)
-    none = variance == 0.0
-    return ops.where(none, 0.0, ops.sqrt(ops.where(none, 1.0, variance)))
+    return standard.root_or_zero(var(a, **named))
 
 
 @numpy_signature(np.ptp)
@@ -198,28 +197,24 @@ def _present(a: Any, where: Any = None, other: float = 0.0) -> tuple[Any, Any]:
     return ops.where(missing, other, a), mask
 
 
-@numpy_signature(np.nansum)
-def nansum(a: Any, dtype: Dtype = None, **named: Any) -> Any:
-    """Sum, with zero in place of NaN."""
-    return ops.sum(array(_present(a)[0], dtype), **named)
+def _filled(reduce: Callable[..., Any], other: float, a: Any, dtype: Dtype = None, **named: Any) -> Any:
+    """A reduction, with a number in place of NaN."""
+    return reduce(array(_present(a, other=other)[0], dtype), **named)
 
 
-@numpy_signature(np.nanprod)
-def nanprod(a: Any, **named: Any) -> Any:
-    """Product, with one in place of NaN."""
-    return prod(_present(a, other=1.0)[0], **named)
+def _cumulative(function: Callable[..., Any], other: float, a: Any, axis: int | None = None, **named: Any) -> Any:
+    flatten = lambda x, **named: function(ops.ravel(x) if axis is None else x, axis=axis or 0, **named)  # noqa: E731
+    return _filled(flatten, other, a, **named)
 
 
-@numpy_signature(np.nanmax)
-def nanmax(a: Any, **named: Any) -> Any:
-    """Largest element that is not NaN; NaN where all are."""
-    return _nanextreme(ops.max, -math.inf, a, **named)
+def _masked(reduce: Callable[..., Any], a: Any, where: Any = None, **named: Any) -> Any:
+    """A reduction of the elements that are not NaN."""
+    filled, mask = _present(a, where)
+    return reduce(filled, where=mask, **named)
 
 
-@numpy_signature(np.nanmin)
-def nanmin(a: Any, **named: Any) -> Any:
-    """Smallest element that is not NaN; NaN where all are."""
-    return _nanextreme(ops.min, math.inf, a, **named)
+def _mean(a: Any, dtype: Dtype = None, **named: Any) -> Any:
+    return ops.mean(array(a, dtype), **named)
 
 
 def _nanextreme(
@@ -231,6 +226,7 @@ def _nanextreme(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
+    """The largest or smallest element that is not NaN; NaN where all are."""
     filled, mask = _present(a, where, bound)
     if initial is not None:
         return reduce(filled, axis=axis, keepdims=keepdims, initial=initial, where=where)
@@ -240,36 +236,18 @@ def _nanextreme(
     return ops.where(count == 0.0, math.nan, reduce(filled, axis=axis, keepdims=keepdims))
 
 
-@numpy_signature(np.nanmean)
-def nanmean(a: Any, dtype: Dtype = None, where: Any = None, **over: Any) -> Any:
-    """Arithmetic mean of the elements that are not NaN."""
-    filled, mask = _present(a, where)
-    return ops.mean(array(filled, dtype), where=mask, **over)
-
-
-@numpy_signature(np.nanvar)
-def nanvar(a: Any, where: Any = None, **named: Any) -> Any:
-    """Variance of the elements that are not NaN."""
-    filled, mask = _present(a, where)
-    return var(filled, where=mask, **named)
-
-
-@numpy_signature(np.nanstd)
-def nanstd(a: Any, where: Any = None, **named: Any) -> Any:
-    """Standard deviation of the elements that are not NaN."""
-    filled, mask = _present(a, where)
-    return std(filled, where=mask, **named)
-
-
-@numpy_signature(np.nancumsum)
-def nancumsum(a: Any, axis: int | None = None, dtype: Dtype = None) -> Any:
-    """Cumulative sums, with zero in place of NaN."""
-    filled = array(_present(a)[0], dtype)
-    return standard.cumulative_sum(ops.ravel(filled) if axis is None else filled, axis=0 if axis is None else axis)
-
-
-@numpy_signature(np.nancumprod)
-def nancumprod(a: Any, axis: int | None = None, dtype: Dtype = None) -> Any:
-    """Cumulative products, with one in place of NaN."""
-    filled = array(_present(a, other=1.0)[0], dtype)
-    return standard.cumulative_prod(ops.ravel(filled) if axis is None else filled, axis=0 if axis is None else axis)
+# What is called in place of NumPy's functions that skip NaN, by their names.
+WITHOUT_NAN: dict[str, Callable[..., Any]] = {
+    of.__name__: numpy_signature(of)(functools.partial(form, *arguments))
+    for of, form, *arguments in (
+        (np.nansum, _filled, ops.sum, 0.0),
+        (np.nanprod, _filled, prod, 1.0),
+        (np.nancumsum, _cumulative, standard.cumulative_sum, 0.0),
+        (np.nancumprod, _cumulative, standard.cumulative_prod, 1.0),
+        (np.nanmax, _nanextreme, ops.max, -math.inf),
+        (np.nanmin, _nanextreme, ops.min, math.inf),
+        (np.nanmean, _masked, _mean),
+        (np.nanvar, _masked, var),
+        (np.nanstd, _masked, std),
+    )
+}

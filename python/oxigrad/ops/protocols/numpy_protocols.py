@@ -151,7 +151,7 @@ def _route(xp: ModuleType, function: Any) -> _Route:
     part = path.rpartition(".")[2]
     is_known = getattr(_PARTS.get(path), name, None) is function
     space = vars(vars(xp)[part] if part in ("linalg", "fft") else xp)
-    own_name = _FUNCTIONS.get(name, name)
+    own_name = name_of_function(function)
     ours = space.get(own_name) if is_known and own_name not in _CONSTANT else None
     parameters = list(_parameters(function))
     out = parameters.index("out") if "out" in parameters and name != "einsum" else _OUT.get(name, 1 << 30)
@@ -211,20 +211,17 @@ def _array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: d
 
 def differentiable(xp: ModuleType, function: Any) -> Callable[..., Any] | None:
     """A function or ufunc of NumPy as a function of variables, if it is differentiable: its name in ``xp`` may be another one."""
-    if isinstance(function, np.ufunc):
-        name = _UFUNCS.get(function.__name__, function.__name__)
-        is_known = name in vars(xp) or _forms().form_of(function) is not None
+    is_ufunc = isinstance(function, np.ufunc)
+    name = name_of_ufunc(function, "__call__") if is_ufunc else name_of_function(function)
 
-        def called(*args: Any, **named: Any) -> Any:
-            return array_ufunc(xp, function, "__call__", args, named)
+    def called(*args: Any, **named: Any) -> Any:
+        return (
+            array_ufunc(xp, function, "__call__", args, named)
+            if is_ufunc
+            else array_function(xp, function, args, named)
+        )
 
-    else:
-        name = _FUNCTIONS.get(function.__name__, function.__name__)
-        is_known = name in vars(xp) or _forms().form_of(function) is not None or in_place.writing(function) is not None
-
-        def called(*args: Any, **named: Any) -> Any:
-            return array_function(xp, function, args, named)
-
+    is_known = name in vars(xp) or _forms().form_of(function) or (not is_ufunc and in_place.writing(function))
     return called if is_known else None
 
 

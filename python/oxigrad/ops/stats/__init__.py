@@ -18,138 +18,25 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from oxigrad._names import without
-from oxigrad.ops.stats.continuous import (
-    cauchy,
-    dweibull,
-    halfcauchy,
-    hypsecant,
-    laplace,
-    logistic,
-    loglaplace,
-    loguniform,
-    powerlaw,
-    reciprocal,
-    triang,
-    truncexpon,
-    uniform,
-)
-from oxigrad.ops.stats.discrete import bernoulli, binom, boltzmann, dlaplace, geom, nbinom, planck, poisson, randint
-from oxigrad.ops.stats.hazard import (
-    burr12,
-    expon,
-    fisk,
-    genextreme,
-    genlogistic,
-    genpareto,
-    gompertz,
-    gumbel_l,
-    gumbel_r,
-    halflogistic,
-    lomax,
-    pareto,
-    rayleigh,
-    weibull_max,
-    weibull_min,
-)
-from oxigrad.ops.stats.incomplete import (
-    arcsine,
-    beta,
-    betaprime,
-    chi,
-    chi2,
-    dgamma,
-    f,
-    gamma,
-    invgamma,
-    maxwell,
-    nakagami,
-    t,
-)
-from oxigrad.ops.stats.multivariate import dirichlet, multivariate_normal
-from oxigrad.ops.stats.normal import (
-    fatiguelife,
-    halfnorm,
-    johnsonsb,
-    johnsonsu,
-    levy,
-    lognorm,
-    moyal,
-    norm,
-    truncnorm,
-)
-from oxigrad.ops.stats.quadrature import invgauss, rice, skewnorm, vonmises
-from oxigrad.ops.stats.sums import betabinom, hypergeom, logser, zipf
+from oxigrad.ops.stats import continuous, discrete, hazard, incomplete, multivariate, normal, quadrature, sums
+from oxigrad.ops.stats.continuous import *
+from oxigrad.ops.stats.discrete import *
+from oxigrad.ops.stats.hazard import *
+from oxigrad.ops.stats.incomplete import *
+from oxigrad.ops.stats.multivariate import *
+from oxigrad.ops.stats.normal import *
+from oxigrad.ops.stats.quadrature import *
+from oxigrad.ops.stats.sums import *
 
-__all__ = [
-    "arcsine",
-    "bernoulli",
-    "beta",
-    "betabinom",
-    "betaprime",
-    "binom",
-    "boltzmann",
-    "burr12",
-    "cauchy",
-    "chi",
-    "chi2",
-    "dgamma",
-    "dirichlet",
-    "dlaplace",
-    "dweibull",
-    "expon",
-    "f",
-    "fatiguelife",
-    "fisk",
-    "gamma",
-    "genextreme",
-    "genlogistic",
-    "genpareto",
-    "geom",
-    "gompertz",
-    "gumbel_l",
-    "gumbel_r",
-    "halfcauchy",
-    "halflogistic",
-    "halfnorm",
-    "hypergeom",
-    "hypsecant",
-    "invgamma",
-    "invgauss",
-    "johnsonsb",
-    "johnsonsu",
-    "laplace",
-    "levy",
-    "logistic",
-    "loglaplace",
-    "lognorm",
-    "logser",
-    "loguniform",
-    "lomax",
-    "maxwell",
-    "moyal",
-    "multivariate_normal",
-    "nakagami",
-    "nbinom",
-    "norm",
-    "pareto",
-    "planck",
-    "poisson",
-    "powerlaw",
-    "randint",
-    "rayleigh",
-    "reciprocal",
-    "rice",
-    "skewnorm",
-    "t",
-    "triang",
-    "truncexpon",
-    "truncnorm",
-    "uniform",
-    "vonmises",
-    "weibull_max",
-    "weibull_min",
-    "zipf",
-]
+__all__: list[str] = []
+__all__ += continuous.__all__
+__all__ += discrete.__all__
+__all__ += hazard.__all__
+__all__ += incomplete.__all__
+__all__ += multivariate.__all__
+__all__ += normal.__all__
+__all__ += quadrature.__all__
+__all__ += sums.__all__
 __dir__: Callable[[], list[str]] = __all__.copy
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error

@@ -14,6 +14,22 @@ from oxigrad.ops.stats.derived import doubled, symmetric
 from oxigrad.ops.stats.distribution import Continuous
 from oxigrad.ops.stats.hazard import weibull_min
 
+__all__ = [
+    "cauchy",
+    "dweibull",
+    "halfcauchy",
+    "hypsecant",
+    "laplace",
+    "logistic",
+    "loglaplace",
+    "loguniform",
+    "powerlaw",
+    "reciprocal",
+    "triang",
+    "truncexpon",
+    "uniform",
+]
+
 _LOG_2, _TWO_PI = math.log(2.0), 2.0 / math.pi
 
 

@@ -16,6 +16,8 @@ from oxigrad.ops.stats.deviance import LARGE, is_deviant, log_poisson
 from oxigrad.ops.stats.distribution import Discrete
 from oxigrad.ops.stats.incomplete import beta, gamma
 
+__all__ = ["bernoulli", "binom", "boltzmann", "dlaplace", "geom", "nbinom", "planck", "poisson", "randint"]
+
 
 def _is_chance(p: Any) -> Any:
     return ops.logical_and(p >= 0.0, p <= 1.0)

@@ -14,6 +14,24 @@ from oxigrad.ops.special.composed import log1prel
 from oxigrad.ops.stats.derived import mirrored, with_shapes
 from oxigrad.ops.stats.distribution import Continuous, Edge, at
 
+__all__ = [
+    "burr12",
+    "expon",
+    "fisk",
+    "genextreme",
+    "genlogistic",
+    "genpareto",
+    "gompertz",
+    "gumbel_l",
+    "gumbel_r",
+    "halflogistic",
+    "lomax",
+    "pareto",
+    "rayleigh",
+    "weibull_max",
+    "weibull_min",
+]
+
 _LOG_2 = math.log(2.0)
 
 # A cumulative hazard above is as good as infinite: exponentials of its negative are zero, with their derivatives.

@@ -15,6 +15,21 @@ from oxigrad.ops.stats.derived import doubled, with_shapes
 from oxigrad.ops.stats.deviance import is_deviant, log_poisson
 from oxigrad.ops.stats.distribution import Continuous
 
+__all__ = [
+    "arcsine",
+    "beta",
+    "betaprime",
+    "chi",
+    "chi2",
+    "dgamma",
+    "f",
+    "gamma",
+    "invgamma",
+    "maxwell",
+    "nakagami",
+    "t",
+]
+
 _LOG_2 = math.log(2.0)
 
 # --- of the incomplete gamma function ----------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.primitives import sum
 from oxigrad.ops.stats.distribution import LOG_2_PI, of_array_likes
 
+__all__ = ["dirichlet", "multivariate_normal"]
+
 
 class _Dirichlet:
     """The Dirichlet distribution, of proportions that sum to one."""

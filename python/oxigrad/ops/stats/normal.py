@@ -14,6 +14,8 @@ from oxigrad.ops.stats.derived import symmetric
 from oxigrad.ops.stats.distribution import LOG_2_PI, Continuous
 from oxigrad.ops.stats.integrals import integral
 
+__all__ = ["fatiguelife", "halfnorm", "johnsonsb", "johnsonsu", "levy", "lognorm", "moyal", "norm", "truncnorm"]
+
 _LOG_2, _ROOT_HALF, _TWO_PI = math.log(2.0), math.sqrt(0.5), 2.0 / math.pi
 
 # Below, the series is accurate in float64; above, `erfc` is in float32.

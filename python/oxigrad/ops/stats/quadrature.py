@@ -19,6 +19,8 @@ from oxigrad.ops.stats.integrals import integral
 from oxigrad.ops.stats.inverses import quantile
 from oxigrad.ops.stats.normal import log_density, log_lower, log_twice
 
+__all__ = ["invgauss", "rice", "skewnorm", "vonmises"]
+
 _LOG_2, _NODES, _FALL = math.log(2.0), 40, 40.0
 _TINY, _HUGE = 1e-300, 1e300
 
@@ -42,6 +44,14 @@ def _inverse(distribution: str, density: Any, lower: Any, upper: Any, bounds: An
     """The quantiles by the logarithms of the density and of both distribution functions."""
     of = quantile(f"stats.{distribution}.ppf", density, lower, upper, bounds)
     return {"quantile": lambda q, *s: of(q, 1.0 - q, *s), "upper_quantile": lambda q, *s: of(1.0 - q, q, *s)}
+
+
+def _log_rest(log_tail: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args: ops.log1p(-ops.exp(log_tail(*args)))
+
+
+def _rest(share: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args: 1.0 - share(*args)
 
 
 # --- skew normal -------------------------------------------------------------------------------------------------------
@@ -156,16 +166,14 @@ def _log_difference_of_tails(z: Array, mu: Array) -> Array:
 _SURE = 2e3
 
 
-def _log_gauss_lower(z: Array, mu: Array) -> Array:
-    above = lambda z: ops.log1p(-ops.exp(_log_difference_of_tails(z, mu)))  # noqa: E731
-    mean = plain(mu)
-    return branch(z < mu, lambda z: _log_sum_of_tails(z, mu), above, (z, 0.5 * mean, 2.0 * mean))
+def _by_mean(low: Callable[..., Any], high: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda z, mu: branch(
+        z < mu, lambda z: low(z, mu), lambda z: high(z, mu), (z, 0.5 * plain(mu), 2.0 * plain(mu))
+    )
 
 
-def _log_gauss_upper(z: Array, mu: Array) -> Array:
-    below = lambda z: ops.log1p(-ops.exp(_log_sum_of_tails(z, mu)))  # noqa: E731
-    mean = plain(mu)
-    return branch(z < mu, below, lambda z: _log_difference_of_tails(z, mu), (z, 0.5 * mean, 2.0 * mean))
+_log_gauss_lower = _by_mean(_log_sum_of_tails, _log_rest(_log_difference_of_tails))
+_log_gauss_upper = _by_mean(_log_rest(_log_sum_of_tails), _log_difference_of_tails)
 
 
 def _log_gauss_density(z: Array, mu: Array) -> Array:
@@ -182,22 +190,13 @@ def _sure(log_p: Callable[..., Any]) -> Callable[..., Any]:
     return of
 
 
+_below_mean, _above_mean = _sure(_log_sum_of_tails), _sure(_log_difference_of_tails)
 invgauss: Continuous = Continuous(
     "invgauss",
     "mu",
     _log_gauss_density,
-    lambda z, mu: branch(
-        z < mu,
-        lambda z: _sure(_log_sum_of_tails)(z, mu),
-        lambda z: 1.0 - _sure(_log_difference_of_tails)(z, mu),
-        (z, 0.5 * plain(mu), 2.0 * plain(mu)),
-    ),
-    lambda z, mu: branch(
-        z < mu,
-        lambda z: 1.0 - _sure(_log_sum_of_tails)(z, mu),
-        lambda z: _sure(_log_difference_of_tails)(z, mu),
-        (z, 0.5 * plain(mu), 2.0 * plain(mu)),
-    ),
+    _by_mean(_below_mean, _rest(_above_mean)),
+    _by_mean(_rest(_below_mean), _above_mean),
     _log_gauss_lower,
     _log_gauss_upper,
     low=0.0,
@@ -261,14 +260,6 @@ def _rice_by_side(low: Callable[..., Any], high: Callable[..., Any]) -> Callable
         return branch(z < edge, lambda z: low(z, b), lambda z: high(z, b), (z, 0.5 * edge, 2.0 * edge))
 
     return of
-
-
-def _log_rest(log_tail: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args: ops.log1p(-ops.exp(log_tail(*args)))
-
-
-def _rest(share: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args: 1.0 - share(*args)
 
 
 def _rice_rest(z: Array, b: Array) -> Array:

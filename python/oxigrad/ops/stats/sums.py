@@ -20,6 +20,8 @@ from oxigrad.ops.special.gamma_functions import BERNOULLI, DIRECT
 from oxigrad.ops.stats.discrete import log_binomial, log_choose
 from oxigrad.ops.stats.distribution import Discrete
 
+__all__ = ["betabinom", "hypergeom", "logser", "zipf"]
+
 
 def _complementary(low: Any, high: Any) -> tuple[Any, Any]:
     """Both tails, the larger one as the complement of the other, which has all digits of its derivatives."""

@@ -3,12 +3,12 @@
 from typing import Any
 
 from oxigrad._names import library
-from oxigrad.ops.backends.memory.transfers import DONE, Event
+from oxigrad.ops.backends.memory.transfers import DONE, Copies, Event
 
 torch: Any = library("torch", "copies of tensors need PyTorch")
 
 
-class HostDevice:
+class HostDevice(Copies):
     """Copies that are done at once: of parameters in host memory, and on devices without streams."""
 
     def memory(self, count: int) -> Any:
@@ -19,18 +19,12 @@ class HostDevice:
         """A new tensor in host memory with the shape, dtype and order of a tensor."""
         return torch.empty_like(array, device="cpu")
 
-    def mark(self) -> None:
-        """Does nothing."""
-
     def copy_down(self, source: Any, target: Any) -> Event:
         """Copies a tensor."""
         target.copy_(source)
         return DONE
 
     copy_up = copy_down
-
-    def join(self) -> None:
-        """Does nothing."""
 
 
 class CudaDevice:

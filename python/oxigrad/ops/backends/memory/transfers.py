@@ -18,11 +18,13 @@ DONE = Event(lambda: True, lambda: None)
 
 
 class Copies(Protocol):
-    """The copies of a device. Those in one direction end in order; those down and those up overlap."""
+    """The copies of a device. Those in one direction end in order; those down and those up overlap.
+
+    `mark` and `join` have nothing to do where each copy is done at once.
+    """
 
     def mark(self) -> None:
         """Lets later copies begin after the work that the device was given so far."""
-        ...
 
     def copy_down(self, source: Any, target: Any) -> Event:
         """Begins the copy of an array of the device into one in host memory."""
@@ -34,7 +36,6 @@ class Copies(Protocol):
 
     def join(self) -> None:
         """Lets work that the device is given from now on begin after the copies up."""
-        ...
 
 
 class Transfers(Copies, Protocol):
@@ -45,7 +46,7 @@ class Transfers(Copies, Protocol):
         ...
 
 
-class BlockingTransfers:
+class BlockingTransfers(Transfers):
     """Copies by an ``adapter`` between arrays of its library and NumPy's, which are done at once."""
 
     def __init__(self, adapter: Any) -> None:
@@ -54,9 +55,6 @@ class BlockingTransfers:
     def like(self, array: Any) -> Any:
         """A new array of NumPy's: a copy."""
         return np.array(self._adapter.to_host(array))
-
-    def mark(self) -> None:
-        """Does nothing."""
 
     def copy_down(self, source: Any, target: Any) -> Event:
         """Copies an array."""
@@ -67,6 +65,3 @@ class BlockingTransfers:
         """Copies an array."""
         self._adapter.assign(target, self._adapter.from_host(source, target))
         return DONE
-
-    def join(self) -> None:
-        """Does nothing."""
