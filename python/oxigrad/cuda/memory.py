@@ -91,11 +91,9 @@ def _each(items: "collections.deque[Any]", take: Any) -> None:
 class DeviceBlock:
     """Memory of a device, allocated and freed in the order of streams: the first one and the last one that has used it."""
 
-    address: int
-
     def __init__(self, driver: Driver, releases: Releases, size: int, stream: int) -> None:
         releases.free(may_wait=True)
-        self.address = driver.allocate(size, stream) if size else 0
+        self.address: int = driver.allocate(size, stream) if size else 0
         self.size = size
         self._streams = [stream]
         if self.address:
@@ -110,10 +108,8 @@ class DeviceBlock:
 class Arena:
     """Parts of one block of memory, laid out before it is allocated."""
 
-    size: int
-
     def __init__(self) -> None:
-        self.size = 0
+        self.size: int = 0
 
     def place(self, size: int) -> int:
         """The offset of a further part."""

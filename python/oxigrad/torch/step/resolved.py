@@ -70,8 +70,6 @@ class TensorStep:
 
     scaled: bool
     plan: TensorPlan
-    held: list[Any]
-    counts: Any
 
     def __init__(
         self,
@@ -96,7 +94,7 @@ class TensorStep:
         self.core.count = plan.count
         self.core.prepare(self._program.host_parameters([*map(plan.read, plan.tensors)], plan.slots))
         groups, lists, states = self._read(opt)
-        self.held = [*_CHAIN(lists), *_CHAIN(map(dict.values, states.values()))]
+        self.held: list[Any] = [*_CHAIN(lists), *_CHAIN(map(dict.values, states.values()))]
         self._seen = SeenGroups(groups)
         self._codes = [value for value in self.held if type(value) is dict]
         self._parts = [*_CHAIN(map(dict.values, self._codes))]
@@ -107,7 +105,7 @@ class TensorStep:
     def _seat(self) -> None:
         """Puts the numbers of steps of all parameters into one tensor, of which those in the state are views."""
         counted = [p for p in self.plan.parameters if self.plan.groups[p.group].entry.counts]
-        self.counts = torch.tensor(
+        self.counts: Any = torch.tensor(
             [float(self.plan.count - p.missed) for p in counted], dtype=conversion.number_dtype(), device="cpu"
         )
         self._counted = self.counts.numpy()
