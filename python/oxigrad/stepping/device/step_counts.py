@@ -3,7 +3,6 @@
 Kernels on a device may count their steps themselves, and read the loss scale there; the host learns of both later.
 """
 
-import weakref
 from typing import Any
 
 from oxigrad import _core, xp
@@ -11,7 +10,7 @@ from oxigrad._core import StateError
 from oxigrad.cuda.counter import Counted, Counter
 from oxigrad.ops.backends import device_of, is_array, namespace
 from oxigrad.stepping.device.loss_scale import DeviceScale
-from oxigrad.stepping.parameters.weak import alive
+from oxigrad.stepping.parameters.weak import WeakAttribute
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.protocols import SteppingOptimizer
 
@@ -23,16 +22,14 @@ class StepCounts:
     raises, rather than being counted here.
     """
 
+    _owner = WeakAttribute[SteppingOptimizer]()
+
     def __init__(self, owner: SteppingOptimizer, core: "_core.Stepper") -> None:
-        self._weak_owner, self._core = weakref.ref(owner), core
+        self._owner, self._core = owner, core
         self._skipped = 0
         self.counters: dict[int, Counter] = {}
         self.scale: DeviceScale | None = None
         self.raises = False
-
-    @property
-    def _owner(self) -> SteppingOptimizer:
-        return alive(self._weak_owner)
 
     @property
     def taken(self) -> int:

@@ -1,6 +1,5 @@
 """The gradients of the parameters of a plan: aligned with the leaves of the model, and checked."""
 
-import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -17,7 +16,7 @@ from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.arrays.tied_gradients import summed
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.parameters.weak import alive
+from oxigrad.stepping.parameters.weak import WeakAttribute
 from oxigrad.stepping.protocols import SteppingOptimizer
 
 
@@ -42,7 +41,7 @@ class PlannedGradients:
     both are set once such a gradient is seen.
     """
 
-    sparse: bool
+    _owner = WeakAttribute[SteppingOptimizer]()
 
     def __init__(self, plan: PlannedParameters, owner: SteppingOptimizer) -> None:
         self._structure, self._parameters, self._groups = plan.structure, plan.parameters, plan.groups
@@ -50,13 +49,9 @@ class PlannedGradients:
         self._ruled, self._tied, self._on_devices = plan.ruled, plan.tied, plan.on_devices
         # The core checks the other gradients.
         self._checked_here = plan.parameters if plan.ruled else plan.tied
-        self._weak_owner = weakref.ref(owner)
-        self.sparse = owner.sparse != "dense"
+        self._owner = owner
+        self.sparse: bool = owner.sparse != "dense"
         self.lazy = False
-
-    @property
-    def _owner(self) -> SteppingOptimizer:
-        return alive(self._weak_owner)
 
     def of_step(self, leaves: list[Any], grads: Any) -> list[Any] | None:
         """As `read`; without ``grads``, those that the model holds itself. None where they are of other parameters than the plan."""
