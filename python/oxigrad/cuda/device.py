@@ -28,11 +28,9 @@ class Module:
 class Device:
     """A device of a driver, one object a device: see `device_record`."""
 
-    driver: Driver
-    number: int
-
     def __init__(self, driver: Driver, number: int) -> None:
-        self.driver, self.number = driver, number
+        self.driver: Driver = driver
+        self.number: int = number
         self.staging: Staging = Staging(driver, number)
         #: Buffers of counts of steps, which are held for long.
         self.counts: Staging = Staging(driver, number)

@@ -82,12 +82,10 @@ class DeviceLeaf(NamedTuple):
 class Group:
     """The leaves of one program with the same dtypes."""
 
-    program: int
-    source: "CudaSource"
-    leaves: list[DeviceLeaf]
-
     def __init__(self, program: int, source: "CudaSource", leaves: list[DeviceLeaf]) -> None:
-        self.program, self.source, self.leaves = program, source, leaves
+        self.program: int = program
+        self.source: CudaSource = source
+        self.leaves: list[DeviceLeaf] = leaves
         self.tasks: int = sum(tables.chunks(leaf.length) for leaf in leaves)
         self.pointers: list[list[int]] = [leaf.pointers for leaf in leaves]
         # The argument of its launches, and the array of pointers to arguments.

@@ -68,9 +68,6 @@ class TensorStep:
     with random numbers.
     """
 
-    scaled: bool
-    plan: TensorPlan
-
     def __init__(
         self,
         opt: Any,
@@ -81,9 +78,11 @@ class TensorStep:
         square: Callable[[Any], float] | None = None,
         part: bool = False,
     ) -> None:
-        self.scaled, self._recorded, self._places, self._is_part = scaled, recorded, places, part
+        self.scaled: bool = scaled
+        self._recorded, self._places, self._is_part = recorded, places, part
         self._without = [p for p in all_parameters(opt) if p.grad is None] if places is None else []
-        self.plan = plan = TensorPlan(opt, scaled=scaled, recorded=recorded, places=places, square=square)
+        plan = TensorPlan(opt, scaled=scaled, recorded=recorded, places=places, square=square)
+        self.plan: TensorPlan = plan
         self._seat()
         self._program = StepProgram(plan, seed=0)
         self._devices = DeviceSteps(plan, {}) if plan.on_devices else None
