@@ -174,8 +174,8 @@ class Options(Sealed):
         return {name: value for name, value in self._given_options().items() if value != OPTIONS[name]}
 
     def _given_options(self) -> Config:
-        given = {name: getattr(self, name) for name in OPTIONS if name not in ("groups", "dtype")}
-        return given | {
+        options = {name: getattr(self, name) for name in OPTIONS if name not in ("groups", "dtype")}
+        return options | {
             "nonfinite": "propagate" if self.loss_scale and self.nonfinite == "skip" else self.nonfinite,
             "loss_scale": self.loss_scale and self.loss_scale.get_config(),
         }
