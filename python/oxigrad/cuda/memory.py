@@ -185,10 +185,6 @@ class Staging:
             run(self._driver, self._device, self._driver.record(buffer.event, stream))
             self.give(buffer)
 
-    def upload(self, to: int, content: bytes | memoryview, stream: int) -> None:
-        """Enqueues a copy of these bytes to the device."""
-        self.upload_parts([(to, content)], stream)
-
     def upload_parts(self, parts: list[tuple[int, bytes | memoryview]], stream: int) -> None:
         """Enqueues copies of bytes, each to its address."""
         with self.buffer(sum(len(content) for _, content in parts), stream) as pinned:
