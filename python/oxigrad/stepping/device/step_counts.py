@@ -97,13 +97,11 @@ class StepCounts:
 
     def scale_like(self, loss: Any) -> Any:
         """The loss scale as an array of the library and on the device of ``loss``, if kernels keep it there; else None."""
-        held, loss = None if self.scale is None else self.scale.array, _core.plain(loss)
-        if held is None or not is_array(loss) or namespace(loss) is not namespace(held):
+        scale, loss = self.scale, _core.plain(loss)
+        if scale is None or not is_array(loss) or namespace(loss) is not namespace(scale.array):
             return None
-        if device_of(loss) != device_of(held) or not self._scale_is_known():
+        # The user may have set it since.
+        is_known = scale.scale is self._owner.loss_scale and scale.is_known()
+        if device_of(loss) != device_of(scale.array) or not is_known:
             return None
-        return xp.astype(held[0], loss.dtype, copy=True)
-
-    def _scale_is_known(self) -> bool:
-        """Whether the loss scale on the device is the optimizer's, as the user has not set it since."""
-        return self.scale is not None and self.scale.scale is self._owner.loss_scale and self.scale.is_known()
+        return xp.astype(scale.array[0], loss.dtype, copy=True)

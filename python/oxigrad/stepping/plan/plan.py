@@ -18,7 +18,6 @@ from oxigrad.ops.backends import (
     refuse_masked_or_units,
 )
 from oxigrad.ops.core.aliasing import refuse_shared, refuse_unwritable
-from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.places import check_readable, refuse_shapeless, refuse_traced
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.device_kernels import INEXPRESSIBLE, is_permuted, why_not_rule
@@ -130,7 +129,8 @@ class Plan(Assignment):
             p.executor = executor_of(leaves[p.index], rules[p.group].elementwise)
             if p.executor is DEVICE:
                 p.is_permuted = is_permuted(leaves[p.index])
-                why = self._why_not(p, rules[p.group])
+                numbers = len(rules[p.group].numbers)
+                why = why_not_rule(self.groups[p.group], dtype_name(p.dtype), numbers, permuted=p.is_permuted)
                 p.executor = RULE if why else DEVICE
                 if why.startswith(INEXPRESSIBLE):
                     tell(why)
@@ -153,10 +153,6 @@ class Plan(Assignment):
         self.recorded: list[Any] = [p for p in recorded if p.executor is not DEVICE]
         # Those of them that the core cannot read directly.
         self._unread = [p for p in self.recorded if p.executor is not HOST or not _core.exports_memory(leaves[p.index])]
-
-    def _why_not(self, p: Parameter, rule: Rule) -> str:
-        """The reason why the rule of a parameter on a device is called on arrays; empty where it has a kernel."""
-        return why_not_rule(self.groups[p.group], dtype_name(p.dtype), len(rule.numbers), permuted=p.is_permuted)
 
     def reads_codes(self, p: Parameter) -> bool:
         """Whether what updates a parameter reads slots that are codes: the core, or a kernel for all gradients."""
@@ -280,7 +276,7 @@ class Plan(Assignment):
 
     def check_gradients_on_devices(self, gradients: Sequence[Any]) -> None:
         """Raises for a missing gradient of a parameter on a device, and for arrays that are more than numbers."""
-        self.gradients.check_on_devices(gradients)
+        self.gradients.check_numbers(gradients, self.on_devices)
 
     def unrecorded(self, gradients: list[Any], ruled: Sequence[Parameter]) -> list[Any]:
         """The gradients, detached for the ``ruled`` parameters: slots computed from them would keep their graphs alive."""
