@@ -96,8 +96,7 @@ class ParameterGroup:
     """
 
     _owner = WeakAttribute[SteppingOptions]()
-    #: The optimizer whose rule it is.
-    optimizer = WeakAttribute[HyperparameterOwner]()
+    optimizer = WeakAttribute[HyperparameterOwner]("The optimizer whose rule it is.")
 
     def __init__(
         self,

@@ -9,10 +9,15 @@ _T = TypeVar("_T")
 class WeakAttribute(Generic[_T]):
     """An attribute that refers to its value weakly. Reading it raises `ReferenceError` once that no longer exists."""
 
+    def __init__(self, documentation: str = "") -> None:
+        self.__doc__ = documentation
+
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
     def __get__(self, instance: Any, owner: type | None = None) -> _T:
+        if instance is None:
+            return self  # pyright: ignore[reportReturnType] - as properties do for their class
         if (referent := vars(instance)[self._name]()) is None:
             raise ReferenceError("the optimizer of this object no longer exists")
         return referent
