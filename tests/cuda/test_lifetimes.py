@@ -150,10 +150,10 @@ def test_buffers_of_many_sizes_are_bounded(mock: MockDriver) -> None:
     block = mock.allocate(1 << 26, 0)
     with mock.current(0):
         for number in range(200):
-            staging.upload(block, bytes(1 + 100_000 * (number % 37)), 0)
+            staging.upload_parts([(block, bytes(1 + 100_000 * (number % 37)))], 0)
         large = sum(len(buffer) for buffer in mock._pinned.values())
         assert large <= memory.MOST_BYTES and len(mock._pinned) <= memory.MOST_BUFFERS
-        staging.upload(block, bytes(memory.MOST_BYTES + 1), 0)  # more than all others together
+        staging.upload_parts([(block, bytes(memory.MOST_BYTES + 1))], 0)  # more than all others together
         assert len(mock._pinned) == 1 == len(mock.events)
 
 

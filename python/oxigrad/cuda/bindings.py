@@ -17,11 +17,9 @@ Call = tuple[Callable[..., Any], tuple[Any, ...]]
 class Pinned:
     """Page-locked host memory: its address, and its bytes as a writable buffer."""
 
-    bytes: memoryview
-
     def __init__(self, address: int, size: int) -> None:
         self.address = address
-        self.bytes = memoryview((ctypes.c_char * max(size, 1)).from_address(address)).cast("B")
+        self.bytes: memoryview = memoryview((ctypes.c_char * max(size, 1)).from_address(address)).cast("B")
 
 
 def described(api: Any, status: Any) -> str:

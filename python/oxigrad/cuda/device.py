@@ -16,32 +16,25 @@ MOST_MODULES = 128
 class Module:
     """The loaded kernels of a text, by name. It is unloaded after the last step that uses it."""
 
-    functions: dict[str, Any]
-
     def __init__(self, device: "Device", text: str, names: Iterable[str]) -> None:
         driver = device.driver
         handle = driver.load(device.number, text)
         self._finalizer = weakref.finalize(self, device.releases.add_module, handle)
         self._finalizer.atexit = False  # the driver may be gone
         #: All of them, so that none is loaded in a capture.
-        self.functions = {name: driver.function(handle, name) for name in names}
+        self.functions: dict[str, Any] = {name: driver.function(handle, name) for name in names}
 
 
 class Device:
     """A device of a driver, one object a device: see `device_record`."""
 
-    driver: Driver
-    number: int
-    staging: Staging
-    counts: Staging
-    releases: Releases
-
     def __init__(self, driver: Driver, number: int) -> None:
-        self.driver, self.number = driver, number
-        self.staging = Staging(driver, number)
+        self.driver: Driver = driver
+        self.number: int = number
+        self.staging: Staging = Staging(driver, number)
         #: Buffers of counts of steps, which are held for long.
-        self.counts = Staging(driver, number)
-        self.releases = Releases(driver, number)
+        self.counts: Staging = Staging(driver, number)
+        self.releases: Releases = Releases(driver, number)
         self._modules: collections.OrderedDict[str, Module] = collections.OrderedDict()
 
     def load(self, text: str, names: Iterable[str], *, capturing: bool) -> Module:

@@ -82,31 +82,23 @@ class DeviceLeaf(NamedTuple):
 class Group:
     """The leaves of one program with the same dtypes."""
 
-    program: int
-    source: "CudaSource"
-    leaves: list[DeviceLeaf]
-    tasks: int
-    pointers: list[list[int]]
-    argument: memoryview
-    arguments: int
-    row_size: int
-    places: dict[str, int]
-
     def __init__(self, program: int, source: "CudaSource", leaves: list[DeviceLeaf]) -> None:
-        self.program, self.source, self.leaves = program, source, leaves
-        self.tasks = sum(tables.chunks(leaf.length) for leaf in leaves)
-        self.pointers = [leaf.pointers for leaf in leaves]
+        self.program: int = program
+        self.source: CudaSource = source
+        self.leaves: list[DeviceLeaf] = leaves
+        self.tasks: int = sum(tables.chunks(leaf.length) for leaf in leaves)
+        self.pointers: list[list[int]] = [leaf.pointers for leaf in leaves]
         # The argument of its launches, and the array of pointers to arguments.
         self._argument = ctypes.create_string_buffer(tables.LAUNCH_SIZE)
         self._pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self._argument))
-        self.argument = memoryview(self._argument).cast("B")
-        self.arguments = ctypes.addressof(self._pointers)
+        self.argument: memoryview = memoryview(self._argument).cast("B")
+        self.arguments: int = ctypes.addressof(self._pointers)
 
     def place(self, arena: Arena, sets: int) -> None:
         """Lays out its tables, and the memory that its entries write."""
         source, count = self.source, len(self.leaves)
-        self.row_size = 8 * (tables.FIRST_POINTER + len(self.pointers[0]))
-        self.places = {
+        self.row_size: int = 8 * (tables.FIRST_POINTER + len(self.pointers[0]))
+        self.places: dict[str, int] = {
             "leaves": arena.place(self.row_size * count),
             "tasks": arena.place(tables.TASK_SIZE * self.tasks),
             "values": arena.place(8 * source.stored * max(count, sets)),
@@ -137,9 +129,6 @@ class DeviceStep:
     stream is being captured, since memory is allocated.
     """
 
-    is_plain: bool
-    is_guarded: bool
-
     def __init__(
         self,
         driver: Driver,
@@ -157,8 +146,8 @@ class DeviceStep:
         self._leaves = [*leaves]
         self._programs = [program for program, _ in programs]
         self._groups = group(programs, leaves)
-        self.is_plain = all(each.source.is_plain for each in self._groups)
-        self.is_guarded = any(each.source.is_guarded for each in self._groups)
+        self.is_plain: bool = all(each.source.is_plain for each in self._groups)
+        self.is_guarded: bool = any(each.source.is_guarded for each in self._groups)
         texts = {each.source.text: [entry.name for entry in each.source.entries] for each in self._groups}
         if scales_at:
             texts[loss_scale.TEXT] = [*loss_scale.ENTRIES]

@@ -91,11 +91,9 @@ def _each(items: "collections.deque[Any]", take: Any) -> None:
 class DeviceBlock:
     """Memory of a device, allocated and freed in the order of streams: the first one and the last one that has used it."""
 
-    address: int
-
     def __init__(self, driver: Driver, releases: Releases, size: int, stream: int) -> None:
         releases.free(may_wait=True)
-        self.address = driver.allocate(size, stream) if size else 0
+        self.address: int = driver.allocate(size, stream) if size else 0
         self.size = size
         self._streams = [stream]
         if self.address:
@@ -110,10 +108,8 @@ class DeviceBlock:
 class Arena:
     """Parts of one block of memory, laid out before it is allocated."""
 
-    size: int
-
     def __init__(self) -> None:
-        self.size = 0
+        self.size: int = 0
 
     def place(self, size: int) -> int:
         """The offset of a further part."""
@@ -188,10 +184,6 @@ class Staging:
             # Where this fails, copies may still be under way: the buffer is not used again.
             run(self._driver, self._device, self._driver.record(buffer.event, stream))
             self.give(buffer)
-
-    def upload(self, to: int, content: bytes | memoryview, stream: int) -> None:
-        """Enqueues a copy of these bytes to the device."""
-        self.upload_parts([(to, content)], stream)
 
     def upload_parts(self, parts: list[tuple[int, bytes | memoryview]], stream: int) -> None:
         """Enqueues copies of bytes, each to its address."""

@@ -1,6 +1,5 @@
 """Chains: optimizers of several parts, composed into one rule."""
 
-import abc
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -34,49 +33,75 @@ else:
     DefinedTransform = Transform
 
 
-class PartView(DeclaredAttributes, abc.ABC):
-    """Base class of parts of a chain, whose hyperparameters are attributes, which can be set."""
+class ChainPart(DeclaredAttributes):
+    """A part of a chain. Its hyperparameters are attributes, which can be set.
 
-    __slots__ = ("_number",)
+    A part of a chain with a partition is common to the chains of all patterns: setting a hyperparameter sets it for all of them, and
+    ``optimizers[pattern].parts`` of the chain has those of one pattern.
+
+    >>> from oxigrad import optim
+    >>> opt = optim.chain(optim.SGD(0.1), optim.EMA(0.9), optim.EMA(0.99))
+    >>> opt.parts[2].decay = 0.999
+    >>> opt.parts[2], dict(opt.parts[2].slot_names)
+    (EMA(decay=0.999, average_from='start'), {'average': '2.average'})
+    """
+
+    __slots__ = ("_number", "_places")
 
     _number: int
+    #: The chains that it is a part of, with its number in each.
+    _places: "tuple[tuple[Chain, int], ...]"
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, places: "tuple[tuple[Chain, int], ...]") -> None:
         object.__setattr__(self, "_number", number)
+        object.__setattr__(self, "_places", places)
 
     @property
-    @abc.abstractmethod
     def name(self) -> str:
         """The name of its class."""
+        return self._kind.__name__
 
     @property
-    @abc.abstractmethod
     def hyperparameters(self) -> Mapping[str, Any]:
         """Read-only view of its hyperparameters by name; set them as attributes."""
+        values = self._places[0][0].hyperparameters
+        return MappingProxyType({name: values[of_chain] for name, of_chain in self._names.items()})
 
     @property
-    @abc.abstractmethod
     def slot_names(self) -> Mapping[str, str]:
         """Maps the names of its slots to their names in ``slots`` of the optimizer."""
+        chain, at = self._places[0]
+        return MappingProxyType(chain._slot_names[at])
 
     def get_config(self) -> Config:
         """The part as plain data."""
         return self._copy().get_config()
 
-    @abc.abstractmethod
+    @property
+    def _rule(self) -> Rule:
+        return self._kind._rule
+
+    @property
+    def _kind(self) -> type[Part]:
+        chain, at = self._places[0]
+        return chain._kinds[at]
+
+    @property
+    def _names(self) -> Mapping[str, str]:
+        chain, at = self._places[0]
+        return chain._hyperparameter_names[at]
+
     def _copy(self) -> Part:
         """A part of the same class outside of the chain, with the current hyperparameters."""
-
-    @abc.abstractmethod
-    def _set(self, name: str, value: Any) -> None:
-        """Sets a hyperparameter."""
+        return self._kind(**self.hyperparameters)
 
     def _get_attribute(self, name: str) -> Any:
         return self.hyperparameters[name]
 
     def _set_attribute(self, name: str, value: Any) -> None:
         try:
-            self._set(name, value)
+            for chain, at in self._places:
+                setattr(chain, chain._hyperparameter_names[at][name], value)
         except (TypeError, ValueError) as error:
             raise type(error)(f"parts[{self._number}]: {error}") from None
 
@@ -91,64 +116,11 @@ class PartView(DeclaredAttributes, abc.ABC):
             super().__setattr__(name, value)
 
     def _missing(self, name: str) -> AttributeError:
-        near = "" if name.startswith("_") else hint(name, [*self.hyperparameters, *vars(PartView)])
+        near = "" if name.startswith("_") else hint(name, [*self.hyperparameters, *vars(ChainPart)])
         return AttributeError(f"{self.name} has no attribute {name}{near}")
 
     def __repr__(self) -> str:
         return repr(self._copy())
-
-
-class ChainPart(PartView):
-    """A part of a chain. Its hyperparameters are attributes, which can be set.
-
-    >>> from oxigrad import optim
-    >>> opt = optim.chain(optim.SGD(0.1), optim.EMA(0.9), optim.EMA(0.99))
-    >>> opt.parts[2].decay = 0.999
-    >>> opt.parts[2], dict(opt.parts[2].slot_names)
-    (EMA(decay=0.999, average_from='start'), {'average': '2.average'})
-    """
-
-    __slots__ = ("_chain",)
-
-    _chain: "Chain"
-
-    def __init__(self, chain: "Chain", number: int) -> None:
-        super().__init__(number)
-        object.__setattr__(self, "_chain", chain)
-
-    @property
-    def name(self) -> str:
-        """See `PartView.name`."""
-        return self._kind.__name__
-
-    @property
-    def _rule(self) -> Rule:
-        return self._kind._rule
-
-    @property
-    def hyperparameters(self) -> Mapping[str, Any]:
-        """See `PartView.hyperparameters`."""
-        values = self._chain.hyperparameters
-        return MappingProxyType({name: values[of_chain] for name, of_chain in self._names.items()})
-
-    @property
-    def slot_names(self) -> Mapping[str, str]:
-        """See `PartView.slot_names`."""
-        return MappingProxyType(self._chain._slot_names[self._number])
-
-    @property
-    def _kind(self) -> type[Part]:
-        return self._chain._kinds[self._number]
-
-    @property
-    def _names(self) -> Mapping[str, str]:
-        return self._chain._hyperparameter_names[self._number]
-
-    def _copy(self) -> Part:
-        return self._kind(**self.hyperparameters)
-
-    def _set(self, name: str, value: Any) -> None:
-        setattr(self._chain, self._names[name], value)
 
 
 class Chain(DeclaredAttributes, RuleOptimizer):
@@ -183,7 +155,7 @@ class Chain(DeclaredAttributes, RuleOptimizer):
     @property
     def parts(self) -> tuple[ChainPart, ...]:
         """The parts in order, nested chains flattened."""
-        return tuple(part_class(self, number) for number, part_class in enumerate(self._part_classes))
+        return tuple(part_class(number, ((self, number),)) for number, part_class in enumerate(self._part_classes))
 
     def get_config(self) -> Config:
         """See `Optimizer.get_config`."""

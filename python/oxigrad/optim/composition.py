@@ -5,50 +5,13 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from oxigrad._typing import Config
-from oxigrad.optim.chain import Chain, ChainPart, PartView
+from oxigrad.optim.chain import Chain, ChainPart
 from oxigrad.optim.partition import Partition
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.attributes import hint
 from oxigrad.optim.settings.config import OPTIONS, REGISTRY
 from oxigrad.optim.settings.hyperparameters import DeclaredAttributes, Part
 from oxigrad.optim.settings.param_groups import Pattern
-
-
-class CommonPart(PartView):
-    """A part of a chain with a partition, common to the chains of all patterns. Its hyperparameters are attributes.
-
-    Setting a hyperparameter sets it for all patterns; ``optimizers[pattern].parts`` of the chain has those of one pattern.
-    """
-
-    __slots__ = ("_parts",)
-
-    _parts: tuple[ChainPart, ...]
-
-    def __init__(self, number: int, parts: tuple[ChainPart, ...]) -> None:
-        super().__init__(number)
-        object.__setattr__(self, "_parts", parts)
-
-    @property
-    def name(self) -> str:
-        """See `PartView.name`."""
-        return self._parts[0].name
-
-    @property
-    def hyperparameters(self) -> Mapping[str, Any]:
-        """See `PartView.hyperparameters`."""
-        return self._parts[0].hyperparameters
-
-    @property
-    def slot_names(self) -> Mapping[str, str]:
-        """See `PartView.slot_names`."""
-        return self._parts[0].slot_names
-
-    def _copy(self) -> Part:
-        return self._parts[0]._copy()
-
-    def _set(self, name: str, value: Any) -> None:
-        for part in self._parts:
-            part._set(name, value)
 
 
 class PartitionPart:
@@ -121,7 +84,7 @@ class ChainedPartition(DeclaredAttributes, Partition):
         return " then ".join(part.name for part in self.parts)
 
     @property
-    def parts(self) -> tuple[CommonPart | PartitionPart, ...]:
+    def parts(self) -> tuple[ChainPart | PartitionPart, ...]:
         """The parts in order, nested chains flattened. Parts other than the partition are common to all patterns."""
         chains = {pattern: chain and chain.parts for pattern, chain in self._chains().items()}
         each = [parts for parts in chains.values() if parts is not None]
@@ -142,7 +105,7 @@ class ChainedPartition(DeclaredAttributes, Partition):
     def _copies(self) -> Iterator[Any]:
         """The parts outside of the chain, with the current hyperparameters."""
         for part in self.parts:
-            if isinstance(part, CommonPart):
+            if isinstance(part, ChainPart):
                 yield part._copy()
             else:
                 copies: dict[Any, Any] = {
@@ -152,8 +115,8 @@ class ChainedPartition(DeclaredAttributes, Partition):
                     {key: parts and (parts[0] if len(parts) == 1 else Chain(*parts)) for key, parts in copies.items()}
                 )
 
-    def _owners(self, name: str) -> list[CommonPart]:
-        return [part for part in self.parts if isinstance(part, CommonPart) and name in part.hyperparameters]
+    def _owners(self, name: str) -> list[ChainPart]:
+        return [part for part in self.parts if isinstance(part, ChainPart) and name in part.hyperparameters]
 
     def _current(self, name: str, step: int) -> Any:
         """See `Optimizer._current`: of a common part."""
@@ -163,7 +126,7 @@ class ChainedPartition(DeclaredAttributes, Partition):
 
     def _seal(self) -> None:
         """See `Sealed._seal`. Hyperparameters of one common part become attributes."""
-        names = [name for part in self.parts if isinstance(part, CommonPart) for name in part.hyperparameters]
+        names = [name for part in self.parts if isinstance(part, ChainPart) for name in part.hyperparameters]
         self._declare(name for name in names if names.count(name) == 1 and not hasattr(type(self), name))
         super()._seal()
 
@@ -183,8 +146,10 @@ class ChainedPartition(DeclaredAttributes, Partition):
         return f"chain({', '.join(map(repr, self.parts))}{self._shown_options()})"
 
 
-def _common(number: int, parts: tuple[ChainPart, ...]) -> CommonPart:
-    return CommonPart._declaring(parts[0].hyperparameters)(number, parts)
+def _common(number: int, parts: Sequence[ChainPart]) -> ChainPart:
+    """The part that is ``parts`` in the chains of all patterns."""
+    places = tuple([place for part in parts for place in part._places])
+    return ChainPart._declaring(parts[0].hyperparameters)(number, places)
 
 
 def _chained(pattern: Pattern, before: Sequence[Part], part: Part, after: Sequence[Part]) -> Chain:

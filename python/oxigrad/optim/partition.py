@@ -1,6 +1,6 @@
 """Partitions: optimizers that update disjoint sets of parameters by different optimizers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +12,6 @@ from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.optim.settings.param_groups import Pattern
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.version import Version
 
 
 class Partition(LocalOptimizer):
@@ -44,11 +43,10 @@ class Partition(LocalOptimizer):
         """See `Optimizer.name`."""
         return "partition"
 
-    def _parts(self) -> Iterator[tuple[str, Any]]:
-        yield from super()._parts()
-        for number, optimizer in enumerate(self.optimizers.values()):
-            parts = optimizer._parts() if optimizer else ()
-            yield from ((f"parts.{number}.{name}", part) for name, part in parts)
+    def _inner(self) -> Mapping[str, RuleOptimizer]:
+        """See `StatefulOptimizer._inner`."""
+        numbered = enumerate(self._optimizers.values())
+        return {f"parts.{number}": optimizer for number, optimizer in numbered if optimizer is not None}
 
     def _group_for(self, owner: Optimizer, path: str, array: Array) -> ParameterGroup | None:
         """See `Optimizer._group_for`."""
@@ -64,8 +62,7 @@ class Partition(LocalOptimizer):
         """See `Optimizer._check_patterns`."""
         self._refuse_options()
         param_groups.check_matched(self.optimizers, parameters)
-        for optimizer in filter(None, self.optimizers.values()):
-            optimizer._check_patterns(parameters)
+        super()._check_patterns(parameters)
 
     def get_config(self) -> Config:
         """See `Optimizer.get_config`."""
@@ -74,15 +71,6 @@ class Partition(LocalOptimizer):
             for pattern, optimizer in self.optimizers.items()
         ]
         return {"optimizer": "partition", "parts": parts, **self._options()}
-
-    def _versions(self) -> Iterator[Version]:
-        yield from super()._versions()
-        for optimizer in filter(None, self._optimizers.values()):
-            yield from optimizer._versions()
-
-    def _classes(self) -> Iterator[type]:
-        for optimizer in filter(None, self.optimizers.values()):
-            yield from optimizer._classes()
 
     def __repr__(self) -> str:
         return f"partition({self._optimizers!r}{self._shown_options()})"

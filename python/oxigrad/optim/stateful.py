@@ -128,12 +128,20 @@ class StatefulOptimizer(Options):
         """As `_assign`, where ``owner`` takes the steps: the partition or `SAM` around this optimizer, or itself."""
         raise NotImplementedError
 
+    def _inner(self) -> Mapping[str, Any]:
+        """The optimizers that it is made of, by the names that their parts have in a state."""
+        return {}
+
     def _versions(self) -> Iterator[Version]:
         """The versions of its settings and of those of its inner optimizers: a plan is valid until one changes."""
         yield self._version
+        for optimizer in self._inner().values():
+            yield from optimizer._versions()
 
     def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
         """Raises `StructureError` where a pattern matches no parameter of a model, given as paths and arrays."""
+        for optimizer in self._inner().values():
+            optimizer._check_patterns(parameters)
 
     # --- counts and slots -----------------------------------------------------------------------------------------------
 
@@ -296,6 +304,8 @@ class StatefulOptimizer(Options):
 
     def _parts(self) -> Iterator[tuple[str, Any]]:
         yield "loss_scale", self.loss_scale
+        for prefix, optimizer in self._inner().items():
+            yield from ((f"{prefix}.{name}", part) for name, part in optimizer._parts())
 
     def __reduce__(self) -> Any:
         """Pickles the configuration and the state; raises `TypeError` for an optimizer without a configuration.
@@ -306,7 +316,8 @@ class StatefulOptimizer(Options):
 
     def _classes(self) -> Iterator[type]:
         """The classes of the parts."""
-        yield type(self)
+        inner = self._inner()
+        yield from (cls for optimizer in inner.values() for cls in optimizer._classes()) if inner else (type(self),)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         copied = memo[id(self)] = object.__new__(type(self))

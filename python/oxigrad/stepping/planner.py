@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import weakref
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -13,7 +12,7 @@ from oxigrad.stepping.device.launches import DeviceSteps
 from oxigrad.stepping.device.step_counts import StepCounts
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.presence import Changes, ParticipationLog, accumulated
-from oxigrad.stepping.parameters.weak import alive
+from oxigrad.stepping.parameters.weak import WeakAttribute
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.protocols import SteppingOptimizer
@@ -30,14 +29,13 @@ class Planner:
     The optimizer ``owner`` holds it by its stepper, which refers to it weakly.
     """
 
-    counts: StepCounts
     presence: ParticipationLog
-    averages: Averages
+    _owner = WeakAttribute[SteppingOptimizer]()
 
     def __init__(self, owner: SteppingOptimizer) -> None:
-        self._weak_owner = weakref.ref(owner)
+        self._owner = owner
         self._core = _core.Stepper(private_slots=True)
-        self.counts = StepCounts(owner, self._core)
+        self.counts: StepCounts = StepCounts(owner, self._core)
         self._plan: Plan | None = None
         # The plan resolved for steps that hold gradients back, and for those that do not.
         self._resolved: dict[bool, ResolvedStep] = {}
@@ -51,13 +49,9 @@ class Planner:
         #: Matches slots that were loaded in advance to the parameters of the first model; None afterwards.
         self.fitting: PendingState | None = None
         self._devices: DeviceSteps | None = None
-        self.averages = Averages()
+        self.averages: Averages = Averages()
         # The parameters that had no gradient since the last step, the one under way included.
         self._without: set[str] = set()
-
-    @property
-    def _owner(self) -> SteppingOptimizer:
-        return alive(self._weak_owner)
 
     @property
     def slots(self) -> Mapping[str, ParameterSlots]:

@@ -20,9 +20,7 @@ class TensorGroup:
     """
 
     entry: Entry
-    precision: Precision
     absent: Any
-    flags: dict[Any, Any]
 
     catches_up = False
 
@@ -36,7 +34,7 @@ class TensorGroup:
         square: Callable[[Any], float] | None = None,
     ) -> None:
         self.entry, self._values, self._scaled, self._square = entry, values, scaled, square
-        self.precision = Precision(
+        self.precision: Precision = Precision(
             values.get("state_dtype"),
             bool(values.get("master")),
             values.get("rounding") or "nearest",
@@ -44,7 +42,7 @@ class TensorGroup:
         )
         self._key = self._read_key()
         parts, self.absent, flags = self._key
-        self.flags = dict(flags)
+        self.flags: dict[Any, Any] = dict(flags)
         self._rule: Rule = entry.rule.remembering(_built)(entry.rule, parts, self.absent, self.precision, storage)
         self._names = [name for name in self._rule.numbers if name not in ("step", "inverse_scale", "loss")]
 

@@ -9,18 +9,12 @@ from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.programs import step_once
 from oxigrad.stepping.plan.step_program import StepProgram
+from oxigrad.stepping.slots.view import ParameterSlots
+from oxigrad.stepping.version import Version
 from oxigrad.torch.drop_in import DropIn
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
-
-
-class _Slots(dict[str, Any]):
-    """The slots of a table of rows."""
-
-    def of_core(self, slot: Any) -> Any:
-        """A slot as the core takes it."""
-        return self[slot.name]
 
 
 class _Table(NamedTuple):
@@ -35,9 +29,10 @@ class _Table(NamedTuple):
     rows: Any
     values: Any
 
-    def slots(self) -> _Slots:
+    def slots(self) -> ParameterSlots:
         """The slots as tables."""
-        return _Slots(zip([slot.name for slot in self.group.rule().slots], self.tables[1:], strict=True))
+        names = [slot.name for slot in self.group.rule().slots]
+        return ParameterSlots(self.path, dict(zip(names, self.tables[1:], strict=True)), Version())
 
     def memory(self) -> Iterator[Named]:
         """Its tensors in memory, with names for errors, and whether they are written."""

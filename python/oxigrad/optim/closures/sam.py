@@ -1,6 +1,6 @@
 """SAM, sharpness-aware minimization: gradients at adversarially perturbed parameters."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from oxigrad import tree, xp
@@ -12,7 +12,6 @@ from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import number
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.version import Version
 
 _DISTANCE = Domain(interval=Interval("[0, inf)"))
 
@@ -65,7 +64,7 @@ class SAM(LocalOptimizer):
     def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
         """See `Optimizer._check_patterns`."""
         self._refuse_options()
-        self.optimizer._check_patterns(parameters)
+        super()._check_patterns(parameters)
 
     def _group_for(self, owner: Optimizer, path: str, array: Array) -> Any:
         """See `Optimizer._group_for`."""
@@ -75,9 +74,9 @@ class SAM(LocalOptimizer):
         """See `Optimizer._current`."""
         return self.optimizer._current(name, step)
 
-    def _parts(self) -> Iterator[tuple[str, Any]]:
-        yield from super()._parts()
-        yield from ((f"optimizer.{name}", part) for name, part in self.optimizer._parts())
+    def _inner(self) -> Mapping[str, Optimizer]:
+        """See `StatefulOptimizer._inner`."""
+        return {"optimizer": self.optimizer}
 
     def perturbed(self, model: Tree, grads: Tree) -> Any:
         """A copy of ``model`` with the perturbed parameters, given the gradients at the model."""
@@ -118,13 +117,6 @@ class SAM(LocalOptimizer):
             "SAM takes the gradient at perturbed parameters: call minimize(loss, model); with gradients of your own, take "
             "them at perturbed(model, grads), and give them to apply"
         )
-
-    def _versions(self) -> Iterator[Version]:
-        yield from super()._versions()
-        yield from self.optimizer._versions()
-
-    def _classes(self) -> Iterator[type]:
-        yield from self.optimizer._classes()
 
     def __repr__(self) -> str:
         shown = f"rho={self.rho}, adaptive={self.adaptive}, eta={self.eta}"

@@ -1,5 +1,6 @@
 """Configurations: optimizers as plain data, and back."""
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,6 +13,12 @@ from oxigrad.optim.settings.loss_scale import LossScale
 
 # The classes of optimizers and transforms by their names in configurations; weak, so that unused classes are freed.
 REGISTRY: Registry[Callable[..., Any]] = Registry()
+
+
+def _rule_name(name: str) -> str:
+    """The name of the rule of a class."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
 
 # Names in configurations of earlier versions: of classes, and of hyperparameters by class.
 RENAMED = {
@@ -31,17 +38,8 @@ RENAMED_HYPERPARAMETERS = {
     "Lookahead": {"every": "sync_period", "share": "slow_step_size"},
 }
 
-# Names of rules in the states of chains of earlier versions.
-RENAMED_RULES = {
-    "average": "ema",
-    "clip": "clip_by_value",
-    "clip_adaptive": "adaptive_gradient_clip",
-    "clip_global_norm": "clip_by_global_norm",
-    "clip_norm": "clip_by_norm",
-    "decay": "weight_decay",
-    "momentum": "sgd",
-    "stochastic_average": "swa",
-}
+# Names of rules in the states of chains of earlier versions: those of the classes, in small letters.
+RENAMED_RULES = {_rule_name(before): _rule_name(name) for before, name in RENAMED.items()}
 
 # The defaults of the options of optimizers.
 OPTIONS = {

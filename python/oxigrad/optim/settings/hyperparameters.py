@@ -35,12 +35,10 @@ class Hyperparameter(Generic[_Read, _Set]):
     None.
     """
 
-    is_flag: bool
-
     def __init__(self, name: str, default: Any, domain: Domain | None = None) -> None:
         self.name = name
         self.default = default
-        self.is_flag = is_flag(default)
+        self.is_flag: bool = is_flag(default)
         self.domain = domain
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

@@ -174,18 +174,10 @@ class Options(Sealed):
         return {name: value for name, value in self._given_options().items() if value != OPTIONS[name]}
 
     def _given_options(self) -> Config:
-        return {
-            "seed": self.seed,
-            "accumulate": self.accumulate,
+        options = {name: getattr(self, name) for name in OPTIONS if name not in ("groups", "dtype")}
+        return options | {
             "nonfinite": "propagate" if self.loss_scale and self.nonfinite == "skip" else self.nonfinite,
             "loss_scale": self.loss_scale and self.loss_scale.get_config(),
-            "zero_gradients": self.zero_gradients,
-            "sparse": self.sparse,
-            "slot_dtype": self.slot_dtype,
-            "master": self.master,
-            "rounding": self.rounding,
-            "record_norms": self.record_norms,
-            "state_device": self.state_device,
         }
 
     def _shown_options(self) -> str:

@@ -18,9 +18,6 @@ class AddressCache:
     Where libraries do not tell places in a fast way, descriptions of the memory are compared.
     """
 
-    positions: dict[int, list[int]]
-    first: dict[int, list[int]]
-
     def __init__(
         self,
         positions: Iterable[int],
@@ -40,7 +37,7 @@ class AddressCache:
         self._types = [] if self._places else [*map(type, looked_at)]
         numbers = {number: at for at, number in enumerate(positions)}
         #: The numbers of the leaves of each device among all parameters on devices.
-        self.positions = {
+        self.positions: dict[int, list[int]] = {
             device: [numbers[leaf.position] for leaf in device_leaves] for device, device_leaves in leaves.items()
         }
         # The device of each parameter, and the number of its leaf there.
@@ -52,7 +49,7 @@ class AddressCache:
             device: {type(arrays[at]): at for at in reversed(numbers_there)}
             for device, numbers_there in self.positions.items()
         }
-        self.first = {device: sorted(of_type.values()) for device, of_type in first.items()}
+        self.first: dict[int, list[int]] = {device: sorted(of_type.values()) for device, of_type in first.items()}
 
     def moved(self, arrays: list[Any], *, exposed: bool) -> dict[int, np.ndarray] | None:
         """The moves of parameters and gradients since the last call, by device: see `DeviceStep.relocate`; None for other changes."""

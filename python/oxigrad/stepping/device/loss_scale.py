@@ -13,12 +13,10 @@ class DeviceScale:
     The host takes the same steps on ``scale`` once it knows whether gradients were finite.
     """
 
-    array: Any
-
     def __init__(self, scale: ObservedScale, like: Any) -> None:
         self.scale = scale
         self._last_state = scale._state()
-        self.array = self._to_device(like)
+        self.array: Any = self._to_device(like)
 
     def _to_device(self, like: Any) -> Any:
         library = namespace(like)

@@ -3,7 +3,6 @@
 Kernels on a device may count their steps themselves, and read the loss scale there; the host learns of both later.
 """
 
-import weakref
 from typing import Any
 
 from oxigrad import _core, xp
@@ -11,7 +10,7 @@ from oxigrad._core import StateError
 from oxigrad.cuda.counter import Counted, Counter
 from oxigrad.ops.backends import device_of, is_array, namespace
 from oxigrad.stepping.device.loss_scale import DeviceScale
-from oxigrad.stepping.parameters.weak import alive
+from oxigrad.stepping.parameters.weak import WeakAttribute
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.protocols import SteppingOptimizer
 
@@ -23,16 +22,14 @@ class StepCounts:
     raises, rather than being counted here.
     """
 
+    _owner = WeakAttribute[SteppingOptimizer]()
+
     def __init__(self, owner: SteppingOptimizer, core: "_core.Stepper") -> None:
-        self._weak_owner, self._core = weakref.ref(owner), core
+        self._owner, self._core = owner, core
         self._skipped = 0
         self.counters: dict[int, Counter] = {}
         self.scale: DeviceScale | None = None
         self.raises = False
-
-    @property
-    def _owner(self) -> SteppingOptimizer:
-        return alive(self._weak_owner)
 
     @property
     def taken(self) -> int:
@@ -100,13 +97,11 @@ class StepCounts:
 
     def scale_like(self, loss: Any) -> Any:
         """The loss scale as an array of the library and on the device of ``loss``, if kernels keep it there; else None."""
-        held, loss = None if self.scale is None else self.scale.array, _core.plain(loss)
-        if held is None or not is_array(loss) or namespace(loss) is not namespace(held):
+        scale, loss = self.scale, _core.plain(loss)
+        if scale is None or not is_array(loss) or namespace(loss) is not namespace(scale.array):
             return None
-        if device_of(loss) != device_of(held) or not self._scale_is_known():
+        # The user may have set it since.
+        is_known = scale.scale is self._owner.loss_scale and scale.is_known()
+        if device_of(loss) != device_of(scale.array) or not is_known:
             return None
-        return xp.astype(held[0], loss.dtype, copy=True)
-
-    def _scale_is_known(self) -> bool:
-        """Whether the loss scale on the device is the optimizer's, as the user has not set it since."""
-        return self.scale is not None and self.scale.scale is self._owner.loss_scale and self.scale.is_known()
+        return xp.astype(scale.array[0], loss.dtype, copy=True)

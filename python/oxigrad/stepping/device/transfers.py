@@ -5,34 +5,12 @@ updated there, and its weights are copied up from there. The place is then free 
 """
 
 import dataclasses
-import enum
 from collections import deque
 from typing import Literal
 
 Kind = Literal["down", "measure", "update", "up"]
-
-
-class Stage(enum.IntEnum):
-    """The stage of a piece; in those with the name of an action, the action is in flight."""
-
-    FINAL = 0
-    DOWN = 1
-    LANDED = 2
-    MEASURE = 3
-    MEASURED = 4
-    UPDATE = 5
-    UPDATED = 6
-    UP = 7
-    DONE = 8
-
-
-# The stages before, during and after each kind of action.
-_STAGES: dict[Kind, tuple[Stage, Stage, Stage]] = {
-    "down": (Stage.FINAL, Stage.DOWN, Stage.LANDED),
-    "measure": (Stage.LANDED, Stage.MEASURE, Stage.MEASURED),
-    "update": (Stage.MEASURED, Stage.UPDATE, Stage.UPDATED),
-    "up": (Stage.UPDATED, Stage.UP, Stage.DONE),
-}
+# The order in which actions that may begin at the same time do.
+_ORDER: tuple[Kind, ...] = ("up", "down", "measure", "update")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,15 +56,16 @@ class Schedule:
                 f"places is {places}: expected at least 1, and None with measures or holds, which keep all pieces at once"
             )
         self.measures: bool = measures
-        self._is_released = not holds
         self.is_closed: bool = False
         self.is_halted: bool = False
-        self._stages: list[Stage] = []
-        self._places: list[int] = []  # -1 before a place was taken
+        self._is_released = not holds
+        #: The actions of a piece in their order, and for each piece how many are done, the one in flight, and its place.
+        self._kinds: tuple[Kind, ...] = ("down", "measure", "update", "up") if measures else ("down", "update", "up")
+        self._done: list[int] = []
+        self._flying: dict[int, Action] = {}
+        self._places: dict[int, int] = {}
         self._free: list[int] | None = None if places is None else [*range(places)]
-        self._ready: dict[Kind, deque[int]] = {kind: deque() for kind in _STAGES}
-        self._are_updating = 0
-        self._measured = 0
+        self._ready: dict[Kind, deque[int]] = {kind: deque() for kind in _ORDER}
 
     # --- events --------------------------------------------------------------------------------------------------------
 
@@ -94,10 +73,9 @@ class Schedule:
         """The number of a further piece, whose gradient is final on the device. Raises `RuntimeError` after `close`."""
         if self.is_closed:
             raise RuntimeError("a gradient is final after the last one")
-        self._stages.append(Stage.FINAL)
-        self._places.append(-1)
-        self._ready["down"].append(len(self._stages) - 1)
-        return len(self._stages) - 1
+        self._done.append(0)
+        self._ready["down"].append(len(self._done) - 1)
+        return len(self._done) - 1
 
     def close(self) -> None:
         """Tells that there are no further pieces."""
@@ -109,40 +87,25 @@ class Schedule:
 
     def finish(self, action: Action) -> None:
         """Tells that an action that was begun is done."""
-        _, _, after = self._ended(action)
-        self._stages[action.piece] = after
-        if after is Stage.LANDED:
-            self._landed(action.piece)
-        elif after is Stage.MEASURED:
-            self._measured += 1
-            self._ready["update"].append(action.piece)
-        elif after is Stage.UPDATED:
-            self._ready["up"].append(action.piece)
+        self._end(action)
+        self._done[action.piece] += 1
+        if action.kind != "up":
+            self._ready[self._kinds[self._done[action.piece]]].append(action.piece)
         elif self._free is not None:
             self._free.append(action.place)
 
-    def _landed(self, piece: int) -> None:
-        if self.measures:
-            self._ready["measure"].append(piece)
-        else:
-            self._stages[piece] = Stage.MEASURED
-            self._ready["update"].append(piece)
-
     def fail(self, action: Action) -> None:
         """Tells that an action that was begun has changed nothing. No other action begins until `resume`."""
-        before, _, _ = self._ended(action)
-        self._stages[action.piece] = before
+        self._end(action)
         self._ready[action.kind].appendleft(action.piece)
         if action.kind == "down" and self._free is not None:
             self._free.append(action.place)
         self.is_halted = True
 
-    def _ended(self, action: Action) -> tuple[Stage, Stage, Stage]:
-        stages = _STAGES[action.kind]
-        if self._stages[action.piece] is not stages[1] or self._places[action.piece] != action.place:
+    def _end(self, action: Action) -> None:
+        if self._flying.get(action.piece) != action:
             raise RuntimeError(f"{action} is not in flight")
-        self._are_updating -= action.kind == "update"
-        return stages
+        del self._flying[action.piece]
 
     def resume(self) -> None:
         """Lets actions begin again after a failure."""
@@ -152,53 +115,44 @@ class Schedule:
 
     def begin(self) -> list[Action]:
         """The actions that begin now; each is in flight until `finish` or `fail`."""
-        if self.is_halted:
-            return []
-        actions = []
-        while self._ready["up"] and self._is_released:
-            actions.append(self._begun("up"))
-        while self._ready["down"] and (self._free is None or self._free):
-            actions.append(self._begun("down"))
-        while self._ready["measure"]:
-            actions.append(self._begun("measure"))
-        if self._ready["update"] and not self._are_updating and self._may_update:
-            self._are_updating += 1
-            actions.append(self._begun("update"))
+        actions: list[Action] = []
+        if not self.is_halted:
+            for kind in _ORDER:
+                while self._ready[kind] and self._may_begin(kind):
+                    actions.append(self._begun(kind))
         return actions
+
+    def _may_begin(self, kind: Kind) -> bool:
+        """Whether the next piece that is ready for an action may have it."""
+        if kind == "up":
+            return self._is_released
+        if kind == "down":
+            return self._free is None or bool(self._free)
+        if kind == "measure":
+            return True
+        flying = {action.kind for action in self._flying.values()}
+        is_measured = self.is_closed and not (
+            flying & {"down", "measure"} or self._ready["down"] or self._ready["measure"]
+        )
+        return "update" not in flying and (is_measured or not self.measures)
 
     def _begun(self, kind: Kind) -> Action:
         piece = self._ready[kind].popleft()
         if kind == "down":
             self._places[piece] = piece if self._free is None else self._free.pop(0)
-        self._stages[piece] = _STAGES[kind][1]
-        return Action(kind, piece, self._places[piece])
-
-    @property
-    def _may_update(self) -> bool:
-        return not self.measures or (self.is_closed and self._measured == len(self._stages))
+        action = self._flying[piece] = Action(kind, piece, self._places[piece])
+        return action
 
     # --- what has happened -----------------------------------------------------------------------------------------------
 
     @property
     def is_finished(self) -> bool:
         """Whether all pieces are done, and there are no further ones."""
-        return self.is_closed and all(stage is Stage.DONE for stage in self._stages)
-
-    @property
-    def is_updated(self) -> bool:
-        """Whether all pieces are updated, and there are no further ones."""
-        return self.is_closed and all(stage >= Stage.UPDATED for stage in self._stages)
-
-    def stage(self, piece: int) -> Stage:
-        """The stage of a piece."""
-        return self._stages[piece]
+        return self.is_closed and all(done == len(self._kinds) for done in self._done)
 
     @property
     def ahead(self) -> list[int]:
         """The pieces that are updated, or may be: an update of theirs has begun and not failed."""
-        return [piece for piece, stage in enumerate(self._stages) if stage >= Stage.UPDATE]
-
-    @property
-    def in_use(self) -> int:
-        """The number of places that have a piece."""
-        return sum(Stage.DOWN <= stage < Stage.DONE for stage in self._stages)
+        before = self._kinds.index("update")
+        updating = [action.piece for action in self._flying.values() if action.kind == "update"]
+        return [piece for piece, done in enumerate(self._done) if done > before or piece in updating]

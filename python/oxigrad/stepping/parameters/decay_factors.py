@@ -165,34 +165,31 @@ def _is_sum(value: Any) -> bool:
 
 
 def _scaled(value: _Linear, factor: Any) -> _Linear:
-    return _Linear({name: multiply(term, factor) for name, term in value.terms.items()})
+    return _Linear({name: _multiply(term, factor) for name, term in value.terms.items()})
 
 
 def _unknown(name: str, *args: Any) -> _Unknown:
     return _Unknown((name, *map(_key, args)))
 
 
-def add(a: Any, b: Any) -> Any:
-    """The sum."""
+def _add(a: Any, b: Any) -> Any:
     if _is_zero(a) or _is_zero(b):
         return b if _is_zero(a) else a
     if _is_sum(a) and _is_sum(b):
         names = dict.fromkeys([*a.terms, *b.terms])
-        return _Linear({name: add(a.terms.get(name, 0.0), b.terms.get(name, 0.0)) for name in names})
+        return _Linear({name: _add(a.terms.get(name, 0.0), b.terms.get(name, 0.0)) for name in names})
     if isinstance(a, _Unknown) or isinstance(b, _Unknown):
         return _unknown("add", a, b)
     return a + b
 
 
-def subtract(a: Any, b: Any) -> Any:
-    """The difference."""
+def _subtract(a: Any, b: Any) -> Any:
     if isinstance(a, _Unknown) and isinstance(b, _Unknown) and a.key == b.key:
         return _Linear({})
-    return add(a, multiply(b, -1.0))
+    return _add(a, _multiply(b, -1.0))
 
 
-def multiply(a: Any, b: Any) -> Any:
-    """The product."""
+def _multiply(a: Any, b: Any) -> Any:
     if _is_zero(a) or _is_zero(b):
         return _Linear({})
     for this, other in ((a, b), (b, a)):
@@ -205,8 +202,7 @@ def multiply(a: Any, b: Any) -> Any:
     return a * b
 
 
-def divide(a: Any, b: Any) -> Any:
-    """The quotient."""
+def _divide(a: Any, b: Any) -> Any:
     if _is_zero(a):
         return a
     if isinstance(b, _Unknown) or not _is_sum(a):
@@ -214,7 +210,7 @@ def divide(a: Any, b: Any) -> Any:
     return _scaled(a, xp.divide(1.0, b))
 
 
-def maximum(a: Any, b: Any) -> Any:
+def _maximum(a: Any, b: Any) -> Any:
     """The maximum; see `_Maximum` for that of slots."""
     if _is_zero(a) and _is_zero(b):
         return _Linear({})
@@ -228,8 +224,7 @@ def maximum(a: Any, b: Any) -> Any:
     return _elementwise("maximum", a, b)
 
 
-def where(condition: Any, a: Any, b: Any) -> Any:
-    """One of two values."""
+def _where(condition: Any, a: Any, b: Any) -> Any:
     if isinstance(condition, bool):
         return a if condition else b
     if _key(a) == _key(b):
@@ -237,7 +232,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     if all(_is_sum(x) or _is_zero(x) for x in (a, b)) and not isinstance(condition, _Linear):
         terms = [x.terms if isinstance(x, _Linear) else {} for x in (a, b)]
         names = dict.fromkeys([*terms[0], *terms[1]])
-        return _Linear({name: where(condition, *(each.get(name, 0.0) for each in terms)) for name in names})
+        return _Linear({name: _where(condition, *(each.get(name, 0.0) for each in terms)) for name in names})
     return _elementwise("where", condition, a, b)
 
 
@@ -269,25 +264,24 @@ def _power(a: Any, b: Any) -> Any:
     return a if _is_zero(a) and isinstance(b, (int, float)) and b > 0 else _elementwise("pow", a, b)
 
 
+# Comparisons, and their names in `operator`.
+_COMPARISONS = {
+    "equal": "eq",
+    "not_equal": "ne",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+}
 _KNOWN: dict[str, Callable[..., Any]] = {
-    "add": add,
-    "subtract": subtract,
-    "multiply": multiply,
-    "divide": divide,
-    "maximum": maximum,
-    "where": where,
+    "add": _add,
+    "subtract": _subtract,
+    "multiply": _multiply,
+    "divide": _divide,
+    "maximum": _maximum,
+    "where": _where,
     "pow": _power,
-    "negative": lambda a: multiply(a, -1.0),
-    "square": lambda a: multiply(a, a),
-    **{
-        standard: _comparison(name)
-        for standard, name in {
-            "equal": "eq",
-            "not_equal": "ne",
-            "less": "lt",
-            "less_equal": "le",
-            "greater": "gt",
-            "greater_equal": "ge",
-        }.items()
-    },
+    "negative": lambda a: _multiply(a, -1.0),
+    "square": lambda a: _multiply(a, a),
+    **{standard: _comparison(name) for standard, name in _COMPARISONS.items()},
 }

@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +12,7 @@ from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import Precision
 from oxigrad.stepping.parameters.decay_factors import decays
 from oxigrad.stepping.parameters.rule_executors import kernel_of
-from oxigrad.stepping.parameters.weak import alive
+from oxigrad.stepping.parameters.weak import WeakAttribute
 
 if TYPE_CHECKING:
     from oxigrad import _core
@@ -96,6 +95,9 @@ class ParameterGroup:
     parameters, where that is half precision. Both optimizers are referred to weakly: they hold the group.
     """
 
+    _owner = WeakAttribute[SteppingOptions]()
+    optimizer = WeakAttribute[HyperparameterOwner]("The optimizer whose rule it is.")
+
     def __init__(
         self,
         owner: SteppingOptions,
@@ -103,7 +105,7 @@ class ParameterGroup:
         overrides: Mapping[str, Any],
         storage: str | None = None,
     ) -> None:
-        self._weak_owner, self._weak_optimizer = weakref.ref(owner), weakref.ref(optimizer)
+        self._owner, self.optimizer = owner, optimizer
         self._storage = storage
         self._hyperparameters = optimizer._hyperparameters
         self._compose: Callable[..., Rule] = self._hyperparameters.rule.remembering(_composed)
@@ -120,15 +122,6 @@ class ParameterGroup:
         group = copy.copy(self)
         group._traced_flags, group._around = flags, around or _on_arrays
         return group
-
-    @property
-    def _owner(self) -> SteppingOptions:
-        return alive(self._weak_owner)
-
-    @property
-    def optimizer(self) -> HyperparameterOwner:
-        """The optimizer whose rule it is."""
-        return alive(self._weak_optimizer)
 
     def rule(self, holds: bool = False) -> Rule:
         """The rule; where gradients are accumulated and the step ``holds``, the parts of it before the update."""

@@ -87,12 +87,10 @@ class ParticipationLog:
 
     def drop(self, paths: Iterable[str]) -> None:
         """Forgets parameters."""
-        for path in paths:
-            self.missed.pop(path, None)
-            self._absent.discard(path)
-            self.without.discard(path)
-            self.orphans.discard(path)
-            self.waiting.discard(path)
+        dropped = {*paths}
+        self.missed = {path: number for path, number in self.missed.items() if path not in dropped}
+        for noted in (self._absent, self.without, self.orphans, self.waiting):
+            noted.difference_update(dropped)
 
     def state(self, count: int, with_slots: Collection[str]) -> dict[str, Any]:
         """The memory of a state after ``count`` steps, as plain data; empty where no parameter missed anything."""

@@ -7,15 +7,7 @@ from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.quantized import Quantized
 
 
-class SlotMemory(Protocol):
-    """Protocol of the slots of one parameter that the core updates."""
-
-    def of_core(self, slot: Slot) -> Any:
-        """A slot as the core takes it."""
-        ...
-
-
-class Slots(SlotMemory, Protocol):
+class Slots(Protocol):
     """Protocol of the slots of one parameter: arrays, and codes as `Quantized`, by name."""
 
     @property
@@ -35,6 +27,10 @@ class Slots(SlotMemory, Protocol):
 
     def check(self) -> None:
         """Raises `ShapeError` or `DtypeError` for a slot whose shape or dtype was changed in place."""
+        ...
+
+    def of_core(self, slot: Slot) -> Any:
+        """A slot as the core takes it."""
         ...
 
     def of_rule(self) -> Mapping[str, Any]:

@@ -1,13 +1,26 @@
 """Weak references to optimizers, by which their parts refer to them without a cycle."""
 
 import weakref
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 _T = TypeVar("_T")
 
 
-def alive(reference: "weakref.ref[_T]") -> _T:
-    """The referent; raises `ReferenceError` if it no longer exists."""
-    if (referent := reference()) is None:
-        raise ReferenceError("the optimizer of this object no longer exists")
-    return referent
+class WeakAttribute(Generic[_T]):
+    """An attribute that refers to its value weakly. Reading it raises `ReferenceError` once that no longer exists."""
+
+    def __init__(self, documentation: str = "") -> None:
+        self.__doc__ = documentation
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> _T:
+        if instance is None:
+            return self  # pyright: ignore[reportReturnType] - as properties do for their class
+        if (referent := vars(instance)[self._name]()) is None:
+            raise ReferenceError("the optimizer of this object no longer exists")
+        return referent
+
+    def __set__(self, instance: Any, value: _T) -> None:
+        vars(instance)[self._name] = weakref.ref(value)

@@ -20,11 +20,6 @@ class Assignment:
     lists, at the ``index`` of their parameter.
     """
 
-    needs_all: bool
-    host: list[Any]
-    on_devices: list[Any]
-    ruled: list[Any]
-
     #: The reason why a graph cannot capture the step; empty where it can.
     uncaptured = ""
 
@@ -50,7 +45,7 @@ class Assignment:
         rules = [group.rule() for group in self.groups]
         supplied = {name for rule in rules for name in rule.supplied}
         #: Whether a value over all parameters is computed, for which they need one executor.
-        self.needs_all = bool(supplied & {"total", "guard"})
+        self.needs_all: bool = bool(supplied & {"total", "guard"})
         executors = {p.executor for p in self.parameters}
         is_mixed = DEVICE in executors and (
             len(executors) > 1 or not is_one_device(arrays[p.index] for p in self.parameters)
@@ -58,9 +53,9 @@ class Assignment:
         if (any(e.calls_rule for e in executors) and "total" in supplied) or (is_mixed and self.needs_all):
             for p in self.parameters:
                 p.executor = self.on_arrays(arrays[p.index])
-        self.host = [p for p in self.parameters if p.executor.is_core]
-        self.on_devices = [p for p in self.parameters if p.executor is DEVICE]
-        self.ruled = [p for p in self.parameters if p.executor.calls_rule]
+        self.host: list[Any] = [p for p in self.parameters if p.executor.is_core]
+        self.on_devices: list[Any] = [p for p in self.parameters if p.executor is DEVICE]
+        self.ruled: list[Any] = [p for p in self.parameters if p.executor.calls_rule]
         self.pick: Callable[[list[Any]], tuple[Any, ...]] = picker([p.index for p in self.host], len(arrays))
 
     def on_arrays(self, array: Any) -> Executor:

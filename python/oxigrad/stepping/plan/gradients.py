@@ -1,6 +1,5 @@
 """The gradients of the parameters of a plan: aligned with the leaves of the model, and checked."""
 
-import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -17,7 +16,7 @@ from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.arrays.tied_gradients import summed
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.parameters.weak import alive
+from oxigrad.stepping.parameters.weak import WeakAttribute
 from oxigrad.stepping.protocols import SteppingOptimizer
 
 
@@ -31,7 +30,6 @@ class PlannedParameters(Protocol):
     parameters: list[Parameter]
     groups: list[ParameterGroup]
     ruled: list[Parameter]
-    on_devices: list[Parameter]
     tied: list[Parameter]
 
 
@@ -42,21 +40,17 @@ class PlannedGradients:
     both are set once such a gradient is seen.
     """
 
-    sparse: bool
+    _owner = WeakAttribute[SteppingOptimizer]()
 
     def __init__(self, plan: PlannedParameters, owner: SteppingOptimizer) -> None:
         self._structure, self._parameters, self._groups = plan.structure, plan.parameters, plan.groups
         self._present, self._idle, self._frozen = plan.present, plan.idle, plan.frozen
-        self._ruled, self._tied, self._on_devices = plan.ruled, plan.tied, plan.on_devices
+        self._ruled, self._tied = plan.ruled, plan.tied
         # The core checks the other gradients.
         self._checked_here = plan.parameters if plan.ruled else plan.tied
-        self._weak_owner = weakref.ref(owner)
-        self.sparse = owner.sparse != "dense"
+        self._owner = owner
+        self.sparse: bool = owner.sparse != "dense"
         self.lazy = False
-
-    @property
-    def _owner(self) -> SteppingOptimizer:
-        return alive(self._weak_owner)
 
     def of_step(self, leaves: list[Any], grads: Any) -> list[Any] | None:
         """As `read`; without ``grads``, those that the model holds itself. None where they are of other parameters than the plan."""
@@ -112,7 +106,7 @@ class PlannedGradients:
         With ``keep_rows``, those that are `SparseRows` remain so, and are not checked.
         """
         if called or self._checked_here:
-            self._check_numbers(gradients, self._parameters if called else self._checked_here, optional=optional)
+            self.check_numbers(gradients, self._parameters if called else self._checked_here, optional=optional)
         if self.sparse:
             self._check_readable_rows(gradients)
         if self.lazy:
@@ -129,24 +123,17 @@ class PlannedGradients:
         for what, arrays in (("parameter", leaves), ("gradient", gradients)):
             refuse_shapeless((f"{self._structure.path(i)}: the {what}", arrays[i]) for i in indices if arrays)
 
-    def check_on_devices(self, gradients: Sequence[Any]) -> None:
-        """Raises for a missing gradient of a parameter on a device, and for arrays that are more than numbers."""
-        self._check_numbers(gradients, self._on_devices)
-
-    def _check_numbers(self, gradients: Sequence[Any], parameters: list[Parameter], *, optional: bool = False) -> None:
-        """Raises for a missing gradient, and for arrays that are more than numbers (masked arrays, units)."""
+    def check_numbers(self, gradients: Sequence[Any], parameters: list[Parameter], *, optional: bool = False) -> None:
+        """Raises for a missing gradient of these parameters, and for arrays that are more than numbers (masked arrays, units)."""
         try:
             for parameter in parameters:
                 for i in parameter.indices:
-                    if gradients[i] is not None or (self._needs(i) and not optional):
+                    is_needed = not optional and (self._present is None or bool(self._present[i]))
+                    if is_needed or gradients[i] is not None:
                         self._check_one(i, gradients[i])
         except REFUSALS:
             self.refuse_shapeless(gradients)
             raise
-
-    def _needs(self, i: int) -> bool:
-        """Whether the leaf of a parameter must have a gradient."""
-        return self._present is None or bool(self._present[i])
 
     def _check_one(self, i: int, g: Any) -> None:
         if not is_array(g):

@@ -1,7 +1,6 @@
 """The plan of a step for a model: the group of hyperparameters and the executor of each parameter."""
 
 import copy
-import weakref
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +18,6 @@ from oxigrad.ops.backends import (
     refuse_masked_or_units,
 )
 from oxigrad.ops.core.aliasing import refuse_shared, refuse_unwritable
-from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.places import check_readable, refuse_shapeless, refuse_traced
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.device_kernels import INEXPRESSIBLE, is_permuted, why_not_rule
@@ -27,7 +25,7 @@ from oxigrad.stepping.parameters.executor import COPY, DEVICE, HOST, RULE, RULE_
 from oxigrad.stepping.parameters.parameter import Parameter, copying
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.slots import Slots
-from oxigrad.stepping.parameters.weak import alive
+from oxigrad.stepping.parameters.weak import WeakAttribute
 from oxigrad.stepping.plan.assignment import Assignment, picker
 from oxigrad.stepping.plan.gradients import PlannedGradients
 from oxigrad.stepping.protocols import SteppingOptimizer
@@ -48,18 +46,9 @@ class Plan(Assignment):
     `ArrayMemoryError` for those that cannot be updated, with the key path.
     """
 
-    versions: list[Version]
-    idle: bool
-    inactive: set[str]
     #: The arrays among the inactive ones, which a later plan may update.
     waiting: set[str]
-    gradients: PlannedGradients
-    replaced: list[Any]
-    copied: list[Any]
-    into: list[Any]
-    tied: list[Any]
-    is_tied: bool
-    recorded: list[Any]
+    _owner = WeakAttribute[SteppingOptimizer]()
 
     def __init__(
         self,
@@ -73,16 +62,16 @@ class Plan(Assignment):
         adapt: Callable[[ParameterGroup], ParameterGroup] | None = None,
     ) -> None:
         super().__init__()
-        self.versions = [*versions, *owner._versions()]
+        self.versions: list[Version] = [*versions, *owner._versions()]
         self._structures = [version.structure for version in self.versions]  # before the settings are read
         self.structure = structure
         self.present = present
-        self._weak_owner = weakref.ref(owner)
+        self._owner = owner
         self.frozen: set[str] = set()
-        self.idle = False
+        self.idle: bool = False
         self._holds_gradients = structure.holds_gradients()
         untrained = {str(structure.path(i)): i for i in range(len(structure)) if not structure.is_trainable(i)}
-        self.inactive = set(untrained)
+        self.inactive: set[str] = set(untrained)
         seen: list[tuple[str, Any]] = []
         for index, *tied in _tied(leaves, structure):
             array, paths = leaves[index], [structure.path(i) for i in (index, *tied)]
@@ -114,11 +103,7 @@ class Plan(Assignment):
             )
         owner._check_patterns(seen)
         self._choose_executors(leaves)
-        self.gradients = PlannedGradients(self, owner)
-
-    @property
-    def _owner(self) -> SteppingOptimizer:
-        return alive(self._weak_owner)
+        self.gradients: PlannedGradients = PlannedGradients(self, owner)
 
     def _add(
         self,
@@ -144,7 +129,8 @@ class Plan(Assignment):
             p.executor = executor_of(leaves[p.index], rules[p.group].elementwise)
             if p.executor is DEVICE:
                 p.is_permuted = is_permuted(leaves[p.index])
-                why = self._why_not(p, rules[p.group])
+                numbers = len(rules[p.group].numbers)
+                why = why_not_rule(self.groups[p.group], dtype_name(p.dtype), numbers, permuted=p.is_permuted)
                 p.executor = RULE if why else DEVICE
                 if why.startswith(INEXPRESSIBLE):
                     tell(why)
@@ -155,22 +141,18 @@ class Plan(Assignment):
                 raise ArrayMemoryError(f"{p.text}: the parameter is {why}: its container cannot be given another array")
             if p.executor is RULE and (why := obstacle(leaves[p.index])):
                 raise ArrayMemoryError(f"{p.text}: the parameter is {why}")
-        self.replaced = [p for p in self.parameters if p.executor.replaces]
-        self.copied = [p for p in self.parameters if p.executor is COPY]
-        self.into = [p for p in self.parameters if p.executor is RULE_INTO]
+        self.replaced: list[Any] = [p for p in self.parameters if p.executor.replaces]
+        self.copied: list[Any] = [p for p in self.parameters if p.executor is COPY]
+        self.into: list[Any] = [p for p in self.parameters if p.executor is RULE_INTO]
         self._looked_at = [*self.copied, *self.into]
-        self.tied = [p for p in self.parameters if p.tied]
-        self.is_tied = bool(self.tied)
+        self.tied: list[Any] = [p for p in self.parameters if p.tied]
+        self.is_tied: bool = bool(self.tied)
         self._may_change = bool(self.tied or self._looked_at)
         # Kernels on devices take addresses; those of their leaves whose rules are called are detached then.
         recorded = [p for p in self.parameters if leaves[p.index] is not detached(leaves[p.index])]
-        self.recorded = [p for p in recorded if p.executor is not DEVICE]
+        self.recorded: list[Any] = [p for p in recorded if p.executor is not DEVICE]
         # Those of them that the core cannot read directly.
         self._unread = [p for p in self.recorded if p.executor is not HOST or not _core.exports_memory(leaves[p.index])]
-
-    def _why_not(self, p: Parameter, rule: Rule) -> str:
-        """The reason why the rule of a parameter on a device is called on arrays; empty where it has a kernel."""
-        return why_not_rule(self.groups[p.group], dtype_name(p.dtype), len(rule.numbers), permuted=p.is_permuted)
 
     def reads_codes(self, p: Parameter) -> bool:
         """Whether what updates a parameter reads slots that are codes: the core, or a kernel for all gradients."""
@@ -294,7 +276,7 @@ class Plan(Assignment):
 
     def check_gradients_on_devices(self, gradients: Sequence[Any]) -> None:
         """Raises for a missing gradient of a parameter on a device, and for arrays that are more than numbers."""
-        self.gradients.check_on_devices(gradients)
+        self.gradients.check_numbers(gradients, self.on_devices)
 
     def unrecorded(self, gradients: list[Any], ruled: Sequence[Parameter]) -> list[Any]:
         """The gradients, detached for the ``ruled`` parameters: slots computed from them would keep their graphs alive."""

@@ -9,11 +9,6 @@ class ResolvedStep(StepProgram):
     """A plan with its groups resolved, for steps of an optimizer that hold gradients back (``holds``) or do not."""
 
     plan: Plan  # pyright: ignore[reportIncompatibleVariableOverride] - the base class reads it, and never assigns another
-    observes: bool
-    zeroes: bool
-    raises: bool
-    is_in_place: bool
-    varies: bool
 
     def __init__(self, plan: Plan, owner: SteppingOptimizer, *, holds: bool) -> None:
         self._versions = plan.numbers()  # before the settings are read
@@ -29,12 +24,12 @@ class ResolvedStep(StepProgram):
         super().__init__(plan, seed=owner.seed, holds=holds, scales_there=scales_there)
         if self.reads_loss is not None and owner.accumulate > 1:
             raise refused_accumulation(self.reads_loss, owner.accumulate)
-        self.observes = scale is not None
-        self.zeroes = owner.zero_gradients
-        self.raises = owner.nonfinite == "raise"
+        self.observes: bool = scale is not None
+        self.zeroes: bool = owner.zero_gradients
+        self.raises: bool = owner.nonfinite == "raise"
         #: Whether the core does the whole step in place, for gradients without sparse rows.
-        self.is_in_place = not (plan.ruled or plan.on_devices or plan.copied or (self.zeroes and plan.is_tied))
-        self.varies = self.varies_on_host or not self.is_in_place
+        self.is_in_place: bool = not (plan.ruled or plan.on_devices or plan.copied or (self.zeroes and plan.is_tied))
+        self.varies: bool = self.varies_on_host or not self.is_in_place
 
     def is_current(self) -> bool:
         """Whether all settings that this was resolved from are unchanged."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from oxigrad._core import ShapeError
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.parameters.rule_group import RuleGroup
-from oxigrad.stepping.parameters.slots import SlotMemory
+from oxigrad.stepping.parameters.slots import Slots
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.programs import ProgramTable, host_parameter
 
@@ -29,46 +29,41 @@ class ResolvedGroup:
     ``scales_there``, the loss scale is kept on a device.
     """
 
-    absent: tuple[str, ...]
-    scalars: list[float]
-    schedules: list[tuple[str, Callable[..., object], float, float]]
-    filled: list[tuple[str, int]]
-    reads_loss: bool
-    varies: bool
-
     def __init__(self, group: RuleGroup, *, holds: bool = False, scales_there: bool = False, missed: int = 0) -> None:
         self._group = group
         self.missed = missed
         self._of_host = {"micro", "loss"} if scales_there else {"micro", "inverse_scale", "loss"}
         self.rule: Rule = group.rule(holds)
         self.program: _core.Program | None = group.program(self.rule)
-        self.absent = group.absent
+        self.absent: tuple[str, ...] = group.absent
         self._flags = group.flags
         #: The numbers of the step that was filled in, by name.
         self.now: dict[str, Any] = {}
         self._positions = {name: at for at, name in enumerate(self.rule.numbers)}
-        self.scalars = [0.0] * len(self._positions)
+        self.scalars: list[float] = [0.0] * len(self._positions)
         self._read()
 
     def _read(self) -> None:
         """Reads the numeric hyperparameters, but does not evaluate schedules."""
         self._numeric = self._group.numeric
         #: The schedules, as functions of the count of steps, each with its name and the interior of the interval of its values.
-        self.schedules = [
+        self.schedules: list[tuple[str, Callable[..., object], float, float]] = [
             (name, getattr(value, "_of_counts", value), *self._group.interior(name))
             for name, value in self._numeric.items()
             if callable(value)
         ]
         names = ("step", "drawn_at", "micro", "inverse_scale", "loss", *(name for name, *_ in self.schedules))
         #: The numbers of a step that are scalars of the kernel, with their positions.
-        self.filled = [(name, self._positions[name]) for name in names if name in self._positions]
+        self.filled: list[tuple[str, int]] = [
+            (name, self._positions[name]) for name in names if name in self._positions
+        ]
         for name, value in self._numeric.items():
             if not callable(value) and (at := self._positions.get(name)) is not None:
                 self.scalars[at] = float(value)
         #: Whether the rule reads the loss.
-        self.reads_loss = "loss" in self._positions
+        self.reads_loss: bool = "loss" in self._positions
         #: Whether scalars other than the number of the step differ from step to step.
-        self.varies = bool(self.schedules or self._of_host & self._positions.keys())
+        self.varies: bool = bool(self.schedules or self._of_host & self._positions.keys())
 
     @property
     def scale_at(self) -> int | None:
@@ -100,16 +95,8 @@ class StepProgram:
     seed: int
     holds: bool
     scales_there: bool
-    groups: list[ResolvedGroup]
-    absent: list[tuple[str, ...]]
     layout: list[tuple[int, int]]
-    scales_at: dict[int, int]
-    reads_loss: str | None
-    constant: list[list[float]]
-    late: list[tuple[list[float], int]]
-    varies_on_host: bool
     programs_of_all: Programs
-    programs: Programs
 
     #: Whether a step leaves zeros in the gradients.
     zeroes = False
@@ -119,24 +106,26 @@ class StepProgram:
     def __init__(self, plan: Assignment, *, seed: int, holds: bool = False, scales_there: bool = False) -> None:
         self.plan: Assignment = plan
         self.seed, self.holds, self.scales_there = seed, holds, scales_there
-        self.groups = [
+        self.groups: list[ResolvedGroup] = [
             ResolvedGroup(group, holds=holds, scales_there=scales_there, missed=missed)
             for group, missed in zip(plan.groups, plan.missed, strict=True)
         ]
-        self.absent = [group.absent for group in self.groups]
+        self.absent: list[tuple[str, ...]] = [group.absent for group in self.groups]
         #: All programs, and for each group the index of its program and of its set of scalars.
         self.programs_of_all, self.layout = lay_out(self.groups)
         #: The programs of the parameters that the core updates.
-        self.programs = self.programs_of_all if plan.host else []
+        self.programs: Programs = self.programs_of_all if plan.host else []
         scaled = zip(self.groups, self.layout, strict=True) if scales_there else ()
         #: The positions of the reciprocal of the loss scale among the scalars of programs that read it on the device.
-        self.scales_at = {program: group.scale_at for group, (program, _) in scaled if group.scale_at is not None}
+        self.scales_at: dict[int, int] = {
+            program: group.scale_at for group, (program, _) in scaled if group.scale_at is not None
+        }
         #: The name of a rule that reads the loss, if there is one, and the loss of the step that was filled in.
-        self.reads_loss = next((group.rule.name for group in self.groups if group.reads_loss), None)
+        self.reads_loss: str | None = next((group.rule.name for group in self.groups if group.reads_loss), None)
         self.loss: float | None = None
         self._note_constant()
 
-    def host_parameters(self, leaves: Sequence[Any], slots: Mapping[str, SlotMemory]) -> "list[_core.HostParameter]":
+    def host_parameters(self, leaves: Sequence[Any], slots: Mapping[str, Slots]) -> "list[_core.HostParameter]":
         """The parameters that the core updates in place, with the memory of their slots."""
         prepared = []
         for p in self.plan.host:
@@ -156,11 +145,13 @@ class StepProgram:
 
     def _note_constant(self) -> None:
         #: The sets of scalars of which only the first, the number of the step, differs from step to step.
-        self.constant = [group.scalars for group in self.groups if not group.varies]
+        self.constant: list[list[float]] = [group.scalars for group in self.groups if not group.varies]
         #: Those of them whose parameters missed steps, with the number of these.
-        self.late = [(group.scalars, group.missed) for group in self.groups if group.missed and not group.varies]
+        self.late: list[tuple[list[float], int]] = [
+            (group.scalars, group.missed) for group in self.groups if group.missed and not group.varies
+        ]
         #: Whether the host computes numbers that differ from step to step, besides that of the step.
-        self.varies_on_host = len(self.constant) < len(self.groups)
+        self.varies_on_host: bool = len(self.constant) < len(self.groups)
 
     def refresh(self) -> bool:
         """Reads hyperparameters that were set; False if they require another kernel or other slots."""

@@ -75,7 +75,10 @@ def apply(
     leaves, gradients = plan.detach(leaves), plan.gradients.of_leaves(aligned, called=True)
     plan.check_parameters(leaves)
     plan.check_known(state["slots"])
-    _check_slots(plan, state["slots"])
+    if missing := [p.text for p in plan.parameters if p.text not in state["slots"]]:
+        raise StateError(
+            f"{missing[0]}: the state has no slots: expected the state that init or the last apply returned"
+        )
     step, missed = state["step"], state.get("missed_steps", {})
     if isinstance(step, int) and step >= _core.MOST_STEPS:
         raise StateError(f"{step} steps have been taken: the step count cannot exceed this")
@@ -171,15 +174,6 @@ def _check_state(owner: SteppingOptimizer, state: Any) -> None:
         for slot, array in by_name.items():
             if not (is_array(array) or isinstance(array, (_core.Variable, Quantized))):
                 raise StateError(f"{path}: the slot {slot} is {type(array).__name__}: expected an array")
-
-
-def _check_slots(plan: Plan, slots: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raises `StateError` where parameters have no slots in the state although their rules do."""
-    for p in plan.parameters:
-        if p.text not in slots:
-            raise StateError(
-                f"{p.text}: the state has no slots: expected the state that init or the last apply returned"
-            )
 
 
 def _own_values(

@@ -15,7 +15,6 @@ from oxigrad import _core
 from oxigrad._core import StructureError
 from oxigrad.ops.backends import REFUSALS
 from oxigrad.ops.core.aliasing import refuse_shared
-from oxigrad.stepping.parameters.weak import alive
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.programs import host_parameter, step_once
 from oxigrad.stepping.plan.resolved import ResolvedStep
@@ -33,9 +32,6 @@ class PureStep:
     It is of one call at a time, since the numbers of a step are filled in where they are kept.
     """
 
-    keys: list[tuple[Any, Any]]
-    are_numbers: list[Any]
-
     def __init__(self, plan: Plan, owner: SteppingOptimizer, slots: Mapping[str, Mapping[str, Any]]) -> None:
         self._weak_owner = weakref.ref(owner)
         self._plan, self._resolved = plan, ResolvedStep(plan, owner, holds=False)
@@ -45,12 +41,12 @@ class PureStep:
         #: The position of the first slot of each parameter among all slots.
         self._starts = [*itertools.accumulate(map(len, self._slots), initial=0)][:-1]
         #: The key paths and names of all slots.
-        self.keys = [
+        self.keys: list[tuple[Any, Any]] = [
             (path, slot.name)
             for path, of_parameter in zip(self._paths, self._slots, strict=True)
             for slot in of_parameter
         ]
-        self.are_numbers = [slot.is_number for of_parameter in self._slots for slot in of_parameter]
+        self.are_numbers: list[Any] = [slot.is_number for of_parameter in self._slots for slot in of_parameter]
         self._shapes = [tuple(slots[path][name].shape) for path, name in self.keys]
         self._stochastic = [plan.groups[p.group].precision.rounding == "stochastic" for p in plan.parameters]
 
@@ -122,7 +118,7 @@ class PureStep:
         self, arrays: Sequence[Any], gradients: Sequence[Any], slots: Sequence[Any], step: int, loss: Any
     ) -> tuple[list[Any], list[Any]]:
         resolved = self._resolved
-        resolved.fill(step, 1, 1.0 / alive(self._weak_owner).scale, loss)
+        resolved.fill(step, 1, 1.0 / self._plan._owner.scale, loss)
         new, after = [*map(np.array, arrays)], [*map(np.array, slots)]
         stated = []
         for at, (p, of_one, start) in enumerate(zip(self._plan.parameters, self._slots, self._starts, strict=True)):

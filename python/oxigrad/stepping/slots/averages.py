@@ -1,6 +1,5 @@
 """Averages of parameters: computed from slots, and swapped with the parameters."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from oxigrad import xp
@@ -27,9 +26,7 @@ class Averages:
 
     def compute(self, plan: Plan, leaves: list[Any], slots: Slots, count: Any) -> dict[str, Any]:
         """The averages after ``count`` steps, by key path, of the parameters that have one."""
-        return dict(self._computed(plan, leaves, slots, count - (count > 0)))
-
-    def _computed(self, plan: Plan, leaves: list[Any], slots: Slots, last: Any) -> Iterator[tuple[str, Any]]:
+        averages = {}
         for p in plan.parameters:
             group, by_name = plan.groups[p.group], slots[p.text]
             rule = group.rule()
@@ -39,9 +36,10 @@ class Averages:
                     for name, slot in by_name.items()
                 }
             whole = group.precision.whole((self.swapped or {}).get(p.text, leaves[p.index]), by_name)
-            average = rule.averaged(xp, whole, by_name, group.numbers(last))
+            average = rule.averaged(xp, whole, by_name, group.numbers(count - (count > 0)))
             if average is not None:
-                yield p.text, xp.asarray(xp.astype(average, whole.dtype, copy=False))
+                averages[p.text] = xp.asarray(xp.astype(average, whole.dtype, copy=False))
+        return averages
 
 
 def named(slots: Slots, name: str) -> dict[str, Any]:

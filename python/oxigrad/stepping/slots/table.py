@@ -23,11 +23,9 @@ from oxigrad.stepping.version import Version
 class SlotTable:
     """The slots of parameters, ``by_path`` and name. Its ``version`` is raised where a slot is assigned."""
 
-    version: Version
-
     def __init__(self, core: "_core.Stepper") -> None:
         self._core = core
-        self.version = Version()
+        self.version: Version = Version()
         self.by_path: Mapping[str, ParameterSlots] = {}
 
     def replace(self, slots: Mapping[str, Mapping[str, Any]]) -> None:

@@ -75,23 +75,11 @@ class ParameterSlots(dict[str, Any]):
         self.update(other)
         return self
 
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: Any) -> NoReturn:
+        """Raises `TypeError`."""
         raise TypeError(f"{self._path}: slots can be replaced, and neither added nor removed")
 
-    def __delitem__(self, name: str) -> NoReturn:
-        self._refuse()
-
-    def pop(self, *_: Any) -> NoReturn:
-        """Raises `TypeError`, as `popitem` and `clear` do."""
-        self._refuse()
-
-    def popitem(self) -> NoReturn:
-        """Raises `TypeError`."""
-        self._refuse()
-
-    def clear(self) -> NoReturn:
-        """Raises `TypeError`."""
-        self._refuse()
+    __delitem__ = pop = popitem = clear = _refuse
 
     def setdefault(self, name: str, default: Any = None) -> Any:
         """The slot of this name; raises `TypeError` where there is none."""

@@ -35,14 +35,12 @@ class StateFile:
     Raises `ValueError` for what is no path of a file, and `OSError` where the folder does not exist or cannot be written.
     """
 
-    path: Any
-
     def __init__(self, path: Any) -> None:
         if not isinstance(path, (str, os.PathLike)) or not os.fspath(path).endswith(".safetensors"):
             raise ValueError(
                 f"state_device is {path!r}: expected 'host', a HostMemory, or the path of a file that ends in .safetensors"
             )
-        self.path = os.path.abspath(os.fspath(path))
+        self.path: Any = os.path.abspath(os.fspath(path))
         self._file = file = tempfile.TemporaryFile(dir=os.path.dirname(self.path))  # noqa: SIM115 - closed with this object
         weakref.finalize(self, file.close)
         name = f"the slots beside {self.path}"

@@ -21,10 +21,9 @@ from oxigrad.torch.step.resolved import TensorStep, all_parameters, are_same, is
 class Bucket:
     """Parameters that hooks update in one dispatch: their places among those of the optimizer, and their resolved step."""
 
-    places: Sequence[TensorPlace]
-
     def __init__(self, places: Sequence[TensorPlace], norm: MeasuredNorm) -> None:
-        self.places, self._norm = places, norm
+        self.places: Sequence[TensorPlace] = places
+        self._norm = norm
         self._resolved: TensorStep | None = None
 
     def resolve(self, opt: Any) -> TensorStep:

@@ -79,17 +79,14 @@ class MeasuredNorm:
         return self._square
 
 
-class _Measure:
-    """The squares of the norms of the gradients of a parameter, as the kernels of steps compute them.
-
-    ``tensor`` is the parameter ``p`` in host memory, or one like it. It is not written.
-    """
+class _Measure(SquareMeasure):
+    """That of the parameter ``p``; ``tensor`` is it in host memory, or one like it."""
 
     def __init__(self, path: str, p: Any, tensor: Any) -> None:
+        super().__init__(path, tensor)
         self._p = weakref.ref(p)
         self._like = p.data_ptr(), p.shape, p.dtype
         self.half = half(tensor)
-        self._measure = SquareMeasure(path, tensor)
 
     def is_of(self, p: Any) -> bool:
         """Whether it measures gradients of this parameter, where it is now."""
@@ -99,7 +96,3 @@ class _Measure:
     def is_needed(self) -> bool:
         """Whether the parameter lives."""
         return self._p() is not None
-
-    def square(self, gradient: Any, like: Any = None) -> float:
-        """The square of the norm of a gradient; ``like`` is in place of the tensor."""
-        return self._measure.square(gradient, like)

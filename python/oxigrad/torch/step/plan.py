@@ -42,12 +42,6 @@ class TensorPlan(Assignment):
     plan is of these parameters alone, and ``square`` gives the square of the norm of all gradients, for ``max_norm``.
     """
 
-    count: int
-    tensors: list[Any]
-    is_plain: bool
-    draws: bool
-    slots: dict[Any, TensorSlots]
-
     uncaptured = (
         "the step reads its numbers on the host, which a graph cannot replay: expected a step outside of a capture, or "
         "capturable=True of a class that PyTorch has"
@@ -67,14 +61,14 @@ class TensorPlan(Assignment):
         self._recorded = recorded
         #: The real tensor in this process of a parameter or a gradient.
         self.read: Callable[[Any], Any] = conversion.real if recorded else conversion.local
-        self.count = noise_step(opt)  # from which numbers of steps are counted, and random numbers are drawn
+        self.count: int = noise_step(opt)  # from which numbers of steps are counted, and random numbers are drawn
         chosen = self._checked(opt, places_of(opt) if places is None else places, scaled=scaled)
         for path, position, p, group in chosen:
             self._add(opt, path, position, p, group)
-        self.tensors = [p.tensor for p in self.parameters]
+        self.tensors: list[Any] = [p.tensor for p in self.parameters]
         #: Whether `read` of each parameter is the parameter itself.
-        self.is_plain = not recorded and all(map(conversion.is_plain, self.tensors))
-        self.draws = any(group.draws for group in self.groups)
+        self.is_plain: bool = not recorded and all(map(conversion.is_plain, self.tensors))
+        self.draws: bool = any(group.draws for group in self.groups)
         before = [p.executor for p in self.parameters]
         self.unite([*map(self.read, self.tensors)])
         for p, executor in zip(self.parameters, before, strict=True):
@@ -82,7 +76,7 @@ class TensorPlan(Assignment):
                 p.is_copied = False
                 self._begin(self.groups[p.group], p.text, p.tensor, p.state, p.executor)
                 _place(opt, p.text, p.tensor, p.state)
-        self.slots = {
+        self.slots: dict[Any, TensorSlots] = {
             p.text: TensorSlots(p.text, p.tensor, self.groups[p.group], p.state, recorded=recorded)
             for p in self.parameters
         }

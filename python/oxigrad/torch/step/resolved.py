@@ -68,11 +68,6 @@ class TensorStep:
     with random numbers.
     """
 
-    scaled: bool
-    plan: TensorPlan
-    held: list[Any]
-    counts: Any
-
     def __init__(
         self,
         opt: Any,
@@ -83,9 +78,11 @@ class TensorStep:
         square: Callable[[Any], float] | None = None,
         part: bool = False,
     ) -> None:
-        self.scaled, self._recorded, self._places, self._is_part = scaled, recorded, places, part
+        self.scaled: bool = scaled
+        self._recorded, self._places, self._is_part = recorded, places, part
         self._without = [p for p in all_parameters(opt) if p.grad is None] if places is None else []
-        self.plan = plan = TensorPlan(opt, scaled=scaled, recorded=recorded, places=places, square=square)
+        plan = TensorPlan(opt, scaled=scaled, recorded=recorded, places=places, square=square)
+        self.plan: TensorPlan = plan
         self._seat()
         self._program = StepProgram(plan, seed=0)
         self._devices = DeviceSteps(plan, {}) if plan.on_devices else None
@@ -96,7 +93,7 @@ class TensorStep:
         self.core.count = plan.count
         self.core.prepare(self._program.host_parameters([*map(plan.read, plan.tensors)], plan.slots))
         groups, lists, states = self._read(opt)
-        self.held = [*_CHAIN(lists), *_CHAIN(map(dict.values, states.values()))]
+        self.held: list[Any] = [*_CHAIN(lists), *_CHAIN(map(dict.values, states.values()))]
         self._seen = SeenGroups(groups)
         self._codes = [value for value in self.held if type(value) is dict]
         self._parts = [*_CHAIN(map(dict.values, self._codes))]
@@ -107,7 +104,7 @@ class TensorStep:
     def _seat(self) -> None:
         """Puts the numbers of steps of all parameters into one tensor, of which those in the state are views."""
         counted = [p for p in self.plan.parameters if self.plan.groups[p.group].entry.counts]
-        self.counts = torch.tensor(
+        self.counts: Any = torch.tensor(
             [float(self.plan.count - p.missed) for p in counted], dtype=conversion.number_dtype(), device="cpu"
         )
         self._counted = self.counts.numpy()

@@ -117,7 +117,6 @@ class FileSteps(PieceSteps):
 
     def _begin_anew(self) -> None:
         super()._begin_anew()
-        self._resident: TensorStep | None = None
         #: The bytes of gradients that may not have been used yet.
         self._waiting = 0
 

@@ -102,7 +102,6 @@ class HostSteps(PieceSteps):
     def _begin_anew(self) -> None:
         super()._begin_anew()
         self._norm: MeasuredNorm | None = None
-        self._resident: TensorStep | None = None
         self._scale: float | None = None
 
     def holds(self, opt: Any, p: Any) -> bool:

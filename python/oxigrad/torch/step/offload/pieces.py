@@ -64,11 +64,7 @@ class Piece:
         self._views: tuple[list[Any], list[Any]] = [], []
         self.size: int = 0
         for w, g in zip(self._weights, self._gradients, strict=True):
-            if g.dtype != w.dtype:
-                path = parts[len(self._offsets)].parameter.text
-                raise RuntimeError(
-                    f"{path}: the gradient has dtype {g.dtype}: expected {w.dtype}, that of the parameter"
-                )
+            check_dtype(parts[len(self._offsets)].parameter.text, g, w)
             self._offsets.append((self._reserve(g), self._reserve(w)))
 
     def _reserve(self, tensor: Any) -> int:
@@ -253,6 +249,12 @@ def together(batch: HostBatch) -> list[Piece]:
     """All parameters of a batch in one piece, for rules that are called on them."""
     parts = [_all_of(batch, p) for p in batch.plan.parameters]
     return [RulePiece(batch, parts)] if parts else []
+
+
+def check_dtype(path: str, g: Any, p: Any) -> None:
+    """Raises `RuntimeError` for a gradient of another dtype than its parameter."""
+    if g.dtype != p.dtype:
+        raise RuntimeError(f"{path}: the gradient has dtype {g.dtype}: expected {p.dtype}, that of the parameter")
 
 
 def aligned(count: int) -> int:

@@ -42,11 +42,6 @@ class Ring:
                 raise MemoryError(f"{piece.paths[0]}: no host memory of {size:,} bytes for copies: {error}") from error
         return memory
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes of all places."""
-        return sum(memory.numel() for memory in self._places.values())
-
     def mark(self) -> None:
         """Lets later copies begin after the work that devices were given so far."""
         for device in self._devices.values():
@@ -103,11 +98,6 @@ class HostRun(PieceRun):
         """The names of the parameters with elements that were updated."""
         paths = [path for number in self.schedule.ahead for path in self._pieces[number].paths]
         return [*dict.fromkeys(paths)]
-
-    @property
-    def paths(self) -> list[str]:
-        """The names of all parameters."""
-        return [*dict.fromkeys(path for piece in self._pieces for path in piece.paths)]
 
     def _within(self) -> AbstractContextManager[Any]:
         return torch.no_grad()

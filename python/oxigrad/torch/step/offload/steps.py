@@ -6,7 +6,7 @@ from typing import Any
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.step.offload.run import HostRun
 from oxigrad.torch.step.plan import TensorPlace
-from oxigrad.torch.step.resolved import all_parameters
+from oxigrad.torch.step.resolved import TensorStep, all_parameters
 
 
 class PieceSteps:
@@ -21,6 +21,8 @@ class PieceSteps:
         self._is_delayed = False
         #: The gradients that a step has begun with, where all were added; None before.
         self._taken: dict[int, Any] | None = None
+        #: The step of the parameters that are not updated piece by piece.
+        self._resident: TensorStep | None = None
 
     @property
     def ahead(self) -> list[str]:

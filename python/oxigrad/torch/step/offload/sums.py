@@ -10,7 +10,7 @@ from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
-from oxigrad.torch.step.offload.pieces import Addend, SumPiece, aligned
+from oxigrad.torch.step.offload.pieces import Addend, SumPiece, aligned, check_dtype
 from oxigrad.torch.step.offload.run import HostRun, Ring
 from oxigrad.torch.step.plan import TensorPlace
 
@@ -64,11 +64,7 @@ class GradientSums:
         Raises `RuntimeError` for a gradient of another dtype than its parameter, and `MemoryError` where there is none for a sum.
         """
         for place in places:
-            g, p = place.tensor.grad, place.tensor
-            if g.dtype != p.dtype:
-                raise RuntimeError(
-                    f"{place.path}: the gradient has dtype {g.dtype}: expected {p.dtype}, that of the parameter"
-                )
+            check_dtype(place.path, place.tensor.grad, place.tensor)
         if any(id(place.tensor) in self._adding for place in places):
             self.finish(opt)
         with torch.no_grad():
