@@ -1,6 +1,5 @@
 """Trainings of the workers of `mpi_job`: a step by `DataParallel`, beside the same step without other workers and beside PyTorch's own."""
 
-import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -56,7 +55,7 @@ class Module:
         ox.set_num_threads(1)
         if not torch.distributed.is_initialized():
             torch.distributed.init_process_group(
-                "gloo", init_method=f"tcp://127.0.0.1:{_free_port(world)}", rank=world.rank, world_size=world.size
+                "gloo", store=_store(torch, world), rank=world.rank, world_size=world.size
             )
         modules = [self._new(torch) for _ in range(2)]
         self.tokens = torch.tensor(np.random.default_rng(comm.rank).integers(0, 27, (32, 65)))
@@ -97,8 +96,9 @@ def _digest(arrays: Any) -> bytes:
     return b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
 
 
-def _free_port(world: MPI.Comm) -> int:
-    """A port of this host that is free, the same on all workers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(world.bcast(free.getsockname()[1]))
+def _store(torch: Any, world: MPI.Comm) -> Any:
+    """A store of torch that rank 0 serves, at a port that the system gives it, and that all workers of this host reach."""
+    new = torch.distributed.TCPStore
+    served = new("127.0.0.1", 0, is_master=True, wait_for_workers=False) if world.rank == 0 else None
+    port = world.bcast(None if served is None else served.port)
+    return new("127.0.0.1", port, is_master=False) if served is None else served

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import inspect
+import operator
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -20,12 +21,10 @@ from oxigrad.distributed.parameters import Parameters
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.optim.settings.hyperparameters import DeclaredAttributes
-from oxigrad.rules.core.rule import Rule
 from oxigrad.schedules.base import Schedule
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.state import state_dict as states
 from oxigrad.stepping.state.state_dict import Report
-from oxigrad.stepping.version import Version
 
 _REQUIRED = object()
 
@@ -36,6 +35,11 @@ def take_step(optimizer: Optimizer, model: Tree, grads: Tree | None, *, keep_roo
         return optimizer._step(model, grads, keep_root=keep_root)
     with optimizer._lock.stepping():
         return optimizer._stepper.update(model, grads, keep_root=keep_root)
+
+
+def delegated(path: str) -> Any:
+    """An attribute that is that of another object, by the dotted names that lead to it, as in "optimizer.seed"."""
+    return property(operator.attrgetter(path))
 
 
 class Wrapper(DeclaredAttributes, Optimizer):
@@ -368,41 +372,19 @@ class Wrapper(DeclaredAttributes, Optimizer):
 
     # --- as the optimizer that it wraps --------------------------------------------------------------------------------
 
-    @property
-    def _stepper(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.optimizer._stepper
-
-    @property
-    def _precision(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.optimizer._precision
-
-    @property
-    def _version(self) -> Version:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.optimizer._version
-
-    def _resume(self, stepper: Any) -> None:
-        self.optimizer._resume(stepper)
-
-    def _observe(self, *, finite: bool) -> None:
-        self.optimizer._observe(finite=finite)
-
-    def _gradient_parts(self) -> tuple[Rule, ...]:
-        return self.optimizer._gradient_parts()
-
-    def _norm_parts(self) -> tuple[Rule, ...]:
-        return self.optimizer._norm_parts()
+    _stepper = delegated("optimizer._stepper")
+    _precision = delegated("optimizer._precision")
+    _version = delegated("optimizer._version")
+    _resume = delegated("optimizer._resume")
+    _observe = delegated("optimizer._observe")
+    _gradient_parts = delegated("optimizer._gradient_parts")
+    _norm_parts = delegated("optimizer._norm_parts")
+    _versions = delegated("optimizer._versions")
+    _check_patterns = delegated("optimizer._check_patterns")
+    _parts = delegated("optimizer._parts")
 
     def _group_for(self, owner: Optimizer, path: str, array: Array) -> ParameterGroup | None:
         return self.optimizer._group_for(self.optimizer if owner is self else owner, path, array)
-
-    def _versions(self) -> Iterator[Version]:
-        yield from self.optimizer._versions()
-
-    def _check_patterns(self, parameters: list[tuple[str, Array]]) -> None:
-        self.optimizer._check_patterns(parameters)
-
-    def _parts(self) -> Iterator[tuple[str, Any]]:
-        yield from self.optimizer._parts()
 
     def _classes(self) -> Iterator[type]:
         yield self._plain_class

@@ -4,7 +4,7 @@ Each worker updates its pieces of the parameters by the mean gradient, and all o
 gives the same bits for a piece; a parameter whose rule is not, or sums over it, is not cut.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,6 +20,7 @@ from oxigrad.distributed.errors import NotSupported, WorkerLost
 from oxigrad.distributed.messages import transfer
 from oxigrad.distributed.messages.message import as_bytes
 from oxigrad.distributed.parameters import Parameters, nested
+from oxigrad.distributed.wrapper import delegated
 from oxigrad.ops.backends import copied_like, to_host
 from oxigrad.optim import ClipByGlobalNorm
 from oxigrad.optim.chain import Chain
@@ -27,19 +28,15 @@ from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.partition import Partition
 from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings.config import OPTIONS
-from oxigrad.rules.core.rule import Rule
 from oxigrad.rules.core.slots import Formula, Slot
-from oxigrad.stepping.arrays.precision import SMALLEST_CODED, Precision
+from oxigrad.stepping.arrays.precision import SMALLEST_CODED
 from oxigrad.stepping.arrays.quantized import CODECS
 from oxigrad.stepping.arrays.sparse_rows import SparseRows, as_array
-from oxigrad.stepping.device.step_counts import StepCounts
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.rule_executors import kernel_of
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.stepping.plan.plan import Plan
-from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.stepper import Stepper
-from oxigrad.stepping.version import Version
 
 # Options that a part of the elements, or of the workers, cannot decide on.
 _REFUSED = ("accumulate", "loss_scale", "nonfinite", "sparse", "zero_gradients")
@@ -49,43 +46,27 @@ class PartOwner:
     """The optimizer as the owner of steps of pieces: the group of a piece is that of its parameter."""
 
     def __init__(self, optimizer: Optimizer) -> None:
-        self._optimizer = optimizer
+        self.optimizer: Optimizer = optimizer
         #: The parameters by key path, during a step, and the square of the norm of their gradients.
         self.whole: Mapping[str, Any] = {}
         self.square: float = 0.0
         self._with_square: dict[ParameterGroup, GroupWithSquare] = {}
 
-    # Options that `check_options` refuses otherwise.
-    accumulate: Any = OPTIONS["accumulate"]
-    loss_scale: Any = OPTIONS["loss_scale"]
-    nonfinite: Any = OPTIONS["nonfinite"]
-    scale: float = 1.0
-    sparse: Any = OPTIONS["sparse"]
-    zero_gradients: Any = OPTIONS["zero_gradients"]
-
-    @property
-    def seed(self) -> int:
-        """See `SteppingOptimizer`."""
-        return self._optimizer.seed
-
-    @property
-    def _precision(self) -> Precision:
-        return self._optimizer._precision
-
-    def _gradient_parts(self) -> tuple[Rule, ...]:
-        return self._optimizer._gradient_parts()
-
-    def _norm_parts(self) -> tuple[Rule, ...]:
-        return self._optimizer._norm_parts()
-
-    def _observe(self, *, finite: bool) -> None:
-        self._optimizer._observe(finite=finite)
-
-    def _versions(self) -> Iterator[Version]:
-        yield from self._optimizer._versions()
+    accumulate = delegated("optimizer.accumulate")
+    loss_scale = delegated("optimizer.loss_scale")
+    nonfinite = delegated("optimizer.nonfinite")
+    scale = delegated("optimizer.scale")
+    sparse = delegated("optimizer.sparse")
+    zero_gradients = delegated("optimizer.zero_gradients")
+    seed = delegated("optimizer.seed")
+    _precision = delegated("optimizer._precision")
+    _gradient_parts = delegated("optimizer._gradient_parts")
+    _norm_parts = delegated("optimizer._norm_parts")
+    _observe = delegated("optimizer._observe")
+    _versions = delegated("optimizer._versions")
 
     def _assign(self, path: str, array: Any) -> ParameterGroup | None:
-        group = self._optimizer._assign(path, self.whole[path])
+        group = self.optimizer._assign(path, self.whole[path])
         if group is None or "total" not in group.rule().supplied:
             return group
         if group not in self._with_square:
@@ -102,39 +83,13 @@ class PartStepper:
     def __init__(self, stepper: Stepper) -> None:
         self._stepper = stepper
 
-    @property
-    def counts(self) -> StepCounts:
-        """See `Stepper`."""
-        return self._stepper.counts
-
-    @property
-    def micro(self) -> int:
-        """See `Stepper`."""
-        return self._stepper.micro
-
-    @property
-    def ahead(self) -> list[str]:
-        """See `Stepper`."""
-        return self._stepper.ahead
-
-    @property
-    def plan(self) -> Plan | None:
-        """See `Stepper`."""
-        return self._stepper.plan
-
-    @property
-    def slots(self) -> Mapping[str, ParameterSlots]:
-        """See `Stepper`."""
-        return self._stepper.slots
-
-    @property
-    def own_slots(self) -> Mapping[str, ParameterSlots]:
-        """See `Stepper`."""
-        return self._stepper.own_slots
-
-    def group_of(self, path: str) -> ParameterGroup:
-        """See `Stepper`."""
-        return self._stepper.group_of(path)
+    ahead = delegated("_stepper.ahead")
+    counts = delegated("_stepper.counts")
+    group_of = delegated("_stepper.group_of")
+    micro = delegated("_stepper.micro")
+    own_slots = delegated("_stepper.own_slots")
+    plan = delegated("_stepper.plan")
+    slots = delegated("_stepper.slots")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):
