@@ -16,8 +16,11 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 /// Upper bound of the number of threads: a larger number is a mistake.
 const MOST: usize = 1024;
 
-/// The process, and its pools by their number of threads; `None` where a pool cannot be made.
-static POOLS: Mutex<(u32, BTreeMap<usize, Option<Arc<ThreadPool>>>)> = Mutex::new((0, BTreeMap::new()));
+/// Pools by their number of threads; `None` where a pool cannot be made.
+type Pools = BTreeMap<usize, Option<Arc<ThreadPool>>>;
+
+/// The process, and its pools.
+static POOLS: Mutex<(u32, Pools)> = Mutex::new((0, BTreeMap::new()));
 
 /// The number of threads that steps may use; 0 for `AVAILABLE`.
 static THREADS: AtomicUsize = AtomicUsize::new(0);

@@ -243,7 +243,7 @@ impl Body {
     fn new(key: &[Fact], data: &[Bound<'_, PyTuple>], steps: &[StatedStep<'_>], result: usize) -> PyResult<Self> {
         let data = data.iter().map(Datum::new).collect::<PyResult<Vec<_>>>()?;
         let made = steps.iter().map(|(name, args, named)| {
-            let args = args.iter().map(|arg| arg.extract()).collect::<PyResult<Vec<Operand>>>()?;
+            let args = args.iter().map(PyAnyMethods::extract).collect::<PyResult<Vec<Operand>>>()?;
             let value = |operand: &Operand| if let Operand::Value(at) = operand { Some(*at) } else { None };
             let first = args.iter().find_map(value).ok_or_else(|| PyValueError::new_err("a step has no value"))?;
             Ok(Step { work: Work::new(key, &data, name, args, named)?, first })

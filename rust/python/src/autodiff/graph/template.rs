@@ -7,7 +7,7 @@ use crate::prelude::*;
 
 /// The number of an entry, in place of its value.
 #[pyclass(frozen, eq, hash, subclass, from_py_object, module = "oxigrad._core")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EntryId {
     #[pyo3(get)]
     id: u32,

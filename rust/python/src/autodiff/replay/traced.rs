@@ -142,7 +142,7 @@ impl<'py> Run<'_, 'py> {
     fn operand(&self, operand: &Operand) -> PyResult<Object<'py>> {
         match operand {
             Operand::Value(at) => Ok(self.values[*at].clone()),
-            Operand::Datum(at) => self.object(&Part::Datum(*at)),
+            Operand::Datum(at) => self.object(&Part::Datum(at.clone())),
             Operand::Number(number) => Ok(PyFloat::new(self.values[0].py(), *number).into_any()),
         }
     }
