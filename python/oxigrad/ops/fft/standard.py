@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import DtypeError, record
+from oxigrad._core import DtypeError, ShapeError, record
 from oxigrad._typing import Array, Axis, Device, Dtype, F
 from oxigrad.ops.backends import zeros_of
 from oxigrad.ops.core import primitives as ops
@@ -64,6 +64,8 @@ def resize(x: Array, n: int | None, axis: int) -> Array:
     size = x.shape[axis]
     if n is None or n in (-1, size):
         return x
+    if n < 0:
+        raise ShapeError(f"found a size of {n} along axis {axis}, expected at least 1")
     if n < size:
         return ops.index(x, along(axis, slice(n)))
     shape = (*x.shape[:axis], n - size, *x.shape[axis + 1 :])
