@@ -16,38 +16,13 @@ from oxigrad.ops.backends import is_array
 from oxigrad.optax.library import jax
 from oxigrad.optax.pytrees import key_paths
 from oxigrad.optax.transformation import Transformation, transformation
+from oxigrad.optim.settings.spellings import meant
 from oxigrad.optim.table.row import TABLE, Alias
 from oxigrad.rules.core.rule import is_flag
 
 # A hyperparameter of ours, or those that a tuple of theirs gives.
 Ours = str | tuple[str, ...]
 Part = Any  # a class: an optimizer of one rule, or a transform
-
-ARG_NAMES: dict[str, Ours] = {
-    "b1": "beta1",
-    "b2": "beta2",
-    "b3": "beta3",
-    "betas": ("beta1", "beta2"),
-    "clipping_threshold": "clipping",
-    "decay": "rho",
-    "decay_rate": "beta2_decay",
-    "eps": "epsilon",
-    "eps_in_sqrt": "epsilon_mode",
-    "eps_root": "epsilon_root",
-    "estim_lr0": "d0",
-    "estim_lr_coef": "d_coefficient",
-    "initial_accumulator_value": "initial_accumulator",
-    "initial_scale": "initial_accumulator",
-    "max_step_size": "max_size",
-    "min_dim_size_to_factor": "min_factored",
-    "min_step_size": "min_size",
-    "multiply_by_parameter_scale": "scale_parameter",
-    "ns_steps": "iterations",
-    "update_interval": "every",
-    "clip_threshold": "limit",
-    "use_clipping": "clipped",
-    "weight_lr_power": "weight_power",
-}
 
 # Arguments that are the dtype of a slot, and the slot.
 SLOTS = {"mu_dtype": "m", "accumulator_dtype": "m", "dtype_momentum": "m", "state_dtype": "z"}
@@ -79,6 +54,20 @@ def parts_of(names: Sequence[str]) -> tuple[Part, ...]:
     return tuple(getattr(optim, name) for name in names)
 
 
+def meaning(name: str, parts: Sequence[Part], words: Mapping[str, Ours] = {}) -> Ours:
+    """The hyperparameter of the parts for an argument of optax, or those that a tuple of theirs gives."""
+    declared = {each for part in parts for each in part._declared}
+    if name in words or name in declared:
+        return words.get(name, name)
+    names = meant(name, declared)
+    return names if len(names) > 1 else next(iter(names), name)
+
+
+def _meaning_of(alias: Alias) -> Callable[[str], Ours]:
+    parts = parts_of((*alias.parts, *alias.nesterov))
+    return functools.partial(meaning, parts=parts, words=alias.words)
+
+
 def function(name: str) -> Callable[..., Transformation]:
     """The function of a row of `ALIASES`."""
     alias = ALIASES[name]
@@ -89,14 +78,14 @@ def function(name: str) -> Callable[..., Transformation]:
         arguments.apply_defaults()
         return _transformation_of(alias, arguments.arguments)
 
-    build = with_known_names(build, name, signature)
+    build = with_known_names(build, name, signature, _meaning_of(alias))
     build.__name__ = build.__qualname__ = name
     build.__module__, build.__doc__ = "oxigrad.optax", _documentation(name, alias)
     return build
 
 
 def with_known_names(
-    function: Callable[..., Transformation], name: str, signature: inspect.Signature
+    function: Callable[..., Transformation], name: str, signature: inspect.Signature, meaning_of: Callable[[str], Ours]
 ) -> Callable[..., Transformation]:
     """A function under optax's name whose errors for unknown arguments suggest optax's."""
 
@@ -104,9 +93,8 @@ def with_known_names(
     def checked(*args: Any, **named: Any) -> Transformation:
         for unknown in named.keys() - signature.parameters.keys():
             arguments = [*signature.parameters]
-            raise TypeError(
-                f"{name}: unknown: {unknown}{_meant(unknown, arguments)}; its arguments are {', '.join(arguments)}"
-            )
+            hint = _suggestion(unknown, arguments, meaning_of)
+            raise TypeError(f"{name}: unknown: {unknown}{hint}; its arguments are {', '.join(arguments)}")
         return function(*args, **named)
 
     named_function: Any = checked
@@ -114,14 +102,11 @@ def with_known_names(
     return named_function
 
 
-def _meant(unknown: str, arguments: Sequence[str]) -> str:
+def _suggestion(unknown: str, arguments: Sequence[str], meaning_of: Callable[[str], Ours]) -> str:
     """A suggestion for an argument that optax has not: its word for one of ours or of PyTorch's, or one that is written alike."""
     ours = {"lr": "learning_rate"}.get(unknown, unknown)
-    words = [
-        word
-        for word, of in ARG_NAMES.items()
-        if word in arguments and (of == ours or (ours in of and isinstance(of, tuple)))
-    ]
+    meanings = {word: meaning_of(word) for word in arguments}
+    words = [word for word, of in meanings.items() if of == ours or (ours in of and isinstance(of, tuple))]
     suggestion = ours if ours in arguments else words[0] if words else nearest(unknown, arguments)
     return f" (did you mean {suggestion}?)" if suggestion else ""
 
@@ -145,7 +130,7 @@ def _default(alias: Alias, name: str) -> Any:
         return None
     if name == "nesterov" and alias.nesterov:
         return False
-    ours, preset = alias.words.get(name, ARG_NAMES.get(name, name)), {}
+    ours, preset = _meaning_of(alias)(name), {}
     for part in parts_of(alias.parts):
         preset |= part._rule.defaults | part._presets.get("optax", {})
     value = tuple(preset[each] for each in ours) if isinstance(ours, tuple) else preset[ours]
@@ -206,7 +191,7 @@ def optimizer_of(parts: Sequence[Part], values: Mapping[str, Any], **options: An
 
 def _values(alias: Alias, name: str, value: Any) -> dict[str, Any]:
     """Our hyperparameters for an argument of optax."""
-    ours = alias.words.get(name, ARG_NAMES.get(name, name))
+    ours = _meaning_of(alias)(name)
     if isinstance(ours, tuple):
         return {each: number(each, one) for each, one in zip(ours, value, strict=True)}
     read = FROM_OPTAX.get(name) if name in FROM_OPTAX else None

@@ -1,5 +1,6 @@
 """Functions under optax's names that need more than the hyperparameters of a rule: parts by shape, or a random key."""
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from oxigrad import optim, xp
 from oxigrad._core import is_inexact
 from oxigrad.ops.backends import is_complex
-from oxigrad.optax.aliases import ALIASES, function, number, optimizer_of, parts_of, with_known_names
+from oxigrad.optax.aliases import ALIASES, function, meaning, number, optimizer_of, parts_of, with_known_names
 from oxigrad.optax.library import jax
 from oxigrad.optax.pytrees import State
 from oxigrad.optax.transformation import Steps, Transformation, made_of, transformation
@@ -15,12 +16,14 @@ from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.arrays.precision import half
 
 
-def _with_suggestions(function: Callable[..., Transformation]) -> Any:
-    """The function, with errors for unknown arguments that suggest optax's."""
-    return with_known_names(function, function.__name__, inspect.signature(function))
+def _with_suggestions(*parts: Any) -> Callable[[Callable[..., Transformation]], Any]:
+    """A decorator for a function of these parts, whose errors for unknown arguments suggest optax's."""
+    return lambda function: with_known_names(
+        function, function.__name__, inspect.signature(function), functools.partial(meaning, parts=parts)
+    )
 
 
-@_with_suggestions
+@_with_suggestions(optim.Muon, optim.AdamW)
 def muon(
     learning_rate: Any,
     ns_coeffs: tuple[float, float, float] | str = (3.4445, -4.7750, 2.0315),
@@ -64,7 +67,7 @@ def muon(
     return transformation(optim.partition({(lambda path, array: len(array.shape) == 2): matrices, "*": others}))
 
 
-@_with_suggestions
+@_with_suggestions(optim.OptimisticAdam)
 def optimistic_adam(
     learning_rate: Any,
     optimism: Any = None,
@@ -88,7 +91,7 @@ def optimistic_adam(
 # --- noise --------------------------------------------------------------------------------------------------------------
 
 
-@_with_suggestions
+@_with_suggestions(optim.GradientNoise, optim.SGD)
 def noisy_sgd(learning_rate: Any, eta: Any = 0.01, gamma: Any = 0.55, key: Any = 0) -> Transformation:
     """SGD with normal noise of variance ``eta / step**gamma`` added to gradients.
 
@@ -115,13 +118,9 @@ class _Noisy(Steps):
         self._key = key if is_key else jax.random.key(key)
         self._noise = noise
 
-    def update(self, updates: Any, state: State, params: Any = None, **extra: Any) -> tuple[Any, State]:
-        """The changes of the parameters in a step, and the next state; further arguments are ignored."""
-        return super().update(self._noisy(updates, state), state, params)
-
-    def apply(self, updates: Any, state: State, params: Any = None, **extra: Any) -> tuple[Any, State]:
-        """The new parameters, and the next state; further arguments are ignored."""
-        return super().apply(self._noisy(updates, state), state, params)
+    def take(self, updates: Any, state: State, params: Any = None, **how: Any) -> tuple[Any, State]:
+        """See `Steps.take`."""
+        return super().take(self._noisy(updates, state), state, params, **how)
 
     def _noisy(self, updates: Any, state: State) -> Any:
         """The gradients with noise."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import operator
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,6 +10,11 @@ from typing import Any
 from oxigrad import xp
 from oxigrad._core import RuleError
 from oxigrad.rules.core.rule import Rule, Stages
+
+
+def _of_value(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of a displaced parameter that is an operation on values."""
+    return lambda self, *others: operation(self.value, *map(plain, others))
 
 
 class Displaced:
@@ -60,29 +66,15 @@ class Displaced:
     def __rmul__(self, other: Any) -> "Displaced":
         return self._moved(other * self.value, lambda: (other - 1.0) * self._parameter + other * self.offset)
 
-    def __truediv__(self, other: Any) -> Any:
-        return self.value / plain(other)
-
     def __rtruediv__(self, other: Any) -> Any:
         return other / self.value
-
-    def __pow__(self, other: Any) -> Any:
-        return self.value ** plain(other)
-
-    def __matmul__(self, other: Any) -> Any:
-        return self.value @ plain(other)
 
     def __rmatmul__(self, other: Any) -> Any:
         return other @ self.value
 
-    def __neg__(self) -> Any:
-        return -self.value
-
-    def __abs__(self) -> Any:
-        return abs(self.value)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.value[key]
+    __truediv__, __pow__, __matmul__, __neg__, __abs__, __getitem__ = map(
+        _of_value, (operator.truediv, operator.pow, operator.matmul, operator.neg, abs, operator.getitem)
+    )
 
     @property
     def dtype(self) -> Any:
@@ -92,30 +84,10 @@ class Displaced:
         except RuleError as error:  # which operators of other symbols look for
             raise AttributeError(str(error)) from error
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the value."""
-        return self.value.shape
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes of the value."""
-        return self.value.ndim
-
-    @property
-    def size(self) -> int:
-        """The number of elements of the value."""
-        return self.value.size
-
-    @property
-    def device(self) -> Any:
-        """The device of the value."""
-        return self.value.device
-
-    @property
-    def mT(self) -> Any:
-        """The value with its last two axes swapped."""
-        return self.value.mT
+    #: Those of the value.
+    shape, ndim, size, device, mT = (
+        property(operator.attrgetter(f"value.{name}")) for name in ("shape", "ndim", "size", "device", "mT")
+    )
 
 
 def plain(value: Any) -> Any:

@@ -68,18 +68,6 @@ class _FlatSteps(Steps):
         }
         return State(of_parameters.count, slots)
 
-    def update(
-        self, updates: Any, state: State, params: Any = None, *, value: Any = None, **extra: Any
-    ) -> tuple[Any, State]:
-        """The changes of the parameters in a step, and the next state; ``value`` is the loss, further arguments are ignored."""
-        return self._flat_step(updates, state, given_parameters(params), value, writes_change=True)
-
-    def apply(
-        self, updates: Any, state: State, params: Any = None, *, value: Any = None, **extra: Any
-    ) -> tuple[Any, State]:
-        """The new parameters, and the next state; ``value`` is the loss, further arguments are ignored."""
-        return self._flat_step(updates, state, given_parameters(params), value, writes_change=False)
-
     def averaged_parameters(self, state: State, params: Any) -> Any:
         """The averages of the parameters; see `Transformation`."""
         named = given_parameters(params)
@@ -113,9 +101,11 @@ class _FlatSteps(Steps):
             )
         return plan, leaves, opt
 
-    def _flat_step(
-        self, updates: Any, state: State, named: Named, value: Any, *, writes_change: bool
+    def take(
+        self, updates: Any, state: State, params: Any = None, *, displaced: bool, value: Any = None, **extra: Any
     ) -> tuple[Any, State]:
+        """See `Steps.take`."""
+        named = given_parameters(params)
         count = count_of(state)
         named_gradients = named.gradients(updates)
         if not named.leaves:
@@ -135,5 +125,5 @@ class _FlatSteps(Steps):
         nothing: dict[str, Any] = {p.text: {} for p in plan.parameters}
         called = called_leaves(plan, plan.parameters, leaves, gradients, nothing, [rule], [values])
         kernels = functools.partial(group.traced, rule)
-        new, slots, _ = run_flat(called, kernels, state.slots, opt.seed, writes_change=writes_change)
+        new, slots, _ = run_flat(called, kernels, state.slots, opt.seed, writes_change=displaced)
         return named.structure.unflatten(new), State(optax.safe_increment(state.count), slots)

@@ -27,18 +27,15 @@ class Named:
     """The leaves of a pytree of JAX by key path, as a tree of oxigrad: nested dicts."""
 
     structure: Any
-    leaves: list[Any]
-    tree: Any
-    paths: list[str]
 
     def __init__(self, params: Any) -> None:
         self.params = params
         with_paths, self.structure = jax.tree_util.tree_flatten_with_path(params)
         self._keys = [tuple(map(_key, path)) for path, _ in with_paths]
-        self.leaves = _distinct([jax.numpy.asarray(leaf) for _, leaf in with_paths])
-        self.tree = self.nested(self.leaves)
+        self.leaves: list[Any] = _distinct([jax.numpy.asarray(leaf) for _, leaf in with_paths])
+        self.tree: Any = self.nested(self.leaves)
         named, structure = tree.flatten(self.tree)
-        self.paths = [str(structure.path(i)) for i in range(len(named))]
+        self.paths: list[str] = [str(structure.path(i)) for i in range(len(named))]
         if len(named) != len(self.leaves):
             raise StructureError("the parameters have two leaves of one key path: expected keys that print differently")
 

@@ -76,9 +76,10 @@ def transformation(
 
 def made_of(steps: "Steps") -> Transformation:
     """The transformation that takes these steps."""
-    init, update = cast("Any", steps.init), cast("Any", steps.update)  # optax's types allow for any tree as a state
-    new = Transformation(init, update)
-    new.apply, new.averaged_parameters, new.steps = steps.apply, steps.averaged_parameters, steps
+    # optax's types allow for any tree as a state
+    new = Transformation(cast("Any", steps.init), cast("Any", functools.partial(steps.take, displaced=True)))
+    new.apply = functools.partial(steps.take, displaced=False)
+    new.averaged_parameters, new.steps = steps.averaged_parameters, steps
     return new
 
 
@@ -123,31 +124,25 @@ class Steps:
             jax.numpy.zeros((), jax.numpy.int32), {name: self._cast(name, column) for name, column in slots.items()}
         )
 
-    def update(
-        self, updates: Any, state: State, params: Any = None, *, value: Any = None, **extra: Any
+    def take(
+        self, updates: Any, state: State, params: Any = None, *, displaced: bool, value: Any = None, **extra: Any
     ) -> tuple[Any, State]:
-        """The changes of the parameters in a step, and the next state; ``value`` is the loss, further arguments are ignored."""
-        if (taken := self._taken_again(updates, state, params, value, displaced=True)) is not None:
-            return taken
-        named = given_parameters(params)
-        # Under jit, noise is drawn by the kernels that `apply` calls.
-        is_random = _draws(self.optimizer(named)) and not isinstance(count_of(state), int)
-        new_leaves, after = self._step(named, updates, state, value, displaced=not is_random)
-        changes = [
-            xp.zeros_like(leaf) if path not in after else new - leaf if is_random else new
-            for path, leaf, new in zip(named.paths, named.leaves, new_leaves, strict=True)
-        ]
-        return named.structure.unflatten(changes), _next(named, state, after)
+        """The changes of the parameters in a step where they are to be ``displaced``, else the new ones, and the next state.
 
-    def apply(
-        self, updates: Any, state: State, params: Any = None, *, value: Any = None, **extra: Any
-    ) -> tuple[Any, State]:
-        """The new parameters, and the next state; ``value`` is the loss, further arguments are ignored."""
-        if (taken := self._taken_again(updates, state, params, value, displaced=False)) is not None:
+        ``value`` is the loss; further arguments are ignored.
+        """
+        if (taken := self._taken_again(updates, state, params, value, displaced=displaced)) is not None:
             return taken
         named = given_parameters(params)
-        new_leaves, after = self._step(named, updates, state, value, displaced=False)
-        return named.structure.unflatten(new_leaves), _next(named, state, after)
+        # Under jit, noise is drawn by the kernels of whole steps.
+        is_random = displaced and _draws(self.optimizer(named)) and not isinstance(count_of(state), int)
+        results, after = self._step(named, updates, state, value, displaced=displaced and not is_random)
+        if displaced:
+            results = [
+                xp.zeros_like(leaf) if path not in after else new - leaf if is_random else new
+                for path, leaf, new in zip(named.paths, named.leaves, results, strict=True)
+            ]
+        return named.structure.unflatten(results), _next(named, state, after)
 
     def averaged_parameters(self, state: State, params: Any) -> Any:
         """The averages of the parameters; see `Transformation`."""

@@ -101,54 +101,55 @@ _NAMES: dict[str, tuple[str | tuple[str, ...], ...]] = {
 }
 # What takes the place of names that have no counterpart among the arguments.
 _ADVICE = {
-    "adam_b1": "use optim.partition, with optim.AdamW for these parameters",
-    "adam_b2": "use optim.partition, with optim.AdamW for these parameters",
-    "adam_beta_1": "use optim.partition, with optim.AdamW for these parameters",
-    "adam_beta_2": "use optim.partition, with optim.AdamW for these parameters",
-    "adam_eps_root": "use optim.partition, with optim.AdamW for these parameters",
-    "adam_learning_rate": "use optim.partition, with optim.AdamW for these parameters",
-    "adam_lr_ratio": "use optim.partition, with optim.AdamW for these parameters",
-    "adam_weight_decay": "use optim.partition, with optim.AdamW for these parameters",
-    "capturable": "every step is fused; a step under CUDA graph capture needs no argument",
-    "clip_value_fn": "the limit is step ** 0.25, as in the paper",
-    "clipnorm": "use optim.chain(optim.ClipByNorm(...), optimizer)",
-    "clipvalue": "use optim.chain(optim.ClipByValue(...), optimizer)",
-    "decay_offset": "the count of steps of a state begins at 0; load_state_dict continues it",
-    "decoupled_weight_decay": "use optim.chain(optimizer, optim.WeightDecay(...))",
-    "differentiable": "use opt.apply, whose steps are differentiable",
-    "accumulator_dtype": "use the option slot_dtype of the optimizer or chain",
-    "ema_momentum": "use optim.chain(optimizer, optim.EMA(...))",
-    "ema_overwrite_frequency": "use opt.swap_in",
-    "exclude_embeddings": "use optim.partition for parameters with another optimizer",
-    "exclude_layers": "use optim.partition for parameters with another optimizer",
-    "fast_optimizer": "use optim.chain(optimizer, optim.Lookahead(...))",
-    "foreach": "every step is fused, and needs no argument",
-    "fused": "every step is fused, and needs no argument",
-    "global_clipnorm": "use optim.chain(optim.ClipByGlobalNorm(...), optimizer)",
-    "key": "use the option seed",
-    "mask": "use groups={pattern: None} for parameters that are not updated",
-    "max_grad_norm": "use optim.chain(optim.ClipByGlobalNorm(...), optimizer)",
-    "maximize": "use optim.chain(optim.Maximize(), optimizer)",
-    "muon_weight_dimension_numbers": "use optim.partition for parameters with another optimizer",
-    "name": "an optimizer has no name of its own",
-    "nesterov": "use optim.NAdam for Adam with Nesterov's momentum",
-    "eta": "use optim.chain(optim.GradientNoise(eta, gamma), optimizer)",
-    "gamma": "use optim.chain(optim.GradientNoise(eta, gamma), optimizer)",
-    "seed": "use the option seed of the optimizer or chain",
-    "parameters": "the parameters are an argument of opt.update(model, grads)",
-    "params": "the parameters are an argument of opt.update(model, grads)",
-    "print_win_rate_every_n_steps": "read opt.slots; nothing is printed",
-    "reset_state": "the slots of the optimizer stay as they are",
-    "scale_init_precond": "the first direction is the gradient, and the line search scales it",
-    "trust_ratio_mask": "use optim.partition for parameters without a trust ratio",
-    "use_ema": "use optim.chain(optimizer, optim.EMA(...))",
-    "variables": "the parameters are an argument of opt.update(model, grads)",
-    "verbose": "read opt.slots; nothing is printed",
-    "warmup_steps": "use a schedule as learning_rate, such as schedules.warmup",
-    "weight_decay": "use optim.chain(optimizer, optim.WeightDecay(...))",
-    "weight_decay_mask": "use groups={pattern: {'weight_decay': 0.0}} for parameters without decay",
-    "zero_grad": "use the option zero_gradients=True",
+    name: advice
+    for names, advice in {
+        "adam_b1 adam_b2 adam_beta_1 adam_beta_2": "use optim.partition, with optim.AdamW for these parameters",
+        "adam_eps_root adam_learning_rate": "use optim.partition, with optim.AdamW for these parameters",
+        "adam_lr_ratio adam_weight_decay": "use optim.partition, with optim.AdamW for these parameters",
+        "capturable": "every step is fused; a step under CUDA graph capture needs no argument",
+        "clip_value_fn": "the limit is step ** 0.25, as in the paper",
+        "clipnorm": "use optim.chain(optim.ClipByNorm(...), optimizer)",
+        "clipvalue": "use optim.chain(optim.ClipByValue(...), optimizer)",
+        "decay_offset": "the count of steps of a state begins at 0; load_state_dict continues it",
+        "decoupled_weight_decay weight_decay": "use optim.chain(optimizer, optim.WeightDecay(...))",
+        "differentiable": "use opt.apply, whose steps are differentiable",
+        "accumulator_dtype": "use the option slot_dtype of the optimizer or chain",
+        "ema_momentum use_ema": "use optim.chain(optimizer, optim.EMA(...))",
+        "ema_overwrite_frequency": "use opt.swap_in",
+        "exclude_embeddings exclude_layers": "use optim.partition for parameters with another optimizer",
+        "muon_weight_dimension_numbers": "use optim.partition for parameters with another optimizer",
+        "fast_optimizer": "use optim.chain(optimizer, optim.Lookahead(...))",
+        "foreach fused": "every step is fused, and needs no argument",
+        "global_clipnorm max_grad_norm": "use optim.chain(optim.ClipByGlobalNorm(...), optimizer)",
+        "key": "use the option seed",
+        "mask": "use groups={pattern: None} for parameters that are not updated",
+        "maximize": "use optim.chain(optim.Maximize(), optimizer)",
+        "name": "an optimizer has no name of its own",
+        "nesterov": "use optim.NAdam for Adam with Nesterov's momentum",
+        "eta gamma": "use optim.chain(optim.GradientNoise(eta, gamma), optimizer)",
+        "seed": "use the option seed of the optimizer or chain",
+        "parameters params variables": "the parameters are an argument of opt.update(model, grads)",
+        "print_win_rate_every_n_steps verbose": "read opt.slots; nothing is printed",
+        "reset_state": "the slots of the optimizer stay as they are",
+        "scale_init_precond": "the first direction is the gradient, and the line search scales it",
+        "trust_ratio_mask": "use optim.partition for parameters without a trust ratio",
+        "warmup_steps": "use a schedule as learning_rate, such as schedules.warmup",
+        "weight_decay_mask": "use groups={pattern: {'weight_decay': 0.0}} for parameters without decay",
+        "zero_grad": "use the option zero_gradients=True",
+    }.items()
+    for name in names.split()
 }
+
+
+def meant(name: str, available: Iterable[str]) -> tuple[str, ...]:
+    """The names among the ``available`` ones that one of another library stands for; none if it is unknown.
+
+    >>> meant("betas", ["learning_rate", "beta1", "beta2"])
+    ('beta1', 'beta2')
+    """
+    names = set(available)
+    candidates = [(each,) if isinstance(each, str) else each for each in _NAMES.get(name, ())]
+    return next((each for each in candidates if names.issuperset(each)), ())
 
 
 def counterpart(name: str, available: Iterable[str]) -> str:
@@ -159,9 +160,6 @@ def counterpart(name: str, available: Iterable[str]) -> str:
     >>> counterpart("betas", ["learning_rate", "beta1", "beta2"])
     ': use beta1 and beta2'
     """
-    names = set(available)
-    for candidate in _NAMES.get(name, ()):
-        wanted = (candidate,) if isinstance(candidate, str) else candidate
-        if names.issuperset(wanted):
-            return f": use {' and '.join(wanted)}"
+    if names := meant(name, available):
+        return f": use {' and '.join(names)}"
     return f": {_ADVICE[name]}" if name in _ADVICE else ""

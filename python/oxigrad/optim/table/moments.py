@@ -195,6 +195,7 @@ Prodigy = entry(
     optax={
         "prodigy": Alias(
             "learning_rate betas beta3 eps estim_lr0 estim_lr_coef weight_decay safeguard_warmup",
+            words={"betas": ("beta1", "beta2")},
             defaults={"learning_rate": ..., "beta3": None},
         )
     },
@@ -212,7 +213,6 @@ DoG = entry(
     optax={
         "dog": Alias(
             "learning_rate init_step eps weight_decay mask",
-            words={"init_step": ("initial", "initial_value")},
             defaults={"learning_rate": ...},
         )
     },
@@ -230,7 +230,6 @@ DoWG = entry(
     optax={
         "dowg": Alias(
             "learning_rate init_estim_sq_dist eps weight_decay mask",
-            words={"init_estim_sq_dist": "initial_distance"},
             defaults={"learning_rate": ...},
         )
     },

@@ -37,7 +37,7 @@ class Alias:
     Args:
         arguments: its arguments in their order, with a star before those by keyword only.
         parts: the names of the classes of `oxigrad.optim` that it composes; by default the optimizer of the row alone.
-        words: the hyperparameters of the parts by optax's arguments, where they are not those of `oxigrad.optax.aliases`.
+        words: the hyperparameters of the parts by optax's arguments, where they are not those of `oxigrad.optim.settings.spellings`.
         defaults: the defaults that differ from those of the parts.
         fixed: the hyperparameters that optax does not offer.
         nesterov: the names of the classes in the place of ``parts`` where optax's argument of that name is True.

@@ -320,30 +320,37 @@ class _Step:
 
         One that ``measures`` changes nothing, and takes only the arrays that the programs read.
         """
-        layout = _Layout([self._arrays(at) for at in part], [self._slots_of_numbers(at) for at in part])
-        if measures:
-            layout.limit(programs)
-        places, changed = (
-            layout.operands(is_flat=self._flat is not None),
-            layout.changed(programs, is_flat=self._flat is not None),
-        )
+        arrays, numbers = [self._arrays(at) for at in part], [self._slots_of_numbers(at) for at in part]
+        if measures:  # each leaf keeps at least one array
+            arrays = [each[: max(program.inputs, 1)] for each, program in zip(arrays, programs, strict=True)]
+        written = [[each[at] for at in program.written] for each, program in zip(arrays, programs, strict=True)]
+        places, changed = self._in_order(arrays, numbers), [] if measures else self._in_order(written, numbers)
         shared = [operands[at] for at in range(self._numbers)] + ([] if totals is None else [totals])
         local = {place: len(shared) + at for at, place in enumerate(places)}
-        text = self._text(part, programs, layout, totals=None if totals is None else self._numbers, measures=measures)
-        changed = [] if measures else changed
+        sizes = [(len(each), len(others)) for each, others in zip(arrays, numbers, strict=True)]
+        text = self._text(part, programs, sizes, totals=None if totals is None else self._numbers, measures=measures)
         outputs = call(text, shared + [operands[at] for at in places], [local[place] for place in changed] + new)
         for place, result in zip(changed, outputs, strict=False):
             operands[place] = result
         return list(outputs[len(changed) :])
 
+    def _in_order(self, arrays: list[list[int]], numbers: list[list[int]]) -> list[int]:
+        """The operands of leaves, or those of them that are changed, in the order of a call; those that leaves share come once, at the end."""
+        if self._flat is None:
+            return [place for each, others in zip(arrays, numbers, strict=True) for place in each + others]
+        flat = {*self._flat_places.values()}
+        first = [place for each in arrays for place in each if place not in flat]
+        return [*first, *(place for place in arrays[0] if place in flat), *numbers[0]]
+
     def _text(
-        self, part: range, programs: Sequence["_core.Program"], layout: "_Layout", *, totals: int | None, measures: bool
+        self, part: range, programs: Sequence["_core.Program"], sizes: Sequence[tuple[int, int]], **how: Any
     ) -> str:
+        """The text of a call for leaves with ``sizes`` numbers of arrays and of slots that are numbers; ``how`` as in `_core.xla_call`."""
         distinct: dict[int, tuple[Any, int, int, int]] = {}
         leaves = []
-        for at, program, arrays, numbers in zip(part, programs, layout.arrays, layout.numbers, strict=True):
+        for at, program, counts in zip(part, programs, sizes, strict=True):
             leaf = self._leaves[at]
-            distinct.setdefault(id(program), (program, len(leaf.rule.numbers), len(arrays), len(numbers)))
+            distinct.setdefault(id(program), (program, len(leaf.rule.numbers), *counts))
             number = [*distinct].index(id(program))
             leaves.append((number, self._sets[_set_of(leaf)], leaf.position, leaf.stochastic))
         flat = None if self._flat is None else (_ends(self._leaves)[part.start], part.start)
@@ -353,9 +360,8 @@ class _Step:
             self._scalars,
             [*self._traced.items()],
             seed=self._seed,
-            totals=totals,
             flat=flat,
-            measures=measures,
+            **how,
         )
 
     # --- by rules ------------------------------------------------------------------------------------------------------
@@ -393,39 +399,6 @@ class _Step:
             after |= {at: joined[name] for name, at in self._flat_places.items()}
         changed = [xp.astype(after[place], operands[place].dtype) for place in self._changed]
         return [*changed, *([keep] if self._is_guarded else [])]
-
-
-@dataclasses.dataclass
-class _Layout:
-    """The operands of a call: for each leaf its ``arrays``, gradient and parameter first, and its slots that are ``numbers``."""
-
-    arrays: list[list[int]]
-    numbers: list[list[int]]
-
-    def limit(self, programs: Sequence["_core.Program"]) -> None:
-        """Leaves out the arrays that programs do not read; each leaf keeps at least one."""
-        self.arrays = [places[: max(program.inputs, 1)] for places, program in zip(self.arrays, programs, strict=True)]
-
-    def operands(self, *, is_flat: bool) -> list[int]:
-        """All operands, in the order of a call; operands that leaves share come once, at the end."""
-        return self._in_order(self.arrays, is_flat=is_flat)
-
-    def changed(self, programs: Sequence["_core.Program"], *, is_flat: bool) -> list[int]:
-        """Operands that the programs change, in the order of `operands`."""
-        written = [
-            [places[number] for number in program.written]
-            for places, program in zip(self.arrays, programs, strict=True)
-        ]
-        return self._in_order(written, is_flat=is_flat)
-
-    def _in_order(self, arrays: list[list[int]], *, is_flat: bool) -> list[int]:
-        if not is_flat:
-            return [place for places, numbers in zip(arrays, self.numbers, strict=True) for place in places + numbers]
-        first = [
-            [place for place in places if place in full[:2]] for places, full in zip(arrays, self.arrays, strict=True)
-        ]
-        shared = [place for place in arrays[0] if place not in self.arrays[0][:2]]
-        return [place for places in first for place in places] + shared + self.numbers[0]
 
 
 def _set_of(leaf: CalledLeaf) -> tuple[int, int]:
