@@ -157,7 +157,12 @@ def test_the_decisions_and_the_bits_are_those_of_one_coordinator(method: str, se
     servers = [PartServer(part, 0, "replicas", training) for part in codec.parts]
     root: Any = Local(0, servers)
     divided = DividedCoordinator(
-        replica(), METHODS[method](), "config", "replicas", training, Parts(root, [0, 1, 2], codec, 1.0)
+        replica=replica(),
+        decisions=METHODS[method](),
+        config="config",
+        sparse_mean="replicas",
+        training=training,
+        parts=Parts(root, [0, 1, 2], codec, 1.0),
     )
     links: list[Any] = [Parts(Local(rank, servers), [0, 1, 2], codec, 1.0) for rank in range(4)]  # type: ignore[arg-type]
 

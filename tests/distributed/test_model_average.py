@@ -61,7 +61,7 @@ def test_impossible_schedules_are_refused(arguments: tuple[int, ...], message: s
 
 
 def test_fragments_take_every_nth_parameter() -> None:
-    assert strided(7, 3) == [[0, 3, 6], [1, 4], [2, 5]]
+    assert [strided(range(7), fragment, 3) for fragment in range(3)] == [[0, 3, 6], [1, 4], [2, 5]]
 
 
 # --- the formulas, transcribed from the papers -------------------------------------------------------------------------

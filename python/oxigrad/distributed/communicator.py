@@ -244,6 +244,14 @@ def serving(communicator: Communicator) -> Iterator[None]:
         _current.communicator = before
 
 
+def results_of(worker: Callable[[Communicator], Any], communicator: Communicator) -> list[Any]:
+    """Runs the work of a worker that is this process: its result at its rank, and None at those of the others."""
+    with serving(communicator):
+        result = worker(communicator)
+        last = current()
+    return [result if rank == last.rank else None for rank in range(last.size)]
+
+
 def succeed(former: Communicator, following: Communicator) -> None:
     """Hands the counts of a communicator to that of the next generation, which becomes the `current` one where the former was."""
     following.bytes_sent, following.refused = former.bytes_sent, former.refused

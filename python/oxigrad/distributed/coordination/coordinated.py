@@ -32,11 +32,10 @@ from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.coordination.link import Link, connected
 from oxigrad.distributed.coordination.parts import PartServer, coordinator
 from oxigrad.distributed.coordination.replica import Replica
-from oxigrad.distributed.coordination.service import ANY, Service, end, heed_silence, serve
+from oxigrad.distributed.coordination.service import ANY, Service, ServiceWait, end, serve
 from oxigrad.distributed.decisions.events import Verdict
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training
-from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.divided import DividedCodec
@@ -46,10 +45,9 @@ from oxigrad.distributed.messages.reports.table import WorkerReport
 from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import Domain, Interval
+from oxigrad.rules.core.ranges import COUNT, Domain
 
 _SPARSE_MEAN = Domain(("replicas", "touches"))
-_COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 _POLL = 0.5
 
 
@@ -102,7 +100,7 @@ class Coordinated(Wrapper):
         refuse_inside(self, Wrapper)
         self.sparse_mean = _SPARSE_MEAN.check("sparse_mean", sparse_mean)
         self.lease = self._seconds if lease is None else lease
-        self.coordinators = int(_COUNT.check("coordinators", coordinators))
+        self.coordinators = COUNT.check("coordinators", coordinators)
         self.verdicts = []
         self._set_apart()
         self._enrolment.number_now()
@@ -253,9 +251,16 @@ class Coordinated(Wrapper):
         former, self._former = self._former, None
         replica = former or self._running_replica().copy()
         step = max(replica.optimizer.step, self._local_step)
-        decisions = self._decisions(step=step, expected=size, lease=self.lease)
-        arguments = replica, decisions, config, self.sparse_mean, self._training
-        self._coordinator = coordinator(self.communicator, self._holders, self._seconds, *arguments)
+        self._coordinator = coordinator(
+            self.communicator,
+            self._holders,
+            self._seconds,
+            replica=replica,
+            decisions=self._decisions(step=step, expected=size, lease=self.lease),
+            config=config,
+            sparse_mean=self.sparse_mean,
+            training=self._training,
+        )
         self._shown = self._settings()
         if not isinstance(self.communicator, SingleWorker):
             self._start_server("coordinator", self._coordinator)
@@ -329,7 +334,7 @@ class Coordinated(Wrapper):
             model = self._join(model)
             if any(array.tobytes() != before[path].tobytes() for path, array in self._parameters.read(model).items()):
                 self.verdicts = [Verdict(None, -1, False, self._local_step, self._local_step, "unknown")]
-                self._report.dropped += 1
+                self._report.count(accepted=False)
                 return model
         self._number += 1
         self._offer_settings()
@@ -350,13 +355,18 @@ class Coordinated(Wrapper):
 
         Returns also for an answer that says to join later, or another training.
         """
-        self.verdicts, replica, watch = [], self._running_replica(), Watch(self._seconds)
+        self.verdicts, replica = [], self._running_replica()
+        places = self.communicator, self._root, self._seconds
+        wait = ServiceWait(*places, "the coordinator", "a step", lambda: self._request(ASK), self._is_admitted)
         while True:
-            header = self._awaited(watch)
+            header = wait.receive(self._receive)
+            if header is None or self._enrolment.has_left(header.digest):
+                continue
             answer = DecodedReply.read(self._memory[: header.payload_bytes], replica.layout, self.communicator.rank)
             for verdict in answer.verdicts:
-                self._record(verdict)
-            is_late = watch.heard(has_content=bool(answer.verdicts) or answer.kind != NOTHING) == "late"
+                self.verdicts.append(verdict)
+                self._report.count(accepted=verdict.accepted, staleness=verdict.staleness)
+            is_late = wait.watch.heard(has_content=bool(answer.verdicts) or answer.kind != NOTHING) == "late"
             if is_late and answer.token < 0:
                 raise TimedOut(
                     f"the coordinator gave no token within {self._seconds:g} s: other workers are slow or stopped"
@@ -365,30 +375,6 @@ class Coordinated(Wrapper):
                 self._request(PULL, is_apart=True)
             elif answer.token >= 0 or answer.kind in NOTICES:
                 return answer
-
-    def _awaited(self, watch: Watch) -> Header:
-        """The next message of the coordinator. One that does not answer within the time-out is excluded: raises `WorkerLost`.
-
-        Raises `TimedOut` where this worker is not admitted yet, since nothing is known of the coordinator then.
-        """
-        while True:
-            begun = time.monotonic()
-            if (header := self._receive(watch.part)) is not None:
-                if self._enrolment.has_left(header.digest):
-                    continue
-                return header
-            if self._failure is not None:
-                raise Aborted(f"the coordinator failed: {self._failure}") from self._failure
-            heed_silence(
-                watch.waited(time.monotonic() - begun),
-                self.communicator,
-                self._root,
-                is_admitted=self._is_admitted,
-                seconds=self._seconds,
-                name="the coordinator",
-                what="a step",
-                ask=lambda: self._request(ASK),
-            )
 
     def _advance(self, replica: Replica, answer: DecodedReply) -> bool:
         """Brings the replica to the step of an answer; False where it then differs from that of the coordinator."""
@@ -422,15 +408,10 @@ class Coordinated(Wrapper):
 
         if self._link is None:
             raise WorkerLost({0}, "a step")
-        return self._link.receive(memory, seconds)
-
-    def _record(self, verdict: Verdict) -> None:
-        self.verdicts.append(verdict)
-        if verdict.accepted:
-            self._report.accepted += 1
-        else:
-            self._report.dropped += 1
-        self._report.stale[verdict.staleness] += 1
+        header = self._link.receive(memory, seconds)
+        if header is None and self._failure is not None:
+            raise Aborted(f"the coordinator failed: {self._failure}") from self._failure
+        return header
 
     @property
     def step(self) -> int:

@@ -204,15 +204,8 @@ class Coordinator(Service):
             tokens[action.worker] = action.step
         else:
             verdicts.setdefault(action.worker, []).append(action)
-            self._count(action)
-
-    def _count(self, verdict: Verdict) -> None:
-        report = self.reports.setdefault(verdict.worker[0], WorkerReport(verdict.worker[0]))
-        if verdict.accepted:
-            report.accepted += 1
-        else:
-            report.dropped += 1
-        report.stale[verdict.staleness] += 1
+            report = self.reports.setdefault(action.worker[0], WorkerReport(action.worker[0]))
+            report.count(accepted=action.accepted, staleness=action.staleness)
 
     def _take(self, step: Step) -> None:
         gradients = [self._gradients[worker, number] for worker, number in step.gradients]

@@ -10,10 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from oxigrad.distributed.communicator import Buffer, Communicator
-from oxigrad.distributed.coordination.service import ANY, MOST_DESCRIPTION, Reply, Service, deliver, heed_silence, serve
+from oxigrad.distributed.coordination.service import ANY, MOST_DESCRIPTION, Reply, Service, ServiceWait, deliver, serve
 from oxigrad.distributed.decisions.elastic import Action, Apply, Centre, Give, Repeat
 from oxigrad.distributed.decisions.training import Admission, Training
-from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import CommunicationError, Excluded, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import Header, Layout
 from oxigrad.distributed.messages.refusals import encoded, refusal_of
@@ -252,20 +251,9 @@ def request(
     def ask() -> None:
         communicator.send(root, Header(REQUEST, 0, layout.digest), [np.array([ASK, 0], np.int64)])
 
-    watch = Watch(timeout)
+    wait = ServiceWait(communicator, root, timeout, "the centre", "an exchange with the centre", ask, kind == PUSH)
     while True:
-        begun = time.monotonic()
-        if communicator.recv_any(memory, tag=REPLY, source=root, timeout=watch.part) is None:
-            heed_silence(
-                watch.waited(time.monotonic() - begun),
-                communicator,
-                root,
-                is_admitted=kind == PUSH,
-                seconds=timeout,
-                name="the centre",
-                what="an exchange with the centre",
-                ask=ask,
-            )
+        if wait.receive(lambda part: communicator.recv_any(memory, tag=REPLY, source=root, timeout=part)) is None:
             continue
         answer, answered, count = map(int, payload[0])
         if answer == WRONG:
@@ -274,5 +262,5 @@ def request(
             return CentreReply(answer, answered, [], count)
         if answered == number and answer != HERE:  # else it is the second answer to an earlier request
             return CentreReply(answer, answered, payload[1:], count)
-        if watch.heard() == "late":
+        if wait.watch.heard() == "late":
             raise TimedOut(f"the centre did not answer within {timeout:g} s: other workers are slow or stopped")

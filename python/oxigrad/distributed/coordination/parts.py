@@ -14,10 +14,8 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.coordination.coordinator import Coordinator, Logged, Worker, codec_of
-from oxigrad.distributed.coordination.replica import Replica
 from oxigrad.distributed.coordination.service import Reply, Service
 from oxigrad.distributed.decisions.events import Step
-from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Training
 from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
 from oxigrad.distributed.messages.divided import DividedCodec, whole_payload
@@ -214,16 +212,8 @@ class Parts:
 class DividedCoordinator(Coordinator):
     """Decides on gradients whose parts are with other processes, and takes their mean from these; see `Coordinator`."""
 
-    def __init__(
-        self,
-        replica: Replica,
-        decisions: Decisions,
-        config: Any,
-        sparse_mean: SparseMean,
-        training: Training,
-        parts: Parts,
-    ) -> None:
-        super().__init__(replica, decisions, config, sparse_mean, training)
+    def __init__(self, *, parts: Parts, **arguments: Any) -> None:
+        super().__init__(**arguments)
         self.codec: GradientCodec = parts.codec
         self._parts = parts
         self._dropped: list[Key] = []
@@ -243,9 +233,8 @@ class DividedCoordinator(Coordinator):
         try:
             bufs = self._parts.reduce(step, self._oldest(step.step), dropped)
         except CommunicationError:
-            self.decisions.step = (
-                step.step - 1
-            )  # nobody was told of the step: the next coordinator goes on from the one before
+            # Nobody was told of the step: the next coordinator goes on from the one before.
+            self.decisions.step = step.step - 1
             raise
         self._adopt()
         self.replica.take(self.codec.decode(np.concatenate([buffer.view(np.uint8) for buffer in bufs])))
@@ -258,22 +247,12 @@ class DividedCoordinator(Coordinator):
         self._parts.end()
 
 
-def coordinator(
-    communicator: Communicator,
-    ranks: list[int],
-    seconds: float,
-    replica: Replica,
-    decisions: Decisions,
-    config: Any,
-    sparse_mean: SparseMean,
-    training: Training,
-) -> Coordinator:
-    """The coordinator of a training whose gradients these workers add up, the first of which has it."""
-    arguments = replica, decisions, config, sparse_mean, training
-    codec = codec_of(replica.parameters(), config, training, len(ranks))
+def coordinator(communicator: Communicator, ranks: list[int], seconds: float, **arguments: Any) -> Coordinator:
+    """The coordinator of a training whose gradients these workers add up, the first of which has it; ``arguments`` are those of `Coordinator`."""
+    codec = codec_of(arguments["replica"].parameters(), arguments["config"], arguments["training"], len(ranks))
     if not isinstance(codec, DividedCodec):
-        return Coordinator(*arguments)
-    return DividedCoordinator(*arguments, Parts(communicator, ranks, codec, seconds / 2))
+        return Coordinator(**arguments)
+    return DividedCoordinator(parts=Parts(communicator, ranks, codec, seconds / 2), **arguments)
 
 
 def _keys(words: np.ndarray) -> list[Key]:

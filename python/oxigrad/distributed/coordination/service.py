@@ -18,7 +18,7 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.training import Admission, Training, admission, ended
-from oxigrad.distributed.decisions.watch import Action
+from oxigrad.distributed.decisions.watch import Watch
 from oxigrad.distributed.errors import CommunicationError, Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Header
@@ -177,25 +177,36 @@ def end(stopped: threading.Event, servers: Iterable[threading.Thread], seconds: 
             raise TimedOut(f"the {server.name} of this worker did not end within {seconds:g} s")
 
 
-def heed_silence(
-    action: Action | None,
-    communicator: Communicator,
-    root: int,
-    *,
-    is_admitted: bool,
-    seconds: float,
-    name: str,
-    what: str,
-    ask: Callable[[], None],
-) -> None:
-    """Does what a `Watch` of the service ``name`` of the worker ``root`` says: asks whether it lives, or excludes it and raises `WorkerLost`.
+@dataclasses.dataclass
+class ServiceWait:
+    """The wait of a worker for the service ``name`` of the worker ``root``, to get ``what`` in so many seconds; ``ask()`` asks whether it lives."""
 
-    Raises `TimedOut` for a worker that is not admitted yet, since nothing is known of the service then, and for the worker itself.
-    """
-    if action == "ask" and is_admitted:
-        ask()
-    elif action == "lost":
-        if not is_admitted or root == communicator.rank:
-            raise TimedOut(f"{name} did not answer within {seconds:g} s")
-        communicator.exclude(root)
-        raise WorkerLost({root}, what)
+    communicator: Communicator
+    root: int
+    seconds: float
+    name: str
+    what: str
+    ask: Callable[[], None]
+    #: Whether the worker takes part already: nothing is known of the service before.
+    is_admitted: bool
+
+    def __post_init__(self) -> None:
+        self.watch: Watch = Watch(self.seconds)
+
+    def receive(self, receive: Callable[[float], Header | None]) -> Header | None:
+        """The next message, as ``receive(seconds)`` returns it; None where none has come in a part of the wait.
+
+        Excludes a worker that does not answer, and raises `WorkerLost`; raises `TimedOut` before the worker is admitted, and for the worker itself.
+        """
+        begun = time.monotonic()
+        if (header := receive(self.watch.part)) is not None:
+            return header
+        action = self.watch.waited(time.monotonic() - begun)
+        if action == "ask" and self.is_admitted:
+            self.ask()
+        elif action == "lost":
+            if not self.is_admitted or self.root == self.communicator.rank:
+                raise TimedOut(f"{self.name} did not answer within {self.seconds:g} s")
+            self.communicator.exclude(self.root)
+            raise WorkerLost({self.root}, self.what)
+        return None

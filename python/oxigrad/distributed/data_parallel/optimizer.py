@@ -24,11 +24,9 @@ from oxigrad.distributed.methods.large_batch import LargeBatch
 from oxigrad.distributed.methods.means import divided, sum_of_rows
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import Domain, Interval
+from oxigrad.rules.core.ranges import COUNT, FLAG
 from oxigrad.stepping.arrays.sparse_rows import as_array
 from oxigrad.stepping.state.state_dict import Report
-
-_COUNT, _FLAG = Domain(interval=Interval("[1, inf)"), is_whole=True), Domain((True, False))
 
 
 class DataParallel(LargeBatch):
@@ -99,9 +97,9 @@ class DataParallel(LargeBatch):
     ) -> None:
         super().__init__(optimizer, local_batches, communicator=communicator, timeout=timeout)
         refuse_inside(self, LargeBatch)
-        self.bucket_bytes: int = int(_COUNT.check("bucket_bytes", bucket_bytes))
-        self.overlap: bool = _FLAG.check("overlap", overlap)
-        self.shard_state: bool = _FLAG.check("shard_state", shard_state)
+        self.bucket_bytes: int = COUNT.check("bucket_bytes", bucket_bytes)
+        self.overlap: bool = FLAG.check("overlap", overlap)
+        self.shard_state: bool = FLAG.check("shard_state", shard_state)
         self._shards = Shards(optimizer) if shard_state else None
 
     def _set_apart(self) -> None:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -13,20 +13,12 @@ from oxigrad.distributed.parameters import host_gradient
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 
-@runtime_checkable
-class HasTensors(Protocol):
-    """A communicator whose workers may sum tensors where they are."""
-
-    def tensors(self, leaves: Sequence[Any]) -> Any:
-        """The sums of such tensors, as `oxigrad.distributed.engines.torch.tensors.TensorGroup`; None where they travel over the host."""
-        ...
-
-
 def agreed_group(communicator: Communicator, leaves: Sequence[Any], seconds: float) -> Any:
     """The sums of the tensors of a model, where those of all workers can be summed where they are; None otherwise. All workers call it."""
-    if not isinstance(communicator, HasTensors):
+    tensors: Callable[[Sequence[Any]], Any] | None = getattr(communicator, "tensors", None)
+    if tensors is None:  # as of every engine but that of torch
         return None
-    group = communicator.tensors(leaves)
+    group = tensors(leaves)
     agreed = communicator.all_gather_v(np.array([group is not None]), timeout=seconds)
     return group if all(each[0] for each in agreed) else None
 

@@ -1,6 +1,10 @@
 """The decisions of model averaging: the steps in which fragments of a model are exchanged and merged."""
 
 import dataclasses
+from collections.abc import Iterable
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,10 +76,10 @@ class Averaging:
         return self.step >= first and (self.step - first) % self.interval == 0
 
 
-def strided(count: int, fragments: int) -> list[list[int]]:
-    """The indices of ``count`` parameters in fragments: every ``fragments``-th one, the strided pattern of Streaming DiLoCo.
+def strided(items: Iterable[_Item], fragment: int, fragments: int) -> list[_Item]:
+    """The items of a fragment: every ``fragments``-th one, the strided pattern of Streaming DiLoCo.
 
-    >>> strided(5, 2)
-    [[0, 2, 4], [1, 3]]
+    >>> strided("abcde", 1, 2)
+    ['b', 'd']
     """
-    return [list(range(p, count, fragments)) for p in range(fragments)]
+    return [*items][fragment::fragments]

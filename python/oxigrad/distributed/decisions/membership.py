@@ -9,26 +9,12 @@ from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Lea
 
 @dataclasses.dataclass
 class Member:
-    """A worker that takes part: its place in the order of sums, its last gradient and the token that it holds."""
+    """A worker that takes part: when it was given a token, and its last gradient."""
 
-    order: Any
-    #: The step of its token; None while it waits for one.
-    token: int | None = None
-    #: The time at which it was given the token.
     since: float = 0.0
     #: The number of its last gradient, and the decision on it; None while the gradient waits for a step.
     last: int = -1
     decision: Verdict | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Waiting:
-    """A gradient that was taken, and waits for the step that it will be in."""
-
-    worker: Hashable
-    number: int
-    order: Any
-    local_step: int
 
 
 class Decisions:
@@ -57,9 +43,9 @@ class Decisions:
         self.step, self.expected, self.lease = step, expected, lease
         self.now = 0.0
         self.members: dict[Hashable, Member] = {}
-        self.waiting: list[Waiting] = []
+        self.waiting: list[Push] = []
         #: The workers that wait for a token, and the times at which those that compute for the next step got theirs, in order.
-        self.idle: dict[Hashable, Member] = {}
+        self.idle: set[Any] = set()
         self.holders: dict[Hashable, float] = {}
         self._departed: set[Hashable] = set()
         self._seen: set[Hashable] = set()
@@ -71,7 +57,7 @@ class Decisions:
             case Join(worker):
                 self._join(worker)
             case Leave(worker):
-                self._leave(worker, actions)
+                self._leave(worker)
             case Pull(worker):
                 self._pull(worker)
             case Push():
@@ -95,7 +81,7 @@ class Decisions:
 
     # --- for subclasses ------------------------------------------------------------------------------------------------
 
-    def _take(self, push: Push, member: Member, actions: list[Action]) -> None:
+    def _take(self, push: Push, actions: list[Action]) -> None:
         """Decides on a gradient of a member that was not seen before."""
         raise NotImplementedError
 
@@ -114,14 +100,15 @@ class Decisions:
         if worker in self.members:
             self._pull(worker)
         elif worker not in self._departed:
-            self.members[worker] = Member(worker)
+            self.members[worker] = Member()
             self._free(worker)
 
-    def _leave(self, worker: Hashable, actions: list[Action]) -> None:
+    def _leave(self, worker: Hashable) -> None:
         self._seen.add(worker)
         self._departed.add(worker)
-        for group in (self.members, self.idle, self.holders):
-            group.pop(worker, None)
+        self.idle.discard(worker)
+        self.members.pop(worker, None)
+        self.holders.pop(worker, None)
 
     def _pull(self, worker: Hashable) -> None:
         if worker in self.members:
@@ -132,7 +119,7 @@ class Decisions:
         if member is None and push.worker in self._departed:
             return  # it cannot be told, and its gradient may wait for a step
         if member is None:
-            actions.append(Verdict(push.worker, push.number, False, self.step - push.local_step, self.step, "unknown"))
+            self._tell(push, actions, "unknown")
         elif push.number == member.last:  # a duplicate, as of a worker that missed the answer
             if member.decision is not None:
                 actions.append(member.decision)
@@ -141,52 +128,40 @@ class Decisions:
             member.last, member.decision = push.number, None
             self._free(push.worker)
             if push.local_step > self.step:
-                self._tell(push.worker, push.number, False, push.local_step, "future", actions)
+                self._tell(push, actions, "future")
             else:
-                self._take(push, member, actions)
+                self._take(push, actions)
 
     # --- decisions -----------------------------------------------------------------------------------------------------
 
-    def _tell(
-        self,
-        worker: Any,
-        number: int,
-        accepted: bool,
-        local_step: int,
-        reason: str,
-        actions: list[Action],
-        late: int = 0,
-    ) -> None:
-        verdict = Verdict(worker, number, accepted, self.step - late - local_step, self.step, reason)
-        member = self.members.get(worker)
-        if member is not None and member.last == number:
+    def _tell(self, push: Push, actions: list[Action], reason: str = "") -> None:
+        """Decides on a gradient: it is in the step that was just taken, or is dropped for a reason."""
+        accepted = not reason
+        verdict = Verdict(push.worker, push.number, accepted, self.step - accepted - push.local_step, self.step, reason)
+        member = self.members.get(push.worker)
+        if member is not None and member.last == push.number:
             member.decision = verdict
         actions.append(verdict)
 
-    def _keep(self, push: Push, member: Member) -> None:
-        """Takes a gradient into the next step."""
-        self.waiting.append(Waiting(push.worker, push.number, member.order, push.local_step))
-
     def _step(self, actions: list[Action]) -> None:
         """Takes a step by all gradients that wait for it, in the order of workers, and tells these."""
-        taken = sorted(self.waiting, key=lambda waiting: (waiting.order, waiting.number))
+        taken = sorted(self.waiting, key=lambda push: (push.worker, push.number))
         self.waiting.clear()
         self.holders.clear()
-        weights = tuple(self._weight(self.step - waiting.local_step) for waiting in taken)
+        weights = tuple(self._weight(self.step - push.local_step) for push in taken)
         self.step += 1
-        actions.append(Step(self.step, tuple((waiting.worker, waiting.number) for waiting in taken), weights))
-        for waiting in taken:
-            self._tell(waiting.worker, waiting.number, True, waiting.local_step, "", actions, late=1)
+        actions.append(Step(self.step, tuple((push.worker, push.number) for push in taken), weights))
+        for push in taken:
+            self._tell(push, actions)
 
     def _free(self, worker: Hashable) -> None:
         """Takes back the token of a worker, which may get another."""
-        self.members[worker].token = None
-        self.idle[worker] = self.members[worker]
+        self.idle.add(worker)
         self.holders.pop(worker, None)
 
-    def _give(self, worker: Hashable, member: Member, actions: list[Action]) -> None:
-        member.token, member.since = self.step, self.now
-        self.idle.pop(worker, None)
+    def _give(self, worker: Hashable, actions: list[Action]) -> None:
+        self.members[worker].since = self.now
+        self.idle.discard(worker)
         self.holders.pop(worker, None)
         self.holders[worker] = self.now
         actions.append(Token(worker, self.step))

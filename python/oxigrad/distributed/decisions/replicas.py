@@ -17,7 +17,7 @@ import itertools
 from typing import Any
 
 from oxigrad.distributed.decisions.events import Action, Push
-from oxigrad.distributed.decisions.membership import Decisions, Member
+from oxigrad.distributed.decisions.membership import Decisions
 
 
 class Replicas(Decisions):
@@ -65,11 +65,11 @@ class Replicas(Decisions):
         self.replicas_to_aggregate = replicas_to_aggregate
         self.total_replicas = replicas_to_aggregate if total_replicas is None else total_replicas
 
-    def _take(self, push: Push, member: Member, actions: list[Action]) -> None:
+    def _take(self, push: Push, actions: list[Action]) -> None:
         if push.local_step < self.step:
-            self._tell(push.worker, push.number, False, push.local_step, "stale", actions)
+            self._tell(push, actions, "stale")
             return
-        self._keep(push, member)
+        self.waiting.append(push)
         if len(self.waiting) >= self.replicas_to_aggregate:
             self._step(actions)
 
@@ -78,15 +78,14 @@ class Replicas(Decisions):
         if not self.idle:
             return
         issued = len(self.holders) + len(self.waiting)
-        contributed = {waiting.worker for waiting in self.waiting}
-        fresh = [item for item in self.idle.items() if item[0] not in contributed]
+        fresh = self.idle - {push.worker for push in self.waiting}
         most = max(self.total_replicas, self.replicas_to_aggregate)
-        for worker, member in sorted(fresh, key=self._turn)[: max(0, most - issued)]:
-            self._give(worker, member, actions)
+        for worker in sorted(fresh, key=self._turn)[: max(0, most - issued)]:
+            self._give(worker, actions)
         missing = self.replicas_to_aggregate - len(self.holders) - len(self.waiting)
         if missing > 0 and self.is_complete:
-            for worker, member in sorted(self.idle.items(), key=self._turn)[:missing]:
-                self._give(worker, member, actions)
+            for worker in sorted(self.idle, key=self._turn)[:missing]:
+                self._give(worker, actions)
 
     def _end_leases(self) -> None:
         """No longer counts workers that have computed for longer than the lease."""
@@ -95,7 +94,6 @@ class Replicas(Decisions):
             for worker, _ in list(late):
                 del self.holders[worker]
 
-    @staticmethod
-    def _turn(idle: tuple[Any, Member]) -> tuple[float, Any]:
+    def _turn(self, worker: Any) -> tuple[float, Any]:
         """Workers that have computed less recently come first."""
-        return idle[1].since, idle[1].order
+        return self.members[worker].since, worker

@@ -1,7 +1,7 @@
 """Decisions of asynchronous workers: every gradient is used as it comes, unless it is too stale."""
 
 from oxigrad.distributed.decisions.events import Action, Push
-from oxigrad.distributed.decisions.membership import Decisions, Member
+from oxigrad.distributed.decisions.membership import Decisions
 
 
 class Staleness(Decisions):
@@ -43,14 +43,14 @@ class Staleness(Decisions):
     def _weight(self, staleness: int) -> float:
         return 1.0 / staleness if self.is_scaled and staleness > 0 else 1.0
 
-    def _take(self, push: Push, member: Member, actions: list[Action]) -> None:
+    def _take(self, push: Push, actions: list[Action]) -> None:
         if self.limit is not None and self.step - push.local_step > self.limit:
-            self._tell(push.worker, push.number, False, push.local_step, "stale", actions)
+            self._tell(push, actions, "stale")
             return
-        self._keep(push, member)
+        self.waiting.append(push)
         if len(self.waiting) >= self.gradients_per_step:
             self._step(actions)
 
     def _grant(self, actions: list[Action]) -> None:
-        for worker, member in sorted(self.idle.items(), key=lambda item: item[1].order):
-            self._give(worker, member, actions)
+        for worker in sorted(self.idle):
+            self._give(worker, actions)

@@ -4,7 +4,7 @@ import dataclasses
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -29,19 +29,15 @@ class Place(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class Arrival:
-    """A message that has come: its header, and its payload as an array of bytes, or a handle by which the engine receives that."""
+    """A message that has come: its header, and its payload as an array of bytes, unless the engine has another handle of it."""
 
     header: bytes
     payload: Any
     #: The sender that the engine itself knows; None where only the header names it.
     source: int | None = None
-    #: The bytes of a payload that is a handle.
-    nbytes: int = 0
-    #: The checksum of a payload that was a handle, where it was computed as it was received.
-    checksum: int | None = None
 
     @classmethod
-    def of(cls, message: np.ndarray, source: int | None = None) -> "Arrival":
+    def of(cls, message: np.ndarray, source: int | None = None) -> Self:
         """The message in an array of bytes that begins with its header."""
         return cls(message[:HEADER_BYTES].tobytes(), message[HEADER_BYTES:], source)
 
@@ -50,12 +46,8 @@ class EngineCommunicator(InOrder):
     """Base class of the communicators of all engines; see `oxigrad.distributed.communicator.Communicator`.
 
     An engine implements the operations on all workers (`_all_reduce`, `_broadcast`, `_all_gather_v`, and `_reduce_scatter` where it can
-    send less), membership (`alive`, `exclude`, `reform`, `leave`, `abort`), and the primitives of messages:
-
-    * `_post` sends a message, given as an array of bytes that begins with its header, and may keep the array;
-    * `_poll` waits for the next message with a tag;
-    * `_receive_payload` and `_discard`, where a payload stays with the engine until there is memory for it;
-    * `_fill`, where the first part of a message can be sent while the next one is copied.
+    send less), membership (`alive`, `exclude`, `reform`, `leave`, `abort`), and the primitives of messages: `_post` sends one, and `_poll` waits
+    for the next one with a tag. An engine that sends and receives payloads in pieces has its own `_transmit` and `_received` as well.
     """
 
     rank: int
@@ -94,33 +86,12 @@ class EngineCommunicator(InOrder):
         raise NotImplementedError
 
     def _post(self, dest: int, message: np.ndarray) -> None:
-        """Sends a message. Raises `WorkerLost` where the worker has died or left."""
+        """Sends a message, bytes that begin with its header, and may keep the array. Raises `WorkerLost` where the worker has died or left."""
         raise NotImplementedError
 
-    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Arrival | None:
-        """The next message, which is not checked; None when the wait is over. Raises as `Communicator.recv_any` does."""
+    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Any:
+        """The next message as an `Arrival`, which is not checked; None when the wait is over. Raises as `Communicator.recv_any` does."""
         raise NotImplementedError
-
-    def _fill(self, dest: int, head: Header, bufs: Sequence[Buffer], message: np.ndarray) -> int:
-        """Copies the payload of a message behind the place of its header, which lacks the checksum yet; returns that of the payload.
-
-        `_post` follows, unless it raises an error.
-        """
-        return copied(bufs, message[HEADER_BYTES:])
-
-    def _receive_payload(self, arrival: Arrival, targets: Sequence[Buffer], wait: Backoff) -> bool:
-        """Receives the payload of a message into buffers of as many bytes, and may complete its header.
-
-        Returns False where the sender pauses: `_poll` returns the message again when its payload has come.
-        """
-        raise NotImplementedError
-
-    def _discard(self, arrival: Arrival) -> None:
-        """Frees a message that was refused."""
-
-    def _allocate(self, nbytes: int) -> np.ndarray:
-        """The memory of a message that is sent, not initialized."""
-        return np.empty(nbytes, np.uint8)
 
     # --- operations on all workers -------------------------------------------------------------------------------------
 
@@ -168,7 +139,6 @@ class EngineCommunicator(InOrder):
         """See `Communicator.send`."""
         self._check_rank(dest, "the rank")
         with self._turns[dest]:  # the messages to one worker are sent in the order of their sequence numbers
-            message = self._allocate(HEADER_BYTES + size_of(bufs))
             unsealed = head.sealed(
                 bufs,
                 job=self.job,
@@ -178,11 +148,14 @@ class EngineCommunicator(InOrder):
                 payload_checksum=0,
             )
             self._sequence[dest] += 1
-            crc = unsealed.checksum_with(self._fill(dest, unsealed, bufs, message))
-            sealed = dataclasses.replace(unsealed, checksum=crc)
-            message[:HEADER_BYTES] = np.frombuffer(sealed.pack(), np.uint8)
-            self._post(dest, message)
-        self._count(sealed.payload_bytes)
+            self._transmit(dest, unsealed, bufs)
+        self._count(unsealed.payload_bytes)
+
+    def _transmit(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
+        """Sends a message whose header lacks its checksum yet."""
+        message = np.empty(HEADER_BYTES + head.payload_bytes, np.uint8)
+        seal(message, head, copied(bufs, message[HEADER_BYTES:]))
+        self._post(dest, message)
 
     def recv_any(
         self, bufs: Memory, *, tag: int, source: int | None = None, timeout: float | None = None
@@ -196,29 +169,24 @@ class EngineCommunicator(InOrder):
                         return header
                 except Refused as error:
                     self.refused.add(error)
-                    self._discard(arrival)
         return None
 
-    def _received(self, arrival: Arrival, memory: Memory, wait: Backoff) -> Header | None:
-        """Checks a message and copies its payload into the receiver's memory; returns None where that comes later.
+    def _received(self, arrival: Any, memory: Memory, wait: Backoff) -> Header | None:
+        """The header of a message whose payload is copied into the receiver's memory; None where `_poll` returns it again when it has come.
 
         Raises `Refused` for one that must not be used.
         """
-        header, payload = Header.unpack(arrival.header), arrival.payload
+        header = self._origin(arrival)
+        self._guard.check(header, [arrival.payload])
+        scatter([arrival.payload], memory(header) if callable(memory) else memory)
+        return header
+
+    def _origin(self, arrival: Arrival) -> Header:
+        """The header of a message of a worker of this job. Raises `Refused` for any other."""
+        header = Header.unpack(arrival.header)
         self._guard.check(header)
         if arrival.source not in (None, header.rank):
             raise Refused("rank", f"a message of the rank {arrival.source} says that it is of the rank {header.rank}")
-        if isinstance(payload, np.ndarray):
-            self._guard.check(header, [payload])
-            scatter([payload], memory(header) if callable(memory) else memory)
-            return header
-        targets = memory(header) if callable(memory) else memory
-        if (expected := size_of(targets)) != arrival.nbytes:
-            raise Refused("length", f"a message has {arrival.nbytes} bytes of payload: expected {expected}")
-        if not self._receive_payload(arrival, targets, wait):
-            return None
-        header = Header.unpack(arrival.header)
-        self._guard.check(header, targets, arrival.checksum)
         return header
 
     # --- arguments and counts ------------------------------------------------------------------------------------------
@@ -234,3 +202,9 @@ class EngineCommunicator(InOrder):
     def _count(self, nbytes: int) -> None:
         with self._counting:
             self.bytes_sent += nbytes
+
+
+def seal(message: np.ndarray, head: Header, payload_checksum: int) -> None:
+    """Writes the header of a message, with the checksum that the payload gives it, before the payload."""
+    sealed = dataclasses.replace(head, checksum=head.checksum_with(payload_checksum))
+    message[:HEADER_BYTES] = np.frombuffer(sealed.pack(), np.uint8)

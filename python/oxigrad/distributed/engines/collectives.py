@@ -1,6 +1,8 @@
 """Operations on all workers, over those on bytes that MPI and torch have."""
 
+import hashlib
 import itertools
+import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -8,9 +10,8 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Buffer
 from oxigrad.distributed.engines.base import EngineCommunicator
-from oxigrad.distributed.engines.envelope import BYTES, Envelope
-from oxigrad.distributed.errors import CommunicationError
-from oxigrad.distributed.messages.message import as_bytes
+from oxigrad.distributed.errors import CommunicationError, Refused
+from oxigrad.distributed.messages.message import as_bytes, size_of
 from oxigrad.distributed.messages.reduction import Op, part_of, reduce_in_order
 
 PIECE = 1 << 30
@@ -20,10 +21,14 @@ SMALL = 1 << 19
 """Bytes of all workers together up to which buffers are gathered whole and reduced by every worker, which takes one exchange instead of two."""
 
 
+# What workers tell each other before an operation: its number, the bytes of its buffers, and a digest of the operation and the layout.
+_ENVELOPE = struct.Struct("<QQ16s")
+
+
 class ByteCollectives(EngineCommunicator):
     """Base class of communicators whose library has collective operations on bytes.
 
-    Before each operation the workers exchange an `Envelope`, so that all of them call the same one. An engine implements the operations
+    Before each operation the workers tell each other which it is, so that all of them call the same one. An engine implements the operations
     on bytes, of which ``what`` is the name in errors: `_gather`, `_transpose`, `_share`, `_spread` and `_reduce_natively`.
     """
 
@@ -141,14 +146,24 @@ class ByteCollectives(EngineCommunicator):
     def _agree(
         self, kind: str, bufs: Sequence[Buffer], detail: str, seconds: float, *, any_length: bool = False
     ) -> list[int]:
-        """Checks that all workers call the same operation on buffers of the same layout; returns their bytes by rank."""
+        """Checks that all workers call the same operation, on buffers of the same layout unless they have ``any_length``; returns their bytes by rank."""
         if self._failure is not None:
             raise self._failure
         self._calls += 1
-        envelope = Envelope(self._calls, kind, bufs, detail, any_length=any_length)
-        rows = np.empty(self.size * BYTES, np.uint8)
-        self._gather(envelope.packed(), rows, kind, seconds)
-        return envelope.check(rows)
+        layout = "" if any_length else " ".join(f"{buffer.dtype.str}{len(buffer)}" for buffer in bufs)
+        nbytes, digest = size_of(bufs), hashlib.sha256(f"{kind} {detail} {layout}".encode()).digest()[:16]
+        rows = np.empty(self.size * _ENVELOPE.size, np.uint8)
+        packed = bytearray(_ENVELOPE.pack(self._calls, nbytes, digest))  # writable, as torch wants it
+        self._gather(np.frombuffer(packed, np.uint8), rows, kind, seconds)
+        envelopes = list(_ENVELOPE.iter_unpack(rows.tobytes()))
+        for rank, (number, size, other) in enumerate(envelopes):
+            if (number, other) != (self._calls, digest):
+                raise Refused(
+                    "collective",
+                    f"{kind}: rank {rank} calls another operation, or one on buffers of another layout ({size} bytes, "
+                    f"{nbytes} here): expected the same operation, model and configuration on every worker",
+                )
+        return [size for _, size, _ in envelopes]
 
     def _stage(self, nbytes: int) -> np.ndarray:
         """Memory for one operation on all workers, that later ones use again, since touching new pages costs as much as the reduction."""

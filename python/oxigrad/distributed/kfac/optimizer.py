@@ -1,6 +1,7 @@
 """KFAC: gradients preconditioned by Kronecker factors of the Fisher information, on one worker or several."""
 
 from collections.abc import Callable, Mapping
+from types import NoneType
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -17,24 +18,16 @@ from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import Domain, Interval
+from oxigrad.rules.core.ranges import COUNT, FLAG, Domain, Interval
 from oxigrad.schedules.base import Schedule, number
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
-_COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 _POSITIVE = Domain(interval=Interval("(0, inf)"))
 
 
-def _number(name: str, domain: Domain) -> Callable[[Any, Any], Any]:
-    return lambda opt, value: domain.check(name, number(value))
-
-
-def _optional(name: str, domain: Domain) -> Callable[[Any, Any], Any]:
-    return lambda opt, value: None if value is None else domain.check(name, number(value))
-
-
-def _damping(opt: Any, value: Any) -> Any:
-    return value if isinstance(value, Schedule) else _POSITIVE.check("damping", number(value))
+def _number(name: str, domain: Domain, *unchecked: type) -> Callable[[Any, Any], Any]:
+    """The check of a number, or of a value of the types that need no further check."""
+    return lambda opt, value: value if isinstance(value, unchecked) else domain.check(name, number(value))
 
 
 _FACTORS = Field(
@@ -105,17 +98,17 @@ class KFAC(CollectiveWrapper):
     _fields = (*CollectiveWrapper._fields, _FACTORS)
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
         **Wrapper._checks,
-        "damping": _damping,
+        "damping": _number("damping", _POSITIVE, Schedule),
         "factor_decay": _number("factor_decay", Domain(interval=Interval("[0, 1)"))),
-        "kl_clip": _optional("kl_clip", _POSITIVE),
-        "kl_learning_rate": _optional("kl_learning_rate", Domain(interval=Interval("[0, inf)"))),
+        "kl_clip": _number("kl_clip", _POSITIVE, NoneType),
+        "kl_learning_rate": _number("kl_learning_rate", Domain(interval=Interval("[0, inf)")), NoneType),
         "method": lambda opt, value: Domain(("eigen", "inverse")).check("method", value),
-        "split_damping": lambda opt, value: Domain((True, False)).check("split_damping", value),
-        "factor_update_steps": lambda opt, value: int(_COUNT.check("factor_update_steps", number(value))),
-        "inverse_update_steps": lambda opt, value: int(_COUNT.check("inverse_update_steps", number(value))),
+        "split_damping": lambda opt, value: FLAG.check("split_damping", value),
+        "factor_update_steps": _number("factor_update_steps", COUNT),
+        "inverse_update_steps": _number("inverse_update_steps", COUNT),
         "memory": lambda opt, value: Domain(("comm_opt", "hybrid_opt", "mem_opt")).check("memory", value),
         "gradient_workers": _number("gradient_workers", Domain(interval=Interval("(0, 1]"))),
-        "mean": lambda opt, value: Domain((True, False)).check("mean", value),
+        "mean": lambda opt, value: FLAG.check("mean", value),
     }
     _fixed: ClassVar[frozenset[str]] = Wrapper._fixed | {"method", "memory", "gradient_workers"}
 
@@ -165,6 +158,7 @@ class KFAC(CollectiveWrapper):
             share[self.memory],
             0.0 if self.kl_clip is None else self._learning_rate(),
             self.optimizer.scale,
+            self.communicator,
             self._seconds,
         )
 
@@ -277,7 +271,7 @@ class KFAC(CollectiveWrapper):
             self._done += 1
             model = take_step(self.optimizer, model, self._parameters.tree(model, gradients), keep_root=keep_root)
             self._preconditioner = preconditioner
-        self._count_gradient(late=late)
+        self._report.count(accepted=not late)
         return model
 
     def _preconditioned(
@@ -290,4 +284,4 @@ class KFAC(CollectiveWrapper):
         settings, count, preconditioner = self._settings(), 0 if late else 1, self._preconditioner.copied()
         means = mean_over_workers(local, self.communicator, count=count, timeout=self._seconds)
         dense = {path: mean for path, mean in means.items() if not isinstance(mean, SparseRows)}
-        return means | preconditioner(dense, statistics, settings, self.communicator, count=count), preconditioner
+        return means | preconditioner(dense, statistics, settings, count=count), preconditioner

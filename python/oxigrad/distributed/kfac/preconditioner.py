@@ -13,7 +13,7 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.kfac.kronecker import Factor, Inverse, Method, damped, invert, precondition
 from oxigrad.distributed.kfac.layers import Layer, Statistics
 from oxigrad.distributed.kfac.placement import Placement
-from oxigrad.distributed.kfac.routing import Transfer, exchanged
+from oxigrad.distributed.kfac.routing import ArraySpec, Transfer, exchanged
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.means import mean_over_workers
 
@@ -26,7 +26,7 @@ _SIDES = ("inputs", "outputs")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The hyperparameters of one call of a `Preconditioner`; see `oxigrad.distributed.KFAC`."""
+    """The hyperparameters of one call of a `Preconditioner`, and the workers that call it; see `oxigrad.distributed.KFAC`."""
 
     damping: float
     factor_decay: float
@@ -36,8 +36,9 @@ class Settings:
     inverse_update_steps: int
     fraction: float
     learning_rate: float
-    scale: float = 1.0
-    timeout: float | None = None
+    scale: float
+    communicator: Communicator
+    timeout: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +78,6 @@ class Preconditioner:
         gradients: Mapping[str, np.ndarray],
         statistics: Statistics | None,
         settings: Settings,
-        communicator: Communicator,
         *,
         count: int = 1,
     ) -> dict[str, np.ndarray]:
@@ -85,18 +85,18 @@ class Preconditioner:
 
         ``count`` is 0 for a worker whose statistics are not used.
         """
-        self._observe(statistics, settings, communicator, count)
-        membership = communicator.generation, communicator.rank, communicator.size
+        self._observe(statistics, settings, count)
+        membership = settings.communicator.generation, settings.communicator.rank, settings.communicator.size
         is_due = self.count % settings.inverse_update_steps == 0
         paths = list(self.layers) if is_due else []
         if membership != self._membership:
-            self._place(settings, communicator)
-            paths = paths or self._missing(settings, communicator)
+            self._place(settings)
+            paths = paths or self._missing(settings)
             self._membership = membership
         if paths:
-            self._decompose(paths, settings, communicator, again=not is_due)
+            self._decompose(paths, settings, again=not is_due)
         self.count += 1
-        return self._preconditioned(gradients, settings, communicator)
+        return self._preconditioned(gradients, settings)
 
     def copied(self) -> "Preconditioner":
         """A copy, which shares no array that a step changes."""
@@ -107,13 +107,11 @@ class Preconditioner:
 
     # --- factors -------------------------------------------------------------------------------------------------------
 
-    def _observe(
-        self, statistics: Statistics | None, settings: Settings, communicator: Communicator, count: int
-    ) -> None:
+    def _observe(self, statistics: Statistics | None, settings: Settings, count: int) -> None:
         """Averages the moments of all workers, and adds them to the factors."""
         moments, layers = _moments(statistics), () if statistics is None else statistics.layers
         digest = bytes(8) if statistics is None else Layout(moments).digest
-        agreed = self._agreed(digest, layers, settings, communicator, count)
+        agreed = self._agreed(digest, layers, settings, count)
         if agreed == bytes(8):
             return
         if digest != agreed:  # those of a worker that is late, whose state is that of the others
@@ -121,7 +119,7 @@ class Preconditioner:
             moments = _moments(_no_moments(layers, self.factors))
             if Layout(moments).digest != agreed:
                 raise StructureError("KFAC: this worker joined before the others had recorded layers: join again")
-        averaged = mean_over_workers(moments, communicator, count=count, timeout=settings.timeout)
+        averaged = mean_over_workers(moments, settings.communicator, count=count, timeout=settings.timeout)
         if not all(np.isfinite(array).all() for array in averaged.values()):
             self.ignored += 1
             return
@@ -132,48 +130,44 @@ class Preconditioner:
             sizes = zip(_SIDES, (layer.inputs, layer.outputs), strict=True)
             a, g = (_symmetric(averaged[f"{layer.path}/{side}"], size) for side, size in sizes)
             if layer.path in self.layers:
-                before = self.factors[layer.path]
-                self.factors[layer.path] = (
-                    before[0].after(a, settings.factor_decay),
-                    before[1].after(g, settings.factor_decay),
-                )
+                inputs, outputs = self.factors[layer.path]
+                decay = settings.factor_decay
+                self.factors[layer.path] = inputs.after(a, decay), outputs.after(g, decay)
             else:
                 self.layers[layer.path], self.factors[layer.path] = layer, (Factor(a), Factor(g))
                 self._membership = None  # a new layer to place, on all workers alike
 
-    def _agreed(
-        self, digest: bytes, layers: Sequence[Layer], settings: Settings, communicator: Communicator, count: int
-    ) -> bytes:
+    def _agreed(self, digest: bytes, layers: Sequence[Layer], settings: Settings, count: int) -> bytes:
         """The digest of the moments of all workers that are not late; raises `StructureError`, on all, where they differ."""
-        if communicator.size == 1:
+        if settings.communicator.size == 1:
             return digest
         row = np.frombuffer(digest + bytes([count]), np.uint8).copy()
-        rows = [each.tobytes() for each in communicator.all_gather_v(row, timeout=settings.timeout)]
+        rows = [each.tobytes() for each in settings.communicator.all_gather_v(row, timeout=settings.timeout)]
         present = [rank for rank, each in enumerate(rows) if each[8]]
         agreed = rows[present[0]][:8]
         if others := [rank for rank in present if rows[rank][:8] != (digest if count else agreed)]:
             recorded = ", ".join(layer.path for layer in layers) or "none"
             raise StructureError(
-                f"KFAC: the workers {', '.join(map(str, others))} have recorded other layers than worker {communicator.rank}: "
+                f"KFAC: the workers {', '.join(map(str, others))} have recorded other layers than worker {settings.communicator.rank}: "
                 f"expected the same on all; here {recorded}"
             )
         return agreed
 
     # --- decompositions ------------------------------------------------------------------------------------------------
 
-    def _place(self, settings: Settings, communicator: Communicator) -> None:
+    def _place(self, settings: Settings) -> None:
         sizes = {path: (layer.inputs, layer.outputs) for path, layer in self.layers.items()}
-        self.placement = Placement.of(sizes, communicator.size, settings.fraction)
+        self.placement = Placement.of(sizes, settings.communicator.size, settings.fraction)
         for path in self.layers:
-            if communicator.rank not in self.placement.group(path):
+            if settings.communicator.rank not in self.placement.group(path):
                 self.inverses.pop(path, None)
 
-    def _missing(self, settings: Settings, communicator: Communicator) -> list[str]:
+    def _missing(self, settings: Settings) -> list[str]:
         """The layers whose inverses any worker of their group lacks."""
-        placed, rank = self.placement, communicator.rank
+        placed, rank = self.placement, settings.communicator.rank
         lacking = [rank in placed.group(path) and path not in self.inverses for path in self.layers]
         flags = np.array(lacking, np.float32)
-        communicator.all_reduce([flags], op="max", timeout=settings.timeout)
+        settings.communicator.all_reduce([flags], op="max", timeout=settings.timeout)
         return [path for path, is_missing in zip(self.layers, flags, strict=True) if is_missing]
 
     def _to_decompose(self, path: str, settings: Settings, *, again: bool) -> _Decomposed:
@@ -182,29 +176,28 @@ class Preconditioner:
         factors = self.factors[path]
         return _Decomposed(factors, damped(*factors, settings.damping, split=settings.split_damping))
 
-    def _decompose(self, paths: Sequence[str], settings: Settings, communicator: Communicator, *, again: bool) -> None:
+    def _decompose(self, paths: Sequence[str], settings: Settings, *, again: bool) -> None:
         """Inverts the factors that are placed on this worker, and exchanges them within the groups of the layers.
 
         With ``again``, they are the factors of the last decomposition, where these are known.
         """
-        placed, rank = self.placement, communicator.rank
+        placed, rank = self.placement, settings.communicator.rank
         local: dict[str, np.ndarray] = {}
-        shapes: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
+        specs: dict[str, ArraySpec] = {}
         transfers = []
         for path in paths:
             source = self._to_decompose(path, settings, again=again)
             self.decomposed.pop(path, None)
-            if len(placed.group(path)) < communicator.size:
+            if len(placed.group(path)) < settings.communicator.size:
                 self.decomposed[path] = source
             for side, (factor, worker) in enumerate(zip(source.factors, placed.factors[path], strict=True)):
-                name, value = f"{path}/{_SIDES[side]}", factor.value
-                size = len(value)
-                shapes[name] = (size + (settings.method == "eigen"), size), value.dtype
+                name, size = f"{path}/{_SIDES[side]}", len(factor.value)
+                specs[name] = ArraySpec((size + (settings.method == "eigen"), size), factor.value.dtype)
                 if worker == rank:
                     local[name] = _packed(invert(factor, source.added[side], settings.method))
                 transfers += [Transfer(name, worker, other) for other in placed.group(path) if other != worker]
         inverses = local | exchanged(
-            communicator, local, shapes, transfers, tag=_INVERSES, step=self.count, timeout=settings.timeout
+            settings.communicator, local, specs, transfers, tag=_INVERSES, step=self.count, timeout=settings.timeout
         )
         for path in paths:
             if rank in placed.group(path):
@@ -213,25 +206,23 @@ class Preconditioner:
 
     # --- gradients -----------------------------------------------------------------------------------------------------
 
-    def _preconditioned(
-        self, gradients: Mapping[str, np.ndarray], settings: Settings, communicator: Communicator
-    ) -> dict[str, np.ndarray]:
-        placed, rank = self.placement, communicator.rank
+    def _preconditioned(self, gradients: Mapping[str, np.ndarray], settings: Settings) -> dict[str, np.ndarray]:
+        placed, rank = self.placement, settings.communicator.rank
         matrices = {path: layer.matrix(gradients) for path, layer in self.layers.items()}
         local = {
             path: self._solved(path, matrix, settings)
             for path, matrix in matrices.items()
             if rank in placed.group(path)
         }
-        shapes = {path: (matrix.shape, self._dtype(path)) for path, matrix in matrices.items()}
+        specs = {path: ArraySpec(m.shape, self.factors[path][0].value.dtype) for path, m in matrices.items()}
         transfers = [
             Transfer(path, placed.sender(path, other), other)
             for path in matrices
-            for other in range(communicator.size)
+            for other in range(settings.communicator.size)
             if other not in placed.group(path)
         ]
         solved = local | exchanged(
-            communicator, local, shapes, transfers, tag=_GRADIENTS, step=self.count, timeout=settings.timeout
+            settings.communicator, local, specs, transfers, tag=_GRADIENTS, step=self.count, timeout=settings.timeout
         )
         factor = self._clip(matrices, solved, settings)
         result: dict[str, np.ndarray] = {}
@@ -239,9 +230,6 @@ class Preconditioner:
             matrix = solved[path] if factor == 1.0 else solved[path] * solved[path].dtype.type(factor)
             result |= layer.arrays(matrix, gradients)
         return result
-
-    def _dtype(self, path: str) -> np.dtype:
-        return self.factors[path][0].value.dtype
 
     def _solved(self, path: str, matrix: np.ndarray, settings: Settings) -> np.ndarray:
         inputs, outputs = self.inverses[path]
@@ -300,29 +288,20 @@ class Preconditioner:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise StateError(f"its state is {dict(plain)!r}: expected count, ignored and layers") from error
         for layer, seen, added in entries:
-            of_layer, sizes = arrays.get(layer.path, {}), (layer.inputs, layer.outputs)
-            a, g = (
-                _entry(of_layer, layer.path, f"{side}-factor", size, (0,))
-                for side, size in zip(_SIDES, sizes, strict=True)
-            )
-            preconditioner.layers[layer.path], preconditioner.factors[layer.path] = (
-                layer,
-                (Factor(a, seen), Factor(g, seen)),
-            )
+            path, of_layer = layer.path, arrays.get(layer.path, {})
+            sizes = dict(zip(_SIDES, (layer.inputs, layer.outputs), strict=True))
+            a, g = (Factor(_entry(of_layer, path, f"{side}-factor", n, (0,)), seen) for side, n in sizes.items())
+            preconditioner.layers[path], preconditioner.factors[path] = layer, (a, g)
             if all(f"{side}-inverse" in of_layer for side in _SIDES):
-                named = zip(_SIDES, sizes, strict=True)
-                a, g = (
-                    _unpacked(_entry(of_layer, layer.path, f"{side}-inverse", size, (0, 1))) for side, size in named
-                )
-                preconditioner.inverses[layer.path] = a, g
+                packed = (_entry(of_layer, path, f"{side}-inverse", n, (0, 1)) for side, n in sizes.items())
+                inputs, outputs = map(_unpacked, packed)
+                preconditioner.inverses[path] = inputs, outputs
             if added is not None:
                 a, g = (
-                    Factor(_entry(of_layer, layer.path, f"{side}-decomposed", len(now.value), (0,)))
-                    if f"{side}-decomposed" in of_layer
-                    else now
-                    for side, now in zip(_SIDES, preconditioner.factors[layer.path], strict=True)
+                    Factor(_entry(of_layer, path, name, len(now.value), (0,))) if name in of_layer else now
+                    for name, now in zip([f"{side}-decomposed" for side in _SIDES], (a, g), strict=True)
                 )
-                preconditioner.decomposed[layer.path] = _Decomposed((a, g), added)
+                preconditioner.decomposed[path] = _Decomposed((a, g), added)
         return preconditioner
 
 

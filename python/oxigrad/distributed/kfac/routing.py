@@ -2,12 +2,20 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused, TimedOut
-from oxigrad.distributed.messages.message import Header, Layout
+from oxigrad.distributed.messages.message import Header, Layout, as_bytes, scatter
+
+
+class ArraySpec(NamedTuple):
+    """The shape and dtype of an array."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -22,14 +30,14 @@ class Transfer:
 def exchanged(
     communicator: Communicator,
     local: Mapping[str, np.ndarray],
-    shapes: Mapping[str, tuple[tuple[int, ...], np.dtype]],
+    specs: Mapping[str, ArraySpec],
     transfers: Sequence[Transfer],
     *,
     tag: int,
     step: int,
     timeout: float | None = None,
 ) -> dict[str, np.ndarray]:
-    """The arrays that are transferred to this worker, by name. All workers call it with the same transfers and shapes.
+    """The arrays that are transferred to this worker, by name. All workers call it with the same transfers and specs.
 
     ``local`` are the arrays of this worker. Where each array goes to all other workers, they are gathered; otherwise each pair of workers exchanges one
     message. Raises `TimedOut` and `WorkerLost` as the communicator does, and `Refused` for a message of another step or other arrays.
@@ -37,15 +45,15 @@ def exchanged(
     if not transfers:
         return {}
     if _is_complete(transfers, communicator.size):
-        return _gathered(communicator, local, shapes, transfers, timeout)
+        return _gathered(communicator, local, specs, transfers, timeout)
     rank = communicator.rank
     for dest in sorted({each.dest for each in transfers if each.source == rank}):
         names = [each.name for each in transfers if (each.source, each.dest) == (rank, dest)]
-        layout = _layout(names, shapes)
+        layout = _layout(names, specs)
         communicator.send(dest, Header(tag, step, layout.digest), layout.pack({name: local[name] for name in names}))
     received: dict[str, np.ndarray] = {}
     for source in sorted({each.source for each in transfers if each.dest == rank}):
-        layout = _layout([each.name for each in transfers if (each.source, each.dest) == (source, rank)], shapes)
+        layout = _layout([each.name for each in transfers if (each.source, each.dest) == (source, rank)], specs)
         buffers = layout.empty()
         head = communicator.recv_any(buffers, tag=tag, source=source, timeout=timeout)
         if head is None:
@@ -73,16 +81,16 @@ def _is_complete(transfers: Iterable[Transfer], size: int) -> bool:
 def _gathered(
     communicator: Communicator,
     local: Mapping[str, np.ndarray],
-    shapes: Mapping[str, tuple[tuple[int, ...], np.dtype]],
+    specs: Mapping[str, ArraySpec],
     transfers: Iterable[Transfer],
     timeout: float | None,
 ) -> dict[str, np.ndarray]:
     sources = {each.name: each.source for each in transfers}
     by_rank = [[name for name, source in sources.items() if source == rank] for rank in range(communicator.size)]
-    layouts = [_layout(names, shapes) for names in by_rank]
+    layouts = [_layout(names, specs) for names in by_rank]
     rank, arrays = communicator.rank, {}
-    mine = layouts[rank].pack({name: local[name] for name in by_rank[rank]}) if by_rank[rank] else []
-    whole = np.concatenate([buffer.view(np.uint8) for buffer in mine]) if mine else np.empty(0, np.uint8)
+    mine = layouts[rank].pack({name: local[name] for name in by_rank[rank]})
+    whole = np.concatenate([np.empty(0, np.uint8), *map(as_bytes, mine)])
     for other, (layout, received) in enumerate(
         zip(layouts, communicator.all_gather_v(whole, timeout=timeout), strict=True)
     ):
@@ -90,20 +98,10 @@ def _gathered(
             continue
         if received.nbytes != layout.nbytes:
             raise Refused("length", f"KFAC: worker {other} sent {received.nbytes} bytes: expected {layout.nbytes}")
-        buffers, at = layout.empty(), 0
-        for buffer in buffers:
-            buffer.view(np.uint8)[...] = received[at : at + buffer.nbytes]
-            at += buffer.nbytes
+        scatter([received], buffers := layout.empty())
         arrays |= layout.views(buffers)
     return arrays
 
 
-class _Like:
-    """The shape and dtype of an array, for a `Layout`."""
-
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
-        self.shape, self.dtype = shape, dtype
-
-
-def _layout(names: Iterable[str], shapes: Mapping[str, tuple[tuple[int, ...], np.dtype]]) -> Layout:
-    return Layout({name: _Like(*shapes[name]) for name in names})
+def _layout(names: Iterable[str], specs: Mapping[str, ArraySpec]) -> Layout:
+    return Layout({name: specs[name] for name in names})

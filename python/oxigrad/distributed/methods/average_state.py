@@ -16,12 +16,6 @@ ANCHOR, SENT, _OUTER = "average-anchor", "average-sent", "outer-"
 _KINDS: dict[str, type[Send | Merge]] = {"send": Send, "merge": Merge}
 
 
-def paths_of(values: Iterable[str], fragment: int, fragments: int) -> list[str]:
-    """The key paths of a fragment."""
-    paths = [*values]
-    return [paths[index] for index in strided(len(paths), fragments)[fragment]]
-
-
 def _write_schedule(wrapper: Any, machine: Averaging) -> tuple[Plain, Arrays]:
     return {"step": machine.step, "sent": [[fragment, step] for fragment, step in sorted(machine.sent.items())]}, {}
 
@@ -67,7 +61,7 @@ def _read_outer(wrapper: Any, plain: Plain, arrays: Arrays) -> list[Optimizer]:
 
 def _texts(anchors: Mapping[str, Any], fragment: int, fragments: int) -> dict[str, str]:
     """The key paths of a fragment in the model, and in the dict of anchors that its outer optimizer updates."""
-    paths = paths_of(anchors, fragment, fragments)
+    paths = strided(anchors, fragment, fragments)
     return dict(zip(paths, map(str, parameters({path: anchors[path] for path in paths})), strict=True))
 
 

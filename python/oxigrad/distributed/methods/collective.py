@@ -163,11 +163,6 @@ class CollectiveWrapper(Wrapper):
         finally:
             self.communicator.all_reduce([np.zeros(1)], timeout=self._seconds)
 
-    def _count_gradient(self, *, late: bool) -> None:
-        """Counts the gradient of a step in the report: that of a worker that is late is dropped."""
-        self._report.dropped += late
-        self._report.accepted += not late
-
     def _recover(self, model: Tree) -> tuple[Tree, bool]:
         """Continues with the survivors after a `WorkerLost`: as `_agree`."""
         self._reform()

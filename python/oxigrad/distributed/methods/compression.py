@@ -13,6 +13,7 @@ from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.fields import Arrays, Field, Plain, array_by_path, arrays
+from oxigrad.distributed.messages.message import Layout, LayoutEntry
 from oxigrad.distributed.methods import top_k
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import mean_over_workers
@@ -247,11 +248,11 @@ class DeepGradientCompression(CollectiveWrapper):
             model, exchanged = self._repeated(model, lambda: exchange(gradients, absent=late))
         if exchanged is None:  # the others have completed this step, by what all have sent
             self._memories = self._sent or self._memories
-            self._count_gradient(late=late)
+            self._report.count(accepted=not late)
             return model
         self._done += 1
         if exchanged.refused:
-            self._report.dropped += 1
+            self._report.count(accepted=False)
             return self._skip(model, gradients, exchanged.refused, keep_root=keep_root)
         means, velocities, decays = self._corrected(model, exchanged.means)
         steps = {
@@ -260,7 +261,7 @@ class DeepGradientCompression(CollectiveWrapper):
         model = take_step(self.optimizer, model, self._parameters.tree(model, steps), keep_root=keep_root)
         self._memories = exchanged.memories
         self._velocities, self._decays = velocities, decays
-        self._count_gradient(late=late)
+        self._report.count(accepted=not late)
         return model
 
     def _averaged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchanged":
@@ -294,14 +295,16 @@ class DeepGradientCompression(CollectiveWrapper):
     def _compressed(self, gradients: Mapping[str, np.ndarray]) -> tuple[dict[str, Memory], np.ndarray]:
         """The memory of this worker after its gradients were added and the largest elements sent, and the message of these."""
         share, memories, parts = top_k.density(self.ratio, self.warmup, self._done), {}, [np.zeros(4, np.uint8)]
-        for dtype, group in _by_dtype(gradients).items():
+        for dtype, group in _by_dtype(gradients):
             chosen, sent = [], []
-            for path, start in group.items():
-                memory = self._memories[path].accumulated(gradients[path], self.momentum, nesterov=self.nesterov)
+            for entry in group:
+                memory = self._memories[entry.path].accumulated(
+                    gradients[entry.path], self.momentum, nesterov=self.nesterov
+                )
                 indices = top_k.largest(memory.residual, top_k.count_sent(memory.residual.size, share))
-                chosen.append(indices + start)
+                chosen.append(indices + entry.start)
                 sent.append(memory.residual[indices].astype(dtype, copy=False))
-                memories[path] = memory.without(indices)
+                memories[entry.path] = memory.without(indices)
             indices, values = np.concatenate(chosen), np.concatenate(sent)
             parts += [np.array([indices.size], "<u4").view(np.uint8), top_k.pack(indices, values)]
         return memories, np.concatenate(parts)
@@ -309,7 +312,7 @@ class DeepGradientCompression(CollectiveWrapper):
     def _sparse_means(self, like: Mapping[str, np.ndarray], messages: list[np.ndarray]) -> dict[str, np.ndarray]:
         """The means over the workers of what they sent."""
         means = {}
-        for dtype, group in _by_dtype(like).items():
+        for dtype, group in _by_dtype(like):
             frames = []
             for number, message in enumerate(messages):
                 count = int(message[:4].copy().view("<u4")[0]) if message.size >= 4 else 0
@@ -318,8 +321,8 @@ class DeepGradientCompression(CollectiveWrapper):
                     raise Refused("length", f"a message of sparse values has {message.size} bytes: expected {end}")
                 frames.append(message[4:end])
                 messages[number] = message[end:]
-            total = top_k.mean(frames, sum(like[path].size for path in group), dtype)
-            means |= {path: total[start : start + like[path].size] for path, start in group.items()}
+            total = top_k.mean(frames, sum(entry.size for entry in group), dtype)
+            means |= {entry.path: total[entry.start : entry.start + entry.size] for entry in group}
         if any(message.size for message in messages):
             raise Refused("length", "a message of sparse values is longer than its counts say")
         return means
@@ -392,14 +395,10 @@ def _flat(array: np.ndarray) -> np.ndarray:
     return promoted(array.reshape(-1))
 
 
-def _by_dtype(arrays: Mapping[str, np.ndarray]) -> dict[np.dtype, dict[str, int]]:
-    """The key paths of flat arrays by dtype, each with the start of its array where those of one dtype are joined."""
-    starts: dict[np.dtype, dict[str, int]] = {}
-    ends: dict[np.dtype, int] = {}
-    for path, array in arrays.items():
-        starts.setdefault(array.dtype, {})[path] = ends.get(array.dtype, 0)
-        ends[array.dtype] = ends.get(array.dtype, 0) + array.size
-    return starts
+def _by_dtype(arrays: Mapping[str, np.ndarray]) -> list[tuple[np.dtype, list[LayoutEntry]]]:
+    """The places of flat arrays by dtype, where those of one dtype are joined."""
+    layout = Layout(arrays)
+    return [(d, [entry for entry in layout.entries if entry.dtype == d]) for d in layout.dtypes]
 
 
 def _of_sgd(optimizer: Any, label: str) -> Iterator[tuple[str, Any]]:

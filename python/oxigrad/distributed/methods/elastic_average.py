@@ -161,11 +161,9 @@ class ElasticAverage(CollectiveWrapper):
         if self._count and self._count % self.period == 0:
             model = self._exchange(model)
         self._count += 1
-        self._report.dropped += late
-        if late:
-            return model
-        model = take_step(self.optimizer, model, grads, keep_root=keep_root)
-        self._report.accepted += 1
+        if not late:
+            model = take_step(self.optimizer, model, grads, keep_root=keep_root)
+        self._report.count(accepted=not late)
         return model
 
     def _penalized(self, model: Tree, grads: Tree | None) -> Tree:

@@ -15,11 +15,10 @@ from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.ops.backends import to_host
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import Domain, Interval
+from oxigrad.rules.core.ranges import COUNT
 from oxigrad.schedules.base import number
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
-_COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 # A sum of gradients of rows has its values in the first array, and their indices in the second.
 _SUM, _ROWS = "local-sum", "local-sum-rows"
 
@@ -112,7 +111,7 @@ class LargeBatch(CollectiveWrapper):
         self._buffers = BufferCache()
 
     def _counted(self, value: Any) -> int:
-        count = int(_COUNT.check("local_batches", number(value)))
+        count = COUNT.check("local_batches", number(value))
         if self._pending:
             raise ValueError(
                 f"local_batches cannot change between steps: {self._pending} of {self.local_batches} batches are added up"
@@ -130,7 +129,7 @@ class LargeBatch(CollectiveWrapper):
         if self._done < 0:
             model, late = self._agree(model)
         sums, count = (gradients, 0) if late else (self._accumulated(gradients), self._count + 1)
-        self._count_gradient(late=late)
+        self._report.count(accepted=not late)
         if self._pending + 1 < self.local_batches:
             self._sums, self._count, self._pending = sums if count else {}, count, self._pending + 1
             return model

@@ -1,7 +1,8 @@
 """Model averaging: workers train on their own, and average their parameters every so many steps."""
 
 import copy
-import dataclasses
+import functools
+import types
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -10,13 +11,13 @@ import numpy as np
 from oxigrad._core import StateError
 from oxigrad._typing import Config, Tree
 from oxigrad.distributed.communicator import Communicator
-from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send
+from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
 from oxigrad.distributed.engines.background import Running
 from oxigrad.distributed.errors import CommunicationError, WorkerLost
 from oxigrad.distributed.fields import Arrays, Plain, arrays
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import exchange as exchanges
-from oxigrad.distributed.methods.average_state import ACTIONS, ANCHOR, OUTER_OPTIMIZERS, SCHEDULE, SENT, paths_of
+from oxigrad.distributed.methods.average_state import ACTIONS, ANCHOR, OUTER_OPTIMIZERS, SCHEDULE, SENT
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.parameters import promoted
 from oxigrad.distributed.wrapper import Wrapper, take_step
@@ -165,12 +166,12 @@ class ModelAverage(CollectiveWrapper):
         if self._done < 0:
             model, late = self._agree(model)
             if late:
-                self._report.dropped += 1
+                self._report.count(accepted=False)
                 if not self._pending:  # The others take this step as well.
                     self._pending += self._machine.stepped()
                 return self._exchange(model)
         model = take_step(self.optimizer, model, grads, keep_root=keep_root)
-        self._report.accepted += 1
+        self._report.count(accepted=True)
         self._pending += self._machine.stepped()
         return self._exchange(model)
 
@@ -211,47 +212,39 @@ class ModelAverage(CollectiveWrapper):
         """The model with the survivors after a `WorkerLost`; what they have completed without this worker is taken from them."""
         if self.delay:
             return self._recover(model)[0]
-        before, values = (
-            self._whole_state(copy=True),
-            {p: np.array(to_host(v)) for p, v in self._parameters.read(model).items()},
-        )
+        before = self._whole_state(copy=True)
+        values = {p: np.array(to_host(v)) for p, v in self._parameters.read(model).items()}
         model, behind = self._recover(model)
         if not behind:
             return model
         # The others have completed this communication alone: every further one needs this worker.
-        theirs = _Completed(
-            self._done,
-            self._anchors,
-            self._sent,
-            self._outer,
-            {**self._parameters.read(model)},
-            self.optimizer.state_dict()["slots"],
-        )
+        theirs = types.SimpleNamespace(**vars(self))
+        averaged, slots = {**self._parameters.read(model)}, self.optimizer.state_dict()["slots"]
         self._load(before, strict=True)
-        self._done = theirs.done
+        self._done = theirs._done
         action = self._pending.pop(0)
         paths = self._paths(values, action.fragment)
-        if isinstance(action, Send) and all(path in theirs.sent for path in paths):
-            self._sent |= {path: theirs.sent[path] for path in paths}  # they wait in the exchange of its slots
+        if isinstance(action, Send) and all(path in theirs._sent for path in paths):
+            self._sent |= {path: theirs._sent[path] for path in paths}  # they wait in the exchange of its slots
             return self._parameters.write(model, values)
         if isinstance(action, Send):
             self._pending.remove(Merge(action.fragment))
-        values |= {path: np.array(to_host(theirs.values[path])) for path in paths}
-        self._adopt(theirs, action.fragment, paths)
+        values |= {path: np.array(to_host(averaged[path])) for path in paths}
+        self._adopt(theirs, slots, action.fragment, paths)
         return self._parameters.write(model, values)
 
-    def _adopt(self, theirs: "_Completed", fragment: int, paths: list[str]) -> None:
+    def _adopt(self, theirs: Any, slots: Mapping[str, Any], fragment: int, paths: list[str]) -> None:
         """Takes anchors, the outer optimizer and averaged slots of a fragment."""
         for path in paths:
             self._sent.pop(path, None)
             if self._outer:
-                self._anchors[path] = theirs.anchors[path]
+                self._anchors[path] = theirs._anchors[path]
         if self._outer:
-            self._outer[fragment] = theirs.outer[fragment]
+            self._outer[fragment] = theirs._outer[fragment]
         if self.average_slots:
             for path in paths:
                 for name in self._chosen_slots(path):
-                    _assign_slot(self.optimizer.slots[path], name, np.asarray(to_host(theirs.slots[path][name])))
+                    _assign_slot(self.optimizer.slots[path], name, np.asarray(to_host(slots[path][name])))
 
     def _wait_for(self, fragment: int) -> None:
         """Waits for the exchange of a fragment that runs in a thread; where it fails, all that run are put back in front."""
@@ -286,7 +279,7 @@ class ModelAverage(CollectiveWrapper):
         super()._reform()
 
     def _paths(self, values: Mapping[str, Any], fragment: int) -> list[str]:
-        return paths_of(values, fragment, self.fragments)
+        return strided(values, fragment, self.fragments)
 
     def _send(self, model: Tree, fragment: int) -> None:
         """Takes the mean over the workers of a fragment's parameters, or of their differences from the anchors."""
@@ -299,16 +292,9 @@ class ModelAverage(CollectiveWrapper):
             self._sent |= self._mean(contribution, (fragment, False), self.exchange)
             self._done += 1
             return
-        layout, communicator, seconds = self._layout(contribution, (fragment, False)), self.communicator, self._seconds
-        buffers = layout.pack(contribution, out=layout.empty())
-        copies = [buffer.copy() for buffer in buffers]
-
-        def exchange() -> dict[str, np.ndarray]:
-            exchanges.mean(communicator, buffers, self.exchange, timeout=seconds)
-            return layout.views(buffers)
-
-        self._contributed[fragment] = layout.views(copies)
-        self._exchanges[fragment] = communicator.begin(exchange)
+        copies = self._contributed[fragment] = {path: array.copy() for path, array in contribution.items()}
+        exchange = functools.partial(self._mean, copies, (fragment, False), self.exchange)
+        self._exchanges[fragment] = self.communicator.begin(exchange)
 
     def _merge(self, model: Tree, fragment: int) -> Tree:
         """Merges the mean of a fragment into the parameters."""
@@ -404,18 +390,6 @@ class ModelAverage(CollectiveWrapper):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         self._drain()
         return super().__deepcopy__(memo)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Completed:
-    """The state of the worker that gave its own to those that had completed less."""
-
-    done: int
-    anchors: dict[str, np.ndarray]
-    sent: dict[str, np.ndarray]
-    outer: list[Optimizer]
-    values: dict[str, Any]
-    slots: Mapping[str, Mapping[str, Any]]
 
 
 def _assign_slot(slots: Any, name: str, value: np.ndarray) -> None:

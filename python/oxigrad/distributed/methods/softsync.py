@@ -6,9 +6,8 @@ from oxigrad.distributed.coordination.coordinated import Coordinated
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.staleness import Staleness
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import Domain, Interval
+from oxigrad.rules.core.ranges import COUNT, FLAG, Domain, Interval
 
-_COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 _STALENESS = Domain(interval=Interval("[0, inf)"), is_whole=True)
 
 
@@ -35,8 +34,8 @@ class Softsync(Coordinated):
     def __init__(
         self, optimizer: Optimizer, gradients_per_step: int = 1, *, scaled: bool = True, **options: Any
     ) -> None:
-        self.gradients_per_step = int(_COUNT.check("gradients_per_step", gradients_per_step))
-        self.scaled = Domain((True, False)).check("scaled", scaled)
+        self.gradients_per_step = COUNT.check("gradients_per_step", gradients_per_step)
+        self.scaled = FLAG.check("scaled", scaled)
         super().__init__(optimizer, **options)
 
     def _decisions(self, **options: Any) -> Decisions:
@@ -61,7 +60,7 @@ class DropStale(Coordinated):
     staleness: int
 
     def __init__(self, optimizer: Optimizer, staleness: int, **options: Any) -> None:
-        self.staleness = int(_STALENESS.check("staleness", staleness))
+        self.staleness = _STALENESS.check("staleness", staleness)
         super().__init__(optimizer, **options)
 
     def _decisions(self, **options: Any) -> Decisions:

@@ -6,9 +6,7 @@ from oxigrad.distributed.coordination.coordinated import Coordinated
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.replicas import Replicas
 from oxigrad.optim.optimizer import Optimizer
-from oxigrad.rules.core.ranges import Domain, Interval
-
-_COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
+from oxigrad.rules.core.ranges import COUNT
 
 
 class SyncReplicas(Coordinated):
@@ -44,9 +42,9 @@ class SyncReplicas(Coordinated):
         total_replicas: int | None = None,
         **options: Any,
     ) -> None:
-        self.replicas_to_aggregate = int(_COUNT.check("replicas_to_aggregate", replicas_to_aggregate))
+        self.replicas_to_aggregate = COUNT.check("replicas_to_aggregate", replicas_to_aggregate)
         total = replicas_to_aggregate if total_replicas is None else total_replicas
-        self.total_replicas = int(_COUNT.check("total_replicas", total))
+        self.total_replicas = COUNT.check("total_replicas", total)
         super().__init__(optimizer, **options)
 
     def _decisions(self, **options: Any) -> Decisions:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from oxigrad._typing import Config
 from oxigrad.optim.settings.attributes import Sealed
-from oxigrad.rules.core.ranges import Domain, Interval
+from oxigrad.rules.core.ranges import COUNT, Domain, Interval
 
 _POSITIVE = Domain(interval=Interval("(0, inf)"))
 _AT_LEAST_ONE = Domain(interval=Interval("[1, inf)"))
-_COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
 
 
 @dataclasses.dataclass
@@ -34,7 +33,7 @@ class LossScale(Sealed):
     _checks: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
         "initial": lambda scale, value: _POSITIVE.check("initial", value),
         "factor": lambda scale, value: _AT_LEAST_ONE.check("factor", value),
-        "interval": lambda scale, value: _COUNT.check("interval", value),
+        "interval": lambda scale, value: COUNT.check("interval", value),
     }
 
     initial: float = 2.0**16

@@ -11,7 +11,7 @@ from oxigrad.optim.settings.attributes import Sealed
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.optim.settings.loss_scale import LossScale
 from oxigrad.rules.core import norms
-from oxigrad.rules.core.ranges import Domain, Interval
+from oxigrad.rules.core.ranges import COUNT, Domain, Interval
 from oxigrad.schedules.base import number
 from oxigrad.stepping.arrays.precision import ROUNDINGS, SLOT_DTYPES, Precision
 from oxigrad.stepping.arrays.sparse_rows import FAMILIES
@@ -19,7 +19,7 @@ from oxigrad.stepping.version import Version
 
 _DOMAINS = {
     "seed": Domain(interval=Interval(f"[0, {2**64})"), is_whole=True),
-    "accumulate": Domain(interval=Interval("[1, inf)"), is_whole=True),
+    "accumulate": COUNT,
     "nonfinite": Domain(("propagate", "skip", "raise")),
     "zero_gradients": Domain((True, False)),
     "state_device": Domain((None, "host")),

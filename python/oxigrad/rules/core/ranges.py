@@ -127,6 +127,12 @@ class Domain:
         return is_within and (not self.is_whole or math.isinf(value) or value == math.floor(value))
 
 
+COUNT = Domain(interval=Interval("[1, inf)"), is_whole=True)
+"""The domain of a number of things, at least one."""
+
+FLAG = Domain((True, False))
+"""The domain of a flag."""
+
 _FLAGS = (bool, str, type(None))
 
 

@@ -4,6 +4,7 @@ After the last piece comes the checksum of the header, which the sender does not
 keeps what it has of a payload whose sender pauses, and receives other messages meanwhile.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,6 +21,16 @@ PIECE = 1 << 20
 
 PAUSE = 0.2
 """Seconds without a piece after which a receiver goes on with other messages."""
+
+
+@dataclasses.dataclass(eq=False)
+class Announced(Arrival):
+    """A message whose payload may follow its header: None before it comes, then a matched message of MPI or its `Incoming` pieces."""
+
+    #: The bytes of a payload that follows.
+    nbytes: int = 0
+    #: The checksum of a payload that came in pieces.
+    checksum: int | None = None
 
 
 class Incoming:
@@ -65,7 +76,7 @@ class Incoming:
         starts = range(self.received, self._nbytes, PIECE)
         self._bufs, self._memory = (), ([scratch[: self._nbytes - start]] for start in starts)
 
-    def progress(self, arrival: Arrival) -> bool:
+    def progress(self, arrival: Announced) -> bool:
         """Receives the pieces that have come; returns whether those were the last, which completes header and checksum of the message.
 
         Raises `Refused` for a piece of another length.
@@ -75,7 +86,7 @@ class Incoming:
             self._take(arrival, *piece)
         return self._is_over
 
-    def _take(self, arrival: Arrival, matched: Any, count: int) -> None:
+    def _take(self, arrival: Announced, matched: Any, count: int) -> None:
         parts = next(self._memory, None)
         expected = CHECKSUM_BYTES if parts is None else size_of(parts)
         is_direct = parts is not None and len(parts) == 1 and count == expected

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.distributed.communicator import TIMEOUT, Communicator, current, serving
+from oxigrad.distributed.communicator import TIMEOUT, Communicator, results_of
 from oxigrad.distributed.engines.mpi.library import FINALIZES, MPI
 from oxigrad.distributed.engines.mpi.membership import Membership
 from oxigrad.distributed.engines.mpi.transport import MPICommunicator, abort
@@ -94,12 +94,7 @@ def run(worker: Callable[[Communicator], Any], workers: int | None = None, **opt
             f"workers is {workers}, but MPI runs {comm.size}: expected the number of processes; "
             f"python -m oxigrad.launch -n {workers} starts as many"
         )
-    with serving(comm):
-        result = worker(comm)
-        last = current()
-    results = [None] * last.size
-    results[last.rank] = result
-    return results
+    return results_of(worker, comm)
 
 
 def _finish(membership: Membership) -> None:

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from oxigrad.distributed.communicator import Buffer, succeed
+from oxigrad.distributed.communicator import Buffer, Memory, succeed
 from oxigrad.distributed.engines.backoff import Backoff
-from oxigrad.distributed.engines.base import Arrival, Place
+from oxigrad.distributed.engines.base import Place, seal
 from oxigrad.distributed.engines.collectives import ByteCollectives
 from oxigrad.distributed.engines.mpi.library import MPI
 from oxigrad.distributed.engines.mpi.membership import Membership
-from oxigrad.distributed.engines.mpi.pieces import PAUSE, PIECE, Incoming
+from oxigrad.distributed.engines.mpi.pieces import PAUSE, PIECE, Announced, Incoming
 from oxigrad.distributed.engines.spare import Spare
 from oxigrad.distributed.errors import Refused, TimedOut, WorkerLost
 from oxigrad.distributed.messages.message import (
@@ -57,9 +57,7 @@ class MPICommunicator(ByteCollectives):
         self._lock = threading.RLock()
         self._spare = Spare()
         self._pending: list[_Pending] = []
-        #: The requests of messages whose pieces have been sent, and whose checksum follows, by receiver and sequence number.
-        self._begun: dict[tuple[int, int], list[Any]] = {}
-        self._arrived: dict[int, deque[Arrival]] = {}
+        self._arrived: dict[int, deque[Announced]] = {}
 
     # --- operations on all workers -------------------------------------------------------------------------------------
 
@@ -93,54 +91,49 @@ class MPICommunicator(ByteCollectives):
 
     # --- messages ------------------------------------------------------------------------------------------------------
 
-    def _allocate(self, nbytes: int) -> np.ndarray:
+    def _transmit(self, dest: int, head: Header, bufs: Sequence[Buffer]) -> None:
         with self._lock:
             self._reap()
-            return self._spare.take(nbytes)
-
-    def _fill(self, dest: int, head: Header, bufs: Sequence[Buffer], message: np.ndarray) -> int:
-        payload, tag = message[HEADER_BYTES:], _payload_tag(head.sequence)
-        if payload.nbytes <= PIECE:
-            return super()._fill(dest, head, bufs, message)
-        if dest not in self.alive():
-            raise WorkerLost([dest], "send")
+            message = self._spare.take(HEADER_BYTES + head.payload_bytes)
         requests: list[Any] = []
-        crc = at = 0
+        try:
+            if head.payload_bytes > PIECE:
+                self._send_pieces(requests, dest, head, bufs, message)
+                return
+            seal(message, head, copied(bufs, message[HEADER_BYTES:]))
+            end = len(message) if head.payload_bytes <= INLINE else HEADER_BYTES
+            self._check_alive(dest)
+            self._isend(requests, self._messages, message[:end], dest, head.tag)
+            if end < len(message):
+                self._isend(requests, self._payloads, message[end:], dest, _payload_tag(head.sequence))
+        finally:
+            with self._lock:
+                self._pending.append(_Pending(requests, message))
+
+    def _send_pieces(
+        self, requests: list[Any], dest: int, head: Header, bufs: Sequence[Buffer], message: np.ndarray
+    ) -> None:
+        """Sends the header, each piece of the payload as soon as it is copied, and the checksum."""
+        tag, crc, at = _payload_tag(head.sequence), 0, HEADER_BYTES
+        self._check_alive(dest)
         try:
             self._isend(requests, self._messages, head.pack(), dest, head.tag)
             for parts in in_pieces(bufs, PIECE):
-                piece = payload[at : at + size_of(parts)]
+                piece = message[at : at + size_of(parts)]
                 crc = copied(parts, piece, crc)
                 self._isend(requests, self._payloads, piece, dest, tag)
                 at += piece.nbytes
         except BaseException:
-            with self._lock:
-                self._pending.append(_Pending(requests, message))
             with contextlib.suppress(WorkerLost):  # an empty piece, with which the receiver refuses the message
                 self._isend(requests, self._payloads, b"", dest, tag)
             raise
-        self._begun[dest, head.sequence] = requests
-        return crc
+        seal(message, head, crc)
+        self._check_alive(dest)
+        self._isend(requests, self._payloads, message[HEADER_BYTES - CHECKSUM_BYTES : HEADER_BYTES], dest, tag)
 
-    def _post(self, dest: int, message: np.ndarray) -> None:
-        tag, _, sequence = Address.of(message)
-        requests = self._begun.pop((dest, sequence), [])
-        if requests:
-            checksum = message[HEADER_BYTES - CHECKSUM_BYTES : HEADER_BYTES]
-            parts = [(self._payloads, checksum, _payload_tag(sequence))]
-        elif len(message) <= HEADER_BYTES + INLINE:
-            parts = [(self._messages, message, tag)]
-        else:
-            rest = (self._payloads, message[HEADER_BYTES:], _payload_tag(sequence))
-            parts = [(self._messages, message[:HEADER_BYTES], tag), rest]
-        try:
-            if dest not in self.alive():
-                raise WorkerLost([dest], "send")
-            for comm, data, tag_of_part in parts:
-                self._isend(requests, comm, data, dest, tag_of_part)
-        finally:
-            with self._lock:
-                self._pending.append(_Pending(requests, message))
+    def _check_alive(self, dest: int) -> None:
+        if dest not in self.alive():
+            raise WorkerLost([dest], "send")
 
     def _isend(self, requests: list[Any], comm: Any, data: Any, dest: int, tag: int) -> None:
         """Begins to send bytes, and adds the request. Raises `WorkerLost` where the receiver was lost."""
@@ -160,7 +153,7 @@ class MPICommunicator(ByteCollectives):
                 else:
                     self._pending.append(each)
 
-    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Arrival | None:
+    def _poll(self, tag: int, source: int | None, wait: Backoff) -> Announced | None:
         while (arrival := self._arrival(tag, source)) is None:
             alive = self.alive()
             if source is not None and source not in alive:
@@ -172,7 +165,7 @@ class MPICommunicator(ByteCollectives):
             wait.pause()
         return arrival
 
-    def _arrival(self, tag: int, source: int | None) -> Arrival | None:
+    def _arrival(self, tag: int, source: int | None) -> Announced | None:
         """The next message that has come whole, or whose payload can be received."""
         status = MPI.Status()
         with self._lock:
@@ -182,13 +175,13 @@ class MPICommunicator(ByteCollectives):
             if matched is not None:
                 message = np.empty(status.Get_count(MPI.BYTE), np.uint8)
                 matched.Recv([message, MPI.BYTE])
-                arrival = Arrival.of(message, status.source)
+                arrival = Announced.of(message, status.source)
                 if len(message) == HEADER_BYTES and (announced := _announced(arrival.header)) > INLINE:
                     arrival.payload, arrival.nbytes = None, announced
                 waiting.append(arrival)
             return self._first_whole(waiting, source)
 
-    def _first_whole(self, waiting: "deque[Arrival]", source: int | None) -> Arrival | None:
+    def _first_whole(self, waiting: "deque[Announced]", source: int | None) -> Announced | None:
         """Takes the first message whose payload has come; one of a worker does not overtake another of the same worker."""
         incomplete: set[int] = set()
         for arrival in list(waiting):
@@ -211,7 +204,7 @@ class MPICommunicator(ByteCollectives):
                 self.refused.add(Refused("lost", f"rank {sender} was lost before the payload of its message came"))
         return None
 
-    def _has_come(self, arrival: Arrival) -> bool:
+    def _has_come(self, arrival: Announced) -> bool:
         """Whether a payload can be received: whole, or its first piece; one whose sender has paused, when it is whole."""
         if arrival.payload is None and (first := self._piece_of(arrival)) is not None:
             if arrival.nbytes > PIECE:
@@ -229,7 +222,7 @@ class MPICommunicator(ByteCollectives):
             arrival.payload = arrival.payload.store
         return arrival.payload is not None
 
-    def _piece_of(self, arrival: Arrival) -> tuple[Any, int] | None:
+    def _piece_of(self, arrival: Announced) -> tuple[Any, int] | None:
         """The next piece of a payload and its number of bytes; None before it has come."""
         status, tag = MPI.Status(), _payload_tag(Address.of(arrival.header).sequence)
         sender: Any = arrival.source
@@ -237,7 +230,25 @@ class MPICommunicator(ByteCollectives):
             matched = self._membership.probe(self._payloads, sender, tag, status)
         return None if matched is None else (matched, status.Get_count(MPI.BYTE))
 
-    def _receive_payload(self, arrival: Arrival, targets: Sequence[Buffer], wait: Backoff) -> bool:
+    def _received(self, arrival: Announced, memory: Memory, wait: Backoff) -> Header | None:
+        if isinstance(arrival.payload, np.ndarray):
+            return super()._received(arrival, memory, wait)
+        try:
+            header = self._origin(arrival)
+            targets = memory(header) if callable(memory) else memory
+            if (expected := size_of(targets)) != arrival.nbytes:
+                raise Refused("length", f"a message has {arrival.nbytes} bytes of payload: expected {expected}")
+            if not self._receive_payload(arrival, targets, wait):
+                return None
+            header = Header.unpack(arrival.header)
+            self._guard.check(header, targets, arrival.checksum)
+        except Refused:
+            self._discard(arrival)
+            raise
+        return header
+
+    def _receive_payload(self, arrival: Announced, targets: Sequence[Buffer], wait: Backoff) -> bool:
+        """Receives a payload, and completes a header that was sent before its checksum; False where the sender pauses."""
         if isinstance(incoming := arrival.payload, Incoming):
             incoming.fill(targets)
             if self._receive_pieces(arrival, incoming):
@@ -256,7 +267,7 @@ class MPICommunicator(ByteCollectives):
             scatter([data], targets)
         return True
 
-    def _receive_pieces(self, arrival: Arrival, incoming: Incoming) -> bool:
+    def _receive_pieces(self, arrival: Announced, incoming: Incoming) -> bool:
         """Receives a payload until no further piece has come for `PAUSE` seconds; returns whether it is whole."""
         pause, received = Backoff(PAUSE), incoming.received
         while not incoming.progress(arrival):
@@ -269,13 +280,14 @@ class MPICommunicator(ByteCollectives):
             pause.pause()
         return True
 
-    def _discard(self, arrival: Arrival) -> None:
-        if isinstance(arrival.payload, Incoming):
-            arrival.payload.drop()
-            with contextlib.suppress(Refused):
+    def _discard(self, arrival: Announced) -> None:
+        """Frees a message that was refused."""
+        with contextlib.suppress(Refused):  # the sender was lost
+            if isinstance(arrival.payload, Incoming):
+                arrival.payload.drop()
                 self._receive_pieces(arrival, arrival.payload)
-        elif isinstance(arrival.payload, MPI.Message) and arrival.payload != MPI.MESSAGE_NULL:
-            self._transfer(arrival.payload, np.empty(arrival.nbytes, np.uint8), self.timeout)
+            elif isinstance(arrival.payload, MPI.Message) and arrival.payload != MPI.MESSAGE_NULL:
+                self._transfer(arrival.payload, np.empty(arrival.nbytes, np.uint8), self.timeout)
 
     def _transfer(self, matched: Any, into: np.ndarray, seconds: float) -> None:
         with self._lock:

@@ -3,7 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, ParamSpec
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +12,6 @@ from oxigrad.distributed.engines.base import Place
 from oxigrad.distributed.engines.hub import Hub, Outcome, Round
 from oxigrad.distributed.errors import Aborted, Excluded
 from oxigrad.distributed.messages.message import size_of
-
-_Arguments = ParamSpec("_Arguments")
 
 # Bytes up to which all workers reduce copies of all buffers; each reduces a slice of larger ones.
 SMALL = 1 << 15
@@ -68,32 +66,20 @@ class ThreadHub(Hub):
 
     # --- calls ---------------------------------------------------------------------------------------------------------
 
-    def call(
-        self,
-        uid: str,
-        method: Callable[_Arguments, Coroutine[Any, Any, Outcome | None]],
-        *args: _Arguments.args,
-        **named: _Arguments.kwargs,
-    ) -> Any:
+    def call(self, uid: str, method: Callable[..., Coroutine[Any, Any, Outcome | None]], *args: Any) -> Any:
         """Runs a method in this thread, for the worker ``uid``; returns its outcome."""
         self._caller.uid = uid
         try:
-            method(*args, **named).send(None)
+            method(*args).send(None)
         except StopIteration as end:
             return end.value
         raise RuntimeError("a method of a hub of threads was suspended")
 
-    def ask(
-        self,
-        uid: str,
-        method: Callable[_Arguments, Coroutine[Any, Any, Outcome | None]],
-        *args: _Arguments.args,
-        **named: _Arguments.kwargs,
-    ) -> Any:
+    def ask(self, uid: str, method: Callable[..., Coroutine[Any, Any, Outcome | None]], *args: Any) -> Any:
         """As `call`; ends a worker that was killed or excluded, or whose job was aborted."""
         with self.lock:
             self._check_worker(uid)
-        return self.call(uid, method, *args, **named)
+        return self.call(uid, method, *args)
 
     def _check_worker(self, uid: str) -> None:
         if uid in self._killed:

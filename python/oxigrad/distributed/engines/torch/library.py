@@ -23,11 +23,6 @@ _UNUSED_TAG = 77
 _Result = TypeVar("_Result")
 
 
-def tensor_of(array: np.ndarray) -> Any:
-    """A tensor in the memory of an array."""
-    return torch.from_numpy(array)
-
-
 class Group:
     """The connections of one process to the others by gloo. Operations return works, which have begun.
 
@@ -63,29 +58,29 @@ class Group:
 
     def all_gather(self, rows: np.ndarray, part: np.ndarray) -> Any:
         """Fills ``rows`` with the bytes of all processes by rank."""
-        return self._group._allgather_base(tensor_of(rows), tensor_of(part), _options("AllgatherOptions"))
+        return self._group._allgather_base(torch.from_numpy(rows), torch.from_numpy(part), _options("AllgatherOptions"))
 
     def all_to_all(self, rows: np.ndarray, data: np.ndarray, received: list[int], sent: list[int]) -> Any:
         """Sends and receives as many bytes to and from each process."""
         options = _options("AllToAllOptions")
-        return self._group.alltoall_base(tensor_of(rows), tensor_of(data), received, sent, options)
+        return self._group.alltoall_base(torch.from_numpy(rows), torch.from_numpy(data), received, sent, options)
 
     def broadcast(self, data: np.ndarray, root: int) -> Any:
         """Replaces an array by that of ``root``."""
-        return self._group.broadcast([tensor_of(data)], _options("BroadcastOptions", rootRank=root))
+        return self._group.broadcast([torch.from_numpy(data)], _options("BroadcastOptions", rootRank=root))
 
     def all_reduce(self, buffer: np.ndarray, op: Op) -> Any:
         """The sum or the maximum over all processes, in any order; a mean is a sum here."""
         kind = distributed.ReduceOp.MAX if op == "max" else distributed.ReduceOp.SUM
-        return self._group.allreduce([tensor_of(buffer)], _options("AllreduceOptions", reduceOp=kind))
+        return self._group.allreduce([torch.from_numpy(buffer)], _options("AllreduceOptions", reduceOp=kind))
 
     def send(self, array: np.ndarray, dest: int) -> None:
         """Sends an array. Returns when it is received, also by a stopped process."""
-        self._group.send([tensor_of(array)], dest, 0).wait(LONG)
+        self._group.send([torch.from_numpy(array)], dest, 0).wait(LONG)
 
     def receive(self, array: np.ndarray, source: int) -> None:
         """Receives into an array."""
-        self._group.recv([tensor_of(array)], source, 0).wait(LONG)
+        self._group.recv([torch.from_numpy(array)], source, 0).wait(LONG)
 
     def close(self) -> None:
         """Ends the connections: operations that have begun fail, in this process and in the others.

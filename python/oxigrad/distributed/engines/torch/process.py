@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core
-from oxigrad.distributed.communicator import TIMEOUT, Communicator, current, serving
+from oxigrad.distributed.communicator import TIMEOUT, Communicator, results_of
 from oxigrad.distributed.engines.torch.library import Group, distributed, in_time, store_of_program
 from oxigrad.distributed.engines.torch.rendezvous import Rendezvous
 from oxigrad.distributed.engines.torch.transport import TorchCommunicator
@@ -106,13 +106,9 @@ def run(
         raise
     comm = communicator(timeout=timeout, **options)
     try:
-        with serving(comm):
-            result = worker(comm)
-            last = current()
+        results = results_of(worker, comm)
     finally:
         _rendezvous[0].communicator.leave()
-    results = [None] * last.size
-    results[last.rank] = result
     if starts:
         has_excluded = _rendezvous[0].communicator.has_excluded
         _close()

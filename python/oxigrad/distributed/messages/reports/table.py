@@ -32,6 +32,13 @@ class WorkerReport:
     rate: float | None = None
     waited: float | None = None
 
+    def count(self, *, accepted: bool, staleness: int | None = None) -> None:
+        """Counts a gradient, and its staleness where that is known."""
+        self.accepted += accepted
+        self.dropped += not accepted
+        if staleness is not None:
+            self.stale[staleness] += 1
+
     def packed(self) -> np.ndarray:
         """The report as bytes of JSON."""
         return np.frombuffer(json.dumps(vars(self)).encode(), np.uint8)
