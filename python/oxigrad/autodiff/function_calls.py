@@ -135,7 +135,8 @@ class FunctionCall(TreeCall):
                 )
             return outputs
 
-        variables, self.variables = self.variables, []
+        variables = self.variables
+        self.variables: list[Any] = []
         called = record("call", variables, {"function": function, "pull": pull, "push": push})
         return self._result(primitives.items(called))
 

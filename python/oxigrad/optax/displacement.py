@@ -72,9 +72,12 @@ class Displaced:
     def __rmatmul__(self, other: Any) -> Any:
         return other @ self.value
 
-    __truediv__, __pow__, __matmul__, __neg__, __abs__, __getitem__ = map(
-        _of_value, (operator.truediv, operator.pow, operator.matmul, operator.neg, abs, operator.getitem)
-    )
+    __truediv__: Callable[..., Any] = _of_value(operator.truediv)
+    __pow__: Callable[..., Any] = _of_value(operator.pow)
+    __matmul__: Callable[..., Any] = _of_value(operator.matmul)
+    __neg__: Callable[..., Any] = _of_value(operator.neg)
+    __abs__: Callable[..., Any] = _of_value(abs)
+    __getitem__: Callable[..., Any] = _of_value(operator.getitem)
 
     @property
     def dtype(self) -> Any:
@@ -85,9 +88,11 @@ class Displaced:
             raise AttributeError(str(error)) from error
 
     #: Those of the value.
-    shape, ndim, size, device, mT = (
-        property(operator.attrgetter(f"value.{name}")) for name in ("shape", "ndim", "size", "device", "mT")
-    )
+    shape: Any = property(operator.attrgetter("value.shape"))
+    ndim: Any = property(operator.attrgetter("value.ndim"))
+    size: Any = property(operator.attrgetter("value.size"))
+    device: Any = property(operator.attrgetter("value.device"))
+    mT: Any = property(operator.attrgetter("value.mT"))
 
 
 def plain(value: Any) -> Any:

@@ -52,13 +52,13 @@ class PartOwner:
         self.square: float = 0.0
         self._with_square: dict[ParameterGroup, GroupWithSquare] = {}
 
-    accumulate = delegated("optimizer.accumulate")
-    loss_scale = delegated("optimizer.loss_scale")
-    nonfinite = delegated("optimizer.nonfinite")
-    scale = delegated("optimizer.scale")
-    sparse = delegated("optimizer.sparse")
-    zero_gradients = delegated("optimizer.zero_gradients")
-    seed = delegated("optimizer.seed")
+    accumulate: Any = delegated("optimizer.accumulate")
+    loss_scale: Any = delegated("optimizer.loss_scale")
+    nonfinite: Any = delegated("optimizer.nonfinite")
+    scale: Any = delegated("optimizer.scale")
+    sparse: Any = delegated("optimizer.sparse")
+    zero_gradients: Any = delegated("optimizer.zero_gradients")
+    seed: Any = delegated("optimizer.seed")
     _precision = delegated("optimizer._precision")
     _gradient_parts = delegated("optimizer._gradient_parts")
     _norm_parts = delegated("optimizer._norm_parts")
@@ -83,13 +83,13 @@ class PartStepper:
     def __init__(self, stepper: Stepper) -> None:
         self._stepper = stepper
 
-    ahead = delegated("_stepper.ahead")
-    counts = delegated("_stepper.counts")
-    group_of = delegated("_stepper.group_of")
-    micro = delegated("_stepper.micro")
-    own_slots = delegated("_stepper.own_slots")
-    plan = delegated("_stepper.plan")
-    slots = delegated("_stepper.slots")
+    ahead: Any = delegated("_stepper.ahead")
+    counts: Any = delegated("_stepper.counts")
+    group_of: Any = delegated("_stepper.group_of")
+    micro: Any = delegated("_stepper.micro")
+    own_slots: Any = delegated("_stepper.own_slots")
+    plan: Any = delegated("_stepper.plan")
+    slots: Any = delegated("_stepper.slots")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):

@@ -96,7 +96,7 @@ class ParameterGroup:
     """
 
     _owner = WeakAttribute[SteppingOptions]()
-    optimizer = WeakAttribute[HyperparameterOwner]("The optimizer whose rule it is.")
+    optimizer: WeakAttribute[HyperparameterOwner] = WeakAttribute("The optimizer whose rule it is.")
 
     def __init__(
         self,

@@ -79,7 +79,10 @@ class ParameterSlots(dict[str, Any]):
         """Raises `TypeError`."""
         raise TypeError(f"{self._path}: slots can be replaced, and neither added nor removed")
 
-    __delitem__ = pop = popitem = clear = _refuse
+    __delitem__: Any = _refuse
+    pop: Any = _refuse
+    popitem: Any = _refuse
+    clear: Any = _refuse
 
     def setdefault(self, name: str, default: Any = None) -> Any:
         """The slot of this name; raises `TypeError` where there is none."""
