@@ -21,7 +21,6 @@ from oxigrad.distributed import (
     WorkerLost,
 )
 from oxigrad.distributed.engines import collectives
-from oxigrad.distributed.messages.message import Address
 
 REFUSED = {
     "magic": 1,
@@ -343,19 +342,7 @@ def _malformed(sealed: Any, payload: bytes) -> list[tuple[bytes, bytes]]:
 
 def _post(comm: Any, header: bytes, payload: bytes) -> None:
     """Sends bytes to rank 0 as a message, unchecked."""
-    message = np.frombuffer(header + payload, np.uint8).copy()
-    if type(comm).__name__ != "MPICommunicator":
-        comm._post(0, message)
-        return
-    from oxigrad.distributed.engines.mpi import transport
-
-    tag, _, sequence = Address.of(message)
-    end = len(message) if len(payload) <= transport.INLINE else len(header)
-    requests: list[Any] = []
-    comm._isend(requests, comm._messages, message[:end], 0, tag)
-    if end < len(message):
-        comm._isend(requests, comm._payloads, message[end:], 0, transport._payload_tag(sequence))
-    comm._pending.append(transport._Pending(requests, message))
+    comm._post(0, np.frombuffer(header + payload, np.uint8).copy())
 
 
 def _accepted(comm: Any) -> dict[str, int]:

@@ -43,8 +43,9 @@ def _function_called() -> str:
     frame, name = inspect.currentframe(), ""
     while frame is not None:
         module, called = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
-        if not name and called == "array_function" and module.startswith(_OPS):
-            called = frame.f_locals["function"].__name__  # NumPy's, whose form may have no name
+        if module.startswith(_OPS) and (called == "called" or (called == "array_function" and not name)):
+            # The function that a decorator wraps, or NumPy's, whose form may have no name.
+            called = getattr(frame.f_locals.get("function"), "__name__", called)
         if module.startswith(_OPS) and not called.startswith(("_", "<")) and called not in _INNER:
             name = f"{called} has no batching rule: "
         elif name and not module.startswith("oxigrad"):

@@ -4,7 +4,7 @@ Each worker updates its pieces of the parameters by the mean gradient, and all o
 gives the same bits for a piece; a parameter whose rule is not, or sums over it, is not cut.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -29,13 +29,16 @@ from oxigrad.optim.partition import Partition
 from oxigrad.optim.rule_optimizer import RuleOptimizer
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.rules.core.slots import Formula, Slot
-from oxigrad.stepping.arrays.precision import SMALLEST_CODED
+from oxigrad.stepping.arrays.precision import SMALLEST_CODED, Precision
 from oxigrad.stepping.arrays.quantized import CODECS
 from oxigrad.stepping.arrays.sparse_rows import SparseRows, as_array
+from oxigrad.stepping.device.step_counts import StepCounts
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 from oxigrad.stepping.parameters.rule_executors import kernel_of
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.stepping.plan.plan import Plan
+from oxigrad.stepping.protocols import ObservedScale
+from oxigrad.stepping.slots.view import ParameterSlots
 from oxigrad.stepping.stepper import Stepper
 
 # Options that a part of the elements, or of the workers, cannot decide on.
@@ -52,14 +55,14 @@ class PartOwner:
         self.square: float = 0.0
         self._with_square: dict[ParameterGroup, GroupWithSquare] = {}
 
-    accumulate: Any = delegated("optimizer.accumulate")
-    loss_scale: Any = delegated("optimizer.loss_scale")
-    nonfinite: Any = delegated("optimizer.nonfinite")
-    scale: Any = delegated("optimizer.scale")
-    sparse: Any = delegated("optimizer.sparse")
-    zero_gradients: Any = delegated("optimizer.zero_gradients")
-    seed: Any = delegated("optimizer.seed")
-    _precision = delegated("optimizer._precision")
+    accumulate: int = delegated("optimizer.accumulate")
+    loss_scale: ObservedScale | None = delegated("optimizer.loss_scale")
+    nonfinite: str = delegated("optimizer.nonfinite")
+    scale: float = delegated("optimizer.scale")
+    sparse: str = delegated("optimizer.sparse")
+    zero_gradients: bool = delegated("optimizer.zero_gradients")
+    seed: int = delegated("optimizer.seed")
+    _precision: Precision = delegated("optimizer._precision")
     _gradient_parts = delegated("optimizer._gradient_parts")
     _norm_parts = delegated("optimizer._norm_parts")
     _observe = delegated("optimizer._observe")
@@ -83,13 +86,13 @@ class PartStepper:
     def __init__(self, stepper: Stepper) -> None:
         self._stepper = stepper
 
-    ahead: Any = delegated("_stepper.ahead")
-    counts: Any = delegated("_stepper.counts")
-    group_of: Any = delegated("_stepper.group_of")
-    micro: Any = delegated("_stepper.micro")
-    own_slots: Any = delegated("_stepper.own_slots")
-    plan: Any = delegated("_stepper.plan")
-    slots: Any = delegated("_stepper.slots")
+    ahead: list[str] = delegated("_stepper.ahead")
+    counts: StepCounts = delegated("_stepper.counts")
+    group_of: Callable[[str], ParameterGroup] = delegated("_stepper.group_of")
+    micro: int = delegated("_stepper.micro")
+    own_slots: Mapping[str, ParameterSlots] = delegated("_stepper.own_slots")
+    plan: Plan | None = delegated("_stepper.plan")
+    slots: Mapping[str, ParameterSlots] = delegated("_stepper.slots")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):

@@ -49,7 +49,6 @@ def _function(name: str, doc: str) -> Callable[..., Array]:
 
     function = along_axes if name.endswith("n") else along_axis
     function.__name__ = function.__qualname__ = name
-    function.__code__ = function.__code__.replace(co_name=name)  # for tracebacks, and errors of `vmap`
     function.__doc__ = doc
     parameters = _ALONG_AXES if name.endswith("n") else _ALONG_AXIS
     parameters = parameters.replace(" orthogonalize", " *, orthogonalize") if name == "dctn" else parameters

@@ -7,7 +7,7 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -95,41 +95,49 @@ class MPICommunicator(ByteCollectives):
         with self._lock:
             self._reap()
             message = self._spare.take(HEADER_BYTES + head.payload_bytes)
+        if head.payload_bytes > PIECE:
+            self._post_pieces(dest, head, bufs, message)
+        else:
+            seal(message, head, copied(bufs, message[HEADER_BYTES:]))
+            self._post(dest, message)
+
+    def _post(self, dest: int, message: np.ndarray) -> None:
+        tag, _, sequence = Address.of(message)
+        end = len(message) if len(message) <= HEADER_BYTES + INLINE else HEADER_BYTES
+        with self._sending(dest, message) as requests:
+            self._isend(requests, self._messages, message[:end], dest, tag)
+            if end < len(message):
+                self._isend(requests, self._payloads, message[end:], dest, _payload_tag(sequence))
+
+    def _post_pieces(self, dest: int, head: Header, bufs: Sequence[Buffer], message: np.ndarray) -> None:
+        """Sends the header, each piece of the payload as soon as it is copied, and the checksum."""
+        tag, crc, at = _payload_tag(head.sequence), 0, HEADER_BYTES
+        with self._sending(dest, message) as requests:
+            try:
+                self._isend(requests, self._messages, head.pack(), dest, head.tag)
+                for parts in in_pieces(bufs, PIECE):
+                    piece = message[at : at + size_of(parts)]
+                    crc = copied(parts, piece, crc)
+                    self._isend(requests, self._payloads, piece, dest, tag)
+                    at += piece.nbytes
+            except BaseException:
+                with contextlib.suppress(WorkerLost):  # an empty piece, with which the receiver refuses the message
+                    self._isend(requests, self._payloads, b"", dest, tag)
+                raise
+            seal(message, head, crc)
+            self._check_alive(dest)
+            self._isend(requests, self._payloads, message[HEADER_BYTES - CHECKSUM_BYTES : HEADER_BYTES], dest, tag)
+
+    @contextlib.contextmanager
+    def _sending(self, dest: int, message: np.ndarray) -> Iterator[list[Any]]:
+        """The list for the requests that send a message, whose memory stays until they are complete."""
+        self._check_alive(dest)
         requests: list[Any] = []
         try:
-            if head.payload_bytes > PIECE:
-                self._send_pieces(requests, dest, head, bufs, message)
-                return
-            seal(message, head, copied(bufs, message[HEADER_BYTES:]))
-            end = len(message) if head.payload_bytes <= INLINE else HEADER_BYTES
-            self._check_alive(dest)
-            self._isend(requests, self._messages, message[:end], dest, head.tag)
-            if end < len(message):
-                self._isend(requests, self._payloads, message[end:], dest, _payload_tag(head.sequence))
+            yield requests
         finally:
             with self._lock:
                 self._pending.append(_Pending(requests, message))
-
-    def _send_pieces(
-        self, requests: list[Any], dest: int, head: Header, bufs: Sequence[Buffer], message: np.ndarray
-    ) -> None:
-        """Sends the header, each piece of the payload as soon as it is copied, and the checksum."""
-        tag, crc, at = _payload_tag(head.sequence), 0, HEADER_BYTES
-        self._check_alive(dest)
-        try:
-            self._isend(requests, self._messages, head.pack(), dest, head.tag)
-            for parts in in_pieces(bufs, PIECE):
-                piece = message[at : at + size_of(parts)]
-                crc = copied(parts, piece, crc)
-                self._isend(requests, self._payloads, piece, dest, tag)
-                at += piece.nbytes
-        except BaseException:
-            with contextlib.suppress(WorkerLost):  # an empty piece, with which the receiver refuses the message
-                self._isend(requests, self._payloads, b"", dest, tag)
-            raise
-        seal(message, head, crc)
-        self._check_alive(dest)
-        self._isend(requests, self._payloads, message[HEADER_BYTES - CHECKSUM_BYTES : HEADER_BYTES], dest, tag)
 
     def _check_alive(self, dest: int) -> None:
         if dest not in self.alive():
