@@ -163,10 +163,30 @@ def test_malformed_arguments_are_named_after_steps_too() -> None:
         tx.update(g, state)
 
 
-def test_states_of_numpy_arrays_are_taken() -> None:
+@pytest.mark.parametrize("of_numpy", ["parameters", "gradients", "states", "parameters, gradients and states"])
+def test_arrays_of_numpy_are_taken(of_numpy: str) -> None:
     tx, (params, *gradients) = ours.adamw(0.1), trees()
-    as_numpy = lambda g, state, params, **given: tx.apply(g, jax.tree.map(np.asarray, state), params, **given)  # noqa: E731
-    assert_close(applied(tx, as_numpy, [params, *gradients]), applied(tx, tx.apply, [params, *gradients]))
+    convert = lambda name, pytree: jax.tree.map(np.asarray, pytree) if name in of_numpy else pytree  # noqa: E731
+
+    def take(g: Any, state: Any, params: Any, **loss: Any) -> Any:
+        return tx.apply(convert("gradients", g), convert("states", state), convert("parameters", params), **loss)
+
+    params, state = applied(tx, take, [params, *gradients])
+    assert_close((params, state), applied(ours.adamw(0.1), tx.apply, trees()))
+    called = [each for each in frames(lambda: take(gradients[0], state, params)) if each.startswith("oxigrad")]
+    assert 1 <= len(called) <= 60, called
+
+
+@pytest.mark.parametrize("library", [np, jnp])
+def test_an_array_that_is_there_twice_is_two_parameters(library: Any) -> None:
+    tx, repeated, other = ours.adamw(0.1), library.ones(3, np.float32), library.full(3, 2.0, np.float32)
+    params, expected = {"a": repeated, "b": repeated}, {"a": jnp.ones(3), "b": jnp.ones(3)}
+    grads = {"a": repeated, "b": other}
+    state, expected_state = tx.init(params), tx.init(expected)
+    for _ in range(4):
+        changes, state = tx.update(grads, state, params)
+        expected_changes, expected_state = jax.jit(tx.update)(grads, expected_state, expected)
+        assert_close(changes, expected_changes, 2e-5)
 
 
 def test_threads_share_a_transformation() -> None:

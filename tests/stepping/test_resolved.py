@@ -56,6 +56,18 @@ def test_a_steady_step_runs_few_frames(made: Any) -> None:
     assert 1 <= len(steady(made(0.01))) <= 12
 
 
+def test_attributes_of_a_steady_step_are_read_without_a_dict() -> None:
+    """CPython 3.11 and 3.12 read attributes by their place until the ``__dict__`` of an object is used."""
+    opt, w = optim.AdamW(0.01), model()
+    for number in range(3):
+        opt.update(w, gradients(number))
+    stepper = opt._stepper
+    (step,) = stepper._resolved.values()
+    read: list[Any] = [stepper, step, step.plan, step.plan.gradients, stepper.counts, *step.plan.groups]
+    referents = [{id(referent) for referent in gc.get_referents(each)} for each in read]
+    assert [type(each).__name__ for each, ids in zip(read, referents, strict=True) if id(vars(each)) in ids] == []
+
+
 @pytest.mark.parametrize(
     "options", [{"nonfinite": "skip"}, {"master": True}, {"accumulate": 1000}, {"zero_gradients": True}]
 )

@@ -26,6 +26,11 @@ def _read(loss: Any) -> Any:
     return np.asarray(loss) if isinstance(loss, jax.Array) and not isinstance(loss, jax.core.Tracer) else loss
 
 
+def _of_jax(*lists: list[Any]) -> list[Any]:
+    """The values of lists that are no arrays of NumPy."""
+    return [value for values in lists for value in values if type(value) is not np.ndarray]
+
+
 class EagerStep:
     """A resolved step of a transformation, valid for parameters of one structure on one device that is the host.
 
@@ -54,7 +59,7 @@ class EagerStep:
         adapt: Callable[[ParameterGroup], ParameterGroup] | None,
     ) -> "EagerStep | None":
         """The step of a model whose ``slots``, by key path, are those of the state; None where kernels of the core do not take it."""
-        arrays = [state.count, *named.leaves, *(slot for by_name in slots.values() for slot in by_name.values())]
+        arrays = _of_jax([state.count], named.leaves, *([*by_name.values()] for by_name in slots.values()))
         if len({*map(type, arrays)}) > 1 or len({*map(_IS_COMMITTED, named.leaves)}) > 1:
             return None
         devices = {device for array in arrays for device in array.devices()}
@@ -78,10 +83,11 @@ class EagerStep:
         try:
             leaves, gradients = structure.flatten_up_to(params), structure.flatten_up_to(updates)
             slots = self._slots_of(state)
-            arrays = [state.count, *leaves, *gradients, *slots]
-            if {*map(type, arrays)} != self._types or {*map(_SHARDING, arrays)} != self._shardings:
+            # Arrays of NumPy are read where they lie, as those of JAX are.
+            committed, arrays = _of_jax(leaves, gradients), _of_jax([state.count], leaves, gradients, slots)
+            if not ({*map(type, arrays)} <= self._types and {*map(_SHARDING, arrays)} <= self._shardings):
                 return None
-            if {*map(_IS_COMMITTED, [*leaves, *gradients])} != {self._are_committed}:
+            if not {*map(_IS_COMMITTED, committed)} <= {self._are_committed}:
                 return None
             if state.count.shape or [state.count.dtype, *map(_DTYPE, slots)] != [self._count, *self._dtypes]:
                 return None

@@ -13,14 +13,16 @@ class WeakAttribute(Generic[_T]):
         self.__doc__ = documentation
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+        # The reference is an attribute of another name: CPython 3.11 and 3.12 read attributes of an instance more slowly for good
+        # once its ``__dict__`` was used.
+        self._name = f"{name}_reference"
 
     def __get__(self, instance: Any, owner: type | None = None) -> _T:
         if instance is None:
             return self  # pyright: ignore[reportReturnType] - as properties do for their class
-        if (referent := vars(instance)[self._name]()) is None:
+        if (referent := getattr(instance, self._name)()) is None:
             raise ReferenceError("the optimizer of this object no longer exists")
         return referent
 
     def __set__(self, instance: Any, value: _T) -> None:
-        vars(instance)[self._name] = weakref.ref(value)
+        setattr(instance, self._name, weakref.ref(value))

@@ -80,9 +80,10 @@ class PureStep:
             return None
         if len(before) != len(self._paths) or count != len(slots):
             return None
-        taken = self.run(plan.pick(leaves), gradients, slots, step, loss)
-        if taken is None:
+        arrays = plan.pick(leaves)
+        if (taken := self.run(arrays, gradients, slots, step, loss)) is None:
             return None
+        refuse_shared([(path, array, True) for path, array in zip(self._paths, arrays, strict=True)])
         new, after = taken
         for p, array in zip(plan.parameters, new, strict=True):
             leaves[p.index] = array
@@ -108,7 +109,6 @@ class PureStep:
             return None
         if self._resolved.reads_loss is not None and not isinstance(loss, _NUMBERS):
             return None
-        refuse_shared([(path, array, True) for path, array in zip(self._paths, arrays, strict=True)])
         try:
             return self._run(arrays, gradients, slots, step, loss)
         except REFUSALS:
