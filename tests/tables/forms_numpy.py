@@ -62,7 +62,7 @@ np.insert(v, 1, c) | np.insert(x, 2, w[:3], axis=1) | np.insert(x, [0, 2], 5.0, 
 np.delete(x, 1) | np.delete(x, 1, axis=1) | np.delete(x, [0, 2], axis=0) | np.delete(v, slice(0, 2))
 np.concatenate([x, y]) | np.concatenate((x, y), axis=1) | np.concatenate([x, y], axis=None) | np.concatenate([x, y], dtype=np.float64, casting="same_kind")
 np.stack([x, y]) | np.stack([x, y], axis=1) | np.stack((x, y), axis=-1, dtype=np.float64)
-np.vstack([x, y]) | np.vstack((v, w)) | np.vstack([x, v], casting="same_kind") | np.vstack([v, w], dtype=np.float64) | xp.row_stack([v, w])
+np.vstack([x, y]) | np.vstack((v, w)) | np.vstack([x, v], casting="same_kind") | np.vstack([v, w], dtype=np.float64)
 np.hstack([x, y]) | np.hstack((v, w)) | np.hstack([v, c])
 np.dstack([x, y]) | np.dstack((v, w))
 np.column_stack([v, w]) | np.column_stack((x, w[:3]))
