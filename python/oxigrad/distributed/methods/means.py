@@ -7,6 +7,7 @@ import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.messages.message import Layout
+from oxigrad.distributed.parameters import promoted
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 COUNT = "."
@@ -24,11 +25,12 @@ def mean_over_workers(
     """The sum over all workers of ``sums``, arrays in host memory or `SparseRows`, divided by that of ``count``.
 
     ``count`` is the number of gradients in the sums of this worker, 0 for one that takes no part: its sums are not used. Rows that a
-    worker does not have count as zeros. All workers call it; the sums themselves are not changed. Dense means are views of ``buffers``,
-    if given, until the next call.
+    worker does not have count as zeros. The result is empty where no worker takes part. All workers call it; the sums themselves are not changed. Dense means are views of ``buffers``,
+    if given, until the next call. Those of half precision are of float32, in which sums do not overflow.
     """
+    sums = {path: promoted(total) for path, total in sums.items()}
     if communicator.size == 1:
-        return {path: divided(total, count) for path, total in sums.items()}
+        return {path: divided(total, count) for path, total in sums.items() if count}
     dense = {path: total for path, total in sums.items() if not isinstance(total, SparseRows)}
     dtype = next((total.dtype for total in dense.values()), np.dtype(np.float64))
     contributed = dense if count else {path: np.zeros_like(total) for path, total in dense.items()}
@@ -40,7 +42,8 @@ def mean_over_workers(
     layout.pack(contributed, flat)
     communicator.all_reduce(flat, op="sum", timeout=timeout)
     means: dict[str, Any] = layout.views(flat)
-    gradients = int(means.pop(COUNT)[0])
+    if not (gradients := int(means.pop(COUNT)[0])):
+        return {}
     if gradients != 1:
         for buffer in flat:
             np.divide(buffer, buffer.dtype.type(gradients), out=buffer)
