@@ -158,7 +158,7 @@ def promoted(array: np.ndarray | SparseRows) -> np.ndarray | SparseRows: ...
 def promoted(array: np.ndarray | SparseRows) -> np.ndarray | SparseRows:
     """The array or rows, in float32 if they are of half precision."""
     if isinstance(array, SparseRows):
-        return array.map(promoted)
+        return SparseRows(array.indices, promoted(array.values), array.shape)
     return array.astype(np.float32) if array.dtype.itemsize == 2 else array
 
 

@@ -17,7 +17,7 @@ from oxigrad.distributed.data_parallel.hooks import GradientHooks
 from oxigrad.distributed.data_parallel.kinds import DENSE, ROWS, flags_of, kind_of, no_rows
 from oxigrad.distributed.data_parallel.shards import PartStepper, Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
-from oxigrad.distributed.errors import NotSupported, Refused, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.methods.large_batch import LargeBatch
@@ -319,6 +319,14 @@ class DataParallel(LargeBatch):
         return self._overlaps and self._buckets is not None and self._buckets.pieces is not None
 
     # --- steps ---------------------------------------------------------------------------------------------------------
+
+    def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
+        """See `Wrapper._step`. Exchanges that have failed, on all workers, are not those of the next step."""
+        try:
+            return super()._step(model, grads, keep_root=keep_root)
+        except CommunicationError:
+            self._drop()
+            raise
 
     def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
         """See `LargeBatch._read`. The gradients that are not None."""
