@@ -14,6 +14,7 @@ import oxigrad as ox
 from oxigrad import distributed
 from oxigrad.distributed import Refused, WorkerLost
 from oxigrad.distributed.engines.threads import ThreadJob
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 SERVERS = {"coordinator", "elastic-centre"}
 
@@ -256,3 +257,33 @@ def test_a_step_of_late_workers_alone_changes_nothing(name: str) -> None:
             for model in joined:
                 for key, value in admitted.items():
                     np.testing.assert_array_equal(model[key], value)
+
+
+def test_gradients_that_are_rows_on_some_workers_alone_are_averaged_or_refused(name: str) -> None:
+    """Two tables of one shape, of which each worker has rows of another one: their sums were mixed, and replicas differed."""
+    if name not in REPLICAS | {"sync_replicas", "sync_divided"}:
+        pytest.skip("each worker takes steps by its own gradients")
+
+    def worker(comm: Any) -> Any:
+        model = {path: np.ones((5, 2)) for path in "ab"}
+        rows = SparseRows(np.array([1]), np.full((1, 2), 2.0), (5, 2))
+        dense = np.zeros((5, 2))
+        dense[0] = 4.0
+        opt = jobs.METHODS[name](comm.size)
+        with opt:
+            model = opt.start(model)
+            try:
+                for _ in range(getattr(opt, "local_batches", 1)):
+                    model = opt.update(model, {"a": rows, "b": dense} if comm.rank else {"a": dense, "b": rows})
+            except Refused as error:
+                return str(error)
+        return {path: (array < 1).any() for path, array in model.items()}, {
+            path: a.tobytes() for path, a in model.items()
+        }
+
+    found = distributed.run(worker, workers=2)
+    assert found[0] == found[1]
+    if name in {"kfac", "large_batch"}:
+        assert found[0] == "a: the gradient is SparseRows on some workers alone: expected one kind on all"
+    else:
+        assert found[0][0] == {"a": True, "b": True}
