@@ -53,6 +53,25 @@ def test_all_workers_treat_a_gradient_that_is_not_finite_alike(policy: str, rati
     assert np.isnan(models[0]["a"]).any() == (policy == "propagate")
 
 
+@pytest.mark.parametrize("options", [{"ratio": 1}, {"ratio": 0.5, "min_size": 100}], ids=["off", "small"])
+def test_means_of_half_precision_are_not_rounded_before_the_step(options: Any) -> None:
+    """The steps are those of data-parallel training, to the bit: so small a mean was rounded to half precision."""
+
+    def worker(comm: distributed.Communicator) -> Any:
+        models = []
+        for opt in (DeepGradientCompression(Adam(RATE), **options), distributed.DataParallel(Adam(RATE))):
+            model = {"w": np.linspace(-1, 1, 9).astype(np.float16)}
+            for step in range(5):
+                gradient = np.random.default_rng([comm.rank, step]).standard_normal(9) * 1e-5
+                model = opt.update(model, {"w": gradient.astype(np.float16)})
+            models.append((model["w"], opt.slots["w"]["m"]))
+        return models
+
+    for compressed, parallel in distributed.run(worker, workers=WORKERS):
+        for found, expected in zip(compressed, parallel, strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
 # --- checkpoints, membership and determinism ---------------------------------------------------------------------------
 
 

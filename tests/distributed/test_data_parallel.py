@@ -260,3 +260,36 @@ def test_a_steady_step_calls_one_collective_operation_for_each_bucket() -> None:
         return calls
 
     assert distributed.run(worker, workers=3, timeout=jobs.DEADLINE) == [[0, 2]] * 3  # of two dtypes
+
+
+@pytest.mark.parametrize("make", [LargeBatch, DataParallel])
+def test_a_step_that_refuses_its_mean_ends_the_sum(make: Any) -> None:
+    """The next one is of other batches: an infinity stayed in the sum, and each step after it was refused too."""
+
+    def worker(comm: Any) -> Any:
+        opt, model = make(optim.SGD(1.0, nonfinite="raise"), local_batches=2), {"w": np.zeros(2)}
+        for value in (np.inf if comm.rank else 1.0, 1.0):
+            if opt.pending:
+                with pytest.raises(ox.NonFiniteError, match="^w: "):
+                    opt.update(model, {"w": np.full(2, value)})
+            else:
+                model = opt.update(model, {"w": np.full(2, value)})
+        assert (opt.pending, opt.step) == (0, 0)
+        np.testing.assert_array_equal(model["w"], 0.0)
+        for value in (1.0, 3.0):
+            model = opt.update(model, {"w": np.full(2, value)})
+        return model["w"].tolist(), opt.step
+
+    assert distributed.run(worker, workers=2) == [([-2.0, -2.0], 1)] * 2
+
+
+@pytest.mark.parametrize("shard_state", [False, True])
+def test_another_model_on_one_worker_after_the_start_is_refused_on_all(shard_state: bool) -> None:
+    def worker(comm: Any) -> None:
+        opt, model = DataParallel(optim.SGD(1.0), shard_state=shard_state), {"w": np.zeros(2)}
+        model = opt.update(model, model)
+        model |= {"more": np.zeros(3)} if comm.rank else {}
+        with pytest.raises(Refused):
+            opt.update(model, model)
+
+    distributed.run(worker, workers=2)

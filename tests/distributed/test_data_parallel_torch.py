@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
 import jobs
 import pytest
 
-from oxigrad import distributed, optim
-from oxigrad.distributed import DataParallel, LargeBatch
+from oxigrad import distributed, optim, xp
+from oxigrad.distributed import DataParallel, LargeBatch, TimedOut
 from oxigrad.distributed.engines.threads import ThreadJob
 
 torch = pytest.importorskip("torch")
@@ -292,3 +293,47 @@ def test_workers_start_from_parameters_of_half_precision(dtype: str) -> None:
 
     first, second = distributed.run(worker, workers=2)
     assert first == second and first[:2] == [[0.25], [0.25]]
+
+
+@pytest.mark.parametrize("is_module", [True, False])
+@pytest.mark.parametrize("shard_state", [False, True])
+def test_a_step_that_timed_out_leaves_nothing_to_the_next(shard_state: bool, is_module: bool) -> None:
+    """Its gradients counted as final in the next backward, which was refused as a second one, with all that followed."""
+
+    def worker(comm: Any) -> Any:
+        opt, is_late, collect = (
+            DataParallel(optim.Adam(0.1), bucket_bytes=60, shard_state=shard_state),
+            False,
+            comm._collect,
+        )
+
+        def timed_out(*args: Any) -> Any:
+            if is_late:
+                raise TimedOut("another worker is late")
+            return collect(*args)
+
+        comm._collect = timed_out
+        module, arrays = (
+            new_module(),
+            {f"p{at}": p.detach().numpy().copy() for at, p in enumerate(new_module().parameters())},
+        )
+        taken = opt.start(module if is_module else arrays)
+        for step in range(8):
+            is_late = step == 4
+            with pytest.raises(TimedOut) if is_late else contextlib.nullcontext():
+                if is_module:
+                    module.zero_grad()
+                    loss(module, comm.rank, step).backward()
+                    opt.update(module)
+                else:
+                    rate = 0.1 * comm.rank + step
+                    opt.minimize(lambda arrays, rate=rate: sum(xp.sum((p - rate) ** 2) for p in arrays.values()), taken)
+        assert opt.step == 7
+        return (
+            [p.detach().numpy().tobytes() for p in module.parameters()]
+            if is_module
+            else [p.tobytes() for p in taken.values()]
+        )
+
+    found = distributed.run(worker, workers=2)
+    assert found[0] == found[1]

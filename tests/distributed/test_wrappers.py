@@ -14,6 +14,7 @@ import oxigrad as ox
 from oxigrad import distributed
 from oxigrad.distributed import Refused, WorkerLost
 from oxigrad.distributed.engines.threads import ThreadJob
+from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 SERVERS = {"coordinator", "elastic-centre"}
 
@@ -129,3 +130,160 @@ def test_a_replica_that_joins_with_other_hyperparameters_warns(name: str, rate: 
     found = [str(each.message) for each in caught if each.category is RuntimeWarning]
     expected = f"learning_rate of the optimizer on this worker, which joins, is {rate}: expected 0.1, as on the others"
     assert found == ([] if rate == 0.1 else [expected])
+
+
+# Those whose result depends on which worker comes first.
+TIMED = {"softsync", "drop_stale"}
+
+
+def test_what_groups_freeze_stays_and_changes_nothing_else(name: str) -> None:
+    """The oracle is the training of a model without the frozen array."""
+
+    def trained(comm: Any, frozen: Any) -> Any:
+        model = {**new_model(), **frozen}
+        opt = jobs.METHODS[name](comm.size)
+        opt.optimizer.groups = (
+            {"fixed.*": None, "w": {"learning_rate": 0.05}} if frozen else {"w": {"learning_rate": 0.05}}
+        )
+        with opt:
+            model = opt.start(model)
+            for _ in range(4):
+                opt.minimize(lambda model: loss(model) + sum(ox.xp.sum(each) for each in frozen.values()), model)
+            return model, opt.state_dict()["slots"].keys()
+
+    for frozen in ({"fixed.bias": np.arange(3.0)}, {"fixed.bias": np.ones(2, np.float32), "fixed.w": np.ones(())}):
+        before = {path: array.copy() for path, array in frozen.items()}
+        workers = 1 if name in TIMED else 2
+        found = distributed.run(lambda comm, frozen=frozen: trained(comm, frozen), workers=workers)
+        expected = distributed.run(lambda comm: trained(comm, {}), workers=workers)
+        for (model, slots), (other, names) in zip(found, expected, strict=True):
+            assert slots == names
+            for path, array in {**other, **before}.items():
+                np.testing.assert_array_equal(model[path], array, err_msg=path)
+
+
+# Those that go on with other parameters; the others refuse them, since they have something for each, which workers must have alike.
+CHANGEABLE = {"compression", "data_parallel", "kfac", "large_batch", "model_average"}
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "path"), [({"b": None}, {}, "b"), ({}, {"w": None}, "w")], ids=["thaw", "freeze"]
+)
+def test_parameters_that_are_frozen_or_thawed_between_steps(name: str, first: Any, later: Any, path: str) -> None:
+    """They were left out without a word, or raised `KeyError`."""
+
+    def worker(comm: Any) -> Any:
+        model = {**new_model(), "third": np.ones(2)}
+        opt = jobs.METHODS[name](comm.size)
+        opt.optimizer.groups = first
+        grads = {key: np.full_like(value, 1.0 + comm.rank) for key, value in model.items()}
+        with opt:
+            model = opt.start(model)
+            for _ in range(6):
+                model = opt.update(model, grads)
+            before = {key: value.copy() for key, value in model.items()}
+            opt.optimizer.groups = later
+            if name not in CHANGEABLE:
+                with pytest.raises(ox.StructureError, match=f"^{path}: the parameter was added, removed or frozen"):
+                    opt.update(model, grads)
+            else:
+                for _ in range(6):
+                    model = opt.update(model, grads)
+        return {key for key in model if (model[key] != before[key]).any()}
+
+    trained = set() if name not in CHANGEABLE else {"third", "w", "b"} - later.keys()
+    assert distributed.run(worker, workers=1 if name in TIMED else 2, timeout=20.0) == [trained] * (
+        1 if name in TIMED else 2
+    )
+
+
+def test_sums_of_gradients_of_half_precision_do_not_overflow(name: str) -> None:
+    def worker(comm: Any) -> Any:
+        model = {"w": np.ones((4, 3), np.float16), "b": np.ones(3, np.float16)}
+        grads = {key: np.full_like(value, 40_000.0) for key, value in model.items()}
+        with jobs.METHODS[name](comm.size) as opt:
+            model = opt.start(model)
+            for _ in range(2):
+                model = opt.update(model, grads)
+        return np.concatenate([model["w"].ravel(), model["b"]])
+
+    for values in distributed.run(worker, workers=1 if name in TIMED else 3):
+        assert values.dtype == np.float16
+        assert np.isfinite(values).all()
+        assert (values <= 1).all()
+
+
+def test_a_step_of_late_workers_alone_changes_nothing(name: str) -> None:
+    """Their first gradients are of other parameters, and whoever had one of these has died: parameters became NaN."""
+    if name not in REPLICAS - {"shard_state"}:
+        pytest.skip("no worker joins, or each takes steps by its own gradients")
+    started, waiting = threading.Event(), threading.Event()
+
+    def old(comm: Any) -> None:
+        opt, model = jobs.METHODS[name](comm.size), new_model()
+        for _ in range(4):
+            model = opt.update(model, {"w": np.ones((4, 3)), "b": np.ones(3)})
+        started.set()
+        waiting.wait(jobs.DEADLINE)
+        admitted.update({key: value.copy() for key, value in opt.reform(model).items()})
+        raise ZeroDivisionError("a mistake")
+
+    def new(comm: Any) -> None:
+        opt, model = jobs.METHODS[name](comm.size), new_model()
+        for step in range(2 * getattr(opt, "local_batches", 1)):
+            if step == getattr(opt, "local_batches", 1):
+                joined.append({key: value.copy() for key, value in model.items()})
+            model = opt.update(model, {"w": np.ones((4, 3)), "b": np.ones(3)})
+        later.append(model)
+
+    for count in (1, 2):
+        admitted: dict[str, np.ndarray] = {}
+        joined: list[Any] = []
+        later: list[Any] = []
+        started.clear()
+        waiting.clear()
+        job = ThreadJob(old, 1, timeout=20.0)
+        job.start()
+        started.wait(jobs.DEADLINE)
+        for _ in range(count):
+            job.join(new)
+        waiting.set()
+        with pytest.raises(ZeroDivisionError):
+            job.wait(jobs.DEADLINE)
+        assert len(later) == count
+        for model in later:
+            assert any((model[key] < admitted[key]).any() for key in admitted)
+        if name != "large_batch":  # of whose batches the second one was used
+            for model in joined:
+                for key, value in admitted.items():
+                    np.testing.assert_array_equal(model[key], value)
+
+
+def test_gradients_that_are_rows_on_some_workers_alone_are_averaged_or_refused(name: str) -> None:
+    """Two tables of one shape, of which each worker has rows of another one: their sums were mixed, and replicas differed."""
+    if name not in REPLICAS | {"sync_replicas", "sync_divided"}:
+        pytest.skip("each worker takes steps by its own gradients")
+
+    def worker(comm: Any) -> Any:
+        model = {path: np.ones((5, 2)) for path in "ab"}
+        rows = SparseRows(np.array([1]), np.full((1, 2), 2.0), (5, 2))
+        dense = np.zeros((5, 2))
+        dense[0] = 4.0
+        opt = jobs.METHODS[name](comm.size)
+        with opt:
+            model = opt.start(model)
+            try:
+                for _ in range(getattr(opt, "local_batches", 1)):
+                    model = opt.update(model, {"a": rows, "b": dense} if comm.rank else {"a": dense, "b": rows})
+            except Refused as error:
+                return str(error)
+        return {path: (array < 1).any() for path, array in model.items()}, {
+            path: a.tobytes() for path, a in model.items()
+        }
+
+    found = distributed.run(worker, workers=2)
+    assert found[0] == found[1]
+    if name in {"kfac", "large_batch"}:
+        assert found[0] == "a: the gradient is SparseRows on some workers alone: expected one kind on all"
+    else:
+        assert found[0][0] == {"a": True, "b": True}

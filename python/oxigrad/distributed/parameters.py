@@ -1,7 +1,7 @@
 """The parameters and gradients of a model as named arrays in host memory."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, overload
 
 import numpy as np
 
@@ -102,6 +102,12 @@ class Parameters:
         """The key paths of the parameters, the first one of each."""
         return [p.paths[0] for p in self._planned(model)[0].parameters]
 
+    def frozen(self, model: Tree) -> dict[KeyPath, Any]:
+        """The arrays that groups or a partition freeze, by key path."""
+        plan, leaves = self._planned(model)
+        paths = {index: plan.structure.path(index) for index in range(len(leaves))} if plan.frozen else {}
+        return {path: leaves[index] for index, path in paths.items() if str(path) in plan.frozen}
+
     def check_replaceable(self, model: Tree) -> None:
         """Raises `StructureError` for a model that `write` would have to replace by another tree."""
         self._planned(model)[0].check_replaceable(model)
@@ -133,8 +139,26 @@ class Parameters:
         return plan, plan.detach(leaves)
 
 
-def promoted(array: np.ndarray) -> np.ndarray:
-    """The array, in float32 if it is of half precision."""
+def check_unchanged(paths: Collection[str], expected: Collection[str], method: str) -> None:
+    """Raises `StructureError` where the parameters at ``paths`` are others than those that the ``method`` began with."""
+    if changed := sorted({*paths} ^ {*expected}):
+        raise StructureError(
+            f"{changed[0]}: the parameter was added, removed or frozen: {method} expects the same ones in each step"
+        )
+
+
+@overload
+def promoted(array: np.ndarray) -> np.ndarray: ...
+
+
+@overload
+def promoted(array: np.ndarray | SparseRows) -> np.ndarray | SparseRows: ...
+
+
+def promoted(array: np.ndarray | SparseRows) -> np.ndarray | SparseRows:
+    """The array or rows, in float32 if they are of half precision."""
+    if isinstance(array, SparseRows):
+        return SparseRows(array.indices, promoted(array.values), array.shape)
     return array.astype(np.float32) if array.dtype.itemsize == 2 else array
 
 

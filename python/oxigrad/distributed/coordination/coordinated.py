@@ -43,6 +43,7 @@ from oxigrad.distributed.messages.gradients import SparseMean
 from oxigrad.distributed.messages.message import Header
 from oxigrad.distributed.messages.reports.table import WorkerReport
 from oxigrad.distributed.methods.collective import refuse_inside
+from oxigrad.distributed.parameters import check_unchanged
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import COUNT, Domain
@@ -218,7 +219,7 @@ class Coordinated(Wrapper):
         if self._enrolment.begin():
             self._begin(parameters)
         if self._replica is None:
-            self._replica = Replica(self.optimizer, parameters)
+            self._replica = Replica(self.optimizer, parameters, self._parameters.frozen(model))
         divided = {"coordinators": self.coordinators} if self.coordinators > 1 else {}
         replica, config = self._replica, {"optimizer": type(self).__name__, **self._own_config(), **divided}
         self._root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
@@ -336,6 +337,7 @@ class Coordinated(Wrapper):
                 self.verdicts = [Verdict(None, -1, False, self._local_step, self._local_step, "unknown")]
                 self._report.count(accepted=False)
                 return model
+        check_unchanged(gradients, self._running_replica().parameters(), type(self).__name__)
         self._number += 1
         self._offer_settings()
         self._request(PUSH, self._codec.encode(gradients))

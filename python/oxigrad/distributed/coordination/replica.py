@@ -2,6 +2,8 @@
 
 import copy
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,8 @@ class Replica:
     The coordinator has one, and every worker has another one, which takes the same steps: so each of them can continue the training
     after the loss of the others, with parameters and slots of the same bits.
 
+    The steps read the settings of all parameters, so that the model has those that are ``frozen`` as well, which stay as they are.
+
     >>> import oxigrad as ox
     >>> replica = Replica(ox.optim.SGD(0.5), ox.tree.parameters({"w": np.ones(2)}))
     >>> replica.take({"w": np.array([1.0, 2.0])})
@@ -32,7 +36,12 @@ class Replica:
     wire: list[np.ndarray]
     step: int
 
-    def __init__(self, optimizer: Optimizer, parameters: Mapping[KeyPath, np.ndarray]) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        parameters: Mapping[KeyPath, np.ndarray],
+        frozen: Mapping[KeyPath, Any] = MappingProxyType({}),
+    ) -> None:
         arrays = {str(path): array for path, array in parameters.items()}
         self.optimizer = optimizer
         self.layout = Layout(arrays)
@@ -41,13 +50,14 @@ class Replica:
         self.wire = [part for buffer in self._buffers for part in padded(buffer)]
         self._views = self.layout.views(self._buffers)
         self._paths = {str(path): path for path in parameters}
-        self._model = nested({path: self._views[str(path)] for path in parameters})
+        self._frozen = frozen
+        self._model = nested({**self.by_path(), **frozen})
         #: The step of the optimizer, as the replica left it.
         self.step = optimizer.step
 
     def copy(self) -> "Replica":
         """A replica of the same parameters and state, with an optimizer of its own."""
-        return Replica(copy.deepcopy(self.optimizer), self.by_path())
+        return Replica(copy.deepcopy(self.optimizer), self.by_path(), self._frozen)
 
     def is_of(self, parameters: Mapping[KeyPath, np.ndarray], optimizer: Optimizer) -> bool:
         """Whether these parameters, and the state of this optimizer, are those that the replica left by its last step."""

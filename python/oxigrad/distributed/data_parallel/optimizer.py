@@ -17,7 +17,7 @@ from oxigrad.distributed.data_parallel.hooks import GradientHooks
 from oxigrad.distributed.data_parallel.kinds import DENSE, ROWS, flags_of, kind_of, no_rows
 from oxigrad.distributed.data_parallel.shards import PartStepper, Shards
 from oxigrad.distributed.data_parallel.tensor_buckets import agreed_group, on_host
-from oxigrad.distributed.errors import NotSupported, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, NotSupported, Refused, WorkerLost
 from oxigrad.distributed.messages.gradients import GradientSpec
 from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.methods.large_batch import LargeBatch
@@ -320,6 +320,14 @@ class DataParallel(LargeBatch):
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
+    def _step(self, model: Tree, grads: Tree | None, *, keep_root: bool = False) -> Tree:
+        """See `Wrapper._step`. Exchanges that have failed, on all workers, are not those of the next step."""
+        try:
+            return super()._step(model, grads, keep_root=keep_root)
+        except CommunicationError:
+            self._drop()
+            raise
+
     def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
         """See `LargeBatch._read`. The gradients that are not None."""
         self._check_whole()
@@ -352,12 +360,12 @@ class DataParallel(LargeBatch):
             return {**rest, **self._group.sums(self._sums, gradients, is_whole=self.local_batches == 1)}
         return {**rest, **super()._accumulated(gradients)}
 
-    def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any]:
+    def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any] | None:
         """See `LargeBatch._means`."""
         if self._group is None:  # after the loss of a worker, sums of this step may be on a device
             sums = on_host(sums)
         if self.communicator.size == 1:
-            return {path: divided(total, count) for path, total in sums.items()}
+            return {path: divided(total, count) for path, total in sums.items()} if count else None
         contributed = sums if count else {}
         codes = self._own_kinds(contributed, count)
         began = self._overlaps or self._rides  # then these sums may be under way already
@@ -368,6 +376,9 @@ class DataParallel(LargeBatch):
         if not began:
             is_agreed = self._overlaps or self._rides
             self._sum(self._in_order(self._order) if is_agreed else dense, contributed, codes, count)
+        if not gradients:
+            self._end()
+            return None
         views = self._buckets.mean(gradients, self.communicator.rank) if self._buckets else {}
         # With the state in shards, this worker may have no part of a parameter.
         means: dict[str, Any] = {path: views.get(path) for path in dense}
@@ -421,7 +432,10 @@ class DataParallel(LargeBatch):
         first = () if source is None else source.order
         order = [] if self._is_agreed else [paths.index(path) for path in self._in_order(first)]
         message = np.array([count, source is not None, *codes, *order], np.int64)
-        rows = np.stack(self.communicator.all_gather_v(message, timeout=self._seconds))
+        parts = self.communicator.all_gather_v(message, timeout=self._seconds)
+        if any(part.size != message.size for part in parts):
+            raise Refused("tree", "workers have other numbers of parameters: expected one model on every worker")
+        rows = np.stack(parts)
         if not self._is_agreed:
             are_arrays = not (rows[:, 2 : 2 + len(paths)] == ROWS).any()
             self._is_agreed, self._overlaps = True, bool(rows[:, 1].all()) and are_arrays

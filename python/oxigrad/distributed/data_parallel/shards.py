@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from oxigrad import tree, xp
-from oxigrad._core import RuleError, StructureError
+from oxigrad._core import RuleError
 from oxigrad._typing import Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.data_parallel import part_states
@@ -19,7 +19,7 @@ from oxigrad.distributed.data_parallel.gradient_square import GroupWithSquare, s
 from oxigrad.distributed.errors import NotSupported, WorkerLost
 from oxigrad.distributed.messages import transfer
 from oxigrad.distributed.messages.message import as_bytes
-from oxigrad.distributed.parameters import Parameters, nested
+from oxigrad.distributed.parameters import Parameters, check_unchanged, nested
 from oxigrad.distributed.wrapper import delegated
 from oxigrad.ops.backends import copied_like, to_host
 from oxigrad.optim import ClipByGlobalNorm
@@ -185,10 +185,7 @@ class Shards:
         """
         self.check_options()
         values = parameters.read(model)
-        if changed := sorted(values.keys() ^ self.extents.keys()):
-            raise StructureError(
-                f"{changed[0]}: the parameter was added, removed or frozen: shard_state=True divides the same ones in each step"
-            )
+        check_unchanged(values, self.extents, "shard_state=True")
         local = self._pieces[communicator.rank]
         grads = {p.path: _part(p, means[p.path], is_part=are_parts) for p in local if p.path in means}
         if grads:

@@ -266,7 +266,7 @@ class KFAC(CollectiveWrapper):
         if self._done < 0:
             model, late = self._agree(model)
         model, trial = self._repeated(model, lambda: self._preconditioned(local, statistics, late=late))
-        if trial is not None:  # else the others have completed this step, by the gradients of all
+        if trial is not None:  # else the others have completed this step, by the gradients of all, or all were late
             gradients, preconditioner = trial
             self._done += 1
             model = take_step(self.optimizer, model, self._parameters.tree(model, gradients), keep_root=keep_root)
@@ -276,12 +276,13 @@ class KFAC(CollectiveWrapper):
 
     def _preconditioned(
         self, local: Mapping[str, Any], statistics: Statistics | None, *, late: bool
-    ) -> tuple[dict[str, Any], Preconditioner]:
+    ) -> tuple[dict[str, Any], Preconditioner] | None:
         """The gradients of the step, which are the same on all workers, and the factors after it; nothing is changed.
 
-        The gradients of a worker that is late are not used.
+        The gradients of a worker that is late are not used; None where all are late.
         """
         settings, count, preconditioner = self._settings(), 0 if late else 1, self._preconditioner.copied()
-        means = mean_over_workers(local, self.communicator, count=count, timeout=self._seconds)
+        if not (means := mean_over_workers(local, self.communicator, count=count, timeout=self._seconds)):
+            return None
         dense = {path: mean for path, mean in means.items() if not isinstance(mean, SparseRows)}
         return means | preconditioner(dense, statistics, settings, count=count), preconditioner

@@ -246,7 +246,7 @@ class DeepGradientCompression(CollectiveWrapper):
         exchange = self._averaged if self.ratio == 1 else self._exchanged
         with np.errstate(over="ignore", invalid="ignore"):
             model, exchanged = self._repeated(model, lambda: exchange(gradients, absent=late))
-        if exchanged is None:  # the others have completed this step, by what all have sent
+        if exchanged is None:  # the others have completed this step, by what all have sent, or all were late
             self._memories = self._sent or self._memories
             self._report.count(accepted=not late)
             return model
@@ -255,23 +255,23 @@ class DeepGradientCompression(CollectiveWrapper):
             self._report.count(accepted=False)
             return self._skip(model, gradients, exchanged.refused, keep_root=keep_root)
         means, velocities, decays = self._corrected(model, exchanged.means)
-        steps = {
-            path: mean.reshape(gradients[path].shape).astype(gradients[path].dtype) for path, mean in means.items()
-        }
+        steps = {path: mean.reshape(gradients[path].shape) for path, mean in means.items()}
         model = take_step(self.optimizer, model, self._parameters.tree(model, steps), keep_root=keep_root)
         self._memories = exchanged.memories
         self._velocities, self._decays = velocities, decays
         self._report.count(accepted=not late)
         return model
 
-    def _averaged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchanged":
-        """The means of gradients by a plain all-reduce."""
-        return _Exchanged(self._dense_means({path: _flat(g) for path, g in gradients.items()}, absent=absent))
+    def _averaged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchanged | None":
+        """The means of gradients by a plain all-reduce; None where all workers are absent."""
+        means = self._dense_means({path: _flat(g) for path, g in gradients.items()}, absent=absent)
+        return _Exchanged(means) if means else None
 
-    def _exchanged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchanged":
-        """The means of what all workers send, and the memory of this worker after it; nothing is changed."""
+    def _exchanged(self, gradients: Mapping[str, np.ndarray], *, absent: bool) -> "_Exchanged | None":
+        """The means of what all workers send, and the memory of this worker after it; nothing is changed. None as of `_averaged`."""
         flat = {path: _flat(g) for path, g in gradients.items()}
-        sparse = {path: g for path, g in flat.items() if g.size >= max(self.min_size, 1)}
+        self._begin_memories(flat)
+        sparse = {path: g for path, g in flat.items() if path in self._memories}
         memories, message = dict(self._memories), np.array([_ABSENT], "<u4").view(np.uint8)
         if not absent and self.nonfinite != "propagate" and not all(np.isfinite(g).all() for g in flat.values()):
             message = np.array([_NOT_FINITE], "<u4").view(np.uint8)
@@ -288,6 +288,8 @@ class DeepGradientCompression(CollectiveWrapper):
         if refused := [rank for rank, word in enumerate(words) if word == _NOT_FINITE]:
             return _Exchanged({}, memories, refused)
         present = [each[4:] for each, word in zip(messages, words, strict=True) if word != _ABSENT]
+        if not present:
+            return None
         means = self._sparse_means(sparse, present)
         dense = {path: g for path, g in flat.items() if path not in sparse}
         return _Exchanged({**means, **(self._dense_means(dense, absent=absent) if dense else {})}, memories)
@@ -370,12 +372,14 @@ class DeepGradientCompression(CollectiveWrapper):
 
     def _begin(self, model: Tree) -> None:
         """See `CollectiveWrapper._begin`."""
-        if self.ratio == 1 or self._memories:
-            return
-        for path, value in self._parameters.read(model).items():
-            if value.size >= max(self.min_size, 1):
-                dtype = _flat(value[:0]).dtype if value.ndim else _flat(value).dtype
-                self._memories[path] = Memory.zeros(value.size, dtype, velocity=self.momentum > 0)
+        if self.ratio < 1:
+            self._begin_memories(self._parameters.specs(model))
+
+    def _begin_memories(self, gradients: Mapping[str, Any]) -> None:
+        """Makes the memories of parameters that have none, as those that were frozen before."""
+        for path, g in gradients.items():
+            if path not in self._memories and g.size >= max(self.min_size, 1):
+                self._memories[path] = Memory.zeros(g.size, g.dtype, velocity=self.momentum > 0)
         total = sum(memory.residual.size for memory in self._memories.values())
         if total >= 2**32:
             raise ValueError(f"the compressed parameters have {total} elements: expected fewer than 2**32")

@@ -19,7 +19,7 @@ from oxigrad.distributed.fields import Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.collective import CollectiveWrapper
-from oxigrad.distributed.parameters import promoted
+from oxigrad.distributed.parameters import check_unchanged, promoted
 from oxigrad.distributed.wrapper import take_step
 from oxigrad.optim import SGD
 from oxigrad.optim.optimizer import Optimizer
@@ -157,6 +157,7 @@ class ElasticAverage(CollectiveWrapper):
         late = False
         if self._layout is None:
             model, late = self._started(model)
+        check_unchanged(self._parameters.specs(model), self._centre, "ElasticAverage")
         grads = self._penalized(model, grads) if self.rho and not late else grads
         if self._count and self._count % self.period == 0:
             model = self._exchange(model)

@@ -134,10 +134,11 @@ class LargeBatch(CollectiveWrapper):
             self._sums, self._count, self._pending = sums if count else {}, count, self._pending + 1
             return model
         model, means = self._repeated(model, lambda: self._means(sums, count))
-        if means is not None:  # else the others have completed this step, by the gradients of all
+        # The batches are in the mean, whatever becomes of it: a step that refuses it is not repeated with them.
+        self._sums, self._count, self._pending = {}, 0, 0
+        if means is not None:  # else the others have completed this step, by the gradients of all, or all were late
             self._done += 1
             model = self._take(model, means, keep_root=keep_root)
-        self._sums, self._count, self._pending = {}, 0, 0
         return model
 
     def _read(self, model: Tree, grads: Tree | None) -> dict[str, Any]:
@@ -156,8 +157,10 @@ class LargeBatch(CollectiveWrapper):
             for path, gradient in gradients.items()
         }
 
-    def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any]:
-        return mean_over_workers(sums, self.communicator, count=count, timeout=self._seconds, buffers=self._buffers)
+    def _means(self, sums: Mapping[str, Any], count: int) -> dict[str, Any] | None:
+        """The means over all workers of their sums of ``count`` gradients; None where all of them have none."""
+        options = {"count": count, "timeout": self._seconds, "buffers": self._buffers}
+        return mean_over_workers(sums, self.communicator, **options) or None
 
 
 def added(total: Any, gradient: Any) -> Any:

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 
 from oxigrad.distributed.communicator import Communicator
+from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages.message import Layout
+from oxigrad.distributed.parameters import promoted
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 COUNT = "."
-"""The name beside key paths of the number of gradients: no key path prints so, and a bare array has the empty one."""
+"""The name beside key paths of the number of gradients, and of the flags of those that are rows: no key path prints so, and a bare array has the empty one."""
 
 
 def mean_over_workers(
@@ -24,23 +26,29 @@ def mean_over_workers(
     """The sum over all workers of ``sums``, arrays in host memory or `SparseRows`, divided by that of ``count``.
 
     ``count`` is the number of gradients in the sums of this worker, 0 for one that takes no part: its sums are not used. Rows that a
-    worker does not have count as zeros. All workers call it; the sums themselves are not changed. Dense means are views of ``buffers``,
-    if given, until the next call.
+    worker does not have count as zeros. The result is empty where no worker takes part. All workers call it; the sums themselves are not changed. Dense means are views of ``buffers``,
+    if given, until the next call. Those of half precision are of float32, in which sums do not overflow. Raises
+    `Refused` where a gradient has rows on some workers, and is an array on others.
     """
+    sums = {path: promoted(total) for path, total in sums.items()}
     if communicator.size == 1:
-        return {path: divided(total, count) for path, total in sums.items()}
+        return {path: divided(total, count) for path, total in sums.items() if count}
     dense = {path: total for path, total in sums.items() if not isinstance(total, SparseRows)}
     dtype = next((total.dtype for total in dense.values()), np.dtype(np.float64))
     contributed = dense if count else {path: np.zeros_like(total) for path, total in dense.items()}
     contributed = {
         **contributed,
-        COUNT: np.full(1, count, dtype),
-    }  # the sum of one more element is the number of gradients
+        COUNT: np.array([count, *(path not in dense for path in sums)], dtype),
+    }  # the sums of further elements are the number of gradients, and of the workers that have rows
     layout, flat = (buffers or BufferCache()).of(contributed)
     layout.pack(contributed, flat)
     communicator.all_reduce(flat, op="sum", timeout=timeout)
     means: dict[str, Any] = layout.views(flat)
-    gradients = int(means.pop(COUNT)[0])
+    gradients, *with_rows = map(int, means.pop(COUNT))
+    if mixed := [path for path, times in zip(sums, with_rows, strict=True) if times % communicator.size]:
+        raise Refused("kind", f"{mixed[0]}: the gradient is SparseRows on some workers alone: expected one kind on all")
+    if not gradients:
+        return {}
     if gradients != 1:
         for buffer in flat:
             np.divide(buffer, buffer.dtype.type(gradients), out=buffer)

@@ -19,7 +19,7 @@ from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods import exchange as exchanges
 from oxigrad.distributed.methods.average_state import ACTIONS, ANCHOR, OUTER_OPTIMIZERS, SCHEDULE, SENT
 from oxigrad.distributed.methods.collective import CollectiveWrapper
-from oxigrad.distributed.parameters import promoted
+from oxigrad.distributed.parameters import check_unchanged, promoted
 from oxigrad.distributed.wrapper import Wrapper, take_step
 from oxigrad.ops.backends import dtype_name, to_host
 from oxigrad.optim import SGD
@@ -125,7 +125,6 @@ class ModelAverage(CollectiveWrapper):
         self._anchors: dict[str, np.ndarray] = {}
         self._sent: dict[str, np.ndarray] = {}
         self._pending: list[Send | Merge] = []
-        self._layouts: dict[tuple[int, bool], Layout] = {}
         # Exchanges that run in a thread by fragment, and what this worker has given to them.
         self._exchanges: dict[int, Running] = {}
         self._contributed: dict[int, dict[str, np.ndarray]] = {}
@@ -170,6 +169,8 @@ class ModelAverage(CollectiveWrapper):
                 if not self._pending:  # The others take this step as well.
                     self._pending += self._machine.stepped()
                 return self._exchange(model)
+        if self._outer:
+            check_unchanged(self._parameters.specs(model), self._anchors, "ModelAverage with anchors")
         model = take_step(self.optimizer, model, grads, keep_root=keep_root)
         self._report.count(accepted=True)
         self._pending += self._machine.stepped()
@@ -289,18 +290,21 @@ class ModelAverage(CollectiveWrapper):
             if self._outer:
                 contribution = {path: self._anchors[path] - value for path, value in contribution.items()}
         if not self.delay:
-            self._sent |= self._mean(contribution, (fragment, False), self.exchange)
+            self._sent |= self._mean(contribution, self.exchange)
             self._done += 1
             return
         copies = self._contributed[fragment] = {path: array.copy() for path, array in contribution.items()}
-        exchange = functools.partial(self._mean, copies, (fragment, False), self.exchange)
+        exchange = functools.partial(self._mean, copies, self.exchange)
         self._exchanges[fragment] = self.communicator.begin(exchange)
 
     def _merge(self, model: Tree, fragment: int) -> Tree:
         """Merges the mean of a fragment into the parameters."""
         values = self._parameters.read(model)
         paths = self._paths(values, fragment)
-        slots = self._averaged_slots(paths, fragment) if self.average_slots else {}
+        check_unchanged(
+            paths, [path for path in paths if path in self._sent], "ModelAverage, from an exchange to its merge,"
+        )
+        slots = self._averaged_slots(paths) if self.average_slots else {}
         new = {path: self._sent[path] for path in paths}
         if self._outer:
             new = self._outer_step(fragment, new)
@@ -323,15 +327,13 @@ class ModelAverage(CollectiveWrapper):
         anchors = {path: self._anchors[path].copy() for path in differences}
         return self._outer[fragment].update(anchors, dict(differences))
 
-    def _averaged_slots(self, paths: list[str], fragment: int) -> dict[tuple[str, str], np.ndarray]:
+    def _averaged_slots(self, paths: list[str]) -> dict[tuple[str, str], np.ndarray]:
         """The means of the slots of a fragment, by key path and name."""
         slots = {}
         for path in paths:
             for name in self._chosen_slots(path):
                 slots[path, name] = promoted(np.asarray(to_host(self.optimizer.slots[path][name])))
-        means = self._mean(
-            {f"{name} of {path}": array for (path, name), array in slots.items()}, (fragment, True), "full"
-        )
+        means = self._mean({f"{name} of {path}": array for (path, name), array in slots.items()}, "full")
         self._done += 1
         return dict(zip(slots, means.values(), strict=True))
 
@@ -347,14 +349,11 @@ class ModelAverage(CollectiveWrapper):
             if not isinstance(slots[name], Quantized) and dtype_name(slots[name].dtype).startswith(("float", "bfloat"))
         ]
 
-    def _mean(self, arrays: Mapping[str, np.ndarray], key: tuple[int, bool], exchange: str) -> dict[str, np.ndarray]:
-        layout = self._layout(arrays, key)
+    def _mean(self, arrays: Mapping[str, np.ndarray], exchange: str) -> dict[str, np.ndarray]:
+        layout = Layout(arrays)
         buffers = layout.pack(arrays, out=layout.empty())
         exchanges.mean(self.communicator, buffers, exchange, timeout=self._seconds)
         return layout.views(buffers)
-
-    def _layout(self, arrays: Mapping[str, np.ndarray], key: tuple[int, bool]) -> Layout:
-        return self._layouts.get(key) or self._layouts.setdefault(key, Layout(arrays))
 
     # --- state ---------------------------------------------------------------------------------------------------------
 
