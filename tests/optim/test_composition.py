@@ -416,3 +416,19 @@ def test_a_transform_is_copied_with_its_hyperparameters_alone(made: Any) -> None
         assert (type(copied), copied.get_config()) == (type(part), part.get_config())
         setattr(copied, name, 0.125)
         assert getattr(part, name) != 0.125
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_that_is_called_on_tensors_computes_in_their_dtype(name: str, library) -> None:
+    """In double precision, although numbers alone have PyTorch's default dtype: the kernels of the core are the oracle."""
+    torch = library("torch")
+    whole = optim.transform(lambda xp, p, g: g, changes="gradient", elementwise=False)
+    parts = lambda: (optim.SGD(0.2, 0.9), PARTS[name]())  # noqa: E731
+    by_kernels, by_arrays = optim.chain(*parts()), optim.chain(whole(), *parts())
+    expected, grads = problem()
+    found = {path: torch.tensor(p) for path, p in expected.items()}
+    for g in grads:
+        expected = by_kernels.update(expected, g)
+        found = by_arrays.update(found, {path: torch.tensor(each) for path, each in g.items()})
+    for path, p in expected.items():
+        np.testing.assert_allclose(found[path].numpy(), p, rtol=1e-13)

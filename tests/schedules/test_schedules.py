@@ -258,6 +258,15 @@ def test_a_staircase_counts_in_whole_numbers() -> None:
     assert all(type(epoch) is int for epoch in seen)
 
 
+@pytest.mark.parametrize("every", [7, 2.5, 0.1, 100 / 7, 1000 / 3, 0.7])
+def test_a_staircase_of_numbers_is_that_of_arrays(every: float) -> None:
+    schedule = schedules.staircase(schedules.linear(0.0, 1e4, 10**4), every)
+    steps = np.arange(1001)
+    expected = np.floor(steps / every)
+    np.testing.assert_allclose([schedule(step) for step in range(1001)], expected, rtol=1e-12)
+    np.testing.assert_allclose(schedule(steps), expected, rtol=1e-12)
+
+
 def test_an_array_of_steps_stays_in_the_range_of_each_schedule() -> None:
     seen: dict[str, np.ndarray] = {}
 

@@ -94,7 +94,8 @@ def cautious(xp, p, g, *, gradient):
     The others are divided by their share of the leaf, or by 1e-3 if that is larger, as in the authors' program. It comes after an
     optimizer, and before a weight decay: ``chain(Adam(), Cautious(), WeightDecay())`` is the authors' C-AdamW.
     """
-    mask = xp.where(g * gradient > 0, 1.0, 0.0)
+    kept = g * gradient > 0
+    mask = xp.where(kept, 1.0, xp.where(kept, g, 0.0))  # in the dtype of g, which numbers alone do not have
     equal, different = xp.sum(mask), xp.sum(1.0 - mask)
     return g * (mask / xp.maximum(equal / xp.maximum(equal + different, 1.0), 1e-3))
 

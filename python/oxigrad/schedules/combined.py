@@ -79,7 +79,8 @@ class staircase(Schedule, positive="every"):
     every: float
 
     def at(self, step: Array) -> Array:
-        count = step // self.every if isinstance(step, (int, float)) else xp.floor(step / self.every)
+        count = step / self.every
+        count = math.floor(count) if isinstance(step, (int, float)) else xp.floor(count)
         return value_at(self.term, count)
 
 
