@@ -305,6 +305,9 @@ class Optimizer(StatefulOptimizer):
         these for the parameters that match. They are numbers, variables or arrays without axes, which may be traced, and so is the
         ``loss``, which rules such as `MoMo` read.
 
+        With a `LossScale`, gradients are divided by its value, which the step leaves as it is: it does not observe pure steps, and a traced
+        function has it as a constant.
+
         Raises `TypeError` for an unknown name, for a function of the step, and for a variable in place of a whole number;
         `ValueError` for a number out of range; `StructureError` for a pattern that matches no parameter; and `StateError` for a
         hyperparameter that needs a slot which the optimizer does not keep, such as ``momentum`` of ``SGD(momentum=0)``.
