@@ -14,7 +14,7 @@ from oxigrad import ShapeError, StateError, StructureError, optim
 from python_frames import frames
 
 jax: Any = pytest.importorskip("jax")
-pytest.importorskip("optax")
+optax: Any = pytest.importorskip("optax")
 ours: Any = importlib.import_module("oxigrad.optax")
 aliases: Any = importlib.import_module("oxigrad.optax.aliases")
 jnp = jax.numpy
@@ -187,6 +187,16 @@ def test_an_array_that_is_there_twice_is_two_parameters(library: Any) -> None:
         changes, state = tx.update(grads, state, params)
         expected_changes, expected_state = jax.jit(tx.update)(grads, expected_state, expected)
         assert_close(changes, expected_changes, 2e-5)
+
+
+def test_numbers_of_python_are_parameters_and_gradients() -> None:
+    for params, g in (({"w": 1.0}, {"w": 2.0}), ({"w": jnp.ones(())}, {"w": 2.0}), ({"w": 1.0}, {"w": jnp.array(2.0)})):
+        tx, theirs = ours.adamw(0.1), optax.adamw(0.1)
+        state, expected_state = tx.init(params), theirs.init(params)
+        for _ in range(3):
+            changes, state = tx.update(g, state, params)
+            expected, expected_state = theirs.update(g, expected_state, params)
+            assert float(changes["w"]) == pytest.approx(float(expected["w"]), rel=3e-5)
 
 
 def test_threads_share_a_transformation() -> None:

@@ -105,6 +105,7 @@ def _of_dtype(g: Any, leaf: Any) -> Any:
     """A gradient in the dtype of its parameter, or in float32 for one of half precision; the leaf itself if it is not a parameter."""
     if not is_inexact(leaf):
         return leaf
+    g = jax.numpy.asarray(g) if isinstance(g, float) else g
     if not is_inexact(g) or is_complex(g) or is_complex(leaf):
         return g
     is_wider = half(leaf) is not None and dtype_name(g.dtype) == "float32"
