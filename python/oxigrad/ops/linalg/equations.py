@@ -156,7 +156,7 @@ def sqrtm(x: Array, /) -> Array:
     array([[2., 0.],
            [0., 3.]])
     """
-    x = floating(x)
+    x = floating(array_of(x))
     root = record("sqrtm", [x])
     bare = plain(root)
     if not on_host(bare) or is_complex(bare) or size_of(bare.shape) == 0:
