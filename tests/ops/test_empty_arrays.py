@@ -30,6 +30,11 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "median": np.median,
     "median along an axis": lambda x: np.median(x, axis=0),
     "moveaxis": lambda x: np.moveaxis(x, 0, 0),
+    **{
+        f"{name} of order {ord}": lambda x, name=name, ord=ord: getattr(np.linalg, name)(x, ord=ord)
+        for name in ("vector_norm", "matrix_norm")
+        for ord in (1, -1, 2, -2, np.inf, -np.inf)
+    },
     "nanmedian": lambda x: np.nanmedian(x, axis=-1),
     "quantile": lambda x: np.quantile(x, [0.3, 0.5], axis=0),
     "roll": lambda x: np.roll(x, 1, 0),
@@ -74,3 +79,11 @@ def test_derivatives_and_batches_with_numbers(function: Callable[[Any], Any]) ->
     x = np.array([[1.0, 2.0], [3.0, 4.0]])
     np.testing.assert_array_equal(ox.grad(lambda v: np.sum(function(v)))(x[0]), [3.0, 3.0])
     np.testing.assert_array_equal(ox.vmap(function)(x), 3.0 * x)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("ord", [-1, -2, -0.5])
+def test_norms_of_negative_orders_of_infinities(ord: float) -> None:
+    x = np.full(2, np.inf)
+    assert np.linalg.vector_norm(x, ord=ord) == np.inf
+    assert ox.vjp(lambda x: np.linalg.vector_norm(x, ord=ord), x)[0] == np.inf

@@ -119,3 +119,13 @@ def test_smoothed_integers_are_floats(dtype, mode):
 def test_a_complex_signal_has_no_analytic_one():
     with pytest.raises(ox.DtypeError, match="complex"):
         xp.signal.hilbert(np.ones(4, complex))
+
+
+@pytest.mark.parametrize("of_places", [list, tuple, np.asarray, lambda x: np.asarray(x, np.uint8)[::-1]])
+@pytest.mark.parametrize("edge_order", [1, 2])
+def test_coordinates_of_a_gradient(of_places, edge_order):
+    x, places = np.array([[1.0, 4.0, 2.0, 8.0], [3.0, 1.0, 5.0, 0.0]]), of_places([0, 1, 3, 4])
+    expected = np.gradient(x, np.asarray(places, float), axis=1, edge_order=edge_order)
+    f = lambda x, lib=xp: lib.gradient(x, places, axis=1, edge_order=edge_order)  # noqa: E731
+    for y in f(x), ox.vjp(f, x)[0], ox.vjp(lambda x: f(x, np), x)[0]:
+        np.testing.assert_allclose(y, expected, rtol=1e-12)

@@ -78,3 +78,10 @@ def test_refusals() -> None:
         xp.integrate.cumulative_trapezoid(y, initial=1)
     with pytest.raises(ValueError, match="^simpson: found no sample along the axis"):
         xp.integrate.simpson(y[:0], axis=0)
+
+
+@pytest.mark.parametrize("initial", [np.ones((1, 1)), np.ones(3), np.ones((3, 2))], ids=np.shape)
+def test_initial_values_of_another_shape(initial: Any) -> None:
+    for lib in (xp, scipy):
+        with pytest.raises(ValueError, match="initial"):
+            lib.integrate.cumulative_simpson(np.ones((3, 4)), initial=initial)

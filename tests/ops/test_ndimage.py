@@ -56,6 +56,19 @@ def test_weights_are_differentiable() -> None:
         check_grads(lambda x, w, mode=mode: xp.ndimage.convolve1d(x, w, mode=mode), (X, W), order=2)
 
 
+@pytest.mark.parametrize("of_image", [X, X + 1j * X[::-1]], ids=["real", "complex"])
+@pytest.mark.parametrize("name", ["correlate", "convolve", "correlate1d", "convolve1d"])
+def test_complex_weights(name: str, of_image: Any) -> None:
+    w = W + 1j * W[::-1] if name.endswith("1d") else K + 1j * K[::-1]
+    ours, theirs = getattr(xp.ndimage, name), getattr(scipy.ndimage, name)
+    expected = theirs(of_image, w, mode="wrap")
+    values = [ours(of_image, w, mode="wrap"), ox.vjp(lambda x, w: ours(x, w, mode="wrap"), of_image, w)[0]]
+    values += [ox.vjp(lambda x: ours(x, w, mode="wrap"), of_image)[0]]
+    for value in values:
+        np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
+    check_grads(lambda x, w: ours(x, w, mode="wrap"), (of_image[:4], w), order=2)
+
+
 def test_gradient_magnitude() -> None:
     f = lambda nd, x: nd.gaussian_gradient_magnitude(x, 0.9, mode="nearest")  # noqa: E731
     np.testing.assert_allclose(f(xp.ndimage, X), f(scipy.ndimage, X), rtol=1e-12)
@@ -99,6 +112,58 @@ def test_transformations() -> None:
         found, expected = (nd.rotate(X, 31.7, **named) for nd in (xp.ndimage, scipy.ndimage))
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
     check_grads(lambda x, a: xp.ndimage.rotate(x, a, reshape=False, mode="mirror"), (X, np.array(20.0)), order=1)
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_matrices_whose_last_column_is_the_offset(rows: int) -> None:
+    matrix = np.array([[1.1, 0.2, 0.35], [-0.3, 0.9, 0.45], [0.0, 0.0, 1.0]])[:rows]
+    expected = scipy.ndimage.affine_transform(X, matrix, order=2, mode="mirror")
+    f = lambda x, m: xp.ndimage.affine_transform(x, m, order=2, mode="mirror")  # noqa: E731
+    np.testing.assert_allclose(f(X, matrix), expected, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(ox.vjp(f, X, matrix)[0], expected, rtol=1e-11, atol=1e-11)
+    column = lambda x, part: f(x, xp.concat([matrix[:2, :2], part], axis=1))  # noqa: E731
+    check_grads(column, (X, matrix[:2, 2:]), order=2)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "error"), [(np.ones((3, 3)), "last row"), (np.ones((4, 2)), "shape"), (np.ones(3), "shape")]
+)
+def test_matrices_that_are_refused(matrix: Any, error: str) -> None:
+    with pytest.raises(ValueError, match=f"^affine_transform: found .*{error}"):
+        xp.ndimage.affine_transform(X, matrix)
+
+
+@pytest.mark.parametrize("name", ["sum_labels", "mean"])
+@pytest.mark.parametrize("index", [[[1], [2]], [], np.zeros((0, 3), int), [[1, 2], [2, 1]], 2], ids=str)
+def test_sums_have_the_shape_of_the_index(name: str, index: Any) -> None:
+    labels = np.arange(X.size).reshape(X.shape) % 3
+    ours, expected = (getattr(lib.ndimage, name)(X, labels, index) for lib in (xp, scipy))
+    np.testing.assert_allclose(ours, expected, rtol=1e-12, strict=True)
+    if np.size(index):
+        check_grads(lambda x: getattr(xp.ndimage, name)(x, labels, index), (X,), order=1)
+
+
+@pytest.mark.parametrize("name", ["map_coordinates", "rotate", "affine_transform"])
+def test_interpolation_keeps_single_precision(name: str) -> None:
+    at = {"map_coordinates": np.array([[0.3, 1.2], [0.9, 2.1]]), "rotate": 20.0, "affine_transform": np.eye(2) * 0.9}
+    for argument in (X.astype(np.float32), X):
+        expected = getattr(scipy.ndimage, name)(argument, at[name])
+        for value in (f := lambda x: getattr(xp.ndimage, name)(x, at[name]))(argument), ox.vjp(f, argument)[0]:
+            assert value.dtype == expected.dtype
+            np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["correlate", "uniform_filter"])
+def test_integers_beyond_the_edges(name: str) -> None:
+    image, argument = (10 * X).astype(int), K if name == "correlate" else 3
+    ours, expected = (getattr(lib.ndimage, name)(image, argument, mode="constant", cval=1) for lib in (xp, scipy))
+    np.testing.assert_array_equal(ours, expected)
+
+
+@pytest.mark.parametrize("name", ["median_filter", "maximum_filter", "grey_opening"])
+def test_complex_numbers_have_no_order(name: str) -> None:
+    with pytest.raises(ox.DtypeError, match="found a complex array, expected a real one"):
+        getattr(xp.ndimage, name)(X + 1j, 3)
 
 
 def test_the_fourier_domain() -> None:

@@ -10,6 +10,18 @@ import oxigrad as ox
 from oxigrad import xp
 
 X = np.arange(6.0)
+TRANSFORMS = (
+    "fft",
+    "ifft",
+    "rfft",
+    "irfft",
+    "hfft",
+    "ihfft",
+    "dct",
+    "idct",
+    "dst",
+    "idst",
+)  # -1 is no size along one axis
 # Functions of a vector of six elements, with a size below 0. (`reshape` takes one such size for the one that is unknown, as NumPy does.)
 CALLS: dict[str, Callable[[Any], Any]] = {
     "broadcast_to": lambda x: xp.broadcast_to(x, (-2, 6)),
@@ -30,6 +42,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "fft": lambda x: xp.abs(xp.fft.fft(x, n=-2)),
     "irfft": lambda x: xp.fft.irfft(x, n=-4),
     "dct": lambda x: xp.fft.dct(x, n=-2),
+    **{f"{name} of -1": lambda x, name=name: xp.abs(getattr(xp.fft, name)(x, n=-1)) for name in TRANSFORMS},
 }
 
 

@@ -39,6 +39,16 @@ def test_transforms_along_an_axis_that_is_there_twice(name, axes, sizes, x):
     agree(of(xp), of(np), x)
 
 
+@pytest.mark.parametrize("sizes", [(-1, 3), (3, -1), (-1, -1)], ids=str)
+@pytest.mark.parametrize("axes", [(0, 1), (1, 0), (0, 0)], ids=str)
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn", "irfft2"])
+def test_a_size_of_minus_one_is_that_of_the_array(name, axes, sizes):
+    def of(lib: Any) -> Callable[[Any], Any]:
+        return lambda x: getattr(lib.fft, name)(x, s=sizes, axes=axes)
+
+    agree(of(xp), of(np), X)
+
+
 @pytest.mark.parametrize("n", [0, 1, 2])
 @pytest.mark.parametrize("named", [{"prepend": 1.0}, {"append": X}, {"prepend": X[:, :1], "append": 2.0}, {}], ids=list)
 def test_differences_of_any_order(named, n):

@@ -128,3 +128,20 @@ def test_refusals() -> None:
         xp.signal.convolve(FIR, FIR, "some")
     with pytest.raises(AttributeError, match="medfilt"):
         xp.signal.medfilt  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["hilbert", "savgol_filter", "resample", "filtfilt"])
+def test_single_precision_is_kept(name: str) -> None:
+    x, (b, a) = X.astype(np.float32), (np.array(each, np.float32) for each in (B, A))
+    calls = {"filtfilt": (b, a, x), "savgol_filter": (x, 5, 2), "resample": (x, 4), "hilbert": (x,)}
+    expected = getattr(scipy.signal, name)(*calls[name])
+    found = getattr(xp.signal, name)(*calls[name])
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("number", [np.complex128(1 + 2j), np.complex64(1 + 2j), np.longdouble(1.5)], ids=type)
+def test_scalars_of_every_dtype(number: Any) -> None:
+    assert xp.signal.convolve(number, number) == scipy.signal.convolve(number, number)
+    if not isinstance(number, np.longdouble):
+        assert xp.special.wofz(number) == scipy.special.wofz(number)

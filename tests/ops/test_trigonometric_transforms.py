@@ -77,3 +77,13 @@ def test_refusals() -> None:
         xp.fft.dct(X[:1], 1, axis=0)
     with pytest.raises(ox.ShapeError, match="^dctn: found 1 sizes s for 2 axes"):
         xp.fft.dctn(X, s=(2,), axes=(0, 1))
+
+
+@pytest.mark.parametrize("name", ["dctn", "idctn", "dstn", "idstn"])
+def test_axes_and_sizes(name: str) -> None:
+    x = np.arange(12.0).reshape(3, 4) ** 2
+    with pytest.raises(ValueError, match="none of them twice"):
+        getattr(xp.fft, name)(x, axes=(0, -2))
+    ours, theirs = getattr(xp.fft, name), getattr(scipy.fft, name)
+    for sizes in ((-1, 3), (2, -1), -1):
+        np.testing.assert_allclose(ours(x, s=sizes), theirs(x, s=sizes), rtol=1e-10, atol=1e-10)

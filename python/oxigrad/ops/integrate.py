@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import plain
+from oxigrad._core import ShapeError, plain
 from oxigrad._names import without
 from oxigrad._typing import Array
 from oxigrad.ops.backends import fetched, namespace, on_host
@@ -162,8 +162,10 @@ def _cumulative(parts: Any, initial: Any, axis: int) -> Any:
     sums = standard.cumulative_sum(parts, axis=axis)
     if initial is None:
         return sums
-    shape = (*sums.shape[:axis], 1, *sums.shape[axis + 1 :])
-    initial = ops.astype(ops.broadcast_to(array(initial), shape), sums.dtype, copy=False)
+    shape, initial = (*sums.shape[:axis], 1, *sums.shape[axis + 1 :]), array(initial)
+    if tuple(initial.shape) not in ((), shape):
+        raise ShapeError(f"found initial of shape {tuple(initial.shape)}, expected a number, or the shape {shape}")
+    initial = ops.astype(ops.broadcast_to(initial, shape), sums.dtype, copy=False)
     return ops.concat([initial, sums + initial], axis=axis)
 
 

@@ -19,7 +19,7 @@ from oxigrad._core import DerivativeError, DtypeError, ShapeError, Variable
 from oxigrad._names import without
 from oxigrad._typing import Array
 from oxigrad.ops import fft
-from oxigrad.ops.backends import array_of, is_complex
+from oxigrad.ops.backends import array_of, dtype_of, is_complex
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.dtypes import floating
@@ -245,7 +245,7 @@ def filtfilt(b: Any, a: Any, x: Array, /, axis: int, padtype: str | None, padlen
         )
     state = of_scipy("signal", "lfilter_zi")(b, a)
     whole = _prolonged(x, count, padtype)
-    response = of_scipy("signal", "lfilter")(b, a, np.zeros(whole.shape[-1]), zi=state)[0]
+    response = of_scipy("signal", "lfilter")(b, a, np.zeros(whole.shape[-1], state.dtype), zi=state)[0]
     for _ in range(2):
         start = ops.index(whole, (..., slice(0, 1)))
         whole = lfilter(b, a, whole) + start * of_library(response, x)
@@ -304,8 +304,8 @@ def savgol_filter(
 
     def edge(part: slice, rows: np.ndarray) -> Array:
         """The elements near an edge: products of a matrix with the window there."""
-        forward = lambda x: np.moveaxis(np.tensordot(rows, x, axes=(1, at)), 0, at)  # noqa: E731
-        adjoint = lambda g: np.moveaxis(np.tensordot(rows, g, axes=(0, at)), 0, at)  # noqa: E731
+        forward = lambda x: np.moveaxis(np.tensordot(rows, x, axes=(1, at)), 0, at).astype(x.dtype)  # noqa: E731
+        adjoint = lambda g: np.moveaxis(np.tensordot(rows, g, axes=(0, at)), 0, at).astype(g.dtype)  # noqa: E731
         return linear("savgol_filter", forward, adjoint, ops.index(x, along(at, part)))
 
     first = edge(slice(0, window_length), matrix[:half])
@@ -337,7 +337,7 @@ def upfirdn(h: Any, x: Array, /, up: int, down: int, axis: int) -> Array:
 @scipy_signature('x, num, t=None, axis=0, window=None, domain="time"')
 def resample(x: Array, num: int, /, axis: int) -> Array:
     """A real, periodic signal at ``num`` points, by its Fourier series."""
-    x = array_of(x)
+    x = floating(array_of(x))
     size, at = x.shape[axis], axis % len(x.shape)
     common = min(num, size)
     spectrum = ops.index(fft.rfft(x, axis=at), along(at, slice(0, common // 2 + 1)))
@@ -354,7 +354,7 @@ def hilbert(x: Array, /, N: int | None, axis: int) -> Array:
 
     The signal is cut, or lengthened by zeros, to ``N`` elements.
     """
-    x = array_of(x)
+    x = floating(array_of(x))
     if is_complex(x):
         raise DtypeError("hilbert: found a complex signal, expected a real one")
     size, at = x.shape[axis] if N is None else N, axis % len(x.shape)
@@ -368,5 +368,6 @@ def hilbert(x: Array, /, N: int | None, axis: int) -> Array:
 
 
 def _like_axis(x: Array, values: np.ndarray, axis: int) -> Array:
-    """The values along an axis of ``x``, as an array of its library."""
-    return of_library(values.reshape([-1 if at == axis else 1 for at in range(len(x.shape))]), x)
+    """The values along an axis of ``x``, as an array of its library and dtype."""
+    shape = [-1 if at == axis else 1 for at in range(len(x.shape))]
+    return ops.astype(of_library(values.reshape(shape), x), dtype_of(x), copy=False)

@@ -21,8 +21,9 @@ def _shares(n: int, axis: int, like: Array, twice: float) -> Array:
     return library.reshape(twice + (1.0 - twice) * alone, (1,) * axis + (-1,) + (1,) * (len(like.shape) - axis - 1))
 
 
-def _rfft(g: Array, n: int, axis: int, norm: str) -> Array:
-    return xp.fft.irfft(xp.conj(g * _shares(n, axis, g, 0.5)), n=n, axis=axis, norm=opposite(norm))
+def _rfft(g: Array, n: int, axis: int, norm: str, x_dtype: Dtype) -> Array:
+    pulled = xp.fft.irfft(xp.conj(g * _shares(n, axis, g, 0.5)), n=n, axis=axis, norm=opposite(norm))
+    return match_dtype(pulled, x_dtype)
 
 
 def _irfft(g: Array, n: int, axis: int, norm: str, x_dtype: Dtype) -> Array:

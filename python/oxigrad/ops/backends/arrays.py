@@ -91,7 +91,7 @@ def _dtype_name(dtype: Any) -> str:
 
 def on_host(array: Any) -> bool:
     """Whether an array is in host memory, so that it can be read without waiting for a device."""
-    if _core.exports_memory(array):
+    if isinstance(array, np.generic) or _core.exports_memory(array):
         return True
     device = getattr(array, "__dlpack_device__", None)
     try:

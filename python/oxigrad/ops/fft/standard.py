@@ -62,9 +62,9 @@ def resize(x: Array, n: int | None, axis: int) -> Array:
     """``x`` truncated or zero-padded to ``n`` elements along ``axis``."""
     axis = position(axis, len(x.shape))
     size = x.shape[axis]
-    if n is None or n in (-1, size):
+    if n is None or n == size:
         return x
-    if n < 0:
+    if n < 1:
         raise ShapeError(f"found a size of {n} along axis {axis}, expected at least 1")
     if n < size:
         return ops.index(x, along(axis, slice(n)))
@@ -72,25 +72,28 @@ def resize(x: Array, n: int | None, axis: int) -> Array:
     return ops.concat([x, zeros_of(shape, x)], axis=axis)
 
 
-def _sizes(x: Array, s: Sequence[int] | None, axes: Sequence[int] | None) -> tuple[list[int], list[int]]:
-    """The sizes, with -1 for an unchanged axis, and the axes; where one is there twice, NumPy's sizes are those before any transform."""
+def sizes_and_axes(
+    name: str, x: Array, s: Sequence[int] | None, axes: Sequence[int] | None
+) -> tuple[list[int], list[int]]:
+    """The sizes, in which -1 stands for the size of ``x`` before any transform, and the axes."""
     ndim = len(x.shape)
     if axes is None:
         axes = range(ndim) if s is None else range(ndim - len(s), ndim)
-    axes = [position(axis, ndim) for axis in axes]
-    if s is not None:
-        return list(s), axes
-    return ([-1] * len(axes) if _are_distinct(axes) else [x.shape[axis] for axis in axes]), axes
+    axes = [position(axis, ndim, name) for axis in axes]
+    sizes = [-1] * len(axes) if s is None else s
+    if len(sizes) != len(axes):
+        raise ShapeError(f"{name}: found {len(sizes)} sizes s for {len(axes)} axes, expected one for each")
+    return [x.shape[axis] if n == -1 else n for n, axis in zip(sizes, axes, strict=True)], axes
 
 
-def _are_distinct(axes: Sequence[int]) -> bool:
+def are_distinct(axes: Sequence[int]) -> bool:
     return len(set(axes)) == len(axes)
 
 
 def _complex(name: str, x: Array, s: Sequence[int] | None, axes: Sequence[int] | None, norm: Norm) -> Array:
     opposite(norm)
-    sizes, axes = _sizes(x, s, axes)
-    if not _are_distinct(axes):  # an axis that is there twice is resized and transformed twice, the last one first
+    sizes, axes = sizes_and_axes(name, x, s, axes)
+    if not are_distinct(axes):  # an axis that is there twice is resized and transformed twice, the last one first
         for axis, n in zip(reversed(axes), reversed(sizes), strict=True):
             x = _complex(name, x, (n,), (axis,), norm)
         return x
@@ -102,13 +105,13 @@ def _complex(name: str, x: Array, s: Sequence[int] | None, axes: Sequence[int] |
 @_composite
 def fft(x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
     """The transform along ``axis``, after truncation or zero-padding to ``n`` elements."""
-    return _complex("fftn", x, None if n is None else (n,), (axis,), norm)
+    return _complex("fftn", resize(x, n, axis), None, (axis,), norm)
 
 
 @_composite
 def ifft(x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:
     """The inverse of `fft`."""
-    return _complex("ifftn", x, None if n is None else (n,), (axis,), norm)
+    return _complex("ifftn", resize(x, n, axis), None, (axis,), norm)
 
 
 @_composite
@@ -155,7 +158,7 @@ def irfft(x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
     """The inverse of `rfft`, with ``n`` elements, by default ``2 * (x.shape[axis] - 1)``."""
     opposite(norm)
     axis = position(axis, len(x.shape))
-    size = 2 * (x.shape[axis] - 1) if n in (None, -1) else n
+    size = 2 * (x.shape[axis] - 1) if n is None else n
     x = resize(x, size // 2 + 1, axis)
     return record("irfft", [x], {"n": size, "axis": axis, "norm": norm or "backward"})
 
@@ -165,7 +168,7 @@ def rfftn(
     x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Array:
     """`rfft` along the last of the axes, then `fftn` along the others."""
-    sizes, axes = _sizes(x, s, axes)
+    sizes, axes = sizes_and_axes("rfftn", x, s, axes)
     return fftn(rfft(x, n=sizes[-1], axis=axes[-1], norm=norm), s=sizes[:-1], axes=axes[:-1], norm=norm)
 
 
@@ -174,9 +177,10 @@ def irfftn(
     x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Array:
     """The inverse of `rfftn`."""
-    sizes, axes = _sizes(x, s, axes)
-    if not _are_distinct(axes):
-        sizes[-1] = 2 * (sizes[-1] - 1) if s is None else sizes[-1]
+    sizes, axes = sizes_and_axes("irfftn", x, s, axes)
+    if s is None:
+        sizes[-1] = 2 * (sizes[-1] - 1)
+    if not are_distinct(axes):
         for axis, n in zip(axes[:-1], sizes[:-1], strict=True):
             x = ifft(x, n=n, axis=axis, norm=norm)
         return irfft(x, n=sizes[-1], axis=axes[-1], norm=norm)

@@ -18,7 +18,7 @@ from oxigrad.ops.core.dtypes import isdtype
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.shapes import position
 from oxigrad.ops.core.standard import moveaxis
-from oxigrad.ops.fft.standard import Norm, fft, irfft, opposite, resize, rfft
+from oxigrad.ops.fft.standard import Norm, are_distinct, fft, irfft, opposite, resize, rfft, sizes_and_axes
 from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
@@ -59,13 +59,10 @@ def _along_axes(
     transform: Callable[..., Array], kind: str, x: Array, type: int, s: Any, axes: Any, norm: Norm, orthogonalize: Any
 ) -> Array:
     x = array_of(x)
-    sizes = None if s is None else [s] if isinstance(s, int) else list(s)
-    if axes is None:
-        axes = range(len(x.shape)) if sizes is None else range(len(x.shape) - len(sizes), len(x.shape))
-    axes = [axes] if isinstance(axes, int) else list(axes)
-    sizes = [None] * len(axes) if sizes is None else sizes
-    if len(sizes) != len(axes):
-        raise ShapeError(f"{kind}n: found {len(sizes)} sizes s for {len(axes)} axes, expected one for each")
+    name, s, axes = f"{kind}n", [s] if isinstance(s, int) else s, [axes] if isinstance(axes, int) else axes
+    sizes, axes = sizes_and_axes(name, x, s, axes)
+    if not are_distinct(axes):
+        raise ValueError(f"{name}: axes is {axes!r}: expected none of them twice")
     for size, axis in zip(sizes, axes, strict=True):
         x = transform(kind, x, type, size, axis, norm, orthogonalize)
     return x

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oxigrad._core import DerivativeError, ShapeError, plain, record
+from oxigrad._core import DerivativeError, ShapeError, plain
 from oxigrad._typing import Array
 from oxigrad.ops.backends import array_of, device_of, namespace, zeros_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
@@ -17,7 +17,7 @@ from oxigrad.ops.core.host_calls import call, call_one, computed
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import matrix_transpose
 from oxigrad.ops.linalg.equations import expm, shifted, solution, solve_banded, solve_sylvester, sqrtm
-from oxigrad.ops.linalg.standard import adjoint
+from oxigrad.ops.linalg.standard import adjoint, cholesky
 from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = [
@@ -218,6 +218,8 @@ def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, /, trans: int) -> Array:
         raise TypeError(
             f"lu_solve: lu_and_piv is {type(lu_and_piv).__name__}, expected (lu, piv), as lu_factor returns them"
         )
+    if trans not in (0, 1, 2):
+        raise ValueError(f"lu_solve: trans is {trans!r}: expected 0, 1 or 2")
     factors, pivots = lu_and_piv
     b = array_of(b, (factors,))
     lower = _triangle(factors, lower=True, strict=True) + ops.eye_like(factors)
@@ -240,8 +242,7 @@ def _permutation(pivots: np.ndarray) -> np.ndarray:
 @accepts_array_likes
 def cho_factor(a: Array, /, lower: bool) -> tuple[Array, bool]:
     """The Cholesky factor of a Hermitian positive definite matrix, zero in the other triangle, and ``lower``: for `cho_solve`."""
-    factor = record("cholesky", [a])
-    return (factor if lower else adjoint(factor)), lower
+    return cholesky(a, upper=not lower), lower
 
 
 @scipy_signature("c_and_lower, b, overwrite_b=False, check_finite=True")
@@ -259,6 +260,7 @@ def solveh_banded(ab: Array, b: Array, /, lower: bool) -> Array:
     """The solution ``x`` of a Hermitian banded system; the rows of ``ab`` are its upper diagonals as in SciPy, or its lower ones."""
     width = ab.shape[0] - 1
     rows = [ops.index(ab, (at, ...)) for at in range(width + 1)]
+    rows[0 if lower else -1] = ops.real(rows[0 if lower else -1])  # as the diagonal of a Hermitian matrix is
     if lower:
         above = [shifted(ops.conjugate(rows[d]), -d) for d in range(width, 0, -1)]
         return solve_banded((width, width), ops.stack([*above, *rows]), b)

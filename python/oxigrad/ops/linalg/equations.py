@@ -6,10 +6,11 @@ import math
 
 from oxigrad._core import ShapeError, plain, record
 from oxigrad._typing import Array
-from oxigrad.ops.backends import device_of, is_complex, namespace, on_host, size_of, zeros_of
+from oxigrad.ops.backends import array_of, device_of, is_complex, namespace, on_host, size_of, zeros_of
 from oxigrad.ops.backends.functions import matrix_functions
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import accepts_array_likes
+from oxigrad.ops.core.dtypes import floating
 from oxigrad.ops.core.host_calls import call_one
 from oxigrad.ops.core.primitives import matrix_transpose
 from oxigrad.ops.core.products import kron
@@ -42,6 +43,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: Array, b: Array, /) -> Array:
     >>> solve_banded((1, 0), np.array([[2.0, 2.0], [1.0, 0.0]]), np.array([2.0, 3.0]))
     array([1., 1.])
     """
+    ab, b = floating(array_of(ab)), floating(array_of(b, [ab]))
     (lower, upper), (rows, size) = l_and_u, ab.shape
     if rows != lower + upper + 1:
         raise ShapeError(f"solve_banded: found ab of {rows} rows, expected {lower + upper + 1}, one for each diagonal")
@@ -123,6 +125,7 @@ def solve_sylvester(a: Array, b: Array, q: Array, /) -> Array:
     if (tuple(a.shape), tuple(b.shape), tuple(q.shape)) != ((m, m), (n, n), (m, n)):
         shapes = ", ".join(str(tuple(x.shape)) for x in (a, b, q))
         raise ShapeError(f"solve_sylvester: found shapes {shapes}, expected (m, m), (n, n), (m, n)")
+    a, b, q = floating(a), floating(b), floating(q)
     if not all(on_host(plain(x)) for x in (a, b, q)):
         whole = kron(a, ops.eye_like(b)) + kron(ops.eye_like(a), matrix_transpose(b))
         return ops.reshape(solution(whole, ops.reshape(q, (-1,))), q.shape)
@@ -153,6 +156,7 @@ def sqrtm(x: Array, /) -> Array:
     array([[2., 0.],
            [0., 3.]])
     """
+    x = floating(array_of(x))
     root = record("sqrtm", [x])
     bare = plain(root)
     if not on_host(bare) or is_complex(bare) or size_of(bare.shape) == 0:

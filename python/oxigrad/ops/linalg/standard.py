@@ -6,11 +6,12 @@ are unique only up to a sign, or a phase if complex: differentiate functions tha
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from oxigrad._core import DerivativeError, ShapeError, plain, record
 from oxigrad._typing import Array, Axis, Dtype, F
-from oxigrad.ops.backends import device_of, has_variable, namespace
+from oxigrad.ops.backends import device_of, has_variable, namespace, size_of
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import accepts_array_likes, composite
 from oxigrad.ops.core.primitives import matmul, matrix_transpose
@@ -138,9 +139,11 @@ def slogdet(x: Array, /) -> SlogdetResult:
 
 @shaped
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
-    """The triangular factor of a Hermitian positive definite matrix: ``x = y @ y^H``, or ``y^H @ y`` where ``upper``."""
-    lower = record("cholesky", [x])
-    return adjoint(lower) if upper else lower
+    """The triangular factor of a Hermitian positive definite matrix: ``x = y @ y^H``, or ``y^H @ y`` where ``upper``.
+
+    It is that of the matrix's lower triangle, or of the upper one.
+    """
+    return adjoint(record("cholesky", [adjoint(x)])) if upper else record("cholesky", [x])
 
 
 def adjoint(x: Array) -> Array:
@@ -305,7 +308,7 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
     if ord == 0:
         raise DerivativeError("vector_norm with ord=0 has no derivative: use ox.stop_gradient")
     if ord == math.inf:
-        return ops.max(ops.abs(x), axis=axis, keepdims=keepdims)
+        return _largest(x)(ops.abs(x), axis=axis, keepdims=keepdims)
     if ord == -math.inf:
         return ops.min(ops.abs(x), axis=axis, keepdims=keepdims)
     if ord == 1:
@@ -317,24 +320,30 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
     return _root(ops.sum(powers, axis=axis, keepdims=keepdims), ord)
 
 
+def _largest(x: Array) -> Callable[..., Array]:
+    """The maximum, and the sum where there is none: the norm of nothing is zero."""
+    return ops.max if size_of(x.shape) else ops.sum
+
+
 def _root(x: Array, n: float) -> Array:
     """The ``n``-th root, with derivative zero at zero."""
     zero = plain(x) == 0
-    return ops.where(zero, 0.0, ops.where(zero, 1.0, x) ** (1 / n))
+    return ops.where(zero, 0.0 if n > 0 else math.inf, ops.where(zero, 1.0, x) ** (1 / n))
 
 
 @_composite
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """A norm of each matrix: ``"fro"``, ``"nuc"``, or 1, 2, inf and their negatives."""
+    check_shapes("matrix_norm", [tuple(x.shape)])
     if ord == "fro":
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in ("nuc", 2, -2):
         values = svdvals(x)
-        fold = ops.sum if ord == "nuc" else ops.max if ord == 2 else ops.min
+        fold = ops.sum if ord == "nuc" else _largest(x) if ord == 2 else ops.min
         y = fold(values, axis=-1)
     elif abs(ord) in (1, math.inf):
         sums = ops.sum(ops.abs(x), axis=-2 if abs(ord) == 1 else -1)
-        y = (ops.max if ord > 0 else ops.min)(sums, axis=-1)
+        y = (_largest(x) if ord > 0 else ops.min)(sums, axis=-1)
     else:
         raise ValueError(f"ord is {ord!r}: expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
     return ops.expand_dims(ops.expand_dims(y, axis=-1), axis=-1) if keepdims else y

@@ -8,7 +8,7 @@ import numpy as np
 
 from oxigrad._core import ShapeError, Variable, plain
 from oxigrad._typing import Array, Axis
-from oxigrad.ops.backends import array_of
+from oxigrad.ops.backends import array_of, is_complex, zeros_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.host_calls import computed
@@ -72,6 +72,8 @@ def _filter(
 
     for each in modes_of_axes:
         check_mode(name, each)
+    if not isinstance(x, Variable):
+        return computed(name, lambda x: of_modes(x, modes, cval), (x,))[0]
     y = filtered(name, of_modes, x, reach, modes)
     if cval == 0.0:
         return y
@@ -89,7 +91,7 @@ _BY_WEIGHTS_1D = 'input, weights, axis=-1, output=None, mode="reflect", cval=0.0
 def correlate(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, axes: Axis) -> Array:
     """The correlation of an array with weights of as many dimensions, or of as many as ``axes``, both differentiable.
 
-    For variable weights, one product is recorded for each weight.
+    Complex weights are conjugated. For variable weights, one product is recorded for each weight.
     """
     x, weights = array_of(x), array_of(weights)
     check_mode("correlate", mode)
@@ -105,12 +107,16 @@ def correlate(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, 
     ]
     if any(width < 0 for pair in widths for width in pair):
         raise ValueError(f"correlate: origin is {origin!r}: expected the place of an element of the weights")
-    whole = extended_by(x, widths, [mode] * len(x.shape), cval)
+    whole, weights = extended_by(x, widths, [mode] * len(x.shape), cval), _conjugate(weights)
     total: Any = 0.0
     for at in itertools.product(*map(range, weights.shape)):
         part = tuple(slice(start, start + size) for start, size in zip(at, x.shape, strict=True))
         total = total + ops.index(weights, at) * ops.index(whole, part)
     return total
+
+
+def _conjugate(weights: Array) -> Array:
+    return ops.conjugate(weights) if is_complex(weights) else weights
 
 
 def along_axes(
@@ -138,7 +144,7 @@ def convolve(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, a
         -shift - (1 - size % 2)
         for size, shift in zip(weights.shape, for_each_axis(origin, len(weights.shape)), strict=True)
     ]
-    return correlate(x, ops.flip(weights), mode=mode, cval=cval, origin=origins, axes=axes)
+    return correlate(x, _conjugate(ops.flip(weights)), mode=mode, cval=cval, origin=origins, axes=axes)
 
 
 @scipy_signature(_BY_WEIGHTS_1D)
@@ -157,7 +163,7 @@ def convolve1d(x: Array, weights: Array, /, axis: int, mode: str, cval: float, o
     """The convolution along an axis with weights (n,), both differentiable."""
     weights = array_of(weights)
     origin = -origin - (1 - weights.shape[0] % 2)
-    return correlate1d(x, ops.flip(weights), axis, mode=mode, cval=cval, origin=origin)
+    return correlate1d(x, _conjugate(ops.flip(weights)), axis, mode=mode, cval=cval, origin=origin)
 
 
 # --- filters by name ---------------------------------------------------------------------------------------------------
@@ -301,8 +307,9 @@ def sum_labels(x: Array, /, labels: Any, index: Any) -> Array:
     labels = np.broadcast_to(np.asarray(plain(labels)), tuple(x.shape))
     if index is None:
         return ops.sum(ops.where(of_library(labels > 0, x), x, 0.0))
-    sums = [ops.sum(ops.where(of_library(labels == each, x), x, 0.0)) for each in np.atleast_1d(index)]
-    return ops.stack(sums) if np.ndim(index) else sums[0]
+    index = np.asarray(index)
+    sums = [ops.sum(ops.where(of_library(labels == each, x), x, 0.0)) for each in index.flat]
+    return ops.reshape(ops.stack(sums), index.shape) if sums else zeros_of(index.shape, x)
 
 
 sum = sum_labels

@@ -11,9 +11,10 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, ShapeError, Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import array_of
+from oxigrad.ops.backends import array_of, dtype_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.dtypes import isdtype
 from oxigrad.ops.core.host_calls import computed, linear
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.standard import axes_of
@@ -126,7 +127,9 @@ def map_coordinates(x: Array, coordinates: Array, /, order: int, mode: str, cval
         raise ShapeError(
             f"map_coordinates: found coordinates of shape {tuple(coordinates.shape)}, expected ({ndim}, ...)"
         )
-    return _interpolated(x, [ops.index(coordinates, (at, ...)) for at in range(ndim)], order, mode, cval, prefilter)
+    y = _interpolated(x, [ops.index(coordinates, (at, ...)) for at in range(ndim)], order, mode, cval, prefilter)
+    dtype = dtype_of(x)
+    return ops.astype(y, dtype, copy=False) if isdtype(dtype, ("real floating", "complex floating")) else y
 
 
 def _interpolated(x: Array, coordinates: list[Array], order: int, mode: str, cval: float, prefilter: bool) -> Array:
@@ -168,14 +171,27 @@ def affine_transform(
 ) -> Array:
     """The array with elements of ``x`` at ``matrix @ index + offset``; ``x``, ``matrix`` (n, n) and ``offset`` are differentiable.
 
-    A matrix (n,) is diagonal. Otherwise as `map_coordinates`.
+    A matrix (n,) is diagonal, and the last column of one (n, n + 1) is the offset, as that of (n + 1, n + 1), whose last row is 0 but
+    for a 1 at its end. Otherwise as `map_coordinates`. Raises `ShapeError` for other shapes.
     """
     x, matrix = array_of(x), array_of(matrix, [x])
-    shape = tuple(x.shape) if output_shape is None else tuple(output_shape)
+    ndim, shape = len(x.shape), tuple(x.shape) if output_shape is None else tuple(output_shape)
     index = np.indices(shape, np.float64)
     offset = array_of(offset, [x]) if isinstance(offset, (list, tuple)) else offset
+    if tuple(matrix.shape) in ((ndim, ndim + 1), (ndim + 1, ndim + 1)):
+        if matrix.shape[0] > ndim:
+            last = np.asarray(computed("affine_transform", lambda row: row[ndim], (plain(matrix),))[0])
+            if last.tolist() != [0.0] * ndim + [1.0]:
+                raise ValueError(
+                    f"affine_transform: found the last row {last.tolist()}, expected zeros, and 1 at its end"
+                )
+        matrix, offset = ops.index(matrix, (slice(ndim), slice(ndim))), ops.index(matrix, (slice(ndim), ndim))
+    if tuple(matrix.shape) not in ((ndim,), (ndim, len(shape))):
+        raise ShapeError(
+            f"affine_transform: found a matrix of shape {tuple(matrix.shape)}, expected ({ndim}, {len(shape)})"
+        )
     coordinates = []
-    for row in range(len(x.shape)):
+    for row in range(ndim):
         start = ops.index(offset, row) if len(getattr(offset, "shape", ())) else offset
         if len(matrix.shape) == 1:
             coordinates.append(ops.index(matrix, row) * of_library(index[row], x) + start)

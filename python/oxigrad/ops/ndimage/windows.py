@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import ShapeError
+from oxigrad._core import DtypeError, ShapeError
 from oxigrad._typing import Array, Axis
-from oxigrad.ops.backends import array_of, dtype_of
+from oxigrad.ops.backends import array_of, dtype_of, is_complex
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.dtypes import isdtype
@@ -61,6 +61,8 @@ def _windows(
     name: str, x: Array, footprint: np.ndarray, modes: Sequence[str], cval: Any, origins: Sequence[int]
 ) -> Any:
     """The elements of the window of each element along a last axis; ``cval`` beyond the edges in the mode "constant"."""
+    if is_complex(x):
+        raise DtypeError(f"{name}: found a complex array, expected a real one")
     widths = [(size // 2 + at, size - 1 - size // 2 - at) for size, at in zip(footprint.shape, origins, strict=True)]
     for size, at, width in zip(footprint.shape, origins, widths, strict=True):
         if min(width) < 0:

@@ -9,7 +9,7 @@ import numpy as np
 
 from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array, Dtype
-from oxigrad.ops.backends import dtype_of, is_array, is_complex, namespace
+from oxigrad.ops.backends import array_of, dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array
@@ -222,6 +222,7 @@ def _slope(f: Any, axis: int, h: Any, edge_order: int) -> Any:
     if f.shape[axis] < edge_order + 1:
         raise ShapeError(f"gradient: found size {f.shape[axis]} along axis {axis}, expected at least {edge_order + 1}")
     d = standard.diff(f, axis=axis)
+    h = array_of(h, [f]) if isinstance(h, (list, tuple)) else h
     if getattr(h, "shape", ()):
         return _slope_between(d, f.shape[axis], axis, h, edge_order)
     inside = 0.5 * (f[along(axis, slice(2, None))] - f[along(axis, slice(None, -2))])
@@ -241,7 +242,7 @@ def _slope_between(d: Array, size: int, axis: int, places: Any, edge_order: int)
         raise ShapeError(
             f"gradient: found coordinates of shape {tuple(places.shape)}, expected ({size},), the size of axis {axis}"
         )
-    h = reshape(standard.diff(places), (-1,) + (1,) * (d.ndim - 1 - axis))
+    h = reshape(standard.diff(floating(places)), (-1,) + (1,) * (d.ndim - 1 - axis))
     d = d / h
     near, far = h[: size - 2, ...], h[1:, ...]
     inside = (far * d[along(axis, slice(None, -1))] + near * d[along(axis, slice(1, None))]) / (near + far)

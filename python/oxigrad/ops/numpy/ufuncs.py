@@ -124,21 +124,23 @@ def _reduce(
         raise DerivativeError(
             f"np.{ufunc.__name__}.reduce of a variable does not take where: use np.where on its argument"
         )
-    x = array(x, dtype)
-    axes = standard.axes_of(axis, x.ndim)
-    result = x
-    for place in sorted(axes, reverse=True):
-        parts = _slices(result, place)
-        result = _fold(ufunc, parts if initial is None else [initial, *parts])
-        initial = None
+    x, initial = array(x, dtype), ufunc.identity if initial is None else initial
+    axes = sorted(standard.axes_of(axis, x.ndim), reverse=True)
+    if len(axes) > 1:
+        ufunc.reduce(np.ones((1,) * x.ndim), axis=tuple(axes))  # raises where the order of elements matters
+    if not math.prod(x.shape[place] for place in axes):
+        if initial is None:
+            raise ValueError(f"np.{ufunc.__name__}.reduce: found no elements, and the function has no identity")
+        result = ops.sum(x, axis=tuple(axes)) + initial
+    elif axes:
+        result = x
+        for place in axes[:-1]:
+            result = functools.reduce(ufunc, _slices(result, place))
+        result = functools.reduce(ufunc, ([] if initial is None else [initial]) + _slices(result, axes[-1]))
+    else:
+        result = x if initial is None else ufunc(initial, x)
     shape = tuple(1 if place in axes else size for place, size in enumerate(x.shape))
     return ops.reshape(result, shape) if keepdims else result
-
-
-def _fold(ufunc: np.ufunc, parts: Sequence[Any]) -> Any:
-    if not parts and ufunc.identity is None:
-        raise ValueError(f"np.{ufunc.__name__}.reduce: found no elements, and the function has no identity")
-    return functools.reduce(ufunc, parts) if parts else ufunc.identity
 
 
 def _accumulate(ufunc: np.ufunc, x: Any, axis: int = 0, dtype: Any = None) -> Any:
@@ -147,15 +149,23 @@ def _accumulate(ufunc: np.ufunc, x: Any, axis: int = 0, dtype: Any = None) -> An
     if function is not None:
         return function(x, axis=axis)
     axis = position(axis, x.ndim)
+    if not x.shape[axis]:
+        return x
     return ops.stack(list(itertools.accumulate(_slices(x, axis), ufunc)), axis=axis)
 
 
 def _reduceat(ufunc: np.ufunc, x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
     x = array(x, dtype)
     axis, starts = position(axis, x.ndim), np.asarray(plain(indices)).tolist()
-    ends = [*starts[1:], x.shape[axis]]
+    size = x.shape[axis]
+    if any(not 0 <= start < size for start in starts):
+        raise IndexError(f"np.{ufunc.__name__}.reduceat: found indices {starts}, expected numbers from 0 to {size - 1}")
+    if not starts:
+        return x[along(axis, slice(0))]
+    ends, function = [*starts[1:], size], own_method(ufunc, "reduce")
+    fold = function or (lambda part, axis: functools.reduce(ufunc, _slices(part, axis)))
     parts = [
-        ufunc.reduce(x[along(axis, slice(start, end))], axis=axis) if start < end else x[along(axis, start)]
+        fold(x[along(axis, slice(start, end))], axis=axis) if start < end else x[along(axis, start)]
         for start, end in zip(starts, ends, strict=True)
     ]
     return ops.stack(parts, axis=axis)

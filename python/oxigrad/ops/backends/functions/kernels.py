@@ -25,7 +25,7 @@ def compute(name: str, *args: Any) -> Any:
         return _of_complex_numbers(name, dtype, args)
     is_real = dtype.kind == "f" or (dtype.kind == "V" and _core.is_inexact(np.empty(0, dtype)))
     dtype = dtype if is_real else np.dtype(np.float64)
-    computing = dtype if dtype.itemsize in (4, 8) else np.dtype(np.float32)
+    computing = np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
     arrays = np.broadcast_arrays(*(np.asarray(value, computing) for value in args))
     return _core.compute(name, list(arrays)).astype(dtype, copy=False)[()]
 

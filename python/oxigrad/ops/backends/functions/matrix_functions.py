@@ -65,8 +65,14 @@ def _denman_beavers(library: Any, x: Any) -> Any:
     n = x.shape[-1]
     eye = library.eye(n, dtype=x.dtype, device=device_of(x))
     root, m, is_readable = x, x, on_host(x)
-    for _ in range(_MAX_ITERATIONS):
+    for at in range(_MAX_ITERATIONS):
         logarithm = library.linalg.slogdet(m)[1][..., None, None]
+        if at:  # an iterate is singular where an eigenvalue of x is negative: its root is refused below
+            is_singular = logarithm == -math.inf
+            m, logarithm = (
+                library.where(is_singular, eye, m),
+                library.where(is_singular, library.zeros_like(logarithm), logarithm),
+            )
         scale = library.astype(library.exp(logarithm / (-2.0 * max(n, 1))), x.dtype)
         inverse = library.linalg.inv(m) / (scale * scale)
         root = (root + root @ inverse) * scale * 0.5
