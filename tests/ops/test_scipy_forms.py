@@ -37,6 +37,7 @@ def test_every_name_of_ours_has_one_row() -> None:
     assert set(names) - refused == ours
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the libraries that orders are measured over
 def test_the_page_is_printed_from_the_catalogue() -> None:
     assert function_table.SCIPY.path.read_text() == function_table.SCIPY.text()
     assert [*ox.support(origin="SciPy")] == [*function_table.catalogue({"SciPy": forms_scipy.SECTIONS}, {})]
