@@ -13,7 +13,7 @@ import numpy as np
 
 from oxigrad._core import DtypeError, ShapeError
 from oxigrad._typing import Array, Axis
-from oxigrad.ops.backends import array_of, dtype_of, is_complex
+from oxigrad.ops.backends import array_of, dtype_of, is_complex, size_of
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.dtypes import isdtype
@@ -70,7 +70,7 @@ def _windows(
                 f"{name}: origin is {at}: expected a whole number from {-(size // 2)} to {(size - 1) // 2}"
             )
     shape = tuple(x.shape)
-    places = np.arange(1, x.size + 1).reshape(shape)  # zero is beyond the edges
+    places = np.arange(1, size_of(shape) + 1).reshape(shape)  # zero is beyond the edges
     whole = np.lib.stride_tricks.sliding_window_view(widened(places, widths, modes), footprint.shape)[..., footprint]
     taken = standard.take(ops.reshape(x, (-1,)), of_library(np.maximum(whole - 1, 0).reshape(-1), x), axis=0)
     taken = ops.reshape(taken, whole.shape)

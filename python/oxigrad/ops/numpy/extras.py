@@ -9,7 +9,7 @@ import numpy as np
 
 from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array, Dtype
-from oxigrad.ops.backends import array_of, dtype_of, is_array, is_complex, namespace
+from oxigrad.ops.backends import array_of, dtype_of, is_array, is_complex, namespace, size_of
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array
@@ -403,8 +403,9 @@ def dsplit(x: Array, sections: int | Sequence[int], /) -> list[Array]:
 @accepts_array_likes
 def partition(x: Array, kth: int, /, *, axis: int | None = -1) -> Array:
     """The elements partitioned around the ``kth`` smallest; they are fully sorted. Raises `ValueError` for a ``kth`` out of range."""
-    size = x.size if axis is None else x.shape[position(axis, x.ndim, "partition")]
+    count = size_of(x.shape)
+    size = count if axis is None else x.shape[position(axis, x.ndim, "partition")]
     for each in np.ravel(kth).tolist():
-        if x.size and not -size <= each < size:
+        if count and not -size <= each < size:
             raise ValueError(f"partition: kth is {each}, expected a position among {size} elements")
     return standard.sort(x, axis=axis)
