@@ -20,6 +20,7 @@ from oxigrad._typing import Array, Axis
 from oxigrad.autodiff.rules.batching_rules import aligned, on_examples
 from oxigrad.autodiff.rules.jvp_rules import shifted_axes
 from oxigrad.ops.backends import (
+    beneath,
     device_of,
     has_batched,
     has_variable,
@@ -154,10 +155,7 @@ class Batched(BatchLevel):
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
-            array = self.value
-            while isinstance(array := plain(array), Batched):
-                array = array.value
-            method = array_methods.method(xp, self, array, name)
+            method = array_methods.method(xp, self, beneath(self), name)
             if method is not None:
                 return method
         raise AttributeError(f"a batched value has no attribute {name!r}", name=name, obj=self)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad import tree, xp
-from oxigrad._core import Variable, plain
 from oxigrad.autodiff.batching import Batched
+from oxigrad.ops.backends import holds_variable
 
 
 def level_of(leaves: Sequence[Any]) -> int | None:
@@ -16,11 +16,6 @@ def level_of(leaves: Sequence[Any]) -> int | None:
 def level_of_variables(leaves: Sequence[Any]) -> int | None:
     """The highest level of batched values, if a value is or holds a variable; None otherwise."""
     return level_of(leaves) if any(map(holds_variable, leaves)) else None
-
-
-def holds_variable(value: Any) -> bool:
-    """Whether a value is a variable, or batched from one."""
-    return isinstance(value, Variable) or (isinstance(value, Batched) and holds_variable(value.value))
 
 
 def called_for_each(f: Callable[..., Any], args: Any, named: Any, level: int) -> Any:
@@ -36,9 +31,3 @@ def called_for_each(f: Callable[..., Any], args: Any, named: Any, level: int) ->
 
     results = [example(at) for at in range(size)]
     return tree.map(lambda *parts: Batched(level, xp.stack([xp.asarray(part) for part in parts])), *results)
-
-
-def detached(value: Any) -> Any:
-    """The plain value, of a batched value the batched plain value: derivatives treat it as a constant."""
-    value = plain(value)
-    return Batched(value.level, detached(value.value)) if isinstance(value, Batched) else value

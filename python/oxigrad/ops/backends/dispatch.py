@@ -218,6 +218,31 @@ def has_batched(values: Iterable[Any]) -> bool:
     return any(isinstance(value, _core.BatchLevel) for value in _flattened(values))
 
 
+def holds_variable(value: Any) -> bool:
+    """Whether a value is a variable, or one that `vmap` has batched from one."""
+    return isinstance(value, _core.Variable) or (is_of_vmap(value) and holds_variable(value.value))
+
+
+def beneath(value: Any) -> Any:
+    """The array beneath variables and values that `vmap` has batched, with the axes of examples in front."""
+    while is_of_vmap(value := plain(value)):
+        value = value.value
+    return value
+
+
+def without_variables(value: Any) -> Any:
+    """The plain value, of a batched value the batched plain value: derivatives treat it as a constant."""
+    value = plain(value)
+    return type(value).of(value.level, without_variables(value.value)) if is_of_vmap(value) else value
+
+
+def is_of_vmap(value: Any) -> bool:
+    """Whether a value is one that `vmap` has batched."""
+    return isinstance(value, _core.BatchLevel) and hasattr(
+        type(value), "of"
+    )  # unlike values of a recording, and symbols
+
+
 def _flattened(values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
         if isinstance(value, (list, tuple)):
