@@ -173,6 +173,22 @@ def test_singular_values_that_are_cut_turn_with_the_matrices() -> None:
     agree(ox.grad(lambda b: xp.sum(ox.vmap(ox.vmap(f))(b[:, None])))(batch), expected)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: xp.signal.convolve(x, x),
+        lambda x: x[xp.argmax(x)],
+        ox.custom_vjp(lambda x: x * x, lambda g, y, x: 2.0 * g * x),
+    ],
+)
+def test_no_examples_of_what_is_called_for_each(f: Callable[..., Any]) -> None:
+    for call in (ox.vmap(f), ox.vmap(ox.grad(lambda x: xp.sum(f(x)))), ox.grad(lambda z: xp.sum(ox.vmap(f)(z)))):
+        with pytest.raises(ox.ShapeError, match="vmap: found no examples, expected at least one"):
+            call(np.ones((0, 3)))
+    assert ox.vmap(xp.special.erfcx)(np.ones((0, 3))).shape == (0, 3)
+    assert ox.vmap(xp.argmax)(np.ones((0, 3))).shape == (0,)
+
+
 def test_batched_values_by_keyword() -> None:
     agree(
         ox.vmap(lambda x, y: xp.diff(W, prepend=x, append=y))(X, X),

@@ -258,7 +258,7 @@ def _truth_or_count(name: str) -> Callable[..., Any]:
             return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
         value = x.value
         if axis is None and name.startswith("arg"):
-            result = getattr(xp, name)(xp.reshape(value, (value.shape[0], -1)), axis=1)
+            result = getattr(xp, name)(xp.reshape(value, (value.shape[0], x.size)), axis=1)
             result = xp.reshape(result, (value.shape[0], *(1,) * x.ndim)) if keepdims else result
         else:
             result = getattr(xp, name)(value, axis=shifted_axes(axis, value), keepdims=keepdims)

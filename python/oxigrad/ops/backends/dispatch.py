@@ -218,6 +218,13 @@ def has_batched(values: Iterable[Any]) -> bool:
     return any(isinstance(value, _core.BatchLevel) for value in _flattened(values))
 
 
+def examples_of(values: Any) -> range:
+    """The places of the examples of batched values, for which a function is called; raises `ShapeError` where there are none."""
+    if not values.shape[0]:
+        raise ShapeError("vmap: found no examples, expected at least one: a function in it is called for each example")
+    return range(values.shape[0])
+
+
 def holds_variable(value: Any) -> bool:
     """Whether a value is a variable, or one that `vmap` has batched from one."""
     return isinstance(value, _core.Variable) or (is_of_vmap(value) and holds_variable(value.value))

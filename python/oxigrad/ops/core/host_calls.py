@@ -17,6 +17,7 @@ from oxigrad.ops.backends import (
     adapter_of,
     array_of,
     device_of,
+    examples_of,
     holds_variable,
     is_array,
     is_complex,
@@ -79,7 +80,7 @@ def _of_examples(function: Callable[..., tuple[Any, ...]], values: Values) -> tu
     pairs = [(value, is_of_vmap(value) and value.level == top.level) for value in values]
     results = [
         function(*(value.value[at, ...] if is_batched else value for value, is_batched in pairs))
-        for at in range(top.value.shape[0])
+        for at in examples_of(top.value)
     ]
     return tuple(type(top).of(top.level, ops.stack(list(parts))) for parts in zip(*results, strict=True))
 
