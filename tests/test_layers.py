@@ -123,7 +123,7 @@ ROOMS = {
         "trace": "deferred library targets traced",
         "reads": "traced",
         "captures": "reads trace traced",
-        "verification": "deferred trace traced",
+        "verification": "deferred reads trace traced",
         "program": "targets trace verification",
         "encoding": "",
         "files": "encoding program targets trace",

@@ -1,27 +1,59 @@
 """`vmap` beside a loop over the examples, for every function of the table, and its composition with other transforms."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+import cases_ndimage
+import cases_scipy_linalg
+import cases_signal
+import cases_special
 import oxigrad as ox
 from cases import CASES as ELEMENTARY
-from cases import Case, apart, normal
+from cases import Case, apart, fraction, normal
 from cases_linalg import CASES as LINALG
 from libraries import host
 from oxigrad import _core, tree, xp
 from oxigrad.autodiff.rules import batching_rules
 from oxigrad.autodiff.rules.jvp_rules import LINEAR
 
+_IMAGES = {**cases_ndimage.FILTERS, "minimum_filter": cases_ndimage.SELECTIONS["minimum_filter-sizes"]}
 # Variants of a case that are no other op.
 VARIANTS = ("-scalar", "-scalars", "-0d", "-empty", "-strided", "-number-right", "-number-left", "-scalar-array")
 CASES = {case.name: case for case in (*ELEMENTARY, *LINALG) if not case.name.endswith(VARIANTS)}
+# Functions that SciPy computes.
+_ON_HOST = [
+    *(
+        (f"special.{name}", *cases_special.of_smooth(name, getattr(xp.special, name.split("-")[0])))
+        for name in cases_special.CASES
+    ),
+    *(
+        (f"ndimage.{name}", functools.partial(f, xp.ndimage, mode="nearest"), (cases_ndimage.X,))
+        for name, f in _IMAGES.items()
+    ),
+    *(
+        (f"linalg.{name}", functools.partial(f, xp.linalg), args)
+        for name, (f, args) in cases_scipy_linalg.CASES.items()
+    ),
+    *(
+        (f"signal.{name}", functools.partial(f, xp.signal), (cases_signal.X,))
+        for name, f in cases_signal.LINEAR.items()
+    ),
+    ("stats.norm.ppf", xp.stats.norm.ppf, (fraction(3, 4),)),
+    ("stats.invgauss.ppf", lambda q, mu: xp.stats.invgauss.ppf(q, 1.0 + mu), (fraction(4), fraction(4))),
+]
+CASES |= {name: Case(name, f, args) for name, f, args in _ON_HOST}
 # Functions that depend on the values, so that examples may differ in more than their elements.
 REFUSED: dict[str, str] = {
     **dict.fromkeys("unique_all unique_counts unique_inverse unique_values".split(), "nonzero has no batching rule"),
     "odeint": "differs between the examples",  # its step sizes do
+    **{
+        f"linalg.{name}": "lu_solve has no batching rule"
+        for name in ("lu_solve", "lu_solve-transposed", "lu_solve-adjoint")
+    },
 }
 WEIGHTS = (1.0, 0.9, 0.95)
 
@@ -109,6 +141,60 @@ def test_a_variable_of_an_enclosing_tape_and_batched_values() -> None:
     weights = ox.grad(lambda w: xp.sum(ox.vmap(lambda x: xp.maximum(w, x) * xp.take(w, xp.argmax(x)))(X)))(W)
     expected = ox.grad(lambda w: sum(xp.sum(xp.maximum(w, x) * w[int(np.argmax(x))]) for x in X))(W)
     agree(weights, expected)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, scale: xp.sum(xp.sin(scale * x)),
+        lambda x, scale: xp.sum(xp.stats.norm.logpdf(x, 0.3, scale)),
+        lambda x, scale: ox.custom_vjp(
+            lambda x, c: xp.sum(x) * c, lambda g, y, x, c: (g * c * xp.ones_like(x), g * xp.sum(x))
+        )(x, scale),
+    ],
+)
+def test_derivatives_by_numbers_of_python(f: Callable[..., Any]) -> None:
+    for transform in (ox.grad, ox.jacrev, ox.hessian, lambda f, at: lambda *args: ox.vjp(f, *args)[1](1.0)[at]):
+        for at in (0, 1):
+            derivative = transform(f, at)
+            expected = stacked([derivative(x, 1.4) for x in X])
+            agree(ox.vmap(derivative, (0, None))(X, 1.4), expected)
+            agree(ox.vmap(ox.vmap(derivative, (0, None)), (0, None))(X[:, None], 1.4), expected[:, None])
+
+
+def test_singular_values_that_are_cut_turn_with_the_matrices() -> None:
+    def f(x: Any) -> Any:
+        return xp.sum(xp.sin(xp.linalg.pinv(x, rtol=0.6)))
+
+    batch = normal(2, 5, 3)
+    expected = stacked([ox.grad(f)(x) for x in batch])
+    agree(ox.grad(lambda batch: xp.sum(ox.vmap(f)(batch)))(batch), expected)
+    agree(ox.vmap(ox.grad(f))(batch), expected)
+    agree(ox.grad(lambda b: xp.sum(ox.vmap(ox.vmap(f))(b[:, None])))(batch), expected)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: xp.signal.convolve(x, x),
+        lambda x: x[xp.argmax(x)],
+        ox.custom_vjp(lambda x: x * x, lambda g, y, x: 2.0 * g * x),
+    ],
+)
+def test_no_examples_of_what_is_called_for_each(f: Callable[..., Any]) -> None:
+    for call in (ox.vmap(f), ox.vmap(ox.grad(lambda x: xp.sum(f(x)))), ox.grad(lambda z: xp.sum(ox.vmap(f)(z)))):
+        with pytest.raises(ox.ShapeError, match="vmap: found no examples, expected at least one"):
+            call(np.ones((0, 3)))
+    assert ox.vmap(xp.special.erfcx)(np.ones((0, 3))).shape == (0, 3)
+    assert ox.vmap(xp.argmax)(np.ones((0, 3))).shape == (0,)
+
+
+def test_batched_values_by_keyword() -> None:
+    agree(
+        ox.vmap(lambda x, y: xp.diff(W, prepend=x, append=y))(X, X),
+        stacked([np.diff(W, prepend=x, append=x) for x in X]),
+    )
+    agree(ox.vmap(lambda x: xp.linalg.matrix_rank(x))(X[:, None] * W[:, None]), np.ones(3, int))
 
 
 def test_axes_and_trees() -> None:

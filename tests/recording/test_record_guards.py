@@ -54,6 +54,7 @@ class World:
         self.object = self.derived()
         self.space: dict[str, Any] = {
             "np": np,
+            "ox": ox,
             "xp": xp,
             "__name__": __name__,
             "object": self.object,
@@ -90,7 +91,38 @@ def of_trees(x):
 
 def of_text(x):
     return {"a": x, "b": -x}[name]
+
+helper.factor = 3.0
+
+def of_attribute(x):
+    return x * helper.factor
+
+gains = [2.0]
+limits = np.full(5, 3.0)
+by_rule = ox.custom_vjp(lambda x: x * x, lambda g, y, x: g * x * gains[0] * limits)
+by_residuals = ox.custom_vjp(lambda x: x * x)
+by_residuals.defvjp(lambda x: (x * x, x), lambda x, g: (g * x * gains[0] * limits,))
+by_name = ox.define_vjp(lambda g, x: g * x * gains[0] * limits)(lambda x: x * x)
+by_tangent = ox.define_jvp(lambda t, x: t * x * gains[0] * limits)(lambda x: x * x)
+root = ox.implicit(lambda y, x: y * gains[0] * limits - x, lambda x: x / (gains[0] * limits))
+
+def of_rule(x):
+    return by_rule(x)
+
+def of_residuals(x):
+    return by_residuals(x)
+
+def of_named_rule(x):
+    return by_name(x)
+
+def of_tangent(x):
+    return by_tangent(x)
+
+def of_root(x):
+    return root(x)
 """
+
+_OF_RULES = ("of_rule", "of_residuals", "of_named_rule", "of_tangent", "of_root")
 
 
 def _in_class(name: str, value: Any, owner: str = "base") -> Callable[[World], None]:
@@ -145,6 +177,19 @@ def _added(weights: Any, other: Any) -> Any:
 Weights: Any = type("Weights", (np.ndarray,), {"__mul__": _added, "__rmul__": _added})
 
 
+def _other_class(world: World) -> None:
+    other: Any = type("Other", (world.base,), {"gain": lambda _: 9.0, "__module__": __name__})
+    world.object.__class__ = other
+
+
+def _other_bases(world: World) -> None:
+    world.derived.__bases__ = (type("Other", (world.base,), {"gain": lambda _: 9.0, "__module__": __name__}),)
+
+
+def _other_rule(world: World) -> None:
+    world["by_residuals"].defvjp(lambda x: (x * x, x), lambda x, g: (7.0 * g * x,))
+
+
 CHANGES: dict[str, tuple[str, Callable[[World], Any]]] = {
     "an attribute of a base class": ("of_object", _in_class("rate", 5.0)),
     "an attribute of a base class, of another type": ("of_object", _in_class("rate", np.float32(2.0))),
@@ -159,6 +204,16 @@ CHANGES: dict[str, tuple[str, Callable[[World], Any]]] = {
     "a method in a class below": ("of_object", _in_class("gain", lambda _: 4.0, "derived")),
     "a method in the object": ("of_object", lambda world: setattr(world.object, "gain", lambda: 4.0)),
     "an object of another class": ("of_object", lambda world: setattr(world.object, "__class__", world.base)),
+    "an object of a class with other methods": ("of_object", _other_class),
+    "other bases of a class": ("of_object", _other_bases),
+    "an attribute of a function": ("of_attribute", lambda world: setattr(world["helper"], "factor", 5.0)),
+    "an attribute of a function that is an array": (
+        "of_attribute",
+        lambda world: setattr(world["helper"], "factor", X),
+    ),
+    "another rule": ("of_residuals", _other_rule),
+    **{f"a list that {name} reads": (name, lambda world: world["gains"].__setitem__(0, 5.0)) for name in _OF_RULES},
+    **{f"an array that {name} reads": (name, lambda world: world["limits"].fill(5.0)) for name in _OF_RULES},
     "an object replaced": ("of_object", lambda world: world.space.__setitem__("object", world.base())),
     "a global deleted": ("of_globals", lambda world: world.space.__delitem__("weight")),
     "a global deleted that is guarded": ("of_globals", lambda world: world.space.__delitem__("flag")),

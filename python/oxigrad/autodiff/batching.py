@@ -20,6 +20,7 @@ from oxigrad._typing import Array, Axis
 from oxigrad.autodiff.rules.batching_rules import aligned, on_examples
 from oxigrad.autodiff.rules.jvp_rules import shifted_axes
 from oxigrad.ops.backends import (
+    beneath,
     device_of,
     has_batched,
     has_variable,
@@ -154,10 +155,7 @@ class Batched(BatchLevel):
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
-            array = self.value
-            while isinstance(array := plain(array), Batched):
-                array = array.value
-            method = array_methods.method(xp, self, array, name)
+            method = array_methods.method(xp, self, beneath(self), name)
             if method is not None:
                 return method
         raise AttributeError(f"a batched value has no attribute {name!r}", name=name, obj=self)
@@ -260,7 +258,7 @@ def _truth_or_count(name: str) -> Callable[..., Any]:
             return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
         value = x.value
         if axis is None and name.startswith("arg"):
-            result = getattr(xp, name)(xp.reshape(value, (value.shape[0], -1)), axis=1)
+            result = getattr(xp, name)(xp.reshape(value, (value.shape[0], x.size)), axis=1)
             result = xp.reshape(result, (value.shape[0], *(1,) * x.ndim)) if keepdims else result
         else:
             result = getattr(xp, name)(value, axis=shifted_axes(axis, value), keepdims=keepdims)

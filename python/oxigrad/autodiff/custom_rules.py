@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, ShapeError, Tape, Variable, plain
@@ -30,18 +30,11 @@ class CustomVJP(Protocol):
         """Defines the rule: ``fwd(*args)`` returns the value and residuals, ``bwd(residuals, g)`` the cotangents."""
 
 
-class _Rule:
+class _Rule(NamedTuple):
     """The rule of a function: its forward pass, where the rule reads residuals of it, and its pullback."""
 
-    fwd: Callable[..., tuple[Any, Any]] | None = None
-    pull: Pullback | None = None
-
-    def defvjp(self, fwd: Callable[..., tuple[Any, Any]], bwd: Callable[..., Any]) -> None:
-        """Sets the rule ``fwd(*args)``, ``bwd(residuals, g)``."""
-        for function, name in ((fwd, "fwd"), (bwd, "bwd")):
-            if not callable(function):
-                raise TypeError(f"defvjp: found {function!r} as {name}, expected a function")
-        self.fwd, self.pull = fwd, lambda g, y, args, residuals: bwd(residuals, g)
+    fwd: Callable[..., tuple[Any, Any]] | None
+    pull: Pullback | None
 
     def call(self, f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
         """The value of the function and the residuals, None where the rule has none."""
@@ -90,15 +83,23 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
     >>> grad(log1pexp)(0.0)
     0.5
     """
-    stated = _Rule()
-    if rule is not None:
-        stated.pull = lambda g, y, args, _: rule(g, y, *args)
+    # Variables, rather than attributes of an object: recordings watch those that a function reads.
+    forward: Callable[..., tuple[Any, Any]] | None = None
+    pull: Pullback | None = None if rule is None else lambda g, y, args, _: rule(g, y, *args)
+
+    def defvjp(fwd: Callable[..., tuple[Any, Any]], bwd: Callable[..., Any]) -> None:
+        """Sets the rule ``fwd(*args)``, ``bwd(residuals, g)``."""
+        nonlocal forward, pull
+        for function, name in ((fwd, "fwd"), (bwd, "bwd")):
+            if not callable(function):
+                raise TypeError(f"defvjp: found {function!r} as {name}, expected a function")
+        forward, pull = fwd, lambda g, y, args, residuals: bwd(residuals, g)
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
-        return _call(f, stated, args, named)
+        return _call(f, _Rule(forward, pull), args, named)
 
-    vars(wrapped)["defvjp"] = stated.defvjp
+    vars(wrapped)["defvjp"] = defvjp
     return cast(CustomVJP, wrapped)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad import tree, xp
-from oxigrad._core import Variable, plain
 from oxigrad.autodiff.batching import Batched
+from oxigrad.ops.backends import examples_of, holds_variable
 
 
 def level_of(leaves: Sequence[Any]) -> int | None:
@@ -18,27 +18,16 @@ def level_of_variables(leaves: Sequence[Any]) -> int | None:
     return level_of(leaves) if any(map(holds_variable, leaves)) else None
 
 
-def holds_variable(value: Any) -> bool:
-    """Whether a value is a variable, or batched from one."""
-    return isinstance(value, Variable) or (isinstance(value, Batched) and holds_variable(value.value))
-
-
 def called_for_each(f: Callable[..., Any], args: Any, named: Any, level: int) -> Any:
     """The results of a function for each example of the batched values of a level, stacked."""
     leaves, structure = tree.flatten((args, named))
     flags = [isinstance(leaf, Batched) and leaf.level == level for leaf in leaves]
-    size = next(leaf.value.shape[0] for leaf, flag in zip(leaves, flags, strict=True) if flag)
+    first = next(leaf.value for leaf, flag in zip(leaves, flags, strict=True) if flag)
 
     def example(at: int) -> Any:
         chosen = [leaf.value[at, ...] if flag else leaf for leaf, flag in zip(leaves, flags, strict=True)]
         args, named = tree.unflatten(structure, chosen)
         return f(*args, **named)
 
-    results = [example(at) for at in range(size)]
+    results = [example(at) for at in examples_of(first)]
     return tree.map(lambda *parts: Batched(level, xp.stack([xp.asarray(part) for part in parts])), *results)
-
-
-def detached(value: Any) -> Any:
-    """The plain value, of a batched value the batched plain value: derivatives treat it as a constant."""
-    value = plain(value)
-    return Batched(value.level, detached(value.value)) if isinstance(value, Batched) else value

@@ -9,10 +9,9 @@ from typing import Any, Literal, overload
 from oxigrad import _core, tree, xp
 from oxigrad._core import BatchLevel, DtypeError, ShapeError, Structure, StructureError, Tape, Variable, Watched, plain
 from oxigrad._typing import A, Argnums, Array, Differentiable, First, P, R, T, Tree, Ts
-from oxigrad.autodiff.examples import detached
 from oxigrad.autodiff.rules.cotangents import require_complex, require_real
 from oxigrad.autodiff.rules.tangents import zero_or_same, zero_tangent
-from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth
+from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth, without_variables
 
 
 def check_callable(f: Any, name: str) -> None:
@@ -447,4 +446,4 @@ def stop_gradient(x: T) -> T:
     3.0
     """
     leaves, structure = tree.flatten(x)
-    return tree.unflatten(structure, [detached(leaf) for leaf in leaves])
+    return tree.unflatten(structure, [without_variables(leaf) for leaf in leaves])

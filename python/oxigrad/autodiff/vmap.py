@@ -20,7 +20,8 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
     arguments are mapped over their first axis. ``out_axes`` is the axis of the examples in the results, likewise; results
     that are the same for all examples are repeated, unless their axis is None. ``f`` sees arrays without the axis of the examples. Each
     operation is called once, with a leading axis. Called for each example are indexing by a key that depends on it, functions with a
-    rule of the user's, `implicit` among them, functions of other libraries, and checkpoints inside of a further derivative. The transforms compose in any order: ``vmap(grad(f))`` has a gradient a
+    rule of the user's, `implicit` among them, functions of other libraries, those that SciPy computes unless they are elementwise,
+    and checkpoints inside of a further derivative. The transforms compose in any order: ``vmap(grad(f))`` has a gradient a
     example.
 
     Raises `ShapeError` where the axes of examples differ in size or do not exist, `StructureError` where ``in_axes`` or

@@ -23,7 +23,7 @@ from oxigrad.ops.backends import array_of, dtype_of, is_complex
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.dtypes import floating
-from oxigrad.ops.core.host_calls import call_one, computed, linear
+from oxigrad.ops.core.host_calls import call_one, computed, is_recorded, linear
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import along
 from oxigrad.ops.core.standard import axes_of
@@ -68,7 +68,7 @@ def _full(name: str, x: Array, h: Array, axes: tuple[int, ...] | None = None) ->
     def function(x: np.ndarray, h: np.ndarray) -> np.ndarray:
         return of_scipy("signal", name)(x, h, mode="full", **named)
 
-    if not isinstance(x, Variable) and not isinstance(h, Variable):
+    if not is_recorded(x) and not is_recorded(h):
         return computed(name, function, (x, h))[0]
 
     def transposed(g: Array, other: Array, size: Sequence[int]) -> Array:

@@ -23,6 +23,7 @@ from oxigrad.recording.reads import (
     codes,
     default_name,
     is_pure,
+    is_unchanging,
     require_pure,
     root,
     slots_of,
@@ -63,6 +64,8 @@ class Captures:
     def __init__(self, f: Callable[..., Any], arguments: Any = ()) -> None:
         self.inputs: list[tuple[str, int, int]] = []
         self.guards: Guards = Guards(is_same)
+        # What the copy of the function has as it is, and may write to.
+        self.held: list[Any] = []
         self._f = f
         self._seen: set[int] = set()
         # The input that a value is, by its identity while the function is walked, and by its place, where another value may be later.
@@ -74,7 +77,7 @@ class Captures:
         self._is_fixed = 0
         self._refused: dict[str, UnrecordableError] = {}
         self._watched: set[tuple[int, str]] = set()
-        # The names that functions read, and the attributes of classes by name: path, place of the class's namespace, and value.
+        # The names that functions read, and the attributes of classes and functions by name: path, place of the namespace, and value.
         self._names: set[str] = set()
         self._attributes: dict[str, list[tuple[str, int, Any]]] = {}
         # Modules that objects have as attributes.
@@ -118,12 +121,12 @@ class Captures:
             self._guard(path, place, value)
             self._part(path, place, "func", self.guards.attribute(place, "func"), value.func)
             for at, arg in enumerate(value.args):
-                if not _is_unchanging(arg):
+                if not is_unchanging(arg):
                     self._part(path, place, at, self.guards.object(arg), arg)
             held = self.guards.attribute(place, "keywords")
             self.guards.expect_length(f"the number of keywords of {path or 'the function'}", held, len(value.keywords))
             for name, arg in value.keywords.items():
-                if _is_unchanging(arg):
+                if is_unchanging(arg):
                     self._guard(f"{path}.{name}".lstrip("."), self.guards.item(held, name), arg)
                 else:
                     self._part(path, place, name, self.guards.item(held, name), arg)
@@ -178,6 +181,7 @@ class Captures:
             ):
                 self._fixed(f"{path}.{structure.path(at)}", self.guards.leaf(flat, at), leaf)
         if self._is_fixed:
+            self.held.append(value)
             for at, leaf in enumerate(leaves):
                 snapshot = np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
                 self._guard(f"{path}.{structure.path(at)}".rstrip("."), self.guards.leaf(flat, at), snapshot)
@@ -223,6 +227,7 @@ class Captures:
         if id(value) in self._seen:
             return
         self._seen.add(id(value))
+        self.held.append(value)
         require_pure(type(value).__module__, path, allowed_user=True)
         attributes, slots, object_ = getattr(value, "__dict__", None), slots_of(value), self.guards.object(value)
         if (attributes is None and not slots) or hasattr(value, "__next__"):
@@ -238,6 +243,7 @@ class Captures:
                 self.guards.expect_nothing(f"{path}.{name}", slot)
             else:
                 self._fixed(f"{path}.{name}", slot, attribute)
+        self._guard(f"{path}.__class__", self.guards.attribute(object_, "__class__"), type(value))
         self._class(path, type(value))
 
     def _class(self, path: str, value: type) -> None:
@@ -246,6 +252,8 @@ class Captures:
         if is_pure(module) or module in sys.stdlib_module_names or id(value) in self._seen:
             return
         self._seen.add(id(value))
+        bases = self.guards.attribute(self.guards.object(value), "__mro__")
+        self._guard(f"the bases of {value.__qualname__}", bases, value.__mro__)
         for each in value.__mro__:
             if is_pure(each.__module__):
                 continue
@@ -277,7 +285,7 @@ class Captures:
             for name in sorted(self._names & self._attributes.keys()):
                 for path, held, value in self._attributes.pop(name):
                     place = self.guards.item(held, name)
-                    if isinstance(value, RecordedFunction) or not hasattr(type(value), "__get__"):
+                    if isinstance(value, (RecordedFunction, types.FunctionType)) or not hasattr(type(value), "__get__"):
                         self._fixed(path, place, value)
                     else:
                         self._guard(path, place, value)
@@ -302,6 +310,9 @@ class Captures:
         if not is_ours:
             code = self.guards.attribute(self.guards.object(function), "__code__")
             self._guard(f"{path}.__code__".lstrip("."), code, function.__code__)
+            held = self.guards.object(vars(function))
+            for name, attribute in vars(function).items():
+                self._attributes.setdefault(name, []).append((f"{path}.{name}".lstrip("."), held, attribute))
         slots.extend(slots_read(function, self.guards, with_globals=not is_ours))
         for slot in slots:
             where = f"{path}.{slot.name}" if path else slot.name
@@ -407,11 +418,6 @@ def _present(guards: Guards, place: int) -> Any:
 def _wrapped(value: Any) -> Any:
     """The function that a recorded one records."""
     return value.__wrapped__
-
-
-def _is_unchanging(value: Any) -> bool:
-    """Whether a value is plain data that nothing can change, such as the numbers of arguments."""
-    return all(map(_is_unchanging, value)) if type(value) is tuple else type(value) in (int, bool, str, bytes)
 
 
 def _may_hold(value: Any) -> bool:

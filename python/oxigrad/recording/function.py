@@ -21,7 +21,7 @@ from oxigrad.recording.inputs import Inputs, Key, Why
 from oxigrad.recording.program import Entries, replay_of
 from oxigrad.recording.trace import Entry, Trace, is_same
 from oxigrad.recording.traced import Traced, UnrecordableError
-from oxigrad.recording.verification import FirstCall
+from oxigrad.recording.verification import Contents, FirstCall
 
 # Arguments that a function may call: what they read is watched.
 _CALLED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
@@ -367,7 +367,13 @@ def _recorded(inputs: Inputs, captures: Captures, expected: Any) -> _Case:
         trees.append(tree.unflatten(structure, traced[at : at + count]))
         at += count
     (args, named), *captured = trees
-    result = _core.call_traced(captures.copied(captured), args, named)
+    contents = Contents([*captures.held, *trees])
+    try:
+        result = _core.call_traced(captures.copied(captured), args, named)
+    finally:
+        is_changed = contents.restore()
+    if is_changed:
+        raise _ChangedError("the function changes a list, a dictionary or an attribute that it was given or reads")
     leaves, structure = tree.flatten(result)
     outputs = trace.outputs(leaves)
     values = (leaf.held if isinstance(leaf, Traced) else leaf for leaf in leaves)

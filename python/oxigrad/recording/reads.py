@@ -108,6 +108,11 @@ def slots_of(value: Any) -> dict[str, Any]:
     return slots
 
 
+def is_unchanging(value: Any) -> bool:
+    """Whether a value is plain data that nothing can change, such as the numbers of arguments."""
+    return all(map(is_unchanging, value)) if type(value) is tuple else type(value) in (int, bool, str, bytes)
+
+
 # Functions of Python's with effects.
 IMPURE = set("print input open exec eval compile globals locals vars __import__ breakpoint setattr delattr id".split())
 

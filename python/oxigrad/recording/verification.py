@@ -4,6 +4,7 @@ The proof is made before the recording is replayed or saved. Where the first cal
 """
 
 import functools
+import types
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,8 +13,9 @@ import numpy as np
 from oxigrad import tree
 from oxigrad._core import Replay, Structure, compute_in_rule, have_same_bits
 from oxigrad.recording.deferred import Deferred
+from oxigrad.recording.reads import EMPTY, is_unchanging, slots_of
 from oxigrad.recording.trace import is_same
-from oxigrad.recording.traced import UnrecordableError
+from oxigrad.recording.traced import Traced, UnrecordableError
 
 # The arrays of a first call are kept for the proof, up to so many bytes.
 MOST_BYTES = 1 << 26
@@ -71,6 +73,62 @@ class FirstCall:
             path, old, new = failed
             raise UnrecordableError(f"the function is not the same in two calls: {path}: {old} -> {new}")
         self.require(results, structure)
+
+
+class Contents:
+    """The contents of lists, dictionaries and objects, as they are before a call that may change them."""
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self._of: dict[int, tuple[Any, Any]] = {}
+        for value in values:
+            self._add(value)
+
+    def _add(self, value: Any) -> None:
+        if id(value) in self._of or isinstance(value, _WITHOUT_CONTENTS):
+            return
+        parts: Iterable[Any] = ()
+        if isinstance(value, (tuple, list)):
+            parts = value
+        elif isinstance(value, dict):
+            parts = value.values()
+        elif hasattr(value, "__dict__"):
+            parts = (vars(value),)
+        elif not slots_of(value):
+            return
+        self._of[id(value)] = value, _contents(value)
+        for part in parts:
+            self._add(part)
+
+    def restore(self) -> bool:
+        """Undoes changes; returns whether there were any. A value that is replaced by equal plain data is none."""
+        changed = [each for each in self._of.values() if not _are_alike(each[1], _contents(each[0]))]
+        for holder, before in changed:
+            if isinstance(holder, list):
+                list.__setitem__(holder, slice(None), [part for _, part in before])
+            elif isinstance(holder, dict):
+                dict.clear(holder)
+                dict.update(holder, before)
+            else:
+                for name, part in before:
+                    object.__setattr__(holder, name, part) if part is not EMPTY else object.__delattr__(holder, name)
+        return bool(changed)
+
+
+_WITHOUT_CONTENTS = (type, types.ModuleType, np.ndarray, np.generic, float, int, str, Traced)
+
+
+def _contents(holder: Any) -> list[tuple[Any, Any]]:
+    """The places of a container, or the slots of an object, and what they hold."""
+    if isinstance(holder, (tuple, list)):
+        return list(enumerate(holder))
+    return list(dict.items(holder) if isinstance(holder, dict) else slots_of(holder).items())
+
+
+def _are_alike(before: list[tuple[Any, Any]], now: list[tuple[Any, Any]]) -> bool:
+    return len(before) == len(now) and all(
+        place == its and (old is new or (is_unchanging(old) and is_unchanging(new) and is_same(old, new)))
+        for (place, old), (its, new) in zip(before, now, strict=True)
+    )
 
 
 def _kind_of(value: Any) -> Any:

@@ -13,7 +13,7 @@ from oxigrad import xp
 from oxigrad._core import ShapeError, Variable, elementwise_functions, plain, record
 from oxigrad._typing import Array
 from oxigrad.autodiff.rules.jvp_rules import LINEAR, shifted_reduction
-from oxigrad.ops.backends import is_array, is_batched, namespace
+from oxigrad.ops.backends import examples_of, is_array, is_batched, namespace
 from oxigrad.ops.core import primitives
 
 # The array arguments of an op, with a leading axis where the flag is set; its attributes; the number of examples.
@@ -30,7 +30,7 @@ def on_examples(name: str, values: list[Any], flags: list[bool], named: dict[str
         return rule(values, flags, named, size)
     if name in _ELEMENTWISE:
         return record(name, aligned(values, flags))
-    return _linear(name, values, named, size, level)
+    return _linear(name, values, named, level)
 
 
 def _ndim(value: Any, flag: bool) -> int:
@@ -50,7 +50,7 @@ def aligned(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     return [_padded(value, ndim) if flag else value for value, flag in zip(values, flags, strict=True)]
 
 
-def _linear(name: str, values: list[Any], named: dict[str, Any], size: int, level: int) -> Any:
+def _linear(name: str, values: list[Any], named: dict[str, Any], level: int) -> Any:
     """A structured op of one argument, with its attributes for a leading axis; else for each example."""
     keys = {key: value for key, value in named.items() if _has_batched(value, level)}
     if name not in LINEAR:
@@ -60,7 +60,7 @@ def _linear(name: str, values: list[Any], named: dict[str, Any], size: int, leve
         return _indexed(name, values[0], behind)
     each = [
         _indexed(name, values[0][at, ...], {key: _example(value, level, at) for key, value in named.items()})
-        for at in range(size)
+        for at in examples_of(values[0])
     ]
     return xp.stack(each)
 

@@ -10,7 +10,7 @@ from oxigrad import _core, xp
 from oxigrad._core import DtypeError, ShapeError, plain
 from oxigrad._typing import Array, Dtype
 from oxigrad.autodiff.rules.symbols import Symbol
-from oxigrad.ops.backends import dtype_name, dtype_of, is_array, is_complex, namespace
+from oxigrad.ops.backends import dtype_name, dtype_of, is_array, is_complex, is_of_vmap, namespace
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.aliasing import is_same_array
 
@@ -89,7 +89,7 @@ def unbroadcast_to_number(g: Array) -> Array:
     """The cotangent ``g`` summed to one number."""
     total = primitives.sum(g) if len(getattr(g, "shape", ())) else g
     total = primitives.real(total) if is_complex(total) else total
-    if isinstance(total, _core.Variable):
+    if isinstance(total, _core.Variable) or is_of_vmap(total):
         return total
     number = getattr(total, "number", None) if isinstance(total, _core.BatchLevel) else None  # of a recording
     return float(cast("Any", total)) if number is None else number

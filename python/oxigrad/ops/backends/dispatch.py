@@ -218,6 +218,38 @@ def has_batched(values: Iterable[Any]) -> bool:
     return any(isinstance(value, _core.BatchLevel) for value in _flattened(values))
 
 
+def examples_of(values: Any) -> range:
+    """The places of the examples of batched values, for which a function is called; raises `ShapeError` where there are none."""
+    if not values.shape[0]:
+        raise ShapeError("vmap: found no examples, expected at least one: a function in it is called for each example")
+    return range(values.shape[0])
+
+
+def holds_variable(value: Any) -> bool:
+    """Whether a value is a variable, or one that `vmap` has batched from one."""
+    return isinstance(value, _core.Variable) or (is_of_vmap(value) and holds_variable(value.value))
+
+
+def beneath(value: Any) -> Any:
+    """The array beneath variables and values that `vmap` has batched, with the axes of examples in front."""
+    while is_of_vmap(value := plain(value)):
+        value = value.value
+    return value
+
+
+def without_variables(value: Any) -> Any:
+    """The plain value, of a batched value the batched plain value: derivatives treat it as a constant."""
+    value = plain(value)
+    return type(value).of(value.level, without_variables(value.value)) if is_of_vmap(value) else value
+
+
+def is_of_vmap(value: Any) -> bool:
+    """Whether a value is one that `vmap` has batched."""
+    return isinstance(value, _core.BatchLevel) and hasattr(
+        type(value), "of"
+    )  # unlike values of a recording, and symbols
+
+
 def _flattened(values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
         if isinstance(value, (list, tuple)):

@@ -10,7 +10,7 @@ from oxigrad import _core
 from oxigrad._core import DtypeError, plain
 from oxigrad._names import parameter_kinds
 from oxigrad._typing import F
-from oxigrad.ops.backends import array_of, has_variable, is_array, standard_namespace
+from oxigrad.ops.backends import array_of, has_batched, has_variable, is_array, standard_namespace
 from oxigrad.ops.core.shapes import RAW_ERRORS, explain
 
 # Functions that may return their argument itself, as NumPy's do; all others return a copy.
@@ -70,7 +70,8 @@ def composite(function: F, extension: str | None = None) -> F:
             return result
         if is_elementwise and len(args) > len(kinds):  # a further one might be an array that the library writes to
             raise TypeError(f"{name}: found {len(args)} positional arguments, expected at most {len(kinds)}")
-        library = standard_namespace(*(args or named.values()))
+        is_named = named and (not args or has_batched(named.values()))
+        library = standard_namespace(*(named.values() if is_named else args))
         library = library if extension is None else getattr(library, extension)
         implementation = getattr(library, name, on_variables)
         if not named.keys() <= parameters.keys():  # those of NumPy's function, or else of the library's

@@ -4,6 +4,7 @@ An argument of another library is read in host memory, and the result is an arra
 ``call`` of the tape; its derivatives are written in differentiable functions, so that all orders follow.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,19 @@ import numpy as np
 from oxigrad._core import BatchLevel, DerivativeError, Variable, plain, record
 from oxigrad._names import parameter_kinds
 from oxigrad._typing import Array
-from oxigrad.ops.backends import adapter_of, array_of, device_of, is_array, is_complex, namespace, on_host, to_host
+from oxigrad.ops.backends import (
+    adapter_of,
+    array_of,
+    device_of,
+    examples_of,
+    holds_variable,
+    is_array,
+    is_complex,
+    is_of_vmap,
+    namespace,
+    on_host,
+    to_host,
+)
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.primitives import TupleCotangent
 
@@ -22,13 +35,25 @@ Values = Sequence[Any]
 
 
 def call(
-    function: Callable[..., tuple[Any, ...]], args: Values, pull: Callable[..., Any], push: Callable[..., Any]
+    function: Callable[..., tuple[Any, ...]],
+    args: Values,
+    pull: Callable[..., Any],
+    push: Callable[..., Any],
+    *,
+    takes_batches: bool = False,
 ) -> Any:
     """The tuple of results of ``function(*args)`` as an entry of the tape: `primitives.item` selects a result.
+
+    Unless ``function`` takes batched values, it is called for each example of them.
 
     ``pull(g, y, *args)`` returns the cotangent of each argument from the cotangents and the values of the results, tuples;
     ``push(y, *args, *tangents)`` returns the tangents of the results. None means no cotangent, or no tangent.
     """
+
+    def each(*values: Any) -> tuple[Any, ...]:
+        return _of_examples(lambda *values: ops.items(record("call", list(values), attributes)), values) or function(
+            *values
+        )
 
     def pull_all(g: TupleCotangent, y: Values, values: Values) -> list[Any]:
         pulled = pull(tuple(g[at] for at in range(len(y))), tuple(y), *values)
@@ -38,8 +63,31 @@ def call(
         y = ops.items(record("call", list(values), attributes))
         return {at: t for at, t in enumerate(push(y, *values, *tangents)) if t is not None}
 
-    attributes = {"function": function, "pull": pull_all, "push": push_all}
+    attributes = {"function": function if takes_batches else each, "pull": pull_all, "push": push_all}
     return record("call", list(args), attributes)
+
+
+def is_recorded(value: Any) -> bool:
+    """Whether a function of a value is an entry of a tape, or one of the examples that `vmap` has batched in it."""
+    return isinstance(value, Variable) or is_of_vmap(value)
+
+
+def _of_examples(function: Callable[..., tuple[Any, ...]], values: Values) -> tuple[Any, ...] | None:
+    """The results of a function of each example of batched values, those of the highest level, stacked; None where there are none."""
+    top = _top(values)
+    if top is None:
+        return None
+    pairs = [(value, is_of_vmap(value) and value.level == top.level) for value in values]
+    results = [
+        function(*(value.value[at, ...] if is_batched else value for value, is_batched in pairs))
+        for at in examples_of(top.value)
+    ]
+    return tuple(type(top).of(top.level, ops.stack(list(parts))) for parts in zip(*results, strict=True))
+
+
+def _top(values: Values) -> Any:
+    """The batched value of the highest level; None where there is none."""
+    return max(filter(is_of_vmap, values), key=operator.attrgetter("level"), default=None)
 
 
 def call_one(
@@ -68,6 +116,9 @@ def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any
 
     Raises `NotImplementedError` for an array that the host cannot read, and for one that stands for the values of other calls, as in a recording.
     """
+    stacked = _of_examples(lambda *each: computed(name, function, tuple(map(plain, each))), args)
+    if stacked is not None:
+        return stacked
     like = next((arg for arg in args if is_array(arg)), None)
     for arg in args:
         if is_array(arg) and (isinstance(arg, BatchLevel) or not on_host(arg)):
@@ -116,7 +167,8 @@ class Elementwise:
             expected = ", ".join(self.names)
             raise TypeError(f"{self.name}: found {len(args)} arguments, expected {len(self.names)}: {expected}")
         args = tuple(array_of(arg, args) if isinstance(arg, (list, tuple)) else arg for arg in args)
-        chosen = [at for at, arg in enumerate(args) if isinstance(arg, Variable)]
+        chosen = [at for at, arg in enumerate(args) if is_recorded(arg)]
+        active = [at for at in chosen if holds_variable(args[at])]
         if not chosen:
             results = self._values(args)
             return results[0] if self._is_single else results
@@ -130,7 +182,10 @@ class Elementwise:
 
         def pull(g: Values, y: Values, *values: Any) -> list[Any]:
             whole = filled(values)
-            return [_unbroadcast(_sum_of_products(g, self._derivatives(at, y, whole)), whole[at]) for at in chosen]
+            return [
+                _unbroadcast(_sum_of_products(g, self._derivatives(at, y, whole)), whole[at]) if at in active else None
+                for at in chosen
+            ]
 
         def push(y: Values, *values: Any) -> list[Any]:
             count = len(values) // 2
@@ -139,7 +194,8 @@ class Elementwise:
             columns = [(self._derivatives(at, y, whole), t) for at, t in active]
             return [_like(sum(partials[k] * t for partials, t in columns), of) for k, of in enumerate(y)]
 
-        outputs = call(lambda *values: self._values(filled(values)), [args[at] for at in chosen], pull, push)
+        evaluated = lambda *values: self._values(filled(values))  # noqa: E731
+        outputs = call(evaluated, [args[at] for at in chosen], pull, push, takes_batches=True)
         results = ops.items(outputs)
         return results[0] if self._is_single else results
 
@@ -154,7 +210,12 @@ class Elementwise:
         return partials
 
     def _values(self, args: Values) -> tuple[Any, ...]:
-        """By the library's own function of that name, else by SciPy's."""
+        """By the library's own function of that name, else by SciPy's; of all examples of batched values at once."""
+        top = _top(args)
+        if top is not None:
+            ndim = max(len(getattr(arg, "shape", ())) for arg in args)
+            results = self(*(_whole(arg, ndim) if is_of_vmap(arg) and arg.level == top.level else arg for arg in args))
+            return tuple(type(top).of(top.level, each) for each in ((results,) if self._is_single else results))
         like = next((arg for arg in args if is_array(arg)), None)
         adapter = adapter_of(like)
         special = None if like is None or namespace(like) is np else adapter.special(self.name)
@@ -162,6 +223,12 @@ class Elementwise:
             return computed(self.name, self._ufunc(), args)
         result = special(*(arg if is_array(arg) else adapter.filled(arg, like) for arg in args))
         return result if isinstance(result, tuple) else (result,)
+
+
+def _whole(batched: Any, ndim: int) -> Array:
+    """All examples of batched values, of so many dimensions each."""
+    count, shape = batched.value.shape[0], batched.shape
+    return ops.reshape(batched.value, (count, *(1,) * (ndim - len(shape)), *shape))
 
 
 def _sum_of_products(g: Values, partials: Values) -> Any:
@@ -198,7 +265,7 @@ def linear(name: str, forward: Callable[[Any], Any], adjoint: Callable[[Any], An
 
     Both are called with plain arrays; the adjoint of the adjoint is the map, so that derivatives of all orders follow.
     """
-    if not isinstance(x, Variable):
+    if not is_recorded(x):
         return computed(name, forward, (x,))[0]
     pull = lambda g, y, x: (linear(name, adjoint, forward, g),)  # noqa: E731
     return call_one(name, forward, [x], pull, lambda y, x, t: linear(name, forward, adjoint, t))

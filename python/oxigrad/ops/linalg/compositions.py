@@ -13,7 +13,7 @@ from oxigrad.ops.backends import array_of, device_of, namespace, zeros_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import accepts_array_likes
-from oxigrad.ops.core.host_calls import call, call_one, computed
+from oxigrad.ops.core.host_calls import call, call_one, computed, is_recorded
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import matrix_transpose
 from oxigrad.ops.linalg.equations import expm, shifted, solution, solve_banded, solve_sylvester, sqrtm
@@ -191,13 +191,9 @@ def _unpivoted(a: Array) -> tuple[Array, Array]:
 
     return (
         ops.items(call(lambda x: computed("lu", factors, (x,)), [a], pull, push))
-        if _is_recorded(a)
+        if is_recorded(a)
         else computed("lu", factors, (a,))
     )
-
-
-def _is_recorded(x: Array) -> bool:
-    return plain(x) is not x
 
 
 @scipy_signature("a, overwrite_a=False, check_finite=True")
@@ -329,7 +325,7 @@ def _matrix_function(name: str, function: Callable[[np.ndarray], np.ndarray], a:
     def along(a: Array, e: Array) -> Array:
         return ops.index(_matrix_function(name, function, _block(a, e)), (slice(n), slice(n, None)))
 
-    if not _is_recorded(a):
+    if not is_recorded(a):
         return computed(name, function, (a,))[0]
     pull = lambda g, y, a: (along(matrix_transpose(a), g),)  # noqa: E731
     return call_one(name, function, [a], pull, lambda y, a, t: along(a, t))
@@ -350,7 +346,7 @@ def logm(x: Array, /) -> Array:
 @accepts_array_likes
 def fractional_matrix_power(x: Array, t: float, /) -> Array:
     """The principal power of a regular matrix (n, n) with a constant real exponent ``t``."""
-    if _is_recorded(t):
+    if is_recorded(t):
         raise DerivativeError("fractional_matrix_power is not differentiable with respect to its exponent")
     return _matrix_function("fractional_matrix_power", lambda x: of_scipy("linalg", "fractional_matrix_power")(x, t), x)
 

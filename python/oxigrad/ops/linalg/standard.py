@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from oxigrad._core import DerivativeError, ShapeError, plain, record
 from oxigrad._typing import Array, Axis, Dtype, F
-from oxigrad.ops.backends import device_of, has_variable, namespace, size_of
+from oxigrad.ops.backends import beneath, device_of, has_variable, holds_variable, is_of_vmap, namespace, size_of
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import accepts_array_likes, composite
 from oxigrad.ops.core.primitives import matmul, matrix_transpose
@@ -189,14 +189,15 @@ def pinv(x: Array, /, *, rtol: Array | None = None) -> Array:
     derivative is that of the singular value decomposition, since changes of the matrix turn the vectors that are left out.
     """
     rtol = plain(rtol)
-    if rtol is None or not has_variable([x]):
+    if rtol is None or not holds_variable(x):
         return record("pinv", [x], {"rtol": rtol})
     singular = svdvals(plain(x))
-    library = namespace(singular)
     largest = singular[..., :1]
     below = singular <= largest * (rtol[..., None] if getattr(rtol, "shape", ()) else rtol)
-    noise = largest * max(x.shape[-2:]) * library.finfo(singular.dtype).eps
-    if not bool(library.any(below & (singular > noise))):
+    noise = largest * max(x.shape[-2:]) * namespace(singular).finfo(singular.dtype).eps
+    # One choice for all examples of a batch, as for all matrices of a stack.
+    are_cut = beneath(ops.logical_and(below, singular > noise))
+    if not bool(namespace(are_cut).any(are_cut)):
         return record("pinv", [x], {"rtol": rtol})
     u, s, vh = svd(x, full_matrices=False)
     inverse = ops.where(below, 0.0, 1.0 / ops.where(below, 1.0, s))
@@ -218,7 +219,10 @@ def matrix_power(x: Array, n: int, /) -> Array:
 @accepts_array_likes
 def matrix_rank(x: Array, /, *, rtol: Array | None = None) -> Array:
     """The number of singular values above ``rtol`` times the largest: a plain array of integers."""
-    return namespace(x).linalg.matrix_rank(plain(x), rtol=rtol)
+    bare = plain(x)
+    if is_of_vmap(bare):
+        return type(bare).of(bare.level, matrix_rank(bare.value, rtol=rtol))
+    return namespace(x).linalg.matrix_rank(bare, rtol=rtol)
 
 
 @scipy_signature("a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True")

@@ -12,9 +12,9 @@ import math
 from collections.abc import Callable
 from typing import Any, cast
 
-from oxigrad._core import Variable, plain
+from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import array_of
+from oxigrad.ops.backends import array_of, holds_variable, without_variables
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import log_of
@@ -133,9 +133,9 @@ class Continuous:
         above = z >= high if self.is_open_above else ops.logical_or(z > high, z == math.inf)
         inner = plain(loc) + plain(scale) * inner
         x = ops.where(ops.logical_or(below, above), inner, x)
-        if isinstance(scale, Variable) and 0.0 in (self.low, self.high):
+        if holds_variable(scale) and 0.0 in (self.low, self.high):
             # At an edge of zero, where the derivative by z may be infinite, that of z by the scale is zero.
-            at_edge = lambda x: f(_standardized(x, loc, plain(scale)), *shapes)  # noqa: E731
+            at_edge = lambda x: f(_standardized(x, loc, without_variables(scale)), *shapes)  # noqa: E731
             value = guarded.branch(
                 x == loc, at_edge, lambda x: f(_standardized(x, loc, scale), *shapes), (x, inner, inner)
             )
@@ -222,7 +222,7 @@ class Continuous:
         inside = inverse(ops.where(ops.logical_or(at_low, at_high), 0.5, q), *parameters)
         for edge, share in ((self.low, shares[0]), (self.high, shares[1])):
             if callable(edge):  # without the rounding of the inverse
-                inside = inside + ops.where(share == 0.0, at(edge, parameters) - plain(inside), 0.0)
+                inside = inside + ops.where(share == 0.0, at(edge, parameters) - without_variables(inside), 0.0)
         low = low + ops.sqrt(ops.where(at_low, shares[0], 1.0))
         high = high - ops.sqrt(ops.where(at_high, shares[1], 1.0))
         return loc + scale * ops.where(at_low, low, ops.where(at_high, high, inside))

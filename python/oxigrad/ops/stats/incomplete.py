@@ -8,6 +8,7 @@ from typing import Any, cast
 from oxigrad._core import plain
 from oxigrad._typing import Array
 from oxigrad.ops import special
+from oxigrad.ops.backends import without_variables
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch, log1p_square, log_by, power_exp, unless, xlogy
@@ -159,7 +160,7 @@ def _of_chi(f: Any) -> Callable[..., Any]:
     def of(z: Array, nu: Array) -> Array:
         root = ops.sqrt(2.0 * nu)
         # At zero, where the derivative may be infinite, the argument is zero for all nu.
-        at_edge = lambda z: f(z * plain(root), 2.0 * nu)  # noqa: E731
+        at_edge = lambda z: f(z * without_variables(root), 2.0 * nu)  # noqa: E731
         return branch(z == 0.0, at_edge, lambda z: f(z * root, 2.0 * nu), (z, 0.5, 0.5))
 
     return of

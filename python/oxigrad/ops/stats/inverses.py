@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oxigrad._core import Variable, plain
+from oxigrad._core import plain
 from oxigrad._typing import Array
+from oxigrad.ops.backends import holds_variable, without_variables
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.core.host_calls import computed
@@ -60,9 +61,9 @@ def quantile(
         x: Any = computed(name, root, tuple(map(plain, (q, rest, *shapes))))[0]
         if hasattr(plain(like), "dtype") and hasattr(x, "dtype") and x.dtype != plain(like).dtype:
             x = ops.astype(x, plain(like).dtype)
-        for _ in range(2 if any(isinstance(each, Variable) for each in (q, rest, *shapes)) else 0):
+        for _ in range(2 if any(map(holds_variable, (q, rest, *shapes))) else 0):
             step = _newton(x, q, rest, *shapes)
-            x = x + (step - plain(step))
+            x = x + (step - without_variables(step))
         return x
 
     def _newton(x: Any, q: Any, rest: Any, *s: Any) -> Any:
