@@ -78,6 +78,11 @@ def adapter_of_library(library: Any) -> Adapter:
     return _NUMPY if library is np else getattr(_file_of(_root(library)), "ADAPTER", Adapter)(library)
 
 
+def follows_numpy(library: Any) -> bool:
+    """Whether the functions of a namespace that the standard does not have are NumPy's of the same names."""
+    return getattr(_file_of(_root(library)), "ADAPTER", Adapter).follows_numpy
+
+
 def _root(library: Any) -> str:
     """The name of the top-level module of a namespace's library."""
     return getattr(library, "__name__", "").removeprefix("array_api_compat.").partition(".")[0]

@@ -69,6 +69,8 @@ class Adapter:
 
     # Modules with special functions under SciPy's names, besides the namespace's own extension `special`.
     special_modules: tuple[str, ...] = ()
+    # Whether functions of the library that the standard does not have are NumPy's of the same names.
+    follows_numpy = True
     # Whether no array of the library is ever changed in place.
     is_immutable = False
     # Whether an array is a graph, which is computed each time the array is read.

@@ -81,6 +81,7 @@ class TorchAdapter(Adapter):
     """PyTorch's tensors."""
 
     special_modules: tuple[str, ...] = ("torch.special",)
+    follows_numpy = False  # its median of an even number of elements is the lower one; others have other parameters
     methods: Mapping[str, str] | None = MappingProxyType({**{name: name for name in _ELEMENTWISE.split()}, **_RENAMED})
 
     def detached(self, array: Any) -> Any:

@@ -10,7 +10,7 @@ from oxigrad import _core
 from oxigrad._core import DtypeError, plain
 from oxigrad._names import parameter_kinds
 from oxigrad._typing import F
-from oxigrad.ops.backends import array_of, has_batched, has_variable, is_array, standard_namespace
+from oxigrad.ops.backends import array_of, follows_numpy, has_batched, has_variable, is_array, standard_namespace
 from oxigrad.ops.core.shapes import RAW_ERRORS, explain
 
 # Functions that may return their argument itself, as NumPy's do; all others return a copy.
@@ -41,10 +41,11 @@ _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _CONVERTED = {list, tuple, str, type(None)}
 
 
-def composite(function: F, extension: str | None = None) -> F:
+def composite(function: F, extension: str | None = None, *, is_standard: bool = True) -> F:
     """Decorates a function of ops: on plain values the array library's own function is called instead, if it has one.
 
-    ``extension`` names the standard's extension that has the library's function: "linalg" or "fft".
+    ``extension`` names the standard's extension that has the library's function: "linalg" or "fft". A function of NumPy's that
+    the standard does not have, which differs in some libraries, is called where the library follows NumPy.
     """
     name, on_variables, where = function.__name__, accepts_array_likes(function), _array_positions(function)
     parameters = parameter_kinds(function)
@@ -73,7 +74,8 @@ def composite(function: F, extension: str | None = None) -> F:
         is_named = named and (not args or has_batched(named.values()))
         library = standard_namespace(*(named.values() if is_named else args))
         library = library if extension is None else getattr(library, extension)
-        implementation = getattr(library, name, on_variables)
+        is_theirs = is_standard or follows_numpy(library)
+        implementation = getattr(library, name, on_variables) if is_theirs else on_variables
         if not named.keys() <= parameters.keys():  # those of NumPy's function, or else of the library's
             result = _numpy_calls[0](function, args, named, None)
             if result is not NotImplemented:
@@ -95,6 +97,9 @@ def composite(function: F, extension: str | None = None) -> F:
             raise
 
     return cast(F, called)
+
+
+of_numpy = functools.partial(composite, is_standard=False)
 
 
 def _with_arrays(args: tuple[Any, ...], where: slice) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from oxigrad._core import ShapeError
 from oxigrad._typing import Array, Dtype
 from oxigrad.ops.backends import size_of, zeros_of
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.composite import composite
+from oxigrad.ops.core.composite import composite, of_numpy
 from oxigrad.ops.core.primitives import along
 from oxigrad.ops.core.shapes import position
 from oxigrad.ops.core.standard import moveaxis
@@ -80,7 +80,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     return ops.sum(ops.multiply(ops.conjugate(x1), x2), axis=axis)
 
 
-@composite
+@of_numpy
 def vdot(x1: Array, x2: Array, /) -> Array:
     """Sum of the products of all elements with the conjugate of ``x1``."""
     sizes = [size_of(tuple(getattr(x, "shape", ()))) for x in (x1, x2)]
@@ -89,29 +89,29 @@ def vdot(x1: Array, x2: Array, /) -> Array:
     return ops.sum(ops.multiply(ops.conjugate(ops.ravel(x1)), ops.ravel(x2)))
 
 
-@composite
+@of_numpy
 def outer(x1: Array, x2: Array, /) -> Array:
     """The outer product of two vectors; arrays of more dimensions are flattened, as in NumPy."""
     return ops.multiply(ops.expand_dims(ops.ravel(x1), axis=-1), ops.ravel(x2))
 
 
-@composite
+@of_numpy
 def inner(x1: Array, x2: Array, /) -> Array:
     """Sum of products over the last dimensions."""
     if not (_ndim(x1) and _ndim(x2)):
         return ops.multiply(x1, x2)
     _require_sizes("inner", x1, x2, -1)
-    return tensordot(x1, x2, axes=(-1, -1))
+    return tensordot(x1, x2, axes=([-1], [-1]))
 
 
-@composite
+@of_numpy
 def dot(x1: Array, x2: Array, /) -> Array:
     """Sum of products over the last dimension of ``x1`` and the second to last of ``x2``, as in NumPy."""
     if not (_ndim(x1) and _ndim(x2)):
         return ops.multiply(x1, x2)
     axis = -2 if _ndim(x2) > 1 else -1
     _require_sizes("dot", x1, x2, axis)
-    return tensordot(x1, x2, axes=(-1, axis))
+    return tensordot(x1, x2, axes=([-1], [axis]))
 
 
 def _require_sizes(name: str, x1: Array, x2: Array, axis: int) -> None:
@@ -128,7 +128,7 @@ def _ndim(x: Array) -> int:
     return len(getattr(x, "shape", ()))
 
 
-@composite
+@of_numpy
 def kron(x1: Array, x2: Array, /) -> Array:
     """Kronecker product: blocks of ``x2``, scaled by the elements of ``x1``."""
     ndim = max(_ndim(x1), _ndim(x2))
@@ -138,7 +138,7 @@ def kron(x1: Array, x2: Array, /) -> Array:
     return ops.reshape(ops.multiply(left, right), tuple(a * b for a, b in zip(sizes1, sizes2, strict=True)))
 
 
-@composite
+@of_numpy
 def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """Cross product of vectors of three elements along ``axis``."""
 
@@ -152,7 +152,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     return ops.stack([left - right for left, right in products], axis=axis)
 
 
-@composite
+@of_numpy
 def convolve(x1: Array, x2: Array, mode: str = "full") -> Array:
     """Discrete convolution of two vectors: ``mode`` is ``"full"``, ``"same"`` or ``"valid"``. A number is a vector of one element."""
     x1, x2 = (x if x.shape else ops.reshape(x, (1,)) for x in (x1, x2))
@@ -182,7 +182,7 @@ def _diagonal_slice(rows: int, columns: int, offset: int) -> tuple[slice, int]:
     return slice(start, start + max(0, (length - 1) * (columns + 1) + 1) if length else start, columns + 1), length
 
 
-@composite
+@of_numpy
 def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonal of the matrices along two axes, as the last axis; ``offset`` counts diagonals above the main one."""
     x = moveaxis(x, (axis1, axis2), (-2, -1))
@@ -191,13 +191,13 @@ def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array
     return ops.index(flat, (..., _diagonal_slice(rows, columns, offset)[0]))
 
 
-@composite
+@of_numpy
 def trace(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Dtype = None) -> Array:
     """Sum of the diagonal of the matrices along two axes."""
     return ops.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
-@composite
+@of_numpy
 def diag(v: Array, k: int = 0) -> Array:
     """The matrix with the vector ``v`` on its ``k``-th diagonal, or that diagonal of a matrix ``v``."""
     if len(v.shape) == 2:
@@ -209,7 +209,7 @@ def diag(v: Array, k: int = 0) -> Array:
 # --- einsum ------------------------------------------------------------------------------------------------------------
 
 
-@composite
+@of_numpy
 def einsum(subscripts: Any, *operands: Any, optimize: Any = None) -> Array:
     """Sums of products in Einstein's notation: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.ops.backends import has_variable, standard_namespace
+from oxigrad.ops.backends import follows_numpy, has_variable, standard_namespace
 from oxigrad.ops.protocols import numpy_protocols, undifferentiated
 
 
@@ -17,15 +17,17 @@ from oxigrad.ops.protocols import numpy_protocols, undifferentiated
 def passthrough(name: str) -> Callable[..., Any]:
     """The function ``xp.<name>``, with the signature and docstring of the standard's, or NumPy's.
 
-    Of variables it is what NumPy's function is. Of plain arrays it is the array library's own, or composed of functions that
-    the library has. Raises `DerivativeError` where neither has a derivative, and the result is of floating-point dtype.
+    Of variables it is what NumPy's function is. Of plain arrays it is the array library's own, if that is NumPy's or the standard's, or
+    composed of functions that the library has. Raises `DerivativeError` where neither has a derivative, and the result is of floating-point dtype.
     """
     numpys = getattr(np, name)
-    described = undifferentiated.stated(name) or numpys
+    stated = undifferentiated.stated(name)
+    described, is_standard = stated or numpys, stated is not None
 
     def function(*args: Any, **named: Any) -> Any:
         library = standard_namespace(*args, *named.values())
-        if not hasattr(library, name) or has_variable(args) or has_variable(named.values()):
+        is_theirs = hasattr(library, name) and (is_standard or follows_numpy(library))
+        if not is_theirs or has_variable(args) or has_variable(named.values()):
             form = numpy_protocols.differentiable(sys.modules["oxigrad.xp"], numpys)
             if form is not None:
                 return form(*args, **named)
