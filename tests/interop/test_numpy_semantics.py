@@ -35,6 +35,12 @@ CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "diag": lambda np, x, cube: np.diag(x, k=-1),
     "einsum": lambda np, x, cube: np.einsum("ij,kj->ik", x, x, optimize=True),
     "concatenate": lambda np, x, cube: np.concatenate([x, x], axis=None),
+    # Numbers beside arrays of float64, which PyTorch's default dtype would round.
+    "hstack-number": lambda np, x, cube: np.hstack([x[0], 0.7]),
+    "pad-ramp": lambda np, x, cube: np.pad(x[0], 2, mode="linear_ramp", end_values=0.7),
+    "histogram-edges": lambda np, x, cube: np.histogram_bin_edges(x, bins=7),
+    "histogram-density": lambda np, x, cube: np.histogram(x, bins=7, density=True)[0],
+    "linspace": lambda np, x, cube: np.linspace(x[0, 1], 0.3, 7),
     "kron": lambda np, x, cube: np.kron(x, x[0]),
 }
 
@@ -45,6 +51,15 @@ def test_plain_tensors_have_the_values_of_numpy(name: str) -> None:
     expected, value = call(np, X, CUBE), call(xp, *args)
     assert isinstance(value, torch.Tensor)
     np.testing.assert_allclose(value.numpy(), expected, rtol=1e-12)
+    assert value.dtype == torch.float64
     # Under a derivative it is the same function.
     differentiated = ox.vjp(lambda *args: call(xp, *args), *args)[0]
     np.testing.assert_allclose(differentiated.numpy(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["boxcox", "boxcox1p"])
+def test_a_parameter_that_is_a_number_is_not_rounded(name: str) -> None:
+    special = pytest.importorskip("scipy.special")
+    x = np.array([0.02, 0.3, 0.9])
+    value = getattr(xp.special, name)(torch.from_numpy(x), -0.3)
+    np.testing.assert_allclose(value.numpy(), getattr(special, name)(x, -0.3), rtol=1e-14)

@@ -10,7 +10,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import DtypeError, ShapeError, plain
-from oxigrad.ops.backends.arrays import device_of, is_array
+from oxigrad.ops.backends.arrays import device_of, dtype_name, is_array
 from oxigrad.ops.backends.generic import Adapter
 from oxigrad.ops.backends.numpy import ADAPTER as NumPyAdapter
 
@@ -284,7 +284,18 @@ def array_of(value: Any, others: Iterable[Any] = ()) -> Any:
         if len(shapes) > 1:
             raise ShapeError(f"expected a list of arrays of one shape, found the shapes {sorted(shapes)}")
         return _core.record("stack", items, {"axis": 0})
-    return np.asarray(value) if like is None else namespace(like).asarray(value, device=device_of(like))
+    return np.asarray(value) if like is None else _of_precision(value, like)
+
+
+def _of_precision(value: Any, like: Any) -> Any:
+    """Numbers as an array of the library of ``like``, and in its precision where that is above the library's default."""
+    library, device = namespace(like), device_of(like)
+    array = library.asarray(value, device=device)
+    wider = _WIDER.get(dtype_name(array.dtype)) if dtype_name(like.dtype) in _WIDER.values() else None
+    return array if wider is None else library.asarray(value, dtype=getattr(library, wider), device=device)
+
+
+_WIDER = {"float32": "float64", "complex64": "complex128"}
 
 
 def zeros_of(shape: Sequence[int], like: Any) -> Any:

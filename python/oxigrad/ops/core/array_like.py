@@ -6,7 +6,7 @@ import numpy as np
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Dtype
-from oxigrad.ops.backends import fetched, has_variable, is_array, is_batched
+from oxigrad.ops.backends import fetched, has_variable, is_array, is_of_vmap
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 
@@ -24,11 +24,6 @@ def examples(x: Any) -> np.ndarray:
     """As `values`, with a leading axis for the examples of each `vmap` that ``x`` is in, from the outermost one."""
     bare = plain(array(x))
     return examples(bare.value) if is_of_vmap(bare) else values(bare)
-
-
-def is_of_vmap(bare: Any) -> bool:
-    """Whether a plain value has the examples of a `vmap`: values of a recording have a level too."""
-    return is_batched(bare) and hasattr(type(bare), "of")
 
 
 def values(x: Any) -> np.ndarray:

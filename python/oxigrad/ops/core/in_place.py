@@ -11,10 +11,9 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, DtypeError, ShapeError, Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import device_of, has_variable, is_array, namespace, strip
+from oxigrad.ops.backends import device_of, has_variable, is_array, is_of_vmap, namespace, strip
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
-from oxigrad.ops.core.array_like import is_of_vmap
 from oxigrad.ops.core.indexed_update import At
 from oxigrad.ops.core.shapes import position
 

@@ -15,7 +15,7 @@ from oxigrad._core import BatchLevel, ShapeError, Variable, plain
 from oxigrad._typing import Array, Device, Dtype, F
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_of_kind, namespace, standard_namespace
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.composite import composite
+from oxigrad.ops.core.composite import composite, of_numpy
 from oxigrad.ops.core.primitives import (
     Axis,
     along,
@@ -389,7 +389,7 @@ def full_like(x: Array, /, fill_value: Array, *, dtype: Dtype = None, device: De
     return full(tuple(x.shape), fill_value, dtype=dtype_of(x) if dtype is None else dtype)
 
 
-@composite
+@of_numpy  # the standard's takes numbers alone
 def linspace(
     start: Array, stop: Array, /, num: int = 50, *, dtype: Dtype = None, device: Device = None, endpoint: bool = True
 ) -> Array:

@@ -64,6 +64,7 @@ def histogram(
     edges = histogram_bin_edges(a, bins, range)
     counts = _counted([_places(np.ravel(values(a)), values(edges))], (edges.shape[0] - 1,), weights)
     if density:
+        counts = of_library(counts, edges) if weights is None else counts
         return counts / standard.diff(edges) / ops.sum(counts), edges
     return counts if weights is not None else counts.astype(int), edges
 
@@ -86,6 +87,7 @@ def histogramdd(
     places = [_places(values(column), values(edge)) for column, edge in zip(columns, edges, strict=True)]
     counts = _counted(places, tuple(edge.shape[0] - 1 for edge in edges), weights)
     if density:
+        counts = of_library(counts, edges[0]) if weights is None else counts
         counts = counts / ops.sum(counts)
         for place, edge in enumerate(edges):
             shape = tuple(-1 if place == other else 1 for other in np.arange(len(edges)))

@@ -8,7 +8,7 @@ from typing import Any
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import is_complex, namespace
+from oxigrad.ops.backends import is_array, is_complex, namespace
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import values
@@ -243,6 +243,8 @@ def log1prel(x: Array) -> Array:
 
 def _boxcox(x: Array, lmbda: Array, base: Callable[[Any], Any], logarithm: Callable[[Any], Any]) -> Array:
     """The transformation by the logarithm of the base; by its power where that is not near one."""
+    if is_array(plain(x)) and not is_array(plain(lmbda)):  # a choice between numbers has the default dtype of a library
+        lmbda = ops.zeros_like(x) + lmbda
     at_zero = base(x) == 0.0
     is_infinite = ops.logical_and(at_zero, lmbda <= 0.0)
     # A place where the base is neither zero nor one, for branches that are not taken.
