@@ -180,7 +180,7 @@ def test_arrays_of_numpy_are_taken(of_numpy: str) -> None:
 @pytest.mark.parametrize("library", [np, jnp])
 def test_an_array_that_is_there_twice_is_two_parameters(library: Any) -> None:
     tx, repeated, other = ours.adamw(0.1), library.ones(3, np.float32), library.full(3, 2.0, np.float32)
-    params, expected = {"a": repeated, "b": repeated}, {"a": jnp.ones(3), "b": jnp.ones(3)}
+    params, expected = {"a": repeated, "b": repeated}, {name: jnp.ones(3, np.float32) for name in "ab"}
     grads = {"a": repeated, "b": other}
     state, expected_state = tx.init(params), tx.init(expected)
     for _ in range(4):

@@ -99,7 +99,9 @@ def composite(function: F, extension: str | None = None, *, is_standard: bool = 
     return cast(F, called)
 
 
-of_numpy = functools.partial(composite, is_standard=False)
+def of_numpy(function: F) -> F:
+    """Decorates a function of NumPy's that the standard does not have, as `composite` does."""
+    return composite(function, is_standard=False)
 
 
 def _with_arrays(args: tuple[Any, ...], where: slice) -> tuple[Any, ...]:

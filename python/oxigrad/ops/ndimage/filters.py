@@ -318,6 +318,7 @@ sum = sum_labels
 @scipy_signature("input, labels=None, index=None")
 def mean(x: Array, /, labels: Any, index: Any) -> Array:
     """The mean of the elements with each label of ``index``; of those with any label but zero without ``index``."""
-    counts = of_scipy("ndimage", "sum_labels")(np.ones(array_of(x).shape), labels, index)
     x = array_of(x)
+    places = labels if labels is None else np.asarray(plain(labels))
+    counts = of_scipy("ndimage", "sum_labels")(np.ones(x.shape), places, index)
     return sum_labels(x, labels, index) / (of_library(counts, x) if np.ndim(counts) else float(counts))
