@@ -354,3 +354,13 @@ def test_nan_quantiles_of_a_matrix_of_probabilities_have_its_dimensions_first() 
         found = ox.vmap(lambda a, axis=axis: xp.nanquantile(a, probabilities, axis=axis))(WITH_NAN)
         flat = [np.nanquantile(a, probabilities.ravel(), axis=axis) for a in WITH_NAN]
         np.testing.assert_allclose(found, np.stack([part.reshape(2, 3, *part.shape[1:]) for part in flat]))
+
+
+def test_weights_of_a_correlation_are_batched() -> None:
+    pytest.importorskip("scipy.ndimage")
+    rng = np.random.default_rng(5)
+    x, weights = rng.normal(size=(5, 5)), rng.normal(size=(4, 3, 3))
+    f = lambda w: xp.sum(xp.ndimage.correlate(x, w) ** 2)  # noqa: E731
+    expected = np.stack([ox.grad(f)(w) for w in weights])
+    np.testing.assert_allclose(ox.vmap(ox.grad(f))(weights), expected, rtol=1e-12)
+    np.testing.assert_allclose(ox.grad(lambda w: xp.sum(ox.vmap(f)(w)))(weights), expected, rtol=1e-12)

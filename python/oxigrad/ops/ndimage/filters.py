@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import ShapeError, Variable, plain
+from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array, Axis
 from oxigrad.ops.backends import array_of, is_complex, zeros_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.host_calls import computed
+from oxigrad.ops.core.host_calls import computed, is_recorded
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.standard import axes_of, root_or_zero
 from oxigrad.ops.ndimage.extension import check_mode, extended_by, filtered, for_each_axis
@@ -72,7 +72,7 @@ def _filter(
 
     for each in modes_of_axes:
         check_mode(name, each)
-    if not isinstance(x, Variable):
+    if not is_recorded(x):
         return computed(name, lambda x: of_modes(x, modes, cval), (x,))[0]
     y = filtered(name, of_modes, x, reach, modes)
     if cval == 0.0:
@@ -98,7 +98,7 @@ def correlate(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, 
     origins = for_each_axis(origin, len(weights.shape))
     if axes is not None:
         weights, origins = along_axes("correlate", x, weights, origins, axes)
-    if not isinstance(weights, Variable):
+    if not is_recorded(weights):
         w = np.asarray(computed("correlate", lambda w: w, (weights,))[0]) if weights.shape else weights
         radii = [size + abs(shift) for size, shift in zip(w.shape, origins, strict=True)]
         return _filter("correlate", x, radii, mode, cval, w, origin=origins)
