@@ -191,6 +191,7 @@ def git(root: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(root), *arguments], check=True)
 
 
+@pytest.mark.slow
 def test_each_revision_has_a_wheel(repository: Path) -> None:
     offline = ["--no-build-isolation", "--no-index"]
     source = repository / "python" / "tiny.py"

@@ -27,14 +27,15 @@ PER_FILE = 8  # texts that are compiled together
 
 
 @pytest.fixture(scope="module")
-def compiled() -> None:
-    """Compiles the texts of all optimizers, some at a time, which takes less time than one at a time."""
+def compiled(request: pytest.FixtureRequest) -> None:
+    """Compiles the texts of the tests that are run, some at a time, which takes less time than one at a time."""
     if executor.COMPILER is None:
         pytest.skip("g++ is missing")
     texts = []
-    for name, make in optimizers.OPTIMIZERS.items():
-        for dtype in ("float32", "float64") if name in IN_DOUBLE else ("float32",):
-            texts += sources.texts(make(), {"w": np.zeros(3, dtype)})
+    for item in request.session.items:
+        if "compiled" in getattr(item, "fixturenames", ()) and "name" in item.callspec.params:
+            name, dtype = item.callspec.params["name"], item.callspec.params.get("dtype", "float32")
+            texts += sources.texts(optimizers.OPTIMIZERS[name](), {"w": np.zeros(3, dtype)})
     for start in range(0, len(texts), PER_FILE):
         executor.compile_texts(texts[start : start + PER_FILE], *FLAGS)
 

@@ -82,6 +82,7 @@ def test_a_step_is_that_of_one_worker_by_the_mean(name: str, workers: int) -> No
         assert state["step"] == opt.step
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(limit=st.integers(1, 20_000), local_batches=st.integers(1, 3), workers=st.integers(2, 3))
 def test_bits_do_not_depend_on_buckets(limit: int, local_batches: int, workers: int) -> None:

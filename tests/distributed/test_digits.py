@@ -17,6 +17,7 @@ EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "distributed.py"
         *(pytest.param(name, marks=pytest.mark.thorough) for name in ("softsync", "drop_stale", "kfac", "large_batch")),
     ],
 )
+@pytest.mark.slow
 def test_four_workers_learn_digits(method: str) -> None:
     for name in ("sklearn", "matplotlib", "tqdm", "threadpoolctl"):
         pytest.importorskip(name)

@@ -185,6 +185,7 @@ def test_threads_wait_for_each_other() -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers that send signals")
+@pytest.mark.slow
 def test_a_signal_handler_that_saves_gets_the_state_before_or_after_a_step(tmp_path: Path) -> None:
     source = """
         import signal, sys, time, numpy as np, oxigrad as ox

@@ -20,6 +20,7 @@ from oxigrad._typing import Array, Axis
 from oxigrad.autodiff.rules.batching_rules import aligned, on_examples
 from oxigrad.autodiff.rules.jvp_rules import shifted_axes
 from oxigrad.ops.backends import (
+    Examples,
     beneath,
     device_of,
     has_batched,
@@ -73,10 +74,8 @@ _INNER = {
 }
 
 
-class Batched(BatchLevel):
+class Batched(Examples):
     """An array of any library, or a variable, whose leading axis `vmap` hides. Immutable."""
-
-    value: Any
 
     def __new__(cls, level: int, value: Array) -> "Batched":
         """The examples ``value`` of the `vmap` of this level."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from oxigrad import tree, xp
 from oxigrad.autodiff.batching import Batched
-from oxigrad.ops.backends import examples_of, holds_variable
+from oxigrad.ops.backends import for_each_example, holds_variable
 
 
 def level_of(leaves: Sequence[Any]) -> int | None:
@@ -21,13 +21,10 @@ def level_of_variables(leaves: Sequence[Any]) -> int | None:
 def called_for_each(f: Callable[..., Any], args: Any, named: Any, level: int) -> Any:
     """The results of a function for each example of the batched values of a level, stacked."""
     leaves, structure = tree.flatten((args, named))
-    flags = [isinstance(leaf, Batched) and leaf.level == level for leaf in leaves]
-    first = next(leaf.value for leaf, flag in zip(leaves, flags, strict=True) if flag)
 
-    def example(at: int) -> Any:
-        chosen = [leaf.value[at, ...] if flag else leaf for leaf, flag in zip(leaves, flags, strict=True)]
-        args, named = tree.unflatten(structure, chosen)
+    def example(*leaves: Any) -> Any:
+        args, named = tree.unflatten(structure, leaves)
         return f(*args, **named)
 
-    results = [example(at) for at in examples_of(first)]
+    results = for_each_example(example, leaves, level)
     return tree.map(lambda *parts: Batched(level, xp.stack([xp.asarray(part) for part in parts])), *results)

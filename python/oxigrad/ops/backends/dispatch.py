@@ -4,7 +4,7 @@ import functools
 import importlib
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -248,11 +248,28 @@ def without_variables(value: Any) -> Any:
     return type(value).of(value.level, without_variables(value.value)) if is_of_vmap(value) else value
 
 
-def is_of_vmap(value: Any) -> bool:
+class Examples(_core.BatchLevel):
+    """The base class of the values that `vmap` has batched, unlike those of a recording, and symbols."""
+
+    value: Any
+
+    @classmethod
+    def of(cls, level: int, value: Any) -> "Examples":
+        """The examples ``value`` of the `vmap` of a level, in the class of their library."""
+        raise NotImplementedError
+
+
+def is_of_vmap(value: Any) -> TypeGuard[Examples]:
     """Whether a value is one that `vmap` has batched."""
-    return isinstance(value, _core.BatchLevel) and hasattr(
-        type(value), "of"
-    )  # unlike values of a recording, and symbols
+    return isinstance(value, Examples)
+
+
+def for_each_example(function: Callable[..., Any], values: Sequence[Any], level: int) -> list[Any]:
+    """The result of a function for each example of the batched values of a level."""
+    flags = [is_of_vmap(value) and value.level == level for value in values]
+    pairs = list(zip(values, flags, strict=True))
+    first = values[flags.index(True)].value
+    return [function(*(value.value[at, ...] if flag else value for value, flag in pairs)) for at in examples_of(first)]
 
 
 def _flattened(values: Iterable[Any]) -> Iterator[Any]:

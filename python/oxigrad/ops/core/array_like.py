@@ -6,7 +6,7 @@ import numpy as np
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Dtype
-from oxigrad.ops.backends import fetched, has_variable, is_array, is_of_vmap
+from oxigrad.ops.backends import beneath, fetched, has_variable, is_array
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 
@@ -22,8 +22,7 @@ def array(x: Any, dtype: Dtype = None) -> Any:
 
 def examples(x: Any) -> np.ndarray:
     """As `values`, with a leading axis for the examples of each `vmap` that ``x`` is in, from the outermost one."""
-    bare = plain(array(x))
-    return examples(bare.value) if is_of_vmap(bare) else values(bare)
+    return values(beneath(array(x)))
 
 
 def values(x: Any) -> np.ndarray:

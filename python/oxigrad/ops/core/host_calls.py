@@ -17,7 +17,7 @@ from oxigrad.ops.backends import (
     adapter_of,
     array_of,
     device_of,
-    examples_of,
+    for_each_example,
     holds_variable,
     is_array,
     is_complex,
@@ -77,11 +77,7 @@ def _of_examples(function: Callable[..., tuple[Any, ...]], values: Values) -> tu
     top = _top(values)
     if top is None:
         return None
-    pairs = [(value, is_of_vmap(value) and value.level == top.level) for value in values]
-    results = [
-        function(*(value.value[at, ...] if is_batched else value for value, is_batched in pairs))
-        for at in examples_of(top.value)
-    ]
+    results = for_each_example(function, values, top.level)
     return tuple(type(top).of(top.level, ops.stack(list(parts))) for parts in zip(*results, strict=True))
 
 
