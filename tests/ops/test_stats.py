@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+import oxigrad as ox
 from cases_stats import CONTINUOUS, CONTINUOUS_METHODS, COUNTED, ONCE, ONLY_X, SLOW, WHOLE_PARAMETERS
 from oxigrad import xp
 from oxigrad.testing import check_grads
@@ -64,6 +65,28 @@ def test_a_continuous_distribution(name: str) -> None:
         found, expected = (getattr(of, function)(edges, *shapes) for of in (ours, theirs))
         where = np.isfinite(expected) & (edges != 0.3)
         np.testing.assert_allclose(found[where], expected[where], rtol=1e-9, atol=1e-14, err_msg=function)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # at zero
+@pytest.mark.parametrize("name", CONTINUOUS)
+@pytest.mark.slow(one_in=3)
+def test_derivatives_in_float32_are_those_in_float64(name: str) -> None:
+    """At points inside, at zero and in the tails, where constants of float64 overflow or vanish."""
+    shapes, z = CONTINUOUS[name]
+    x = np.concatenate([z, [0.0, 1e-6, 90.0]]).astype(np.float32)
+    count = 1 if name in ONLY_X else 1 + len(shapes)
+    for function in CONTINUOUS_METHODS:
+        points = np.array([1e-4, 0.3, 0.97], np.float32) if function in ("ppf", "isf") else x
+        for point in points:
+
+            def at(dtype: Any, function: str = function, point: Any = point) -> list[float]:
+                args = (dtype(point), *map(dtype, shapes))
+                grads = ox.grad(lambda *args: getattr(getattr(xp.stats, name), function)(*args), tuple(range(count)))
+                return [float(each) for each in grads(*args)]
+
+            for found, expected in zip(at(np.float32), at(np.float64), strict=True):
+                if np.isfinite(expected) and abs(expected) < 1e37:
+                    np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-3, err_msg=f"{function} {point}")
 
 
 @pytest.mark.parametrize("name", COUNTED)

@@ -9,8 +9,20 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad._typing import Array
-from oxigrad.ops.backends import is_array
+from oxigrad.ops.backends import dtype_of, is_array, lowest
 from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.dtypes import finfo
+
+
+def tiny(x: Any) -> float:
+    """A number near the least one of the dtype of ``x``, of which products with rounding errors are normal numbers: 1e-292 for float64."""
+    limits = finfo(dtype_of(lowest(x)))
+    return float(limits.smallest_normal) / float(limits.eps)
+
+
+def near_zero(x: Any) -> float:
+    """A number above which powers of the reciprocal, as in derivatives of second order, do not overflow in the dtype of ``x``."""
+    return tiny(x) ** (1.0 / 3.0)
 
 
 def branch(condition: Any, taken: Callable[..., Any], other: Callable[..., Any], *args: tuple[Any, Any, Any]) -> Any:
@@ -91,7 +103,7 @@ def power_exp(x: Array, power: Array, exponent: Any) -> Array:
         return branch(is_infinite, lambda x, _: ops.pow(x, power), product, (x, 1.0, 1.0), (exponent, 0.0, 0.0))
 
     away = lambda x, exponent: ops.exp(ops.add(ops.multiply(power, ops.log(x)), exponent))  # noqa: E731
-    return branch(x < 1e-100, near, away, (x, 1.0, 1.0), (exponent, 0.0, 0.0))
+    return branch(x < near_zero(x), near, away, (x, 1.0, 1.0), (exponent, 0.0, 0.0))
 
 
 def xlogy(x: Array, y: Array, /) -> Array:
@@ -126,8 +138,7 @@ def digamma_rise(x: Array, by: Array) -> Array:
 
 # --- logarithms of distribution functions that underflow ---------------------------------------------------------------
 
-# Below, a distribution function is replaced by a continued fraction for its logarithm; it converges fast in the tails.
-TINY = 1e-290
+# Below `tiny`, a distribution function is replaced by a continued fraction for its logarithm; it converges fast in the tails.
 _LEVELS = 16
 
 

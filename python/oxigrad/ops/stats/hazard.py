@@ -93,7 +93,7 @@ def _log_power_hazard(z: Array, c: Array) -> Array:
 
 def _gompertz_hazard(z: Array, c: Array) -> Array:
     large = lambda z: ops.exp(z + ops.log(c)) - c  # noqa: E731
-    return branch(z > 600.0, large, lambda z: c * ops.expm1(z), (z, 601.0, 0.0))
+    return branch(z > 80.0, large, lambda z: c * ops.expm1(z), (z, 81.0, 0.0))
 
 
 def _log_expm1(z: Array) -> Array:

@@ -43,7 +43,8 @@ def _log_gamma(which: Any, other: Any, tail: Any, x: Any, log_x: Any, middle: An
         safe = middle(plain(a))
         near = lambda z: log_by(lambda z: which(a, x(z)), lambda z: other(a, x(z)), (z, safe))  # noqa: E731
         far = lambda z: tail(a, x(z), log_x(z))  # noqa: E731
-        return branch(which(a, x(z)) <= guarded.TINY, far, near, (z, safe, safe))
+        value = which(a, x(z))
+        return branch(value <= guarded.tiny(value), far, near, (z, safe, safe))
 
     return of
 
@@ -92,6 +93,11 @@ chi2: Continuous = _of_gamma(
 )
 
 
+def _root(x: Array, is_positive: Any) -> Any:
+    """The square root, without a derivative where a positive ``x`` has underflowed to zero."""
+    return unless(ops.logical_and(x == 0.0, is_positive), 0.0, ops.sqrt, x, 1.0)
+
+
 def _chi_constant(df: Array) -> Array:
     return (0.5 * df - 1.0) * _LOG_2 + special.gammaln(0.5 * df)
 
@@ -125,8 +131,8 @@ chi: Continuous = _of_gamma(
         lambda z: _log_chi[1](z, 0.5 * df),
         (z, 1e-9, 1.0),
     ),
-    quantile=lambda q, df: ops.sqrt(2.0 * special.gammaincinv(0.5 * df, q)),
-    upper_quantile=lambda q, df: ops.sqrt(2.0 * special.gammainccinv(0.5 * df, q)),
+    quantile=lambda q, df: _root(2.0 * special.gammaincinv(0.5 * df, q), q > 0.0),
+    upper_quantile=lambda q, df: _root(2.0 * special.gammainccinv(0.5 * df, q), q < 1.0),
 )
 
 
@@ -150,10 +156,11 @@ def _log_nakagami_density(z: Array, nu: Array) -> Array:
 def _nakagami_density(z: Array, nu: Array) -> Array:
     def near(z: Array, nu: Array) -> Array:
         constant = _nakagami_constant(nu)
-        return power_exp(z, 2.0 * nu - 1.0, ops.where(constant > 600.0, 600.0, constant))
+        most = -0.8 * math.log(guarded.tiny(constant))  # whose exponential is finite
+        return power_exp(z, 2.0 * nu - 1.0, ops.where(constant > most, most, constant))
 
     away = lambda z, nu: ops.exp(_log_nakagami_density(z, nu))  # noqa: E731
-    return branch(z < 1e-100, near, away, (z, 0.0, 1.0), (nu, 1.0, 1.0))
+    return branch(z < guarded.near_zero(z), near, away, (z, 0.0, 1.0), (nu, 1.0, 1.0))
 
 
 def _of_chi(f: Any) -> Callable[..., Any]:
@@ -175,15 +182,15 @@ nakagami: Continuous = _of_gamma(
     upper=_of_chi(chi.upper),
     log_lower=_of_chi(chi.log_lower),
     log_upper=_of_chi(chi.log_upper),
-    quantile=lambda q, nu: ops.sqrt(special.gammaincinv(nu, q) / nu),
-    upper_quantile=lambda q, nu: ops.sqrt(special.gammainccinv(nu, q) / nu),
+    quantile=lambda q, nu: _root(special.gammaincinv(nu, q) / nu, q > 0.0),
+    upper_quantile=lambda q, nu: _root(special.gammainccinv(nu, q) / nu, q < 1.0),
 )
 dgamma: Continuous = doubled("dgamma", gamma)
 
 
 def _inverse(z: Array, constant: float, f: Callable[[Any], Any]) -> Any:
     """``f(1 / z)``, and the constant that it is where the derivative of ``1 / z`` overflows."""
-    return unless(z < 1e-100, constant, lambda z: f(1.0 / z), z, 1.0)
+    return unless(z < guarded.near_zero(z), constant, lambda z: f(1.0 / z), z, 1.0)
 
 
 _log_inverse = _log_gammas(lambda z: 1.0 / z, lambda z: -ops.log(z), lambda a: 1.0 / a)
@@ -223,7 +230,7 @@ def _beta_of(a: Array, b: Array, x: Array, rest: Array) -> Array:
 
 def _log_beta_of(a: Array, b: Array, x: Array, rest: Array) -> Array:
     """The logarithm of `_beta_of`."""
-    tiny = _beta_of(a, b, x, rest) <= guarded.TINY
+    value = _beta_of(a, b, x, rest)
     mean = plain(a) / (plain(a) + plain(b))
     near = lambda x, rest: log_by(  # noqa: E731
         lambda x, rest: _beta_of(a, b, x, rest),
@@ -232,7 +239,7 @@ def _log_beta_of(a: Array, b: Array, x: Array, rest: Array) -> Array:
         (rest, 1.0 - mean),
     )
     far = lambda x, rest: guarded.log_betainc(a, b, x, rest)  # noqa: E731
-    return branch(tiny, far, near, (x, 0.5 * mean, mean), (rest, 1.0 - 0.5 * mean, 1.0 - mean))
+    return branch(value <= guarded.tiny(value), far, near, (x, 0.5 * mean, mean), (rest, 1.0 - 0.5 * mean, 1.0 - mean))
 
 
 def _of_beta(name: str, shapes: str, arguments: Callable[..., Any], **functions: Any) -> Continuous:
