@@ -56,7 +56,7 @@ def loss(model: dict[str, Any]) -> Any:
 
 def trained(opt: Any, steps: int = 3, start: Any = None, **hyperparameters: Any) -> Any:
     """The loss after some steps by `apply`."""
-    model, state = MODEL if start is None else start, opt.init(MODEL)
+    model, state = MODEL if start is None else start, opt.init(MODEL, **hyperparameters)
     for _ in range(steps):
         value, gradient = ox.value_and_grad(loss)(model)
         model, state = opt.apply(model, gradient, state, loss=value, **hyperparameters)
@@ -127,6 +127,37 @@ def test_batches_of_hyperparameters_second_derivatives_and_checkpoints(name: str
         return loss(model)
 
     np.testing.assert_allclose(ox.grad(saved)(0.05), each[1], rtol=1e-10)
+
+
+@pytest.mark.parametrize(("module", "tolerance"), [("torch", 1e-9), ("jax.numpy", 1e-4)])  # JAX computes in float32
+@pytest.mark.parametrize("name", ["momentum", "adagrad", "lamb", "shampoo", "clipped"])
+def test_steps_on_arrays_of_other_libraries_have_those_derivatives(
+    name: str, module: str, tolerance: float, library: Any
+) -> None:
+    """By a hyperparameter, given to `init` too, by the gradients of all steps, by the slots, and for a batch of hyperparameters."""
+    opt, space = (OPTIMIZERS | WHOLE_ARRAY | CHAINS)[name](), library(module)
+    rate, scale = next(iter(variables(opt)))[0], np.array([0.5, -1.5, 0.25, 1.0]).reshape(2, 2)
+
+    def at(asarray: Callable[[Any], Any]) -> tuple[Any, ...]:
+        model, grads = {"w": asarray(np.eye(2) + 0.5)}, {"w": asarray(scale)}
+
+        def of(h: Any, g: Any, factor: Any = 1.0) -> Any:
+            params, state = model, opt.init(model, **{rate: h})
+            slots = {k: v * factor if v.shape and name != "shampoo" else v for k, v in state["slots"]["w"].items()}
+            state = {**state, "slots": {"w": slots}}
+            for _ in range(3):
+                params, state = opt.apply(params, g, state, **{rate: h})
+            return xp.sum(params["w"] ** 2)
+
+        by_rate, by_gradient, by_factor = ox.grad(of, argnums=(0, 1, 2))(0.05, grads, 1.5)
+        tangent = ox.jvp(lambda h: of(h, grads), (0.05,), (1.0,))[1]
+        batch = ox.vmap(lambda h: of(h, grads))(asarray(np.array([0.05, 0.1])))
+        return tuple(np.asarray(each) for each in (by_rate, by_gradient["w"], by_factor, tangent, batch))
+
+    expected = at(np.asarray)
+    np.testing.assert_allclose(expected[0], expected[3], rtol=1e-9)
+    for found, same in zip(at(space.asarray), expected, strict=True):
+        np.testing.assert_allclose(found, same, rtol=tolerance, atol=tolerance)
 
 
 def test_a_schedule_and_a_decay_by_group_have_derivatives() -> None:

@@ -271,8 +271,13 @@ class Optimizer(StatefulOptimizer):
 
     # --- as a pure function --------------------------------------------------------------------------------------------
 
-    def init(self, params: Tree) -> dict[str, Any]:
+    def init(
+        self, params: Tree, *, groups: Mapping[Any, Mapping[str, Any]] | None = None, **hyperparameters: Any
+    ) -> dict[str, Any]:
         """The state before the first step, for `apply`: the step, and the slots by key path.
+
+        Hyperparameters by which slots begin, such as ``initial_accumulator``, may be given as to `apply`, and with the errors of `apply`:
+        the state is a differentiable function of them.
 
         >>> import numpy as np
         >>> from oxigrad.optim import Adam
@@ -280,7 +285,9 @@ class Optimizer(StatefulOptimizer):
         ['m', 'v']
         """
         self._refuse_pure()
-        return functional.init(self, params)
+        if groups is None:
+            return functional.init(self, params, hyperparameters)
+        return functional.init(self, params, hyperparameters, param_groups.chosen(groups, params))
 
     def apply(
         self,

@@ -173,18 +173,18 @@ def is_immutable(array: Any) -> bool:
 
 
 def detached(array: Any) -> Any:
-    """The array without the derivatives that its own library records, in the same memory."""
-    return array if type(array) is np.ndarray else adapter_of(array).detached(array)
+    """The array without the derivatives that its own library records, in the same memory; a variable as it is."""
+    return array if isinstance(array, (np.ndarray, _core.Variable)) else adapter_of(array).detached(array)
 
 
 def resolved(array: Any) -> Any:
     """The array with its values in memory, where its library has views that are computed when they are read."""
-    return array if type(array) is np.ndarray else adapter_of(array).resolved(array)
+    return array if isinstance(array, (np.ndarray, _core.Variable)) else adapter_of(array).resolved(array)
 
 
 def obstacle(array: Any) -> str:
-    """The reason why a step cannot update the array in place, and the alternative; empty if it can."""
-    return "" if type(array) is np.ndarray else adapter_of(array).obstacle(array)
+    """The reason why a step cannot update the array in place, and the alternative; empty if it can, and for a variable."""
+    return "" if isinstance(array, (np.ndarray, _core.Variable)) else adapter_of(array).obstacle(array)
 
 
 def refuse_masked_or_units(array: Any, what: str) -> None:

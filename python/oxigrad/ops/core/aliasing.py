@@ -35,7 +35,7 @@ def refuse_shared(named: Sequence[Named]) -> None:
     ...
     oxigrad.AliasError: a and the gradient of b share memory: expected arrays apart, or the same array from the first step on
     """
-    mutable = [(name, array, written) for name, array, written in named if not is_immutable(array)]
+    mutable = [each for each in named if not isinstance(each[1], _core.Variable) and not is_immutable(each[1])]
     shared = _core.first_shared([(array, written) for _, array, written in mutable])
     if shared is None and (on_devices := [each for each in mutable if not on_host(each[1])]):
         mutable, shared = on_devices, _first_shared_there(on_devices)

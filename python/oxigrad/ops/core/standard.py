@@ -31,6 +31,7 @@ from oxigrad.ops.core.primitives import (
     stack,
     sum,
     take_along_axis,
+    zeros_like,
 )
 from oxigrad.ops.core.shapes import position
 
@@ -386,7 +387,9 @@ def full_like(x: Array, /, fill_value: Array, *, dtype: Dtype = None, device: De
     if not isinstance(fill_value, Variable):
         return namespace(x).full_like(plain(x), fill_value, dtype=dtype, device=device)
     require_device("full_like", fill_value, device)
-    return full(tuple(x.shape), fill_value, dtype=dtype_of(x) if dtype is None else dtype)
+    # In the library of ``x``; a number that is a variable has none.
+    filled = broadcast_to(fill_value + zeros_like(plain(x)), tuple(x.shape))
+    return astype(filled, dtype_of(x) if dtype is None else dtype)
 
 
 @of_numpy  # the standard's takes numbers alone

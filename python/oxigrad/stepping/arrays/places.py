@@ -7,7 +7,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import ArrayMemoryError, DtypeError, StateError
-from oxigrad.ops.backends import REFUSALS, adapter_of, is_array, namespace
+from oxigrad.ops.backends import REFUSALS, adapter_of, beneath, is_array, namespace
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows
 
@@ -18,10 +18,10 @@ def check_device(path: str, p: Any, g: Any, slots: Iterable[tuple[str, Any]]) ->
     `ArrayMemoryError` for an array that cannot be read, or lies elsewhere than the parameter; `DtypeError` for a gradient or a
     slot of another array library.
     """
-    library, place = namespace(p), check_readable(path, "parameter", p)
+    library, place = namespace(beneath(p)), check_readable(path, "parameter", p)
     for what, array in _others(g, slots):
         other_place = check_readable(path, what, array)
-        if namespace(array) is not library:
+        if namespace(beneath(array)) is not library:
             raise DtypeError(f"{path}: the {what} is an array of {_name(array)}, the parameter one of {_name(p)}")
         if None not in (place, other_place) and place != other_place:
             raise ArrayMemoryError(f"{path}: the {what} is on {other_place}, the parameter on {place}")

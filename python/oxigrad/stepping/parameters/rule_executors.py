@@ -10,7 +10,7 @@ import numpy as np
 
 from oxigrad import _core, xp
 from oxigrad._core import RuleError
-from oxigrad.ops.backends import REFUSALS, adapter_of, device_of, fetched, is_array, namespace, size_of
+from oxigrad.ops.backends import REFUSALS, adapter_of, beneath, device_of, fetched, is_array, namespace, size_of
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules.core.rule import Evaluation, Rule, Stages
 from oxigrad.stepping.arrays.combined import combined
@@ -233,7 +233,8 @@ def check_library(leaf: CalledLeaf) -> None:
 
     Raises `ArrayMemoryError` for one that cannot be read.
     """
-    is_apart = not isinstance(leaf.g, SparseRows) and adapter_of(leaf.p).is_apart(leaf.p, leaf.g)
+    p = beneath(leaf.p)
+    is_apart = not isinstance(leaf.g, SparseRows) and adapter_of(p).is_apart(p, beneath(leaf.g))
     if is_apart or any(map(is_unreadable, leaf.slots.values())):
         check_device(leaf.path, leaf.p, leaf.g, leaf.slots.items())
 

@@ -32,20 +32,30 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 _PURE_STEP = "_pure_step"
 
 
-def init(owner: SteppingOptimizer, params: Any) -> dict[str, Any]:
+def _no_group(path: str, array: Any) -> Mapping[str, Any]:
+    return _NONE
+
+
+def init(
+    owner: SteppingOptimizer,
+    params: Any,
+    hyperparameters: Mapping[str, Any] = _NONE,
+    group_of: Callable[[str, Any], Mapping[str, Any]] = _no_group,
+) -> dict[str, Any]:
     """See `Optimizer.init`."""
     leaves, structure = tree.flatten(params)
     plan = Plan(leaves, structure, owner)
     leaves = plan.detach(leaves)
+    _check_names("init", plan.groups, hyperparameters)
+    of_groups = [group.checked(hyperparameters) for group in plan.groups]
+    values = _own_values("init", plan, [group_of(p.text, leaves[p.index]) for p in plan.parameters], of_groups)
     slots = {
-        p.text: new_slots(plan.groups[p.group], p.text, leaves[p.index], on_host=False, coded=False)
-        for p in plan.parameters
+        p.text: new_slots(
+            plan.groups[p.group], p.text, leaves[p.index], on_host=False, coded=False, values=of_parameter
+        )
+        for p, of_parameter in zip(plan.parameters, values, strict=True)
     }
     return {"step": 0, "slots": slots, **({"micro": 0} if owner.accumulate > 1 else {})}
-
-
-def _no_group(path: str, array: Any) -> Mapping[str, Any]:
-    return _NONE
 
 
 def apply(
@@ -87,9 +97,9 @@ def apply(
     now = {"step": count + 1, "micro": micro + 1, "inverse_scale": 1.0 / owner.scale}
     now["loss"] = loss_of(plan, loss, owner)
     given_numbers = {**state.get("hyperparameters", {}), **hyperparameters}
-    _check_names(plan.groups, given_numbers)
+    _check_names("apply", plan.groups, given_numbers)
     values = [{**now, **group.flags, **group.numbers(count), **group.checked(given_numbers)} for group in plan.groups]
-    own_values = _own_values(plan, [group_of(p.text, leaves[p.index]) for p in plan.parameters], values)
+    own_values = _own_values("apply", plan, [group_of(p.text, leaves[p.index]) for p in plan.parameters], values)
     begun = {p.text: _with_new_slots(plan, p, leaves[p.index], state["slots"][p.text]) for p in plan.parameters}
 
     def called_on(holds: bool) -> list[CalledLeaf]:
@@ -177,25 +187,25 @@ def _check_state(owner: SteppingOptimizer, state: Any) -> None:
 
 
 def _own_values(
-    plan: Plan, hyperparameters: Sequence[Mapping[str, Any]], values: Sequence[Mapping[str, Any]]
+    call: str, plan: Plan, hyperparameters: Sequence[Mapping[str, Any]], values: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """The values of each parameter: those of its group, which are one object, with its own ``hyperparameters``."""
     merged: dict[tuple[int, int], Mapping[str, Any]] = {}
     for p, of_parameter in zip(plan.parameters, hyperparameters, strict=True):
         if (p.group, id(of_parameter)) not in merged:
             group = plan.groups[p.group]
-            _check_names([group], of_parameter)
+            _check_names(call, [group], of_parameter)
             merged[p.group, id(of_parameter)] = (
                 {**values[p.group], **group.checked(of_parameter)} if of_parameter else values[p.group]
             )
     return [merged[p.group, id(of_parameter)] for p, of_parameter in zip(plan.parameters, hyperparameters, strict=True)]
 
 
-def _check_names(groups: Sequence[ParameterGroup], hyperparameters: Mapping[str, Any]) -> None:
-    """Raises `TypeError` for a name that is no numeric hyperparameter of any of these groups."""
+def _check_names(call: str, groups: Sequence[ParameterGroup], hyperparameters: Mapping[str, Any]) -> None:
+    """Raises `TypeError`, with the name of the ``call``, for a name that is no numeric hyperparameter of any of these groups."""
     numeric = {name: None for group in groups for name in group.numeric}
     if unknown := [name for name in hyperparameters if name not in numeric]:
-        raise TypeError(f"apply: found {', '.join(unknown)}, expected numeric hyperparameters: {', '.join(numeric)}")
+        raise TypeError(f"{call}: found {', '.join(unknown)}, expected numeric hyperparameters: {', '.join(numeric)}")
 
 
 def _with_values(plan: Plan, leaf: CalledLeaf, parameter: Parameter, values: Mapping[str, Any]) -> CalledLeaf:

@@ -1,12 +1,13 @@
 """The slots of a parameter before its first step."""
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from oxigrad import xp
-from oxigrad._core import ShapeError
+from oxigrad._core import ShapeError, Variable
 from oxigrad.ops.backends import REFUSALS, device_of, namespace
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules.core.rule import Slot
@@ -17,9 +18,16 @@ from oxigrad.stepping.parameters.rule_group import RuleGroup, slot_dtype
 
 
 def new_slots(
-    group: RuleGroup, path: str, p: Any, *, on_host: bool, coded: bool, existing: Container[str] = ()
+    group: RuleGroup,
+    path: str,
+    p: Any,
+    *,
+    on_host: bool,
+    coded: bool,
+    existing: Container[str] = (),
+    values: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The initial slots of the parameter ``p``, except those that are ``existing``.
+    """The initial slots of the parameter ``p``, except those that are ``existing``; by hyperparameters of the group, or ``values``.
 
     ``on_host`` tells whether the core updates the parameter, ``coded`` whether what updates it reads codes.
     Slots of one number are arrays without axes, of the most precise floating-point dtype of the library. Raises `ShapeError` with
@@ -32,7 +40,7 @@ def new_slots(
         dtype = slot_dtype(group, slot, p, coded=coded)
         if isinstance(dtype, str):
             return Quantized.zeros(tuple(p.shape), like=None if on_host else p, dtype=dtype)
-        return slot.first(xp, p, dtype, group.value)
+        return slot.first(xp, p, dtype, lambda name: values[name] if name in values else group.value(name))
 
     slots = [slot for slot in group.rule().slots if slot.name not in existing]
     if not slots and not group.catches_up:
@@ -47,7 +55,7 @@ def new_slots(
     if group.catches_up and p.shape and LAST_STEP not in existing:
         first[LAST_STEP] = np.zeros(p.shape[0], np.int64) if on_host else _zero_steps(p)
     slots_by_name = {name: value for name, value in first.items() if value is not None}
-    arrays = {name: value for name, value in slots_by_name.items() if not isinstance(value, Quantized)}
+    arrays = {name: value for name, value in slots_by_name.items() if not isinstance(value, (Quantized, Variable))}
     return slots_by_name | dict(zip(arrays, apart([*arrays.values()], [p]), strict=True))
 
 
