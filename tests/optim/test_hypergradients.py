@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oxigrad as ox
-from optimizers import OPTIMIZERS
+from optimizers import OPTIMIZERS, WHOLE
 from oxigrad import optim, xp
 from oxigrad._core import ShapeError, StateError, StructureError
 
@@ -103,7 +103,56 @@ def test_every_hyperparameter_has_its_derivative_in_both_modes(name: str) -> Non
     assert checked
 
 
-@pytest.mark.parametrize("name", ["momentum", "adamw", "lamb", "prodigy", "shampoo", "clipped", "accumulated"])
+# Parameters, gradients and norms of zero, whose roots have no derivative by themselves: biases begin so, and unused parameters stay so.
+AT_ZERO = {
+    **MODEL,
+    "bias": np.zeros(2),
+    "unused": np.zeros(3),
+    "dead": GENERATOR.normal(size=(2, 2)),
+    "scale": np.array(0.0),
+}
+
+
+def loss_at_zero(model: dict[str, Any]) -> Any:
+    """As `loss`, of a model with a bias, where two parameters have a gradient of zero."""
+    outputs = xp.tanh(INPUTS @ model["w"]) @ model["v"] + model["bias"]
+    return (
+        xp.sum((outputs - TARGETS) ** 2) + 0.0 * xp.sum(model["unused"]) + 0.0 * xp.sum(model["dead"]) + model["scale"]
+    )
+
+
+CLIPS: dict[str, Callable[[], Any]] = {
+    "clip-by-norm": lambda: optim.chain(optim.ClipByNorm(0.5), optim.SGD(0.1)),
+    "mars": lambda: optim.chain(optim.MARS(max_norm=0.5), optim.AdamW(0.1)),
+    "adaptive-clip": lambda: optim.chain(optim.AdaptiveGradientClip(0.1), optim.SGD(0.1)),
+}
+# Eigenvectors of a statistic of zeros are no function of it.
+EIGENVECTORS = {"shampoo", "soap"}
+
+
+@pytest.mark.parametrize("name", [*OPTIMIZERS, *WHOLE.keys() - EIGENVECTORS, *CLIPS])
+@pytest.mark.slow(one_in=8)
+def test_zeros_of_parameters_and_gradients_leave_derivatives(name: str) -> None:
+    opt = (OPTIMIZERS | WHOLE | CLIPS)[name]()
+
+    def of(hyperparameters: Any) -> Any:
+        model, state = AT_ZERO, opt.init(AT_ZERO)
+        for _ in range(3):
+            value, gradient = ox.value_and_grad(loss_at_zero)(model)
+            model, state = opt.apply(model, gradient, state, loss=value, **hyperparameters)
+        return loss_at_zero(model)
+
+    for variable, value in variables(opt):
+        if variable.endswith("min_size"):  # the bound that steps of a zero gradient are at
+            continue
+        gradient = ox.grad(lambda h, variable=variable: of({variable: h}))(value)
+        _, tangent = ox.jvp(lambda h, variable=variable: of({variable: h}), (value,), (1.0,))
+        expected = difference(lambda h, variable=variable: of({variable: h}), value, 1e-6 * abs(value))
+        np.testing.assert_allclose(tangent, gradient, rtol=1e-7, atol=1e-9, err_msg=variable)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-5, err_msg=variable)
+
+
+@pytest.mark.parametrize("name", ["momentum", "adamw", "lamb", "prodigy", "radam", "shampoo", "clipped", "accumulated"])
 def test_batches_of_hyperparameters_second_derivatives_and_checkpoints(name: str) -> None:
     opt = (OPTIMIZERS | WHOLE_ARRAY | CHAINS)[name]()
     rates = np.array([0.02, 0.05, 0.1])

@@ -40,6 +40,37 @@ def test_parameters_that_overlap_are_refused_and_nothing_changes(name: str, step
         np.testing.assert_array_equal(one.parameters()[path], value)
 
 
+@pytest.mark.parametrize("which", ["parameter", "slot"])
+@pytest.mark.parametrize("name", ["AdamW", "LAMB", "Adafactor", "Shampoo", "SOAP", "SM3", "GaLore", "SparseAdam"])
+def test_a_tensor_whose_elements_share_memory_is_refused_by_name_and_nothing_changes(name: str, which: str) -> None:
+    torch, module = pytest.importorskip("torch"), importlib.import_module("oxigrad.torch")
+    first, second = (torch.nn.Parameter(torch.ones(4, 4)) for _ in range(2))
+    opt = getattr(module, name)([first, second])
+
+    def gradients() -> None:
+        for p in (first, second):
+            whole = torch.arange(16.0).reshape(4, 4)
+            p.grad = whole.to_sparse(1) if name == "SparseAdam" else whole
+
+    gradients()
+    opt.step()
+    slots = [key for key, slot in opt.state[second].items() if torch.is_tensor(slot) and slot.numel() > 1]
+    for key in slots if which == "slot" else [""]:
+        original = opt.state[second].get(key, second.data)
+        repeated = torch.as_strided(original.clone(), original.shape, [0] * original.ndim)
+        if which == "slot":
+            opt.state[second][key] = repeated
+        else:
+            second.data = repeated
+        gradients()
+        before = [p.detach().clone() for p in (first, second)]
+        with pytest.raises(ox.AliasError, match=rf"{Tensors.b}.* overlaps itself: expected an array whose elements"):
+            opt.step()
+        assert all(torch.equal(p, old) for p, old in zip((first, second), before, strict=True)), key
+        if which == "slot":
+            opt.state[second][key] = original
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("steps", [0, 2])
 def test_a_gradient_in_the_memory_of_its_parameter_is_refused(name: str, steps: int, door: Any) -> None:

@@ -107,8 +107,8 @@ def ftrl(
 
     ``l1`` sets parameters to zero exactly; ``l2`` regularizes too, ``shrinkage`` by the gradient only.
     """
-    before, v = v ** (-power), v + g * g
-    after = v ** (-power)
+    before, v = xp.pow(v, -power), v + g * g
+    after = xp.pow(v, -power)
     linear = linear + g + 2 * shrinkage * p - (after - before) / learning_rate * p
     curvature = after / learning_rate + 2 * (l2 + beta / (2 * learning_rate))
     return (xp.clip(linear, -l1, l1) - linear) / curvature, linear, v
@@ -131,5 +131,5 @@ def madgrad(
     weight = (learning_rate + epsilon) * xp.sqrt(step)
     v = v + weight * g * g
     s = s + weight * g
-    z = start - s / (v ** (1 / 3) + epsilon)
+    z = start - s / (xp.pow(v, 1 / 3) + epsilon)
     return momentum * p + (1 - momentum) * z, v, s, start

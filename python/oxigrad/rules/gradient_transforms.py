@@ -37,10 +37,16 @@ def clip_by_value(xp, p, g, *, limit: Limit = 1.0):
     return xp.clip(g, -limit, limit)
 
 
+def _reduction(xp, norm, limit):
+    """The factor by which the norm of a leaf falls to ``limit`` where it is larger, else 1; no derivative divides by a norm of zero."""
+    is_larger = norm > limit
+    return xp.where(is_larger, limit / xp.where(is_larger, norm, 1.0), 1.0)
+
+
 def clip_by_norm(xp, p, g, *, max_norm: Limit = 1.0):
     """Scales the gradient of a leaf down to the norm ``max_norm`` where its norm is larger (Keras' clipnorm)."""
     norm = xp.sqrt(xp.sum(g * g))
-    return g * xp.where(norm > max_norm, max_norm / norm, 1.0)
+    return g * _reduction(xp, norm, max_norm)
 
 
 def clip_by_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
@@ -85,7 +91,7 @@ def mars(xp, p, g, before, *, gamma: NonNegative = 0.025, momentum: Decay = 0.95
     """
     corrected = g + gamma * (momentum / (1 - momentum)) * (g - before)
     norm = xp.sqrt(xp.sum(corrected * corrected))
-    return corrected * xp.where(norm > max_norm, max_norm / norm, 1.0), g
+    return corrected * _reduction(xp, norm, max_norm), g
 
 
 def cautious(xp, p, g, *, gradient):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from oxigrad.ops.core.aliasing import Named, refuse_shared
+from oxigrad.ops.core.aliasing import Named, refuse_overlapping
 from oxigrad.stepping.parameters.executor import HOST
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.plan.assignment import Assignment
@@ -92,7 +92,7 @@ class SparseDropIn(DropIn):
 
 def _update(tables: list[_Table], inverse_scale: float) -> None:
     """Updates the rows of all parameters, or raises and updates none."""
-    refuse_shared([named for table in tables for named in table.memory()])
+    refuse_overlapping([named for table in tables for named in table.memory()])
     plan, arrays = Assignment(), [table.tables[0] for table in tables]
     plan.parameters = [
         Parameter(

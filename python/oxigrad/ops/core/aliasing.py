@@ -24,6 +24,14 @@ def refuse_unwritable(path: str, what: str, array: Array) -> None:
         raise AliasError(f"{path}: the {what} overlaps itself: expected an array whose elements share no memory")
 
 
+def refuse_overlapping(named: Sequence[Named]) -> None:
+    """`refuse_shared`, and `AliasError` for an array in host memory that is written in place and whose own elements overlap."""
+    for name, array, is_written in named:
+        if is_written and _core.is_writable(array) and _core.overlaps_itself(array):
+            raise AliasError(f"{name} overlaps itself: expected an array whose elements share no memory")
+    refuse_shared(named)
+
+
 def refuse_shared(named: Sequence[Named]) -> None:
     """Raises `AliasError` where two arrays overlap and one of them is written: in host memory, or dense ones on a CUDA device.
 

@@ -19,6 +19,7 @@ from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.places import check_device, is_ours, is_unreadable
 from oxigrad.stepping.arrays.precision import half, rounded, widened
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
+from oxigrad.stepping.parameters import roots
 
 
 def trace(
@@ -220,7 +221,9 @@ def _stages_on_all(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]]) -
         value if value is None or slot.is_number else in_order(xp.astype(value, p.dtype, copy=False))
         for slot, value in slots
     ]
-    outputs = yield from leaf.rule.stages(xp, p, xp.astype(g, p.dtype, copy=False), before, {**leaf.values, **supplied})
+    outputs = yield from leaf.rule.stages(
+        roots.namespace, p, xp.astype(g, p.dtype, copy=False), before, {**leaf.values, **supplied}
+    )
     results, number = [_stored(leaf, seed, "parameter", 0, leaf.p, leaf.p if outputs[0] is p else outputs[0])], 0
     for (slot, old), taken, new in zip(slots, before, outputs[1:], strict=True):
         number += not slot.is_number

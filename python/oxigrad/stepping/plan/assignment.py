@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from oxigrad.ops.backends import is_one_device
-from oxigrad.ops.core.aliasing import Named, refuse_shared
+from oxigrad.ops.core.aliasing import Named, refuse_overlapping
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.parameters.executor import DEVICE, Executor, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
@@ -76,14 +76,14 @@ class Assignment:
         slots: Mapping[str, Slots],
         zeroed: Sequence[Any] = (),
     ) -> None:
-        """Raises `AliasError` for arrays of a step, gradients that are ``zeroed`` among them, that share memory which is written."""
+        """Raises `AliasError` for arrays of a step, gradients that are ``zeroed`` among them, or elements of one, that share memory which is written."""
         read = {}
         for p in self.parameters:
             g = gradients[p.index]
             read[id(g)] = f"the gradient of {p.text}", g.values if isinstance(g, SparseRows) else g, False
         read |= {id(g): ("a gradient that zero_gradients is to zero", g, True) for g in zeroed}
         others = [named for p in self.parameters for named in _updated(p, leaves[p.index], slots[p.text])]
-        refuse_shared([*others, *read.values()])
+        refuse_overlapping([*others, *read.values()])
 
 
 def _updated(p: Parameter, array: Any, slots: Slots) -> Iterator[Named]:
