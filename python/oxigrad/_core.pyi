@@ -222,9 +222,14 @@ class Tape:
         `release`, memory is freed during the replay and the tape cannot be replayed again.
         """
     def pull(
-        self, seeds: Sequence[tuple[Variable, Any]], sources: Sequence[Variable], *, release: bool = False
+        self,
+        seeds: Sequence[tuple[Variable, Any]],
+        sources: Sequence[Variable],
+        *,
+        release: bool = False,
+        zeros: bool = True,
     ) -> list[Any]:
-        """The cotangents of `sources` from (target, cotangent) pairs."""
+        """The cotangents of `sources` from (target, cotangent) pairs; where none flows to a source, zeros, or None without `zeros`."""
     def push(
         self, seeds: Sequence[tuple[Variable, Any]], targets: Sequence[Variable], batch: int | None = None
     ) -> list[Any]:

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import tracemalloc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -387,6 +387,44 @@ class TestCheckpoint:
 
         with pytest.raises(RuntimeError, match="in the middle"):
             ox.grad(ox.checkpoint(failing))(1.0)
+
+
+class TestArgumentsThatAreNotUsed:
+    """No cotangent or tangent of zeros, whose product with an infinite derivative of what came before or comes after is NaN."""
+
+    REVERSE: ClassVar[dict[str, Any]] = {
+        "checkpoint": ox.checkpoint,
+        "checkpoints": lambda f: ox.checkpoint(ox.checkpoint(f)),
+        "define_jvp": ox.define_jvp(None, lambda t: 2.0 * t),
+        "define_vjp": ox.define_vjp(None, lambda g: 2.0 * g),
+        "custom_vjp": lambda f: ox.custom_vjp(f, lambda g, y, a, b: (None, 2.0 * g)),
+    }
+    FORWARD: ClassVar[dict[str, Any]] = {
+        "checkpoint": ox.checkpoint,
+        "custom_vjp": lambda f: ox.custom_vjp(f, lambda g, y, a, b: (0.0 * g[0], 2.0 * g[1])),
+    }
+
+    @pytest.mark.parametrize("kind", REVERSE)
+    def test_reverse_mode(self, kind: str) -> None:
+        f = self.REVERSE[kind](lambda a, b: 2.0 * b)
+
+        def loss(x: Any) -> Any:
+            return xp.sum(f(xp.sqrt(0.0 * x), x))
+
+        assert ox.grad(loss)(X).tolist() == [2.0] * 3
+        assert ox.vmap(ox.grad(loss))(np.stack([X, X])).tolist() == [[2.0] * 3] * 2
+        assert ox.grad(lambda x: xp.sum(x * ox.grad(loss)(x)))(X).tolist() == [2.0] * 3
+
+    @pytest.mark.parametrize("kind", FORWARD)
+    def test_forward_mode(self, kind: str) -> None:
+        f = self.FORWARD[kind](lambda a, b: (0.0 * a, 2.0 * b))
+
+        def loss(b: Any) -> Any:
+            y, z = f(X, b)
+            return xp.sum(xp.sqrt(y) + z)
+
+        assert ox.jvp(loss, (X,), (np.ones(3),))[1] == 6.0
+        assert ox.jacfwd(loss)(X).tolist() == [2.0] * 3
 
 
 class TestCustomVjp:

@@ -252,6 +252,23 @@ def test_gradients_that_are_not_announced_leave_together(name: str) -> None:
     assert train(True) == train(False)
 
 
+@pytest.mark.parametrize("name", ["DataParallel", "SyncReplicas", "ElasticAverage", "ModelAverage"])
+def test_a_gradient_is_refused_around_sam_and_nothing_changes(name: str) -> None:
+    def worker(comm: Any) -> Any:
+        period = {"ModelAverage": {"interval": 1}, "SyncReplicas": {"replicas_to_aggregate": 2}}.get(name, {})
+        with getattr(distributed, name)(optim.SAM(optim.SGD(0.1)), **period) as opt:
+            model = opt.start(new_model())
+            before = parts(model)
+            with pytest.raises(ox.RuleError, match=r"SAM takes the gradient at perturbed parameters.*minimize"):
+                opt.update(model, model)
+            assert (parts(model), opt.step) == (before, 0)
+            comm.all_reduce([np.zeros(1)])  # then the first step of any worker
+            opt.minimize(loss_of(comm.rank, 0), model)
+            return parts(model) != before
+
+    assert all(distributed.run(worker, workers=2, timeout=jobs.DEADLINE))
+
+
 @pytest.mark.parametrize("library", ["torch", "jax.numpy"])
 def test_models_of_other_libraries(library: str) -> None:
     module = pytest.importorskip(library)

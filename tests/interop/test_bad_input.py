@@ -410,6 +410,8 @@ def test_rules_with_other_totals_are_named_by_path(jnp: Any) -> None:
         opt = optim.partition(parts)
         with pytest.raises(ox.RuleError, match=r"a.*prodigy.*w.*clip|w.*clip.*prodigy of a"):
             opt.update(model, {"a": kind([1.0, 1.0]), "w": kind([1.0, 1.0])})
+        with pytest.raises(ox.RuleError, match=r"a.*prodigy.*w.*clip|w.*clip.*prodigy of a"):
+            opt.apply(model, {"a": kind([1.0, 1.0]), "w": kind([1.0, 1.0])}, opt.init(model))
         assert opt.step == 0 and frozen(model) == {"a": [1.0, 2.0], "w": [1.0, 2.0]}
 
 

@@ -39,7 +39,7 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
                 outputs = call.outputs(inside)
             seeds = [(outputs[at], ct) for at, ct in g.items() if is_on(tape, outputs[at])]
             variables = [v for v, active in zip(inside, call.are_active, strict=True) if active]
-            pulled = iter(tape.pull(seeds, variables, release=True))
+            pulled = iter(tape.pull(seeds, variables, release=True, zeros=False))
             return [next(pulled) if active else None for active in call.are_active]
 
         def push(values: Leaves, tangents: Leaves) -> dict[int, Any]:

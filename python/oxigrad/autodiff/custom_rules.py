@@ -339,7 +339,7 @@ def _pushed(
             directions = [tape.watch(zero_tangent(value, None)) for value in values]
             pushed = push(values, directions)
         seeds = [(pushed[at], g[at]) for at in pushed if g[at] is not None and is_on(tape, pushed[at])]
-        return tape.pull(seeds, directions)
+        return tape.pull(seeds, directions, zeros=False)
 
     return call.record(outputs, pull, push)
 

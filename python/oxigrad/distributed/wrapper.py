@@ -237,9 +237,14 @@ class Wrapper(DeclaredAttributes, Optimizer):
     # --- steps ---------------------------------------------------------------------------------------------------------
 
     def update(self, model: T, grads: Tree | None = None, *, loss: Array | None = None) -> T:
-        """See `Optimizer.update`. Raises an error of communication as well. No rule in a wrapper reads the ``loss``."""
+        """See `Optimizer.update`. Raises an error of communication as well, and `RuleError` around `SAM`. No rule in a wrapper reads the ``loss``."""
+        self._check_takes_gradients()
         with self._lock.stepping(), self._clock.step():
             return self._step(model, grads)
+
+    def _check_takes_gradients(self) -> None:
+        """See `Optimizer._check_takes_gradients`."""
+        self.optimizer._check_takes_gradients()
 
     def _gradients(self, loss: Callable[[Tree], Array], model: Tree, *, record: bool) -> tuple[Any, Any]:
         """See `Optimizer._gradients`."""

@@ -150,6 +150,9 @@ class Optimizer(StatefulOptimizer):
         with self._lock.stepping():
             return self._stepper.update(model, grads, loss=loss)
 
+    def _check_takes_gradients(self) -> None:
+        """Raises `RuleError` where `update` cannot take a step from the gradient at the model."""
+
     def compute_gradients(self, loss: Callable[[T], Array], model: T) -> tuple[Array, T]:
         """The value of ``loss(model)`` and its gradient, with the structure of ``model``.
 

@@ -18,6 +18,7 @@ from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.launches import DeviceSteps, Launches, LayoutError
 from oxigrad.stepping.parameters.executor import HOST, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
+from oxigrad.stepping.parameters.rule_executors import first_of_each_rule
 from oxigrad.stepping.plan.announcements import StepInParts
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.plan.resolved import ResolvedStep
@@ -153,7 +154,8 @@ class Stepper(Planner):
             again = self._update_anew if isinstance(grads, AlignedGradients) else self.update
             return again(model, grads, loss=step.loss, keep_root=keep_root)
         except RuleError as error:
-            raise RuleError(f"{plan.first_of_each_rule()}: {error}") from None
+            rules = [(p.text, plan.groups[p.group].rule().name) for p in plan.parameters]
+            raise RuleError(f"{first_of_each_rule(rules)}: {error}") from None
         except REFUSALS:
             plan.gradients.refuse_shapeless(gradients, leaves)
             raise

@@ -11,7 +11,7 @@ from typing import Any
 
 from oxigrad import _core, xp
 from oxigrad._typing import Array, Axis
-from oxigrad.autodiff.rules.tangents import in_dtype, like_cotangent, spread, zero_cotangent
+from oxigrad.autodiff.rules.tangents import in_dtype, spread, zero_cotangent
 from oxigrad.autodiff.rules.vjp_rules import tie_weights
 from oxigrad.ops.backends import is_array, namespace, size_of, zeros_of
 from oxigrad.ops.core import primitives
@@ -118,7 +118,8 @@ def _push_call(tangents: Any, args: Any, y: Array, batch: int | None, pull: Any,
         pulled = pull(g, primitives.items(y), args)
     pairs = [(p, t) for p, t in zip(pulled, tangents, strict=True) if t is not None and isinstance(p, _core.Variable)]
     seeds = [(p, t) for p, t in pairs if tape.owns(p)]
-    return like_cotangent(g, tape.pull(seeds, variables))
+    along = zip(g, tape.pull(seeds, variables, zeros=False), strict=True)
+    return primitives.TupleCotangent({at: t for at, t in along if t is not None})
 
 
 FORWARD: dict[str, Callable[..., Any]] = {

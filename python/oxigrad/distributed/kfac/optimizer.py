@@ -255,6 +255,7 @@ class KFAC(CollectiveWrapper):
         loss: Array | None = None,
     ) -> Tree:
         """See `Optimizer.update`. ``statistics`` of `compute_statistics` are added to the factors before the step; all workers pass some, or none."""
+        self._check_takes_gradients()
         with self._lock.stepping(), self._clock.step():
             return self._step(model, grads, statistics)
 

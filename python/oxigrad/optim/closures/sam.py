@@ -1,7 +1,7 @@
 """SAM, sharpness-aware minimization: gradients at adversarially perturbed parameters."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from oxigrad import tree, xp
 from oxigrad._core import RuleError
@@ -113,6 +113,10 @@ class SAM(LocalOptimizer):
 
     def update(self, model: T, grads: Tree | None = None, *, loss: Array | None = None) -> T:
         """Raises `RuleError`: a step needs the gradient at the perturbed parameters."""
+        self._check_takes_gradients()
+
+    def _check_takes_gradients(self) -> NoReturn:
+        """See `Optimizer._check_takes_gradients`."""
         raise RuleError(
             "SAM takes the gradient at perturbed parameters: call minimize(loss, model); with gradients of your own, take "
             "them at perturbed(model, grads), and give them to apply"

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -159,6 +159,14 @@ def call_rules(leaves: Sequence[CalledLeaf], seed: int) -> tuple[list[list[Any]]
                 total.sum = summed
     keep = combined(xp.logical_and, *zip(*guards, strict=True)) if guards else True
     return _apart(leaves, [each.results for each in evaluations]), keep
+
+
+def first_of_each_rule(named: Iterable[tuple[str, str]]) -> str:
+    """The first parameter of each rule, with the name of the rule, for an error message; ``named`` are paths and names of rules."""
+    first: dict[str, str] = {}
+    for path, rule in named:
+        first.setdefault(rule, path)
+    return ", ".join(f"{path} ({rule})" for rule, path in first.items())
 
 
 def _check_totals(leaves: Sequence[CalledLeaf], totals: Sequence[Any]) -> None:

@@ -241,11 +241,6 @@ class Plan(Assignment):
                     shape, begun = by_path[text].shape, tuple(begun.shape)
                     raise ShapeError(f"{text}: the parameter has shape {shape}, its slot {slot.name} {begun}")
 
-    def first_of_each_rule(self) -> str:
-        """The first parameter of each group of hyperparameters, with its rule, for an error message."""
-        first = {p.group: p.text for p in reversed(self.parameters)}
-        return ", ".join(f"{text} ({self.groups[group].rule().name})" for group, text in sorted(first.items()))
-
     def check_parameters(self, leaves: list[Any]) -> None:
         """Raises `AliasError` for two parameters in host memory that share elements, by whichever executors they are updated.
 

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from oxigrad import _core
+from oxigrad._core import RuleError
 from oxigrad.ops.backends import copied, detached, dtype_name, is_array, size_of, to_host
 from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, caught_up
 from oxigrad.stepping.parameters.executor import executor_of
-from oxigrad.stepping.parameters.rule_executors import CalledLeaf, check_library
+from oxigrad.stepping.parameters.rule_executors import CalledLeaf, check_library, first_of_each_rule
 from oxigrad.stepping.plan.programs import ProgramTable, host_parameter, step_once
 
 Results = list[list[Any]]
@@ -84,15 +85,19 @@ def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Progra
         for leaf, result, place in zip(leaves, results, layout, strict=True)
     ]
     gradients, touched = _read_gradients(leaves)
-    done = step_once(
-        parameters,
-        tuple([result[0] for result in results]),
-        gradients,
-        programs=table.programs,
-        count=leaves[0].drawn_at - 1,
-        seed=seed,
-        touched=touched,
-    )
+    try:
+        done = step_once(
+            parameters,
+            tuple([result[0] for result in results]),
+            gradients,
+            programs=table.programs,
+            count=leaves[0].drawn_at - 1,
+            seed=seed,
+            touched=touched,
+        )
+    except RuleError as error:
+        rules = [(leaf.path, leaf.rule.name) for leaf in leaves]
+        raise RuleError(f"{first_of_each_rule(rules)}: {error}") from None
     is_guarded = any(program.is_guarded for program in programs)
     before = [[leaf.p, *(leaf.slots[slot.name] for slot in leaf.rule.slots)] for leaf in leaves]
     converted = [

@@ -66,16 +66,17 @@ impl Tape {
     ) -> PyResult<Bound<'py, PyList>> {
         let target = Self::own(slf, target, "target")?;
         let seed = vjp_rules::seed(&target, cotangent)?;
-        Self::pull_back(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources.0, release, None)
+        Self::pull_back(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources.0, release, None, true)
     }
 
-    /// The cotangents of `sources` from (target, cotangent) pairs.
-    #[pyo3(signature = (seeds, sources, *, release = false))]
+    /// The cotangents of `sources` from (target, cotangent) pairs; where none flows to a source, zeros, or None without `zeros`.
+    #[pyo3(signature = (seeds, sources, *, release = false, zeros = true))]
     fn pull<'py>(
         slf: &Bound<'py, Self>,
         seeds: Items<'py>,
         sources: Items<'py>,
         release: bool,
+        zeros: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         let mut values = Vec::with_capacity(seeds.0.len());
         for pair in seeds.0 {
@@ -84,7 +85,7 @@ impl Tape {
             let id = target.get().current(slf.py())?.0;
             values.push((id, vjp_rules::seed(&target, Some(&cotangent))?));
         }
-        Self::pull_back(slf, values, &sources.0, release, None)
+        Self::pull_back(slf, values, &sources.0, release, None, zeros)
     }
 
     /// The tangents of `targets` from (variable, tangent) pairs, as a list; zeros where a target depends on no
@@ -215,14 +216,15 @@ impl Tape {
         sources: &[Object<'py>],
         release: bool,
         take: Option<Object<'py>>,
+        zeros: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         let (py, is_searched) = (slf.py(), slf.get().debug_nans);
         let given = is_searched.then(|| seeds.iter().map(|(id, seed)| (*id, seed.object(py))).collect::<Vec<_>>());
         let release = release && !is_searched;
-        let zeros = |value: &Value| vjp_rules::zeros(py, value);
+        let absent = |value: &Value| if zeros { vjp_rules::zeros(py, value) } else { Ok(py.None().into_bound(py)) };
         let of = |source: &Variable| source.source(py);
         let replay = |core: &mut CoreTape, ids: &[Id]| reverse::replay(py, core, seeds, ids, release, take);
-        let found = Self::replayed(slf, sources, of, release, zeros, replay)?;
+        let found = Self::replayed(slf, sources, of, release, absent, replay)?;
         if let Some(given) = given {
             callbacks(py)?.pulled.bind(py).call1((slf, given, &found))?;
         }

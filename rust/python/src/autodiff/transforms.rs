@@ -223,9 +223,9 @@ pub fn value_and_grad<'py>(
         Some(begin) => {
             let watched = Bound::new(py, watched)?;
             let take = begin.call1((&watched, tape.get().constants(py), value.object(py)))?;
-            watched.get().trees_of(py, Tape::pull_back(&tape, seeds, &sources, true, Some(take))?)?
+            watched.get().trees_of(py, Tape::pull_back(&tape, seeds, &sources, true, Some(take), true)?)?
         }
-        None => watched.trees_of(py, Tape::pull_back(&tape, seeds, &sources, true, None)?)?,
+        None => watched.trees_of(py, Tape::pull_back(&tape, seeds, &sources, true, None, true)?)?,
     };
     let gradient = match trees.pop_if(|_| argnums.is_instance_of::<PyInt>()) {
         Some(only) => only.into_bound(py),
