@@ -17,6 +17,7 @@ from oxigrad.distributed.engines.threads import ThreadJob
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 SERVERS = {"coordinator", "elastic-centre"}
+COORDINATED = {"sync_replicas", "sync_divided", "softsync", "drop_stale"}
 
 pytestmark = pytest.mark.parametrize("name", jobs.METHODS)
 
@@ -287,3 +288,32 @@ def test_gradients_that_are_rows_on_some_workers_alone_are_averaged_or_refused(n
         assert found[0] == "a: the gradient is SparseRows on some workers alone: expected one kind on all"
     else:
         assert found[0][0] == {"a": True, "b": True}
+
+
+def test_a_mean_that_is_not_finite_is_an_error_on_every_worker_and_the_training_goes_on(name: str) -> None:
+    """Around an optimizer with ``nonfinite="raise"``: workers of a coordinator were told that the job had ended."""
+    if name not in REPLICAS - {"shard_state"} | COORDINATED:
+        pytest.skip("each worker takes steps by its own gradients, or refuses the option")
+
+    def worker(comm: Any) -> Any:
+        model, errors = new_model(), []
+        with jobs.METHODS[name](comm.size) as opt:
+            opt.nonfinite = "raise"
+            model = opt.start(model)
+            for step in range(8):
+                grads = {"w": np.ones((4, 3)), "b": np.full(3, np.nan if step == 2 and comm.rank else 1.0)}
+                try:
+                    model = opt.update(model, grads)
+                except ox.NonFiniteError as error:
+                    errors.append(str(error))
+        return model, errors
+
+    found = distributed.run(worker, workers=2)
+    for model, errors in found:
+        assert all(np.isfinite(value).all() for value in model.values())
+        assert (model["b"] < 1).all()
+        assert all("b: " in error for error in errors) or name == "compression"
+    if name in {"softsync", "drop_stale"}:  # whose workers end at any step, and drop gradients by chance
+        return
+    assert [len(errors) for _, errors in found] == [1, 1]
+    np.testing.assert_array_equal(found[0][0]["b"], found[1][0]["b"])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import StateError
+from oxigrad._core import NonFiniteError, StateError
 from oxigrad._typing import Array, Tree
 from oxigrad.distributed.communicator import Communicator, SingleWorker
 from oxigrad.distributed.coordination.coordinator import (
@@ -110,7 +110,7 @@ class Coordinated(Wrapper):
     _states_defaults = True
     _fixed = Wrapper._fixed | {"lease", "coordinators"}
     _transient = frozenset(
-        "_link _coordinator _servers _holders _failure _stopped _codec _replica _memory _enrolment _former".split()
+        "_link _coordinator _servers _holders _failure _refusal _stopped _codec _replica _memory _enrolment _former".split()
     )
 
     def _set_apart(self) -> None:
@@ -126,6 +126,7 @@ class Coordinated(Wrapper):
         self._servers: list[threading.Thread] = []
         self._holders: list[int] = []
         self._failure: BaseException | None = None
+        self._refusal: NonFiniteError | None = None
         self._stopped = threading.Event()
         self._replica: Replica | None = None
         self._is_admitted = False
@@ -311,6 +312,8 @@ class Coordinated(Wrapper):
             return  # the workers form the next generation
         except Exception as error:  # noqa: BLE001 - raised by `leave`, and to the others
             self._failure = error
+            if isinstance(error, Aborted):
+                return  # the job has ended
             try:
                 self.communicator.abort(f"the coordinator failed: {type(error).__name__}: {error}")
             except CommunicationError:
@@ -342,7 +345,10 @@ class Coordinated(Wrapper):
         self._offer_settings()
         self._request(PUSH, self._codec.encode(gradients))
         self._answered()
-        return self._parameters.write(model, self._running_replica().parameters())
+        model = self._parameters.write(model, self._running_replica().parameters())
+        if self._refusal is not None:
+            raise self._refusal
+        return model
 
     def _request(self, kind: int, bufs: Sequence[np.ndarray] = (), *, is_apart: bool = False) -> None:
         """Sends a request; ``is_apart`` with `PULL` says that the replica differs from that of the coordinator."""
@@ -357,7 +363,7 @@ class Coordinated(Wrapper):
 
         Returns also for an answer that says to join later, or another training.
         """
-        self.verdicts, replica = [], self._running_replica()
+        self.verdicts, self._refusal, replica = [], None, self._running_replica()
         places = self.communicator, self._root, self._seconds
         wait = ServiceWait(*places, "the coordinator", "a step", lambda: self._request(ASK), self._is_admitted)
         while True:
@@ -388,7 +394,7 @@ class Coordinated(Wrapper):
             if first > self._local_step:
                 return False
             for part in answer.parts[self._local_step - first :]:
-                replica.take(self._codec.decode(part))
+                self._refusal = replica.take(self._codec.decode(part)) or self._refusal
                 self._local_step += 1
             return self._local_step > answer.step or replica.checksum() == answer.checksum
         return True

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import KeyPath
+from oxigrad._core import KeyPath, NonFiniteError
 from oxigrad.distributed.errors import Refused
 from oxigrad.distributed.messages import transfer
 from oxigrad.distributed.messages.gradients import Gradients, padded
@@ -64,11 +64,18 @@ class Replica:
         arrays = {str(path): array.tobytes() for path, array in parameters.items()}
         return optimizer.step == self.step and arrays == {path: a.tobytes() for path, a in self._views.items()}
 
-    def take(self, gradients: Gradients) -> None:
-        """One step of the optimizer by gradients by key path."""
+    def take(self, gradients: Gradients) -> NonFiniteError | None:
+        """One step of the optimizer by gradients by key path.
+
+        Where the optimizer refuses it by ``nonfinite="raise"``, all replicas skip the step: returns the error, which each worker raises.
+        """
         by_path = nested({path: gradients[text] for text, path in self._paths.items()})
-        self._model = take_step(self.optimizer, self._model, by_path)
+        try:
+            self._model = take_step(self.optimizer, self._model, by_path)
+        except NonFiniteError as error:
+            return error
         self.step = self.optimizer.step
+        return None
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The parameters by key path, as views that are not to be written to."""
