@@ -317,3 +317,49 @@ def test_a_mean_that_is_not_finite_is_an_error_on_every_worker_and_the_training_
         return
     assert [len(errors) for _, errors in found] == [1, 1]
     np.testing.assert_array_equal(found[0][0]["b"], found[1][0]["b"])
+
+
+def test_frozen_arrays_are_those_of_rank_0_at_the_start(name: str) -> None:
+    """They stayed those of each worker, so that gradients were of different models, and thawed parameters differed."""
+
+    def worker(comm: Any) -> Any:
+        opt, here = jobs.METHODS[name](comm.size), float(comm.rank)
+        opt.groups = {"f*": None}
+        model = {**new_model(), "f": np.full(2, here), "frozen": [np.full((2, 2), here, np.float32), "name"]}
+        before = model["f"]
+        try:
+            with opt:
+                model = opt.start(model)
+                assert model["f"] is before
+                return model["f"].tolist(), model["frozen"][0].tolist()
+        except Refused as error:
+            return str(error)
+
+    found = distributed.run(worker, workers=2)
+    assert found[0] == ([0.0, 0.0], [[0.0, 0.0], [0.0, 0.0]])
+    if name == "elastic":  # whose workers may join at any time
+        assert found[1] == "f (not trained): other values on rank 1: expected the same ones on every worker"
+    else:
+        assert found[1] == found[0]
+
+
+def test_parameters_and_buffers_of_a_module_that_are_not_trained_are_those_of_rank_0(name: str) -> None:
+    """As `torch.nn.parallel.DistributedDataParallel` has it."""
+    torch = pytest.importorskip("torch")
+    if name == "elastic":
+        pytest.skip("whose workers may join at any time")
+
+    def worker(comm: Any) -> Any:
+        module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 2))
+        module[0].weight.requires_grad_(False)
+        with torch.no_grad():
+            for tensor in module.state_dict().values():
+                tensor.fill_(comm.rank + 1)
+        with jobs.METHODS[name](comm.size) as opt:
+            opt.groups = {"2.bias": None}
+            opt.start(module)
+        return {key: tensor.tolist() for key, tensor in module.state_dict().items() if "tracked" not in key}
+
+    found = distributed.run(worker, workers=2)
+    assert found[0] == found[1]
+    assert found[0]["1.running_var"] == [1.0, 1.0]

@@ -37,7 +37,6 @@ from oxigrad.distributed.decisions.events import Verdict
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.divided import DividedCodec
 from oxigrad.distributed.messages.gradients import SparseMean
 from oxigrad.distributed.messages.message import Header
@@ -220,7 +219,8 @@ class Coordinated(Wrapper):
         if self._enrolment.begin():
             self._begin(parameters)
         if self._replica is None:
-            self._replica = Replica(self.optimizer, parameters, self._parameters.frozen(model))
+            apart = self._parameters.frozen(model), self._parameters.untrained(model)
+            self._replica = Replica(self.optimizer, parameters, *apart)
         divided = {"coordinators": self.coordinators} if self.coordinators > 1 else {}
         replica, config = self._replica, {"optimizer": type(self).__name__, **self._own_config(), **divided}
         self._root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
@@ -235,6 +235,7 @@ class Coordinated(Wrapper):
             if isinstance(error, Refused):
                 self._replica = None
             raise
+        model = self._parameters.write_untrained(model, replica.untrained)
         return self._parameters.write(model, replica.parameters())
 
     def _begin(self, parameters: Mapping[Any, np.ndarray]) -> None:
@@ -278,14 +279,14 @@ class Coordinated(Wrapper):
 
     def _asked(self, config: Any) -> tuple[Admission, int] | None:
         """Asks the coordinator to admit this worker; None where it does, otherwise its decision and its training."""
-        arrays = self._running_replica().parameters()
+        arrays = (replica := self._running_replica()).parameters()
         places = self.communicator, self._holders, self._coordinator, self._seconds
         self._link, self._codec = connected(*places, arrays, config, self._training)
         is_known = self._training != Training() and not any(server.name == "part" for server in self._servers)
         if is_known and isinstance(self._codec, DividedCodec) and self.communicator.rank in self._holders:
             part = self._codec.parts[self._holders.index(self.communicator.rank)]
             self._start_server("part", PartServer(part, self._root, self.sparse_mean, self._training))
-        self._request(JOIN, [agreement.described(arrays, config)])
+        self._request(JOIN, [replica.description(config)])
         answer = self._answered()
         self._is_admitted = answer.kind not in NOTICES
         return None if answer.kind not in NOTICES else (NOTICES[answer.kind], answer.step)
@@ -334,9 +335,9 @@ class Coordinated(Wrapper):
         if keep_root:
             self._parameters.check_replaceable(model)
         if self._link is None:
-            before = {path: array.copy() for path, array in self._parameters.read(model).items()}
+            before = {path: array.tobytes() for path, array in self._parameters.all(model).items()}
             model = self._join(model)
-            if any(array.tobytes() != before[path].tobytes() for path, array in self._parameters.read(model).items()):
+            if any(array.tobytes() != before[path] for path, array in self._parameters.all(model).items()):
                 self.verdicts = [Verdict(None, -1, False, self._local_step, self._local_step, "unknown")]
                 self._report.count(accepted=False)
                 return model

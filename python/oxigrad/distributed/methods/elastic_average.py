@@ -21,6 +21,7 @@ from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.parameters import check_unchanged, promoted
 from oxigrad.distributed.wrapper import take_step
+from oxigrad.ops.backends import to_host
 from oxigrad.optim import SGD
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.stepping.arrays.quantized import Quantized
@@ -61,7 +62,7 @@ class ElasticAverage(CollectiveWrapper):
         communicator, timeout: see `Wrapper`.
 
     All workers start from the parameters of rank 0; one that joins later gets the centre, or synchronously the parameters and the
-    state of a survivor. The state has the centre: asynchronously that of rank 0, as it is when that worker saves. Raises
+    state of a survivor. Asynchronously, parameters that groups freeze have the same values on all workers, else `Refused`. The state has the centre: asynchronously that of rank 0, as it is when that worker saves. Raises
     `ValueError` or `TypeError` for arguments that exclude each other, and `WorkerLost` where the keeper of the centre has died:
     call `reform`, which makes another worker the keeper.
 
@@ -310,7 +311,8 @@ class ElasticAverage(CollectiveWrapper):
             model, late = self._agree(model)
             self._layout = layout
             return model, late
-        self._description = agreement.described(parameters, self.name)
+        frozen = {str(path): np.asarray(to_host(array)) for path, array in self._parameters.frozen(model).items()}
+        self._description = agreement.described(parameters, self.name, constant=frozen)
         self._layout, seen = layout, self._centre
         self._enrolment.begin()
         try:
