@@ -13,6 +13,7 @@ import pytest
 import oxigrad as ox
 from oxigrad import distributed
 from oxigrad.distributed import Refused, WorkerLost
+from oxigrad.distributed.communicator import results_of
 from oxigrad.distributed.engines.threads import ThreadJob
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
@@ -363,3 +364,24 @@ def test_parameters_and_buffers_of_a_module_that_are_not_trained_are_those_of_ra
     found = distributed.run(worker, workers=2)
     assert found[0] == found[1]
     assert found[0]["1.running_var"] == [1.0, 1.0]
+
+
+def test_workers_that_return_before_they_have_left_do_not_delay_the_next_work(name: str) -> None:
+    """As by two calls of `distributed.run` under MPI: a worker that served nothing did not leave, and rank 0 waited for it."""
+
+    def work(comm: Any) -> Any:
+        model = new_model()
+        opt = jobs.METHODS[name](comm.size)
+        model = opt.start(model)
+        for _ in range(2 + 2 * comm.rank if name in COORDINATED else 2):
+            model = opt.update(model, {"w": np.ones((4, 3)), "b": np.ones(3)})
+
+    def worker(comm: Any) -> None:
+        for _ in range(2):
+            results_of(work, comm)
+        with jobs.METHODS["elastic"](comm.size) as opt:
+            opt.start(new_model())
+
+    job = ThreadJob(worker, 2, timeout=10.0)
+    job.start()
+    job.wait(jobs.DEADLINE)

@@ -235,6 +235,8 @@ class Coordinated(Wrapper):
             if isinstance(error, Refused):
                 self._replica = None
             raise
+        if not self._servers:
+            self._enrolment.takes_part(self.leave)
         model = self._parameters.write_untrained(model, replica.untrained)
         return self._parameters.write(model, replica.parameters())
 

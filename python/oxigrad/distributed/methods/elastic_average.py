@@ -1,5 +1,6 @@
 """Elastic averaging: workers train on their own, and are pulled to a centre that they pull in turn."""
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ from oxigrad.distributed.coordination.elastic_centre import JOIN, LEAVE, NOTICES
 from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.decisions.elastic import Centre, moving_rate
 from oxigrad.distributed.decisions.training import Admission
-from oxigrad.distributed.errors import Refused, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
 from oxigrad.distributed.fields import Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
@@ -329,6 +330,15 @@ class ElasticAverage(CollectiveWrapper):
     def _join(self) -> None:
         self._enrolment.ask(self._asked, self._seconds)
         self._number = 0
+        if self._server is None:
+            self._enrolment.takes_part(self._depart)
+
+    def _depart(self) -> None:
+        """Tells the worker that keeps the centre that the work of this one has ended."""
+        if self._layout is not None:
+            with contextlib.suppress(CommunicationError):
+                self._request(LEAVE, 0, [])
+            self._disconnect(self._layout)
 
     def _asked(self) -> tuple[Admission, int] | None:
         """Asks the worker that keeps the centre to admit this one; None where it does, otherwise its decision and its training."""
