@@ -90,7 +90,7 @@ class Replica:
         return {path: self._views[text] for text, path in self._paths.items()}
 
     def description(self, config: Any) -> np.ndarray:
-        """What workers of one training have alike, as bytes, with the ``config`` of the wrapper."""
+        """The description of the parameters and the ``config`` of the wrapper, which workers of one training have alike."""
         return agreement.described(self.parameters(), config, self.untrained)
 
     def checksum(self) -> int:
