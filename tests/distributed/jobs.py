@@ -12,9 +12,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from job_divided import train_divided
 from job_faults import DEADLINE, FAULTS, die
 from job_joins import join_collective, join_coordinated
@@ -139,6 +141,7 @@ __all__ = [
     "replicas",
     "reported",
     "results",
+    "run_again",
     "run_in_group",
     "run_out",
     "save_on_a_full_disk",
@@ -217,6 +220,27 @@ def run_in_group(engine: str) -> list[Any]:
     return [next(rank for rank, result in enumerate(found) if result), found]
 
 
+def run_again(engine: str) -> list[float]:
+    """Runs one worker after another by one group of the program, and by groups that each run makes."""
+    import torch.distributed
+
+    def worker(comm: Any) -> float:
+        total = np.full(1, float(comm.rank + 1))
+        if comm.rank:
+            time.sleep(0.3)  # the other one begins the next run before this one has ended
+        comm.all_reduce([total], op="sum")
+        return float(total[0])
+
+    store = torch.distributed.distributed_c10d._get_default_store()
+    found = []
+    for number in range(5):
+        if number == 2:
+            torch.distributed.destroy_process_group()
+        found += [each for each in distributed.run(worker, engine, timeout=20.0) if each is not None]
+    del store
+    return found
+
+
 class FailsAtStart:
     """A worker function that the first process which receives it cannot load: it raises an error, exits or dies instead."""
 
@@ -246,6 +270,7 @@ PROGRAMS = {
     "other_version": other_version,
     "killed_before_start": killed_before_start,
     "run_in_group": run_in_group,
+    "run_again": run_again,
 }
 
 

@@ -214,3 +214,19 @@ def test_residuals_of_a_file_are_neither_lost_nor_doubled(momentum: float, worke
     steps = [(step, size if step < 3 else workers) for step in range(6)]
     total = sum(np.mean([gradient(rank, step) for rank in range(count)], axis=0) for step, count in steps)
     np.testing.assert_allclose(-models[0] + np.mean(residuals, axis=0), total, rtol=1e-12, atol=1e-12)
+
+
+def test_what_was_not_sent_of_a_parameter_is_kept_while_it_is_frozen() -> None:
+    """All that the gradients were is in the steps in the end: the residual was dropped."""
+
+    def worker(comm: Any) -> Any:
+        opt, model = DeepGradientCompression(SGD(1.0), 0.5, min_size=1), {"w": np.zeros(2), "other": np.zeros(2)}
+        sent = {"w": np.array([2.0, 1.0]), "other": np.ones(2)}
+        model = opt.update(model, sent)
+        opt.groups = {"w": None}
+        for _ in range(2):
+            model = opt.update(model, sent)
+        opt.groups = {}
+        return opt.update(model, {**sent, "w": np.zeros(2)})["w"].tolist()
+
+    assert distributed.run(worker, workers=2) == [[-2.0, -1.0]] * 2

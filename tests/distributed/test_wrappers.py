@@ -13,10 +13,12 @@ import pytest
 import oxigrad as ox
 from oxigrad import distributed
 from oxigrad.distributed import Refused, WorkerLost
+from oxigrad.distributed.communicator import results_of
 from oxigrad.distributed.engines.threads import ThreadJob
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 
 SERVERS = {"coordinator", "elastic-centre"}
+COORDINATED = {"sync_replicas", "sync_divided", "softsync", "drop_stale"}
 
 pytestmark = pytest.mark.parametrize("name", jobs.METHODS)
 
@@ -287,3 +289,99 @@ def test_gradients_that_are_rows_on_some_workers_alone_are_averaged_or_refused(n
         assert found[0] == "a: the gradient is SparseRows on some workers alone: expected one kind on all"
     else:
         assert found[0][0] == {"a": True, "b": True}
+
+
+def test_a_mean_that_is_not_finite_is_an_error_on_every_worker_and_the_training_goes_on(name: str) -> None:
+    """Around an optimizer with ``nonfinite="raise"``: workers of a coordinator were told that the job had ended."""
+    if name not in REPLICAS - {"shard_state"} | COORDINATED:
+        pytest.skip("each worker takes steps by its own gradients, or refuses the option")
+
+    def worker(comm: Any) -> Any:
+        model, errors = new_model(), []
+        with jobs.METHODS[name](comm.size) as opt:
+            opt.nonfinite = "raise"
+            model = opt.start(model)
+            for step in range(8):
+                grads = {"w": np.ones((4, 3)), "b": np.full(3, np.nan if step == 2 and comm.rank else 1.0)}
+                try:
+                    model = opt.update(model, grads)
+                except ox.NonFiniteError as error:
+                    errors.append(str(error))
+        return model, errors
+
+    found = distributed.run(worker, workers=2)
+    for model, errors in found:
+        assert all(np.isfinite(value).all() for value in model.values())
+        assert (model["b"] < 1).all()
+        assert all("b: " in error for error in errors) or name == "compression"
+    if name in {"softsync", "drop_stale"}:  # whose workers end at any step, and drop gradients by chance
+        return
+    assert [len(errors) for _, errors in found] == [1, 1]
+    np.testing.assert_array_equal(found[0][0]["b"], found[1][0]["b"])
+
+
+def test_frozen_arrays_are_those_of_rank_0_at_the_start(name: str) -> None:
+    """They stayed those of each worker, so that gradients were of different models, and thawed parameters differed."""
+
+    def worker(comm: Any) -> Any:
+        opt, here = jobs.METHODS[name](comm.size), float(comm.rank)
+        opt.groups = {"f*": None}
+        model = {**new_model(), "f": np.full(2, here), "frozen": [np.full((2, 2), here, np.float32), "name"]}
+        before = model["f"]
+        try:
+            with opt:
+                model = opt.start(model)
+                assert model["f"] is before
+                return model["f"].tolist(), model["frozen"][0].tolist()
+        except Refused as error:
+            return str(error)
+
+    found = distributed.run(worker, workers=2)
+    assert found[0] == ([0.0, 0.0], [[0.0, 0.0], [0.0, 0.0]])
+    if name == "elastic":  # whose workers may join at any time
+        assert found[1] == "f (not trained): other values on rank 1: expected the same ones on every worker"
+    else:
+        assert found[1] == found[0]
+
+
+def test_parameters_and_buffers_of_a_module_that_are_not_trained_are_those_of_rank_0(name: str) -> None:
+    """As `torch.nn.parallel.DistributedDataParallel` has it."""
+    torch = pytest.importorskip("torch")
+    if name == "elastic":
+        pytest.skip("whose workers may join at any time")
+
+    def worker(comm: Any) -> Any:
+        module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 2))
+        module[0].weight.requires_grad_(False)
+        with torch.no_grad():
+            for tensor in module.state_dict().values():
+                tensor.fill_(comm.rank + 1)
+        with jobs.METHODS[name](comm.size) as opt:
+            opt.groups = {"2.bias": None}
+            opt.start(module)
+        return {key: tensor.tolist() for key, tensor in module.state_dict().items() if "tracked" not in key}
+
+    found = distributed.run(worker, workers=2)
+    assert found[0] == found[1]
+    assert found[0]["1.running_var"] == [1.0, 1.0]
+
+
+def test_workers_that_return_before_they_have_left_do_not_delay_the_next_work(name: str) -> None:
+    """As by two calls of `distributed.run` under MPI: a worker that served nothing did not leave, and rank 0 waited for it."""
+
+    def work(comm: Any) -> Any:
+        model = new_model()
+        opt = jobs.METHODS[name](comm.size)
+        model = opt.start(model)
+        for _ in range(2 + 2 * comm.rank if name in COORDINATED else 2):
+            model = opt.update(model, {"w": np.ones((4, 3)), "b": np.ones(3)})
+
+    def worker(comm: Any) -> None:
+        for _ in range(2):
+            results_of(work, comm)
+        with jobs.METHODS["elastic"](comm.size) as opt:
+            opt.start(new_model())
+
+    job = ThreadJob(worker, 2, timeout=10.0)
+    job.start()
+    job.wait(jobs.DEADLINE)

@@ -9,11 +9,16 @@ from oxigrad import _core, tree
 from oxigrad._core import KeyPath, StructureError
 from oxigrad._typing import Tree
 from oxigrad.distributed.messages.gradients import GradientSpec
-from oxigrad.ops.backends import copied_like, dtype_name, resolved, to_host
+from oxigrad.ops.backends import copied_like, detached, dtype_name, is_array, resolved, to_host
+from oxigrad.ops.core.aliasing import refuse_unwritable
 from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
+from oxigrad.stepping.parameters.executor import executor_of
+from oxigrad.stepping.parameters.parameter import copying
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.protocols import SteppingOptimizer
+
+_FLOATING = {"bfloat16", "float16", "float32", "float64"}
 
 
 class Parameters:
@@ -108,6 +113,44 @@ class Parameters:
         paths = {index: plan.structure.path(index) for index in range(len(leaves))} if plan.frozen else {}
         return {path: leaves[index] for index, path in paths.items() if str(path) in plan.frozen}
 
+    def untrained(self, model: Tree) -> dict[str, np.ndarray]:
+        """The arrays of floating-point dtype that no step updates, such as frozen parameters and a module's buffers, by key path.
+
+        Views as of `read`.
+        """
+        return {str(path): _host(array) for path, array in self._untrained(model).items()}
+
+    def all(self, model: Tree) -> dict[str, np.ndarray]:
+        """The arrays of `read` and `untrained`."""
+        return {**self.read(model), **self.untrained(model)}
+
+    def write_untrained(self, model: Tree, values: Mapping[str, np.ndarray]) -> Tree:
+        """As `write`, for arrays of `untrained`. Those that have these values already are left alone."""
+        replacements, copies = [], []
+        for path, array in self._untrained(model).items():
+            value = values.get(str(path))
+            if value is None or value.tobytes() == _host(array).tobytes():
+                continue
+            if executor_of(array).writes_host:
+                refuse_unwritable(str(path), "array", array)
+                copies.append(copying(value, array))
+            else:
+                replacements.append((path, copied_like(value, array)))
+        if not (replacements or copies):
+            return model
+        return _core.Stepper().write(model, _core.Writes(replacements=replacements, copies=copies))
+
+    def _untrained(self, model: Tree) -> dict[KeyPath, Any]:
+        plan = self._planned(model)[0]
+        trained = {index for p in plan.parameters for index in p.indices}
+        leaves, structure = tree.flatten(model)
+        paths = {index: structure.path(index) for index in range(len(leaves)) if index not in trained}
+        return {
+            path: detached(leaves[index])
+            for index, path in paths.items()
+            if is_array(leaves[index]) and dtype_name(leaves[index].dtype) in _FLOATING
+        }
+
     def check_replaceable(self, model: Tree) -> None:
         """Raises `StructureError` for a model that `write` would have to replace by another tree."""
         self._planned(model)[0].check_replaceable(model)
@@ -128,7 +171,7 @@ class Parameters:
         if not rest:
             return model
         replacements, copies = plan.written_with(leaves, rest)
-        return _core.Stepper().write(model, _core.Writes(replacements=replacements, assignments=[], copies=copies))
+        return _core.Stepper().write(model, _core.Writes(replacements=replacements, copies=copies))
 
     def _planned(self, model: Tree) -> tuple[Plan, list[Any]]:
         plan = self._plan

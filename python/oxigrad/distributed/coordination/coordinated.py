@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import StateError
+from oxigrad._core import NonFiniteError, StateError
 from oxigrad._typing import Array, Tree
 from oxigrad.distributed.communicator import Communicator, SingleWorker
 from oxigrad.distributed.coordination.coordinator import (
@@ -37,7 +37,6 @@ from oxigrad.distributed.decisions.events import Verdict
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training
 from oxigrad.distributed.errors import Aborted, CommunicationError, Excluded, Refused, TimedOut, WorkerLost
-from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.divided import DividedCodec
 from oxigrad.distributed.messages.gradients import SparseMean
 from oxigrad.distributed.messages.message import Header
@@ -110,7 +109,7 @@ class Coordinated(Wrapper):
     _states_defaults = True
     _fixed = Wrapper._fixed | {"lease", "coordinators"}
     _transient = frozenset(
-        "_link _coordinator _servers _holders _failure _stopped _codec _replica _memory _enrolment _former".split()
+        "_link _coordinator _servers _holders _failure _refusal _stopped _codec _replica _memory _enrolment _former".split()
     )
 
     def _set_apart(self) -> None:
@@ -126,6 +125,7 @@ class Coordinated(Wrapper):
         self._servers: list[threading.Thread] = []
         self._holders: list[int] = []
         self._failure: BaseException | None = None
+        self._refusal: NonFiniteError | None = None
         self._stopped = threading.Event()
         self._replica: Replica | None = None
         self._is_admitted = False
@@ -219,7 +219,8 @@ class Coordinated(Wrapper):
         if self._enrolment.begin():
             self._begin(parameters)
         if self._replica is None:
-            self._replica = Replica(self.optimizer, parameters, self._parameters.frozen(model))
+            apart = self._parameters.frozen(model), self._parameters.untrained(model)
+            self._replica = Replica(self.optimizer, parameters, *apart)
         divided = {"coordinators": self.coordinators} if self.coordinators > 1 else {}
         replica, config = self._replica, {"optimizer": type(self).__name__, **self._own_config(), **divided}
         self._root, size = self._enrolment.elected(self.communicator, self._local_step, self._seconds)
@@ -234,6 +235,9 @@ class Coordinated(Wrapper):
             if isinstance(error, Refused):
                 self._replica = None
             raise
+        if not self._servers:
+            self._enrolment.takes_part(self.leave)
+        model = self._parameters.write_untrained(model, replica.untrained)
         return self._parameters.write(model, replica.parameters())
 
     def _begin(self, parameters: Mapping[Any, np.ndarray]) -> None:
@@ -277,14 +281,14 @@ class Coordinated(Wrapper):
 
     def _asked(self, config: Any) -> tuple[Admission, int] | None:
         """Asks the coordinator to admit this worker; None where it does, otherwise its decision and its training."""
-        arrays = self._running_replica().parameters()
+        arrays = (replica := self._running_replica()).parameters()
         places = self.communicator, self._holders, self._coordinator, self._seconds
         self._link, self._codec = connected(*places, arrays, config, self._training)
         is_known = self._training != Training() and not any(server.name == "part" for server in self._servers)
         if is_known and isinstance(self._codec, DividedCodec) and self.communicator.rank in self._holders:
             part = self._codec.parts[self._holders.index(self.communicator.rank)]
             self._start_server("part", PartServer(part, self._root, self.sparse_mean, self._training))
-        self._request(JOIN, [agreement.described(arrays, config)])
+        self._request(JOIN, [replica.description(config)])
         answer = self._answered()
         self._is_admitted = answer.kind not in NOTICES
         return None if answer.kind not in NOTICES else (NOTICES[answer.kind], answer.step)
@@ -311,6 +315,8 @@ class Coordinated(Wrapper):
             return  # the workers form the next generation
         except Exception as error:  # noqa: BLE001 - raised by `leave`, and to the others
             self._failure = error
+            if isinstance(error, Aborted):
+                return  # the job has ended
             try:
                 self.communicator.abort(f"the coordinator failed: {type(error).__name__}: {error}")
             except CommunicationError:
@@ -331,9 +337,9 @@ class Coordinated(Wrapper):
         if keep_root:
             self._parameters.check_replaceable(model)
         if self._link is None:
-            before = {path: array.copy() for path, array in self._parameters.read(model).items()}
+            before = {path: array.tobytes() for path, array in self._parameters.all(model).items()}
             model = self._join(model)
-            if any(array.tobytes() != before[path].tobytes() for path, array in self._parameters.read(model).items()):
+            if any(array.tobytes() != before[path] for path, array in self._parameters.all(model).items()):
                 self.verdicts = [Verdict(None, -1, False, self._local_step, self._local_step, "unknown")]
                 self._report.count(accepted=False)
                 return model
@@ -342,7 +348,10 @@ class Coordinated(Wrapper):
         self._offer_settings()
         self._request(PUSH, self._codec.encode(gradients))
         self._answered()
-        return self._parameters.write(model, self._running_replica().parameters())
+        model = self._parameters.write(model, self._running_replica().parameters())
+        if self._refusal is not None:
+            raise self._refusal
+        return model
 
     def _request(self, kind: int, bufs: Sequence[np.ndarray] = (), *, is_apart: bool = False) -> None:
         """Sends a request; ``is_apart`` with `PULL` says that the replica differs from that of the coordinator."""
@@ -357,7 +366,7 @@ class Coordinated(Wrapper):
 
         Returns also for an answer that says to join later, or another training.
         """
-        self.verdicts, replica = [], self._running_replica()
+        self.verdicts, self._refusal, replica = [], None, self._running_replica()
         places = self.communicator, self._root, self._seconds
         wait = ServiceWait(*places, "the coordinator", "a step", lambda: self._request(ASK), self._is_admitted)
         while True:
@@ -388,7 +397,7 @@ class Coordinated(Wrapper):
             if first > self._local_step:
                 return False
             for part in answer.parts[self._local_step - first :]:
-                replica.take(self._codec.decode(part))
+                self._refusal = replica.take(self._codec.decode(part)) or self._refusal
                 self._local_step += 1
             return self._local_step > answer.step or replica.checksum() == answer.checksum
         return True

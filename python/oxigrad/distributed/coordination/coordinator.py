@@ -14,7 +14,6 @@ from oxigrad.distributed.decisions.events import Action, Clock, Event, Join, Lea
 from oxigrad.distributed.decisions.membership import Decisions
 from oxigrad.distributed.decisions.training import Admission, Training
 from oxigrad.distributed.errors import Refused
-from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.divided import DividedCodec
 from oxigrad.distributed.messages.gradients import GradientCodec, Gradients, Reader, SparseMean, mean_of
 from oxigrad.distributed.messages.message import Header, Layout
@@ -79,7 +78,7 @@ class Coordinator(Service):
         training: Training = Training(),  # noqa: B008 - it is immutable
     ) -> None:
         arrays = replica.parameters()
-        super().__init__(training, agreement.described(arrays, config))
+        super().__init__(training, replica.description(config))
         self.replica: Replica = replica
         self.decisions: Decisions = decisions
         self.sparse_mean: SparseMean = sparse_mean

@@ -33,6 +33,7 @@ class Enrolment:
         self._number: int | None = None
         self._sessions = 0
         self._is_open = False
+        self._leave: Callable[[], Callable[[], Any] | None] | None = None
         #: The ranks of the workers of the training, since the last `elected`.
         self.members: list[int] = []
 
@@ -59,6 +60,8 @@ class Enrolment:
         """Leaves the training, whose messages have this digest."""
         self._is_open = False
         self._trainings.left.append(digest)
+        if self._trainings.leave is self._leave:
+            self._trainings.leave = lambda: None
 
     def has_left(self, digest: bytes) -> bool:
         """Whether a message is a late answer of a training that this worker has left."""
@@ -92,7 +95,12 @@ class Enrolment:
 
     def serve(self, stop: Callable[[], None], leave: Callable[[], Any]) -> None:
         """Notes what ends that which serves the present training in this process, and the method that leaves it in good order."""
-        self._trainings.stop, self._trainings.leave = stop, weakref.WeakMethod(leave)
+        self._trainings.stop = stop
+        self._leave = self._trainings.leave = weakref.WeakMethod(leave)
+
+    def takes_part(self, leave: Callable[[], Any]) -> None:
+        """Notes the function by which a worker that serves nothing tells the others at the end of its work, where its wrapper may be gone."""
+        self._leave = self._trainings.leave = lambda: leave
 
     def elected(self, communicator: Communicator, step: int, seconds: float) -> tuple[int, int]:
         """The rank that keeps what all share, and the number of workers: rank 0 at the start, later that of the latest step.

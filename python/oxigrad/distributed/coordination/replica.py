@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import KeyPath
+from oxigrad._core import KeyPath, NonFiniteError
 from oxigrad.distributed.errors import Refused
-from oxigrad.distributed.messages import transfer
+from oxigrad.distributed.messages import agreement, transfer
 from oxigrad.distributed.messages.gradients import Gradients, padded
 from oxigrad.distributed.messages.message import Layout, checksum
 from oxigrad.distributed.parameters import nested
@@ -24,6 +24,7 @@ class Replica:
     after the loss of the others, with parameters and slots of the same bits.
 
     The steps read the settings of all parameters, so that the model has those that are ``frozen`` as well, which stay as they are.
+    ``untrained`` are the arrays by key path that no step updates, these and others: a worker that joins takes those of the coordinator.
 
     >>> import oxigrad as ox
     >>> replica = Replica(ox.optim.SGD(0.5), ox.tree.parameters({"w": np.ones(2)}))
@@ -33,6 +34,7 @@ class Replica:
     """
 
     layout: Layout
+    untrained: Mapping[str, np.ndarray]
     wire: list[np.ndarray]
     step: int
 
@@ -41,6 +43,7 @@ class Replica:
         optimizer: Optimizer,
         parameters: Mapping[KeyPath, np.ndarray],
         frozen: Mapping[KeyPath, Any] = MappingProxyType({}),
+        untrained: Mapping[str, np.ndarray] = MappingProxyType({}),
     ) -> None:
         arrays = {str(path): array for path, array in parameters.items()}
         self.optimizer = optimizer
@@ -51,24 +54,32 @@ class Replica:
         self._views = self.layout.views(self._buffers)
         self._paths = {str(path): path for path in parameters}
         self._frozen = frozen
+        self.untrained = untrained
         self._model = nested({**self.by_path(), **frozen})
         #: The step of the optimizer, as the replica left it.
         self.step = optimizer.step
 
     def copy(self) -> "Replica":
         """A replica of the same parameters and state, with an optimizer of its own."""
-        return Replica(copy.deepcopy(self.optimizer), self.by_path(), self._frozen)
+        return Replica(copy.deepcopy(self.optimizer), self.by_path(), self._frozen, self.untrained)
 
     def is_of(self, parameters: Mapping[KeyPath, np.ndarray], optimizer: Optimizer) -> bool:
         """Whether these parameters, and the state of this optimizer, are those that the replica left by its last step."""
         arrays = {str(path): array.tobytes() for path, array in parameters.items()}
         return optimizer.step == self.step and arrays == {path: a.tobytes() for path, a in self._views.items()}
 
-    def take(self, gradients: Gradients) -> None:
-        """One step of the optimizer by gradients by key path."""
+    def take(self, gradients: Gradients) -> NonFiniteError | None:
+        """One step of the optimizer by gradients by key path.
+
+        Where the optimizer refuses it by ``nonfinite="raise"``, all replicas skip the step: returns the error, which each worker raises.
+        """
         by_path = nested({path: gradients[text] for text, path in self._paths.items()})
-        self._model = take_step(self.optimizer, self._model, by_path)
+        try:
+            self._model = take_step(self.optimizer, self._model, by_path)
+        except NonFiniteError as error:
+            return error
         self.step = self.optimizer.step
+        return None
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The parameters by key path, as views that are not to be written to."""
@@ -78,19 +89,24 @@ class Replica:
         """As `parameters`, by key paths that are not texts."""
         return {path: self._views[text] for text, path in self._paths.items()}
 
+    def description(self, config: Any) -> np.ndarray:
+        """The description of the parameters and the ``config`` of the wrapper, which workers of one training have alike."""
+        return agreement.described(self.parameters(), config, self.untrained)
+
     def checksum(self) -> int:
         """The CRC-32C of the parameters, which differs between replicas that took other steps."""
         return checksum(self._buffers)
 
     def packed_state(self) -> np.ndarray:
-        """The state of the optimizer as bytes; the parameters are not part of it."""
-        return transfer.pack({}, self.optimizer.state_dict(copy=False))
+        """The state of the optimizer as bytes, with the untrained arrays; the parameters are not part of it."""
+        return transfer.pack(self.untrained, self.optimizer.state_dict(copy=False))
 
     def load(self, buffers: list[np.ndarray], state: np.ndarray) -> None:
         """Takes the parameters and the state of another replica. Raises before anything is changed."""
         if [buffer.nbytes for buffer in buffers] != [buffer.nbytes for buffer in self._buffers]:
             raise Refused("length", "the parameters of another replica have another size")
-        self.optimizer.load_state_dict(transfer.unpack(state)[1])
-        self.step = self.optimizer.step
+        untrained, slots = transfer.unpack(state)
+        self.optimizer.load_state_dict(slots)
+        self.untrained, self.step = untrained, self.optimizer.step
         for target, source in zip(self._buffers, buffers, strict=True):
             np.copyto(target, source)

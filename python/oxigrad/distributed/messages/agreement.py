@@ -2,12 +2,16 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from oxigrad import _core
 from oxigrad.distributed.errors import Refused
+from oxigrad.distributed.messages.message import checksum
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 VERSION_BYTES = 64
 """The bytes of `version`."""
@@ -30,9 +34,22 @@ def check_versions(rows: np.ndarray) -> None:
             raise Refused("version", text)
 
 
-def described(arrays: Mapping[str, Any], config: Any = None) -> np.ndarray:
-    """A description as bytes: the version of the package, a configuration as plain data, and shapes and dtypes by key path."""
-    parameters = {path: [[*map(int, array.shape)], np.dtype(array.dtype).name] for path, array in arrays.items()}
+def described(
+    arrays: Mapping[str, Any],
+    config: Any = None,
+    untrained: Mapping[str, Any] = _NONE,
+    constant: Mapping[str, Any] = _NONE,
+) -> np.ndarray:
+    """A description as bytes: the version of the package, a configuration as plain data, and shapes and dtypes by key path.
+
+    ``untrained`` are the arrays that no step updates. Of ``constant`` ones, which all workers must have alike, the values are described too.
+    """
+    apart = {f"{path} (not trained)": array for path, array in {**untrained, **constant}.items()}
+    parameters = {
+        path: [[*map(int, array.shape)], np.dtype(array.dtype).name] for path, array in {**arrays, **apart}.items()
+    }
+    for path, array in constant.items():
+        parameters[f"{path} (not trained)"].append(checksum([np.ascontiguousarray(array)]))
     description = {"version": _core.__version__, "config": config, "parameters": parameters}
     return np.frombuffer(json.dumps(description).encode(), np.uint8)
 
@@ -99,7 +116,9 @@ def unlike_config(theirs: Any, ours: Any, whose: str, path: str = "") -> str | N
 def _unlike(entry: Any, expected: Any, whose: str) -> str:
     if entry[0] != expected[0]:
         return f"shape {_shape(entry)} on {whose}: expected {_shape(expected)}"
-    return f"dtype {entry[1]} on {whose}: expected {expected[1]}"
+    if entry[1] != expected[1]:
+        return f"dtype {entry[1]} on {whose}: expected {expected[1]}"
+    return f"other values on {whose}: expected the same ones on every worker"
 
 
 def _shape(entry: Any) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.errors import WorkerLost
 from oxigrad.distributed.fields import Field, integer
 from oxigrad.distributed.messages import agreement, transfer
+from oxigrad.distributed.messages.message import Layout, as_bytes, checksum
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.closures.sam import SAM
 from oxigrad.optim.optimizer import Optimizer
@@ -84,7 +85,9 @@ class CollectiveWrapper(Wrapper):
             try:
                 completed = self._completed(model)
                 root = completed.index(max(completed))
-                data = self._broadcast_state(model, root) if len(set(completed)) > 1 or completed[root] < 0 else None
+                data, untrained = None, {}
+                if len(set(completed)) > 1 or completed[root] < 0:
+                    data, untrained = self._broadcast_state(model, root), self._broadcast_untrained(model, root)
                 break
             except WorkerLost:
                 self._reform()
@@ -93,6 +96,7 @@ class CollectiveWrapper(Wrapper):
             parameters, state = transfer.unpack(data)
             self._load(state, strict=True)
             model = self._parameters.write(model, parameters)
+            model = self._parameters.write_untrained(model, untrained)
             if late:
                 self._warn_of_hyperparameters(state["config"] and state["config"]["parts"][0])
                 self._receive(model)
@@ -102,7 +106,8 @@ class CollectiveWrapper(Wrapper):
 
     def _completed(self, model: Tree) -> list[int]:
         """The number of operations that each worker has completed. Raises `Refused` on all of them where their models differ."""
-        description = agreement.described(self._parameters.read(model), self._agreed_config())
+        arrays, untrained = self._parameters.read(model), self._parameters.untrained(model)
+        description = agreement.described(arrays, self._agreed_config(), untrained)
         config = states.config_of(self.optimizer) if self._are_replicas else None
         hyperparameters = agreement.described({}, config)
         numbers = [self._done, _digest(description), _digest(hyperparameters)]
@@ -137,6 +142,17 @@ class CollectiveWrapper(Wrapper):
         data = data.copy() if is_root else np.empty(int(size[0]), np.uint8)
         self.communicator.broadcast([data], root, timeout=self._seconds)
         return data
+
+    def _broadcast_untrained(self, model: Tree, root: int) -> dict[str, np.ndarray]:
+        """The arrays of the worker ``root`` that no step updates, where those of workers differ."""
+        if not (arrays := self._parameters.untrained(model)):
+            return {}
+        layout = Layout(arrays)
+        buffers = layout.pack(arrays, layout.empty())
+        sums = self.communicator.all_gather_v(np.array([checksum(buffers)]), timeout=self._seconds)
+        if len({int(each[0]) for each in sums}) > 1:
+            self.communicator.broadcast([*map(as_bytes, buffers)], root, timeout=self._seconds)
+        return layout.views(buffers)
 
     def _packed_state(self, model: Tree) -> np.ndarray:
         """The parameters, and the state without private fields, as bytes."""

@@ -296,7 +296,8 @@ class DeepGradientCompression(CollectiveWrapper):
 
     def _compressed(self, gradients: Mapping[str, np.ndarray]) -> tuple[dict[str, Memory], np.ndarray]:
         """The memory of this worker after its gradients were added and the largest elements sent, and the message of these."""
-        share, memories, parts = top_k.density(self.ratio, self.warmup, self._done), {}, [np.zeros(4, np.uint8)]
+        share, parts = top_k.density(self.ratio, self.warmup, self._done), [np.zeros(4, np.uint8)]
+        memories = dict(self._memories)  # with those of parameters that are frozen for now
         for dtype, group in _by_dtype(gradients):
             chosen, sent = [], []
             for entry in group:

@@ -1,5 +1,6 @@
 """Elastic averaging: workers train on their own, and are pulled to a centre that they pull in turn."""
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -14,13 +15,14 @@ from oxigrad.distributed.coordination.elastic_centre import JOIN, LEAVE, NOTICES
 from oxigrad.distributed.coordination.enrolment import Enrolment
 from oxigrad.distributed.decisions.elastic import Centre, moving_rate
 from oxigrad.distributed.decisions.training import Admission
-from oxigrad.distributed.errors import Refused, WorkerLost
+from oxigrad.distributed.errors import CommunicationError, Refused, WorkerLost
 from oxigrad.distributed.fields import Arrays, Plain, arrays, integer
 from oxigrad.distributed.messages import agreement
 from oxigrad.distributed.messages.message import Layout
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.parameters import check_unchanged, promoted
 from oxigrad.distributed.wrapper import take_step
+from oxigrad.ops.backends import to_host
 from oxigrad.optim import SGD
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.stepping.arrays.quantized import Quantized
@@ -61,7 +63,7 @@ class ElasticAverage(CollectiveWrapper):
         communicator, timeout: see `Wrapper`.
 
     All workers start from the parameters of rank 0; one that joins later gets the centre, or synchronously the parameters and the
-    state of a survivor. The state has the centre: asynchronously that of rank 0, as it is when that worker saves. Raises
+    state of a survivor. Asynchronously, parameters that groups freeze have the same values on all workers, else `Refused`. The state has the centre: asynchronously that of rank 0, as it is when that worker saves. Raises
     `ValueError` or `TypeError` for arguments that exclude each other, and `WorkerLost` where the keeper of the centre has died:
     call `reform`, which makes another worker the keeper.
 
@@ -310,7 +312,8 @@ class ElasticAverage(CollectiveWrapper):
             model, late = self._agree(model)
             self._layout = layout
             return model, late
-        self._description = agreement.described(parameters, self.name)
+        frozen = {str(path): np.asarray(to_host(array)) for path, array in self._parameters.frozen(model).items()}
+        self._description = agreement.described(parameters, self.name, constant=frozen)
         self._layout, seen = layout, self._centre
         self._enrolment.begin()
         try:
@@ -327,6 +330,15 @@ class ElasticAverage(CollectiveWrapper):
     def _join(self) -> None:
         self._enrolment.ask(self._asked, self._seconds)
         self._number = 0
+        if self._server is None:
+            self._enrolment.takes_part(self._depart)
+
+    def _depart(self) -> None:
+        """Tells the worker that keeps the centre that the work of this one has ended."""
+        if self._layout is not None:
+            with contextlib.suppress(CommunicationError):
+                self._request(LEAVE, 0, [])
+            self._disconnect(self._layout)
 
     def _asked(self) -> tuple[Admission, int] | None:
         """Asks the worker that keeps the centre to admit this one; None where it does, otherwise its decision and its training."""

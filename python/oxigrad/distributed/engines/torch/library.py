@@ -3,6 +3,8 @@
 import contextlib
 import datetime
 import importlib
+import itertools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -14,11 +16,16 @@ from oxigrad.distributed.messages.reduction import Op
 
 torch: Any = importlib.import_module("torch")  # and not the package that this file is in, which has the name too
 distributed: Any = importlib.import_module("torch.distributed")
+rendezvous: Any = importlib.import_module("torch.distributed.rendezvous").rendezvous
 
 LONG = datetime.timedelta(days=365)
 """The time-out that gloo has: waits end by the time-outs of the engine. A channel may be silent for as long."""
 
 _UNUSED_TAG = 77
+
+# The stores of the program by place, with the rank and the number of processes, and the numbers of its groups.
+_stores: dict[tuple[str | None, ...], Any] = {}
+_groups = itertools.count()
 
 _Result = TypeVar("_Result")
 
@@ -100,6 +107,20 @@ def _options(name: str, **values: Any) -> Any:
     for field, value in {"timeout": LONG, **values}.items():
         setattr(options, field, value)
     return options
+
+
+def init_group(seconds: float) -> None:
+    """Initializes ``torch.distributed`` with gloo from the environment; again after ``destroy_process_group`` too.
+
+    Each group has keys of its own in one store: a process would connect to the places in which the others were in the former group.
+    """
+    limit = datetime.timedelta(seconds=seconds)
+    place = tuple(os.environ.get(name) for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"))
+    if place not in _stores:
+        _stores[place] = next(rendezvous("env://", timeout=limit))
+    store, rank, size = _stores[place]
+    part = distributed.PrefixStore(f"oxigrad/group/{next(_groups)}", store)
+    distributed.init_process_group("gloo", store=part, rank=rank, world_size=size, timeout=limit)
 
 
 def store_of_program() -> Any:

@@ -1,7 +1,6 @@
 """A process of a job of ``torch.distributed``: its communicator, from the start or from when it joins."""
 
 import atexit
-import datetime
 import os
 import secrets
 import sys
@@ -12,7 +11,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad.distributed.communicator import TIMEOUT, Communicator, results_of
-from oxigrad.distributed.engines.torch.library import Group, distributed, in_time, store_of_program
+from oxigrad.distributed.engines.torch.library import Group, distributed, in_time, init_group, store_of_program
 from oxigrad.distributed.engines.torch.rendezvous import Rendezvous
 from oxigrad.distributed.engines.torch.transport import TorchCommunicator
 from oxigrad.distributed.errors import CommunicationError, TimedOut
@@ -23,7 +22,7 @@ _rendezvous: list[Rendezvous] = []
 
 
 def communicator(*, timeout: float = TIMEOUT, group: Any = None, join: bool = False) -> TorchCommunicator:
-    """The communicator of this process; the same one at each call.
+    """The communicator of this process; the same one at each call, until it has left.
 
     Args:
         timeout: seconds that a wait takes at most.
@@ -34,6 +33,8 @@ def communicator(*, timeout: float = TIMEOUT, group: Any = None, join: bool = Fa
     Raises `CommunicationError` where ``torch.distributed`` is not initialized, or there is no job to join; `TimedOut` where a process
     does not make its own, or the workers do not admit this one; and `Refused` where the processes run other versions of the package.
     """
+    if _rendezvous and _rendezvous[0].communicator.has_left:
+        _close()
     if not _rendezvous:
         rendezvous = _joined(timeout) if join else _begun(timeout, group)
         _rendezvous.append(rendezvous)
@@ -97,7 +98,7 @@ def run(
     """
     starts = not (distributed.is_initialized() or options.get("join"))
     if starts:
-        distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=timeout))
+        init_group(timeout)
     try:
         _check_workers(workers, **options)
     except ValueError:

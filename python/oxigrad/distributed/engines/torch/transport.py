@@ -344,6 +344,11 @@ class TorchCommunicator(ByteCollectives):
             self._tell_rendezvous(lambda: self._rendezvous.leave(len(self._dead | self._excluded)))
             self._tell_all(_LEFT)
 
+    @property
+    def has_left(self) -> bool:
+        """Whether this worker has left."""
+        return self._has_ended.is_set()
+
     def _tell_rendezvous(self, tell: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # nobody can join where its process has ended, or is stopped
             in_time(tell, min(self.timeout, _PATIENCE), CommunicationError(_NO_RENDEZVOUS))
