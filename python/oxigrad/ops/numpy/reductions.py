@@ -38,8 +38,8 @@ def _count(a: Array, axis: Any, where: Any, keepdims: bool) -> Any:
     return ops.sum(ops.selected(ones, where, 0.0), axis=axis, keepdims=keepdims)
 
 
-@numpy_signature(np.var)
-def var(
+def _variance(
+    of_too_few: float,
     a: Any,
     dtype: Dtype = None,
     ddof: float = 0,
@@ -49,7 +49,6 @@ def var(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Any:
-    """Variance of the elements that ``where`` selects, around ``mean`` if it is given."""
     a = array(a)
     a = a if dtype is None else ops.in_floats("var", a, dtype)
     ddof = ddof if correction is None else correction
@@ -59,11 +58,18 @@ def var(
     total = ops.sum(ops.selected(squares, where, 0.0), axis=axis, keepdims=keepdims)
     free = _count(squares, axis, where, keepdims) - ddof
     if not is_array(free):
-        variance = total / free if free > 0 else total * math.nan
+        variance = total / free if free > 0 else total * of_too_few
     else:
-        none = namespace(free).asarray(math.nan, dtype=dtype_of(free), device=device_of(free))
-        variance = total / namespace(free).where(free > 0, free, none)
+        library, few = namespace(free), free <= 0
+        one, factor = (library.asarray(x, dtype=dtype_of(free), device=device_of(free)) for x in (1.0, of_too_few))
+        variance = total / library.where(few, one, free) * library.where(few, factor, one)
     return variance if dtype is None else ops.astype(variance, dtype, copy=False)
+
+
+@numpy_signature(np.var)
+def var(a: Any, **named: Any) -> Any:
+    """Variance of the elements that ``where`` selects, around ``mean`` if it is given; infinite of no more than ``ddof`` elements."""
+    return _variance(math.inf, a, **named)
 
 
 @numpy_signature(np.std)
@@ -247,7 +253,7 @@ WITHOUT_NAN: dict[str, Callable[..., Any]] = {
         (np.nanmax, _nanextreme, ops.max, -math.inf),
         (np.nanmin, _nanextreme, ops.min, math.inf),
         (np.nanmean, _masked, _mean),
-        (np.nanvar, _masked, var),
-        (np.nanstd, _masked, std),
+        (np.nanvar, _masked, functools.partial(_variance, math.nan)),
+        (np.nanstd, _masked, lambda a, **named: standard.root_or_zero(_variance(math.nan, a, **named))),
     )
 }
