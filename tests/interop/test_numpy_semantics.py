@@ -74,6 +74,35 @@ def test_variances_of_too_few_elements_are_those_of_numpy(name: str, asarray: Ca
         np.testing.assert_allclose(np.asarray(value), expected)
 
 
+_IN_DOUBLE: dict[str, Callable[[Any, Any], Any]] = {
+    "cov": lambda np, x: np.cov(x),
+    "cov-dtype": lambda np, x: np.cov(x, dtype=np.float32),
+    "corrcoef": lambda np, x: np.corrcoef(x[0], x[1]),
+    "bincount": lambda np, x: np.bincount([0, 1, 0, 2], weights=x[0]),
+    "interp": lambda np, x: np.interp([0.1, 0.6], [0.0, 0.25, 0.5, 1.0], x[0]),
+    "polyfit": lambda np, x: np.polyfit([0.0, 1.0, 2.0, 3.0], x[0], 2),
+    "vander": lambda np, x: np.vander(x[0], 3),
+    "quantile": lambda np, x: np.quantile(x, 0.3),
+    "quantiles": lambda np, x: np.quantile(x, [0.3, 0.4], axis=1),
+    "quantiles-lower": lambda np, x: np.quantile(x, [0.3, 0.4], method="lower"),
+    "percentiles": lambda np, x: np.percentile(x, [30.0, 40.0]),
+    "nanquantiles": lambda np, x: np.nanquantile(x, [0.3, 0.4], axis=0),
+}
+
+
+@pytest.mark.parametrize("name", _IN_DOUBLE)
+def test_results_of_float32_have_the_dtype_of_numpy(name: str) -> None:
+    call, x = _IN_DOUBLE[name], X.astype(np.float32)
+    expected = call(np, x)
+    differentiated = ox.vjp(lambda x: call(xp, x), x)[0]
+    assert differentiated.dtype == expected.dtype
+    np.testing.assert_allclose(differentiated, expected, rtol=1e-6 if expected.dtype == np.float32 else 1e-12)
+    if name not in ("interp", "polyfit"):
+        batched = ox.vmap(lambda x: call(xp, x))(np.stack([x, x]))
+        assert batched.dtype == expected.dtype
+    assert ox.grad(lambda x: xp.sum(call(xp, x)))(x).dtype == np.float32
+
+
 # A choice between numbers has PyTorch's default dtype, which would round them beside arrays of float64.
 _PARAMETERS = {
     "special.boxcox": (0.9, -0.3),

@@ -96,8 +96,8 @@ def power_exp(x: Array, power: Array, exponent: Any) -> Array:
 
 
 def xlogy(x: Array, y: Array, /) -> Array:
-    """``x * log(y)``, and zero where both are zero."""
-    nothing = ops.logical_and(x == 0.0, y == 0.0)
+    """``x * log(y)``, and zero where ``x`` is zero and the logarithm is not finite, as SciPy's."""
+    nothing = ops.logical_and(x == 0.0, ops.logical_or(y <= 0.0, y == math.inf))
     return ops.multiply(x, ops.log(ops.where(nothing, 1.0, of_dtype(y, x))))
 
 

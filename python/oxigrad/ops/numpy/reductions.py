@@ -15,7 +15,7 @@ from oxigrad._typing import Array, Dtype
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
-from oxigrad.ops.core.array_like import array
+from oxigrad.ops.core.array_like import array, in_double
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import along
 from oxigrad.ops.core.shapes import position
@@ -128,9 +128,10 @@ def cov(
     dtype: Dtype = None,
 ) -> Any:
     """Covariance matrix of the rows (columns, if not ``rowvar``) of ``m`` and ``y``."""
-    x = _observations(array(m, dtype), rowvar)
+    of_dtype = in_double if dtype is None else functools.partial(array, dtype=dtype)
+    x = _observations(of_dtype(m), rowvar)
     if y is not None:
-        x = ops.concat([x, _observations(array(y, dtype), rowvar)], axis=0)
+        x = ops.concat([x, _observations(of_dtype(y), rowvar)], axis=0)
     ddof = (0 if bias else 1) if ddof is None else ddof
     for name, of_observations in (("fweights", fweights), ("aweights", aweights)):
         if of_observations is not None and (shape := tuple(array(of_observations).shape)) != (x.shape[1],):

@@ -171,8 +171,8 @@ def rgamma(x: Array, /) -> Array:
 
 
 def xlog1py(x: Array, y: Array, /) -> Array:
-    """``x * log1p(y)``, and zero where ``x`` is zero and ``y`` -1."""
-    nothing = ops.logical_and(x == 0.0, y == -1.0)
+    """``x * log1p(y)``, and zero where ``x`` is zero and the logarithm is not finite."""
+    nothing = ops.logical_and(x == 0.0, ops.logical_or(y <= -1.0, y == math.inf))
     return ops.multiply(x, ops.log1p(ops.where(nothing, 0.0, of_dtype(y, x))))
 
 
@@ -188,18 +188,21 @@ def _x_log_x(x: Array) -> Array:
 
 
 def rel_entr(x: Array, y: Array, /) -> Array:
-    """``x * log(x / y)`` for positive numbers; zero where ``x`` is zero."""
+    """``x * log(x / y)`` for positive numbers; zero where ``x`` is zero, and infinite where one is negative."""
     # By functions: arrays of some libraries have operators that refuse a variable on their right.
     x, y = of_dtype(x, y), of_dtype(y, x)
     apart = ops.subtract(x, y)
     near = ops.abs(apart) < 0.5 * y
     ratio = ops.where(near, ops.divide(apart, ops.where(near, y, 1.0)), 0.0)
-    return ops.where(near, ops.multiply(x, ops.log1p(ratio)), ops.subtract(_x_log_x(x), xlogy(x, y)))
+    value = ops.where(near, ops.multiply(x, ops.log1p(ratio)), ops.subtract(_x_log_x(x), xlogy(x, y)))
+    is_outside = ops.logical_or(ops.logical_and(x < 0.0, y == y), ops.logical_and(y < 0.0, x == x))
+    return ops.where(is_outside, math.inf, value)
 
 
 def kl_div(x: Array, y: Array, /) -> Array:
-    """``x * log(x / y) - x + y`` for positive numbers; ``y`` where ``x`` is zero."""
-    return rel_entr(x, y) - x + y
+    """``x * log(x / y) - x + y`` for positive numbers; ``y`` where ``x`` is zero, and infinite where one is negative."""
+    entropy = rel_entr(x, y)
+    return ops.where(entropy == math.inf, math.inf, entropy - x + y)
 
 
 def huber(delta: Array, r: Array, /) -> Array:
