@@ -103,6 +103,10 @@ def test_refusals() -> None:
         ours.cdist(A, B, w=-W)
     with pytest.raises(ValueError, match="^minkowski: p is 0: expected a number above zero"):
         ours.cdist(A, B, "minkowski", p=0)
+    with pytest.raises(ox.ShapeError, match="^pdist: found 3 observations of 3 elements, expected at least 4"):
+        ours.pdist(A[:3], "mahalanobis")
+    with pytest.raises(ox.ShapeError, match="^cdist: found 3 observations of 3 elements, expected at least 4"):
+        ours.cdist(A[:2], B[:1], "mahalanobis")
     with pytest.raises(ox.DerivativeError, match="^minkowski is not differentiable with respect to p"):
         ox.grad(lambda p: xp.sum(ours.cdist(A, B, "minkowski", p=p)))(3.0)
     with pytest.raises(ox.DerivativeError, match="cdist with out="):

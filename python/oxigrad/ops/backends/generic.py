@@ -115,6 +115,14 @@ class Adapter:
         """The array with its values in memory, where the library has views that are computed when they are read."""
         return array
 
+    def strides(self, array: Any) -> tuple[int, ...]:
+        """The distances in memory between neighbours along each axis; equal ones where the library does not tell them."""
+        return getattr(array, "strides", (1,) * len(array.shape))
+
+    def is_in_fortran_order(self, array: Any) -> bool:
+        """Whether the first index is the fastest in memory, and the last one is not."""
+        return bool(getattr(getattr(array, "flags", None), "fnc", False))
+
     def in_order(self, array: Any) -> Any:
         """The array with its elements one after the other in memory, where the bits of the library's sums depend on that."""
         return array

@@ -99,6 +99,14 @@ class TorchAdapter(Adapter):
         is_on_host = isinstance(array, self.library.Tensor) and array.device.type == "cpu"
         return array.contiguous() if is_on_host else array
 
+    def strides(self, array: Any) -> tuple[int, ...]:
+        """By ``Tensor.stride``."""
+        return tuple(array.stride())
+
+    def is_in_fortran_order(self, array: Any) -> bool:
+        """By ``Tensor.is_contiguous``, also of the tensor with its axes reversed."""
+        return not array.is_contiguous() and array.permute(*reversed(range(array.ndim))).is_contiguous()
+
     def obstacle(self, array: Any) -> str:
         """The reason: a layout, or a lazy view, that cannot be updated in place."""
         if why := self.unreadable(array):

@@ -6,7 +6,7 @@ import numpy as np
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Dtype
-from oxigrad.ops.backends import beneath, fetched, has_variable, is_array
+from oxigrad.ops.backends import beneath, fetched, has_variable, is_array, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 
@@ -18,6 +18,12 @@ def array(x: Any, dtype: Dtype = None) -> Any:
     elif not is_array(x):
         x = standard.asarray(x) if has_variable((x,)) else np.asarray(x)
     return x if dtype is None or dtype is np._NoValue else ops.astype(x, dtype, copy=False)
+
+
+def in_double(x: Any) -> Any:
+    """As `array`; NumPy's arrays in double precision, in which some functions of NumPy compute and return all of them."""
+    x = array(x)
+    return ops.astype(x, np.result_type(x.dtype, np.float64), copy=False) if namespace(beneath(x)) is np else x
 
 
 def examples(x: Any) -> np.ndarray:

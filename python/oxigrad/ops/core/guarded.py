@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from oxigrad._core import plain
 from oxigrad._typing import Array
 from oxigrad.ops.backends import dtype_of, is_array, lowest
 from oxigrad.ops.core import primitives as ops
@@ -30,18 +31,18 @@ def branch(condition: Any, taken: Callable[..., Any], other: Callable[..., Any],
 
     Each argument is a triple: its value, and a value at which ``taken`` and one at which ``other`` is smooth.
     """
-    args = tuple(_of_dtype(arg, args) for arg in args)
+    args = tuple((x if is_array(a) or is_array(b) else of_dtype(x, *(x for x, *_ in args)), a, b) for x, a, b in args)
     first = taken(*(ops.where(condition, x, safe) for x, safe, _ in args))
     return ops.where(condition, first, other(*(ops.where(condition, safe, x) for x, _, safe in args)))
 
 
-def _of_dtype(arg: tuple[Any, Any, Any], args: tuple[tuple[Any, Any, Any], ...]) -> tuple[Any, Any, Any]:
-    """An argument of `branch`; of two numbers, some libraries would choose one in their default dtype, which has fewer digits."""
-    x, *safe = arg
-    if any(map(is_array, (x, *safe))):
-        return arg
-    like = next((of for of, *_ in args if is_array(of)), None)
-    return arg if like is None else (ops.zeros_like(like) + x, *safe)
+def of_dtype(x: Any, *others: Any) -> Any:
+    """``x``, and if it is a number an array of the dtype of the first array among the others.
+
+    Of two numbers, some libraries would choose one in their default dtype, which may have fewer digits.
+    """
+    like = next((of for of in others if is_array(plain(of))), None)
+    return x if like is None or is_array(plain(x)) else ops.zeros_like(like) + x
 
 
 def unless(condition: Any, constant: float, f: Callable[..., Any], x: Array, safe: float) -> Any:
@@ -107,9 +108,9 @@ def power_exp(x: Array, power: Array, exponent: Any) -> Array:
 
 
 def xlogy(x: Array, y: Array, /) -> Array:
-    """``x * log(y)``, and zero where both are zero."""
-    nothing = ops.logical_and(x == 0.0, y == 0.0)
-    return ops.multiply(x, ops.log(ops.where(nothing, 1.0, y)))
+    """``x * log(y)``, and zero where ``x`` is zero and the logarithm is not finite, as SciPy's."""
+    nothing = ops.logical_and(x == 0.0, ops.logical_or(y <= 0.0, y == math.inf))
+    return ops.multiply(x, ops.log(ops.where(nothing, 1.0, of_dtype(y, x))))
 
 
 def gamma_density(a: Array, x: Array) -> Array:

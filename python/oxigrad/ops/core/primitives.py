@@ -10,6 +10,7 @@ from oxigrad import _core
 from oxigrad._core import DtypeError, ShapeError, plain
 from oxigrad._typing import Array, Device, Dtype
 from oxigrad.ops.backends import (
+    adapter_of,
     array_of,
     blank_like,
     device_of,
@@ -208,7 +209,7 @@ def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = No
 
 def _memory_order(x: Array) -> str:
     """The ``order`` that "A" means: "F" for an array in Fortran's order in memory, else "C"."""
-    return "F" if getattr(getattr(_sample(x), "flags", None), "fnc", False) else "C"
+    return "F" if adapter_of(array := _sample(x)).is_in_fortran_order(array) else "C"
 
 
 def _sample(x: Array) -> Array:
@@ -229,7 +230,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 def ravel(x: Array, /, *, order: str = "C") -> Array:
     """The elements of ``x`` in one dimension, in the ``order`` of `reshape`, or with "K" in that of memory."""
     if order == "K":
-        strides = getattr(_sample(x), "strides", (1,) * len(x.shape))
+        strides = adapter_of(array := _sample(x)).strides(array)
         x, order = permute_dims(x, tuple(sorted(range(len(x.shape)), key=lambda axis: -abs(strides[axis])))), "C"
     return reshape(x, (-1,), order=order)
 

@@ -11,7 +11,7 @@ from oxigrad._core import ShapeError
 from oxigrad._typing import Array
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
-from oxigrad.ops.core.array_like import array, values
+from oxigrad.ops.core.array_like import array, in_double, values
 from oxigrad.ops.core.in_place import of_library
 
 
@@ -85,6 +85,7 @@ def histogramdd(
     ranges = [None] * len(columns) if range is None else range
     edges = tuple(histogram_bin_edges(*arguments) for arguments in zip(columns, each, ranges, strict=True))
     places = [_places(values(column), values(edge)) for column, edge in zip(columns, edges, strict=True)]
+    weights = None if weights is None else in_double(weights)
     counts = _counted(places, tuple(edge.shape[0] - 1 for edge in edges), weights)
     if density:
         counts = of_library(counts, edges[0]) if weights is None else counts
@@ -110,14 +111,14 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     places = values(x)
     if weights is None:
         return np.bincount(places, minlength=minlength)
-    weights = array(weights)
+    weights = in_double(weights)
     size = max(int(places.max(initial=-1)) + 1, minlength)
     return ops.scatter_add(weights, (of_library(places, weights),), (size,))
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Piecewise linear interpolation between the points ``(xp, fp)``; ``left`` and ``right`` outside of them."""
-    x, xp, fp = array(x), array(xp), array(fp)
+    x, xp, fp = in_double(x), in_double(xp), in_double(fp)
     if period is not None:
         x, xp, fp = _periodic(x, xp, fp, period)
         left = right = None

@@ -9,7 +9,7 @@ from oxigrad._core import ShapeError, plain
 from oxigrad.ops import linalg
 from oxigrad.ops.backends import fetched, is_array, is_complex, zeros_of
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.array_like import array
+from oxigrad.ops.core.array_like import array, in_double
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.products import convolve, outer
 from oxigrad.ops.linalg.numpy_keywords import lstsq
@@ -120,7 +120,7 @@ def roots(p: Any) -> Any:
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """The matrix of the powers of ``x``, from the highest down unless ``increasing``."""
-    x = array(x)
+    x = in_double(x)
     if len(x.shape) != 1:
         raise ShapeError(f"vander: found the shape {tuple(x.shape)}, expected a vector")
     powers = [ops.ones_like(plain(x)), *itertools.repeat(x, (x.shape[0] if N is None else N) - 1)]
@@ -135,7 +135,7 @@ def polyfit(
 
     With ``full``, the residuals, the rank, the singular values and ``rcond`` come after the coefficients.
     """
-    x, y, order = _coefficients(x) + 0.0, array(y) + 0.0, int(deg) + 1
+    x, y, order = in_double(_coefficients(x)), in_double(y) + 0.0, int(deg) + 1
     rcond = x.shape[0] * float(np.finfo(np.float64).eps) if rcond is None else rcond
     left, right = vander(x, order), y
     if w is not None:

@@ -15,7 +15,7 @@ from oxigrad._typing import Array, Dtype
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
-from oxigrad.ops.core.array_like import array
+from oxigrad.ops.core.array_like import array, in_double
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import along
 from oxigrad.ops.core.shapes import position
@@ -38,8 +38,8 @@ def _count(a: Array, axis: Any, where: Any, keepdims: bool) -> Any:
     return ops.sum(ops.selected(ones, where, 0.0), axis=axis, keepdims=keepdims)
 
 
-@numpy_signature(np.var)
-def var(
+def _variance(
+    of_too_few: float,
     a: Any,
     dtype: Dtype = None,
     ddof: float = 0,
@@ -49,7 +49,6 @@ def var(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Any:
-    """Variance of the elements that ``where`` selects, around ``mean`` if it is given."""
     a = array(a)
     a = a if dtype is None else ops.in_floats("var", a, dtype)
     ddof = ddof if correction is None else correction
@@ -59,11 +58,18 @@ def var(
     total = ops.sum(ops.selected(squares, where, 0.0), axis=axis, keepdims=keepdims)
     free = _count(squares, axis, where, keepdims) - ddof
     if not is_array(free):
-        variance = total / free if free > 0 else total * math.nan
+        variance = total / free if free > 0 else total * of_too_few
     else:
-        none = namespace(free).asarray(math.nan, dtype=dtype_of(free), device=device_of(free))
-        variance = total / namespace(free).where(free > 0, free, none)
+        library, few = namespace(free), free <= 0
+        one, factor = (library.asarray(x, dtype=dtype_of(free), device=device_of(free)) for x in (1.0, of_too_few))
+        variance = total / library.where(few, one, free) * library.where(few, factor, one)
     return variance if dtype is None else ops.astype(variance, dtype, copy=False)
+
+
+@numpy_signature(np.var)
+def var(a: Any, **named: Any) -> Any:
+    """Variance of the elements that ``where`` selects, around ``mean`` if it is given; infinite of no more than ``ddof`` elements."""
+    return _variance(math.inf, a, **named)
 
 
 @numpy_signature(np.std)
@@ -122,9 +128,10 @@ def cov(
     dtype: Dtype = None,
 ) -> Any:
     """Covariance matrix of the rows (columns, if not ``rowvar``) of ``m`` and ``y``."""
-    x = _observations(array(m, dtype), rowvar)
+    of_dtype = in_double if dtype is None else functools.partial(array, dtype=dtype)
+    x = _observations(of_dtype(m), rowvar)
     if y is not None:
-        x = ops.concat([x, _observations(array(y, dtype), rowvar)], axis=0)
+        x = ops.concat([x, _observations(of_dtype(y), rowvar)], axis=0)
     ddof = (0 if bias else 1) if ddof is None else ddof
     for name, of_observations in (("fweights", fweights), ("aweights", aweights)):
         if of_observations is not None and (shape := tuple(array(of_observations).shape)) != (x.shape[1],):
@@ -247,7 +254,7 @@ WITHOUT_NAN: dict[str, Callable[..., Any]] = {
         (np.nanmax, _nanextreme, ops.max, -math.inf),
         (np.nanmin, _nanextreme, ops.min, math.inf),
         (np.nanmean, _masked, _mean),
-        (np.nanvar, _masked, var),
-        (np.nanstd, _masked, std),
+        (np.nanvar, _masked, functools.partial(_variance, math.nan)),
+        (np.nanstd, _masked, lambda a, **named: standard.root_or_zero(_variance(math.nan, a, **named))),
     )
 }

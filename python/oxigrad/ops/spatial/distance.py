@@ -152,7 +152,8 @@ def cdist(XA: Array, XB: Array, /, metric: Any, out: Array | None, **kwargs: Any
     ``metric`` is "euclidean", "sqeuclidean", "cityblock", "chebyshev", "minkowski" (with ``p``), "canberra", "braycurtis", "cosine",
     "correlation", "jensenshannon", "seuclidean" (variances ``V``), "mahalanobis" (the inverse ``VI`` of a covariance), or a function of
     two observations. Weights ``w`` (k,), ``V`` and ``VI`` are differentiable; by default ``V`` and ``VI`` are those of all observations.
-    Differences (m, n, k) are held in memory. Raises `DerivativeError` for a metric that counts elements.
+    Differences (m, n, k) are held in memory. Raises `DerivativeError` for a metric that counts elements, and
+    `ShapeError` where there are no more than k observations for the default ``VI``.
     """
     a = _observations("cdist", "XA", XA)
     b = _observations("cdist", "XB", XB)
@@ -212,14 +213,19 @@ def _arguments(name: str, metric: Any, arguments: dict[str, Any], observations: 
     w = arguments.pop("w", None)
     for key in set(accepted) & {"V", "VI"}:
         if arguments.get(key) is None:
-            arguments[key] = _spread(observations(), key)
+            arguments[key] = _spread(name, observations(), key)
     return {key: array_of(value) if key != "p" else value for key, value in arguments.items()} | {
         "w": None if w is None else array_of(w)
     }
 
 
-def _spread(x: Any, key: str) -> Any:
-    """The variances of observations, or the inverse of their covariance."""
+def _spread(name: str, x: Any, key: str) -> Any:
+    """The variances of observations, or the inverse of their covariance, which is singular where they are no more than their elements."""
+    count, size = x.shape
+    if key == "VI" and count <= size:
+        raise ShapeError(
+            f"{name}: found {count} observations of {size} elements, expected at least {size + 1}: their covariance is singular; or VI"
+        )
     centered = x - ops.mean(x, axis=0, keepdims=True)
     free = x.shape[0] - 1
     if key == "V":

@@ -7,6 +7,7 @@ from oxigrad._core import DerivativeError, Variable, plain
 from oxigrad._typing import Array
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.guarded import branch
 from oxigrad.ops.core.primitives import gamma
 from oxigrad.ops.scipy_signatures import scipy_signature
 from oxigrad.ops.special.rows import f
@@ -23,8 +24,7 @@ def _exact(name: str, *args: Any, **named: Any) -> Any:
 
 def _inside(condition: Any, function: Callable[..., Array], *args: tuple[Array, float]) -> Array:
     """The function where the condition holds, and zero elsewhere; each argument with a value for which it does."""
-    value = function(*(ops.where(condition, arg, safe) for arg, safe in args))
-    return ops.where(condition, value, 0.0)
+    return branch(condition, function, lambda *_: 0.0, *((arg, safe, safe) for arg, safe in args))
 
 
 def _is_choice(n: Any, k: Any) -> Any:
@@ -47,8 +47,7 @@ def comb(n: Array, k: Array, /, exact: bool, repetition: bool) -> Array:
     if not repetition:
         return _inside(_is_choice(n, k), f.binom, (n, 2.0), (k, 1.0))
     is_none = ops.logical_and(plain(k) == 0.0, plain(n) >= 0.0)
-    many = f.binom(ops.where(is_none, 2.0, n + k - 1.0), ops.where(is_none, 1.0, k))
-    return ops.where(is_none, 1.0, many)
+    return branch(is_none, lambda *_: 1.0, f.binom, (n + k - 1.0, 2.0, 2.0), (k, 1.0, 1.0))
 
 
 @scipy_signature("N, k, exact=False")

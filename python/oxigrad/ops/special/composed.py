@@ -8,12 +8,12 @@ from typing import Any
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import is_array, is_complex, namespace
+from oxigrad.ops.backends import is_complex, namespace
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import values
 from oxigrad.ops.core.composite import accepts_array_likes
-from oxigrad.ops.core.guarded import branch, expm1_of, xlogy
+from oxigrad.ops.core.guarded import branch, expm1_of, of_dtype, xlogy
 from oxigrad.ops.core.host_calls import computed
 from oxigrad.ops.core.primitives import (
     Axis,
@@ -171,9 +171,9 @@ def rgamma(x: Array, /) -> Array:
 
 
 def xlog1py(x: Array, y: Array, /) -> Array:
-    """``x * log1p(y)``, and zero where ``x`` is zero and ``y`` -1."""
-    nothing = ops.logical_and(x == 0.0, y == -1.0)
-    return ops.multiply(x, ops.log1p(ops.where(nothing, 0.0, y)))
+    """``x * log1p(y)``, and zero where ``x`` is zero and the logarithm is not finite."""
+    nothing = ops.logical_and(x == 0.0, ops.logical_or(y <= -1.0, y == math.inf))
+    return ops.multiply(x, ops.log1p(ops.where(nothing, 0.0, of_dtype(y, x))))
 
 
 def entr(x: Array, /) -> Array:
@@ -188,17 +188,21 @@ def _x_log_x(x: Array) -> Array:
 
 
 def rel_entr(x: Array, y: Array, /) -> Array:
-    """``x * log(x / y)`` for positive numbers; zero where ``x`` is zero."""
+    """``x * log(x / y)`` for positive numbers; zero where ``x`` is zero, and infinite where one is negative."""
     # By functions: arrays of some libraries have operators that refuse a variable on their right.
+    x, y = of_dtype(x, y), of_dtype(y, x)
     apart = ops.subtract(x, y)
     near = ops.abs(apart) < 0.5 * y
     ratio = ops.where(near, ops.divide(apart, ops.where(near, y, 1.0)), 0.0)
-    return ops.where(near, ops.multiply(x, ops.log1p(ratio)), ops.subtract(_x_log_x(x), xlogy(x, y)))
+    value = ops.where(near, ops.multiply(x, ops.log1p(ratio)), ops.subtract(_x_log_x(x), xlogy(x, y)))
+    is_outside = ops.logical_or(ops.logical_and(x < 0.0, y == y), ops.logical_and(y < 0.0, x == x))
+    return ops.where(is_outside, math.inf, value)
 
 
 def kl_div(x: Array, y: Array, /) -> Array:
-    """``x * log(x / y) - x + y`` for positive numbers; ``y`` where ``x`` is zero."""
-    return rel_entr(x, y) - x + y
+    """``x * log(x / y) - x + y`` for positive numbers; ``y`` where ``x`` is zero, and infinite where one is negative."""
+    entropy = rel_entr(x, y)
+    return ops.where(entropy == math.inf, math.inf, entropy - x + y)
 
 
 def huber(delta: Array, r: Array, /) -> Array:
@@ -243,8 +247,7 @@ def log1prel(x: Array) -> Array:
 
 def _boxcox(x: Array, lmbda: Array, base: Callable[[Any], Any], logarithm: Callable[[Any], Any]) -> Array:
     """The transformation by the logarithm of the base; by its power where that is not near one."""
-    if is_array(plain(x)) and not is_array(plain(lmbda)):  # a choice between numbers has the default dtype of a library
-        lmbda = ops.zeros_like(x) + lmbda
+    x, lmbda = of_dtype(x, lmbda), of_dtype(lmbda, x)
     at_zero = base(x) == 0.0
     is_infinite = ops.logical_and(at_zero, lmbda <= 0.0)
     # A place where the base is neither zero nor one, for branches that are not taken.
