@@ -265,7 +265,7 @@ class Wrapper(DeclaredAttributes, Optimizer):
             self._step(model, grads, keep_root=True)
         return value
 
-    def init(self, params: Tree) -> dict[str, Any]:
+    def init(self, params: Tree, **hyperparameters: Any) -> dict[str, Any]:
         """Raises `RuleError`: a step that communicates is not a pure function."""
         raise RuleError(f"{type(self).__name__} communicates in its steps: use update or minimize, not init and apply")
 

@@ -21,7 +21,7 @@ def tiny(x: Any) -> float:
     return float(limits.smallest_normal) / float(limits.eps)
 
 
-def near_zero(x: Any) -> float:
+def reciprocal_limit(x: Any) -> float:
     """A number above which powers of the reciprocal, as in derivatives of second order, do not overflow in the dtype of ``x``."""
     return tiny(x) ** (1.0 / 3.0)
 
@@ -31,12 +31,14 @@ def branch(condition: Any, taken: Callable[..., Any], other: Callable[..., Any],
 
     Each argument is a triple: its value, and a value at which ``taken`` and one at which ``other`` is smooth.
     """
-    args = tuple((x if is_array(a) or is_array(b) else of_dtype(x, *(x for x, *_ in args)), a, b) for x, a, b in args)
+    args = tuple(
+        (x if is_array(a) or is_array(b) else array_beside(x, *(x for x, *_ in args)), a, b) for x, a, b in args
+    )
     first = taken(*(ops.where(condition, x, safe) for x, safe, _ in args))
     return ops.where(condition, first, other(*(ops.where(condition, safe, x) for x, _, safe in args)))
 
 
-def of_dtype(x: Any, *others: Any) -> Any:
+def array_beside(x: Any, *others: Any) -> Any:
     """``x``, and if it is a number an array of the dtype of the first array among the others.
 
     Of two numbers, some libraries would choose one in their default dtype, which may have fewer digits.
@@ -104,13 +106,13 @@ def power_exp(x: Array, power: Array, exponent: Any) -> Array:
         return branch(is_infinite, lambda x, _: ops.pow(x, power), product, (x, 1.0, 1.0), (exponent, 0.0, 0.0))
 
     away = lambda x, exponent: ops.exp(ops.add(ops.multiply(power, ops.log(x)), exponent))  # noqa: E731
-    return branch(x < near_zero(x), near, away, (x, 1.0, 1.0), (exponent, 0.0, 0.0))
+    return branch(x < reciprocal_limit(x), near, away, (x, 1.0, 1.0), (exponent, 0.0, 0.0))
 
 
 def xlogy(x: Array, y: Array, /) -> Array:
     """``x * log(y)``, and zero where ``x`` is zero and the logarithm is not finite, as SciPy's."""
     nothing = ops.logical_and(x == 0.0, ops.logical_or(y <= 0.0, y == math.inf))
-    return ops.multiply(x, ops.log(ops.where(nothing, 1.0, of_dtype(y, x))))
+    return ops.multiply(x, ops.log(ops.where(nothing, 1.0, array_beside(y, x))))
 
 
 def gamma_density(a: Array, x: Array) -> Array:

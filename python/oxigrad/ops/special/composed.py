@@ -13,7 +13,7 @@ from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import values
 from oxigrad.ops.core.composite import accepts_array_likes
-from oxigrad.ops.core.guarded import branch, expm1_of, of_dtype, xlogy
+from oxigrad.ops.core.guarded import array_beside, branch, expm1_of, xlogy
 from oxigrad.ops.core.host_calls import computed
 from oxigrad.ops.core.primitives import (
     Axis,
@@ -173,7 +173,7 @@ def rgamma(x: Array, /) -> Array:
 def xlog1py(x: Array, y: Array, /) -> Array:
     """``x * log1p(y)``, and zero where ``x`` is zero and the logarithm is not finite."""
     nothing = ops.logical_and(x == 0.0, ops.logical_or(y <= -1.0, y == math.inf))
-    return ops.multiply(x, ops.log1p(ops.where(nothing, 0.0, of_dtype(y, x))))
+    return ops.multiply(x, ops.log1p(ops.where(nothing, 0.0, array_beside(y, x))))
 
 
 def entr(x: Array, /) -> Array:
@@ -190,7 +190,7 @@ def _x_log_x(x: Array) -> Array:
 def rel_entr(x: Array, y: Array, /) -> Array:
     """``x * log(x / y)`` for positive numbers; zero where ``x`` is zero, and infinite where one is negative."""
     # By functions: arrays of some libraries have operators that refuse a variable on their right.
-    x, y = of_dtype(x, y), of_dtype(y, x)
+    x, y = array_beside(x, y), array_beside(y, x)
     apart = ops.subtract(x, y)
     near = ops.abs(apart) < 0.5 * y
     ratio = ops.where(near, ops.divide(apart, ops.where(near, y, 1.0)), 0.0)
@@ -247,7 +247,7 @@ def log1prel(x: Array) -> Array:
 
 def _boxcox(x: Array, lmbda: Array, base: Callable[[Any], Any], logarithm: Callable[[Any], Any]) -> Array:
     """The transformation by the logarithm of the base; by its power where that is not near one."""
-    x, lmbda = of_dtype(x, lmbda), of_dtype(lmbda, x)
+    x, lmbda = array_beside(x, lmbda), array_beside(lmbda, x)
     at_zero = base(x) == 0.0
     is_infinite = ops.logical_and(at_zero, lmbda <= 0.0)
     # A place where the base is neither zero nor one, for branches that are not taken.

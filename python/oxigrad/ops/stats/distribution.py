@@ -55,7 +55,7 @@ def _by_place_or_name(method: Callable[..., Any]) -> Callable[..., Any]:
         shapes = self.shapes.split()
         arguments = _named(f"{self.name}.{method.__name__}", [first, *shapes, *further], len(shapes) + 1, args, named)
         arguments = dict(zip(arguments, of_array_likes(*arguments.values()), strict=True))
-        arguments[first] = guarded.of_dtype(*arguments.values())
+        arguments[first] = guarded.array_beside(*arguments.values())
         return method(self, *(arguments.pop(name) for name in (first, *shapes)), **arguments)
 
     return called
@@ -123,7 +123,7 @@ class Continuous:
         if self.is_valid is None:
             return tuple(map(_positive, shapes))
         valid = self.is_valid(*map(plain, shapes))
-        return tuple(ops.where(valid, guarded.of_dtype(shape, *shapes), math.nan) for shape in shapes)
+        return tuple(ops.where(valid, guarded.array_beside(shape, *shapes), math.nan) for shape in shapes)
 
     def _values(self, x: Any, shapes: tuple[Any, ...], loc: Any, scale: Any, f: Any, ends: tuple[float, float]) -> Any:
         """``f`` of the standardized ``x`` inside of the support, and constants on both sides; and the scale."""

@@ -160,7 +160,7 @@ def _nakagami_density(z: Array, nu: Array) -> Array:
         return power_exp(z, 2.0 * nu - 1.0, ops.where(constant > most, most, constant))
 
     away = lambda z, nu: ops.exp(_log_nakagami_density(z, nu))  # noqa: E731
-    return branch(z < guarded.near_zero(z), near, away, (z, 0.0, 1.0), (nu, 1.0, 1.0))
+    return branch(z < guarded.reciprocal_limit(z), near, away, (z, 0.0, 1.0), (nu, 1.0, 1.0))
 
 
 def _of_chi(f: Any) -> Callable[..., Any]:
@@ -190,7 +190,7 @@ dgamma: Continuous = doubled("dgamma", gamma)
 
 def _inverse(z: Array, constant: float, f: Callable[[Any], Any]) -> Any:
     """``f(1 / z)``, and the constant that it is where the derivative of ``1 / z`` overflows."""
-    return unless(z < guarded.near_zero(z), constant, lambda z: f(1.0 / z), z, 1.0)
+    return unless(z < guarded.reciprocal_limit(z), constant, lambda z: f(1.0 / z), z, 1.0)
 
 
 _log_inverse = _log_gammas(lambda z: 1.0 / z, lambda z: -ops.log(z), lambda a: 1.0 / a)

@@ -9,7 +9,7 @@ from oxigrad._typing import Array
 from oxigrad.ops import special
 from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.guarded import branch, log1p_square, log_of, of_dtype, unless
+from oxigrad.ops.core.guarded import array_beside, branch, log1p_square, log_of, unless
 from oxigrad.ops.stats.derived import symmetric
 from oxigrad.ops.stats.distribution import LOG_2_PI, Continuous
 from oxigrad.ops.stats.integrals import integral
@@ -255,7 +255,7 @@ def _truncated_quantile(q: Array, rest: Array, a: Array, b: Array) -> Array:
 
     bare = tuple(map(plain, (q, rest, a, b)))
     is_left = bare[1] * lower(bare[2]) + bare[0] * lower(bare[3]) < 0.5
-    a, b = of_dtype(a, q, b), of_dtype(b, q, a)
+    a, b = array_beside(a, q, b), array_beside(b, q, a)
     a, b = (ops.where(is_left, a, -b), ops.where(is_left, b, -a))
     x = left(ops.where(is_left, q, rest), ops.where(is_left, rest, q), a, b)
     return ops.where(is_left, x, -x)

@@ -30,5 +30,5 @@ def _pow(x1: Any, x2: Any) -> Any:
 
 
 # A copy of the module, with its `__getattr__`.
-namespace = types.ModuleType(xp.__name__, xp.__doc__)
+namespace: types.ModuleType = types.ModuleType(xp.__name__, xp.__doc__)
 vars(namespace).update({**vars(xp), "sqrt": _sqrt, "pow": _pow})
