@@ -63,9 +63,10 @@ class ElasticAverage(CollectiveWrapper):
         communicator, timeout: see `Wrapper`.
 
     All workers start from the parameters of rank 0; one that joins later gets the centre, or synchronously the parameters and the
-    state of a survivor. Asynchronously, parameters that groups freeze have the same values on all workers, else `Refused`. The state has the centre: asynchronously that of rank 0, as it is when that worker saves. Raises
-    `ValueError` or `TypeError` for arguments that exclude each other, and `WorkerLost` where the keeper of the centre has died:
-    call `reform`, which makes another worker the keeper.
+    state of a survivor. Asynchronously, parameters that groups freeze have the same values on all workers, else `Refused`. The state
+    has the centre: asynchronously that of rank 0, as it is when that worker saves. Raises `ValueError` or `TypeError` for arguments
+    that exclude each other, and `WorkerLost` where the keeper of the centre has died: call `reform`, which makes another worker
+    the keeper.
 
     >>> import numpy as np
     >>> from oxigrad import distributed, optim

@@ -45,9 +45,8 @@ def _quantile(
 
     slope = _SLOPES.get(method) if has_variable((q,)) else None
     change = None if slope is None else (array(q) - plain(array(q)), slope)
-    if (
-        bare.ndim and weights is None and namespace(beneath(a := floating(array(a)))) is np
-    ):  # quantiles of another dtype
+    a = floating(array(a))
+    if bare.ndim and weights is None and namespace(beneath(a)) is np:  # whose quantiles have another dtype
         a = ops.astype(a, function(np.zeros(1, a.dtype), bare, method=method).dtype, copy=False)
     return _of_ranks(of_ranks, a, weights, change, **over)
 
