@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import arrays
 import executor
@@ -31,9 +31,9 @@ def compiled(request: pytest.FixtureRequest) -> None:
     """Compiles the texts of the tests that are run, some at a time, which takes less time than one at a time."""
     if executor.COMPILER is None:
         pytest.skip("g++ is missing")
-    texts = []
-    for item in request.session.items:
-        if "compiled" in getattr(item, "fixturenames", ()) and "name" in item.callspec.params:
+    texts, items = [], cast("list[Any]", request.session.items)
+    for item in items:
+        if item.path == request.path and "compiled" in item.fixturenames:
             name, dtype = item.callspec.params["name"], item.callspec.params.get("dtype", "float32")
             texts += sources.texts(optimizers.OPTIMIZERS[name](), {"w": np.zeros(3, dtype)})
     for start in range(0, len(texts), PER_FILE):

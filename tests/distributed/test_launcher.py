@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -69,6 +70,29 @@ def test_a_launcher_that_hangs_is_killed(hanging: str, tmp_path: Path, number: s
     why = f"{number.name} was 0.5 s ago" if number else "no process of it has run for 1 s"
     assert f"does not end, and {why}: killed with all its processes" in errors
     assert_ended(pids)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="the system has no such signals")
+def test_a_signal_while_the_job_starts_is_not_lost(hanging: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(WAITS)
+    signalled = """
+        import os, signal, subprocess, sys
+        from oxigrad import launch
+        launch.POLL, launch.ENDING = 0.1, 0.5
+        start = subprocess.Popen
+        def started(*line, **named):
+            job = start(*line, **named)
+            if "env" in named:
+                os.kill(os.getpid(), signal.SIGHUP)
+            return job
+        subprocess.Popen = started
+        sys.exit(launch.main())
+    """
+    line = [sys.executable, "-c", textwrap.dedent(signalled), "--quiet", "-n", "1", "--mpiexec", hanging, str(program)]
+    run = subprocess.run(line, capture_output=True, text=True, timeout=jobs.DEADLINE, check=False)
+    # The launcher of the job may have ended by the signal, or not.
+    assert run.returncode in (256 - signal.SIGTERM, 128 + signal.SIGHUP), run.stderr
 
 
 def test_an_idle_connection_to_the_launcher_does_not_hang_it_for_ever(tmp_path: Path) -> None:

@@ -145,21 +145,26 @@ def _is_open_mpi(version: str) -> bool:
 
 
 def _run(line: list[str], environment: dict[str, str], *, quiet: bool, local: bool) -> int:
-    job = subprocess.Popen(line, env=environment)  # noqa: S603 - the program that the user asks for
-    if not quiet:
-        threading.Thread(target=_print_listening, args=(job,), daemon=True).start()
+    jobs: list[subprocess.Popen[bytes]] = []
     signals: list[int] = []  # the signals that came
 
     def end(number: int, _: object) -> None:
         signals.append(number)
         if number != signal.SIGINT:  # which the launcher gets from the terminal, too, and ends its processes
-            job.terminate()
+            for job in jobs:
+                job.terminate()
 
     numbers = {signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
     if threading.current_thread() is not threading.main_thread():
         numbers.clear()
-    before = {number: signal.signal(number, end) for number in numbers}  # the job ends with this process
+    # The job ends with this process: one that came before the job has started ends it as soon as it has.
+    before = {number: signal.signal(number, end) for number in numbers}
     try:
+        jobs.append(job := subprocess.Popen(line, env=environment))  # noqa: S603 - the program that the user asks for
+        if signals:
+            job.terminate()
+        if not quiet:
+            threading.Thread(target=_print_listening, args=(job,), daemon=True).start()
         return _wait(job, signals, local=local)
     finally:
         for number, handler in before.items():

@@ -88,7 +88,7 @@ class Hyperparameter(Generic[_Read, _Set]):
             raise TypeError(f"{self.name} is a variable: expected {domain.expected()}, which has no derivative")
         below = lowest(value)
         if not (is_array(below) and is_traced(below[(0,) * below.ndim])):
-            for number in np.ravel(fetched(below)).tolist():
+            for number in np.asarray(fetched(below)).ravel().tolist():
                 domain.check(self.name, number)
 
     def _checked_flag(self, value: Any) -> Any:
