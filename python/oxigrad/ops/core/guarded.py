@@ -8,16 +8,19 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import dtype_of, is_array, lowest
+from oxigrad.ops.backends import dtype_name, dtype_of, is_array, lowest
 from oxigrad.ops.core import primitives as ops
-from oxigrad.ops.core.dtypes import finfo
 
 
 def tiny(x: Any) -> float:
     """A number near the least one of the dtype of ``x``, of which products with rounding errors are normal numbers: 1e-292 for float64."""
-    limits = finfo(dtype_of(lowest(x)))
+    # By name, as a library need not have `finfo`; bfloat16 has the exponents of float32.
+    name = dtype_name(dtype_of(lowest(x)))
+    limits = np.finfo({"float16": np.float16, "bfloat16": np.float32, "float32": np.float32}.get(name, np.float64))
     return float(limits.smallest_normal) / float(limits.eps)
 
 
