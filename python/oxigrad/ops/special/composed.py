@@ -171,7 +171,7 @@ def rgamma(x: Array, /) -> Array:
     return branch(is_pole, reflected, positive, (x, 0.0, 1.0))
 
 
-xlogy = accepts_array_likes(guarded.xlogy, all_arrays=True)
+xlogy: Callable[[Array, Array], Array] = accepts_array_likes(guarded.xlogy, all_arrays=True)
 
 
 def xlog1py(x: Array, y: Array, /) -> Array:
