@@ -12,6 +12,7 @@ from oxigrad import _core
 from oxigrad._core import DtypeError, ShapeError, plain
 from oxigrad.ops.backends.arrays import device_of, dtype_name, is_array
 from oxigrad.ops.backends.generic import Adapter
+from oxigrad.ops.backends.memory.device_memory import DeviceMemory
 from oxigrad.ops.backends.numpy import ADAPTER as NumPyAdapter
 
 _NUMBERS = (bool, int, float, complex)
@@ -170,6 +171,11 @@ def is_complex(value: Any) -> bool:
 def is_immutable(array: Any) -> bool:
     """Whether no array of its library is ever changed in place: such arrays may share memory unnoticed."""
     return adapter_of(array).is_immutable
+
+
+def memory_of(array: Any) -> DeviceMemory | None:
+    """The memory of an array on a CUDA device that kernels can read and write; None for any other array, and for a variable."""
+    return None if isinstance(array, _core.Variable) else adapter_of(array).device_memory(array)
 
 
 def detached(array: Any) -> Any:

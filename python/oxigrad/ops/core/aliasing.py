@@ -9,7 +9,7 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import AliasError, ArrayMemoryError
 from oxigrad._typing import Array
-from oxigrad.ops.backends import adapter_of, is_immutable, on_host
+from oxigrad.ops.backends import is_immutable, memory_of, on_host
 from oxigrad.ops.core import standard
 
 # The name of an array in error messages, the array, and whether it is written.
@@ -43,7 +43,7 @@ def refuse_shared(named: Sequence[Named]) -> None:
     ...
     oxigrad.AliasError: a and the gradient of b share memory: expected arrays apart, or the same array from the first step on
     """
-    mutable = [each for each in named if not isinstance(each[1], _core.Variable) and not is_immutable(each[1])]
+    mutable = [each for each in named if not is_immutable(each[1])]
     shared = _core.first_shared([(array, written) for _, array, written in mutable])
     if shared is None and (on_devices := [each for each in mutable if not on_host(each[1])]):
         mutable, shared = on_devices, _first_shared_there(on_devices)
@@ -56,7 +56,7 @@ def _first_shared_there(named: Sequence[Named]) -> tuple[int, int] | None:
     """The numbers of two arrays on a device that overlap, one of which is written; None without such."""
     spans: dict[int, list[tuple[int, int, int, bool]]] = {}
     for number, (_, array, is_written) in enumerate(named):
-        memory = adapter_of(array).device_memory(array)
+        memory = memory_of(array)
         if memory is not None and memory.is_dense and (size := math.prod(memory.shape) * array.dtype.itemsize):
             spans.setdefault(memory.device, []).append((number, memory.address, size, is_written))
     for on_device in spans.values():

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad._names import unknown_name
+from oxigrad.ops.core import guarded
 from oxigrad.ops.core.composite import accepts_array_likes
 from oxigrad.ops.special import combinatorial, composed, table
 from oxigrad.ops.special.combinatorial import *
@@ -35,7 +36,7 @@ __dir__: Callable[[], list[str]] = __all__.copy
 # Those composed functions that are elementwise take lists: the others are given arrays by their decorators, or by the core.
 for _name in composed.__all__:
     _function = getattr(composed, _name)
-    if _function.__module__ == composed.__name__ and not hasattr(_function, "__wrapped__"):
+    if _function.__module__ in (composed.__name__, guarded.__name__) and not hasattr(_function, "__wrapped__"):
         setattr(composed, _name, accepts_array_likes(_function, all_arrays=True))
     globals()[_name] = getattr(composed, _name)
 globals().update({**table.FUNCTIONS, "zeta": composed.zeta})  # Riemann's too

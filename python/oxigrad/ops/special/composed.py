@@ -10,11 +10,10 @@ from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
 from oxigrad.ops.backends import is_complex, namespace
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
-from oxigrad.ops.core import guarded
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import values
 from oxigrad.ops.core.composite import accepts_array_likes
-from oxigrad.ops.core.guarded import array_beside, branch, expm1_of
+from oxigrad.ops.core.guarded import array_beside, branch, expm1_of, xlogy
 from oxigrad.ops.core.host_calls import computed
 from oxigrad.ops.core.primitives import (
     Axis,
@@ -169,9 +168,6 @@ def rgamma(x: Array, /) -> Array:
     reflected = lambda x: gamma(1.0 - x) * ops.sin(math.pi * (x - nearest)) * (sign / math.pi)  # noqa: E731
     positive = lambda x: branch(x > 171.0, lambda x: ops.exp(-gammaln(x)), lambda x: 1.0 / gamma(x), (x, 172.0, 1.0))  # noqa: E731
     return branch(is_pole, reflected, positive, (x, 0.0, 1.0))
-
-
-xlogy: Callable[[Array, Array], Array] = accepts_array_likes(guarded.xlogy, all_arrays=True)
 
 
 def xlog1py(x: Array, y: Array, /) -> Array:

@@ -7,8 +7,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad.cuda.launch import DeviceLeaf
-from oxigrad.ops.backends import DeviceMemory, adapter_of, is_array
-from oxigrad.stepping.parameters.device_kernels import memory_of
+from oxigrad.ops.backends import DeviceMemory, adapter_of, is_array, memory_of
 
 
 class AddressCache:

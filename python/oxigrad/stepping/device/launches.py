@@ -15,7 +15,7 @@ from oxigrad.cuda.counter import Counter
 from oxigrad.cuda.device import device_record
 from oxigrad.cuda.driver import Call, CaptureError, DeviceError, Driver, driver
 from oxigrad.cuda.launch import DeviceLeaf, DeviceStep
-from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, laid_out_like, row_major
+from oxigrad.ops.backends import DeviceMemory, adapter_of, detached, laid_out_like, memory_of, row_major
 from oxigrad.ops.backends import resolved as unlazy
 from oxigrad.ops.backends.memory.device_memory import LEGACY_STREAM
 from oxigrad.stepping.arrays.gradient_check import check_gradient
@@ -23,7 +23,6 @@ from oxigrad.stepping.arrays.places import check_device
 from oxigrad.stepping.arrays.sparse_rows import SparseRows
 from oxigrad.stepping.device.address_cache import AddressCache
 from oxigrad.stepping.device.loss_scale import DeviceScale
-from oxigrad.stepping.parameters.device_kernels import memory_of
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.parameters.slots import Slots, arrays_of
 from oxigrad.stepping.plan.assignment import Assignment

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from oxigrad.ops.backends import adapter_of, device_of, namespace
-from oxigrad.stepping.parameters.device_kernels import memory_of
+from oxigrad.ops.backends import adapter_of, device_of, memory_of, namespace
 from oxigrad.stepping.protocols import ObservedScale
 
 

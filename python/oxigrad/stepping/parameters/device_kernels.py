@@ -2,20 +2,15 @@
 
 from typing import Any
 
-from oxigrad._core import DtypeError, RuleError, ShapeError, Variable
+from oxigrad._core import DtypeError, RuleError, ShapeError
 from oxigrad.cuda import launch
 from oxigrad.cuda.availability import unavailable
-from oxigrad.ops.backends import DeviceMemory, adapter_of, device_number
+from oxigrad.ops.backends import device_number, memory_of
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
 
 # How the reason begins where an elementwise rule has no kernel, of which a warning tells.
 INEXPRESSIBLE = "no kernel has the rule"
 FLOATING = ("float32", "float64", "float16", "bfloat16")
-
-
-def memory_of(array: Any) -> DeviceMemory | None:
-    """The memory of an array on a CUDA device that kernels can read and write; None for any other array."""
-    return None if isinstance(array, Variable) else adapter_of(array).device_memory(array)
 
 
 def why_not(array: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import xp
-from oxigrad._core import ShapeError, Variable
+from oxigrad._core import ShapeError
 from oxigrad.ops.backends import REFUSALS, device_of, namespace
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules.core.rule import Slot
@@ -55,7 +55,7 @@ def new_slots(
     if group.catches_up and p.shape and LAST_STEP not in existing:
         first[LAST_STEP] = np.zeros(p.shape[0], np.int64) if on_host else _zero_steps(p)
     slots_by_name = {name: value for name, value in first.items() if value is not None}
-    arrays = {name: value for name, value in slots_by_name.items() if not isinstance(value, (Quantized, Variable))}
+    arrays = {name: value for name, value in slots_by_name.items() if not isinstance(value, Quantized)}
     return slots_by_name | dict(zip(arrays, apart([*arrays.values()], [p]), strict=True))
 
 

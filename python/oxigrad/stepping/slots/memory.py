@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from oxigrad.ops.backends import DeviceMemory, laid_out_like
+from oxigrad.ops.backends import DeviceMemory, laid_out_like, memory_of
 from oxigrad.stepping.arrays.quantized import CODECS, EIGHT, Quantized
-from oxigrad.stepping.parameters.device_kernels import memory_of
 
 # The dtypes of codes.
 CODES = {codec.stored for codec in CODECS.values()}

@@ -5,8 +5,8 @@ from typing import Any
 from oxigrad._core import DtypeError, RuleError, ShapeError
 from oxigrad.cuda import launch
 from oxigrad.cuda.availability import tell
-from oxigrad.ops.backends import laid_out_like
-from oxigrad.stepping.parameters.device_kernels import FLOATING, INEXPRESSIBLE, memory_of
+from oxigrad.ops.backends import laid_out_like, memory_of
+from oxigrad.stepping.parameters.device_kernels import FLOATING, INEXPRESSIBLE
 from oxigrad.stepping.slots.memory import CODES, are_codes, are_numbers, memory_of_slots
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
