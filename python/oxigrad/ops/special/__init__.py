@@ -37,7 +37,9 @@ __dir__: Callable[[], list[str]] = __all__.copy
 for _name in composed.__all__:
     _function = getattr(composed, _name)
     if _function.__module__ in (composed.__name__, guarded.__name__) and not hasattr(_function, "__wrapped__"):
-        setattr(composed, _name, accepts_array_likes(_function, all_arrays=True))
+        _function = accepts_array_likes(_function, all_arrays=True)
+        _function.__module__ = composed.__name__  # where pickle looks for it: `xlogy` is the core's too, without lists
+        setattr(composed, _name, _function)
     globals()[_name] = getattr(composed, _name)
 globals().update({**table.FUNCTIONS, "zeta": composed.zeta})  # Riemann's too
 
