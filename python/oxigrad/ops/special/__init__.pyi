@@ -4,7 +4,6 @@ from typing import Any
 
 from oxigrad._typing import Array
 
-from oxigrad.ops.core.guarded import xlogy as xlogy
 from oxigrad.ops.special.composed import agm as agm, boxcox as boxcox, boxcox1p as boxcox1p, chdtr as chdtr, chdtrc as chdtrc, cosm1 as cosm1, entr as entr, exp10 as exp10, exp2 as exp2, exprel as exprel, gammasgn as gammasgn, gdtr as gdtr, gdtrc as gdtrc, huber as huber, i0 as i0, i1 as i1, inv_boxcox as inv_boxcox, inv_boxcox1p as inv_boxcox1p, j0 as j0, j1 as j1, jn as jn, kl_div as kl_div, log_expit as log_expit, logit as logit, pdtr as pdtr, pdtrc as pdtrc, pseudo_huber as pseudo_huber, radian as radian, rel_entr as rel_entr, rgamma as rgamma, xlog1py as xlog1py, y0 as y0, y1 as y1, yn as yn
 
 def airy(x: Any, /) -> Array:
@@ -233,6 +232,8 @@ def wofz(z: Any, /) -> Array:
     """Faddeeva function ``exp(-z**2) * erfc(-iz)``, complex."""
 def wrightomega(z: Any, /) -> Array:
     """Wright's omega function: the solution of ``y + log(y) = z``."""
+def xlogy(x: Any, y: Any, /) -> Array:
+    """``x * log(y)``, and zero where ``x`` is zero and the logarithm is not finite, as SciPy's."""
 def yv(v: Any, x: Any, /) -> Array:
     """Bessel function of the second kind and real order."""
 def yve(v: Any, x: Any, /) -> Array:
