@@ -20,6 +20,7 @@ class LossScale(Sealed):
     ``initial``, ``factor`` and ``interval`` are those of torch.amp.GradScaler (Micikevicius et al. 2018, arXiv:1710.03740).
     Given to an optimizer as ``loss_scale``, `minimize` multiplies the loss by it, the step divides the gradients by it, and steps
     with gradients that are not finite are skipped. Raises `ValueError` for an ``initial`` that is not positive, or a ``factor`` below 1.
+    A step may change the value, so losses of several optimizers that are scaled before their steps need a scale for each optimizer.
 
     >>> scale = LossScale(initial=8.0, interval=2)
     >>> for finite in [True, False, True, True]:
