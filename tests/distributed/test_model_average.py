@@ -189,6 +189,35 @@ def test_with_interval_one_sgd_averages_gradients() -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"delay": 1}, {"fragments": 2}, {"outer": SGD(0.7, momentum=0.9)}, {"exchange": "float16"}],
+    ids=["plain", "delay", "fragments", "outer", "float16"],
+)
+@pytest.mark.parametrize("refused", [[0], [1], [1, 2, 3], [5]], ids=str)
+def test_an_update_that_refuses_its_gradient_counts(refused: list[int], options: dict[str, Any]) -> None:
+    """A worker that went on after `NonFiniteError` had every further average a step late, and the last one with another of the others."""
+
+    def worker(comm: distributed.Communicator) -> Any:
+        opt = ModelAverage(SGD(1.0, nonfinite="raise"), interval=2, timeout=20, **options)
+        model, errors = {"w": np.zeros(2), "b": np.zeros(1)}, 0
+        for step in range(6):
+            size = np.nan if comm.rank == 1 and step in refused else 1.0 + comm.rank
+            try:
+                model = opt.update(model, {"w": np.full(2, size), "b": np.ones(1)})
+            except ox.NonFiniteError:
+                errors += 1
+        model = opt.average(model)
+        return {path: array.tolist() for path, array in model.items()}, errors, opt.step
+
+    (first, *counts), (second, *others) = distributed.run(worker, workers=2)
+    assert first == second
+    assert counts == [0, 6]
+    assert others == [len(refused), 6 - len(refused)]
+    if not options:
+        assert first["w"] == [-9.0 + len(refused)] * 2  # the mean over the workers of the sums of their own steps
+
+
 def test_all_workers_start_from_the_parameters_of_rank_0() -> None:
     def worker(comm: distributed.Communicator) -> np.ndarray:
         opt, model = ModelAverage(SGD(1.0), interval=10), {"w": np.full(3, float(comm.rank))}

@@ -156,6 +156,22 @@ def test_a_valid_configuration(configuration: Any, dtype: Any) -> None:
     agree(name, pair(name, options, dtype, {}))
 
 
+@pytest.mark.parametrize("eps", [(None, 1e-3), (1e-3, 1e-2)], ids=["None", "number"])
+@pytest.mark.parametrize(
+    "dtype", [torch.bfloat16, torch.float16, torch.float32], ids=["bfloat16", "float16", "float32"]
+)
+def test_the_machine_epsilon_of_adafactor_is_that_of_the_parameter(dtype: Any, eps: Any) -> None:
+    """Gradients below it, whose mean squares it bounds, so that the steps are small."""
+    found = []
+    for library in (torch.optim, ours):
+        p = torch.nn.Parameter(torch.linspace(-1, 1, 12, dtype=torch.float32).reshape(3, 4).to(dtype))
+        opt = library.Adafactor([p], lr=0.1, eps=eps, foreach=False)
+        p.grad = (torch.linspace(1, 2, 12) * 4e-4).reshape(3, 4).to(dtype)
+        opt.step()
+        found.append(p.detach())
+    torch.testing.assert_close(*found, rtol=0, atol=2 * torch.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=described)
 def test_implementation_flags(configuration: Any) -> None:
     name, i = configuration

@@ -127,3 +127,48 @@ def test_an_averaged_model() -> None:
         averages.append([*average.state_dict().values()])
     for a, b in zip(*averages, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"in_backward": True}, {"state_device": "slots.safetensors"}],
+    ids=["step", "in_backward", "file"],
+)
+@pytest.mark.parametrize(
+    "name", ["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "NAdam", "RAdam", "Rprop", "SGD"]
+)
+def test_a_warmup_from_zero_counts_gradients_of_zero(
+    name: str, options: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first step of the adapters of a model has the rate zero, and gradients that are zero for one factor of each product."""
+    if options.get("state_device") and torch.get_default_device().type != "cpu":
+        pytest.skip("a file has the slots of parameters in host memory")
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for made in (getattr(torch.optim, name), getattr(ours, name)):
+        down, up = torch.nn.Parameter(torch.full((2, 3), 0.3)), torch.nn.Parameter(torch.zeros(3, 2))
+        momentum = {"momentum": 0.9, "dampening": 0.5} if name == "SGD" else {}
+        opt = made([down, up], lr=0.1, **momentum, **({} if made is getattr(torch.optim, name) else options))
+        scheduler = lr_scheduler.LambdaLR(opt, lambda epoch: epoch / 5)
+        for _ in range(4):
+            opt.zero_grad()
+            (torch.ones(4, 3) @ (up @ down) - 1).square().sum().backward()
+            opt.step()
+            scheduler.step()
+        found.append((down.detach(), up.detach()))
+    for theirs, mine in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_sparse_adam_counts_rows_of_zeros_at_the_rate_zero() -> None:
+    found = []
+    for made in (torch.optim.SparseAdam, ours.SparseAdam):
+        table = torch.nn.Parameter(torch.ones(3, 2, device="cpu"))
+        opt = made([table])
+        for rate, size in ((0.0, 0.0), (0.1, 1.0), (0.1, 2.0)):
+            opt.param_groups[0]["lr"] = rate
+            rows, values = torch.tensor([[1]], device="cpu"), torch.full((1, 2), size, device="cpu")
+            table.grad = torch.sparse_coo_tensor(rows, values, table.shape, check_invariants=False)
+            opt.step()
+        found.append(table.detach())
+    torch.testing.assert_close(*found)

@@ -142,6 +142,54 @@ def test_a_shrunk_storage_is_refused(name: str, steps_before: int, which: str, l
     check_shrunk_is_refused(opt, which, key, left)
 
 
+# --- lazy views ---------------------------------------------------------------------------------------------------------------
+
+
+def lazy(bit: str, size: float = 1.0) -> Any:
+    """A view of conjugates, or of negated numbers, which are computed when they are read."""
+    conjugates = torch.complex(torch.ones(3, 4), torch.full((3, 4), size)).conj()
+    return conjugates if bit == "conj" else conjugates.imag
+
+
+@pytest.mark.parametrize("steps_before", [0, 1, 3])
+@pytest.mark.parametrize("which", ["parameter", "state"])
+@pytest.mark.parametrize("bit", ["conj", "neg"])
+@pytest.mark.parametrize("name", ["SGD", "AdamW", "Adagrad", "LAMB"])
+def test_a_lazy_view_that_a_step_would_write_is_refused(name: str, bit: str, which: str, steps_before: int) -> None:
+    key, options = OPTIMIZERS.get(name, ("exp_avg", {}))
+    p = torch.nn.Parameter(torch.ones_like(lazy(bit).resolve_conj().resolve_neg()))
+    opt = getattr(ours, name)([("weight", p)], lr=0.1, **options)
+    if which == "state" and not steps_before:
+        return
+    p.grad = torch.ones_like(p)
+    for _ in range(steps_before):
+        opt.step()
+    if which == "parameter":
+        p.data = lazy(bit)
+    else:
+        opt.state[p][key] = lazy(bit)
+    before = p.detach().clone()
+    with pytest.raises(ox.ArrayMemoryError, match=rf"weight: the {which}.* lazy view.*resolve_{bit}"):
+        opt.step()
+    assert torch.equal(p.detach(), before)
+
+
+@pytest.mark.parametrize("bit", ["conj", "neg"])
+@pytest.mark.parametrize("name", ["SGD", "AdamW", "Adagrad"])
+def test_gradients_that_become_lazy_views_are_read(name: str, bit: str) -> None:
+    found = []
+    for made in (getattr(ours, name), getattr(torch.optim, name)):
+        p = torch.nn.Parameter(torch.ones_like(lazy(bit).resolve_conj().resolve_neg()))
+        opt = made([p], lr=0.1, foreach=False, **OPTIMIZERS[name][1])
+        for number in range(4):
+            g = lazy(bit, number + 1.0)
+            # PyTorch's AdamW takes no lazy view of conjugates.
+            p.grad = g if number % 2 and made.__module__ == "oxigrad.torch" else g.resolve_conj().resolve_neg()
+            opt.step()
+        found.append(p.detach())
+    torch.testing.assert_close(*found)
+
+
 # --- shared and sparse --------------------------------------------------------------------------------------------------------
 
 

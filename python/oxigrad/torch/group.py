@@ -40,6 +40,8 @@ class TensorGroup:
             values.get("rounding") or "nearest",
             keeps_halves=entry.follows_torch,
         )
+        # Master weights are the parameters of the rule.
+        self._storage = None if self.precision.master else storage
         self._key = self._read_key()
         parts, self.absent, flags = self._key
         self.flags: dict[Any, Any] = dict(flags)
@@ -61,7 +63,11 @@ class TensorGroup:
             *((formulas.DECAY,) if decoupled else ()),
         )
         absent = tuple([slot for slot, asks in rule.optional if not entry.value(asks, values)])
-        flags = [(name, entry.value(name, values)) for name, default in rule.defaults.items() if is_flag(default)]
+        flags = [
+            (name, entry.value(name, values, self._storage))
+            for name, default in rule.defaults.items()
+            if is_flag(default)
+        ]
         return parts, absent, tuple(flags)
 
     @property

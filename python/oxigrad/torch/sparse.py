@@ -56,9 +56,8 @@ class SparseDropIn(DropIn):
             for path, group, p in self._with_gradients():
                 state = self.state[p]
                 table = self._table(path, TensorGroup(self.entry, group, None, scaled=scale is not None), p, state)
-                if state["step"] or group["lr"] or torch.count_nonzero(table.values):
-                    counted.append(state)
-                    tables += [table] if table.values.numel() else []
+                counted.append(state)
+                tables += [table] if table.values.numel() else []
             if tables:
                 _update(tables, 1.0 if scale is None else 1.0 / float(scale))
             for state in counted:

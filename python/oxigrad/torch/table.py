@@ -53,8 +53,11 @@ class Entry(Keys):
         keys = [(name, usual.get(name, name).partition(".")) for name in defaults if name not in self.fixed]
         return {name: (key, int(item) if item else None) for name, (key, _, item) in keys}
 
-    def value(self, hyperparameter: str, group: Mapping[str, Any]) -> Any:
-        """The value of a hyperparameter in a parameter group: a float, an int where the rule takes whole numbers, or a flag."""
+    def value(self, hyperparameter: str, group: Mapping[str, Any], storage: str | None = None) -> Any:
+        """The value of a hyperparameter in a parameter group: a float, an int where the rule takes whole numbers, or a flag.
+
+        ``storage`` is the name of the dtype of the parameters, where that is half precision and None means a number of it.
+        """
         if hyperparameter in self.fixed:
             return self.fixed[hyperparameter]
         key, item = self.places.get(hyperparameter, (hyperparameter, None))
@@ -63,7 +66,8 @@ class Entry(Keys):
         if item is not None and key in group:
             value = value[item]
         if value is None:
-            return self.missing.get(hyperparameter)
+            missing = self.missing.get(hyperparameter)
+            return missing.get(storage) if isinstance(missing, Mapping) else missing
         if is_flag(default) and is_flag(value):
             return value
         domain = self.rule.domains.get(hyperparameter)

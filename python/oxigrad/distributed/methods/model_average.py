@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oxigrad._core import StateError
+from oxigrad._core import NonFiniteError, StateError
 from oxigrad._typing import Config, Tree
 from oxigrad.distributed.communicator import Communicator
 from oxigrad.distributed.decisions.averaging import Averaging, Merge, Send, strided
@@ -60,7 +60,7 @@ class ModelAverage(CollectiveWrapper):
 
     Every gradient is used by its own worker; `report` counts all as accepted. Where a worker is lost, the others average without it.
     In an update that raises another error of communication the local step is taken, and the exchange is left to the next
-    update. Raises `ValueError` or `TypeError` for arguments that exclude each other.
+    update; so it is in one that raises `NonFiniteError`, without the step. Raises `ValueError` or `TypeError` for arguments that exclude each other.
 
     >>> import numpy as np
     >>> from oxigrad import distributed, optim
@@ -171,7 +171,12 @@ class ModelAverage(CollectiveWrapper):
                 return self._exchange(model)
         if self._outer:
             check_unchanged(self._parameters.specs(model), self._anchors, "ModelAverage with anchors")
-        model = take_step(self.optimizer, model, grads, keep_root=keep_root)
+        try:
+            model = take_step(self.optimizer, model, grads, keep_root=keep_root)
+        except NonFiniteError:
+            # The others count the update, and wait for this worker in what is due.
+            self._pending += self._machine.stepped()
+            raise
         self._report.count(accepted=True)
         self._pending += self._machine.stepped()
         return self._exchange(model)

@@ -113,6 +113,8 @@ class TorchAdapter(Adapter):
             return why
         if array.is_neg():
             return "a lazy view, with its negative bit set: expected a tensor of its own, tensor.resolve_neg()"
+        if array.is_conj():
+            return "a lazy view, with its conjugate bit set: expected a tensor of its own, tensor.resolve_conj()"
         if array._is_zerotensor():
             return "a tensor of zeros without memory: expected torch.zeros"
         return ""

@@ -343,6 +343,7 @@ Adafactor = entry(
     torch=Keys(
         slots={"row": "row_var", "column": "col_var", "v": "variance"},
         hyperparameters={"epsilon1": "eps.0", "epsilon2": "eps.1", "clipping": "d"},
+        missing={"epsilon1": {"float16": 2.0**-10, "bfloat16": 2.0**-7}},  # the machine epsilon
         takes_complex=False,
     ),
     optax={

@@ -16,7 +16,7 @@ class Keys:
         hyperparameters: the keys in a parameter group, by hyperparameter; "betas.0" is the first item of "betas".
         fixed: hyperparameters that are not in the groups.
         begin: the keys of the group whose values number slots begin with.
-        missing: hyperparameters in place of None.
+        missing: hyperparameters in place of None; a mapping is of those for parameters of half precision, by the name of the dtype.
         counts: whether the state of a parameter has its number of steps, ``step``.
         takes_complex: whether complex parameters are taken, as twice as many real numbers.
     """

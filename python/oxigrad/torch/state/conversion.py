@@ -33,9 +33,14 @@ def local(tensor: Any) -> Any:
 
 
 def real(tensor: Any) -> Any:
-    """The real tensor in this process of the same memory."""
-    local_tensor = tensor.to_local() if is_distributed(tensor) else tensor
-    return torch.view_as_real(local_tensor.resolve_conj()) if local_tensor.is_complex() else local_tensor
+    """The real tensor in this process of the same memory; of a copy, for a lazy view of conjugates."""
+    part = _part(tensor)
+    return torch.view_as_real(part.resolve_conj()) if part.is_complex() else part
+
+
+def _part(tensor: Any) -> Any:
+    """The tensor in this process."""
+    return tensor.to_local() if is_distributed(tensor) else tensor
 
 
 def is_plain(tensor: Any) -> bool:
@@ -84,14 +89,20 @@ def kept_on_error(state: dict[Any, dict[str, Any]], of: Sequence[Any] | None = N
 
 
 def check_readable(path: str, p: Any, state: Mapping[str, Any]) -> None:
-    """Raises `ArrayMemoryError` for a parameter, its gradient or its state ``state`` whose storage was freed or shrunk."""
+    """Raises `ArrayMemoryError` for a parameter, its gradient or its state ``state`` whose storage was freed or shrunk.
+
+    It raises it also for a parameter or a state that is a lazy view: a step would write into a copy.
+    """
     g: Any = p.grad
     gradients = (g._indices(), g._values()) if g is not None and g.is_sparse else (g,)
-    named = [("parameter", p), *(("gradient", gradient) for gradient in gradients)]
-    for what, value in (*named, *((f"state {key!r}", value) for key, value in state.items())):
+    written = [("parameter", p), *((f"state {key!r}", value) for key, value in state.items())]
+    for what, value in (*written, *(("gradient", gradient) for gradient in gradients)):
         for tensor in parts_of(value):
-            if isinstance(tensor, torch.Tensor) and (why := adapter_of(tensor).unreadable(real(tensor.detach()))):
-                raise ArrayMemoryError(f"{path}: the {what} is {why}")
+            if isinstance(tensor, torch.Tensor):
+                adapter = adapter_of(tensor)
+                reason = adapter.unreadable if what == "gradient" else adapter.obstacle
+                if why := reason(_part(tensor.detach())):
+                    raise ArrayMemoryError(f"{path}: the {what} is {why}")
 
 
 @contextlib.contextmanager

@@ -165,13 +165,18 @@ class TensorStep:
         self._count(opt)
 
     def _arrays(self) -> tuple[list[Any], list[Any]]:
-        """The parameters and gradients of the step as local, real tensors. Raises `StructureError` for a missing gradient."""
+        """The parameters and gradients of the step as local, real tensors.
+
+        Raises `StructureError` for a missing gradient, and for a parameter that has become a lazy view.
+        """
         plan = self.plan
         gradients = [*map(_GRADIENT, plan.tensors)]
         if any(map(operator.is_, gradients, itertools.repeat(None))):
             raise StructureError("a gradient is missing")
         leaves = plan.tensors
         if not plan.is_plain:
+            if any(p.is_conj() for p in leaves):
+                raise StructureError("a parameter is a lazy view")
             leaves, gradients = [*map(plan.read, leaves)], [*map(plan.read, gradients)]
         return [*leaves], [*map(resolved, gradients)] if self._is_lazy else gradients
 

@@ -26,7 +26,9 @@ class HostPlan(TensorPlan):
 
     def _is_zero(self, p: Any) -> bool:
         total = self._sums.get(id(p))
-        return super()._is_zero(p) if total is None else not torch.count_nonzero(total + p.grad.to(total.device))
+        if total is None or p.grad is None:
+            return super()._is_zero(p)
+        return not torch.count_nonzero(total + p.grad.to(total.device))
 
     def _executor(self, tensor: Any, group: TensorGroup) -> Executor:
         return HOST if group.rule().elementwise else RULE_INTO
