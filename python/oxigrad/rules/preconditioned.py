@@ -4,9 +4,13 @@ Work of every ``interval``-th step is skipped in the others where the step is a 
 it is computed in every step and selected by ``where``.
 """
 
+import functools
 import math
+import operator
 from typing import Annotated, Literal
 
+from oxigrad._core import Variable
+from oxigrad.ops.backends import device_of, holds_variable, namespace, without_variables
 from oxigrad.rules.core.arrays import along, choose, finite_only, norm, share_of_new, zeros
 from oxigrad.rules.core.ranges import Count, Decay, Interval, NonNegative, Share
 from oxigrad.rules.core.slots import Slot
@@ -71,12 +75,59 @@ def _eigh(xp, x):
     return finite_only(xp, xp.linalg.eigh, x)
 
 
-def _inverse_root(xp, statistic, exponent, epsilon):
-    """``(statistic + epsilon) ** -exponent`` by eigendecomposition; negative eigenvalues, a rounding error, are clipped."""
+def _inverse_root(xp, statistic, degree, epsilon):
+    """``(statistic + epsilon) ** (-1 / degree)`` by eigendecomposition; negative eigenvalues, a rounding error, are clipped."""
     if len(statistic.shape) == 1:
-        return (statistic + epsilon) ** -exponent
-    values, vectors = _eigh(xp, statistic)
-    return (vectors * (xp.maximum(values, 0.0) + epsilon) ** -exponent) @ xp.matrix_transpose(vectors)
+        return (statistic + epsilon) ** (-1 / degree)
+    values, vectors = _eigh(xp, without_variables(statistic))
+    values = xp.maximum(values, 0.0) + without_variables(epsilon)
+    root = (vectors * values ** (-1 / degree)) @ xp.matrix_transpose(vectors)
+    order = max(map(_order, (statistic, epsilon)))
+    return root if order == 0 else _with_derivatives(xp, root, statistic, values, vectors, degree, epsilon, order)
+
+
+def _order(x):
+    """The number of derivatives that are being taken of a value: the depth of variables in it."""
+    order = 0
+    while holds_variable(x):
+        is_variable = isinstance(x, Variable)
+        x, order = x.value, order + is_variable
+    return order
+
+
+def _with_derivatives(xp, root, statistic, values, vectors, degree, epsilon, order):
+    """The constant ``root`` with its derivatives up to ``order``, which exist for equal eigenvalues too, where those of eigenvectors do not.
+
+    In the constant basis, ``turned ** (1 / degree)`` is the solution of ``x**degree = turned``. The derivative of the power at
+    the diagonal matrix of ``x`` multiplies elements by sums of products of its elements: each iteration with that derivative
+    gives the derivatives of one more order.
+    """
+    transposed, eye = xp.matrix_transpose(vectors), _eye(values)
+    turned = _changes(transposed @ (statistic + epsilon * eye) @ vectors) + values * eye
+    x = values ** (1 / degree)
+    slopes = sum(_column(xp, x) ** k * x ** (degree - 1 - k) for k in range(degree))
+    x = x * eye
+    for _ in range(order):
+        x = x + (turned - functools.reduce(operator.matmul, [x] * degree)) / slopes
+    return root + _changes(vectors @ xp.linalg.inv(x) @ transposed)
+
+
+def _changes(x):
+    """Zeros with the derivatives of ``x``."""
+    return x - without_variables(x)
+
+
+def _eye(values):
+    """The identity matrix of the size, dtype and device of a vector."""
+    return namespace(values).eye(values.shape[0], dtype=values.dtype, device=device_of(values))
+
+
+def _column(xp, values):
+    return xp.reshape(values, (values.shape[0], 1))
+
+
+def _precision(values):
+    return float(namespace(values).finfo(values.dtype).eps)
 
 
 def shampoo(
@@ -119,11 +170,10 @@ def shampoo(
         beta2 * old + share * _covariance(xp, x, axis, shape)
         for axis, (old, shape) in enumerate(zip(_split(xp, statistics, shapes), shapes, strict=True))
     ]
-    exponent = 1 / (2 * len(shapes))
     (roots,) = choose(
         xp,
         (step - 1) % interval == 0,
-        lambda: [_joined(xp, [_inverse_root(xp, statistic, exponent, epsilon) for statistic in new_statistics])],
+        lambda: [_joined(xp, [_inverse_root(xp, statistic, 2 * len(shapes), epsilon) for statistic in new_statistics])],
         lambda: [roots],
     )
     if m is not None:
@@ -153,8 +203,33 @@ def _matrices(xp, p, max_size, vectors):
 
 
 def _eigenvectors(xp, statistic):
-    """The eigenvectors as columns, in descending order of eigenvalues, as QR iteration orders them."""
-    return xp.flip(_eigh(xp, statistic)[1], axis=1)
+    """The eigenvectors as columns, in descending order of eigenvalues, as QR iteration orders them.
+
+    Eigenvectors of equal eigenvalues are no function of the statistic: they do not turn into each other in derivatives. Others are
+    refined from constants, in their basis, as by Ogita and Aishima (2018), where each iteration gives the derivatives of one more
+    order, or of several.
+    """
+    values, vectors = _eigh(xp, without_variables(statistic))
+    eye, rounding = _eye(values), xp.max(xp.abs(values)) * values.shape[0] * _precision(values)
+    are_equal = xp.abs(values - _column(xp, values)) <= rounding
+    matrix, x = _changes(xp.matrix_transpose(vectors) @ statistic @ vectors) + values * eye, eye
+    for _ in range(_order(statistic)):
+        transposed = xp.matrix_transpose(x)
+        excess, product = eye - transposed @ x, transposed @ matrix @ x
+        diagonal = xp.sum(product * eye, axis=0) / (1.0 - xp.sum(excess * eye, axis=0))
+        gaps = xp.where(are_equal, 1.0, diagonal - _column(xp, diagonal))
+        x = x + x @ xp.where(are_equal, 0.5 * excess, (product + diagonal * excess) / gaps)
+    return xp.flip(vectors if x is eye else vectors + _changes(vectors @ x), axis=1)
+
+
+def _orthogonal(xp, x):
+    """The orthogonal factor of ``x``; in derivatives, columns that depend on those before them turn only to stay orthogonal to these."""
+    q, r = xp.linalg.qr(without_variables(x))
+    if not holds_variable(x):
+        return q
+    sizes = xp.abs(xp.sum(r * _eye(r[0, :]), axis=0))
+    turned = xp.linalg.qr(xp.where(sizes <= xp.max(sizes) * sizes.shape[0] * _precision(sizes), q, x))[0]
+    return q + _changes(turned * xp.sign(xp.sum(without_variables(turned) * q, axis=0)))
 
 
 def soap(
@@ -202,7 +277,7 @@ def soap(
 
     def turned():
         pairs = zip(new_statistics, _split(xp, bases, shapes), strict=True)
-        return [_joined(xp, [xp.linalg.qr(statistic @ basis)[0] for statistic, basis in pairs])]
+        return [_joined(xp, [_orthogonal(xp, statistic @ basis) for statistic, basis in pairs])]
 
     def moved():
         rotated = _applied_to_all(xp, g, rotations, transposed=True)
