@@ -103,13 +103,13 @@ def _with_derivatives(xp, root, statistic, values, vectors, degree, epsilon, ord
     gives the derivatives of one more order.
     """
     transposed, eye = xp.matrix_transpose(vectors), _eye(values)
-    turned = _changes(transposed @ (statistic + epsilon * eye) @ vectors) + values * eye
+    turned = _changes(xp.matmul(transposed, xp.add(statistic, epsilon * eye)) @ vectors) + values * eye
     x = values ** (1 / degree)
     slopes = sum(_column(xp, x) ** k * x ** (degree - 1 - k) for k in range(degree))
     x = x * eye
     for _ in range(order):
-        x = x + (turned - functools.reduce(operator.matmul, [x] * degree)) / slopes
-    return root + _changes(vectors @ xp.linalg.inv(x) @ transposed)
+        x = (turned - functools.reduce(operator.matmul, [x] * degree)) / slopes + x
+    return _changes(xp.matmul(vectors, xp.linalg.inv(x)) @ transposed) + root
 
 
 def _changes(x):
@@ -212,14 +212,14 @@ def _eigenvectors(xp, statistic):
     values, vectors = _eigh(xp, without_variables(statistic))
     eye, rounding = _eye(values), xp.max(xp.abs(values)) * values.shape[0] * _precision(values)
     are_equal = xp.abs(values - _column(xp, values)) <= rounding
-    matrix, x = _changes(xp.matrix_transpose(vectors) @ statistic @ vectors) + values * eye, eye
+    matrix, x = _changes(xp.matmul(xp.matrix_transpose(vectors), statistic) @ vectors) + values * eye, eye
     for _ in range(_order(statistic)):
         transposed = xp.matrix_transpose(x)
-        excess, product = eye - transposed @ x, transposed @ matrix @ x
+        excess, product = xp.subtract(eye, transposed @ x), xp.matmul(transposed, matrix) @ x
         diagonal = xp.sum(product * eye, axis=0) / (1.0 - xp.sum(excess * eye, axis=0))
         gaps = xp.where(are_equal, 1.0, diagonal - _column(xp, diagonal))
-        x = x + x @ xp.where(are_equal, 0.5 * excess, (product + diagonal * excess) / gaps)
-    return xp.flip(vectors if x is eye else vectors + _changes(vectors @ x), axis=1)
+        x = xp.matmul(x, xp.where(are_equal, 0.5 * excess, (product + diagonal * excess) / gaps)) + x
+    return xp.flip(vectors if x is eye else _changes(xp.matmul(vectors, x)) + vectors, axis=1)
 
 
 def _orthogonal(xp, x):
@@ -229,7 +229,7 @@ def _orthogonal(xp, x):
         return q
     sizes = xp.abs(xp.sum(r * _eye(r[0, :]), axis=0))
     turned = xp.linalg.qr(xp.where(sizes <= xp.max(sizes) * sizes.shape[0] * _precision(sizes), q, x))[0]
-    return q + _changes(turned * xp.sign(xp.sum(without_variables(turned) * q, axis=0)))
+    return _changes(turned * xp.sign(xp.sum(without_variables(turned) * q, axis=0))) + q
 
 
 def soap(
