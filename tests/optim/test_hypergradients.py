@@ -160,10 +160,11 @@ def test_steps_whose_gradients_are_all_zero_have_derivatives(name: str, steps: i
     opt = (OPTIMIZERS | WHOLE | CLIPS | CHAINS)[name]()
     zeros = {key: np.zeros_like(value) for key, value in MODEL.items()}
 
-    def of(hyperparameters: Any) -> Any:
+    def of(hyperparameters: Any, factor: Any = 1.0) -> Any:
         model, state = MODEL, opt.init(MODEL)
+        grads = {key: factor * value for key, value in zeros.items()}
         for _ in range(steps):
-            model, state = opt.apply(model, zeros, state, loss=0.5, **hyperparameters)
+            model, state = opt.apply(model, grads, state, loss=0.5, **hyperparameters)
         return xp.sum(xp.sin(model["w"])) + xp.sum(xp.sin(model["v"]))
 
     for variable, value in variables(opt):
@@ -171,6 +172,8 @@ def test_steps_whose_gradients_are_all_zero_have_derivatives(name: str, steps: i
         _, tangent = ox.jvp(lambda h, variable=variable: of({variable: h}), (value,), (1.0,))
         expected = difference(lambda h, variable=variable: of({variable: h}), value, 1e-6 * abs(value))
         np.testing.assert_allclose([gradient, tangent], [expected] * 2, rtol=1e-4, atol=1e-5, err_msg=variable)
+    assert ox.grad(lambda factor: of({}, factor))(1.0) == 0.0
+    assert ox.jvp(lambda factor: of({}, factor), (1.0,), (1.0,))[1] == 0.0
 
 
 # Of the statistic of each axis, the eigenvalues: equal ones, and zeros.

@@ -9,9 +9,9 @@ import math
 import operator
 from typing import Annotated, Literal
 
-from oxigrad._core import Variable
-from oxigrad.ops.backends import device_of, holds_variable, namespace, without_variables
+from oxigrad.ops.backends import holds_variable, without_variables
 from oxigrad.rules.core.arrays import along, choose, finite_only, norm, share_of_new, zeros
+from oxigrad.rules.core.eigenvectors import changes_of, column, identity, order_of, rounding, with_derivatives
 from oxigrad.rules.core.ranges import Count, Decay, Interval, NonNegative, Share
 from oxigrad.rules.core.slots import Slot
 
@@ -82,52 +82,25 @@ def _inverse_root(xp, statistic, degree, epsilon):
     values, vectors = _eigh(xp, without_variables(statistic))
     values = xp.maximum(values, 0.0) + without_variables(epsilon)
     root = (vectors * values ** (-1 / degree)) @ xp.matrix_transpose(vectors)
-    order = max(map(_order, (statistic, epsilon)))
-    return root if order == 0 else _with_derivatives(xp, root, statistic, values, vectors, degree, epsilon, order)
+    order = max(map(order_of, (statistic, epsilon)))
+    return root if order == 0 else _root_with_derivatives(xp, root, statistic, values, vectors, degree, epsilon, order)
 
 
-def _order(x):
-    """The number of derivatives that are being taken of a value: the depth of variables in it."""
-    order = 0
-    while holds_variable(x):
-        is_variable = isinstance(x, Variable)
-        x, order = x.value, order + is_variable
-    return order
-
-
-def _with_derivatives(xp, root, statistic, values, vectors, degree, epsilon, order):
+def _root_with_derivatives(xp, root, statistic, values, vectors, degree, epsilon, order):
     """The constant ``root`` with its derivatives up to ``order``, which exist for equal eigenvalues too, where those of eigenvectors do not.
 
     In the constant basis, ``turned ** (1 / degree)`` is the solution of ``x**degree = turned``. The derivative of the power at
     the diagonal matrix of ``x`` multiplies elements by sums of products of its elements: each iteration with that derivative
     gives the derivatives of one more order.
     """
-    transposed, eye = xp.matrix_transpose(vectors), _eye(values)
-    turned = _changes(xp.matmul(transposed, xp.add(statistic, epsilon * eye)) @ vectors) + values * eye
+    transposed, eye = xp.matrix_transpose(vectors), identity(values)
+    turned = changes_of(xp.matmul(transposed, xp.add(statistic, epsilon * eye)) @ vectors) + values * eye
     x = values ** (1 / degree)
-    slopes = sum(_column(xp, x) ** k * x ** (degree - 1 - k) for k in range(degree))
+    slopes = sum(column(xp, x) ** k * x ** (degree - 1 - k) for k in range(degree))
     x = x * eye
     for _ in range(order):
         x = (turned - functools.reduce(operator.matmul, [x] * degree)) / slopes + x
-    return _changes(xp.matmul(vectors, xp.linalg.inv(x)) @ transposed) + root
-
-
-def _changes(x):
-    """Zeros with the derivatives of ``x``."""
-    return x - without_variables(x)
-
-
-def _eye(values):
-    """The identity matrix of the size, dtype and device of a vector."""
-    return namespace(values).eye(values.shape[0], dtype=values.dtype, device=device_of(values))
-
-
-def _column(xp, values):
-    return xp.reshape(values, (values.shape[0], 1))
-
-
-def _precision(values):
-    return float(namespace(values).finfo(values.dtype).eps)
+    return changes_of(xp.matmul(vectors, xp.linalg.inv(x)) @ transposed) + root
 
 
 def shampoo(
@@ -203,23 +176,9 @@ def _matrices(xp, p, max_size, vectors):
 
 
 def _eigenvectors(xp, statistic):
-    """The eigenvectors as columns, in descending order of eigenvalues, as QR iteration orders them.
-
-    Eigenvectors of equal eigenvalues are no function of the statistic: they do not turn into each other in derivatives. Others are
-    refined from constants, in their basis, as by Ogita and Aishima (2018), where each iteration gives the derivatives of one more
-    order, or of several.
-    """
+    """The eigenvectors as columns, in descending order of eigenvalues, as QR iteration orders them."""
     values, vectors = _eigh(xp, without_variables(statistic))
-    eye, rounding = _eye(values), xp.max(xp.abs(values)) * values.shape[0] * _precision(values)
-    are_equal = xp.abs(values - _column(xp, values)) <= rounding
-    matrix, x = _changes(xp.matmul(xp.matrix_transpose(vectors), statistic) @ vectors) + values * eye, eye
-    for _ in range(_order(statistic)):
-        transposed = xp.matrix_transpose(x)
-        excess, product = xp.subtract(eye, transposed @ x), xp.matmul(transposed, matrix) @ x
-        diagonal = xp.sum(product * eye, axis=0) / (1.0 - xp.sum(excess * eye, axis=0))
-        gaps = xp.where(are_equal, 1.0, diagonal - _column(xp, diagonal))
-        x = xp.matmul(x, xp.where(are_equal, 0.5 * excess, (product + diagonal * excess) / gaps)) + x
-    return xp.flip(vectors if x is eye else _changes(xp.matmul(vectors, x)) + vectors, axis=1)
+    return xp.flip(with_derivatives(xp, vectors, values, statistic), axis=1)
 
 
 def _orthogonal(xp, x):
@@ -227,9 +186,9 @@ def _orthogonal(xp, x):
     q, r = xp.linalg.qr(without_variables(x))
     if not holds_variable(x):
         return q
-    sizes = xp.abs(xp.sum(r * _eye(r[0, :]), axis=0))
-    turned = xp.linalg.qr(xp.where(sizes <= xp.max(sizes) * sizes.shape[0] * _precision(sizes), q, x))[0]
-    return _changes(turned * xp.sign(xp.sum(without_variables(turned) * q, axis=0))) + q
+    sizes = xp.abs(xp.sum(r * identity(r[0, :]), axis=0))
+    turned = xp.linalg.qr(xp.where(sizes <= rounding(xp, sizes), q, x))[0]
+    return changes_of(turned * xp.sign(xp.sum(without_variables(turned) * q, axis=0))) + q
 
 
 def soap(
