@@ -247,6 +247,49 @@ def test_a_subclass_takes_the_same_steps_in_a_chain() -> None:
     assert type(optim.from_config(optim.chain(Halving(0.1), optim.EMA()).get_config()).parts[0]._copy()) is Halving
 
 
+class Renamed(optim.SGD):
+    """A subclass whose constructor has other arguments."""
+
+    def __init__(self, rate: float = 0.1) -> None:
+        super().__init__(learning_rate=rate)
+
+
+class RenamedEMA(optim.EMA):
+    """As `Renamed`, of a transform."""
+
+    def __init__(self, share: float = 0.1) -> None:
+        super().__init__(decay=share)
+
+
+class AnotherEMA(optim.EMA):
+    """A transform under another name."""
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        lambda: pickle.loads(pickle.dumps(Renamed())),  # noqa: S301
+        lambda: copy.copy(Renamed()),
+        lambda: optim.from_config(Renamed().get_config()),
+        lambda: optim.from_config(RenamedEMA().get_config()),
+        lambda: pickle.loads(pickle.dumps(optim.chain(Renamed(), optim.EMA()))),  # noqa: S301
+        lambda: optim.chain(optim.chain(Renamed(), optim.EMA()), optim.SWA()),
+        lambda: repr(optim.chain(optim.SGD(), RenamedEMA())),
+    ],
+)
+def test_a_constructor_of_a_subclass_with_other_arguments_is_named(again: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"Renamed(EMA)?: got an .* '(learning_rate|decay)': expected a constructor that takes"
+    ):
+        again()
+
+
+def test_a_subclass_of_a_transform_is_restored_as_such() -> None:
+    opt = optim.chain(optim.SGD(), AnotherEMA(0.5))
+    for again in (pickle.loads(pickle.dumps(opt)), optim.from_config(opt.get_config())):  # noqa: S301
+        assert again.parts[1].name == "AnotherEMA" and again.parts[1].decay == 0.5
+
+
 @pytest.mark.parametrize("name", ["update", "apply"])
 def test_a_subclass_with_another_step_is_refused(name: str) -> None:
     message = f"Doubled overrides {name}, which minimize, chains and partitions do not call: .* oxigrad.optim.define"

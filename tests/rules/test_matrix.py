@@ -220,6 +220,17 @@ def test_muon_as_optax(options: dict[str, Any], theirs: dict[str, Any], library:
     follow(opt, optax_stepper(jax, optax, reference, MATRICES), MATRICES)
 
 
+def test_muon_with_a_momentum_of_one_is_as_undefined_as_in_optax(library: Any) -> None:
+    jnp, optax = library("jax.numpy"), pytest.importorskip("optax")
+    matrix = np.ones((2, 2), np.float32)
+    opt, reference = optim.Muon(0.1, momentum=1.0, compat="optax"), optax.contrib.muon(0.1, beta=1.0)
+    model = {"w": matrix}
+    found = opt.apply(model, model, opt.init(model))[0]["w"]
+    theirs = {"w": jnp.asarray(matrix)}
+    expected = reference.update(theirs, reference.init(theirs), theirs)[0]["w"]
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(np.asarray(expected)))
+
+
 def test_muon_as_keras() -> None:
     def rule(t: int, p: Any, g: Any, state: dict[str, Any]) -> Any:
         p = p - 4e-3 * 1e-3 * p

@@ -8,7 +8,7 @@ from oxigrad._typing import Config
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer, caller, register
 from oxigrad.optim.settings.attributes import hint
-from oxigrad.optim.settings.config import OPTIONS
+from oxigrad.optim.settings.config import OPTIONS, construct, register_subclass
 from oxigrad.optim.settings.hyperparameters import DeclaredAttributes, Part, declarations
 from oxigrad.rules.core import composition, rule
 from oxigrad.rules.core.rule import Rule
@@ -19,6 +19,10 @@ class Transform(Part):
 
     ``compat`` is "torch", "optax" or "keras": the library whose defaults hyperparameters that are not given have.
     """
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        register_subclass(cls)
 
     def __init__(self, *args: Any, compat: str | None = None, **keywords: Any) -> None:
         super().__init__(*args, **self._filled_in(compat, args, keywords))
@@ -93,7 +97,7 @@ class ChainPart(DeclaredAttributes):
 
     def _copy(self) -> Part:
         """A part of the same class outside of the chain, with the current hyperparameters."""
-        return self._kind(**self.hyperparameters)
+        return construct(self._kind, **self.hyperparameters)
 
     def _get_attribute(self, name: str) -> Any:
         return self.hyperparameters[name]

@@ -10,7 +10,7 @@ from oxigrad._typing import Array, Config
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.optim.settings import param_groups
-from oxigrad.optim.settings.config import OPTIONS, REGISTRY
+from oxigrad.optim.settings.config import OPTIONS, REGISTRY, register_subclass
 from oxigrad.optim.settings.hyperparameters import DeclaredAttributes, Part, declare, plain
 from oxigrad.optim.settings.options import text_of_dtype
 from oxigrad.rules.core import rule
@@ -40,8 +40,7 @@ class RuleOptimizer(Part, LocalOptimizer):
                 f"{cls.__name__} overrides {' and '.join(overridden)}, which minimize, chains and partitions do not call: "
                 "expected its step as a rule, for oxigrad.optim.define"
             )
-        if cls._declared and "_declared" not in vars(cls):
-            REGISTRY[cls.__name__] = cls
+        register_subclass(cls)
 
     def __init__(
         self, /, *args: Any, groups: Any = None, dtype: Any = None, compat: str | None = None, **keywords: Any

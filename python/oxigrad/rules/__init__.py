@@ -24,7 +24,7 @@ Representation of rules, in `core`:
 
 * `rule`: a rule with the declarations of its signature, and its evaluation; `composition`: several rules composed into one.
 * `slots`: declarations of slots; `ranges`: domains of hyperparameters.
-* `moments`, `norms`, `arrays`: functions that rules share.
+* `moments`, `norms`, `arrays`, `eigenvectors`: functions that rules share.
 """
 
 from oxigrad.rules.adagrad import *  # noqa: F403 - a rule is named in its file alone

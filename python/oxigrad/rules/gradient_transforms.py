@@ -55,7 +55,7 @@ def clip_by_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
     Exact, as in optax; torch's ``clip_grad_norm_`` divides by the norm plus 1e-6.
     """
     norm = xp.sqrt(total(g * g))
-    return g * xp.where(norm > max_global_norm, max_global_norm / norm, 1.0)
+    return g * _reduction(xp, norm, max_global_norm)
 
 
 def clip_by_known_norm(xp, p, g, *, square=0.0, max_norm: Limit = 1.0):

@@ -2,7 +2,9 @@
 
 from typing import Literal
 
+from oxigrad.ops.backends import holds_variable, without_variables
 from oxigrad.rules.core.arrays import choose, finite_only, zeros
+from oxigrad.rules.core.eigenvectors import with_derivatives
 from oxigrad.rules.core.ranges import Count, Decay, NonNegative
 from oxigrad.rules.core.slots import Slot
 
@@ -54,8 +56,21 @@ def _signed(xp, vectors, axis):
 
 def _bases(xp, g, rank, sides):
     """The first singular vectors of the gradient on each of the sides: columns on the left, rows on the right."""
-    u, _, vh = finite_only(xp, lambda x: xp.linalg.svd(x, full_matrices=False), g)
-    return [_signed(xp, u[:, :rank], 0) if sides[0] else None, _signed(xp, vh[:rank, :], 1) if sides[1] else None]
+    constant, is_whole = without_variables(g), holds_variable(g)
+    u, values, vh = finite_only(xp, lambda x: xp.linalg.svd(x, full_matrices=is_whole), constant)
+    left, right = u, xp.matrix_transpose(vh)
+    if is_whole:
+        left, right = _singular(xp, left, values, g), _singular(xp, right, values, xp.matrix_transpose(g))
+    return [
+        _signed(xp, left[:, :rank], 0) if sides[0] else None,
+        _signed(xp, xp.matrix_transpose(right[:, :rank]), 1) if sides[1] else None,
+    ]
+
+
+def _singular(xp, vectors, values, g):
+    """The constant left singular vectors of ``g``, as columns, with their derivatives."""
+    absent = xp.zeros_like(vectors[0, values.shape[0] :])
+    return with_derivatives(xp, vectors, xp.concat([values * values, absent]), g @ xp.matrix_transpose(g))
 
 
 def _between(xp, left, x, right):

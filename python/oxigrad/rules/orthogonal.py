@@ -1,5 +1,6 @@
 """Muon: orthogonalized momentum, for matrices. The rule is called on arrays."""
 
+import math
 from typing import Annotated, Literal
 
 from oxigrad._core import ShapeError
@@ -40,6 +41,11 @@ def _orthogonalized(xp, x, coefficients, epsilon):
     return x
 
 
+def _share(xp, decay, count):
+    """The sum of the weights of an average of ``count`` terms; NaN, as their quotient, where ``decay`` is 1 and all weigh nothing."""
+    return xp.where(decay < 1.0, 1 - decay**count, math.nan)
+
+
 def muon(
     xp,
     p,
@@ -75,7 +81,7 @@ def muon(
         raise ValueError(f"iterations is {iterations}: expected at most {len(DION)} for coefficients='dion'")
     rows, columns = p.shape
     m = momentum * m + (1 - momentum) * g
-    now, then = (1 - momentum**step, 1 - momentum ** (step + 1)) if debias else (1.0, 1.0)
+    now, then = (_share(xp, momentum, step), _share(xp, momentum, step + 1)) if debias else (1.0, 1.0)
     direction = momentum / then * m + (1 - momentum) / now * g if nesterov else m / now
     triples = DION[len(DION) - iterations :] if coefficients else [(a, b, c)] * iterations
     ratio = rows / max(columns, 1)

@@ -4,10 +4,14 @@ Work of every ``interval``-th step is skipped in the others where the step is a 
 it is computed in every step and selected by ``where``.
 """
 
+import functools
 import math
+import operator
 from typing import Annotated, Literal
 
+from oxigrad.ops.backends import holds_variable, without_variables
 from oxigrad.rules.core.arrays import along, choose, finite_only, norm, share_of_new, zeros
+from oxigrad.rules.core.eigenvectors import changes_of, column, identity, order_of, rounding, with_derivatives
 from oxigrad.rules.core.ranges import Count, Decay, Interval, NonNegative, Share
 from oxigrad.rules.core.slots import Slot
 
@@ -71,12 +75,32 @@ def _eigh(xp, x):
     return finite_only(xp, xp.linalg.eigh, x)
 
 
-def _inverse_root(xp, statistic, exponent, epsilon):
-    """``(statistic + epsilon) ** -exponent`` by eigendecomposition; negative eigenvalues, a rounding error, are clipped."""
+def _inverse_root(xp, statistic, degree, epsilon):
+    """``(statistic + epsilon) ** (-1 / degree)`` by eigendecomposition; negative eigenvalues, a rounding error, are clipped."""
     if len(statistic.shape) == 1:
-        return (statistic + epsilon) ** -exponent
-    values, vectors = _eigh(xp, statistic)
-    return (vectors * (xp.maximum(values, 0.0) + epsilon) ** -exponent) @ xp.matrix_transpose(vectors)
+        return (statistic + epsilon) ** (-1 / degree)
+    values, vectors = _eigh(xp, without_variables(statistic))
+    values = xp.maximum(values, 0.0) + without_variables(epsilon)
+    root = (vectors * values ** (-1 / degree)) @ xp.matrix_transpose(vectors)
+    order = max(map(order_of, (statistic, epsilon)))
+    return root if order == 0 else _root_with_derivatives(xp, root, statistic, values, vectors, degree, epsilon, order)
+
+
+def _root_with_derivatives(xp, root, statistic, values, vectors, degree, epsilon, order):
+    """The constant ``root`` with its derivatives up to ``order``, which exist for equal eigenvalues too, where those of eigenvectors do not.
+
+    In the constant basis, ``turned ** (1 / degree)`` is the solution of ``x**degree = turned``. The derivative of the power at
+    the diagonal matrix of ``x`` multiplies elements by sums of products of its elements: each iteration with that derivative
+    gives the derivatives of one more order.
+    """
+    transposed, eye = xp.matrix_transpose(vectors), identity(values)
+    turned = changes_of(xp.matmul(transposed, xp.add(statistic, epsilon * eye)) @ vectors) + values * eye
+    x = values ** (1 / degree)
+    slopes = sum(column(xp, x) ** k * x ** (degree - 1 - k) for k in range(degree))
+    x = x * eye
+    for _ in range(order):
+        x = (turned - functools.reduce(operator.matmul, [x] * degree)) / slopes + x
+    return changes_of(xp.matmul(vectors, xp.linalg.inv(x)) @ transposed) + root
 
 
 def shampoo(
@@ -119,11 +143,10 @@ def shampoo(
         beta2 * old + share * _covariance(xp, x, axis, shape)
         for axis, (old, shape) in enumerate(zip(_split(xp, statistics, shapes), shapes, strict=True))
     ]
-    exponent = 1 / (2 * len(shapes))
     (roots,) = choose(
         xp,
         (step - 1) % interval == 0,
-        lambda: [_joined(xp, [_inverse_root(xp, statistic, exponent, epsilon) for statistic in new_statistics])],
+        lambda: [_joined(xp, [_inverse_root(xp, statistic, 2 * len(shapes), epsilon) for statistic in new_statistics])],
         lambda: [roots],
     )
     if m is not None:
@@ -154,7 +177,18 @@ def _matrices(xp, p, max_size, vectors):
 
 def _eigenvectors(xp, statistic):
     """The eigenvectors as columns, in descending order of eigenvalues, as QR iteration orders them."""
-    return xp.flip(_eigh(xp, statistic)[1], axis=1)
+    values, vectors = _eigh(xp, without_variables(statistic))
+    return xp.flip(with_derivatives(xp, vectors, values, statistic), axis=1)
+
+
+def _orthogonal(xp, x):
+    """The orthogonal factor of ``x``; in derivatives, columns that depend on those before them turn only to stay orthogonal to these."""
+    q, r = xp.linalg.qr(without_variables(x))
+    if not holds_variable(x):
+        return q
+    sizes = xp.abs(xp.sum(r * identity(r[0, :]), axis=0))
+    turned = xp.linalg.qr(xp.where(sizes <= rounding(xp, sizes), q, x))[0]
+    return changes_of(turned * xp.sign(xp.sum(without_variables(turned) * q, axis=0))) + q
 
 
 def soap(
@@ -202,7 +236,7 @@ def soap(
 
     def turned():
         pairs = zip(new_statistics, _split(xp, bases, shapes), strict=True)
-        return [_joined(xp, [xp.linalg.qr(statistic @ basis)[0] for statistic, basis in pairs])]
+        return [_joined(xp, [_orthogonal(xp, statistic @ basis) for statistic, basis in pairs])]
 
     def moved():
         rotated = _applied_to_all(xp, g, rotations, transposed=True)

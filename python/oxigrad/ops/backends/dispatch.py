@@ -193,6 +193,31 @@ def obstacle(array: Any) -> str:
     return "" if isinstance(array, (np.ndarray, _core.Variable)) else adapter_of(array).obstacle(array)
 
 
+class _Operand:
+    """An operand that no array library knows, with the protocols of a variable."""
+
+    def __array_ufunc__(self, *_args: Any, **_named: Any) -> Any:
+        return self
+
+    def __rmul__(self, other: Any) -> Any:
+        return self
+
+
+def defers(array: Any) -> bool:
+    """Whether operators of its library leave operands of other classes to the operators of these, as those of Python and NumPy do."""
+    kind = type(array)
+    if kind not in _defers:
+        operand = _Operand()
+        try:
+            _defers[kind] = array * operand is operand
+        except (TypeError, ValueError):
+            _defers[kind] = False
+    return _defers[kind]
+
+
+_defers: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+
+
 def refuse_masked_or_units(array: Any, what: str) -> None:
     """Raises `DtypeError` for an array, called ``what``, with a mask, units or the like, or of no array library.
 

@@ -1,5 +1,6 @@
 """Configurations: optimizers as plain data, and back."""
 
+import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -81,7 +82,28 @@ def from_config(config: Config) -> Any:
         values["loss_scale"] = LossScale(**plain)
     if (make := REGISTRY.get(name)) is None:
         raise ValueError(f"optimizer is {name!r}: expected one of {', '.join(sorted(REGISTRY))}")
-    return make(*map(_part, parts), **_read(values))
+    return construct(make, *map(_part, parts), **_read(values))
+
+
+def construct(make: Callable[..., Any], *args: Any, **values: Any) -> Any:
+    """The optimizer or transform by these arguments. Raises `TypeError` for a subclass whose own constructor does not take them."""
+    try:
+        return make(*args, **values)
+    except TypeError:
+        try:
+            inspect.signature(make.__init__).bind(make, *args, **values)
+        except TypeError as error:
+            raise TypeError(
+                f"{make.__name__}: {error}: expected a constructor that takes hyperparameters and options by keyword, as "
+                "from_config, pickle and copies of parts give them"
+            ) from None
+        raise
+
+
+def register_subclass(cls: Any) -> None:
+    """Registers a subclass of an optimizer or a transform that has its rule."""
+    if cls._declared and "_declared" not in vars(cls):
+        REGISTRY[cls.__name__] = cls
 
 
 def is_importable(cls: type) -> bool:

@@ -106,6 +106,10 @@ class CalledLeaf:
     rows: Any = None
     whole: int = 0
 
+    def operands(self) -> list[Any]:
+        """The values that its rule computes with."""
+        return [self.p, self.g, *self.slots.values(), *self.values.values()]
+
     @property
     def drawn_at(self) -> int:
         """The number of the optimizer's step, from which random numbers are drawn: ``step`` lacks steps that missed the parameter."""
@@ -149,8 +153,9 @@ def call_rules(leaves: Sequence[CalledLeaf], seed: int) -> tuple[list[list[Any]]
     guards: list[tuple[str, Any]] = []
     if not leaves:
         return [], True
-    with np.errstate(all="ignore"):  # infinities and NaN propagate as in a kernel
-        evaluations = [Evaluation(_stages(leaf, seed, guards)) for leaf in leaves]
+    # Infinities and NaN propagate as in a kernel.
+    with np.errstate(all="ignore"), roots.constants([leaf.operands() for leaf in leaves]) as constants:
+        evaluations = [Evaluation(_stages(leaf, seed, guards, constants)) for leaf in leaves]
         while any(totals := [each.resume() for each in evaluations]):
             _check_totals(leaves, totals)
             pending = [total for total in totals if total is not None]
@@ -198,12 +203,12 @@ def _apart(leaves: Sequence[CalledLeaf], results: Sequence[Sequence[Any]]) -> li
     return [[next(new_values) for _ in of_leaf] for of_leaf in results]
 
 
-def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
+def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], constants: roots.Constants) -> Stages:
     """The rule on one leaf: results of the same shapes and dtypes."""
     check_library(leaf)
     try:
         part = leaf.touched()
-        results = yield from _stages_on_all(part, seed, guards)
+        results = yield from _stages_on_all(part, seed, guards, constants)
     except (*REFUSALS, AssertionError) as error:
         if not is_ours(error):
             check_device(leaf.path, leaf.p, leaf.g, leaf.slots.items())
@@ -218,20 +223,23 @@ def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]]) -> Stage
     ]
 
 
-def _stages_on_all(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]]) -> Stages:
+def _stages_on_all(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], constants: roots.Constants) -> Stages:
     """The rule on the arrays of a leaf, computed in float32 for half precision, in one memory order wherever they come from."""
     check_gradient(leaf.path, leaf.g, tuple(leaf.p.shape), leaf.p.dtype)
     in_order = adapter_of(leaf.p).in_order
-    p, g, path = in_order(widened(leaf.p)), leaf.g, leaf.path
-    supplied = {"noise": _noise(leaf, p, seed), "guard": lambda guard: guards.append((path, guard))}
+    p, path = in_order(widened(leaf.p)), leaf.path
+    g, watch, value_of = xp.astype(leaf.g, p.dtype, copy=False), constants.watch, constants.value_of
+    noise = _noise(leaf, p, seed)
+    supplied = {"noise": lambda: watch(noise()), "guard": lambda guard: guards.append((path, value_of(guard)))}
     slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
     before = [
         value if value is None or slot.is_number else in_order(xp.astype(value, p.dtype, copy=False))
         for slot, value in slots
     ]
     outputs = yield from leaf.rule.stages(
-        roots.namespace, p, xp.astype(g, p.dtype, copy=False), before, {**leaf.values, **supplied}
+        constants.namespace, watch(p), watch(g), [*map(watch, before)], {**leaf.values, **supplied}
     )
+    outputs = [*map(value_of, outputs)]
     results, number = [_stored(leaf, seed, "parameter", 0, leaf.p, leaf.p if outputs[0] is p else outputs[0])], 0
     for (slot, old), taken, new in zip(slots, before, outputs[1:], strict=True):
         number += not slot.is_number
@@ -259,6 +267,8 @@ def _stored(leaf: CalledLeaf, seed: int, what: str, number: int, old: Any, new: 
         return None
     library = namespace(leaf.p)
     value = new if is_array(new) else library.full((), new, dtype=old.dtype, device=device_of(old))
+    if not is_array(beneath(value)):  # a variable of a number, which has no library
+        value = xp.full_like(library.zeros((), dtype=old.dtype, device=device_of(old)), value)
     if isinstance(value, np.generic) and isinstance(old, np.ndarray):
         value = np.asarray(value)
     if tuple(value.shape) != tuple(old.shape):

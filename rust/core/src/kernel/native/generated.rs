@@ -367,14 +367,14 @@ native_kernels! {
             let out3 = meaning::Add.call(t14, t15);
         }
     }
-    0x11d74ee9b920cb69cec52023cecb1abe ClippedAdamW {
+    0x3c9726c6d6ea966162db2704c92fd837 ClippedAdamW {
         ClippedAdamWPhase0: [in0] [_, _, _, _, _, _, _, _, _] -> [] [t0] {
             let t0 = meaning::Multiply.call(in0, in0);
         }
-        ClippedAdamWPhase1: [in0, in1, in2, in3] [s4, s5, s24, s10, s9, s12, s13, s17, s18] -> [out0, out1, out2] [] {
+        ClippedAdamWPhase1: [in0, in1, in2, in3] [s4, s5, s25, s10, s9, s12, s13, s17, s18] -> [out0, out1, out2] [] {
             let t0 = meaning::Multiply.call(s4, in1);
             let t1 = meaning::Multiply.call(s5, in2);
-            let t2 = meaning::Multiply.call(in0, s24);
+            let t2 = meaning::Multiply.call(in0, s25);
             let t3 = meaning::Multiply.call(s10, t2);
             let out1 = meaning::Add.call(t1, t3);
             let t5 = meaning::Multiply.call(s9, out1);
@@ -389,14 +389,14 @@ native_kernels! {
             let out0 = meaning::Subtract.call(t0, t13);
         }
     }
-    0x3d462df9f1a331bd4a562d15ccf4e222 ClippedAdamWMaster {
+    0x971e451d10671ee92b078bd888da7ccc ClippedAdamWMaster {
         ClippedAdamWMasterPhase0: [in0] [_, _, _, _, _, _, _, _, _] -> [] [t0] {
             let t0 = meaning::Multiply.call(in0, in0);
         }
-        ClippedAdamWMasterPhase1: [in0, in2, in3, in4] [s4, s5, s24, s10, s9, s12, s13, s17, s18] -> [out0, out1, out2, out3] [] {
+        ClippedAdamWMasterPhase1: [in0, in2, in3, in4] [s4, s5, s25, s10, s9, s12, s13, s17, s18] -> [out0, out1, out2, out3] [] {
             let t0 = meaning::Multiply.call(s4, in4);
             let t1 = meaning::Multiply.call(s5, in2);
-            let t2 = meaning::Multiply.call(in0, s24);
+            let t2 = meaning::Multiply.call(in0, s25);
             let t3 = meaning::Multiply.call(s10, t2);
             let out1 = meaning::Add.call(t1, t3);
             let t5 = meaning::Multiply.call(s9, out1);
@@ -412,53 +412,53 @@ native_kernels! {
             let out3 = meaning::Positive.call(out0);
         }
     }
-    0xe58d3c8db6aff03af875c663d6c867f8 AdamWOfKnownNorm {
-        AdamWOfKnownNorm: [in0, in1, in2, in3] [s4, s5, s16, s10, s9, s17, s18, s22, s23] -> [out0, out1, out2] [] {
+    0x161c224a85b00f15b28ee6589c1f9399 AdamWOfKnownNorm {
+        AdamWOfKnownNorm: [in0, in1, in2, in3] [s4, s5, s17, s10, s9, s18, s19, s23, s24] -> [out0, out1, out2] [] {
             let t0 = meaning::Multiply.call(s4, in1);
             let t1 = meaning::Multiply.call(s5, in2);
-            let t2 = meaning::Multiply.call(in0, s16);
+            let t2 = meaning::Multiply.call(in0, s17);
             let t3 = meaning::Multiply.call(s10, t2);
             let out1 = meaning::Add.call(t1, t3);
             let t5 = meaning::Multiply.call(s9, out1);
-            let t6 = meaning::Multiply.call(s17, in3);
-            let t7 = meaning::Multiply.call(s18, t2);
+            let t6 = meaning::Multiply.call(s18, in3);
+            let t7 = meaning::Multiply.call(s19, t2);
             let t8 = meaning::Multiply.call(t7, t2);
             let out2 = meaning::Add.call(t6, t8);
             let t10 = meaning::Sqrt.call(out2);
-            let t11 = meaning::Multiply.call(t10, s22);
-            let t12 = meaning::Add.call(t11, s23);
+            let t11 = meaning::Multiply.call(t10, s23);
+            let t12 = meaning::Add.call(t11, s24);
             let t13 = meaning::Divide.call(t5, t12);
             let out0 = meaning::Subtract.call(t0, t13);
         }
     }
-    0x208e2597c898d07ea78981d534ac444a AdamWOfKnownNormMaster {
-        AdamWOfKnownNormMaster: [in0, in2, in3, in4] [s4, s5, s16, s10, s9, s17, s18, s22, s23] -> [out0, out1, out2, out3] [] {
+    0x01e7cf088b6b4ce95de9555f2f3be90c AdamWOfKnownNormMaster {
+        AdamWOfKnownNormMaster: [in0, in2, in3, in4] [s4, s5, s17, s10, s9, s18, s19, s23, s24] -> [out0, out1, out2, out3] [] {
             let t0 = meaning::Multiply.call(s4, in4);
             let t1 = meaning::Multiply.call(s5, in2);
-            let t2 = meaning::Multiply.call(in0, s16);
+            let t2 = meaning::Multiply.call(in0, s17);
             let t3 = meaning::Multiply.call(s10, t2);
             let out1 = meaning::Add.call(t1, t3);
             let t5 = meaning::Multiply.call(s9, out1);
-            let t6 = meaning::Multiply.call(s17, in3);
-            let t7 = meaning::Multiply.call(s18, t2);
+            let t6 = meaning::Multiply.call(s18, in3);
+            let t7 = meaning::Multiply.call(s19, t2);
             let t8 = meaning::Multiply.call(t7, t2);
             let out2 = meaning::Add.call(t6, t8);
             let t10 = meaning::Sqrt.call(out2);
-            let t11 = meaning::Multiply.call(t10, s22);
-            let t12 = meaning::Add.call(t11, s23);
+            let t11 = meaning::Multiply.call(t10, s23);
+            let t12 = meaning::Add.call(t11, s24);
             let t13 = meaning::Divide.call(t5, t12);
             let out0 = meaning::Subtract.call(t0, t13);
             let out3 = meaning::Positive.call(out0);
         }
     }
-    0x66f68b801757fda29f9fb0c8c4febfcf ClippedAdamWAverage {
+    0xd85c0134b0f15762c0748c3fae0467b0 ClippedAdamWAverage {
         ClippedAdamWAveragePhase0: [in0] [_, _, _, _, _, _, _, _, _, _, _] -> [] [t0] {
             let t0 = meaning::Multiply.call(in0, in0);
         }
-        ClippedAdamWAveragePhase1: [in0, in1, in2, in3, in4] [s4, s5, s26, s10, s9, s12, s13, s17, s18, s19, s20] -> [out0, out1, out2, out3] [] {
+        ClippedAdamWAveragePhase1: [in0, in1, in2, in3, in4] [s4, s5, s27, s10, s9, s12, s13, s17, s18, s19, s20] -> [out0, out1, out2, out3] [] {
             let t0 = meaning::Multiply.call(s4, in1);
             let t1 = meaning::Multiply.call(s5, in2);
-            let t2 = meaning::Multiply.call(in0, s26);
+            let t2 = meaning::Multiply.call(in0, s27);
             let t3 = meaning::Multiply.call(s10, t2);
             let out1 = meaning::Add.call(t1, t3);
             let t5 = meaning::Multiply.call(s9, out1);
@@ -476,17 +476,17 @@ native_kernels! {
             let out3 = meaning::Add.call(t15, t16);
         }
     }
-    0xe6340649132005a2cbb4e2f56648430f ClippedAdamWTail {
+    0x6ddf9a3839d65dbcaeae612163dbd5c2 ClippedAdamWTail {
         ClippedAdamWTailPhase0: [in0] [_, _, s12, _, _, _, _, _, _, _, _, _, _] -> [] [t1, t2] {
             let t0 = meaning::Multiply.call(in0, s12);
             let t1 = meaning::Multiply.call(t0, t0);
             let t2 = meaning::Subtract.call(t0, t0);
         }
-        ClippedAdamWTailPhase1: [in0, in1, in2, in3, in4] [s5, s6, s12, s28, s11, s10, s14, s15, s19, s20, s21, s22, s0] -> [out0, out1, out2, out3, out4, out5] [] {
+        ClippedAdamWTailPhase1: [in0, in1, in2, in3, in4] [s5, s6, s12, s29, s11, s10, s14, s15, s19, s20, s21, s22, s0] -> [out0, out1, out2, out3, out4, out5] [] {
             let t0 = meaning::Multiply.call(s5, in1);
             let t1 = meaning::Multiply.call(s6, in2);
             let t2 = meaning::Multiply.call(in0, s12);
-            let t3 = meaning::Multiply.call(t2, s28);
+            let t3 = meaning::Multiply.call(t2, s29);
             let t4 = meaning::Multiply.call(s11, t3);
             let out2 = meaning::Add.call(t1, t4);
             let t6 = meaning::Multiply.call(s10, out2);
