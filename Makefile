@@ -13,7 +13,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 SOURCES := pyproject.toml README.md LICENSE $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.tsv' -o -name py.typed)
 
 .PHONY: help demo test test-all test-mpich soak test-gpu gpu-smoke gpu-install wheels standard lint lint-rust lint-python audit format bench bench-small compare counts track report
-.PHONY: versus gradbench times versus-gpu generated develop device-report distributed docs release release-source reproducible test-aarch64 cross-modules clean plan-demo plan-test plan-test-all
+.PHONY: versus gradbench times versus-gpu generated develop device-report distributed docs release release-source reproducible test-aarch64 cross-modules clean core-tests test-environment plan-demo plan-test plan-test-all
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -25,7 +25,8 @@ demo: plan-demo .venv/demo .venv/wheel ## Train a classifier of handwritten digi
 distributed: .venv/distributed .venv/wheel ## Train with several workers by every method on every engine, and print a table
 	$(BIN)/python examples/distributed.py --engine all --method all --seeds 3 --picture output/distributed.png $(OPTIONS)
 
-test: plan-test .venv/test .venv/wheel ## Test the Rust core and the Python package, with light packages only, in a few minutes
+test: plan-test ## Test the Rust core and the Python package, with light packages only, in a few minutes
+	$(MAKE) --jobs=2 core-tests test-environment
 	cargo test --locked --package oxigrad-core
 	$(PYTEST) --combinations=sample $(OPTIONS)
 
@@ -208,7 +209,7 @@ plan-demo plan-test plan-test-all: plan-%:
 
 COMPILES := compiles the Rust core in release mode and installs oxigrad into .venv: 0.5 GB in target, about 4 minutes
 RUNS_demo := trains a classifier of digits: some seconds
-RUNS_test := compiles and runs the tests of the core, about 2 minutes, then those of the Python package, about 3 minutes
+RUNS_test := runs the tests of the core, which are compiled meanwhile, and those of the Python package, about 3 minutes
 RUNS_test-all := runs all tests of the Python package: an hour, and more
 
 # The disk space of the larger groups, which the user is told before they are installed, and the time of those with a plan.
@@ -225,6 +226,13 @@ TIME_test-all := 10 minutes
 	@echo 'Installing the packages of the group "$(@F)" of pyproject.toml into .venv ($(or $(SIZE_$(@F)),less than 1 GB))'
 	$(BIN)/python -m pip install --group $(@F)
 	touch $@
+
+# Side by side: pip waits for the network, and the linker of the wheel leaves a processor idle.
+core-tests:
+	cargo test --locked --package oxigrad-core --no-run
+
+test-environment: .venv/test # pip installs for one at a time
+	$(MAKE) .venv/wheel
 
 # The wheel as users get it: built by pip through maturin, in release mode, and installed with its dependencies.
 # Verbose, so that cargo says which crate it compiles.

@@ -6,7 +6,7 @@
 )]
 
 #[cfg(test)]
-extern crate self as oxigrad_core; // for files that unit tests share with others
+extern crate self as oxigrad_core; // for tests of what is public
 
 pub mod array;
 pub mod autodiff;
@@ -21,3 +21,8 @@ pub mod scalar;
 pub mod simd;
 mod special;
 pub mod tree;
+
+// With the unit tests, since every further program would compile the kernels again.
+#[cfg(test)]
+#[path = "../tests/mod.rs"]
+mod tests;

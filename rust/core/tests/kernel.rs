@@ -1,14 +1,13 @@
 //! Every executor against the meaning of a program, evaluated element by element.
 
-use meaning::{LeafCase, Shape, check, leaf_case};
+use super::meaning::{LeafCase, Shape, check, leaf_case};
+use super::random_cases;
 use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
 use oxigrad_core::exec::{self, Batch, Leaf};
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::op::Elementwise;
 use oxigrad_core::simd::dispatch::Isa;
 use proptest::prelude::*;
-
-mod meaning;
 
 const INPUTS: usize = 3;
 const SCALARS: usize = 2;
@@ -37,7 +36,7 @@ fn program(ops: &'static [Elementwise]) -> impl Strategy<Value = Vec<Node>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(random_cases(150))]
     #[test]
     fn every_executor_gives_the_bits_of_the_meaning(
         nodes in prop_oneof![program(Elementwise::ALL), program(MELTING)],

@@ -1,18 +1,15 @@
 //! Native kernels match the update rules and agree with their reference semantics.
 
-use meaning::{LeafCase, Shape, check, leaf_case};
+use super::meaning::programs::{PROGRAMS, program};
+use super::meaning::{LeafCase, Shape, check, leaf_case};
+use super::random_cases;
 use oxigrad_core::array::buffer::{Dtype, Rounding};
 use oxigrad_core::kernel::codegen::print_generated;
 use oxigrad_core::kernel::text::{ParsedProgram, print_program};
 use oxigrad_core::kernel::{Kernel, Node, Wanted};
 use oxigrad_core::op::Elementwise::{Multiply, Sqrt, Subtract};
 use oxigrad_core::simd::dispatch::Isa;
-use programs::{PROGRAMS, program};
 use proptest::prelude::*;
-
-mod meaning;
-#[path = "meaning/programs.rs"]
-mod programs;
 
 fn shipped() -> impl Iterator<Item = (&'static str, Kernel)> {
     PROGRAMS.iter().map(|(name, nodes, wanted)| (*name, Kernel::compile_wanted(nodes, wanted).unwrap()))
@@ -126,7 +123,7 @@ fn sums_that_outputs_or_other_sums_need_leave_no_native_code() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(random_cases(75))]
     #[test]
     fn native_code_with_norms_gives_the_bits_of_the_meaning(
         which in any::<prop::sample::Index>(),
@@ -145,7 +142,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(random_cases(300))]
     #[test]
     fn native_code_gives_the_bits_of_the_meaning(
         which in any::<prop::sample::Index>(),

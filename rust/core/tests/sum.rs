@@ -1,5 +1,6 @@
 //! Sums along axes and products of narrow matrices: comparison with plain loops, and reproducible bits.
 
+use super::random_cases;
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::matmul::{Factor, Product};
 use oxigrad_core::array::sum::{self, Axes};
@@ -46,7 +47,7 @@ fn sums(from: &mut [u8], dtype: Dtype, axes: Axes, divisor: f64, isa: Isa, pool:
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(random_cases(200))]
 
     #[test]
     fn sums_are_those_of_a_loop_and_the_same_bits_on_any_instruction_set(

@@ -88,11 +88,7 @@ mod tests {
     use super::super::program::Wanted;
     use super::*;
     use crate::op::Elementwise::{Add, Multiply, Subtract};
-    use programs::{PROGRAMS, program};
-
-    mod programs {
-        include!("../../tests/meaning/programs.rs");
-    }
+    use crate::tests::meaning::programs::{PROGRAMS, program};
 
     fn graph(nodes: &[Node], wanted: &Wanted) -> Graph {
         Graph::new(nodes, wanted).unwrap()

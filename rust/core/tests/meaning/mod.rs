@@ -1,6 +1,7 @@
 //! The reference semantics of a program, evaluated element by element, and a comparison of executors with it.
 
 mod codes;
+pub mod programs;
 
 use codes::{codec, coded, decoded};
 use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding};
