@@ -30,7 +30,9 @@ def passthrough(name: str) -> Callable[..., Any]:
 
     def function(*args: Any, **named: Any) -> Any:
         if name in _OF_SHAPES and args:
-            return numpys(np.broadcast_to(0, tuple(array(args[0]).shape)), *args[1:], **named)
+            of_shape = lambda x, *args, **named: numpys(np.broadcast_to(0, array(x).shape), *args, **named)  # noqa: E731
+            return numpy_protocols.undifferentiated(of_shape, f"xp.{name}", args, named)
+
         library = standard_namespace(*args, *named.values())
         is_theirs = hasattr(library, name) and (is_standard or follows_numpy(library))
         if not is_theirs or has_variable(args) or has_variable(named.values()):
