@@ -542,3 +542,32 @@ def test_jax_computes_float64_without_x64() -> None:
         assert gradient.dtype == np.float64
         np.testing.assert_allclose(gradient, np.exp([1.0, 2.0]), rtol=1e-14)
         assert ox.grad(f)(np.array([1.0], np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("library", ["torch", "jax", "autograd"])
+def test_arguments_that_no_wanted_output_depends_on_get_no_cotangent(library: str) -> None:
+    module = pytest.importorskip(f"oxigrad.interop.{library}")
+    from_library = getattr(module, f"from_{library}")
+    one = from_library(lambda unused, y: y * y)
+    two = from_library(lambda first, y: (first * 2.0, y * y))
+    none = from_library(lambda x, y: (x * 0.0 + 1.0, y))
+    x = np.array([0.0, 1.0])  # where the derivative of the root is infinite
+    for f in (
+        lambda x: xp.sum(one(xp.sqrt(x), x)),
+        lambda x: xp.sum(two(xp.sqrt(x), x)[1]),
+        lambda x: xp.sum(ox.vmap(one)(xp.sqrt(x), x)),
+        lambda x: xp.sum(none(xp.sqrt(x), x * x)[1]),
+    ):
+        assert ox.grad(f)(x).tolist() == [0.0, 2.0]
+    with np.errstate(invalid="ignore"):  # in products that no result reads
+        hessian = ox.hessian(lambda x: xp.sum(one(xp.sqrt(x), x)))(x)
+    assert hessian.tolist() == [[2.0, 0.0], [0.0, 2.0]]
+    assert ox.grad(lambda x: xp.sum(one(x, x * 0.0 + 3.0)))(x).tolist() == [0.0, 0.0]
+    # an argument that the function reads for some examples of a batch alone
+    some = from_library(lambda switch, x, y: x * y if float(np.asarray(switch)) > 0 else y * y)
+    switch, point = np.array([0.0, 1.0]), np.array([2.0, 3.0])
+    gradient = ox.grad(lambda x: xp.sum(ox.vmap(lambda s, x: some(s, x, 2.0 * x))(switch, x)))
+    assert gradient(point).tolist() == [16.0, 12.0]
+    assert np.diag(
+        ox.hessian(lambda x: xp.sum(ox.vmap(lambda s, x: some(s, x, 2.0 * x))(switch, x)))(point)
+    ).tolist() == [8.0, 4.0]

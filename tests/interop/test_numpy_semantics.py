@@ -148,3 +148,122 @@ def test_numbers_beside_an_array_are_not_rounded(path: str, place: int, is_varia
     value = ox.vjp(of_numbers, *others)[0] if is_variable else of_numbers(*others)
     assert value.dtype == torch.float64
     np.testing.assert_allclose(value.numpy(), expected, rtol=1e-11)
+
+
+OF_DTYPE: dict[str, Callable[[Any, Any, Any], Any]] = {
+    **{
+        name: lambda np, x, dtype, name=name: getattr(np, name)(x, dtype=dtype)
+        for name in "zeros_like ones_like".split()
+    },
+    **{
+        name: lambda np, x, dtype, name=name: getattr(np, name)(x, dtype=dtype)
+        for name in "sum mean prod std cumsum cumprod cumulative_sum nansum nanmean nanprod nancumsum asarray array".split()
+    },
+    "full_like": lambda np, x, dtype: np.full_like(x, 2, dtype=dtype),
+    "full": lambda np, x, dtype: np.full((2,), x[0], dtype=dtype),
+    "linspace": lambda np, x, dtype: np.linspace(x[0], x[1], 3, dtype=dtype),
+    "logspace": lambda np, x, dtype: np.logspace(x[0], x[1], 3, dtype=dtype),
+    "arange": lambda np, x, dtype: np.arange(x[1], dtype=dtype),
+    "concatenate": lambda np, x, dtype: np.concatenate([x, x], dtype=dtype),
+    "stack": lambda np, x, dtype: np.stack([x, x], dtype=dtype),
+    "trace": lambda np, x, dtype: np.trace(x[None, :] * x[:, None], dtype=dtype),
+    "astype": lambda np, x, dtype: np.astype(x, dtype),
+    "isdtype": lambda np, x, dtype: np.isdtype(x.dtype, dtype),
+    "can_cast": lambda np, x, dtype: np.can_cast(x.dtype, dtype),
+    "result_type": lambda np, x, dtype: np.result_type(x, dtype),
+}
+# The last ones are PyTorch's own.
+DTYPES = [np.float32, np.dtype("float64"), "float64", "f4", float, complex, torch.float64, torch.complex64]
+
+
+@pytest.mark.parametrize("library", ["torch", "array_api_strict"])
+@pytest.mark.parametrize("name", OF_DTYPE)
+def test_dtypes_of_numpy_their_names_and_types_of_python_are_taken(name: str, library: str) -> None:
+    strict = pytest.importorskip("array_api_strict")
+    make = strict.asarray if library == "array_api_strict" else lambda x: torch.from_numpy(x.copy())
+    x = np.array([1.0, 2.0, 3.0], np.float32)
+    for dtype in DTYPES[: -2 if library == "array_api_strict" else None]:
+        numpys = np.dtype(str(dtype).removeprefix("torch.")) if isinstance(dtype, torch.dtype) else dtype
+        if (name == "full" and library == "array_api_strict") or (
+            name == "isdtype" and dtype in ("float64", "f4", float, complex)
+        ):
+            continue  # it fills with numbers of Python alone, and a name is that of a kind
+        expected = OF_DTYPE[name](np, x, numpys)
+        calls = [lambda v, dtype=dtype: OF_DTYPE[name](xp, v, dtype)]
+        found = calls[0](make(x))
+        named = lambda value: str(getattr(value, "dtype", value)).rpartition(".")[2]  # noqa: E731
+        assert named(found) == named(expected), dtype
+        if isinstance(expected, (np.ndarray, np.generic)):
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)
+        if named(expected) in ("float32", "float64") and hasattr(found, "shape") and name != "arange":
+            _, tangent = ox.jvp(calls[0], (make(x),), (make(np.zeros(3, np.float32)),))
+            assert named(tangent) == named(expected), dtype
+            assert named(ox.vmap(calls[0])(xp.stack([make(x)]))) == named(expected)
+
+
+def test_sums_in_a_small_dtype_have_it() -> None:
+    for name in "cumsum cumulative_sum nancumsum nansum cumprod".split():
+        for dtype in (np.int32, np.int8):
+            ints = ox.vmap(lambda x, name=name, dtype=dtype: getattr(xp, name)(x, dtype=dtype))(np.ones((1, 3)))
+            assert ints.dtype == dtype, name
+
+
+def test_a_dtype_that_a_library_does_not_have_is_refused_by_name() -> None:
+    with pytest.raises(ox.DtypeError, match="expected a dtype of .*torch"):
+        xp.sum(torch.ones(2), dtype="U3")
+    with pytest.raises(ox.DtypeError, match="expected a dtype of .*torch"):
+        xp.zeros_like(torch.ones(2), dtype=np.longdouble)
+    assert xp.zeros_like(torch.ones(2), dtype="bfloat16").dtype == torch.bfloat16
+
+
+BESIDE: dict[str, Callable[[Any, Any], Any]] = {
+    "append": lambda np, x: np.append(x, 1.5),
+    "append-list": lambda np, x: np.append([1, 2], x),
+    "insert": lambda np, x: np.insert(x, [0, 1], [5, 6.0]),
+    "select": lambda np, x: np.select([x > 1.5, x > 0.5], [x, x * 2], default=7),
+    "r_": lambda np, x: np.r_[0:3, x, 1.5],
+    "c_": lambda np, x: np.c_[x, [1, 2, 3]],
+    "block": lambda np, x: np.block([x, 1.5]),
+    "stack": lambda np, x: np.stack([x[0], 1.5]),
+    "concatenate": lambda np, x: np.concatenate([[True], x]),
+    "piecewise": lambda np, x: np.piecewise(x, [x > 1.5], [1, lambda x: 2 * x]),
+    "ediff1d": lambda np, x: np.ediff1d(x, to_begin=1, to_end=[2, 3]),
+    "clip": lambda np, x: np.clip(x, None, [1, 2, 3]),
+    "isin": lambda np, x: np.isin(x, [1, 2]),
+    "isclose": lambda np, x: np.isclose(x, 1),
+    "allclose": lambda np, x: np.allclose(x, [1, 0, 2]),
+    "union1d": lambda np, x: np.union1d(x, [9, 8]),
+    "trapezoid": lambda np, x: np.trapezoid(x, [0, 1, 3]),
+    "cov": lambda np, x: np.cov(x, [1.0, 2, 4]),
+    "dot": lambda np, x: np.dot(x, [1.0, 2, 3]),
+    "kron": lambda np, x: np.kron(x, [1.0, 2]),
+    "tensordot": lambda np, x: np.tensordot(x, [1.0, 2, 3], 1),
+    "average": lambda np, x: np.average(x, weights=[1, 2, 3]),
+    "take": lambda np, x: np.take(x, [0, 2]),
+    "take-one": lambda np, x: np.take(x[None, :], 1, axis=1),
+    "repeat": lambda np, x: np.repeat(x, [1, 2, 0]),
+    "unwrap": lambda np, x: np.unwrap(x * 4),
+    "meshgrid": lambda np, x: np.meshgrid(x, [1.0, 2])[0],
+}
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+@pytest.mark.parametrize("name", BESIDE)
+def test_numbers_and_lists_beside_arrays_are_of_their_library(name: str, library: str) -> None:
+    jax = pytest.importorskip("jax")
+    x = np.array([1.0, 0.0, 2.0])
+    with jax.enable_x64(True):
+        array: Any = torch.from_numpy(x.copy()) if library == "torch" else jax.numpy.asarray(x)
+        expected, found = BESIDE[name](np, x), BESIDE[name](xp, array)
+        assert type(found) in (type(array), bool)
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
+        assert str(getattr(found, "dtype", "bool")).rpartition(".")[2] == str(np.asarray(expected).dtype)
+
+
+def test_shapes_are_of_arrays_of_any_library_and_of_lists() -> None:
+    for x in (torch.ones(2, 3), [torch.ones(3), torch.ones(3)], [[1, 2, 3], [4, 5, 6]]):
+        assert (xp.ndim(x), xp.shape(x), xp.size(x), xp.size(x, 1)) == (2, (2, 3), 6, 3)
+    shapes: list[Any] = []
+    ox.grad(lambda x: (shapes.append((xp.ndim(x), xp.shape(x), xp.size(x))), xp.sum(x))[1])(torch.ones(2, 3))
+    assert shapes == [(2, (2, 3), 6)]
+    assert xp.shape(2.0) == () and xp.size(2.0) == 1

@@ -23,6 +23,7 @@ from oxigrad.ops.backends import (
     Examples,
     beneath,
     device_of,
+    dtype_in,
     has_batched,
     has_variable,
     is_of_kind,
@@ -266,9 +267,13 @@ def _truth_or_count(name: str) -> Callable[..., Any]:
     return function
 
 
-def _argsort(x: Any, axis: Any = -1, *, descending: bool = False, stable: bool = True) -> Any:
+def _argsort(
+    x: Any, axis: Any = -1, kind: Any = None, order: None = None, *, descending: bool = False, stable: bool = True
+) -> Any:
+    """As `xp.argsort`; each ``kind`` of NumPy's is stable here."""
     if not isinstance(x, Batched):
         return xp.argsort(x, axis=axis, descending=descending, stable=stable)
+    x, axis = (primitives.reshape(x, (-1,)), -1) if axis is None else (x, axis)
     if isinstance(plain(x.value), Batched):
         order = _argsort(plain(x.value), shifted_axes(axis, x.value), descending=descending, stable=stable)
     else:
@@ -302,7 +307,8 @@ def _astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -
 
 
 def _is_smooth(dtype: Any, x: Array) -> bool:
-    return is_of_kind(dtype, ("real floating", "complex floating"), namespace(plain(x)))
+    library = namespace(plain(x))
+    return is_of_kind(dtype_in(library, dtype), ("real floating", "complex floating"), library)
 
 
 def _asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:

@@ -20,6 +20,7 @@ from oxigrad.ops.backends import is_array, to_host
 
 autograd: Any = importlib.import_module("autograd")  # as an import statement would mean this file to a type checker
 _core: Any = importlib.import_module("autograd.core")
+_extend: Any = importlib.import_module("autograd.extend")
 _builtins: Any = importlib.import_module("autograd.builtins")
 _tracer: Any = importlib.import_module("autograd.tracer")
 importlib.import_module("autograd.numpy")  # registers arrays
@@ -57,26 +58,44 @@ class _Autograd(Autodiff):
         return isinstance(value, (np.ndarray, np.generic, float, complex)) or _tracer.isbox(value)
 
     def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
-        count = len(at)
+        boxes: list[Any] = []
+        used: set[int] = set()
 
         def called(chosen: Any) -> Any:
-            return _builtins.tuple(f(replaced(arrays, at, [chosen[i] for i in range(count)])))
+            boxes[:] = f(replaced(arrays, at, [_taken(chosen, i, used) for i in range(len(at))]))
+            traces[:] = [chosen._trace]
+            return _builtins.tuple(boxes)
 
-        inputs = _builtins.tuple([arrays[i] for i in at])
-        pull, result = _core.make_vjp(called, inputs)
-        outputs = [result[i] for i in range(len(result))]
+        traces: list[int] = []
+        result = _core.make_vjp(called, _builtins.tuple([arrays[i] for i in at]))[1]
 
         def pullback(cotangents: Mapping[int, Any]) -> list[Any]:
-            filled = [cotangents.get(i, _zeros(y)) for i, y in enumerate(outputs)]
-            pulled = pull(_builtins.tuple(filled))
-            return [pulled[i] for i in range(count)]
+            active = [i for i in cotangents if _tracer.isbox(boxes[i]) and boxes[i]._trace in traces]
+            if not active:
+                return [None] * len(at)
+            used.clear()
+            end = _builtins.tuple([boxes[i] for i in active])
+            pulled = _core.backward_pass(_builtins.tuple([cotangents[i] for i in active]), end._node)
+            return [pulled[i] if i in used else None for i in range(len(at))]
 
-        return outputs, pullback
+        return [result[i] for i in range(len(result))], pullback
 
 
 _AUTOGRAD = _Autograd()
 
 
-def _zeros(output: Any) -> Any:
-    """The cotangent zero of an output."""
-    return np.zeros_like(_tracer.getval(output))
+@_extend.primitive
+def _taken(arrays: Any, i: int, used: set[int]) -> Any:
+    """An item of a tuple, whose number a backward pass that reaches it adds to ``used``."""
+    return arrays[i]
+
+
+def _untaken(_: Any, arrays: Any, i: int, used: set[int]) -> Callable[[Any], Any]:
+    def pull(cotangent: Any) -> Any:
+        used.add(i)
+        return _builtins.container_untake(cotangent, i, _extend.vspace(arrays))
+
+    return pull
+
+
+_extend.defvjp(_taken, _untaken, argnums=(0,))

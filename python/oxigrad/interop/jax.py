@@ -29,6 +29,7 @@ from oxigrad.ops.backends import REFUSALS, dtype_name, is_array, is_smooth, to_h
 jax: Any = importlib.import_module("jax")  # without JAX, a type checker takes an import statement to mean this file
 ad: Any = importlib.import_module("jax.interpreters.ad")
 batching: Any = importlib.import_module("jax.interpreters.batching")
+partial_eval: Any = importlib.import_module("jax.interpreters.partial_eval")
 mlir: Any = importlib.import_module("jax.interpreters.mlir")
 _Primitive: Any = importlib.import_module("jax.extend.core").Primitive
 
@@ -264,13 +265,26 @@ class _Jax(Autodiff):
 
         def pullback(cotangents: Mapping[int, Any]) -> list[Any]:
             with _precision(arrays):
-                return [*pull([_cotangent(cotangents.get(i), y) for i, y in enumerate(types)])]
+                pulled = pull([_cotangent(cotangents.get(i), y) for i, y in enumerate(types)])
+            used = _are_used(pull, [i in cotangents for i in range(len(types))]) or [True] * len(at)
+            return [cotangent if is_used else None for cotangent, is_used in zip(pulled, used, strict=True)]
 
         types = [_type_of(y) for y in outputs]
         return outputs, pullback
 
 
 _JAX = _Jax()
+
+
+def _are_used(pull: Any, wanted: list[bool]) -> list[bool] | None:
+    """Whether the outputs that are wanted depend on each argument of a function, by its pullback; None where JAX does not tell."""
+    program = getattr(pull, "jaxpr", None)  # before JAX 0.8, a pullback has none
+    if program is None:
+        return None
+    # It lacks outputs that depend on no argument.
+    return partial_eval.dce_jaxpr(
+        program, wanted if len(wanted) == len(program.outvars) else [True] * len(program.outvars)
+    )[1]
 
 
 def _type_of(array: Any) -> tuple[tuple[int, ...], Any]:

@@ -40,13 +40,18 @@ class Autodiff(Protocol):
     def record(self, f: Function, arrays: Sequence[Any], at: Sequence[int]) -> tuple[list[Any], Pullback]:
         """The outputs of a function, and the pullback to the arguments ``at`` these positions.
 
-        Cotangents are not conjugated. The pullback is differentiable where the library differentiates the function twice.
+        Cotangents are not conjugated; None for an argument that no output depends on, where the library tells. The pullback is
+        differentiable where the library differentiates the function twice.
         """
         ...
 
     def pull(self, pullback: Pullback, cotangents: Mapping[int, Any]) -> list[Any]:
         """The cotangents of a pullback, without derivatives."""
         return pullback(cotangents)
+
+    def zeros_like(self, array: Any) -> Any:
+        """Zeros of the shape and dtype of an array of the library, as a constant."""
+        return 0.0 * array
 
 
 def differentiable(f: Callable[..., Any], theirs: Autodiff) -> Callable[..., Any]:
@@ -101,16 +106,26 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
         if not any(isinstance(value, (Variable, BatchLevel)) for value in (*chosen, *g.values())):
             cotangents = {i: theirs.array(cotangent) for i, cotangent in g.items()}
             derivatives = theirs.pull(saved_pullbacks[0], cotangents)
-            return [_like(value, cotangent, theirs) for value, cotangent in zip(chosen, derivatives, strict=True)]
+            return [
+                None if cotangent is None else _like(value, cotangent, theirs)
+                for value, cotangent in zip(chosen, derivatives, strict=True)
+            ]
         (arguments, _), outputs = call.arguments(chosen), list(g)
+        used: set[int] = set()  # in any of the examples of a batch
 
         def pulled(arrays: Sequence[Any]) -> list[Any]:
             pullback = theirs.record(f, arrays[:count], at)[1]
-            return pullback(dict(zip(outputs, arrays[count:], strict=True)))
+            cotangents = pullback(dict(zip(outputs, arrays[count:], strict=True)))
+            used.update(i for i, cotangent in zip(at, cotangents, strict=True) if cotangent is not None)
+            return [
+                theirs.zeros_like(arrays[i]) if cotangent is None else cotangent
+                for i, cotangent in zip(at, cotangents, strict=True)
+            ]
 
         likes = [lowest(value) for value, active in zip(chosen, call.are_active, strict=True) if active]
-        derivatives = iter(_called(pulled, [*arguments, *g.values()], likes, theirs))
-        return [next(derivatives) if active else None for active in call.are_active]
+        derivatives = _called(pulled, [*arguments, *g.values()], likes, theirs)
+        by_argument = iter([derivative if i in used else None for i, derivative in zip(at, derivatives, strict=True)])
+        return [next(by_argument) if active else None for active in call.are_active]
 
     return list(call.record(call.outputs, pull, None))
 

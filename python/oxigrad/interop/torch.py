@@ -229,7 +229,7 @@ class _Autograd(Autodiff):
         def pullback(cotangents: Mapping[int, Any]) -> list[Any]:
             active = [(outputs[i], _fitted(c, outputs[i])) for i, c in cotangents.items() if outputs[i].requires_grad]
             if not active:
-                return [torch.zeros_like(x) for x in inputs]
+                return [None] * len(inputs)
             gradients = torch.autograd.grad(
                 [y for y, _ in active],
                 inputs,
@@ -238,13 +238,16 @@ class _Autograd(Autodiff):
                 create_graph=torch.is_grad_enabled(),
                 allow_unused=True,
             )
-            return [torch.zeros_like(x) if g is None else g.conj() for x, g in zip(inputs, gradients, strict=True)]
+            return [g if g is None else g.conj() for g in gradients]
 
         return [*outputs] if torch.is_grad_enabled() else [y.detach() for y in outputs], pullback
 
     def pull(self, pullback: Pullback, cotangents: Mapping[int, Any]) -> list[Any]:
         with torch.no_grad():
-            return [g.resolve_conj() for g in pullback(cotangents)]
+            return [g if g is None else g.resolve_conj() for g in pullback(cotangents)]
+
+    def zeros_like(self, array: Any) -> Any:
+        return torch.zeros_like(array)
 
 
 _TORCH = _Autograd()

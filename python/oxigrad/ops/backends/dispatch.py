@@ -149,6 +149,28 @@ def implementation(name: str, array: Any) -> Callable[..., Any]:
     return adapter_of(array).implementation(name)
 
 
+def dtype_in(library: Any, dtype: Any) -> Any:
+    """The dtype of a library for one of NumPy's, its name, or a type of Python's; anything else unchanged.
+
+    Raises `DtypeError` where the library has no such dtype.
+    """
+    return dtype if library is np or not isinstance(dtype, (str, type, np.dtype)) else _found_in(library, dtype)
+
+
+@functools.lru_cache(maxsize=256)
+def _found_in(library: Any, dtype: Any) -> Any:
+    if isinstance(getattr(library, "float32", np.float32), (type, np.dtype)):  # its dtypes are NumPy's
+        return dtype
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:  # a name such as bfloat16, which NumPy does not know
+        name = str(dtype)
+    own_dtype = getattr(library, name, None)
+    if own_dtype is None or callable(own_dtype):
+        raise DtypeError(f"found {dtype!r}, expected a dtype of {library.__name__}")
+    return own_dtype
+
+
 # --- properties --------------------------------------------------------------------------------------------------------
 
 
@@ -356,4 +378,5 @@ def blank_like(name: str, x: Any, dtype: Any, device: Any) -> Any:
     x = plain(array_of(x))
     if isinstance(x, _core.Variable):
         _ = x.dtype  # raises, since a symbol has none
-    return getattr(namespace(x), name)(x, dtype=dtype, device=device)
+    library = namespace(x)
+    return getattr(library, name)(x, dtype=dtype_in(library, dtype), device=device)

@@ -6,11 +6,21 @@ import math
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy as np
+
 from oxigrad import _core
 from oxigrad._core import DtypeError, plain
 from oxigrad._names import parameter_kinds
 from oxigrad._typing import F
-from oxigrad.ops.backends import array_of, follows_numpy, has_batched, has_variable, is_array, standard_namespace
+from oxigrad.ops.backends import (
+    array_of,
+    dtype_in,
+    follows_numpy,
+    has_batched,
+    has_variable,
+    is_array,
+    standard_namespace,
+)
 from oxigrad.ops.core.shapes import RAW_ERRORS, explain
 
 # Functions that may return their argument itself, as NumPy's do; all others return a copy.
@@ -80,12 +90,18 @@ def composite(function: F, extension: str | None = None, *, is_standard: bool = 
             result = _numpy_calls[0](function, args, named, None)
             if result is not NotImplemented:
                 return result
+        if "dtype" in named:
+            named["dtype"] = dtype_in(library, named["dtype"])
         try:
             return implementation(*args, **named)
         except TypeError as error:
+            if library is not np and any(arg.__class__ in (list, tuple) for arg in args):  # many libraries refuse them
+                return on_variables(*args, **named)
             further = dict(zip(names[by_position:], args[by_position:], strict=False))
             if not further or further.keys() & named.keys() or len(args) > len(names):
                 if len(args) <= positional:
+                    if library is not np and any(type(arg) is int for arg in args):  # as an index is
+                        return on_variables(*args, **named)
                     raise
                 return _numpy_calls[0](function, args, named, error)
             # Functions of array_api_compat take them by keyword only.

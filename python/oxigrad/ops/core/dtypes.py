@@ -7,7 +7,7 @@ import numpy as np
 
 from oxigrad._core import DtypeError, plain
 from oxigrad._typing import Array, Dtype
-from oxigrad.ops.backends import is_array, is_batched, is_of_kind, namespace, standard_namespace
+from oxigrad.ops.backends import dtype_in, is_array, is_batched, is_of_kind, namespace, standard_namespace
 
 __all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -56,13 +56,18 @@ def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> bool:
     library = library_of_dtype(dtype)
     if isinstance(kind, str):
         return bool(is_of_kind(np.dtype(dtype) if library is np else dtype, kind, library))
-    return bool(np.dtype(dtype) == np.dtype(kind)) if library is np else bool(library.isdtype(dtype, kind))
+    return (
+        bool(np.dtype(dtype) == np.dtype(kind))
+        if library is np
+        else bool(library.isdtype(dtype, dtype_in(library, kind)))
+    )
 
 
 def can_cast(from_: Dtype | Array, to: Dtype, /) -> bool:
     """Whether an array or a dtype can be cast to another dtype by promotion, without loss."""
     from_ = _type_operand(from_)
-    return bool(_library(from_, to).can_cast(from_, to))
+    library = _library(from_, to)
+    return bool(library.can_cast(dtype_in(library, from_), dtype_in(library, to)))
 
 
 def result_type(*arrays_and_dtypes: Array | Dtype | complex) -> Dtype:
@@ -73,7 +78,8 @@ def result_type(*arrays_and_dtypes: Array | Dtype | complex) -> Dtype:
     """
     values = tuple(map(_type_operand, arrays_and_dtypes))
     typed = [value for value in values if not isinstance(value, (bool, int, float, complex))]
-    return (_library(*typed) if typed else np).result_type(*values)
+    library = _library(*typed) if typed else np
+    return library.result_type(*(dtype_in(library, value) for value in values))
 
 
 def _type_operand(value: Any) -> Any:

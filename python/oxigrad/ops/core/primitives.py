@@ -14,6 +14,7 @@ from oxigrad.ops.backends import (
     array_of,
     blank_like,
     device_of,
+    dtype_in,
     dtype_of,
     is_array,
     is_batched,
@@ -23,7 +24,7 @@ from oxigrad.ops.backends import (
     namespace,
     zeros_of,
 )
-from oxigrad.ops.core.dtypes import nearest
+from oxigrad.ops.core.dtypes import isdtype, nearest
 from oxigrad.ops.core.shapes import RAW_ERRORS, check_axes, check_shapes, not_negative, position
 
 __all__ = [
@@ -118,7 +119,7 @@ def min(
 
 def in_floats(name: str, x: Array, dtype: Dtype) -> Array:
     """``x`` in a floating-point dtype. Raises `DtypeError`, which names the function, for any other dtype."""
-    if not is_of_kind(dtype, ("real floating", "complex floating"), namespace(x)):
+    if not isdtype(dtype, ("real floating", "complex floating")):
         raise DtypeError(f"{name}: dtype is {dtype}: expected a floating-point dtype")
     return astype(x, dtype, copy=False)
 
@@ -297,7 +298,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, dtype: Dtype = None) -> 
     """Arrays joined along a new ``axis``."""
     if dtype is not None:
         return in_floats("stack", stack(arrays, axis), dtype)
-    if not len(arrays) or isinstance(arrays[0], (list, tuple)):
+    if not len(arrays) or any(type(x) in (list, tuple, bool, int, float, complex) for x in arrays):
         arrays = arrays_of(arrays, "stack")
     axis = position(axis, len(getattr(arrays[0], "shape", ())) + 1, "stack")
     try:
@@ -336,7 +337,7 @@ def astype(x: Array, dtype: Dtype, /, *, copy: bool = True, device: Device = Non
         raise DtypeError("astype: dtype is None: expected a dtype")
     if device is not None:
         require_device("astype", x, device)
-    library = namespace(x)
+    dtype = dtype_in(library := namespace(x), dtype)
     if not is_of_kind(dtype, ("real floating", "complex floating"), library):
         bare = plain(x)
         return library.astype(bare, dtype, copy=copy) if is_array(bare) else library.asarray(bare, dtype=dtype)
@@ -349,8 +350,7 @@ def astype(x: Array, dtype: Dtype, /, *, copy: bool = True, device: Device = Non
 
 def require_device(name: str, x: Array, device: Device) -> None:
     """Raises `ValueError` where a variable would have to be copied to another device, for which there is no derivative."""
-    current = device_of(plain(x))
-    if device is not None and device != current and str(device) != str(current):
+    if device is not None and device != (current := device_of(plain(x))) and str(device) != str(current):
         raise ValueError(f"{name}: device is {device!r}: expected {current!r}, that of the variable, or None")
 
 

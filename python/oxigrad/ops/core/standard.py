@@ -13,7 +13,17 @@ import numpy as np
 
 from oxigrad._core import BatchLevel, ShapeError, Variable, plain
 from oxigrad._typing import Array, Device, Dtype, F
-from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, is_of_kind, namespace, standard_namespace
+from oxigrad.ops.backends import (
+    array_of,
+    device_of,
+    dtype_in,
+    dtype_of,
+    is_array,
+    is_complex,
+    is_of_kind,
+    namespace,
+    standard_namespace,
+)
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import composite, of_numpy
 from oxigrad.ops.core.primitives import (
@@ -63,14 +73,6 @@ __all__ = [
 
 
 # --- elementwise -------------------------------------------------------------------------------------------------------
-
-
-def double(x: Array) -> Array:
-    """``x`` in float64 or complex128; a number unchanged."""
-    if not is_array(x):
-        return x
-    library = namespace(x)
-    return astype(x, library.complex128 if is_complex(x) else library.float64, copy=False)
 
 
 def as_floats(value: Any) -> Any:
@@ -204,6 +206,7 @@ def cumulative_sum(
     x = x if dtype is None else astype(x, dtype)
     axis = _only_axis(x, axis)
     sums = ops.cumulative_sum(x, axis=axis)
+    sums = sums if dtype is None else astype(sums, dtype, copy=False)  # NumPy sums small integers in a larger one
     return concat([_initial(x, axis, 0.0), sums], axis=axis) if include_initial else sums
 
 
@@ -281,7 +284,8 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
     axis = position(axis, x.ndim)
     library = standard_namespace(x)
     places = library.arange(x.shape[axis], device=device_of(plain(x)))
-    return take(x, library.repeat(places, plain(repeats)), axis=axis)
+    repeats = array_of(repeats, [places]) if isinstance(repeats, (list, tuple)) else plain(repeats)
+    return take(x, library.repeat(places, repeats), axis=axis)
 
 
 @composite
@@ -385,7 +389,8 @@ def full(shape: int | tuple[int, ...], fill_value: Array, *, dtype: Dtype = None
 def full_like(x: Array, /, fill_value: Array, *, dtype: Dtype = None, device: Device = None) -> Array:
     """An array of the shape and dtype of ``x``, filled with one number, which may be a variable."""
     if not isinstance(fill_value, Variable):
-        return namespace(x).full_like(plain(x), fill_value, dtype=dtype, device=device)
+        library = namespace(x)
+        return library.full_like(plain(x), fill_value, dtype=dtype_in(library, dtype), device=device)
     require_device("full_like", fill_value, device)
     # In the library of ``x``; a number that is a variable has none.
     filled = broadcast_to(fill_value + zeros_like(plain(x)), tuple(x.shape))
@@ -409,7 +414,7 @@ def linspace(
     fractions = library.astype(places, dtype_of(like)) / builtins.max(steps, 1)
     fractions = library.reshape(fractions, (num,) + (1,) * ndim) if ndim else fractions
     spaced = ops.add(ops.multiply(start, 1.0 - fractions), ops.multiply(stop, fractions))
-    if dtype is not None and library.isdtype(dtype, "integral"):
+    if dtype is not None and is_of_kind(dtype_in(library, dtype), "integral", library):
         spaced = ops.floor(spaced)  # as NumPy rounds
     return spaced if dtype is None else astype(spaced, dtype)
 

@@ -7,11 +7,12 @@ import numpy as np
 
 from oxigrad._core import is_inexact, plain
 from oxigrad._typing import Dtype
-from oxigrad.ops.backends import device_of, dtype_of, has_variable, is_array, namespace
+from oxigrad.ops.backends import array_of, device_of, dtype_in, dtype_of, has_variable, is_array, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array as as_array
 from oxigrad.ops.core.array_like import values
+from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import arrays_of, copied
 from oxigrad.ops.numpy.extras import atleast_1d, cast_joined
 from oxigrad.ops.numpy.moves import moved
@@ -86,7 +87,7 @@ def arange(
     reference = next((plain(x) for x in (start, stop, step) if is_array(plain(x))), 0.0)
     library, device = namespace(reference), device or device_of(reference)
     first, last, by = (_number(x) for x in (start, stop, step))
-    spaced = library.arange(first, last, by, dtype=dtype, device=device)
+    spaced = library.arange(first, last, by, dtype=dtype_in(library, dtype), device=device)
     if not has_variable((start, step)) or not is_inexact(spaced):
         return spaced
     # Zeros with the derivatives of the start and of the step: the numbers are those of the library.
@@ -155,7 +156,10 @@ def stack(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Dtype = None, 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Differences of neighbours of the flattened array, between ``to_begin`` and ``to_end``."""
     ary = as_array(ary)
-    parts = [None if part is None else ops.ravel(as_array(part, dtype_of(plain(ary)))) for part in (to_begin, to_end)]
+    parts = [
+        None if part is None else ops.ravel(ops.astype(array_of(part, [ary]), dtype_of(plain(ary)), copy=False))
+        for part in (to_begin, to_end)
+    ]
     inside = standard.diff(ops.ravel(ary))
     joined = [part for part in (parts[0], inside, parts[1]) if part is not None]
     return ops.concat(joined) if len(joined) > 1 else inside
@@ -164,6 +168,6 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2.0 * np.pi) -> Any:
     """Phases without jumps of a period: each is moved by whole periods, which are plain values."""
     p = as_array(p)
-    bare, size = plain(p), plain(period)
+    bare, size = values(p), plain(period)
     jumps = np.round((np.unwrap(bare, plain(discont), axis, period=size) - bare) / size)
-    return p + ops.where(np.isinf(bare), 0.0, jumps * period)
+    return p + ops.where(of_library(np.isinf(bare), p), 0.0, of_library(jumps, p) * period)

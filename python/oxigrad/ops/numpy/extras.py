@@ -111,8 +111,16 @@ def rad2deg(x: Array, /) -> Array:
 @composite
 def float_power(x1: Array, x2: Array, /) -> Array:
     """``x1`` to the power ``x2``, in double precision."""
-    x1, x2 = (standard.double(x) for x in (x1, x2))
+    x1, x2 = (_double(x) for x in (x1, x2))
     return ops.pow(x1, x2)
+
+
+def _double(x: Array) -> Array:
+    """``x`` in float64 or complex128; a number unchanged."""
+    if not is_array(x):
+        return x
+    library = namespace(x)
+    return astype(x, library.complex128 if is_complex(x) else library.float64, copy=False)
 
 
 @accepts_array_likes
@@ -333,7 +341,8 @@ def cast_joined(called: str, joined: Array, parts: Sequence[Array], dtype: Dtype
     if dtype is None:
         return joined
     for x in parts:
-        check_cast(called, x, np.empty(0, dtype), casting)
+        if isinstance(x.dtype, np.dtype):
+            check_cast(called, x, np.empty(0, dtype), casting)
     return astype(joined, dtype, copy=False)
 
 

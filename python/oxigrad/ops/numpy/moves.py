@@ -12,7 +12,7 @@ import numpy as np
 
 from oxigrad._core import plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import dtype_of, has_variable, strip
+from oxigrad.ops.backends import array_of, dtype_of, has_variable, is_array, namespace, strip
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
@@ -48,9 +48,9 @@ def moved(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     other = arguments.get("default")
     for parameter, value in arguments.items():
         arguments[parameter] = elements.numbered(value) if parameter in parameters else strip(value)
-    dtype = dtype_of(elements.arrays[0]) if name in _OF_FIRST else None
+    dtype = dtype_of(elements.arrays()[0]) if name in _OF_FIRST else None
     if name == "select" and type(other) in (int, float):  # which has no dtype of its own
-        dtype = result_type(*(dtype_of(plain(each)) for each in elements.arrays[:-1]), other)
+        dtype = result_type(*(dtype_of(plain(each)) for each in elements.arrays()[:-1]), other)
     return elements.at(function(*bound.args, **bound.kwargs), dtype)
 
 
@@ -58,8 +58,14 @@ class _Elements:
     """The elements of several arrays, numbered from 1."""
 
     def __init__(self) -> None:
-        self.arrays: list[Any] = []
+        self._parts: list[Any] = []
         self._count = 0
+
+    def arrays(self) -> list[Any]:
+        """The arrays, and the numbers and ranges as arrays of the library of the others."""
+        like = next((part for part in self._parts if is_array(plain(part)) and namespace(part) is not np), None)
+        arrays = [array_of(part, self._parts if like is None else [like]) for part in self._parts]
+        return arrays if like is None else [of_library(x, like) if isinstance(x, np.ndarray) else x for x in arrays]
 
     def numbered(self, value: Any) -> Any:
         """Numbers in place of the elements of an array, or of all arrays of a nested list."""
@@ -67,8 +73,9 @@ class _Elements:
             return type(value)(map(self.numbered, value))
         if value is None:
             return None
-        self.arrays.append(array(value))
-        bare = plain(self.arrays[-1])
+        array_value = array(value)
+        self._parts.append(value if type(value) in (bool, int, float, complex) else array_value)
+        bare = plain(array_value)
         # of the same layout in memory, which the orders "A" and "K" ask for
         numbers = np.empty_like(bare, dtype=np.intp) if isinstance(bare, np.ndarray) else np.empty(bare.shape, np.intp)
         numbers[...] = np.arange(1, numbers.size + 1).reshape(numbers.shape) + self._count
@@ -80,7 +87,7 @@ class _Elements:
         if isinstance(numbers, (list, tuple)):
             return type(numbers)(self.at(each, dtype) for each in numbers)
         numbers = np.asarray(numbers)
-        flat = [ops.reshape(each, (-1,)) for each in self.arrays]
+        flat = [ops.reshape(each, (-1,)) for each in self.arrays()]
         joined = flat[0] if len(flat) == 1 else ops.concat(flat)
         if dtype is not None and dtype_of(joined) != dtype:
             joined = ops.astype(joined, dtype)
@@ -113,7 +120,7 @@ class Concatenator:
         """The parts of the key, joined."""
         numpys = getattr(np, self._name)
         parts = key if isinstance(key, tuple) else (key,)
-        if not any(has_variable((part,)) for part in parts):
+        if not any(has_variable((part,)) or (is_array(part) and namespace(part) is not np) for part in parts):
             return numpys[key]
         elements = _Elements()
         numbered = [
@@ -168,6 +175,7 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> 
     """
     x = array(x)
     conditions = strip(condlist)
+    conditions = [values(each) for each in conditions] if isinstance(conditions, (list, tuple)) else conditions
     is_one = np.ndim(conditions) == 0 or (not isinstance(conditions[0], (list, np.ndarray)) and x.ndim)
     conditions = [np.asarray(each, dtype=bool) for each in ([conditions] if is_one else conditions)]
     if len(funclist) == len(conditions) + 1:

@@ -12,10 +12,10 @@ import numpy as np
 
 from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array, Dtype
-from oxigrad.ops.backends import device_of, dtype_of, is_array, is_complex, namespace
+from oxigrad.ops.backends import array_of, device_of, dtype_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
-from oxigrad.ops.core.array_like import array, in_double
+from oxigrad.ops.core.array_like import array, examples, in_double
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.primitives import along
 from oxigrad.ops.core.shapes import position
@@ -93,9 +93,9 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         average = ops.mean(a, axis=axis, keepdims=keepdims)
         scale: Any = _count(a, axis, True, keepdims)
     else:
-        weights = _along_axes(array(weights), a, axis)
+        weights = _along_axes(array_of(weights, [a]) if isinstance(weights, (list, tuple)) else array(weights), a, axis)
         scale = ops.sum(weights, axis=axis, keepdims=keepdims)
-        if bool(np.any(np.asarray(plain(scale)) == 0.0)):
+        if bool(np.any(examples(scale) == 0.0)):
             raise ZeroDivisionError("average: the weights sum to zero")
         average = ops.sum(a * weights, axis=axis, keepdims=keepdims) / scale
     return (average, average * 0.0 + scale) if returned else average
@@ -131,7 +131,9 @@ def cov(
     of_dtype = in_double if dtype is None else functools.partial(array, dtype=dtype)
     x = _observations(of_dtype(m), rowvar)
     if y is not None:
-        x = ops.concat([x, _observations(of_dtype(y), rowvar)], axis=0)
+        x = ops.concat(
+            [x, _observations(of_dtype(array_of(y, [x]) if isinstance(y, (list, tuple)) else y), rowvar)], axis=0
+        )
     ddof = (0 if bias else 1) if ddof is None else ddof
     for name, of_observations in (("fweights", fweights), ("aweights", aweights)):
         if of_observations is not None and (shape := tuple(array(of_observations).shape)) != (x.shape[1],):
@@ -181,7 +183,7 @@ def spacing(name: str, y: Array, x: Any, dx: Any, axis: int) -> Any:
     """The distances of the points ``x``, along the axis or of all elements, in a shape that broadcasts with ``y``; ``dx`` without them."""
     if x is None:
         return dx
-    x = array(x)
+    x = array_of(x, [y]) if isinstance(x, (list, tuple)) else array(x)
     if x.ndim not in (1, y.ndim) or x.shape[axis if x.ndim > 1 else 0] != y.shape[axis]:
         expected = " or ".join(sorted({f"({y.shape[axis]},)", str(tuple(y.shape))}, key=len))
         raise ShapeError(f"{name}: found points of shape {tuple(x.shape)}, expected {expected}")
@@ -206,7 +208,7 @@ def _present(a: Any, where: Any = None, other: float = 0.0) -> tuple[Any, Any]:
 
 def _filled(reduce: Callable[..., Any], other: float, a: Any, dtype: Dtype = None, **named: Any) -> Any:
     """A reduction, with a number in place of NaN."""
-    return reduce(array(_present(a, other=other)[0], dtype), **named)
+    return array(reduce(array(_present(a, other=other)[0], dtype), **named), dtype)
 
 
 def _cumulative(function: Callable[..., Any], other: float, a: Any, axis: int | None = None, **named: Any) -> Any:
@@ -221,7 +223,7 @@ def _masked(reduce: Callable[..., Any], a: Any, where: Any = None, **named: Any)
 
 
 def _mean(a: Any, dtype: Dtype = None, **named: Any) -> Any:
-    return ops.mean(array(a, dtype), **named)
+    return ops.mean(a if dtype is None else ops.in_floats("nanmean", a, dtype), **named)
 
 
 def _nanextreme(

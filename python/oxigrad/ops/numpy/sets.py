@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._typing import Array
-from oxigrad.ops.backends import is_complex
+from oxigrad.ops.backends import array_of, is_complex
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
@@ -43,7 +43,7 @@ def _unique_flat(x: Any) -> Any:
 
 def union1d(ar1: Any, ar2: Any) -> Any:
     """The unique elements of both arrays, sorted."""
-    return unique(ops.concat([_flat(ar1), _flat(ar2)]))
+    return unique(ops.concat([_flat(array_of(x, [ar1, ar2])) for x in (ar1, ar2)]))
 
 
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:

@@ -9,8 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad.ops.backends import follows_numpy, has_variable, standard_namespace
+from oxigrad.ops.backends import array_of, dtype_in, follows_numpy, has_variable, is_array, standard_namespace
+from oxigrad.ops.core.array_like import array
 from oxigrad.ops.protocols import numpy_protocols, undifferentiated
+
+# Functions of the shape of an array alone, which a library need not have.
+_OF_SHAPES = {"ndim", "shape", "size"}
 
 
 @functools.cache  # bounded by the number of NumPy's functions; one object for each name
@@ -25,6 +29,10 @@ def passthrough(name: str) -> Callable[..., Any]:
     described, is_standard = stated or numpys, stated is not None
 
     def function(*args: Any, **named: Any) -> Any:
+        if name in _OF_SHAPES and args:
+            of_shape = lambda x, *args, **named: numpys(np.broadcast_to(0, array(x).shape), *args, **named)  # noqa: E731
+            return numpy_protocols.undifferentiated(of_shape, f"xp.{name}", args, named)
+
         library = standard_namespace(*args, *named.values())
         is_theirs = hasattr(library, name) and (is_standard or follows_numpy(library))
         if not is_theirs or has_variable(args) or has_variable(named.values()):
@@ -32,14 +40,19 @@ def passthrough(name: str) -> Callable[..., Any]:
             if form is not None:
                 return form(*args, **named)
 
+        if "dtype" in named:
+            named["dtype"] = dtype_in(library, named["dtype"])
+
         def of_library(*args: Any, **named: Any) -> Any:
             try:
                 return getattr(library, name)(*args, **named)
-            except TypeError:
-                further = _by_name(described, numpys, args, named)
-                if further is None:
+            except (TypeError, ValueError) as error:
+                further = _by_name(described, numpys, args, named) if isinstance(error, TypeError) else None
+                if further is not None:
+                    return getattr(library, name)(args[0], **further)
+                if library is np or (again := _with_array_likes(numpys, library, args, named)) is None:
                     raise
-                return getattr(library, name)(args[0], **further)
+                return again()
 
         return numpy_protocols.undifferentiated(of_library, f"xp.{name}", args, named)
 
@@ -50,6 +63,23 @@ def passthrough(name: str) -> Callable[..., Any]:
     with contextlib.suppress(ValueError):  # a few of NumPy's functions have none
         function.__signature__ = inspect.signature(described)
     return function
+
+
+def _with_array_likes(numpys: Any, library: Any, args: Any, named: Any) -> Callable[[], Any] | None:
+    """A call of a function whose library refused numbers, lists or tuples beside arrays; None where there are none."""
+    is_listed = any(isinstance(arg, (list, tuple)) for arg in named.values())
+    if not is_listed and not any(isinstance(arg, (list, tuple, int, float, complex)) for arg in args[:2]):
+        return None
+    form = numpy_protocols.differentiable(sys.modules["oxigrad.xp"], numpys)
+    if form is not None:
+        return functools.partial(form, *args, **named)
+    whole = [array_of(arg, args) if isinstance(arg, (list, tuple, int, float, complex)) else arg for arg in args[:2]]
+    if not all(map(is_array, whole)):
+        return None
+    if len({x.dtype for x in whole}) > 1:
+        common = library.result_type(*whole)
+        whole = [library.astype(x, common) for x in whole]
+    return functools.partial(getattr(library, numpys.__name__), *whole, *args[2:], **named)
 
 
 def _by_name(stated: Any, numpys: Any, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any] | None:
