@@ -27,6 +27,7 @@ from oxigrad.ops.backends import (
     to_host,
 )
 from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.array_like import in_double
 from oxigrad.ops.core.primitives import TupleCotangent
 
 # A partial derivative, whose parameters name the values that it reads; a text says of what there is none.
@@ -197,6 +198,8 @@ class Elementwise:
 
     def _derivatives(self, at: int, y: Values, args: Values) -> list[Any]:
         """The partial derivatives of all results with respect to an argument."""
+        # In double precision, as what they are composed of overflows or cancels within narrower dtypes where they do not.
+        y, args = (tuple(in_double(value) if is_array(value) else value for value in values) for values in (y, args))
         values = {"y": y[0] if self._is_single else y, **dict(zip(self.names, args, strict=True))}
         partials = []
         for part in self._partials[at]:
