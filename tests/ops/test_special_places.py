@@ -111,6 +111,12 @@ def test_derivatives_in_float32_have_the_digits_of_their_dtype(name: str, point:
             np.testing.assert_allclose(found, expected.astype(np.float32), rtol=1e-3, atol=1e-37, err_msg=f"{at}")
 
 
+def test_integer_orders_stay_integers_in_derivatives() -> None:
+    n, x = np.array([2, 3], np.int32), np.array([0.5, 0.7], np.float32)
+    found = ox.grad(lambda x: xp.sum(xp.special.eval_legendre(n, x)))(x)
+    np.testing.assert_allclose(found, [1.5, 0.5 * (15.0 * 0.49 - 3.0)], rtol=1e-6)
+
+
 def test_the_curvature_of_log_ndtr_in_the_upper_tail() -> None:
     x = np.array([10.0, 30.0, 40.0, 1e30])
     curvature = ox.grad(lambda x: xp.sum(ox.grad(lambda x: xp.sum(xp.special.log_ndtr(x)))(x)))(x)

@@ -215,8 +215,8 @@ def huber(delta: Array, r: Array, /) -> Array:
     """The Huber loss: ``r**2 / 2`` up to ``delta``, and linear beyond; infinite where ``delta`` is negative."""
     inside = lambda _, r: 0.5 * r * r  # noqa: E731
     outside = lambda delta, r: delta * (ops.abs(r) - 0.5 * delta)  # noqa: E731
-    loss = branch(ops.abs(r) <= delta, inside, outside, (delta, 1.0, 1.0), (r, 0.0, 1.0))
-    return ops.where(delta < 0.0, math.inf, loss)
+    places = (delta, 1.0, 1.0), (r, 0.0, 1.0)
+    return ops.where(delta < 0.0, math.inf, branch(ops.abs(r) <= delta, inside, outside, *places))
 
 
 def pseudo_huber(delta: Array, r: Array, /) -> Array:
@@ -310,8 +310,7 @@ def agm(a: Array, b: Array, /) -> Array:
     infinite = ops.where(ops.logical_or(is_apart, is_zero), math.nan, plain(large))
     edge = ops.where(ops.logical_or(is_apart, is_infinite), infinite, _root_at_zero(a, b) + _root_at_zero(b, a))
     large, small = ops.where(is_edge, 1.0, large), ops.where(is_edge, 1.0, small)
-    ratio = small / large
-    total = 1.0 + ratio
+    ratio, total = small / large, 1.0 + small / large
     return ops.where(is_edge, edge, large * (0.25 * math.pi * total / f.ellipkm1(4.0 * ratio / (total * total))))
 
 
