@@ -78,7 +78,7 @@ def test_a_bound_that_is_not_tight_has_its_reason() -> None:
 
 
 NARROW: list[tuple[str, Point]] = [
-    *(("rgamma", (x,)) for x in (30.0, 36.0, 40.0, -20.0, -40.0)),
+    *(("rgamma", (x,)) for x in (10.0, 36.0, 40.0, -20.0, -40.0)),
     *(("zeta", point) for point in ((200.0, 1.5), (200.0, 10.0), (1e-10, 1.5))),
     *(("poch", point) for point in ((0.5, 1e-10), (2.0, 30.0), (1e20, 1.0))),
     *((name, point) for name in ("struve", "modstruve") for point in ((35.0, 35.0), (10.0, 1e4), (3.0, 0.1))),

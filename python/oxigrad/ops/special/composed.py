@@ -13,7 +13,7 @@ from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.array_like import values
 from oxigrad.ops.core.composite import accepts_array_likes
-from oxigrad.ops.core.guarded import array_beside, branch, expm1_of, reciprocal_limit, xlogy
+from oxigrad.ops.core.guarded import array_beside, branch, expm1_of, xlogy
 from oxigrad.ops.core.host_calls import computed
 from oxigrad.ops.core.primitives import (
     Axis,
@@ -169,8 +169,8 @@ def rgamma(x: Array, /) -> Array:
     # A root of zero, where the derivative overflows.
     is_steep = ops.logical_and(ops.logical_and(is_pole, x == nearest), gamma(1.0 - plain(x)) == math.inf)
     near = lambda x: branch(is_steep, lambda x: sign * ops.sqrt(x - nearest), reflected, (x, nearest + 1.0, 0.0))  # noqa: E731
-    # Without products of reciprocals, which underflow in derivatives; zero at infinity.
-    is_large = ops.logical_and(x > 1.0, gamma(plain(x)) * reciprocal_limit(x) > 1.0)
+    # By the logarithm where the gamma function overflows; zero at infinity.
+    is_large = ops.logical_and(x > 1.0, gamma(plain(x)) == math.inf)
     large = lambda x: ops.exp(-gammaln(ops.minimum(x, 1e4)))  # noqa: E731
     away = lambda x: branch(is_large, large, lambda x: ops.reciprocal(gamma(x)), (x, 172.0, 1.0))  # noqa: E731
     return branch(is_pole, near, away, (x, 0.0, 1.0))

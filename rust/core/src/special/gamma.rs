@@ -254,7 +254,7 @@ fn betaln_double(a: f64, b: f64) -> Double {
 
 /// Whether `betaln_double` holds.
 fn is_moderate(a: f64, b: f64) -> bool {
-    (1e-290..1e290).contains(&a.min(b)) && a.max(b) < f64::INFINITY
+    (1e-290..1e290).contains(&a.min(b)) && a + b < f64::INFINITY
 }
 
 fn is_whole(x: f64) -> bool {
@@ -294,6 +294,7 @@ pub fn beta(a: f64, b: f64) -> f64 {
     let is_negative = |x: f64| x < 0.0 && x.floor() % 2.0 != 0.0;
     match () {
         () if is_moderate(a, b) => betaln_double(a, b).exp_of(1.0),
+        () if a.is_nan() || b.is_nan() => f64::NAN,
         () if a > 0.0 && b > 0.0 => {
             let (small, large) = (a.min(b), a.max(b));
             if small > 1.0 || large == f64::INFINITY { 0.0 } else { (1.0 + small / large) / small }
