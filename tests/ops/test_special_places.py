@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
+import oxigrad as ox
 import places_bessel
 import places_hypergeometric
 import places_incomplete
@@ -74,6 +75,52 @@ def test_the_tables_are_complete() -> None:
 
 def test_a_bound_that_is_not_tight_has_its_reason() -> None:
     assert [name for name, row in ROWS.items() if (row.error > EXACT) != bool(row.why)] == []
+
+
+NARROW: list[tuple[str, Point]] = [
+    *(("rgamma", (x,)) for x in (10.0, 36.0, 40.0, -20.0, -40.0)),
+    *(("zeta", point) for point in ((200.0, 1.5), (200.0, 10.0), (1e-10, 1.5))),
+    *(("poch", point) for point in ((0.5, 1e-10), (2.0, 30.0), (1e20, 1.0))),
+    *((name, point) for name in ("struve", "modstruve") for point in ((35.0, 35.0), (10.0, 1e4), (3.0, 0.1))),
+    *((name, point) for name in ("beta", "betaln") for point in ((1e-3, 1e-10), (0.5, 1e-10), (1e-10, 2.0))),
+    ("agm", (1e-10, 1.0)),
+    ("gammaincinv", (1e5, 0.3)),
+    ("voigt_profile", (1.0, 1.0, 1e-9)),
+    ("stdtrit", (2.0, 1e-10)),
+    ("log_ndtr", (-1e18,)),
+    ("log_ndtr", (6.0,)),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "point"), NARROW)
+def test_derivatives_in_float32_have_the_digits_of_their_dtype(name: str, point: Point) -> None:
+    function = getattr(xp.special, name)
+    narrow = tuple(np.array([x], np.float32) for x in point)
+    wide = tuple(x.astype(np.float64) for x in narrow)
+    for at in range(len(point)):
+        of = lambda *args, at=at: ox.grad(lambda *args: xp.sum(function(*args)), at)(*args)  # noqa: E731
+        twice = lambda *args, at=at, of=of: ox.grad(lambda *args: xp.sum(of(*args)), at)(*args)  # noqa: E731
+        for derivative in (of, twice):
+            try:
+                expected = derivative(*wide)
+            except ox.DerivativeError:
+                continue
+            found = derivative(*narrow)
+            assert found.dtype == np.float32
+            np.testing.assert_allclose(found, expected.astype(np.float32), rtol=1e-3, atol=1e-37, err_msg=f"{at}")
+
+
+def test_integer_orders_stay_integers_in_derivatives() -> None:
+    n, x = np.array([2, 3], np.int32), np.array([0.5, 0.7], np.float32)
+    found = ox.grad(lambda x: xp.sum(xp.special.eval_legendre(n, x)))(x)
+    np.testing.assert_allclose(found, [1.5, 0.5 * (15.0 * 0.49 - 3.0)], rtol=1e-6)
+
+
+def test_the_curvature_of_log_ndtr_in_the_upper_tail() -> None:
+    x = np.array([10.0, 30.0, 40.0, 1e30])
+    curvature = ox.grad(lambda x: xp.sum(ox.grad(lambda x: xp.sum(xp.special.log_ndtr(x)))(x)))(x)
+    np.testing.assert_allclose(curvature, -x * np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi), rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore")

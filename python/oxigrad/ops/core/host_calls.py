@@ -16,17 +16,20 @@ from oxigrad._typing import Array
 from oxigrad.ops.backends import (
     adapter_of,
     array_of,
+    beneath,
     device_of,
     for_each_example,
     holds_variable,
     is_array,
     is_complex,
+    is_of_kind,
     is_of_vmap,
     namespace,
     on_host,
     to_host,
 )
 from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.array_like import in_double
 from oxigrad.ops.core.primitives import TupleCotangent
 
 # A partial derivative, whose parameters name the values that it reads; a text says of what there is none.
@@ -197,6 +200,8 @@ class Elementwise:
 
     def _derivatives(self, at: int, y: Values, args: Values) -> list[Any]:
         """The partial derivatives of all results with respect to an argument."""
+        # In double precision, as what they are composed of overflows or cancels within narrower dtypes where they do not.
+        y, args = (tuple(in_double(each) if _is_inexact(each) else each for each in values) for values in (y, args))
         values = {"y": y[0] if self._is_single else y, **dict(zip(self.names, args, strict=True))}
         partials = []
         for part in self._partials[at]:
@@ -219,6 +224,11 @@ class Elementwise:
             return computed(self.name, self._ufunc(), args)
         result = special(*(arg if is_array(arg) else adapter.filled(arg, like) for arg in args))
         return result if isinstance(result, tuple) else (result,)
+
+
+def _is_inexact(value: Any) -> bool:
+    """Whether a value is an array of real or complex floats; integers are orders and counts."""
+    return is_array(value) and is_of_kind(value.dtype, ("real floating", "complex floating"), namespace(beneath(value)))
 
 
 def _whole(batched: Any, ndim: int) -> Array:

@@ -163,11 +163,17 @@ def rgamma(x: Array, /) -> Array:
         return 1.0 / gamma(x)
     nearest = ops.round(x)
     # The reflection formula (DLMF 5.5.3) next to the poles, which are zeros here.
-    is_pole = ops.logical_and(ops.abs(x - nearest) < 1e-3, ops.logical_and(nearest <= 0.0, nearest > -170.0))
+    is_pole = ops.logical_and(ops.abs(x - nearest) < 1e-3, nearest <= 0.0)
     sign = 1.0 - 4.0 * ops.abs(0.5 * nearest - ops.round(0.5 * nearest))
     reflected = lambda x: gamma(1.0 - x) * ops.sin(math.pi * (x - nearest)) * (sign / math.pi)  # noqa: E731
-    positive = lambda x: branch(x > 171.0, lambda x: ops.exp(-gammaln(x)), lambda x: 1.0 / gamma(x), (x, 172.0, 1.0))  # noqa: E731
-    return branch(is_pole, reflected, positive, (x, 0.0, 1.0))
+    # A root of zero, where the derivative overflows.
+    is_steep = ops.logical_and(ops.logical_and(is_pole, x == nearest), gamma(1.0 - plain(x)) == math.inf)
+    near = lambda x: branch(is_steep, lambda x: sign * ops.sqrt(x - nearest), reflected, (x, nearest + 1.0, 0.0))  # noqa: E731
+    # By the logarithm where the gamma function overflows; zero at infinity.
+    is_large = ops.logical_and(x > 1.0, gamma(plain(x)) == math.inf)
+    large = lambda x: ops.exp(-gammaln(ops.minimum(x, 1e4)))  # noqa: E731
+    away = lambda x: branch(is_large, large, lambda x: ops.reciprocal(gamma(x)), (x, 172.0, 1.0))  # noqa: E731
+    return branch(is_pole, near, away, (x, 0.0, 1.0))
 
 
 def xlog1py(x: Array, y: Array, /) -> Array:
@@ -207,9 +213,10 @@ def kl_div(x: Array, y: Array, /) -> Array:
 
 def huber(delta: Array, r: Array, /) -> Array:
     """The Huber loss: ``r**2 / 2`` up to ``delta``, and linear beyond; infinite where ``delta`` is negative."""
-    size = ops.abs(r)
-    loss = ops.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
-    return ops.where(delta < 0.0, math.inf, loss)
+    inside = lambda _, r: 0.5 * r * r  # noqa: E731
+    outside = lambda delta, r: delta * (ops.abs(r) - 0.5 * delta)  # noqa: E731
+    places = (delta, 1.0, 1.0), (r, 0.0, 1.0)
+    return ops.where(delta < 0.0, math.inf, branch(ops.abs(r) <= delta, inside, outside, *places))
 
 
 def pseudo_huber(delta: Array, r: Array, /) -> Array:
@@ -293,11 +300,24 @@ def radian(d: Array, m: Array, s: Array, /) -> Array:
 
 def agm(a: Array, b: Array, /) -> Array:
     """The arithmetic-geometric mean of two numbers of the same sign (DLMF 19.8.6)."""
+    a, b = array_beside(a, b), array_beside(b, a)
     swap = ops.abs(a) < ops.abs(b)
     large, small = ops.where(swap, b, a), ops.where(swap, a, b)
-    ratio = small / ops.where(large == 0.0, 1.0, large)
-    total = 1.0 + ratio
-    return large * (0.25 * math.pi * total / f.ellipkm1(4.0 * ratio / (total * total)))
+    is_zero, is_infinite = small == 0.0, ops.abs(large) == math.inf
+    is_apart = ops.logical_or(ops.logical_and(small < 0.0, large > 0.0), ops.logical_and(small > 0.0, large < 0.0))
+
+    is_edge = ops.logical_or(is_zero, ops.logical_or(is_infinite, is_apart))
+    infinite = ops.where(ops.logical_or(is_apart, is_zero), math.nan, plain(large))
+    edge = ops.where(ops.logical_or(is_apart, is_infinite), infinite, _root_at_zero(a, b) + _root_at_zero(b, a))
+    large, small = ops.where(is_edge, 1.0, large), ops.where(is_edge, 1.0, small)
+    ratio, total = small / large, 1.0 + small / large
+    return ops.where(is_edge, edge, large * (0.25 * math.pi * total / f.ellipkm1(4.0 * ratio / (total * total))))
+
+
+def _root_at_zero(a: Array, b: Array) -> Array:
+    """Zero, with an infinite derivative by ``a`` where that is zero and ``b`` is not."""
+    is_root = ops.logical_and(a == 0.0, b != 0.0)
+    return ops.where(is_root, ops.sqrt(ops.where(is_root, a + 0.0, 1.0)), 0.0)
 
 
 @scipy_signature("z, k=0, tol=1e-08", ignored="tol")

@@ -38,6 +38,12 @@ def _erfcx_slope(y: Array, x: Array) -> Array:
     return slope(x, y) if is_complex(x) else _far(x, 8.0, slope, -1.0, -2.0 / _ROOT_PI, y)
 
 
+def _log_ndtr_slope(y: Array, x: Array) -> Array:
+    """The density by the probability, of which the reciprocal of `erfcx` has all digits in the lower tail."""
+    lower = lambda x, _: ops.divide(math.sqrt(2.0 / math.pi), f.erfcx(x * -math.sqrt(0.5)))  # noqa: E731
+    return branch(x < 0.0, lower, lambda x, y: _normal(x) * exp(-y), (x, -1.0, 0.0), (y, 0.0, 0.0))
+
+
 def _dawsn_slope(y: Array, x: Array) -> Array:
     slope = lambda x, y: 1.0 - 2.0 * x * y  # noqa: E731
     return slope(x, y) if is_complex(x) else _far(x, -8.0, slope, 1.0, -1.0, y)
@@ -110,7 +116,7 @@ ROWS: dict[str, Row] = {
     "wofz": ("z", "Faddeeva function ``exp(-z**2) * erfc(-iz)``, complex.", _wofz_slope),
     "ndtr": ("x", "Cumulative distribution function of the standard normal distribution.", lambda x: _normal(x)),
     "ndtri": ("p", "Inverse of `ndtr`.", lambda y: _ROOT_2PI * exp(0.5 * y * y)),
-    "log_ndtr": ("x", "Logarithm of `ndtr`.", lambda x: math.sqrt(2.0 / math.pi) / f.erfcx(x * -math.sqrt(0.5))),
+    "log_ndtr": ("x", "Logarithm of `ndtr`.", lambda y, x: _log_ndtr_slope(y, x)),
     "ndtri_exp": ("p", "Inverse of `log_ndtr`.", lambda y: math.sqrt(0.5 * math.pi) * f.erfcx(y * -math.sqrt(0.5))),
     "owens_t": (
         "h a",

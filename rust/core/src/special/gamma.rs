@@ -241,7 +241,7 @@ pub fn gammaln(x: f64) -> f64 {
     (LN_PI - sine.ln() - gammaln_double(Double::sum(1.0, -x))).into()
 }
 
-/// `betaln` of positive, finite numbers.
+/// `betaln` of positive, finite numbers, of which the smaller one is moderate.
 fn betaln_double(a: f64, b: f64) -> Double {
     let (small, large) = (a.min(b), a.max(b));
     if large > 1e17 && small < 1e-8 * large {
@@ -252,25 +252,64 @@ fn betaln_double(a: f64, b: f64) -> Double {
     (gammaln_double(large.into()) - gammaln_double(Double::sum(large, small))) + gammaln_double(small.into())
 }
 
-/// Whether the logarithm of the gamma function is finite, and the argument is far from underflow.
-fn is_moderate(x: f64) -> bool {
-    (1e-290..1e290).contains(&x)
+/// Whether `betaln_double` holds.
+fn is_moderate(a: f64, b: f64) -> bool {
+    (1e-290..1e290).contains(&a.min(b)) && a + b < f64::INFINITY
 }
 
-/// Logarithm of the absolute value of the beta function.
+fn is_whole(x: f64) -> bool {
+    x.fract() == 0.0
+}
+
+/// Positive arguments of the same value of the beta function but for its sign, if any, where `a` or `b` is a pole of the gamma function.
+fn beside_pole(a: f64, b: f64) -> Option<(f64, f64)> {
+    let (low, high) = (a.min(b), a.max(b));
+    let rest = 1.0 - low - high;
+    (high > 0.0 && is_whole(high) && rest > 0.0).then_some((rest, high))
+}
+
+fn is_pole(x: f64) -> bool {
+    x <= 0.0 && is_whole(x)
+}
+
+/// Logarithm of the absolute value of the beta function; at a pole of the gamma function, where the other argument is a whole number that
+/// cancels it, finite.
 pub fn betaln(a: f64, b: f64) -> f64 {
-    if is_moderate(a) && is_moderate(b) {
-        return betaln_double(a, b).into();
+    let (small, large) = (a.min(b), a.max(b));
+    match () {
+        () if is_moderate(a, b) => betaln_double(a, b).into(),
+        () if a.is_nan() || b.is_nan() => f64::NAN,
+        () if is_pole(a) || is_pole(b) => beside_pole(a, b).map_or(f64::INFINITY, |(a, b)| betaln(a, b)),
+        () if small > 0.0 && large == f64::INFINITY => f64::NEG_INFINITY,
+        // Stirling's formula, and the limits of both gamma functions at their pole.
+        () if small > 1.0 => -(small * (large / small).ln_1p() + large * (small / large).ln_1p()),
+        () if small > 0.0 => (small / large).ln_1p() - small.ln(),
+        () if large > 1e17 && -small < 1e-8 * large => gammaln(small) - small * large.ln(),
+        () => gammaln(a) + gammaln(b) - gammaln(a + b),
     }
-    gammaln(a) + gammaln(b) - gammaln(a + b)
 }
 
-/// Beta function.
+/// Beta function: infinite at its poles, as `betaln`.
 pub fn beta(a: f64, b: f64) -> f64 {
-    if is_moderate(a) && is_moderate(b) {
-        return betaln_double(a, b).exp_of(1.0);
+    let is_negative = |x: f64| x < 0.0 && x.floor() % 2.0 != 0.0;
+    match () {
+        () if is_moderate(a, b) => betaln_double(a, b).exp_of(1.0),
+        () if a.is_nan() || b.is_nan() => f64::NAN,
+        () if a > 0.0 && b > 0.0 => {
+            let (small, large) = (a.min(b), a.max(b));
+            if small > 1.0 || large == f64::INFINITY { 0.0 } else { (1.0 + small / large) / small }
+        }
+        () if is_pole(a) || is_pole(b) => beside_pole(a, b).map_or(f64::INFINITY, |(rest, whole)| {
+            let size = beta(rest, whole);
+            if whole % 2.0 == 0.0 { size } else { -size }
+        }),
+        () if is_pole(a + b) => 0.0,
+        () if a.abs().max(b.abs()).max((a + b).abs()) < 150.0 => gamma(a) * (gamma(b) / gamma(a + b)),
+        () => {
+            let size = betaln(a, b).exp();
+            if is_negative(a) ^ is_negative(b) ^ is_negative(a + b) { -size } else { size }
+        }
     }
-    gamma(a) * (gamma(b) / gamma(a + b))
 }
 
 /// Below this, the recurrence of `polygamma` past its poles would be too long.

@@ -187,13 +187,16 @@ fn binomial(a: f64, b: f64, x: f64) -> f64 {
     (a * x.ln() + of_y + ratio - gammaln(small)).exp()
 }
 
-/// The regularized incomplete beta function; NaN outside of `0 <= x <= 1`, and where `a` or `b` is not positive.
+/// The regularized incomplete beta function; NaN outside of `0 <= x <= 1`, where `a` or `b` is negative, and where both are zero or infinite.
 #[inline(never)] // seven loops for each instruction set and dtype call it
 pub fn betainc(a: f64, b: f64, x: f64) -> f64 {
-    let is_inside = a > 0.0 && b > 0.0 && a.is_finite() && b.is_finite() && (0.0..=1.0).contains(&x);
+    let is_inside = a >= 0.0 && b >= 0.0 && (0.0..=1.0).contains(&x);
+    // At these limits the distribution is one number, zero or one.
+    let (is_zero, is_one) = (a == 0.0 || b == f64::INFINITY, b == 0.0 || a == f64::INFINITY);
     match x {
-        _ if !is_inside => f64::NAN,
+        _ if !is_inside || is_zero && is_one => f64::NAN,
         0.0 | 1.0 => x,
+        _ if is_zero || is_one => f64::from(u8::from(is_zero)),
         _ if x < (a + 1.0) / (a + b + 2.0) => times(binomial(a, b, x) / a, || beta_fraction(a, b, x)),
         _ => 1.0 - times(binomial(a, b, x) / b, || beta_fraction(b, a, 1.0 - x)),
     }
