@@ -105,7 +105,7 @@ class _Of2(_Ufunc, Protocol):
 RULES = (
     *"rules.adagrad rules.adam rules.adam_variants rules.factored rules.gradient_transforms rules.layerwise".split(),
     *"rules.low_rank rules.orthogonal rules.parameter_free rules.preconditioned rules.schedule_free rules.sgd".split(),
-    *"rules.core.arrays rules.core.moments rules.core.norms torch.formulas".split(),
+    *"rules.core.arrays rules.core.eigenvectors rules.core.moments rules.core.norms torch.formulas".split(),
 )
 _PARAMS = "Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]"
 # The release whose signatures `oxigrad.xp` shows.

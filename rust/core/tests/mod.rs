@@ -10,7 +10,6 @@ mod large;
 pub mod meaning;
 mod native;
 mod quantized;
-mod quantized_four;
 mod rows;
 mod sum;
 mod totals;

@@ -138,11 +138,13 @@ def _log_power(x: Array, power: Array) -> Array:
 def digamma_rise(x: Array, by: Array) -> Array:
     """``digamma(x + by) - digamma(x)``; where these would cancel, the integral of the derivative by Gauss' formula of two nodes."""
     # In few ops, as the core limits the length of a derivative rule.
-    near = ops.abs(by) < 2e-3 * x
+    near = ops.less(ops.abs(by), 2e-3 * x)
     half = ops.where(near, 0.5 * by, 0.0)
-    middle, apart = x + half, math.sqrt(1.0 / 3.0) * half
-    integral = half * (ops.polygamma(1.0, middle - apart) + ops.polygamma(1.0, middle + apart))
-    return ops.where(near, integral, ops.digamma(x + by) - ops.digamma(x))
+    middle, apart = ops.add(x, half), math.sqrt(1.0 / 3.0) * half
+    integral = ops.multiply(
+        half, ops.polygamma(1.0, ops.subtract(middle, apart)) + ops.polygamma(1.0, ops.add(middle, apart))
+    )
+    return ops.where(near, integral, ops.subtract(ops.digamma(ops.add(x, by)), ops.digamma(x)))
 
 
 # --- logarithms of distribution functions that underflow ---------------------------------------------------------------

@@ -88,7 +88,11 @@ mod tests {
     use super::super::program::Wanted;
     use super::*;
     use crate::op::Elementwise::{Add, Multiply, Subtract};
-    use crate::tests::meaning::programs::{PROGRAMS, program};
+    use programs::{PROGRAMS, program};
+
+    mod programs {
+        include!("../../tests/meaning/programs.rs");
+    }
 
     fn graph(nodes: &[Node], wanted: &Wanted) -> Graph {
         Graph::new(nodes, wanted).unwrap()

@@ -5,6 +5,8 @@ use oxigrad_core::array::quantized::{Coding, Eight};
 use oxigrad_core::noise::uniform;
 use proptest::prelude::*;
 
+mod four;
+
 const LEVELS: [f64; 2] = [255.0, 127.0];
 /// 2^-116.
 const LEAST: f32 = f32::from_bits(11 << 23);
