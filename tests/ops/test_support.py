@@ -98,6 +98,6 @@ def test_orders_of_names_of_numpy_and_scipy_over_pytorch() -> None:
 
 def test_a_function_that_fails_over_a_library_has_no_order_there() -> None:
     torch = libraries.named("torch")
-    section = forms.Section("", tuple(forms.read("np.sum(x, axis=1)\nnp.sum(x, dtype=np.float64)")))
+    section = forms.Section("", tuple(forms.read("np.sum(x, axis=1)\nnp.sum(x, dtype=np.longdouble)")))
     pytest.importorskip("torch")
     assert [forms_over.order(form, section, torch) for form in section.forms] == [2, None]
