@@ -168,7 +168,7 @@ def rgamma(x: Array, /) -> Array:
     reflected = lambda x: gamma(1.0 - x) * ops.sin(math.pi * (x - nearest)) * (sign / math.pi)  # noqa: E731
     # A root of zero, where the derivative overflows.
     is_steep = ops.logical_and(ops.logical_and(is_pole, x == nearest), gamma(1.0 - plain(x)) == math.inf)
-    near = lambda x: branch(is_steep, lambda x: sign * ops.sqrt(x - nearest), reflected, (x, nearest + 1.0, 0.0))  # noqa: E731
+    near = lambda x: branch(is_steep, lambda x: ops.sqrt(x - nearest) * sign, reflected, (x, nearest + 1.0, 0.0))  # noqa: E731
     # By the logarithm where the gamma function overflows; zero at infinity.
     is_large = ops.logical_and(x > 1.0, gamma(plain(x)) == math.inf)
     large = lambda x: ops.exp(-gammaln(ops.minimum(x, 1e4)))  # noqa: E731
