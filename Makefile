@@ -26,8 +26,7 @@ distributed: .venv/distributed .venv/wheel ## Train with several workers by ever
 	$(BIN)/python examples/distributed.py --engine all --method all --seeds 3 --picture output/distributed.png $(OPTIONS)
 
 test: plan-test ## Test the Rust core and the Python package, with light packages only, in a few minutes
-	$(MAKE) --jobs=2 core-tests test-environment
-	cargo test --locked --package oxigrad-core
+	$(MAKE) --jobs=3 core-tests test-environment
 	$(PYTEST) --combinations=sample $(OPTIONS)
 
 test-all: plan-test-all .venv/test-all .venv/wheel ## Test with PyTorch, JAX and the tools around them as well, none of which may be missing
@@ -184,7 +183,8 @@ reproducible: .venv/release ## Build the source distribution and, from it, the w
 
 develop: .venv/dev ## Install the package from this checkout, built fast, so that Python changes need no new wheel
 	. $(BIN)/activate && maturin develop --profile fast
-	touch .venv/wheel
+	mkdir -p target/wheel
+	touch target/wheel/stamp .venv/wheel
 
 clean: ## Remove everything that was built or installed here
 	rm -rf .venv target output dist .pytest_cache .ruff_cache .hypothesis .mypy_cache
@@ -229,16 +229,22 @@ TIME_test-all := 10 minutes
 
 # Side by side: pip waits for the network, and the linker of the wheel leaves a processor idle.
 core-tests:
-	cargo test --locked --package oxigrad-core --no-run
+	cargo test --locked --package oxigrad-core
 
-test-environment: .venv/test # pip installs for one at a time
-	$(MAKE) .venv/wheel
+test-environment: .venv/test target/wheel/stamp
+	$(MAKE) .venv/wheel # pip installs for one at a time
 
-# The wheel as users get it: built by pip through maturin, in release mode, and installed with its dependencies.
-# Verbose, so that cargo says which crate it compiles.
-.venv/wheel: $(SOURCES) | .venv/pip
-	@echo '.venv/wheel: $(COMPILES)'
-	$(BIN)/python -m pip install --verbose .
+# The wheel as users get it: built by pip through maturin, in release mode. Verbose, so that cargo says which crate it compiles.
+target/wheel/stamp: $(SOURCES) | .venv/pip
+	@echo '$(@D): $(COMPILES)'
+	rm -rf $(@D)
+	$(BIN)/python -m pip wheel --verbose --no-deps --wheel-dir $(@D) .
+	touch $@
+
+# With its dependencies; pip leaves a package of the same version alone, unless forced.
+.venv/wheel: target/wheel/stamp | .venv/pip
+	$(BIN)/python -m pip install --force-reinstall --no-deps target/wheel/*.whl
+	$(PIP) target/wheel/*.whl
 	touch $@
 
 # The packages of .venv, in an environment whose mpiexec is that of MPICH.

@@ -13,6 +13,7 @@ const LENGTH: usize = (1 << 32) + 4097;
 
 /// Of an array that is one row, repeated: no memory to speak of.
 #[test]
+#[ignore = "takes 40 s unoptimized"]
 fn a_sum_over_more_than_2_to_the_32_elements() {
     let nodes = [Node::Leaf(0), Node::Sum(0)];
     let kernel = Kernel::compile_wanted(&nodes, &Wanted { results: &[1], ..Wanted::default() }).unwrap();
