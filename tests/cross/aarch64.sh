@@ -31,7 +31,6 @@ fi
 enter
 
 step "compiles and runs the tests of the core, half an hour"
-# One of them adds 2^32 numbers.
 built cargo test --locked --profile fast --package oxigrad-core --target $target
 
 step "builds the wheel, about 5 minutes"
