@@ -207,9 +207,9 @@ plan-demo plan-test plan-test-all: plan-%:
 	@$(MAKE) --question .venv/wheel >/dev/null 2>&1 || echo '* $(COMPILES)'
 	@echo '* $(RUNS_$*)'
 
-COMPILES := compiles the Rust core in release mode and installs oxigrad into .venv: 0.5 GB in target, about 4 minutes
+COMPILES := compiles the Rust core in release mode and installs oxigrad into .venv: 0.5 GB in target, about 3 minutes
 RUNS_demo := trains a classifier of digits: some seconds
-RUNS_test := compiles the tests of the core meanwhile, 2 minutes more; runs them, a minute, and those of the Python package, about 3
+RUNS_test := compiles and runs the tests of the core meanwhile, a minute more; then runs those of the Python package, about 3 minutes
 RUNS_test-all := runs all tests of the Python package: an hour, and more
 
 # The disk space of the larger groups, which the user is told before they are installed, and the time of those with a plan.
