@@ -72,8 +72,8 @@ lint: lint-rust lint-python ## Check formats, lints and types
 
 lint-rust:
 	cargo fmt --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
-	cargo clippy --locked --package oxigrad-benches --bench counts -- -D warnings # which is no default target
+	cargo clippy --locked --workspace --all-targets --features oxigrad-core/benches -- -D warnings
+	cargo clippy --locked --package oxigrad-core --features benches --bench counts -- -D warnings # which is no default target
 
 lint-python: .venv/lint .venv/test .venv/wheel
 	$(BIN)/ruff check .
@@ -101,11 +101,11 @@ format: .venv/lint ## Format, and fix what can be fixed
 	$(BIN)/ruff format .
 
 bench: .venv/bench .venv/wheel ## Time the kernels, and the Python package
-	cargo bench --locked --package oxigrad-benches
+	cargo bench --locked --package oxigrad-core --features benches
 	$(BIN)/python -m pytest benches $(OPTIONS)
 
 bench-small: .venv/bench .venv/wheel ## Run every benchmark once, on small arrays: none may have stopped working
-	cargo test --locked --package oxigrad-benches --bench kernel --bench tape
+	cargo test --locked --package oxigrad-core --features benches --bench kernel --bench tape
 	$(BIN)/python -m pytest benches --benchmark-disable
 	$(BIN)/python benches/compare.py --small
 	$(BIN)/python benches/versus.py --small

@@ -2,7 +2,7 @@
 
     python benches/counts.py [--record] [--require]
 
-Counts `rust/benches/counts.rs` and compares with `benches/counts.json`, which says of which toolchain its counts are.
+Counts `rust/core/benches/counts.rs` and compares with `benches/counts.json`, which says of which toolchain its counts are.
 A count may be at most 1 % above. Counts change with the compiler, with valgrind and with the C library, and the file is of
 one of each; so nothing fails by the file alone. Where the toolchain is another one, or a count is too high, the revision
 that last changed the file is built and counted here, now, by this toolchain, and what it takes is the baseline.
@@ -104,7 +104,7 @@ def count(root: Path = ROOT) -> dict[str, int]:
     """Builds and counts the benchmarks of a source tree, below its own ``target``."""
     environment = os.environ | {"GUNGRAUN_RUNNER": str(runner(root))}
     environment.pop("CARGO_TARGET_DIR", None)
-    cargo = ["cargo", "bench", "--quiet", "--locked", "--package", "oxigrad-benches", "--bench", "counts"]
+    cargo = ["cargo", "bench", "--quiet", "--locked", "--package", "oxigrad-core", "--features", "benches", "--bench", "counts"]
     options = ["--", "--output-format=json", "--nocapture"]
     done = subprocess.run([*cargo, *options], cwd=root, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:

@@ -19,7 +19,7 @@ HERE = {"rustc": "1.95.0", "valgrind": "3.19"}
 
 
 def test_the_recorded_counts_are_of_the_benchmarks_that_there_are() -> None:
-    source = (counts.ROOT / "rust" / "benches" / "counts.rs").read_text(encoding="utf-8")
+    source = (counts.ROOT / "rust" / "core" / "benches" / "counts.rs").read_text(encoding="utf-8")
     blocks = re.findall(r"#\[library_benchmark\]\n((?:#\[.*\n)+)fn (\w+)", source)
     named = {f"{f} {case}" for cases, f in blocks for case in re.findall(r"#\[bench::(\w+)", cases)}
     recorded = Counts.read(counts.FILE)

@@ -1,6 +1,6 @@
 //! The tape on numbers: recording and replaying the chain `y = y * c; y = y + x`.
 //!
-//! `cargo bench -p oxigrad-benches --bench tape`. Divide by the elements that a row names: they are ops.
+//! `cargo bench -p oxigrad-core --features benches --bench tape`. Divide by the elements that a row names: they are ops.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 

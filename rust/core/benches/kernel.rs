@@ -1,6 +1,6 @@
 //! `AdamW` over one large and over many small leaves, against the memory it moves; and the functions of `simd::math`.
 //!
-//! `cargo bench -p oxigrad-benches --bench kernel`, with `-- --save-baseline NAME` and `-- --baseline NAME`. Absolute times
+//! `cargo bench -p oxigrad-core --features benches --bench kernel`, with `-- --save-baseline NAME` and `-- --baseline NAME`. Absolute times
 //! drift by a factor of two on shared machines: compare rows of one run only.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
