@@ -245,3 +245,85 @@ def test_errors() -> None:
         ox.scipy.minimize(xp.sum, np.arange(3))
     with pytest.raises(TypeError, match="complex numbers"):
         ox.scipy.root(lambda x: x, np.zeros(2, complex))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_callback_of_every_method_gets_trees(method: str) -> None:
+    points: list[Any] = []
+
+    def f(m: Any) -> Any:
+        return (m["a"] - 1.0) ** 2 + xp.sum((m["b"] - 2.0) ** 2)
+
+    x0 = {"a": 0.3, "b": np.ones(2)}
+    found = ox.scipy.minimize(f, x0, method=method, callback=points.append)
+    assert points
+    np.testing.assert_allclose([points[-1]["a"], *points[-1]["b"]], [found.x["a"], *found.x["b"]], atol=0.1)
+
+
+def test_a_callable_method_is_called_with_the_derivative() -> None:
+    def descent(fun: Any, x0: np.ndarray, jac: Any, **_: Any) -> Any:
+        return optimize.OptimizeResult(x=x0 - 0.5 * jac(x0), fun=fun(x0))
+
+    found = ox.scipy.minimize(lambda m: xp.sum((m["a"] - 1.0) ** 2), {"a": np.zeros(2)}, method=descent)
+    assert found.x["a"].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("argument", [3.0, np.array([1.0, 2.0])])
+def test_an_argument_that_is_no_tuple_is_one_argument(argument: Any) -> None:
+    def difference(x: Any, a: Any) -> Any:
+        return x - a
+
+    x0 = np.zeros(2)
+    for found in (
+        ox.scipy.minimize(lambda x, a: xp.sum((x - a) ** 2), x0, argument),
+        ox.scipy.root(difference, x0, argument),
+        ox.scipy.least_squares(difference, x0, argument),
+    ):
+        np.testing.assert_allclose(found.x, argument * np.ones(2), rtol=1e-6)
+
+
+def test_the_name_of_a_method_has_any_case() -> None:
+    calls = [ox.scipy.root(lambda x: x**2 - 4.0, np.ones(2), method=method).nfev for method in ("lm", "LM")]
+    assert calls[0] == calls[1]
+    with pytest.raises(TypeError, match="jac"):
+        ox.scipy.root(lambda x: x, np.ones(2), jac=lambda x: np.eye(2))
+
+
+def test_curve_fit_leaves_places_without_data_out() -> None:
+    x = np.linspace(0.0, 2.0, 9)
+    y = 2.0 * np.exp(-1.5 * x) + 0.01 * np.cos(9.0 * x)
+    y[3] = np.nan
+    p, covariance = ox.scipy.curve_fit(
+        lambda x, p: p["a"] * np.exp(-p["k"] * x), x, y, {"a": 1.0, "k": 1.0}, nan_policy="omit"
+    )
+    expected, by_scipy = optimize.curve_fit(lambda x, a, k: a * np.exp(-k * x), x, y, [1.0, 1.0], nan_policy="omit")
+    np.testing.assert_allclose([p["a"], p["k"]], expected, rtol=1e-5)
+    np.testing.assert_allclose(covariance, by_scipy, rtol=1e-3)
+
+
+def test_curve_fit_takes_errors_of_the_shape_of_the_data() -> None:
+    x = np.linspace(0.0, 2.0, 12)
+    y, sigma = 2.0 * np.exp(-1.5 * x) + 0.1 * np.cos(9.0 * x), 0.1 + x
+    p, _ = ox.scipy.curve_fit(
+        lambda x, p: p[0] * np.exp(-p[1] * x), x.reshape(3, 4), y.reshape(3, 4), [1.0, 1.0], sigma.reshape(3, 4)
+    )
+    expected, _ = optimize.curve_fit(lambda x, a, k: a * np.exp(-k * x), x, y, [1.0, 1.0], sigma)
+    np.testing.assert_allclose(p, expected, rtol=1e-5)
+
+
+def test_curve_fit_refuses_the_full_output_of_scipy() -> None:
+    with pytest.raises(TypeError, match="full_output"):
+        ox.scipy.curve_fit(lambda x, p: p * x, T, T, 1.0, full_output=True)
+
+
+@pytest.mark.filterwarnings("error")
+def test_imaginary_parts_are_not_lost() -> None:
+    x0 = np.ones(2)
+    for solve in (
+        lambda: ox.scipy.minimize(lambda x: xp.sum(x * 1j), x0, method="Powell"),
+        lambda: ox.scipy.root(lambda x: x * (1.0 + 1.0j) - 2.0j, x0),
+        lambda: ox.scipy.least_squares(lambda x: x * (1.0 + 1.0j) - 2.0j, x0),
+        lambda: ox.scipy.curve_fit(lambda t, p: p * t, T, T * 1j, 1.0),
+    ):
+        with pytest.raises(ox.DtypeError, match="complex numbers: expected real ones"):
+            solve()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._typing import Tree
-from oxigrad.scipy.vectors import Vectors, optimize
+from oxigrad.scipy.vectors import Vectors, optimize, with_args
 
 # Methods of SciPy that use no derivatives, the product of the Hessian with a vector, and the Hessian.
 _WITHOUT_GRADIENT = {"nelder-mead", "powell", "cobyla", "cobyqa"}
@@ -17,8 +17,8 @@ _WITH_HESSIAN = {"dogleg", "trust-exact"}
 def minimize(
     f: Callable[..., Any],
     x0: Tree,
-    args: tuple[Any, ...] = (),
-    method: str | None = None,
+    args: Any = (),
+    method: str | Callable[..., Any] | None = None,
     *,
     bounds: Any = None,
     constraints: Any = (),
@@ -37,18 +37,16 @@ def minimize(
     Returns SciPy's ``OptimizeResult``, in which ``x`` and the gradient ``jac`` are trees; ``x`` has the library, dtypes and
     devices of ``x0``.
 
-    Raises `StructureError` where ``x0`` has no floating-point number, `ShapeError` where ``f`` is not a scalar, and SciPy's errors.
+    Raises `StructureError` where ``x0`` has no floating-point number, `ShapeError` where ``f`` is not a scalar, `DtypeError` where it
+    is complex, and SciPy's errors.
 
     >>> import numpy as np
     >>> found = minimize(lambda x: np.sum((x - 3.0) ** 4), np.zeros(2), bounds=(None, 2.0))
     >>> found.x
     array([2., 2.])
     """
-    vectors, name = Vectors(x0), (method or "").lower()
-
-    def objective(x: Tree) -> Any:
-        return f(x, *args)
-
+    vectors, name = Vectors(x0), method.lower() if isinstance(method, str) else method
+    objective = with_args(f, args)
     named: dict[str, Any] = {}
     if name in _WITHOUT_GRADIENT:
         function: Callable[[np.ndarray], Any] = vectors.value(objective)
@@ -77,10 +75,10 @@ def minimize(
 
 
 def _callback(callback: Callable[[Tree], Any], vectors: Vectors) -> Callable[..., Any]:
-    """SciPy's callback; it tells by the name of the parameter what it passes."""
+    """SciPy's callback: the name of the parameter asks for a result, which all methods but "tnc" pass in the place of the point."""
 
     def called(intermediate_result: Any) -> Any:
-        return callback(vectors.tree(intermediate_result.x))
+        return callback(vectors.tree(getattr(intermediate_result, "x", intermediate_result)))
 
     return called
 

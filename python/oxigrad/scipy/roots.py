@@ -9,31 +9,27 @@ import numpy as np
 from oxigrad._core import ShapeError
 from oxigrad._typing import Array, Tree
 from oxigrad.ops.backends import is_array
-from oxigrad.scipy.vectors import Vectors, host, optimize, raveled
+from oxigrad.scipy.vectors import Vectors, host, optimize, raveled, with_args
 
 # Methods of `scipy.optimize.root` that use the Jacobian.
 _WITH_JACOBIAN = {"hybr", "lm"}
 
 
-def root(f: Callable[..., Tree], x0: Tree, args: tuple[Any, ...] = (), method: str = "hybr", **options: Any) -> Any:
+def root(f: Callable[..., Tree], x0: Tree, args: Any = (), method: str = "hybr", **options: Any) -> Any:
     """Finds a tree ``x`` with ``f(x, *args)`` zero, from ``x0`` on, by `scipy.optimize.root`; the Jacobian is filled in.
 
     ``f`` returns a tree with as many numbers as ``x0``. Other arguments are SciPy's. Returns SciPy's ``OptimizeResult``, in which
-    ``x`` is a tree. Raises `StructureError` where ``x0`` has no floating-point number, and SciPy's errors.
+    ``x`` is a tree. Raises `StructureError` where ``x0`` has no floating-point number, `DtypeError` where ``f`` is complex, and
+    SciPy's errors.
 
     >>> import numpy as np
     >>> solution = root(lambda x: {"a": x["a"] ** 2 - 4.0, "b": x["b"] - x["a"]}, {"a": 1.0, "b": 0.0})
     >>> round(float(solution.x["b"]), 9)
     2.0
     """
-    vectors = Vectors(x0)
-
-    def residual(x: Tree) -> Any:
-        return f(x, *args)
-
-    if method in _WITH_JACOBIAN:
-        options["jac"] = vectors.jacobian(residual)
-    solution = optimize.root(_vector_valued(vectors, residual), vectors.start, method=method, **options)
+    vectors, residual = Vectors(x0), with_args(f, args)
+    jacobian = vectors.jacobian(residual) if method.lower() in _WITH_JACOBIAN else None
+    solution = optimize.root(_vector_valued(vectors, residual), vectors.start, method=method, jac=jacobian, **options)
     solution.x = vectors.tree(solution.x)
     return solution
 
@@ -41,7 +37,7 @@ def root(f: Callable[..., Tree], x0: Tree, args: tuple[Any, ...] = (), method: s
 def least_squares(
     f: Callable[..., Tree],
     x0: Tree,
-    args: tuple[Any, ...] = (),
+    args: Any = (),
     bounds: Any = None,
     *,
     sparse: bool = False,
@@ -61,11 +57,7 @@ def least_squares(
     >>> round(float(found.x["k"]), 6)
     3.0
     """
-    vectors = Vectors(x0)
-
-    def residual(x: Tree) -> Any:
-        return f(x, *args)
-
+    vectors, residual = Vectors(x0), with_args(f, args)
     limits = vectors.bounds(bounds)
     if limits is not None:
         options["bounds"] = (limits.lb, limits.ub)
@@ -92,11 +84,11 @@ def curve_fit(
 
     ``f`` takes the parameters as one tree, like ``p0``, at which the fit begins. As SciPy's, a function ``f(xdata, a, b)`` of
     several parameters takes them one by one, from a list or vector ``p0`` on, and so does any function without ``p0``, from ones
-    on. The Jacobian is filled in. Returns the tree, or vector, of the best parameters and their covariance, a NumPy array of shape
+    on. The Jacobian is filled in. ``sigma`` may have the shape of ``ydata``. Returns the tree, or vector, of the best parameters and their covariance, a NumPy array of shape
     (elements, elements) in the order of `oxigrad.tree.ravel`.
 
     Raises `ShapeError` where ``f(xdata, p0)`` has not the shape of ``ydata``, or that is empty, `TypeError` where ``p0`` is needed
-    to tell how many parameters there are, and as `minimize`.
+    to tell how many parameters there are, or ``full_output`` is set, and as `minimize`.
 
     >>> import numpy as np
     >>> x = np.linspace(0.0, 4.0, 50)
@@ -106,6 +98,10 @@ def curve_fit(
     >>> round(float(found["w"]), 6), covariance.shape
     (1.5, (2, 2))
     """
+    if options.get("full_output"):
+        raise TypeError(
+            "curve_fit: full_output is set: expected none; `least_squares` returns all that SciPy states of a fit"
+        )
     f, p0 = _of_one_tree(f, p0)
     vectors = Vectors(p0)
     shape, expected = np.shape(host(f(xdata, vectors.tree(vectors.start)))), np.shape(host(ydata))
@@ -118,16 +114,19 @@ def curve_fit(
         return f(xdata, p)
 
     value, jacobian = _vector_valued(vectors, fitted), vectors.jacobian(fitted)
+    if sigma is not None and np.shape(sigma := host(sigma)) == expected:
+        sigma = np.ravel(sigma)
     limits = vectors.bounds(bounds)
     if limits is not None:
         options["bounds"] = (limits.lb, limits.ub)
+    # SciPy leaves places without data out, by ``nan_policy="omit"``.
     fitted_vector, covariance = optimize.curve_fit(
-        lambda _, *p: value(np.array(p)),
+        lambda places, *p: value(np.array(p))[places.astype(int)],
         np.arange(int(np.prod(expected))),
         np.ravel(host(ydata)),
         p0=vectors.start,
         sigma=sigma,
-        jac=lambda _, *p: jacobian(np.array(p)),
+        jac=lambda places, *p: jacobian(np.array(p))[places.astype(int)],
         **options,
     )[:2]
     return vectors.tree(fitted_vector), covariance

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import tree, xp
-from oxigrad._core import StructureError, plain
+from oxigrad._core import DtypeError, StructureError, plain
 from oxigrad._names import library
 from oxigrad._typing import Tree
 from oxigrad.autodiff.jacobians import hvp, jacobian
@@ -49,7 +49,7 @@ class Vectors:
 
         def called(vector: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = value_and_grad_of(lambda v: f(self._unravel(v)), self._like_x0(vector))
-            return float(host(value)), host(gradient)
+            return host(value).item(), host(gradient)
 
         return called
 
@@ -114,9 +114,20 @@ class Vectors:
 
 
 def host(value: Any) -> np.ndarray:
-    """An array or number as a NumPy array of float64."""
+    """An array or number as a NumPy array of float64. Raises `DtypeError` for complex ones, whose imaginary parts would be lost."""
     value = plain(value)
-    return np.asarray(to_host(value) if is_array(value) else value, dtype=np.float64)
+    array = np.asarray(to_host(value) if is_array(value) else value)
+    if is_complex(array):
+        raise DtypeError(
+            "a function or its data has complex numbers: expected real ones; take real and imaginary parts"
+        )
+    return array.astype(np.float64, copy=False)
+
+
+def with_args(f: Callable[..., Any], args: Any) -> Callable[[Tree], Any]:
+    """``f`` of its first argument alone; ``args`` that are no tuple are one argument, as in SciPy."""
+    others = args if isinstance(args, tuple) else (args,)
+    return lambda x: f(x, *others)
 
 
 def raveled(result: Any) -> Any:
