@@ -4,6 +4,7 @@ import base64
 import csv
 import hashlib
 import re
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -72,3 +73,13 @@ def test_links_of_the_readme_are_absolute_where_it_is_shown_by_itself() -> None:
     assert "![Loss" in found and "(https://github.com/owner/name/raw/abc/docs/digits.png)" in found
     assert "(https://github.com/owner/name/blob/abc/docs/start/numpy.md)" in found
     assert absolute_links.absolute("[a](#b) [c](mailto:d)", "https://x", "y") == "[a](#b) [c](mailto:d)"
+
+
+def test_the_workspace_has_the_members_of_the_source_distribution_alone() -> None:
+    """maturin leaves out the others, and the lock file would then be that of another workspace, which ``--locked`` refuses."""
+    root = Path(__file__).parents[1]
+    workspace = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]
+    module = Path(tomllib.loads((root / "pyproject.toml").read_text())["tool"]["maturin"]["manifest-path"])
+    dependencies = tomllib.loads((root / module).read_text())["dependencies"]
+    paths = {name: of["path"] for name, of in workspace["dependencies"].items() if "path" in of}
+    assert {*workspace["members"]} == {str(module.parent), *(paths[name] for name in dependencies if name in paths)}
