@@ -357,7 +357,9 @@ BY_POSITION = [
 
 
 @pytest.mark.parametrize(("name", "args"), BY_POSITION)
-def test_arguments_that_the_standard_takes_by_name_alone_are_taken_by_position(name: str, args: tuple[Any, ...]) -> None:
+def test_arguments_that_the_standard_takes_by_name_alone_are_taken_by_position(
+    name: str, args: tuple[Any, ...]
+) -> None:
     x = np.array([[3.0, 0.0], [2.0, 5.0]])
     function, expected = getattr(xp, name), getattr(np, name)(x, *args)
     np.testing.assert_array_equal(function(x, *args), expected)
