@@ -229,6 +229,8 @@ BESIDE: dict[str, Callable[[Any, Any], Any]] = {
     "piecewise": lambda np, x: np.piecewise(x, [x > 1.5], [1, lambda x: 2 * x]),
     "ediff1d": lambda np, x: np.ediff1d(x, to_begin=1, to_end=[2, 3]),
     "clip": lambda np, x: np.clip(x, None, [1, 2, 3]),
+    "clip-by-name": lambda np, x: np.clip(x, max=[1, 2, 3]),
+    "tensordot-by-name": lambda np, x: np.tensordot(x, [1.0, 2, 3], axes=1),
     "isin": lambda np, x: np.isin(x, [1, 2]),
     "isclose": lambda np, x: np.isclose(x, 1),
     "allclose": lambda np, x: np.allclose(x, [1, 0, 2]),

@@ -343,3 +343,26 @@ def test_distributions_take_their_parameters_by_position_and_by_name(name: str) 
                 function(*args, **named)
         seen += 1
     assert seen >= 3
+
+
+BY_POSITION = [
+    ("argsort", (0, "stable")),
+    ("argsort", (1, "stable", None)),
+    ("argmax", (0, None)),
+    ("argmin", (1, np.zeros(2, np.int64))),
+    ("all", (0, None, True)),
+    ("any", (1, np.zeros(2, bool))),
+    ("count_nonzero", (0,)),
+]
+
+
+@pytest.mark.parametrize(("name", "args"), BY_POSITION)
+def test_arguments_that_the_standard_takes_by_name_alone_are_taken_by_position(
+    name: str, args: tuple[Any, ...]
+) -> None:
+    x = np.array([[3.0, 0.0], [2.0, 5.0]])
+    function, expected = getattr(xp, name), getattr(np, name)(x, *args)
+    np.testing.assert_array_equal(function(x, *args), expected)
+    np.testing.assert_array_equal(function(ox.Tape().watch(x), *args), expected)
+    with pytest.raises(TypeError):
+        function(x, *args, axis=0)

@@ -9,7 +9,7 @@ from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, ShapeError, Tape, Variable, plain
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.examples import called_for_each, level_of
-from oxigrad.autodiff.function_calls import FunctionCall, Leaves, Zero, is_on
+from oxigrad.autodiff.function_calls import FunctionCall, Leaves, Zero, is_on, name_of
 from oxigrad.autodiff.rules.cotangents import unbroadcast, unbroadcast_to_number
 from oxigrad.autodiff.rules.tangents import zero_or_same, zero_tangent
 from oxigrad.ops.backends import is_array, is_smooth
@@ -105,14 +105,10 @@ def custom_vjp(f: Callable[..., Any], rule: Callable[..., Any] | None = None) ->
 
 def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     pull_back = rule.pull
-    leaves = tree.leaves(args)
-    if not any(isinstance(leaf, Variable) for leaf in leaves):
-        level = level_of((*leaves, *tree.leaves(named)))
-        if level is not None:
-            return called_for_each(functools.partial(_call, f, rule), (args, named), {}, level)
-        return f(*args, **named)
+    if not any(isinstance(leaf, Variable) for leaf in tree.leaves(args)):
+        return _without_variables(f, lambda *args, **named: _call(f, rule, args, named), args, named)
+    name = name_of(f)
     if pull_back is None:
-        name = getattr(f, "__qualname__", None) or repr(f)
         raise DerivativeError(
             f"no derivative is defined for {name}: expected {name}.defvjp(fwd, bwd) before it is called"
         )
@@ -125,8 +121,7 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
         saved_residuals[:] = [residuals]
         return value
 
-    call = FunctionCall(forward, args, {}, lambda *args: _call(f, rule, args, named), takes_batches=False)
-    call.name = getattr(f, "__qualname__", None) or repr(f)
+    call = FunctionCall(forward, args, {}, lambda *args: _call(f, rule, args, named), takes_batches=False, name=name)
 
     @_for_each_example
     def pull(g: primitives.TupleCotangent, y: Leaves, values: Leaves) -> list[Any]:
@@ -143,6 +138,14 @@ def _call(f: Callable[..., Any], rule: _Rule, args: tuple[Any, ...], named: dict
         return call.chosen((_completed(pulled, arguments), {}))
 
     return call.record(call.outputs, pull, None)
+
+
+def _without_variables(
+    f: Callable[..., Any], again: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
+) -> Any:
+    """A call of ``f`` on values that are no variables; of batched ones ``again`` for each example."""
+    level = level_of(tree.leaves((args, named)))
+    return f(*args, **named) if level is None else called_for_each(again, args, named, level)
 
 
 def _for_each_example(pull: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
@@ -291,12 +294,8 @@ def _pushed(
     f: Callable[..., Any], called: Callable[..., Any], tangent: Callable[..., Any], args: tuple[Any, ...]
 ) -> Any:
     """A call of ``called`` whose tangent is the sum of the trees ``tangent(tangents, args)``."""
-    leaves = tree.leaves(args)
-    if not any(isinstance(leaf, Variable) for leaf in leaves):
-        level = level_of(leaves)
-        if level is not None:  # inside of `vmap`: the rule is one of single examples
-            return called_for_each(lambda *args: _pushed(f, called, tangent, args), args, {}, level)
-        return called(*args)
+    if not any(isinstance(leaf, Variable) for leaf in tree.leaves(args)):
+        return _without_variables(called, lambda *args: _pushed(f, called, tangent, args), args, {})
     shapes: list[Any] = []
 
     def noted(leaves: Leaves) -> None:
@@ -307,8 +306,7 @@ def _pushed(
         noted(tree.leaves(result))
         return result
 
-    call = FunctionCall(called, args, {}, example, takes_batches=False)
-    call.name = getattr(f, "__qualname__", None) or repr(f)
+    call = FunctionCall(called, args, {}, example, takes_batches=False, name=name_of(f))
 
     def outputs(values: Leaves) -> tuple[Any, ...]:
         results = call.outputs(values)
@@ -326,11 +324,8 @@ def _pushed(
         for part in tangent(directions, arguments):
             for at, (leaf, like) in enumerate(zip(tree.leaves(part), shapes, strict=True)):
                 if like is not None:
-                    total[at] = (
-                        total[at] + _of_shape(call.name, leaf, like)
-                        if at in total
-                        else _of_shape(call.name, leaf, like)
-                    )
+                    term = _of_shape(call.name, leaf, like)
+                    total[at] = total[at] + term if at in total else term
         return total
 
     @_for_each_example

@@ -18,6 +18,11 @@ from oxigrad.ops.core import primitives
 Leaves = Sequence[Any]
 
 
+def name_of(f: Callable[..., Any]) -> str:
+    """The name of a function for errors."""
+    return getattr(f, "__qualname__", None) or repr(f)
+
+
 def replaced(items: Sequence[Any], at: Sequence[int], values: Sequence[Any]) -> list[Any]:
     """A list of items with ``values`` in the place of those ``at`` these positions.
 
@@ -70,6 +75,7 @@ class FunctionCall(TreeCall):
         named: its keyword arguments, trees.
         again: what is called for each example of batched values.
         takes_batches: whether ``f`` computes on batched values, so that only variables among them need a call for each example.
+        name: the name for errors; that of ``f`` by default.
     """
 
     are_active: list[bool]
@@ -82,13 +88,14 @@ class FunctionCall(TreeCall):
         again: Callable[..., Any],
         *,
         takes_batches: bool = True,
+        name: str | None = None,
     ) -> None:
         super().__init__(f, args, named, _is_traced)
         self._again, self._level = again, level_of_variables if takes_batches else level_of
         #: Whether each is a variable of a tape.
         self.are_active = [isinstance(variable, Variable) for variable in self.variables]
         self.structure: tree.Structure | None = None
-        self.name: str = getattr(f, "__qualname__", None) or repr(f)
+        self.name: str = name or name_of(f)
 
     def tangents(self, tangents: Leaves) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Trees of the structure of the arguments: these tangents for the variables, zeros for all else that has a tangent."""

@@ -8,6 +8,7 @@ from oxigrad import tree, xp
 from oxigrad._core import ShapeError, StructureError
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.custom_rules import custom_vjp
+from oxigrad.autodiff.function_calls import replaced
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import check_callable, jvp, vjp
 from oxigrad.ops.backends import is_smooth
@@ -45,13 +46,7 @@ def implicit(
         direction = system.solved(g, x, args, transposed=True)
         chosen = [k for k, arg in enumerate(args) if any(map(is_smooth, tree.leaves(arg)))]
 
-        def of_chosen(*parts: Tree) -> Tree:
-            whole = list(args)
-            for k, part in zip(chosen, parts, strict=True):
-                whole[k] = part
-            return residual(x, *whole)
-
-        _, pullback = vjp(of_chosen, *(args[k] for k in chosen))
+        _, pullback = vjp(lambda *parts: residual(x, *replaced(args, chosen, parts)), *(args[k] for k in chosen))
         pulled = dict(zip(chosen, pullback(_scaled(direction, -1.0)), strict=True))
         return tuple(pulled.get(k) for k in range(len(args)))
 

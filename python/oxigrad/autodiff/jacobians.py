@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from oxigrad import tree, xp
@@ -123,7 +123,7 @@ def _goes_forward(mode: Mode, inputs: Sequence[Any], outputs: Sequence[Array]) -
             f"at least in part: mode {mode!r} does not compute such a Jacobian; take real and imaginary parts"
         )
     # A batch of columns costs less than as many rows.
-    by_size = _total(inputs) <= 4 * _total(outputs)
+    by_size = total_size(inputs) <= 4 * total_size(outputs)
     return only_forward or mode == "forward" or (mode is None and by_size and not only_reverse)
 
 
@@ -133,12 +133,14 @@ def _kinds(variables: Sequence[Array]) -> tuple[bool, bool]:
     return False in kinds, True in kinds
 
 
-def _shape(variable: Any) -> tuple[int, ...]:
-    return tuple(getattr(variable, "shape", ()))
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The shape of an array; that of a number is empty."""
+    return tuple(getattr(value, "shape", ()))
 
 
-def _total(variables: Sequence[Array]) -> int:
-    return sum(math.prod(_shape(variable)) for variable in variables)
+def total_size(variables: Iterable[Array]) -> int:
+    """The number of elements of all arrays."""
+    return sum(math.prod(shape_of(variable)) for variable in variables)
 
 
 def _is_number(value: Any) -> bool:
@@ -164,7 +166,7 @@ def _nothing(leaf: Array, variables: Sequence[Variable]) -> list[Array]:
     def block(variable: Variable) -> Any:
         like = leaf if _is_number(variable) else variable
         library, device = library_of([like])
-        zeros = library.zeros(_shape(leaf) + _shape(variable), dtype=tangent_dtype(like), device=device)
+        zeros = library.zeros(shape_of(leaf) + shape_of(variable), dtype=tangent_dtype(like), device=device)
         return _entry(zeros, leaf, variable)
 
     return [block(variable) for variable in variables]
@@ -173,7 +175,7 @@ def _nothing(leaf: Array, variables: Sequence[Variable]) -> list[Array]:
 def _columns(call: Recording, outputs: Sequence[Variable], chunk_size: int | None) -> list[list[Any]]:
     """For each output, its derivatives with respect to each variable, by batches of columns in forward mode."""
     variables = call.watched.variables
-    total, largest = _total(variables), max(_total([v]) for v in (*variables, *outputs, 1.0))
+    total, largest = total_size(variables), max(total_size([v]) for v in (*variables, *outputs, 1.0))
     if not total:
         return [_nothing(output, variables) for output in outputs]
     together = max(1, min(chunk_size or min(COLUMNS, ELEMENTS // max(1, largest)), total))
@@ -189,13 +191,13 @@ def _columns(call: Recording, outputs: Sequence[Variable], chunk_size: int | Non
 def _push(call: Recording, outputs: Sequence[Variable], start: int, count: int) -> list[Any]:
     variables = call.watched.variables
     library, device = library_of([*variables, *outputs])
-    total, end, seeds = _total(variables), 0, []
+    total, end, seeds = total_size(variables), 0, []
     for variable in variables:
-        begin, end = end, end + _total([variable])
+        begin, end = end, end + total_size([variable])
         if begin < start + count and start < end:
             dtype = library.float64 if _is_number(variable) else variable.dtype
             units = library.eye(count, total, k=start, dtype=dtype, device=device)[:, begin:end]
-            seeds.append((variable, library.reshape(units, (count, *_shape(variable)))))
+            seeds.append((variable, library.reshape(units, (count, *shape_of(variable)))))
     return call.tape.push(seeds, outputs, count)
 
 
@@ -203,8 +205,8 @@ def _split(columns: Any, output: Variable, variables: Sequence[Variable]) -> lis
     """The columns of each variable, in its shape."""
     blocks, end = [], 0
     for variable in variables:
-        begin, end = end, end + _total([variable])
-        block = xp.reshape(primitives.index(columns, (..., slice(begin, end))), _shape(output) + _shape(variable))
+        begin, end = end, end + total_size([variable])
+        block = xp.reshape(primitives.index(columns, (..., slice(begin, end))), shape_of(output) + shape_of(variable))
         blocks.append(_entry(block, output, variable))
     return blocks
 
@@ -214,13 +216,13 @@ def _rows(call: Recording, outputs: Sequence[Variable]) -> list[list[Any]]:
     variables = call.watched.variables
     blocks = []
     for output in outputs:
-        size, shape = _total([output]), _shape(output)
+        size, shape = total_size([output]), shape_of(output)
         if not size:
             blocks.append(_nothing(output, variables))
             continue
         rows = [call.tape.pull([(output, _unit(output, at))], variables) for at in range(size)]
         stacked = [xp.stack(list(column)) for column in zip(*rows, strict=True)]
-        fitted = [xp.reshape(s, shape + _shape(v)) for s, v in zip(stacked, variables, strict=True)]
+        fitted = [xp.reshape(s, shape + shape_of(v)) for s, v in zip(stacked, variables, strict=True)]
         blocks.append([_entry(block, output, v) for block, v in zip(fitted, variables, strict=True)])
     return blocks
 
@@ -229,6 +231,6 @@ def _unit(output: Variable, at: int) -> Any:
     """The cotangent that is one at element ``at`` and zero elsewhere."""
     if _is_number(output):
         return 1.0
-    library, size = namespace(output), _total([output])
+    library, size = namespace(output), total_size([output])
     unit = library.eye(1, size, k=at, dtype=output.dtype, device=device_of(plain(output)))
-    return library.reshape(unit, _shape(output))
+    return library.reshape(unit, shape_of(output))

@@ -6,9 +6,10 @@ from typing import Any, Literal, overload
 
 from oxigrad import tree, xp
 from oxigrad._typing import Argnums, Differentiable, P, R, T, Tree, Ts
+from oxigrad.autodiff.function_calls import replaced
 from oxigrad.autodiff.jacobians import jacobian
 from oxigrad.autodiff.transforms import Recording, check_callable, grad, jvp, vjp
-from oxigrad.ops.backends import is_smooth
+from oxigrad.ops.backends import is_smooth, size_of
 
 
 def jacfwd(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]:
@@ -106,10 +107,7 @@ def hessian_diag(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., A
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
         def gradient(*parts: Any) -> Any:
-            whole = list(args)
-            for at, part in zip(chosen, parts, strict=True):
-                whole[at] = part
-            return grad(f, chosen)(*whole, **named)
+            return grad(f, chosen)(*replaced(args, chosen, parts), **named)
 
         parts = tuple(args[at] for at in chosen)
         _, derivative = linearize(gradient, *parts)
@@ -134,7 +132,7 @@ def _diagonal(derivative: Callable[..., Any], leaves: list[Any], structure: tree
 
     if not shape:
         return pushed(zeros[at] + 1.0)
-    size = int(functools.reduce(lambda a, b: a * b, shape))
+    size = size_of(shape)
     if not size:
         return zeros[at]
     flat = xp.reshape(zeros[at], (-1,))

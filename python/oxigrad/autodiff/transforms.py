@@ -348,14 +348,7 @@ def value_and_grad_of(
 
 def _finish(argnums: Argnums, has_aux: bool, tape: Tape, watched: Watched, result: Any) -> tuple[Any, Any]:
     """The value and the gradient of a recorded call whose result is not a variable of one real number."""
-    call = Recording(tape, watched, result, argnums, has_aux=has_aux)
-    value, variables = _scalar(call.value), watched.variables
-    if (target := call.outputs[0]) is None:
-        require_real(value, "the value of the function")
-        gradients = [zero_tangent(variable.value, None) for variable in variables]
-    else:
-        gradients = tape.gradient(target, variables, release=True)
-    return ((value, call.aux) if has_aux else value), call.arguments(gradients)
+    return _with_gradient(Recording(tape, watched, result, argnums, has_aux=has_aux), has_aux, holomorphic=False)
 
 
 def _holomorphic(f: Callable[..., Any], argnums: Argnums, has_aux: bool) -> Callable[..., Any]:
@@ -365,16 +358,24 @@ def _holomorphic(f: Callable[..., Any], argnums: Argnums, has_aux: bool) -> Call
     def wrapped(*args: Any, **named: Any) -> Any:
         args, named = by_position(f, args, named, argnums)
         call = Recording.of(f, args, argnums, named=named, has_aux=has_aux)
-        value, variables = _scalar(call.value), call.watched.variables
-        require_complex([*variables, value], "grad")
-        target = call.outputs[0]
-        if target is None:
-            gradients = [zero_tangent(variable.value, None) for variable in variables]
-        else:
-            gradients = call.tape.gradient(target, variables, xp.ones_like(target.value), release=True)
-        return ((value, call.aux) if has_aux else value), call.arguments(gradients)
+        return _with_gradient(call, has_aux, holomorphic=True)
 
     return wrapped
+
+
+def _with_gradient(call: Recording, has_aux: bool, *, holomorphic: bool) -> tuple[Any, Any]:
+    """The value of a recorded call, with the auxiliary result if it has one, and the gradient."""
+    value, variables = _scalar(call.value), call.watched.variables
+    if holomorphic:
+        require_complex([*variables, value], "grad")
+    if (target := call.outputs[0]) is not None:
+        cotangent = xp.ones_like(target.value) if holomorphic else None
+        gradients = call.tape.gradient(target, variables, cotangent, release=True)
+    else:
+        if not holomorphic:
+            require_real(value, "the value of the function")
+        gradients = [zero_tangent(variable.value, None) for variable in variables]
+    return ((value, call.aux) if has_aux else value), call.arguments(gradients)
 
 
 _finish_first = functools.partial(_finish, 0, False)

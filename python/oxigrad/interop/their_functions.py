@@ -8,7 +8,7 @@ import numpy as np
 
 from oxigrad._core import BatchLevel, Variable
 from oxigrad.autodiff.examples import called_for_each, level_of
-from oxigrad.autodiff.function_calls import FunctionCall
+from oxigrad.autodiff.function_calls import FunctionCall, name_of
 from oxigrad.interop.array_functions import ArrayCall, Pullback
 from oxigrad.ops.backends import device_of, is_array, lowest, namespace
 from oxigrad.ops.core.aliasing import apart
@@ -98,8 +98,8 @@ def _called(f: Function, values: Sequence[Any], likes: Sequence[Any], theirs: Au
         saved_pullbacks[:] = [pullback]
         return apart(ours(outputs), values)
 
-    count, call = len(values), FunctionCall(forward, tuple(values), {}, again, takes_batches=False)
-    call.name = getattr(f, "__qualname__", None) or repr(f)
+    count = len(values)
+    call = FunctionCall(forward, tuple(values), {}, again, takes_batches=False, name=name_of(f))
     del values
 
     def pull(g: TupleCotangent, y: Any, chosen: Sequence[Any]) -> list[Any]:

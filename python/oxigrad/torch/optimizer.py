@@ -24,6 +24,7 @@ from oxigrad.torch.step.in_backward import Bucket, InBackward
 from oxigrad.torch.step.offload.file import FileSteps
 from oxigrad.torch.step.offload.host import HostMemory, HostSteps
 from oxigrad.torch.step.offload.steps import PieceSteps
+from oxigrad.torch.step.plan import clips
 from oxigrad.torch.step.resolved import TensorStep, is_recorded
 from oxigrad.torch.table import Entry
 
@@ -342,7 +343,7 @@ def _check_max_norm(value: Any) -> None:
 
 def refuse_by_theirs(opt: TensorOptimizer) -> None:
     """Raises `RuntimeError` for options that the steps of PyTorch's classes do not read."""
-    is_set = {"max_norm": any(group.get("max_norm") is not None for group in opt.param_groups)}
+    is_set = {"max_norm": clips(opt)}
     is_set["state_device"] = opt.state_file is not None or opt._host is not None
     for name in [name for name, is_on in is_set.items() if is_on]:
         raise RuntimeError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from oxigrad import tree
 from oxigrad._core import DerivativeError, ShapeError, Variable, plain, record
-from oxigrad.autodiff.jacobians import COLUMNS, Mode, library_of
+from oxigrad.autodiff.jacobians import COLUMNS, Mode, library_of, shape_of, total_size
 from oxigrad.autodiff.rules.tangents import is_numeric
 from oxigrad.autodiff.sparse import colorings
 from oxigrad.autodiff.sparse.dependences import scipy_sparse
@@ -219,7 +219,7 @@ class _Results:
         self.variables = [output for output in call.outputs if output is not None]
         #: The number of rows of each leaf, less than zero where it is no variable.
         self.layout = [_size(leaf) if variable is not None else -1 - _size(leaf) for leaf, variable in self._leaves]
-        self.rows, self.columns = _total(leaf for leaf, _ in self._leaves), _total(self._inputs)
+        self.rows, self.columns = total_size(leaf for leaf, _ in self._leaves), total_size(self._inputs)
         for variable in self._inputs:
             if isinstance(variable.value, Variable) or is_batched(variable.value):
                 raise DerivativeError(
@@ -264,7 +264,7 @@ class _Results:
         for variable, part in _split(seeds, self._inputs):
             if part.any():
                 dtype = library.float64 if not is_array(plain(variable)) else variable.dtype
-                units = np.reshape(part, (len(seeds), *getattr(variable, "shape", ())))
+                units = np.reshape(part, (len(seeds), *shape_of(variable)))
                 tangents.append((variable, library.asarray(units, dtype=dtype, device=device)))
         pushed = iter(self._call.tape.push(tangents, outputs, len(seeds)) if tangents else ())
         rows = [
@@ -398,11 +398,7 @@ def _watched(call: Recording) -> list[int]:
 
 
 def _size(value: Any) -> int:
-    return math.prod(getattr(value, "shape", ()))
-
-
-def _total(values: Any) -> int:
-    return sum(map(_size, values))
+    return math.prod(shape_of(value))
 
 
 def _split(seeds: np.ndarray, values: Sequence[Any]) -> list[tuple[Any, np.ndarray]]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import RuleError, Tape, plain
+from oxigrad.autodiff.jacobians import shape_of
 from oxigrad.autodiff.sparse.dependences import Shape
 from oxigrad.ops.backends import is_array, to_host
 
@@ -21,7 +22,7 @@ class Program:
         self._tape = tape
         self.entries: list[Entry] = tape.entries()
         #: The shapes of the inputs, which are the first entries.
-        self.inputs: list[Shape] = [tuple(getattr(each, "shape", ())) for each in inputs]
+        self.inputs: list[Shape] = [*map(shape_of, inputs)]
         #: The numbers of the entries that are results of the function, at the end of the tape.
         self.outputs = range(len(self.entries) - outputs, len(self.entries))
         self._shapes: dict[int, Shape | None] = {}
@@ -45,8 +46,7 @@ class Program:
 
     def is_of(self, tape: Tape, inputs: Sequence[Any], outputs: int) -> bool:
         """Whether a tape has the same program: the pattern is then the same."""
-        shapes = [tuple(getattr(each, "shape", ())) for each in inputs]
-        if len(tape) != len(self.entries) or shapes != self.inputs or outputs != len(self.outputs):
+        if len(tape) != len(self.entries) or [*map(shape_of, inputs)] != self.inputs or outputs != len(self.outputs):
             return False
         pairs = zip(self.entries, tape.entries(), strict=True)
         return (

@@ -95,17 +95,15 @@ def composite(function: F, extension: str | None = None, *, is_standard: bool = 
         try:
             return implementation(*args, **named)
         except TypeError as error:
-            if library is not np and any(arg.__class__ in (list, tuple) for arg in args):  # many libraries refuse them
-                return on_variables(*args, **named)
             further = dict(zip(names[by_position:], args[by_position:], strict=False))
-            if not further or further.keys() & named.keys() or len(args) > len(names):
-                if len(args) <= positional:
-                    if library is not np and any(type(arg) is int for arg in args):  # as an index is
-                        return on_variables(*args, **named)
-                    raise
+            if further and not further.keys() & named.keys() and len(args) <= len(names):
+                return called(*args[:by_position], **further, **named)  # as functions of array_api_compat take them
+            if len(args) > positional:
                 return _numpy_calls[0](function, args, named, error)
-            # Functions of array_api_compat take them by keyword only.
-            return implementation(*args[:by_position], **further, **named)
+            # Many libraries refuse lists, and numbers as an index is.
+            if library is not np and any(arg.__class__ in (list, tuple, int) for arg in (*args, *named.values())):
+                return on_variables(*args, **named)
+            raise
         except AttributeError:
             if where is not None and any(arg.__class__ in (list, tuple) for arg in args[where]):
                 return called(*_with_arrays(args, where), **named)

@@ -153,7 +153,7 @@ def _route(xp: ModuleType, function: Any) -> _Route:
     space = vars(vars(xp)[part] if part in ("linalg", "fft") else xp)
     own_name = name_of_function(function)
     ours = space.get(own_name) if is_known and own_name not in _CONSTANT else None
-    parameters = list(_parameters(function))
+    parameters = list(parameters_of(function))
     out = parameters.index("out") if "out" in parameters and name != "einsum" else _OUT.get(name, 1 << 30)
     return _Route(
         called,
@@ -204,7 +204,7 @@ def _array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: d
     if len(args) == 1 and not named:
         return ours(args[0])
     positional, others = _bound(function, ours, args, named)
-    if others.keys() <= _parameters(ours).keys():
+    if others.keys() <= parameters_of(ours).keys():
         return ours(*positional, **others)
     return _call(ours, called, positional, others) if route.keywords is None else route.keywords(*args, **named)
 
@@ -259,19 +259,20 @@ def _without_out(
     """The argument ``out``, which is at ``place`` if not by keyword (None where absent), then the other arguments."""
     if "out" in named or place >= len(args):
         return named.get("out"), args, {key: value for key, value in named.items() if key != "out"}
-    after = dict(zip(list(_parameters(function))[place + 1 :], args[place + 1 :], strict=False))
+    after = dict(zip(list(parameters_of(function))[place + 1 :], args[place + 1 :], strict=False))
     return args[place], args[:place], {**after, **named}
 
 
 def _call(ours: Callable[..., Any], called: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    unknown = named.keys() - _parameters(ours).keys()
+    unknown = named.keys() - parameters_of(ours).keys()
     if unknown:
         raise DerivativeError(f"{called} of a variable does not take {', '.join(sorted(unknown))}")
     return ours(*args, **named)
 
 
 @functools.lru_cache(maxsize=1024)
-def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters of a function by name; none where it has no signature."""
     try:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -282,7 +283,7 @@ def _bound(
     function: Callable[..., Any], ours: Callable[..., Any], args: Sequence[Array], named: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """The arguments of a NumPy function as arguments of oxigrad's: the first by position, the others by name."""
-    theirs, our_parameters = _parameters(function), _parameters(ours)
+    theirs, our_parameters = parameters_of(function), parameters_of(ours)
     variadic = any(
         parameter.kind is parameter.VAR_POSITIONAL for parameter in (*theirs.values(), *our_parameters.values())
     )

@@ -12,6 +12,7 @@ import numpy as np
 from oxigrad.ops.backends import array_of, dtype_in, follows_numpy, has_variable, is_array, standard_namespace
 from oxigrad.ops.core.array_like import array
 from oxigrad.ops.protocols import numpy_protocols, undifferentiated
+from oxigrad.ops.protocols.numpy_protocols import parameters_of
 
 # Functions of the shape of an array alone, which a library need not have.
 _OF_SHAPES = {"ndim", "shape", "size"}
@@ -40,16 +41,15 @@ def passthrough(name: str) -> Callable[..., Any]:
             if form is not None:
                 return form(*args, **named)
 
+        if is_standard and len(args) > 1:
+            args, named = _by_name(described, numpys, args, named, takes_all=follows_numpy(library))
         if "dtype" in named:
             named["dtype"] = dtype_in(library, named["dtype"])
 
         def of_library(*args: Any, **named: Any) -> Any:
             try:
                 return getattr(library, name)(*args, **named)
-            except (TypeError, ValueError) as error:
-                further = _by_name(described, numpys, args, named) if isinstance(error, TypeError) else None
-                if further is not None:
-                    return getattr(library, name)(args[0], **further)
+            except (TypeError, ValueError):
                 if library is np or (again := _with_array_likes(numpys, library, args, named)) is None:
                     raise
                 return again()
@@ -82,20 +82,24 @@ def _with_array_likes(numpys: Any, library: Any, args: Any, named: Any) -> Calla
     return functools.partial(getattr(library, numpys.__name__), *whole, *args[2:], **named)
 
 
-def _by_name(stated: Any, numpys: Any, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any] | None:
-    """Arguments after the array, which the standard takes by name alone, by NumPy's names; None where it takes more by position."""
-    if stated is numpys or len(args) < 2:
-        return None
-    parameters = inspect.signature(stated).parameters
-    theirs = [p for p in inspect.signature(numpys).parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD]
+def _by_name(
+    stated: Any, numpys: Any, args: tuple[Any, ...], named: dict[str, Any], *, takes_all: bool
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, those after the array by NumPy's names: the standard takes them by name alone, where it takes one by position.
+
+    They are as they were where the library does not have all of them: those of the standard, or where it ``takes_all`` NumPy's.
+    """
+    parameters, theirs = parameters_of(stated), [*parameters_of(numpys).values()]
     if sum(p.kind <= p.POSITIONAL_OR_KEYWORD for p in parameters.values()) != 1 or len(args) > len(theirs):
-        return None
-    by_name = {
+        return args, named
+    further = {
         p.name: arg
         for p, arg in zip(theirs[1:], args[1:], strict=False)
         if p.name in parameters or arg is not p.default
     }
-    return {**by_name, **named} if by_name.keys() <= parameters.keys() - named.keys() else None
+    if further.keys() & named.keys() or not (takes_all or further.keys() <= parameters.keys()):
+        return args, named
+    return args[:1], {**further, **named}
 
 
 def add_ufunc_methods(function: Any, ufunc: np.ufunc) -> None:

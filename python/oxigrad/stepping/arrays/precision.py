@@ -8,7 +8,7 @@ import numpy as np
 
 from oxigrad import xp
 from oxigrad._core import DtypeError
-from oxigrad.ops.backends import dtype_name, namespace, size_of
+from oxigrad.ops.backends import dtype_in, dtype_name, namespace, size_of
 from oxigrad.rules.core.rule import Rule, Stages
 from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.quantized import CODECS
@@ -73,9 +73,10 @@ class Precision:
 
 
 def _named(library: Any, name: str) -> Any:
-    """The dtype of this name; `DtypeError` where the library has none."""
+    """The dtype of this name, of NumPy's too the object; `DtypeError` where the library has none."""
+    dtype = dtype_in(library, name)
     try:
-        return getattr(library, name, None) or np.dtype(name)
+        return np.dtype(name) if isinstance(dtype, str) else dtype
     except TypeError:
         raise DtypeError(
             f"there is no dtype {name} among {library.__name__}'s: import ml_dtypes to give NumPy one"

@@ -30,6 +30,12 @@ class HostArray:
         return self.transfers.copy_up(detached(self.here), detached(self.there))
 
 
+def join(arrays: Iterable[HostArray]) -> None:
+    """Lets work that the devices of arrays are given from now on begin after the copies up."""
+    for transfers in {id(pair.transfers): pair.transfers for pair in arrays}.values():
+        transfers.join()
+
+
 class HostModel:
     """The model of the step under way, in host memory. Its memory is that of the steps before, by key path."""
 
@@ -171,6 +177,5 @@ class Unfinished:
         events = [pair.up() for pair in self._arrays]
         for event in events:
             event.wait()
-        for transfers in {id(pair.transfers): pair.transfers for pair in self._arrays}.values():
-            transfers.join()
+        join(self._arrays)
         self._arrays = []

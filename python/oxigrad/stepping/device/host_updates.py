@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad.ops.backends.memory.transfers import DONE, Event
-from oxigrad.stepping.device.host_model import HostArray, Landing
+from oxigrad.stepping.device.host_model import HostArray, Landing, join
 from oxigrad.stepping.device.piece_run import PieceRun
 from oxigrad.stepping.device.transfers import Action, Schedule
 from oxigrad.stepping.parameters.parameter import Parameter
@@ -74,8 +74,7 @@ class HostUpdates(PieceRun):
     def _complete(self, opt: Any) -> None:
         self.advance(opt)
         opt.count_parts()
-        for transfers in {id(pair.transfers): pair.transfers for pair in self._arrays.values()}.values():
-            transfers.join()
+        join(self._arrays.values())
 
     def finish_whole(self, opt: Any) -> None:
         """Takes the step, in a thread which no key stops: an interrupt is raised when it has ended."""

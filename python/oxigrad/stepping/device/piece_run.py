@@ -57,8 +57,8 @@ class PieceRun:
         """A block around all actions."""
         return contextlib.nullcontext()
 
-    def advance(self, opt: Any, *, wait: bool = True) -> None:
-        """Begins what may begin, and takes note of what is done; with ``wait``, until nothing is in flight.
+    def advance(self, opt: Any) -> None:
+        """Begins what may begin, and takes note of what is done, until nothing is in flight.
 
         An error leaves the piece that it is about as it was before the action, and the others whole: to call it again continues the step.
         """
@@ -72,7 +72,7 @@ class PieceRun:
                     self._perform(opt, action, begun[number + 1 :])
                 done = [flying for flying in self._flying if all(event.is_done() for event in flying[1])]
                 if not (begun or done):
-                    if not (wait and self._flying):
+                    if not self._flying:
                         return
                     done = self._flying[:1]
                 for flying in done:

@@ -5,7 +5,6 @@ hyperparameters have their present values. If the new slot is the old one times 
 is its factor. A slot may declare its factor instead (``Slot.zeros(decay="beta2")``).
 """
 
-import operator
 import struct
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -247,15 +246,12 @@ def _elementwise(name: str, *args: Any) -> Any:
 
 
 def _comparison(name: str) -> Callable[[Any, Any], Any]:
-    function = getattr(operator, name)
-
     def compare(a: Any, b: Any) -> Any:
         if isinstance(a, _Step) and isinstance(b, (int, float)) and b < 2:
-            return function(2, b)
+            a = 2
         if isinstance(b, _Step) and isinstance(a, (int, float)) and a < 2:
-            return function(a, 2)
-        a, b = (0.0 if _is_zero(x) else x for x in (a, b))
-        return _unknown(name, a, b) if isinstance(a, _Unknown) or isinstance(b, _Unknown) else function(a, b)
+            b = 2
+        return _elementwise(name, *(0.0 if _is_zero(x) else x for x in (a, b)))
 
     return compare
 
@@ -264,15 +260,7 @@ def _power(a: Any, b: Any) -> Any:
     return a if _is_zero(a) and isinstance(b, (int, float)) and b > 0 else _elementwise("pow", a, b)
 
 
-# Comparisons, and their names in `operator`.
-_COMPARISONS = {
-    "equal": "eq",
-    "not_equal": "ne",
-    "less": "lt",
-    "less_equal": "le",
-    "greater": "gt",
-    "greater_equal": "ge",
-}
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _KNOWN: dict[str, Callable[..., Any]] = {
     "add": _add,
     "subtract": _subtract,
@@ -283,5 +271,5 @@ _KNOWN: dict[str, Callable[..., Any]] = {
     "pow": _power,
     "negative": lambda a: _multiply(a, -1.0),
     "square": lambda a: _multiply(a, a),
-    **{standard: _comparison(name) for standard, name in _COMPARISONS.items()},
+    **{name: _comparison(name) for name in _COMPARISONS},
 }

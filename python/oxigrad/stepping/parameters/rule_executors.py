@@ -19,7 +19,7 @@ from oxigrad.stepping.arrays.gradient_check import check_gradient
 from oxigrad.stepping.arrays.places import check_device, is_ours, is_unreadable
 from oxigrad.stepping.arrays.precision import half, rounded, widened
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows, factors, like_column, put_rows
-from oxigrad.stepping.parameters import roots
+from oxigrad.stepping.parameters.rule_context import RuleContext, rule_context
 
 
 def trace(
@@ -121,6 +121,10 @@ class CalledLeaf:
             )
         return int(step)
 
+    def before(self) -> list[Any]:
+        """The parameter and its slots, None for absent ones, in the order of the rule's results."""
+        return [self.p, *(self.slots.get(slot.name) for slot in self.rule.slots)]
+
     def touched(self) -> "CalledLeaf":
         """The rows with gradients, with slots caught up; the whole leaf if the gradient is an array."""
         slots, rows, p, g, last = dict(self.slots), None, self.p, self.g, self.slots.get(LAST_STEP)
@@ -153,9 +157,10 @@ def call_rules(leaves: Sequence[CalledLeaf], seed: int) -> tuple[list[list[Any]]
     guards: list[tuple[str, Any]] = []
     if not leaves:
         return [], True
+    parameters, operands = (leaf.p for leaf in leaves), (x for leaf in leaves for x in leaf.operands())
     # Infinities and NaN propagate as in a kernel.
-    with np.errstate(all="ignore"), roots.constants([leaf.operands() for leaf in leaves]) as constants:
-        evaluations = [Evaluation(_stages(leaf, seed, guards, constants)) for leaf in leaves]
+    with np.errstate(all="ignore"), rule_context(parameters, operands) as context:
+        evaluations = [Evaluation(_stages(leaf, seed, guards, context)) for leaf in leaves]
         while any(totals := [each.resume() for each in evaluations]):
             _check_totals(leaves, totals)
             pending = [total for total in totals if total is not None]
@@ -196,39 +201,39 @@ def _apart(leaves: Sequence[CalledLeaf], results: Sequence[Sequence[Any]]) -> li
     for leaf in leaves:
         g = (leaf.g.values, leaf.g.indices) if isinstance(leaf.g, SparseRows) else (leaf.g,)
         arguments += [leaf.p, *g, *leaf.slots.values()]
-    before = [[leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)] for leaf in leaves]
-    pairs = [pair for of_leaf, old in zip(results, before, strict=True) for pair in zip(of_leaf, old, strict=True)]
+    pairs = [
+        pair for leaf, of_leaf in zip(leaves, results, strict=True) for pair in zip(of_leaf, leaf.before(), strict=True)
+    ]
     separate = iter(apart([None if new is old else new for new, old in pairs], arguments))
     new_values = iter([old if new is None else new for (_, old), new in zip(pairs, separate, strict=True)])
     return [[next(new_values) for _ in of_leaf] for of_leaf in results]
 
 
-def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], constants: roots.Constants) -> Stages:
+def _stages(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], context: RuleContext) -> Stages:
     """The rule on one leaf: results of the same shapes and dtypes."""
     check_library(leaf)
     try:
         part = leaf.touched()
-        results = yield from _stages_on_all(part, seed, guards, constants)
+        results = yield from _stages_on_all(part, seed, guards, context)
     except (*REFUSALS, AssertionError) as error:
         if not is_ours(error):
             check_device(leaf.path, leaf.p, leaf.g, leaf.slots.items())
         raise
     if part.rows is None:
         return results
-    before = [leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)]
     is_number = [False, *(slot.is_number for slot in leaf.rule.slots)]
     return [
         new if new is None or whole else put_rows(old, part.rows, new)
-        for old, new, whole in zip(before, results, is_number, strict=True)
+        for old, new, whole in zip(leaf.before(), results, is_number, strict=True)
     ]
 
 
-def _stages_on_all(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], constants: roots.Constants) -> Stages:
+def _stages_on_all(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], context: RuleContext) -> Stages:
     """The rule on the arrays of a leaf, computed in float32 for half precision, in one memory order wherever they come from."""
     check_gradient(leaf.path, leaf.g, tuple(leaf.p.shape), leaf.p.dtype)
     in_order = adapter_of(leaf.p).in_order
     p, path = in_order(widened(leaf.p)), leaf.path
-    g, watch, value_of = xp.astype(leaf.g, p.dtype, copy=False), constants.watch, constants.value_of
+    g, watch, value_of = xp.astype(leaf.g, p.dtype, copy=False), context.watch, context.value_of
     noise = _noise(leaf, p, seed)
     supplied = {"noise": lambda: watch(noise()), "guard": lambda guard: guards.append((path, value_of(guard)))}
     slots = [(slot, leaf.slots.get(slot.name)) for slot in leaf.rule.slots]
@@ -237,7 +242,7 @@ def _stages_on_all(leaf: CalledLeaf, seed: int, guards: list[tuple[str, Any]], c
         for slot, value in slots
     ]
     outputs = yield from leaf.rule.stages(
-        constants.namespace, watch(p), watch(g), [*map(watch, before)], {**leaf.values, **supplied}
+        context.namespace, watch(p), watch(g), [*map(watch, before)], {**leaf.values, **supplied}
     )
     outputs = [*map(value_of, outputs)]
     results, number = [_stored(leaf, seed, "parameter", 0, leaf.p, leaf.p if outputs[0] is p else outputs[0])], 0

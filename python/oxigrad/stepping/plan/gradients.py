@@ -1,13 +1,13 @@
 """The gradients of the parameters of a plan: aligned with the leaves of the model, and checked."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import DtypeError, RuleError, StructureError
-from oxigrad.ops.backends import REFUSALS, detached, is_array, refuse_masked_or_units, resolved
+from oxigrad.ops.backends import REFUSALS, is_array, refuse_masked_or_units, resolved
 from oxigrad.ops.core.aliasing import refuse_unwritable
 from oxigrad.stepping.arrays.alignment import MISSING, AlignedGradients, align
 from oxigrad.stepping.arrays.gradient_check import check_gradient
@@ -204,10 +204,3 @@ class PlannedGradients:
                     )
                 zeros[id(by_path[path])] = np.zeros(()), by_path[path]
         return [*zeros.values()]
-
-    def unrecorded(self, gradients: list[Any], ruled: Iterable[Parameter]) -> list[Any]:
-        """The gradients, detached where rules are called on them, for ``ruled`` parameters: slots computed from them would keep their graphs alive."""
-        for p in ruled:
-            g = gradients[p.index]
-            gradients[p.index] = g.map(detached) if isinstance(g, SparseRows) else detached(g)
-        return gradients

@@ -275,7 +275,10 @@ class Plan(Assignment):
 
     def unrecorded(self, gradients: list[Any], ruled: Sequence[Parameter]) -> list[Any]:
         """The gradients, detached for the ``ruled`` parameters: slots computed from them would keep their graphs alive."""
-        return self.gradients.unrecorded(gradients, ruled)
+        for p in ruled:
+            g = gradients[p.index]
+            gradients[p.index] = g.map(detached) if isinstance(g, SparseRows) else detached(g)
+        return gradients
 
     def written_with(
         self, leaves: list[Any], values: Mapping[str, Any]

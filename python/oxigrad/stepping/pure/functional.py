@@ -76,36 +76,17 @@ def apply(
     if is_plain and (taken := _taken_again(owner, params, grads, state, loss)) is not None:
         return taken
     _check_state(owner, state)
-    leaves, structure = tree.flatten(params)
-    aligned = align(structure, grads)
-    if owner.accumulate > 1:  # as zeros, since whether the others of the mean are None is not known in a traced program
-        accumulated(structure, leaves, aligned.leaves, set(), first=False, last=False)
-    present = None if aligned.is_complete else aligned.present()
-    plan = Plan(leaves, structure, owner, present=present, adapt=adapt)
-    leaves, gradients = plan.detach(leaves), plan.gradients.of_leaves(aligned, called=True)
-    plan.check_parameters(leaves)
-    plan.check_known(state["slots"])
-    if missing := [p.text for p in plan.parameters if p.text not in state["slots"]]:
-        raise StateError(
-            f"{missing[0]}: the state has no slots: expected the state that init or the last apply returned"
-        )
-    step, missed = state["step"], state.get("missed_steps", {})
-    if isinstance(step, int) and step >= _core.MOST_STEPS:
-        raise StateError(f"{step} steps have been taken: the step count cannot exceed this")
+    plan, leaves, gradients = _planned(owner, params, grads, state, adapt)
     last = state["micro"] + 1 == owner.accumulate if owner.accumulate > 1 else True
-    count, micro = known_number(step), known_number(state.get("micro", 0))
-    now = {"step": count + 1, "micro": micro + 1, "inverse_scale": 1.0 / owner.scale}
-    now["loss"] = loss_of(plan, loss, owner)
-    given_numbers = {**state.get("hyperparameters", {}), **hyperparameters}
-    _check_names("apply", plan.groups, given_numbers)
-    values = [{**now, **group.flags, **group.numbers(count), **group.checked(given_numbers)} for group in plan.groups]
-    own_values = _own_values("apply", plan, [group_of(p.text, leaves[p.index]) for p in plan.parameters], values)
+    of_groups = _numbers(owner, plan, state, hyperparameters, loss)
+    values = _own_values("apply", plan, [group_of(p.text, leaves[p.index]) for p in plan.parameters], of_groups)
     begun = {p.text: _with_new_slots(plan, p, leaves[p.index], state["slots"][p.text]) for p in plan.parameters}
+    missed = state.get("missed_steps", {})
 
     def called_on(holds: bool) -> list[CalledLeaf]:
         rules = [group.rule(holds) for group in plan.groups]
-        called = called_leaves(plan, plan.parameters, leaves, gradients, begun, rules, values)
-        called = [_with_values(plan, *each) for each in zip(called, plan.parameters, own_values, strict=True)]
+        called = called_leaves(plan, plan.parameters, leaves, gradients, begun, rules, of_groups)
+        called = [_with_values(plan, *each) for each in zip(called, plan.parameters, values, strict=True)]
         return [_late(leaf, known_number(missed[leaf.path])) if leaf.path in missed else leaf for leaf in called]
 
     def results_of(called: list[CalledLeaf]) -> tuple[list[list[Any]], Any]:
@@ -119,29 +100,76 @@ def apply(
     if owner.accumulate > 1:
         held, _ = results_of(called_on(holds=True))
         results = [select(last, new, old) for new, old in zip(results, held, strict=True)]
-    filled, slots = list(leaves), {}
-    for parameter, leaf, result in zip(plan.parameters, called, results, strict=True):
-        old = begun[parameter.text]
-        rule = plan.groups[parameter.group].rule()
-        new, *after = result
+    slots = {}
+    for parameter, leaf, (new, *after) in zip(plan.parameters, called, results, strict=True):
         for i in parameter.indices:
-            filled[i] = new
-        named = zip(rule.slots, after, strict=True)
-        slots[parameter.text] = {slot.name: value for slot, value in named if value is not None}
-        if LAST_STEP in old:
-            slots[parameter.text][LAST_STEP] = select(keep, [leaf.stamped()], [old[LAST_STEP]])[0]
-    counted = xp.where(xp.logical_and(keep, last), 1, 0) if keep is not True or last is not True else 1
-    inactive = {path: untouched for path, untouched in state["slots"].items() if path not in slots}
-    changed = {"step": step + counted, "slots": {path: {**slots, **inactive}[path] for path in state["slots"]}}
-    if inactive or missed:
-        changed["missed_steps"] = {**missed, **{path: missed.get(path, 0) + counted for path in inactive}}
-    if "hyperparameters" in state:
-        changed["hyperparameters"] = state["hyperparameters"]
+            leaves[i] = new
+        slots[parameter.text] = _slots_after(leaf, after, keep)
+    changed = _state_after(state, slots, keep, last)
     if is_plain and (pure := PureStep.of(plan, owner, changed)) is not None:
         vars(owner)[_PURE_STEP] = pure
     if owner.accumulate > 1:
         changed["micro"] = xp.where(keep, xp.where(last, 0, state["micro"] + 1), state["micro"])
-    return tree.unflatten(structure, filled), changed
+    return tree.unflatten(plan.structure, leaves), changed
+
+
+def _planned(
+    owner: SteppingOptimizer,
+    params: Any,
+    grads: Any,
+    state: Mapping[str, Any],
+    adapt: Callable[[ParameterGroup], ParameterGroup] | None,
+) -> tuple[Plan, list[Any], list[Any]]:
+    """The plan for a step from a state, the leaves, and their gradients. Raises for parameters that are not those of the state."""
+    leaves, structure = tree.flatten(params)
+    aligned = align(structure, grads)
+    if owner.accumulate > 1:  # as zeros, since whether the others of the mean are None is not known in a traced program
+        accumulated(structure, leaves, aligned.leaves, set(), first=False, last=False)
+    present = None if aligned.is_complete else aligned.present()
+    plan = Plan(leaves, structure, owner, present=present, adapt=adapt)
+    leaves, gradients = plan.detach(leaves), plan.gradients.of_leaves(aligned, called=True)
+    plan.check_parameters(leaves)
+    plan.check_known(state["slots"])
+    if missing := [p.text for p in plan.parameters if p.text not in state["slots"]]:
+        raise StateError(
+            f"{missing[0]}: the state has no slots: expected the state that init or the last apply returned"
+        )
+    if isinstance(state["step"], int) and state["step"] >= _core.MOST_STEPS:
+        raise StateError(f"{state['step']} steps have been taken: the step count cannot exceed this")
+    return plan, leaves, gradients
+
+
+def _numbers(
+    owner: SteppingOptimizer, plan: Plan, state: Mapping[str, Any], hyperparameters: Mapping[str, Any], loss: Any
+) -> list[dict[str, Any]]:
+    """The flags and numbers of a step from a state, for each group."""
+    count, micro = known_number(state["step"]), known_number(state.get("micro", 0))
+    now = {"step": count + 1, "micro": micro + 1, "inverse_scale": 1.0 / owner.scale}
+    now["loss"] = loss_of(plan, loss, owner)
+    numbers = {**state.get("hyperparameters", {}), **hyperparameters}
+    _check_names("apply", plan.groups, numbers)
+    return [{**now, **group.flags, **group.numbers(count), **group.checked(numbers)} for group in plan.groups]
+
+
+def _slots_after(leaf: CalledLeaf, after: Sequence[Any], keep: Any) -> dict[str, Any]:
+    """The slots of a parameter after a step, where it is to ``keep`` the results."""
+    slots = {slot.name: value for slot, value in zip(leaf.rule.slots, after, strict=True) if value is not None}
+    if LAST_STEP in leaf.slots:
+        slots[LAST_STEP] = select(keep, [leaf.stamped()], [leaf.slots[LAST_STEP]])[0]
+    return slots
+
+
+def _state_after(state: Mapping[str, Any], slots: Mapping[str, Any], keep: Any, last: Any) -> dict[str, Any]:
+    """The state after a step with new ``slots``, which counts where it is to ``keep`` the results and the ``last`` of its gradients."""
+    counted = xp.where(xp.logical_and(keep, last), 1, 0) if keep is not True or last is not True else 1
+    missed = state.get("missed_steps", {})
+    inactive = {path: untouched for path, untouched in state["slots"].items() if path not in slots}
+    changed = {"step": state["step"] + counted, "slots": {path: {**slots, **inactive}[path] for path in state["slots"]}}
+    if inactive or missed:
+        changed["missed_steps"] = {**missed, **{path: missed.get(path, 0) + counted for path in inactive}}
+    if "hyperparameters" in state:
+        changed["hyperparameters"] = state["hyperparameters"]
+    return changed
 
 
 def _taken_again(owner: SteppingOptimizer, params: Any, grads: Any, state: dict[str, Any], loss: Any) -> Any:

@@ -103,7 +103,7 @@ def run_flat(
 def _called(leaves: Sequence[CalledLeaf], seed: int) -> tuple[Results, Any]:
     """`call_rules`, with the old parameters and slots where a guard stops the step."""
     results, keep = call_rules(leaves, seed)
-    return [select(keep, result, _before(leaf)) for leaf, result in zip(leaves, results, strict=True)], keep
+    return [select(keep, result, leaf.before()) for leaf, result in zip(leaves, results, strict=True)], keep
 
 
 def select(condition: Any, these: list[Any], those: list[Any]) -> list[Any]:
@@ -111,10 +111,6 @@ def select(condition: Any, these: list[Any], those: list[Any]) -> list[Any]:
     if condition is True:
         return these
     return [None if a is None else xp.where(condition, a, b) for a, b in zip(these, those, strict=True)]
-
-
-def _before(leaf: CalledLeaf) -> list[Any]:
-    return [leaf.p, *(leaf.slots.get(slot.name) for slot in leaf.rule.slots)]
 
 
 # --- flat slots --------------------------------------------------------------------------------------------------------

@@ -29,8 +29,7 @@ def program_of(leaf: CalledLeaf, kernel: Callable[..., "_core.Program | None"]) 
     Raises `ShapeError` or `DtypeError` for a gradient that no rule takes.
     """
     g = leaf.g.values if isinstance(leaf.g, SparseRows) else leaf.g
-    slots = [leaf.slots.get(slot.name) for slot in leaf.rule.slots]
-    if not leaf.rule.elementwise or not all(map(_is_read, (leaf.p, g, *slots))):
+    if not leaf.rule.elementwise or not all(map(_is_read, (g, *leaf.before()))):
         return None
     if not executor_of(leaf.p).is_core or not all(map(_is_known, leaf.values.values())):
         return None
@@ -71,7 +70,7 @@ def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Progra
         table.place(program, (id(leaf.rule), id(leaf.values)), functools.partial(_scalars, leaf))
         for leaf, program in zip(leaves, programs, strict=True)
     ]
-    results = [[_copied(leaf.p), *(_copied(leaf.slots[slot.name]) for slot in leaf.rule.slots)] for leaf in leaves]
+    results = [[*map(_copied, leaf.before())] for leaf in leaves]
     parameters = [
         host_parameter(
             leaf.path,
@@ -99,9 +98,9 @@ def run_on_copies(leaves: Sequence[CalledLeaf], programs: Sequence["_core.Progra
         rules = [(leaf.path, leaf.rule.name) for leaf in leaves]
         raise RuleError(f"{first_of_each_rule(rules)}: {error}") from None
     is_guarded = any(program.is_guarded for program in programs)
-    before = [[leaf.p, *(leaf.slots[slot.name] for slot in leaf.rule.slots)] for leaf in leaves]
     converted = [
-        [_like(new, old) for new, old in zip(*both, strict=True)] for both in zip(results, before, strict=True)
+        [_like(new, old) for new, old in zip(result, leaf.before(), strict=True)]
+        for result, leaf in zip(results, leaves, strict=True)
     ]
     return converted, np.asarray(done is not None) if is_guarded else True
 

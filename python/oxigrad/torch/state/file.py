@@ -6,7 +6,7 @@ import mmap
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -216,11 +216,7 @@ def _with_tensors(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         return tensor if kind == "tensor" else torch.view_as_complex(tensor)
     if kind == "dict":
         return {key: _with_tensors(item, arrays) for key, item in content}
-    return {"list": list, "tuple": tuple}[kind](_items(content, arrays))
-
-
-def _items(items: list[Any], arrays: Mapping[str, np.ndarray]) -> Iterator[Any]:
-    return (_with_tensors(item, arrays) for item in items)
+    return {"list": list, "tuple": tuple}[kind](_with_tensors(item, arrays) for item in content)
 
 
 def _tensor(array: np.ndarray) -> Any:

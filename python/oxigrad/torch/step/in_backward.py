@@ -14,7 +14,7 @@ from oxigrad.stepping.plan.announcements import UNFINISHED, Pending, StepInParts
 from oxigrad.torch.library import torch, untraced
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
-from oxigrad.torch.step.plan import TensorPlace, noise_step, places_of, refuse_shared_memory
+from oxigrad.torch.step.plan import TensorPlace, clips, noise_step, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import TensorStep, all_parameters, are_same, is_recorded
 
 
@@ -293,7 +293,7 @@ class InBackward:
         elif self._watched.have_moved():
             refuse_shared_memory([*self._places.values()])
             self._watched = conversion.Watched(params)
-        self._clips = any(group.get("max_norm") is not None for group in opt.param_groups)
+        self._clips = clips(opt)
         self._has_begun = True
 
     def _check_gradient(self, path: str, p: Any, *, accumulates: bool = False) -> None:

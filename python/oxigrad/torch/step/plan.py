@@ -208,6 +208,11 @@ def _place(opt: Any, path: str, p: Any, state: dict[str, Any]) -> None:
         opt.state_file.place(path, p, state)
 
 
+def clips(opt: Any) -> bool:
+    """Whether gradients are scaled by their norm."""
+    return any(group.get("max_norm") is not None for group in opt.param_groups)
+
+
 def _check_clipping(groups: Sequence[Mapping[str, Any]]) -> None:
     """Raises `ValueError` where some groups have a ``max_norm``, and others do not: the norm is that of all gradients."""
     without = [group.get("max_norm") is None for group in groups]

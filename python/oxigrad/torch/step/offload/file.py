@@ -19,8 +19,8 @@ from oxigrad.torch.step.offload.devices import FileDevice
 from oxigrad.torch.step.offload.pieces import Pair, Part, Piece, RulePiece, aligned, divided, viewed, whole
 from oxigrad.torch.step.offload.plan import HostBatch
 from oxigrad.torch.step.offload.run import HostRun, Ring
-from oxigrad.torch.step.offload.steps import PieceSteps, clips, is_together
-from oxigrad.torch.step.plan import TensorPlace, places_of, refuse_shared_memory
+from oxigrad.torch.step.offload.steps import PieceSteps, is_together
+from oxigrad.torch.step.plan import TensorPlace, clips, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import TensorStep, is_recorded
 from oxigrad.torch.step.slots import TensorSlots
 

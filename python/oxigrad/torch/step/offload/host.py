@@ -12,9 +12,9 @@ from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.pieces import Piece, cut, together, whole
 from oxigrad.torch.step.offload.plan import HostBatch
 from oxigrad.torch.step.offload.run import HostRun, Ring
-from oxigrad.torch.step.offload.steps import PieceSteps, clips, is_together
+from oxigrad.torch.step.offload.steps import PieceSteps, is_together
 from oxigrad.torch.step.offload.sums import GradientSums
-from oxigrad.torch.step.plan import TensorPlace, places_of, refuse_shared_memory
+from oxigrad.torch.step.plan import TensorPlace, clips, places_of, refuse_shared_memory
 from oxigrad.torch.step.resolved import TensorStep, all_parameters, are_same, is_recorded
 
 

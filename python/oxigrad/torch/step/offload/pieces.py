@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from oxigrad import _core
 from oxigrad.rules.core.slots import Slot
+from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.parameters.executor import HOST
 from oxigrad.stepping.plan.programs import host_parameter, step_once
@@ -108,8 +109,7 @@ class Piece:
     def _reads(self, part: Part) -> bool:
         """Whether the update reads the parameter, rather than its master weights alone."""
         group, p = self.batch.plan.groups[part.parameter.group], part.parameter
-        is_half = p.dtype in (torch.bfloat16, torch.float16)
-        return not (is_half and group.precision.master and p.executor is HOST)
+        return not (half(p) and group.precision.master and p.executor is HOST)
 
     def landed(self, memory: Any) -> None:
         """Gives the gradients of the device back, which are in host memory now, and adds them to those of micro-batches before."""

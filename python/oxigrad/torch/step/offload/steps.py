@@ -5,7 +5,7 @@ from typing import Any
 
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.step.offload.run import HostRun
-from oxigrad.torch.step.plan import TensorPlace
+from oxigrad.torch.step.plan import TensorPlace, clips
 from oxigrad.torch.step.resolved import TensorStep, all_parameters
 
 
@@ -78,11 +78,6 @@ class PieceSteps:
         self._run.join()
         self._run.release()
         self._finish(opt, self._run, None)
-
-
-def clips(opt: Any) -> bool:
-    """Whether gradients are scaled by their norm."""
-    return any(group.get("max_norm") is not None for group in opt.param_groups)
 
 
 def is_together(opt: Any) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from oxigrad._core import StateError
+from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.plan.announcements import named
 from oxigrad.torch.library import torch
@@ -80,8 +81,7 @@ class GradientSums:
     def _sum(self, place: TensorPlace) -> _Sum:
         """The sum of a parameter's gradients; a new one has no values."""
         p = place.tensor
-        is_half = p.dtype in (torch.bfloat16, torch.float16)
-        dtype = self._dtype if is_half and self._dtype is not None else p.dtype
+        dtype = self._dtype if half(p) and self._dtype is not None else p.dtype
         total = self._sums.get(id(p))
         if total is None or not total.is_of(p, dtype):
             try:

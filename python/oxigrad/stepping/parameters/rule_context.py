@@ -1,12 +1,13 @@
-"""The namespace of rules that are called on arrays: a step has its derivative where a mean of squared gradients, or a norm, is zero.
+"""The context in which rules are called on arrays: the namespace that they are given, and how arrays enter and leave them.
 
-The root of zero has an infinite slope, and that times the zero of a square is NaN. A mean of squares touches zero, where it does not change
-to first order, and neither does its root along with it: here the derivative of a root of zero is zero. Values are those of `oxigrad.xp`.
+A step has its derivative where a mean of squared gradients, or a norm, is zero. The root of zero has an infinite slope, and that times the
+zero of a square is NaN. A mean of squares touches zero, where it does not change to first order, and neither does its root along with it: here
+the derivative of a root of zero is zero. Values are those of `oxigrad.xp`.
 """
 
 import contextlib
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from oxigrad import xp
@@ -33,21 +34,21 @@ def _pow(x1: Any, x2: Any) -> Any:
 
 
 # A copy of the module, with its `__getattr__`.
-namespace: types.ModuleType = types.ModuleType(xp.__name__, xp.__doc__)
-vars(namespace).update({**vars(xp), "sqrt": _sqrt, "pow": _pow})
+_NAMESPACE = types.ModuleType(xp.__name__, xp.__doc__)
+vars(_NAMESPACE).update({**vars(xp), "sqrt": _sqrt, "pow": _pow})
 
 
-class Constants:
-    """The plain arrays that a step with derivatives computes with, as variables of a ``tape``; as they are where that is None."""
+class RuleContext:
+    """The ``namespace`` of rules, and their arrays: the plain ones as variables of a ``tape``, or as they are where that is None."""
 
     def __init__(self, tape: Tape | None) -> None:
         self._tape = tape
         #: The namespace for rules: signs and choices by masks are plain arrays too.
-        self.namespace: Any = namespace
+        self.namespace: Any = _NAMESPACE
         if tape is not None:
             self.namespace = types.ModuleType(xp.__name__, xp.__doc__)
             watching = {name: self._watching(getattr(xp, name)) for name in ("sign", "where")}
-            vars(self.namespace).update({**vars(namespace), **watching})
+            vars(self.namespace).update({**vars(_NAMESPACE), **watching})
 
     def _watching(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args: self.watch(function(*args))
@@ -65,15 +66,14 @@ class Constants:
 
 
 @contextlib.contextmanager
-def constants(operands: Sequence[Sequence[Any]]) -> Iterator[Constants]:
-    """The arrays of leaves, whose ``operands`` begin with the parameter.
+def rule_context(parameters: Iterable[Any], operands: Iterable[Any]) -> Iterator[RuleContext]:
+    """The context of the rules of these parameters, which compute with the ``operands``.
 
-    They are variables where a library computes ``array * variable`` itself, and raises.
+    Plain arrays are variables beside recorded operands where a library computes ``array * variable`` itself, and raises: the operands are
+    looked at for such a library alone.
     """
-    if all(defers(beneath(of_leaf[0])) for of_leaf in operands) or not any(
-        isinstance(operand, _RECORDED) for of_leaf in operands for operand in of_leaf
-    ):
-        yield Constants(None)
+    if all(defers(beneath(p)) for p in parameters) or not any(isinstance(x, _RECORDED) for x in operands):
+        yield RuleContext(None)
         return
     with Tape() as tape:
-        yield Constants(tape)
+        yield RuleContext(tape)
