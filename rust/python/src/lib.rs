@@ -101,7 +101,6 @@ mod _core {
         module.add("MOST_STEPS", oxigrad_core::exec::MOST_STEPS)?;
         error::register(module)?;
         arrays::memory::numpy::Numpy::load(module.py())?;
-        arrays::memory::contiguous::load(module.py())?;
         threads::register(module.py())?;
         autodiff::operations::variable_methods::register(module.py())
     }

@@ -4,7 +4,7 @@ pub use pyo3::prelude::*;
 
 pub use crate::error::{
     AliasError, ArrayMemoryError, DerivativeError, DtypeError, IntoPython, Items, KeyPathError, RuleError, ShapeError,
-    StateError, StructureError, TapeEndedError, TapeThreadError, items, unless,
+    StateError, StructureError, TapeEndedError, TapeThreadError, items, locked, set_locked, unless,
 };
 
 /// A Python object of any class.

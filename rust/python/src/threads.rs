@@ -5,13 +5,15 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::process::id;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use oxigrad_core::simd::dispatch::Isa;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::error::locked;
 
 /// Upper bound of the number of threads: a larger number is a mistake.
 const MOST: usize = 1024;
@@ -71,7 +73,7 @@ pub fn pool() -> Option<Arc<ThreadPool>> {
     if threads == 1 {
         return None;
     }
-    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut pools = locked(&POOLS);
     if pools.0 != id() {
         // The threads of a parent process do not exist here: joining them would wait for ever.
         std::mem::forget(std::mem::replace(&mut *pools, (id(), BTreeMap::new())));
@@ -114,7 +116,7 @@ pub fn set_num_threads(threads: usize) -> PyResult<()> {
         return Err(PyValueError::new_err(format!("threads is {threads}: expected 1 to {MOST}")));
     }
     if THREADS.swap(threads, Ordering::Relaxed) != threads {
-        let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pools = locked(&POOLS);
         if pools.0 == id() {
             pools.1.clear();
         }

@@ -1,6 +1,6 @@
 //! Guards of a recording, as a small program: places that a function reads, and what must be found there.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use oxigrad_core::scalar::Scalar;
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyLookupError, PyValueError};
@@ -104,17 +104,13 @@ pub struct Guards {
 }
 
 impl Guards {
-    fn locked(&self) -> MutexGuard<'_, Arc<Program>> {
-        self.program.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The program as it is now: a thread may add to it.
     fn program(&self) -> Arc<Program> {
-        self.locked().clone()
+        locked(&self.program).clone()
     }
 
     fn load(&self, load: Load) -> PyResult<Place> {
-        let mut program = self.locked();
+        let mut program = locked(&self.program);
         let program = Arc::make_mut(&mut program);
         load.of().map_or(Ok(()), |of| program.check_place(of))?;
         program.steps.push(Step::Load);
@@ -123,7 +119,7 @@ impl Guards {
     }
 
     fn guard(&self, path: String, place: Place, expected: Expected) -> PyResult<()> {
-        let mut program = self.locked();
+        let mut program = locked(&self.program);
         let program = Arc::make_mut(&mut program);
         program.check_place(place)?;
         if let Expected::Place(other) = expected {

@@ -46,6 +46,7 @@ pub fn compute_in_rule<'py>(py: Python<'py>, op: Op, args: &[Object<'py>]) -> Py
 /// The number of elements, one for what has no shape, and the bytes of each: of arrays of one size, the op is computed in the widest
 /// dtype, as in the kernel of the rule.
 fn extent(arg: &Object<'_>) -> (usize, usize) {
-    let dtype = Numpy::get(arg.py()).and_then(|numpy| numpy.own_dtype(&numpy.fields(arg)?));
+    let numpy = Numpy::get(arg.py());
+    let dtype = numpy.fields(arg).and_then(|fields| numpy.own_dtype(&fields));
     (crate::arrays::memory::contiguous::length(arg).unwrap_or(1), dtype.map_or(0, Dtype::size))
 }

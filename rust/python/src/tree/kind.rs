@@ -1,6 +1,6 @@
 //! The kind of a class as a container: determined once per class and cached for the lifetime of the class.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::PyTraverseError;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
@@ -152,8 +152,7 @@ pub fn register(class: &Bound<'_, PyType>, kind: ContainerKind) -> PyResult<()> 
         if !error.is_instance_of::<PyTypeError>(py) {
             return Err(error);
         }
-        let mut fixed = FIXED.lock().unwrap_or_else(PoisonError::into_inner);
-        fixed.push((class.clone().unbind(), info));
+        locked(&FIXED).push((class.clone().unbind(), info));
     }
     SEEN.clear();
     Ok(())
@@ -167,8 +166,7 @@ fn registered(class: &Bound<'_, PyType>) -> PyResult<Option<Arc<TypeInfo>>> {
         let ours = held.cast::<Registration>().ok().map(Bound::get);
         return Ok(ours.filter(|held| held.class == class.as_ptr() as usize).map(|held| held.info.clone()));
     }
-    let fixed = FIXED.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(fixed.iter().rev().find(|(other, _)| other.is(class)).map(|(_, info)| info.clone()))
+    Ok(locked(&FIXED).iter().rev().find(|(other, _)| other.is(class)).map(|(_, info)| info.clone()))
 }
 
 fn find_out(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {

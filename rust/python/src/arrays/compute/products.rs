@@ -3,19 +3,18 @@
 use oxigrad_core::array::buffer::elements;
 use oxigrad_core::array::matmul::{Factor, Product};
 use oxigrad_core::array::shape::{Shape, Strides, broadcast_strides};
-use pyo3::sync::PyOnceLock;
 use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
 use crate::arrays::compute::elementwise::{DETACHED, LARGE};
 use crate::arrays::memory::host_array::HostArray;
+use crate::arrays::memory::numpy::Numpy;
 use crate::prelude::*;
 use crate::threads::{isa, pool};
 
 /// The product of two NumPy matrices, or stacks of them, of one dtype that the core computes in; `None` for anything
 /// else, or where NumPy is as fast.
 pub fn matmul<'py>(a: &Object<'py>, b: &Object<'py>) -> PyResult<Option<Object<'py>>> {
-    static MATMUL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = a.py();
     let (Some(x), Some(y)) = (HostArray::of_numpy(a)?, HostArray::of_numpy(b)?) else { return Ok(None) };
     let ([stack1 @ .., rows, inner], [stack2 @ .., other, columns]) = (x.shape(), y.shape()) else { return Ok(None) };
@@ -45,9 +44,8 @@ pub fn matmul<'py>(a: &Object<'py>, b: &Object<'py>) -> PyResult<Option<Object<'
     if elements(&shape).is_none_or(|length| length < LARGE) {
         return Ok(None);
     }
-    let matmul = MATMUL.get_or_try_init(py, || py.import("numpy")?.getattr("matmul").map(Bound::unbind))?;
     let (result, _) = array_pool::take(py, &shape, dtype)?;
-    matmul.bind(py).call1((a, b, result)).map(Some)
+    Numpy::get(py).matmul.bind(py).call1((a, b, result)).map(Some)
 }
 
 fn factor<'a>(memory: &HostArray, stack: &'a [isize]) -> Factor<'a> {

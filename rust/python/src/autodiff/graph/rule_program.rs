@@ -80,7 +80,7 @@ pub enum Fact {
 impl Fact {
     /// The fact of an array; `None` for one that is not NumPy's, or has a dtype that is not.
     pub fn of_array(value: &Object<'_>) -> PyResult<Option<Self>> {
-        let Some(numpy) = Numpy::get(value.py()) else { return Ok(None) };
+        let numpy = Numpy::get(value.py());
         let dimensions = match numpy.fields(value) {
             Some(fields) => fields.dimensions(),
             None if numpy.is_scalar(value)? => 0,
@@ -95,7 +95,7 @@ impl Fact {
     #[inline]
     fn holds(&self, value: &Object<'_>) -> PyResult<bool> {
         Ok(match self {
-            Self::Array(dimensions, dtype) => match Numpy::get(value.py()).and_then(|numpy| numpy.fields(value)) {
+            Self::Array(dimensions, dtype) => match Numpy::get(value.py()).fields(value) {
                 Some(fields) => {
                     fields.dimensions() == *dimensions
                         && dtype.as_ref().is_none_or(|dtype| fields.descr == dtype.as_ptr())

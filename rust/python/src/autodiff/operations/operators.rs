@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString};
 
-use crate::arrays::memory::numpy::Numpy;
+use crate::arrays::compute::numpy_functions::is_array;
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
@@ -55,7 +55,7 @@ fn defers(operand: &Object<'_>) -> PyResult<bool> {
     let is_plain = operand.is_exact_instance_of::<Variable>()
         || operand.is_exact_instance_of::<PyFloat>()
         || operand.is_exact_instance_of::<PyInt>()
-        || Numpy::get(operand.py()).is_some_and(|numpy| numpy.is_plain_array(operand));
+        || is_array(operand);
     Ok(!is_plain
         && operand
             .get_type()

@@ -6,8 +6,9 @@ use pyo3::intern;
 use pyo3::types::{PyBool, PyDict, PyEllipsis, PyInt, PySlice, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::compute::numpy_functions::{Functions, is_array, is_host};
+use crate::arrays::compute::numpy_functions::{is_array, is_host};
 use crate::arrays::memory::contiguous::is_unshared;
+use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::BatchLevel;
 use crate::autodiff::graph::entry::{Entry, named, shape_of};
@@ -136,17 +137,17 @@ impl<'py> IndexKey<'py> {
 
     /// Adds `g` to the elements of the key of an array.
     fn add(&self, array: &Object<'py>, g: &Object<'py>) -> PyResult<()> {
-        let functions = Functions::get(g.py())?;
+        let numpy = Numpy::get(g.py());
         match self {
             Self::Basic(key) => {
                 let view = array.get_item(key)?;
                 if is_array(&view) {
-                    functions.add.bind(g.py()).call1((&view, g, &view)).map(drop)
+                    numpy.add.bind(g.py()).call1((&view, g, &view)).map(drop)
                 } else {
                     array.set_item(key, view.add(g)?)
                 }
             }
-            Self::Advanced(key) => functions.add_at.bind(g.py()).call1((array, key, g)).map(drop),
+            Self::Advanced(key) => numpy.add_at.bind(g.py()).call1((array, key, g)).map(drop),
         }
     }
 }
@@ -154,7 +155,7 @@ impl<'py> IndexKey<'py> {
 /// Zeros of a shape, with `g` at the elements of a key.
 pub fn scatter<'py>(key: &IndexKey<'py>, g: &Object<'py>, shape: &Object<'py>) -> PyResult<Object<'py>> {
     let py = g.py();
-    let zeros = Functions::get(py)?.zeros.bind(py).call1((shape, g.getattr(intern!(py, "dtype"))?))?;
+    let zeros = Numpy::get(py).zeros.bind(py).call1((shape, g.getattr(intern!(py, "dtype"))?))?;
     key.set(&zeros, g)?;
     Ok(zeros)
 }

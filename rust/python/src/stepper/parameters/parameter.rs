@@ -112,7 +112,7 @@ impl Parameter {
         look: &mut Look<'py>,
         keep: bool,
     ) -> Option<Located> {
-        if let Some((view, buffer)) = Numpy::get(object.py())?.contiguous(object, shape, self.dtype) {
+        if let Some((view, buffer)) = Numpy::get(object.py()).contiguous(object, shape, self.dtype) {
             return (buffer.is_writable() || !is_written).then(|| (Place::of_numpy(view), buffer));
         }
         let view = look.exporters.contiguous(object, shape, self.dtype).filter(|_| !keep)?;
