@@ -51,27 +51,41 @@ pub enum Attribute {
     Wide = 128,
 }
 
-/// The Python operator of an op.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of Python's module `operator`")]
-pub enum Operator {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    FloorDivide,
-    Remainder,
-    Power,
-    MatrixMultiply,
-    Negative,
-    Positive,
-    Abs,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    Equal,
-    NotEqual,
+macro_rules! operators {
+    ($($variant:ident $name:literal;)*) => {
+        /// The Python operator of an op.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "a row of the table says it")]
+        pub enum Operator { $($variant),* }
+
+        impl Operator {
+            /// The name in Python's module `operator`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+        }
+    };
+}
+
+operators! {
+    Add "add";
+    Subtract "sub";
+    Multiply "mul";
+    Divide "truediv";
+    FloorDivide "floordiv";
+    Remainder "mod";
+    Power "pow";
+    MatrixMultiply "matmul";
+    Negative "neg";
+    Positive "pos";
+    Abs "abs";
+    Less "lt";
+    LessEqual "le";
+    Greater "gt";
+    GreaterEqual "ge";
+    Equal "eq";
+    NotEqual "ne";
 }
 
 macro_rules! operator {

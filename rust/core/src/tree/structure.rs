@@ -54,6 +54,46 @@ struct Links {
     parents: Vec<(u32, u32)>,
 }
 
+/// A walk over the nodes of a structure, in order, with a value for each container that is open: [`Walk::next_parent`] before a node,
+/// and [`Walk::visit`] after it.
+#[derive(Debug)]
+pub struct Walk<T> {
+    /// The open containers: the value, the number, the children that were visited, and all.
+    open: Vec<(T, u32, u32, u32)>,
+}
+
+/// The container that a node of a walk is in: its value, its number, and the position of the node among its children.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "said above")]
+pub struct Parent<'a, T> {
+    pub value: &'a T,
+    pub container: u32,
+    pub child: u32,
+}
+
+impl<T> Default for Walk<T> {
+    fn default() -> Self {
+        Self { open: Vec::new() }
+    }
+}
+
+impl<T> Walk<T> {
+    /// The container of the next node; `None` for the root.
+    pub fn next_parent(&mut self) -> Option<Parent<'_, T>> {
+        while self.open.pop_if(|(_, _, next, arity)| next == arity).is_some() {}
+        let (value, container, next, _) = self.open.last_mut()?;
+        *next += 1;
+        Some(Parent { value, container: *container, child: *next - 1 })
+    }
+
+    /// Goes on to the children of a node, if it is a container, with its value.
+    pub fn visit(&mut self, node: Node, value: T) {
+        if let Node::Branch { container, arity } = node {
+            self.open.push((value, container, 0, arity));
+        }
+    }
+}
+
 impl<C> Default for Structure<C> {
     fn default() -> Self {
         Self { nodes: Vec::new(), containers: Vec::new(), leaves: 0, links: OnceLock::new() }
@@ -145,21 +185,16 @@ impl<C> Structure<C> {
 }
 
 impl Links {
-    #[allow(clippy::cast_possible_truncation, reason = "memory holds fewer than 2^32 nodes")]
     fn new(nodes: &[Node]) -> Self {
         let mut links = Self { leaf_nodes: Vec::new(), parents: Vec::with_capacity(nodes.len()) };
-        let mut open: Vec<(u32, u32, u32)> = Vec::new();
-        for (i, node) in nodes.iter().enumerate() {
-            while open.pop_if(|(_, next, arity)| next == arity).is_some() {}
-            links.parents.push(open.last_mut().map_or((u32::MAX, 0), |(parent, next, _)| {
-                *next += 1;
-                (*parent, *next - 1)
-            }));
-            match node {
-                Node::Leaf { .. } => links.leaf_nodes.push(i as u32),
-                Node::Branch { arity, .. } => open.push((i as u32, 0, *arity)),
-                Node::Empty | Node::Unset => {}
+        let mut walk = Walk::default();
+        for (place, node) in (0..).zip(nodes) {
+            let parent = walk.next_parent().map_or((u32::MAX, 0), |parent| (*parent.value, parent.child));
+            links.parents.push(parent);
+            if matches!(node, Node::Leaf { .. }) {
+                links.leaf_nodes.push(place);
             }
+            walk.visit(*node, place);
         }
         links
     }
@@ -194,21 +229,20 @@ impl<C: Container> Structure<C> {
     /// The paths of all leaves, in order; they share common beginnings.
     #[must_use]
     pub fn paths(&self) -> Vec<KeyPath> {
-        let mut paths = Vec::with_capacity(self.leaves);
-        let mut open: Vec<(KeyPath, u32, usize, u32)> = Vec::new();
+        let (mut paths, mut walk) = (Vec::with_capacity(self.leaves), Walk::default());
         for node in &self.nodes {
-            while open.pop_if(|(_, _, next, arity)| *next == *arity as usize).is_some() {}
-            let path = open.last_mut().map_or_else(KeyPath::root, |(path, container, next, _)| {
-                *next += 1;
-                path.child(self.container(*container).key(*next - 1))
-            });
-            match *node {
-                Node::Leaf { .. } => paths.push(path),
-                Node::Branch { container, arity } => open.push((path, container, 0, arity)),
-                Node::Empty | Node::Unset => {}
-            }
+            let path = self.path_below(walk.next_parent());
+            if matches!(node, Node::Leaf { .. }) { paths.push(path) } else { walk.visit(*node, path) }
         }
         paths
+    }
+
+    /// The path of a node, given the place that a walk over paths finds it at.
+    #[must_use]
+    pub fn path_below(&self, parent: Option<Parent<'_, KeyPath>>) -> KeyPath {
+        parent.map_or_else(KeyPath::root, |Parent { value, container, child }| {
+            value.child(self.container(container).key(child as usize))
+        })
     }
 
     /// A description of the first place where `found` differs: its path, the expected node and the found one.

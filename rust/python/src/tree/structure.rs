@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use oxigrad_core::tree::{self, Node};
+use oxigrad_core::tree::{self, Node, Walk};
 use pyo3::PyTraverseError;
 use pyo3::exceptions::PyIndexError;
 use pyo3::gc::PyVisit;
@@ -111,32 +111,18 @@ impl Structure {
 
     /// The attribute that holds the gradient of each leaf, if its container declares one.
     fn gradient_attributes(&self) -> Vec<Option<&Py<PyString>>> {
-        let (mut attributes, mut above) = (Vec::with_capacity(self.len()), Vec::<(u32, u32)>::new());
+        let (mut attributes, mut walk) = (Vec::with_capacity(self.len()), Walk::default());
         for node in self.shape.nodes() {
-            while above.pop_if(|(_, left)| *left == 0).is_some() {}
-            let parent = above.last_mut().map(|(container, left)| {
-                *left -= 1;
-                *container
-            });
-            match *node {
-                Node::Leaf { trainable } => {
-                    let kind = parent.map(|parent| &self.shape.container(parent).info.kind);
-                    attributes.push(match kind {
-                        Some(ContainerKind::Mappings(mappings)) if trainable => Some(&mappings.gradient),
-                        _ => None,
-                    });
-                }
-                Node::Branch { container, arity } => above.push((container, arity)),
-                Node::Empty | Node::Unset => {}
+            let parent = walk.next_parent().map(|parent| &self.shape.container(parent.container).info.kind);
+            if let Node::Leaf { trainable } = node {
+                attributes.push(match parent {
+                    Some(ContainerKind::Mappings(mappings)) if *trainable => Some(&mappings.gradient),
+                    _ => None,
+                });
             }
+            walk.visit(*node, ());
         }
         attributes
-    }
-
-    /// Visits the Python objects for the garbage collector.
-    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.shape.containers().iter().try_for_each(|container| container.traverse(visit))?;
-        self.rests.iter().try_for_each(|(_, rest)| visit.call(rest))
     }
 }
 
@@ -198,6 +184,7 @@ impl Structure {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.traverse(&visit)
+        self.shape.containers().iter().try_for_each(|container| visit.call(&container.class))?;
+        self.rests.iter().try_for_each(|(_, rest)| visit.call(rest))
     }
 }

@@ -6,7 +6,7 @@ use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding, elements};
 use oxigrad_core::array::rows::Rows;
 use pyo3::buffer::PyBuffer;
 
-use super::requirements::{at, tuple, unexported, whole, written};
+use super::requirements::{tuple, unexported, whole, written};
 use super::slot::Slot;
 use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::memory::numpy::{Numpy, refuse_meaning};
@@ -38,7 +38,7 @@ pub fn prepare(py: Python<'_>, stated: &HostParameter) -> PyResult<Parameter> {
     let path = &stated.path;
     let array = stated.array.bind(py);
     let parameter = HostArray::of(array)?.ok_or_else(|| to_python(&unexported(path, "parameter")))?;
-    let dtype = parameter.floating().map_err(|error| at(path, "parameter", error)).python()?.dtype();
+    let dtype = parameter.floating().map_err(|error| error.at(format_args!("{path}: parameter"))).python()?.dtype();
     let slots = stated.slots.iter().map(|(name, slot)| Slot::new(path, name.clone(), slot.bind(py)));
     let numbers = stated.numbers.iter().map(|(name, slot)| Slot::number(path, name.clone(), slot.bind(py)));
     Ok(Parameter {

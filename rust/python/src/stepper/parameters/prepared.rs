@@ -200,8 +200,7 @@ impl Prepared {
             if let Some(rows) = rows {
                 for buffer in &mut seen.buffers[start + 1..] {
                     let chosen = buffer.clone().of_rows(rows.clone());
-                    let named = |error| Error::Shape(format!("{}: {error}", parameter.path));
-                    *buffer = chosen.map_err(named).python()?;
+                    *buffer = chosen.map_err(|error| error.at(&parameter.path)).python()?;
                 }
             }
             let Some((_, _, factors)) = of_rows else { continue };

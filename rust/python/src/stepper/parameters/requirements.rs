@@ -22,15 +22,6 @@ pub fn whole(path: &str, what: &str, object: &Object<'_>, view: &ArrayView) -> P
     }
 }
 
-pub fn at(path: &str, what: &str, error: Error) -> Error {
-    match error {
-        Error::Dtype(text) => Error::Dtype(format!("{path}: {what}: {text}")),
-        Error::Shape(text) => Error::Shape(format!("{path}: {what}: {text}")),
-        Error::Memory(text) => Error::Memory(format!("{path}: {what}: {text}")),
-        other => other,
-    }
-}
-
 /// Refuses memory that cannot be written.
 pub fn writable(path: &str, what: &str, buffer: &Buffer) -> Result<()> {
     if !buffer.is_writable() {
@@ -46,7 +37,7 @@ pub fn writable(path: &str, what: &str, buffer: &Buffer) -> Result<()> {
 
 /// The buffer of an array that will be written.
 pub fn written(path: &str, what: &str, memory: &HostArray) -> Result<Buffer> {
-    let buffer = memory.floating().map_err(|error| at(path, what, error))?;
+    let buffer = memory.floating().map_err(|error| error.at(format_args!("{path}: {what}")))?;
     writable(path, what, &buffer)?;
     Ok(buffer)
 }

@@ -3,7 +3,7 @@
 use oxigrad_core::array::buffer::Dtype;
 use pyo3::types::{PyTuple, PyTupleMethods};
 
-use super::requirements::{at, tuple, unexported, whole, writable};
+use super::requirements::{tuple, unexported, whole, writable};
 use crate::arrays::memory::changes::Changed;
 use crate::arrays::memory::host_array::FloatArray;
 use crate::arrays::memory::place::Look;
@@ -26,7 +26,7 @@ impl Slot {
     pub fn new(path: &str, name: String, stated: &Object<'_>) -> PyResult<Self> {
         let what = format!("slot {name}");
         let numbers = FloatArray::of(stated)?.ok_or_else(|| to_python(&unexported(path, &what)))?;
-        let numbers = numbers.map_err(|error| at(path, &what, error)).python()?;
+        let numbers = numbers.map_err(|error| error.at(format_args!("{path}: {what}"))).python()?;
         for (array, part) in arrays_of(stated).iter().zip(&numbers.parts) {
             whole(path, &what, array, &part.view)?;
         }
