@@ -132,7 +132,6 @@ callbacks! {
     refuse_deadlock;
     /// `(x, digits)`: `round(x, digits)`.
     rounded;
-    /// `(shape)`: the number of elements.
     /// `(tangent, y, batch)`: a tangent, broadcast to the shape of `y`.
     spread;
     /// `(tangents)`: tangents as a batch.

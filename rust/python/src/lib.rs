@@ -85,11 +85,11 @@ mod _core {
     use crate::threads::{forks, get_num_threads, instruction_set, limit_threads, set_num_threads};
     #[pymodule_export]
     use crate::tree::functions::{
-        tree_flatten, tree_key_paths, tree_leaves, tree_map, tree_parameters, tree_path, tree_register_fields,
-        tree_register_functions, tree_tied, tree_unflatten, tree_unquoted,
+        tree_flatten, tree_leaves, tree_map, tree_parameters, tree_register_fields, tree_register_functions, tree_tied,
+        tree_unflatten, tree_unquoted,
     };
     #[pymodule_export]
-    use crate::tree::{Key, KeyPath, Structure, is_inexact};
+    use crate::tree::{Key, KeyPath, Structure, is_inexact, tree_key_paths, tree_path};
     #[pymodule_export]
     use crate::xla::{xla_call, xla_handler};
 

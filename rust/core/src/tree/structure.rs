@@ -171,11 +171,7 @@ impl<C> Structure<C> {
     }
 
     /// The index of a leaf's node.
-    ///
-    /// # Panics
-    /// Panics if there is no such leaf.
-    #[must_use]
-    pub fn leaf_node(&self, leaf: usize) -> usize {
+    fn leaf_node(&self, leaf: usize) -> usize {
         self.links().leaf_nodes[leaf] as usize
     }
 
@@ -211,11 +207,7 @@ impl<C: Container> Structure<C> {
     }
 
     /// The path of a node, by its place in [`Structure::nodes`].
-    ///
-    /// # Panics
-    /// Panics if there is no such node.
-    #[must_use]
-    pub fn node_path(&self, mut node: usize) -> KeyPath {
+    fn node_path(&self, mut node: usize) -> KeyPath {
         let mut keys = Vec::new();
         while node > 0 {
             let (parent, position) = self.links().parents[node];
@@ -245,19 +237,10 @@ impl<C: Container> Structure<C> {
         })
     }
 
-    /// A description of the first place where `found` differs: its path, the expected node and the found one.
-    #[must_use]
-    pub fn difference(&self, found: &Self) -> Option<String> {
-        let mut pairs = self.nodes.iter().zip(&found.nodes);
-        let place = pairs.position(|(a, b)| !self.is_same_node(*a, found, *b))?;
-        let (a, mut b) = (self.describe(self.nodes[place]), found.describe(found.nodes[place]));
-        if a == b {
-            b.push_str(" (of another class, or another trainability)");
-        }
-        Some(format!("{}: expected {a}, found {b}", self.place(place)))
-    }
-
     /// The path of a node as the subject of a message: the keys, or "the root".
+    ///
+    /// # Panics
+    /// Panics if there is no such node.
     #[must_use]
     pub fn place(&self, node: usize) -> String {
         self.node_path(node).place()
@@ -437,15 +420,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_difference_is_told_by_path() {
-        let expected = structure(&[Some((Sample::List, 2)), None, Some((Sample::List, 1)), None]);
-        let found = structure(&[Some((Sample::List, 2)), None, Some((Sample::Dense, 2)), None, None]);
-        assert_eq!(expected.difference(&found).unwrap(), "1: expected a list of 1, found a Dense");
-        assert_eq!(expected.difference(&expected), None);
-        assert_eq!(
-            model("a").difference(&model("b")).unwrap(),
-            "the root: expected a dict with the keys l1, a, found a dict with the keys l1, b"
-        );
+    fn messages_name_nodes_by_path_and_in_words() {
+        let told = |tree: &Structure<Sample>, node: usize| {
+            format!("{}: {}", tree.place(node), tree.describe(tree.nodes[node]))
+        };
+        let tree = structure(&[Some((Sample::List, 2)), None, Some((Sample::List, 1)), None]);
+        assert_eq!(told(&tree, 2), "1: a list of 1");
+        assert_eq!(told(&model("a"), 0), "the root: a dict with the keys l1, a");
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Watched {
         }
         let mut chosen = SmallVec::new();
         for (i, leaf) in leaves.iter().enumerate() {
-            if structure.is_trainable(i) && is_differentiable(leaf.bind(py))? {
+            if structure.shape.is_trainable(i) && is_differentiable(leaf.bind(py))? {
                 chosen.push(i);
             }
         }
@@ -81,7 +81,7 @@ impl Watched {
         }
         let mut inside: Vec<Py<PyAny>> = leaves.iter().map(|leaf| leaf.clone_ref(py)).collect();
         for i in &chosen {
-            let place = || named(&format!("argument {position}"), &structure.path(*i).to_string());
+            let place = || named(&format!("argument {position}"), &structure.shape.path(*i).to_string());
             inside[*i] = self.watch(tape, leaves[*i].bind(py)).map_err(|error| at(py, place, error))?;
         }
         self.trees.push(structure.unflatten(py, inside)?);

@@ -29,12 +29,8 @@ use crate::tree::is_inexact;
 /// A parameter of a derivative rule.
 #[derive(Debug)]
 pub enum Source {
-    /// `g`: the cotangent of the result.
-    Cotangent,
-    /// `y`: the result.
-    Result,
-    /// `x`, `x1`, `x2`, `condition`: the value of an argument.
-    Arg(u8),
+    /// `g`: the cotangent of the result; `y`: the result; `x`, `x1`, `x2`, `condition`: the value of an argument.
+    Value(rule::Source),
     /// `x_shape`, `x1_shape`, ...: the shape of an argument.
     Shape(u8),
     /// `x_dtype`, ...: the dtype of an argument.
@@ -56,9 +52,9 @@ impl Source {
         let of =
             |at: u8| if matches!(entry.origin, Origin::Op(op) if op.arity().is_none()) { which } else { at as usize };
         Ok(match self {
-            Self::Cotangent => g.clone(),
-            Self::Result => entry.result().object(py),
-            Self::Arg(at) => entry.arg(of(*at)).object(py),
+            Self::Value(rule::Source::Cotangent) => g.clone(),
+            Self::Value(rule::Source::Result) => entry.result().object(py),
+            Self::Value(rule::Source::Arg(at)) => entry.arg(of(*at)).object(py),
             Self::Shape(at) => shape_of(entry, of(*at), py),
             Self::Dtype(at) => match cotangent_type(entry, of(*at)) {
                 Some(CotangentType::Array { dtype, .. }) => dtype.bind(py).clone(),
@@ -110,11 +106,11 @@ fn needs_of(sources: &[Source]) -> Needs {
     let mut needs = Needs::default();
     for source in sources {
         match source {
-            Source::Result => needs.result = true,
-            Source::Arg(which) => needs.read(*which),
+            Source::Value(rule::Source::Result) => needs.result = true,
+            Source::Value(rule::Source::Arg(which)) => needs.read(*which),
             Source::Args => needs.all_args = true,
             Source::Shape(_) | Source::Dtype(_) => needs.shape = true,
-            Source::Cotangent | Source::Which | Source::Attribute(_) => {}
+            Source::Value(rule::Source::Cotangent) | Source::Which | Source::Attribute(_) => {}
         }
     }
     needs
@@ -183,11 +179,11 @@ pub fn arg_names(op: Op) -> &'static [&'static str] {
 fn source(py: Python<'_>, op: Op, name: &str) -> Source {
     let position = |name| arg_names(op).iter().position(|arg| *arg == name).and_then(|at| u8::try_from(at).ok());
     match (name, position(name)) {
-        ("g", _) => Source::Cotangent,
-        ("y", _) => Source::Result,
+        ("g", _) => Source::Value(rule::Source::Cotangent),
+        ("y", _) => Source::Value(rule::Source::Result),
         ("which", _) => Source::Which,
         ("args", _) => Source::Args,
-        (_, Some(at)) => Source::Arg(at),
+        (_, Some(at)) => Source::Value(rule::Source::Arg(at)),
         _ => {
             let suffixed = |suffix| name.strip_suffix(suffix).and_then(position);
             if let Some(at) = suffixed("_shape") {
@@ -268,14 +264,10 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
     let (mut sources, mut args) = (Vec::new(), Vec::new());
     for source in &derivative.sources {
         let leaf = u32::try_from(sources.len()).expect("a rule has few parameters");
-        sources.push(match source {
-            Source::Cotangent => rule::Source::Cotangent,
-            Source::Result => rule::Source::Result,
-            Source::Arg(which) => rule::Source::Arg(*which),
-            Source::Args | Source::Shape(_) | Source::Dtype(_) | Source::Which | Source::Attribute(_) => {
-                return Err(PyValueError::new_err("the rule of an elementwise op reads g, y and its arguments only"));
-            }
-        });
+        let Source::Value(source) = source else {
+            return Err(PyValueError::new_err("the rule of an elementwise op reads g, y and its arguments only"));
+        };
+        sources.push(*source);
         args.push(Tape::input(&symbols, Value::Absent, Some(Node::Leaf(leaf)))?);
     }
     let output = derivative.call.bind(py).call1(PyTuple::new(py, args)?)?;

@@ -162,7 +162,7 @@ impl RecordedFunction {
         copied: Vec<usize>,
     ) -> PyResult<()> {
         let Some(plan) = self.plan() else { return Ok(()) };
-        let total: usize = structures.iter().map(|structure| structure.get().len()).sum();
+        let total: usize = structures.iter().map(|structure| structure.get().shape.len()).sum();
         let arrays = leaves.iter().filter(|kind| kind.get().is_array()).count();
         if structures.len() != plan.captured.len() + 1 || total != leaves.len() || arrays != aliases.len() {
             return Err(PyValueError::new_err("a recording has a structure for each tree, and a kind for each leaf"));

@@ -40,11 +40,6 @@ impl Program {
         self.written.contains(&0)
     }
 
-    /// The program as text that can be read back.
-    pub fn text(&self) -> String {
-        print_program(&self.nodes, &self.wanted())
-    }
-
     fn wanted(&self) -> Wanted<'_> {
         Wanted { outputs: &self.outputs, results: &self.results, guard: self.guard }
     }
@@ -126,9 +121,9 @@ impl Program {
     }
 
     /// The program as text: a line for each node, its op and the numbers of its arguments, and the numbers of the outputs.
-    #[getter(text)]
-    fn read_text(&self) -> String {
-        self.text()
+    #[getter]
+    pub fn text(&self) -> String {
+        print_program(&self.nodes, &self.wanted())
     }
 
     /// The number of array inputs that it takes, in the order of `written`.

@@ -9,6 +9,7 @@ use pyo3::types::{PyString, PyTuple, PyType};
 
 use super::flatten::flatten;
 use super::kind::type_info;
+use super::path::KeyPath;
 use super::structure::Structure;
 use super::zip::Along;
 use crate::prelude::*;
@@ -64,14 +65,15 @@ fn wants<'py>(to: &Object<'py>) -> PyResult<Vec<Want<'py>>> {
     }
 }
 
-/// The paths of the parts of `tree` below the root, each before its own parts: those that `to` accepts and, unless
-/// `writable` is `None`, whose writability in place is `writable`.
-pub fn key_paths(
+// The paths of the parts of `tree` below the root, each before its own parts: those that `to` accepts and, unless
+// `writable` is `None`, whose writability in place is `writable`.
+#[pyfunction]
+pub fn tree_key_paths(
     tree: &Object<'_>,
     to: Option<&Object<'_>>,
     recursive: bool,
     writable: Option<bool>,
-) -> PyResult<Vec<Path>> {
+) -> PyResult<Vec<KeyPath>> {
     let wants = to.map(wants).transpose()?;
     let (_, structure) = flatten(tree.py(), tree)?;
     let (mut paths, mut walk) = (Vec::new(), Walk::<Path>::default());
@@ -85,7 +87,7 @@ pub fn key_paths(
         if let (true, Some(object)) = (is_meant, &object)
             && accepts(wants.as_deref(), object)?
         {
-            paths.push(path.clone());
+            paths.push(KeyPath(path.clone()));
         }
         walk.visit(*node, path);
     }
@@ -111,7 +113,7 @@ pub fn parameters(py: Python<'_>, leaves: &[Py<PyAny>], structure: &Structure) -
     let mut group_of: HashMap<_, usize> = HashMap::new();
     let mut dtypes = Dtypes::default();
     for (i, leaf) in leaves.iter().enumerate() {
-        if !structure.is_trainable(i) {
+        if !structure.shape.is_trainable(i) {
             continue;
         }
         if let Some(group) = group_of.get(&leaf.as_ptr()) {

@@ -161,7 +161,7 @@ fn in_order<'py>(
 /// `StructureError` with the first place where the tree differs; or, if required, where a leaf is trainable in one of
 /// them only.
 pub fn leaves_like(structure: &Structure, tree: &Object<'_>, with_trainable: bool) -> PyResult<Vec<Py<PyAny>>> {
-    let mut leaves = Vec::with_capacity(structure.len());
+    let mut leaves = Vec::with_capacity(structure.shape.len());
     let mut along = Along { with_trainable, ..Along::new(structure, tree) };
     loop {
         while let Some(leaf) = along.next_leaf()? {

@@ -8,7 +8,6 @@ use super::source::{Entry, EntryKind, Layout, Scope};
 
 use crate::error::Result;
 use crate::kernel::compiled::{Kernel, ScalarStep};
-use crate::kernel::instruction::Work;
 
 /// Threads of a block of these entries.
 const THREADS: usize = 128;
@@ -223,12 +222,8 @@ impl Kernel {
         let range = self.first_scalar()..self.first_temporary();
         let mut registers = Vec::new();
         for code in &self.phases[phase].code {
-            let args = match &code.work {
-                Work::Apply(op, args) => &args[..op.arity()],
-                Work::Sum(arg) => std::slice::from_ref(arg),
-                Work::Noise(_) => &[],
-            };
-            registers.extend(args.iter().map(|arg| usize::from(*arg)).filter(|arg| range.contains(arg)));
+            registers
+                .extend(code.work.arguments().iter().map(|arg| usize::from(*arg)).filter(|arg| range.contains(arg)));
         }
         registers.sort_unstable();
         registers.dedup();

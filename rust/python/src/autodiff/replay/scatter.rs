@@ -1,6 +1,5 @@
 //! The derivative of `x[key]` on NumPy arrays: cotangents that are added to the elements of a key.
 
-use oxigrad_core::autodiff::tape::Origin;
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::intern;
 use pyo3::types::{PyBool, PyDict, PyEllipsis, PyInt, PySlice, PyTuple};
@@ -21,24 +20,19 @@ use crate::prelude::*;
 /// one else can see that memory, and in that of a copy otherwise. Unlike the sum with an array of zeros, it leaves a
 /// negative zero elsewhere as it is; elements that an integer array names twice are added one after the other, to the
 /// sum.
+///
+/// In a recording, the method of a traced cotangent does.
 pub fn pull_into(entry: &Entry<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult<bool> {
     let py = g.py();
-    if entry.origin != Origin::Op(Op::Structured(Structured::Index)) || !is_host(g)? {
-        return Ok(false);
-    }
     let Some(key) = named(entry, intern!(py, "key"))? else { return Ok(false) };
-    add_into(&key, &shape_of(entry, 0, py), g, sum)
-}
-
-/// The cotangent of `x` in a recording: as [`pull_into`], by the method of a traced cotangent.
-pub fn record_into(entry: &Entry<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult<bool> {
-    let py = g.py();
-    if !g.is_instance_of::<BatchLevel>() || entry.origin != Origin::Op(Op::Structured(Structured::Index)) {
-        return Ok(false);
+    let shape = shape_of(entry, 0, py);
+    if is_host(g)? {
+        return add_into(&key, &shape, g, sum);
     }
-    let Some(method) = g.getattr_opt(intern!(py, "scattered_into"))? else { return Ok(false) };
-    let Some(key) = named(entry, intern!(py, "key"))? else { return Ok(false) };
-    *sum = Value::new(&method.call1((sum.object(py), key, shape_of(entry, 0, py)))?);
+    let is_traced = g.is_instance_of::<BatchLevel>();
+    let method = if is_traced { g.getattr_opt(intern!(py, "scattered_into"))? } else { None };
+    let Some(method) = method else { return Ok(false) };
+    *sum = Value::new(&method.call1((sum.object(py), key, shape))?);
     Ok(true)
 }
 

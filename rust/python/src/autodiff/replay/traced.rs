@@ -67,7 +67,7 @@ fn trace(derivative: &Derivative, arguments: &[Object<'_>]) -> PyResult<Option<P
 /// The fact on which the program of a rule depends; `None` for an array that is not NumPy's.
 fn fact(source: &Source, argument: &Object<'_>) -> PyResult<Option<Fact>> {
     Ok(Some(match source {
-        Source::Cotangent | Source::Result | Source::Arg(_) => return Fact::of_array(argument),
+        Source::Value(_) => return Fact::of_array(argument),
         Source::Shape(_) => Fact::Shape(argument.len()?),
         Source::Dtype(_) => Fact::Known(argument.clone().unbind()),
         Source::Attribute(name) if ["axis", "axes"].iter().any(|known| name.bind(argument.py()) == known) => {
