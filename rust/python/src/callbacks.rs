@@ -20,7 +20,6 @@ pub fn installed(py: Python<'_>) -> Option<&Callbacks> {
 macro_rules! callbacks {
     ($($(#[$doc:meta])+ $name:ident;)+) => {
         /// One field a callback.
-        #[derive(Debug)]
         pub struct Callbacks {
             $($(#[$doc])+ pub $name: Py<PyAny>,)+
         }

@@ -34,7 +34,7 @@ mod _core {
     #[pymodule_export]
     use crate::arrays::memory::host_array::{exports_memory, is_floating, is_writable};
     #[pymodule_export]
-    use crate::arrays::memory::numpy::meaning_of;
+    use crate::arrays::memory::numpy::meaning;
     #[pymodule_export]
     use crate::arrays::memory::overlap::{aliases, first_shared_of, is_same_memory, overlaps_itself};
     #[pymodule_export]
@@ -82,7 +82,7 @@ mod _core {
     #[pymodule_export]
     use crate::stepper::symbols::{Program, Symbols, print_generated, rounding, symbols, uniform};
     #[pymodule_export]
-    use crate::threads::{forks, get_num_threads, instruction_set, limit_threads, set_num_threads};
+    use crate::threads::{get_num_threads, instruction_set, limit_threads, process, set_num_threads};
     #[pymodule_export]
     use crate::tree::functions::{
         tree_flatten, tree_leaves, tree_map, tree_parameters, tree_register_fields, tree_register_functions, tree_tied,

@@ -7,5 +7,8 @@ pub use crate::error::{
     StateError, StructureError, TapeEndedError, TapeThreadError, items, locked, set_locked, unless,
 };
 
+/// The outcome of a visit by the garbage collector.
+pub type Visited = Result<(), pyo3::PyTraverseError>;
+
 /// A Python object of any class.
 pub type Object<'py> = Bound<'py, PyAny>;

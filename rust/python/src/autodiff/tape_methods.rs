@@ -7,7 +7,6 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::value::Value;
 use crate::autodiff::graph::entry::Entry;
-use crate::autodiff::graph::gc::Visited;
 use crate::autodiff::graph::tape::{CoreTape, Tape};
 use crate::autodiff::graph::trace;
 use crate::autodiff::graph::variable::Variable;

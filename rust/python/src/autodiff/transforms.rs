@@ -11,9 +11,8 @@ use smallvec::{SmallVec, smallvec};
 use crate::arrays::memory::contiguous::{element_of, is_float_array};
 use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::{is_float, is_number};
-use crate::autodiff::graph::gc::Visited;
 use crate::autodiff::graph::tape::Tape;
-use crate::autodiff::graph::variable::Variable;
+use crate::autodiff::graph::variable::{Variable, snapshot};
 use crate::autodiff::vjp_rules::{seed, watchable};
 use crate::callbacks::callbacks;
 use crate::prelude::*;
@@ -59,7 +58,7 @@ impl Watched {
     /// Watches a leaf; returns the object that the function gets in its place.
     fn watch<'py>(&mut self, tape: &Bound<'py, Tape>, leaf: &Object<'py>) -> PyResult<Py<PyAny>> {
         let variable = Tape::input(tape, watchable(leaf)?, None)?;
-        let inside = Variable::copy(&variable)?;
+        let inside = snapshot(variable.as_any())?.unbind();
         self.variables.push(variable.unbind());
         Ok(inside)
     }

@@ -20,14 +20,12 @@ use crate::autodiff::graph::entry::{Entry, cotangent_type, named, shape_of};
 use crate::autodiff::graph::program::program;
 use crate::autodiff::graph::rule_program::Programs;
 use crate::autodiff::graph::tape::{CotangentType, Tape};
-use crate::autodiff::graph::variable::Variable;
-use crate::autodiff::graph::variable::snapshot;
+use crate::autodiff::graph::variable::{Variable, snapshot};
 use crate::callbacks::callbacks;
 use crate::prelude::*;
 use crate::tree::is_inexact;
 
 /// A parameter of a derivative rule.
-#[derive(Debug)]
 pub enum Source {
     /// `g`: the cotangent of the result; `y`: the result; `x`, `x1`, `x2`, `condition`: the value of an argument.
     Value(rule::Source),
@@ -71,7 +69,6 @@ impl Source {
 }
 
 /// The rule of one argument of an op, or of all arguments of an op with any number of them.
-#[derive(Debug)]
 pub struct Derivative {
     /// The Python function.
     pub call: Py<PyAny>,
@@ -117,7 +114,6 @@ fn needs_of(sources: &[Source]) -> Needs {
 }
 
 /// A row of the table: the derivative with respect to one argument.
-#[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a table of a few dozen rows, made once")]
 pub enum Row {
     /// No derivative. The text completes "<op> is not differentiable with respect to ...".
@@ -129,7 +125,6 @@ pub enum Row {
 }
 
 /// The table of derivative rules.
-#[derive(Debug)]
 pub struct Registry {
     rows: Vec<Vec<Row>>,
     unstated: Row,
@@ -248,7 +243,7 @@ pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResu
         .map_err(|_| PyValueError::new_err("the rules are registered already"))
 }
 
-/// The op of a program of a single op, with the leaves that it reads.
+/// The op of a program of a single op for which Python has an operator with the same bits on arrays, with the leaves that it reads.
 fn only(nodes: &[Node]) -> Option<(Op, Vec<usize>)> {
     let (Node::Apply(op, args), leaves) = nodes.split_last()? else { return None };
     let leaf = |arg: &u32| match leaves[*arg as usize] {
@@ -256,7 +251,8 @@ fn only(nodes: &[Node]) -> Option<(Op, Vec<usize>)> {
         _ => None,
     };
     let read = args[..op.arity()].iter().map(leaf).collect::<Option<Vec<_>>>()?;
-    is_exact_operator(*op).then_some((Op::Elementwise(*op), read))
+    let is_exact = op.operator().is_some() && op.has(Attribute::Exact);
+    is_exact.then_some((Op::Elementwise(*op), read))
 }
 
 fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
@@ -343,11 +339,6 @@ pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Object<'py>> {
             }
         }
     }
-}
-
-/// Whether Python has an operator for the op with the same bits on arrays.
-const fn is_exact_operator(op: Elementwise) -> bool {
-    op.operator().is_some() && op.has(Attribute::Exact)
 }
 
 /// `DerivativeError`: the op is not differentiable with respect to `parameter`, a noun phrase.

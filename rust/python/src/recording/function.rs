@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::ffi::PyObject;
-use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
@@ -190,7 +190,7 @@ impl RecordedFunction {
         self.replays.load(Ordering::Relaxed)
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
         visit.call(&self.function)?;
         // No thread holds a lock while the collector runs: nothing of Python's is called under it.
         let (Ok(why), Ok(plan)) = (self.why.try_lock(), self.plan.try_lock()) else { return Ok(()) };

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use oxigrad_core::scalar::Scalar;
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyLookupError, PyValueError};
-use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::gc::PyVisit;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFloatMethods, PyInt, PyString};
 
 use crate::arrays::memory::contiguous::{Contiguous, element_of, scalar_of};
@@ -52,26 +52,17 @@ struct Guard {
     expected: Expected,
 }
 
+#[derive(Clone)]
 enum Step {
     /// Reads the next place.
     Load,
     Guard(Arc<Guard>),
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Program {
     loads: Vec<Arc<Load>>,
     steps: Vec<Step>,
-}
-
-impl Clone for Program {
-    fn clone(&self) -> Self {
-        let step = |step: &Step| match step {
-            Step::Load => Step::Load,
-            Step::Guard(guard) => Step::Guard(guard.clone()),
-        };
-        Self { loads: self.loads.clone(), steps: self.steps.iter().map(step).collect() }
-    }
 }
 
 impl Program {
@@ -257,7 +248,7 @@ impl Guards {
         Ok(self.check(py)?.err())
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
         visit.call(&self.same)?;
         // The lock is held by no thread that waits for the collector.
         let Ok(program) = self.program.try_lock() else { return Ok(()) };

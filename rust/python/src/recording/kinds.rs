@@ -1,6 +1,6 @@
 //! The kinds of the leaves of a call: those of one kind have one recording.
 
-use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyString, PyTuple, PyType};
 use smallvec::SmallVec;
@@ -132,7 +132,7 @@ impl LeafKind {
         })
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
         match &self.0 {
             Kind::Array { dtype, .. } => visit.call(dtype),
             Kind::Class(class) => visit.call(class),

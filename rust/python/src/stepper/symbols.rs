@@ -11,7 +11,6 @@ use pyo3::types::PyBytes;
 
 use super::cuda::{self, CudaSource};
 use crate::arrays::value::Value;
-use crate::autodiff::graph::gc::Visited;
 use crate::autodiff::graph::program::program;
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;

@@ -20,6 +20,16 @@ pub struct Child<'py> {
     pub trainable: bool,
 }
 
+/// Turns the children of a container into a stack, whose top is the first. Below one that is not trainable, none is.
+pub fn stack(children: &mut [Child<'_>], trainable: bool) {
+    children.reverse();
+    if !trainable {
+        for child in children {
+            child.trainable = false;
+        }
+    }
+}
+
 /// Description of a container in a structure: its class, and its keys if its children have names.
 pub struct Container {
     /// The class.

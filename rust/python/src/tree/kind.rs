@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use pyo3::PyTraverseError;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::gc::PyVisit;
 use pyo3::intern;
@@ -116,7 +115,7 @@ struct Registration {
 
 #[pymethods]
 impl Registration {
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
         let ContainerKind::Functions(functions) = &self.info.kind else { return Ok(()) };
         visit.call(&functions.flatten)?;
         visit.call(&functions.unflatten)

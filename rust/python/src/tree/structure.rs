@@ -3,7 +3,6 @@
 use std::hash::{Hash, Hasher};
 
 use oxigrad_core::tree::{self, Node, Walk};
-use pyo3::PyTraverseError;
 use pyo3::exceptions::PyIndexError;
 use pyo3::gc::PyVisit;
 use pyo3::types::{PyList, PyString};
@@ -155,7 +154,7 @@ impl Structure {
         is_as_before.then(|| PyList::new(py, gradients)).transpose()
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
         self.shape.containers().iter().try_for_each(|container| visit.call(&container.class))?;
         self.rests.iter().try_for_each(|(_, rest)| visit.call(rest))
     }

@@ -21,12 +21,10 @@ use crate::arrays::memory::exporters::Exporters;
 use crate::arrays::memory::host_array::{FloatArray, HostArray};
 use crate::arrays::value::Value;
 use crate::prelude::*;
-use crate::threads::{isa, pool};
+use crate::threads::{DETACHED, isa, pool};
 
 /// The number of elements from which memory traffic dominates the cost of an op.
 pub const LARGE: usize = 1 << 14;
-/// The number of elements from which threads share the work, and the interpreter lock is released.
-pub const DETACHED: usize = 1 << 15;
 
 thread_local!(pub static SCRATCH: RefCell<Scratch> = RefCell::default());
 
@@ -143,7 +141,7 @@ fn repeated(number: &Value, length: usize) -> Option<Buffer> {
 }
 
 /// The kernel of one op.
-fn kernel(op: Elementwise) -> &'static Kernel {
+pub fn kernel(op: Elementwise) -> &'static Kernel {
     static KERNELS: OnceLock<Vec<Kernel>> = OnceLock::new();
     let kernels = KERNELS.get_or_init(|| {
         let leaves = [Node::Leaf(0), Node::Leaf(1), Node::Leaf(2)];
@@ -351,9 +349,4 @@ pub fn op_taking(name: &str, count: usize) -> PyResult<Op> {
         Some(arity) if arity != count => Err(PyTypeError::new_err(format!("{name} takes {arity} arrays, got {count}"))),
         _ => Ok(op),
     }
-}
-
-/// An op on NumPy arrays and numbers by its kernel, in the shape and the dtype of `like`; see [`compute`].
-pub fn compute_in_core<'py>(op: Elementwise, values: &[Value], like: &Object<'py>) -> PyResult<Option<Object<'py>>> {
-    compute(kernel(op), values.iter(), like)
 }

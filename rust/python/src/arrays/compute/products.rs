@@ -6,11 +6,11 @@ use oxigrad_core::array::shape::{Shape, Strides, broadcast_strides};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
-use crate::arrays::compute::elementwise::{DETACHED, LARGE};
+use crate::arrays::compute::elementwise::LARGE;
 use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::memory::numpy::Numpy;
 use crate::prelude::*;
-use crate::threads::{isa, pool};
+use crate::threads::{isa, shared};
 
 /// The product of two NumPy matrices, or stacks of them, of one dtype that the core computes in; `None` for anything
 /// else, or where NumPy is as fast.
@@ -33,13 +33,10 @@ pub fn matmul<'py>(a: &Object<'py>, b: &Object<'py>) -> PyResult<Option<Object<'
     shape.extend([rows, columns]);
     if product.is_narrow() {
         let (result, to) = array_pool::take(py, &shape, dtype)?;
-        let is_small = to.len().saturating_mul(inner) < DETACHED;
-        let pool = if is_small { None } else { pool() };
         // SAFETY: `x` and `y` keep the memory of their elements, and `result` its own, which is new or has no other
         // reference.
-        let compute = || unsafe { product.compute(&to, isa(), pool.as_deref()) };
-        if is_small { compute() } else { py.detach(compute) }.python()?;
-        return Ok(Some(result));
+        let compute = |pool: Option<&_>| unsafe { product.compute(&to, isa(), pool) };
+        return shared(py, to.len().saturating_mul(inner), compute).map(|()| Some(result));
     }
     if elements(&shape).is_none_or(|length| length < LARGE) {
         return Ok(None);

@@ -64,9 +64,9 @@ fn moved<'py>(
             before.object = object;
         }
         let Some(address) = exporters.address(&array, &before.memory) else { return Ok(None) };
-        if address != before.memory.address() {
+        if address != before.memory.address {
             moved.push([number, address].map(|number| (number as u64).to_ne_bytes()));
-            before.memory.moved(address);
+            before.memory.address = address;
         }
     }
     Ok(Some(moved))

@@ -175,24 +175,13 @@ impl Exchange {
 
 /// The description of an array, wherever it lies, to be compared with a later one.
 pub struct Described {
-    address: usize,
+    /// The address of the first element.
+    pub address: usize,
     device: (i32, i32),
     dtype: (u8, u8, u16),
     shape: SmallVec<[i64; 4]>,
     /// None where they are those of elements one after the other.
     strides: Option<SmallVec<[i64; 4]>>,
-}
-
-impl Described {
-    /// The address of the first element.
-    pub fn address(&self) -> usize {
-        self.address
-    }
-
-    /// The same array at another address.
-    pub fn moved(&mut self, address: usize) {
-        self.address = address;
-    }
 }
 
 impl Tensor {

@@ -94,7 +94,7 @@ impl HostArray {
         let Some(fields) = numpy.fields(object) else { return Ok(None) };
         let Some(dtype) = numpy.dtype(object.py(), &fields)? else { return Ok(None) };
         let owner = Owner::Reference(object.clone().unbind());
-        Ok(Some(Self { view: fields.view(Some(dtype)), owner }))
+        Ok(Some(Self { view: fields.view(dtype), owner }))
     }
 
     /// Whether Python may have run to export it, and have changed other arrays.

@@ -84,9 +84,9 @@ impl ArrayFields {
 
     /// The array as a view, of the dtype of `descr`.
     #[inline]
-    pub fn view(&self, dtype: Option<Dtype>) -> ArrayView {
+    pub fn view(&self, dtype: Dtype) -> ArrayView {
         let (extents, strides) = (self.extents().collect(), self.strides().collect());
-        ArrayView { pointer: self.data, extents, strides, dtype, writable: self.is_writable() }
+        ArrayView { pointer: self.data, extents, strides, dtype: Some(dtype), writable: self.is_writable() }
     }
 
     /// Whether the array has the memory, shape and strides of a view.
@@ -289,29 +289,21 @@ impl Numpy {
         let found = is("name", "bfloat16")? && is("itemsize", "2")? && is("isnative", "True")?;
         Ok(found && self.bfloat16.get_or_init(py, || descr.unbind()).as_ptr() == fields.descr)
     }
-}
-
-impl Numpy {
-    /// The fields of a contiguous array of this shape; `None` for any other object.
-    #[inline]
-    fn dense(&self, object: &Object<'_>, shape: &[usize]) -> Option<ArrayFields> {
-        self.fields(object).filter(|fields| {
-            fields.flags & C_CONTIGUOUS != 0
-                && fields.dimensions() == shape.len()
-                && fields.extents().eq(shape.iter().copied())
-        })
-    }
 
     /// A contiguous array of this shape and dtype: the fast path of a check in every step. `None` for any other object,
     /// which may still meet the requirements.
     pub fn contiguous(&self, object: &Object<'_>, shape: &[usize], dtype: Dtype) -> Option<(ArrayView, Buffer)> {
-        let fields = self.dense(object, shape)?;
+        let fields = self.fields(object).filter(|fields| {
+            fields.flags & C_CONTIGUOUS != 0
+                && fields.dimensions() == shape.len()
+                && fields.extents().eq(shape.iter().copied())
+        })?;
         if self.seen_dtype(object.py(), &fields) != Some(dtype) {
             return None;
         }
         let length = elements(shape)?;
         let buffer = Buffer::contiguous(fields.data, length, dtype, fields.is_writable()).ok()?;
-        Some((fields.view(Some(dtype)), buffer))
+        Some((fields.view(dtype), buffer))
     }
 }
 
@@ -324,6 +316,7 @@ pub fn are_alike(a: &Object<'_>, b: &Object<'_>) -> Option<bool> {
 
 /// The meaning of an array that arithmetic on its numbers would ignore, as an error message with the expected
 /// alternative: the mask of a masked array, the unit of one with units, the products of a matrix. `None` for plain arrays.
+#[pyfunction]
 pub fn meaning(array: &Object<'_>) -> PyResult<Option<String>> {
     let (py, numpy) = (array.py(), Numpy::get(array.py()));
     if numpy.is_plain_array(array) || !numpy.is_array(array)? {
@@ -345,13 +338,6 @@ pub fn meaning(array: &Object<'_>) -> PyResult<Option<String>> {
 /// Refuses an array with a meaning besides its numbers: see [`meaning`]. `name` names the array in the error.
 pub fn refuse_meaning(array: &Object<'_>, name: impl FnOnce() -> String) -> PyResult<()> {
     meaning(array)?.map_or(Ok(()), |meaning| Err(Error::Dtype(format!("{} is {meaning}", name()))).python())
-}
-
-/// The meaning of an array that arithmetic on its numbers would ignore: see [`meaning`].
-#[pyfunction]
-#[pyo3(name = "meaning")]
-pub fn meaning_of(array: &Object<'_>) -> PyResult<Option<String>> {
-    meaning(array)
 }
 
 /// `PyArray_Empty` of the installed NumPy; `None` if the version of its C interface is unknown.

@@ -107,11 +107,6 @@ impl Variable {
         self.slot.store(slot.get(), Ordering::Relaxed);
     }
 
-    /// Another variable for the same entry; the variable itself if its value is immutable.
-    pub fn copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        snapshot(slf.as_any()).map(Bound::unbind)
-    }
-
     /// The origin of the entry that the variable was made with.
     pub fn origin(&self) -> Origin {
         self.tape.get().lock().tape.origin(self.id)

@@ -8,7 +8,6 @@ use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::value::Value;
-use crate::autodiff::graph::gc::Visited;
 use crate::autodiff::graph::variable::{Variable, plain, snapshot};
 use crate::autodiff::operations::indexed_assignment;
 use crate::autodiff::operations::operators::{augmented, binary, matmul, plain_binary, refuse_modulo, ufunc_op, unary};

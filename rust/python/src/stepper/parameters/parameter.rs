@@ -12,7 +12,6 @@ use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::memory::numpy::{Numpy, refuse_meaning};
 use crate::arrays::memory::place::{Look, Place};
 use crate::autodiff::graph::batched::BatchLevel;
-use crate::error::to_python;
 use crate::prelude::*;
 use crate::stepper::stated::HostParameter;
 
@@ -37,7 +36,7 @@ pub struct Parameter {
 pub fn prepare(py: Python<'_>, stated: &HostParameter) -> PyResult<Parameter> {
     let path = &stated.path;
     let array = stated.array.bind(py);
-    let parameter = HostArray::of(array)?.ok_or_else(|| to_python(&unexported(path, "parameter")))?;
+    let parameter = HostArray::of(array)?.ok_or_else(|| unexported(path, "parameter"))?;
     let dtype = parameter.floating().map_err(|error| error.at(format_args!("{path}: parameter"))).python()?.dtype();
     let slots = stated.slots.iter().map(|(name, slot)| Slot::new(path, name.clone(), slot.bind(py)));
     let numbers = stated.numbers.iter().map(|(name, slot)| Slot::number(path, name.clone(), slot.bind(py)));
@@ -220,7 +219,7 @@ impl Parameter {
             )));
         }
         if object.hasattr("dtype")? {
-            return Err(to_python(&unexported(&self.path, what)));
+            return Err(unexported(&self.path, what));
         }
         let (path, found) = (&self.path, object.get_type().name()?);
         Err(StructureError::new_err(format!("{path}: the {what} is missing: found {found}")))

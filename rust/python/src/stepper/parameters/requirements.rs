@@ -8,8 +8,8 @@ use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::memory::torch::Torch;
 use crate::prelude::*;
 
-pub fn unexported(path: &str, what: &str) -> Error {
-    Error::Memory(format!("{path}: the {what} does not share its memory: expected an array in host memory"))
+pub fn unexported(path: &str, what: &str) -> PyErr {
+    ArrayMemoryError::new_err(format!("{path}: the {what} does not share its memory: expected an array in host memory"))
 }
 
 /// Refuses a tensor whose storage was shrunk, so that its elements lie outside.
