@@ -14,7 +14,7 @@ use crate::autodiff::graph::batched::{is_float, is_number};
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::{Variable, snapshot};
 use crate::autodiff::vjp_rules::{seed, watchable};
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 use crate::tree::{Structure, flatten, is_inexact, type_info};
 
@@ -125,7 +125,7 @@ impl Watched {
             return Ok(gradients);
         }
         let primals = PyList::new(py, self.primals())?;
-        Ok(callbacks(py)?.copy_duplicates.bind(py).call1((primals, gradients))?.cast_into::<PyList>()?)
+        Ok(callbacks::copy_duplicates(py, (primals, gradients))?.cast_into::<PyList>()?)
     }
 }
 
@@ -257,7 +257,7 @@ fn as_floats<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     if value.is_exact_instance_of::<PyInt>() || !is_array()? {
         return Ok(None);
     }
-    let floats = callbacks(value.py())?.as_floats.bind(value.py()).call1((value,))?;
+    let floats = callbacks::as_floats(value.py(), (value,))?;
     Ok((!floats.is_none()).then_some(floats))
 }
 

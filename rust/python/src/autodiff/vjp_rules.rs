@@ -21,7 +21,7 @@ use crate::autodiff::graph::program::program;
 use crate::autodiff::graph::rule_program::Programs;
 use crate::autodiff::graph::tape::{CotangentType, Tape};
 use crate::autodiff::graph::variable::{Variable, snapshot};
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 use crate::tree::is_inexact;
 
@@ -279,7 +279,7 @@ pub fn watchable(value: &Object<'_>) -> PyResult<Value> {
         return Ok(Value::Number(number));
     }
     if value.is_exact_instance_of::<PyComplex>() {
-        return Ok(Value::Object(callbacks(value.py())?.complex_number.bind(value.py()).call1((value,))?.unbind()));
+        return Ok(Value::Object(callbacks::complex_number(value.py(), (value,))?.unbind()));
     }
     if let Some(scalar) = scalar_of(value) {
         return Ok(tape::Value::from_scalar(scalar));
@@ -324,7 +324,7 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Object<'_>>) -> PyR
         }
         (value, _) => value.object(py),
     };
-    Ok(Value::new(&callbacks(py)?.initial_cotangent.bind(py).call1((value, cotangent))?))
+    Ok(Value::new(&callbacks::initial_cotangent(py, (value, cotangent))?))
 }
 
 /// The gradient of a value that the target does not depend on.
@@ -335,7 +335,7 @@ pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Object<'py>> {
             let array = value.object(py);
             match zeros_like(&array)? {
                 Some(zeros) => Ok(zeros),
-                None => callbacks(py)?.zeros_like.bind(py).call1((array,)),
+                None => callbacks::zeros_like(py, (array,)),
             }
         }
     }

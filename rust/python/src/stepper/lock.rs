@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use pyo3::intern;
 use pyo3::sync::PyOnceLock;
 
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 use crate::threads::process;
 
@@ -105,7 +105,7 @@ impl Lock {
         let py = inner.py();
         while !inner.call_method1(intern!(py, "acquire"), (true, PATIENCE))?.is_truthy()? {
             let holder = self.holder.load(Ordering::Relaxed);
-            let Err(error) = callbacks(py)?.refuse_deadlock.call1(py, (holder,)) else { continue };
+            let Err(error) = callbacks::refuse_deadlock(py, (holder,)) else { continue };
             // The holder may have given the lock back before it waited for this thread.
             if inner.call_method1(intern!(py, "acquire"), (false,))?.is_truthy()? {
                 break;

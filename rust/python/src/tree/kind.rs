@@ -189,8 +189,8 @@ fn find_out(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
     } else if class.is_subclass_of::<PyDict>()? {
         info.exact = exact(&py.get_type::<PyDict>());
         info.kind = ContainerKind::Dict;
-    } else if let Some(callbacks) = callbacks::installed(py) {
-        if let Some((all, gradient)) = callbacks.container.bind(py).call1((class,))?.extract()? {
+    } else if callbacks::are_installed(py) {
+        if let Some((all, gradient)) = callbacks::container(py, (class,))?.extract()? {
             info.kind = ContainerKind::Mappings(Mappings { all, gradient, plain: is_plain(class)? });
         } else if let Some(info) = registered(class)? {
             return Ok(info); // by the callback

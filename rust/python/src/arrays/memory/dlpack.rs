@@ -139,12 +139,7 @@ impl Export {
             Some(strides) => strides.iter().map(|stride| isize::try_from(*stride).ok()?.checked_mul(size)).collect(),
             None => contiguous(&extents, usize::try_from(size).ok()?),
         };
-        let offset = usize::try_from(tensor.byte_offset).ok()?;
-        tensor.data.addr().checked_add(offset)?;
-        if tensor.data.is_null() && !extents.contains(&0) {
-            return None;
-        }
-        let pointer = tensor.data.wrapping_add(offset);
+        let pointer = tensor.first(&extents)?;
         Some(ArrayView { pointer, extents, strides: strides?, dtype: tensor.dtype(), writable })
     }
 }
@@ -230,16 +225,19 @@ impl Tensor {
     /// There is an extent and a stride (or null for all) for each dimension, and the memory can be written.
     #[inline]
     pub unsafe fn contiguous(&self, shape: &[usize], dtype: Dtype) -> Option<ArrayView> {
-        let offset = usize::try_from(self.byte_offset).ok()?;
-        self.data.addr().checked_add(offset)?;
-        if self.data.is_null() && !shape.contains(&0) {
-            return None;
-        }
-        let (pointer, extents) = (self.data.wrapping_add(offset), SmallVec::from_slice(shape));
+        let (pointer, extents) = (self.first(shape)?, SmallVec::from_slice(shape));
         let strides = contiguous(shape, dtype.size())?;
         let view = ArrayView { pointer, extents, strides, dtype: Some(dtype), writable: true };
         // SAFETY: the caller's promise.
         unsafe { self.is(&view) }.then_some(view)
+    }
+
+    /// The first element; `None` outside of the address space, and where an array of these extents has none.
+    #[inline]
+    fn first(&self, extents: &[usize]) -> Option<*mut u8> {
+        let offset = usize::try_from(self.byte_offset).ok()?;
+        self.data.addr().checked_add(offset)?;
+        (!self.data.is_null() || extents.contains(&0)).then(|| self.data.wrapping_add(offset))
     }
 
     /// The address of the first element.

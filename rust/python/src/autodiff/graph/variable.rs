@@ -146,11 +146,6 @@ impl Variable {
             |value: &Value| value.object(py).cast_exact::<Self>().is_ok_and(|outer| outer.get().is_recording(py));
         !self.tape.get().is_ended() || outer(&self.last(py).1)
     }
-
-    /// The name of the variable in a printed tape.
-    pub fn name(&self) -> String {
-        self.tape.get().name(Python::attach(|py| self.last(py).0))
-    }
 }
 
 /// The plain value of a variable of any number of nested tapes; any other object unchanged.

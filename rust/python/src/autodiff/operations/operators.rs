@@ -14,7 +14,7 @@ use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::operations::indexed_assignment;
 use crate::autodiff::operations::record::record;
 use crate::autodiff::operations::scalars::{ScalarOperand, record_numbers, record_scalars};
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 
 /// A binary operator; `reflected` says that `slf` is the right operand.
@@ -127,7 +127,7 @@ pub fn ufunc_op(ufunc: &Object<'_>) -> PyResult<Option<Op>> {
     let name = if let Some(name) = names.get_item(ufunc)? {
         name
     } else {
-        let name = callbacks(py)?.op_of_ufunc.bind(py).call1((ufunc,))?;
+        let name = callbacks::op_of_ufunc(py, (ufunc,))?;
         // Ufuncs without an op are not cached: `frompyfunc` may make any number of them.
         if !name.is_none() {
             names.set_item(ufunc, &name)?;

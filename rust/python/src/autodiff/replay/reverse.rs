@@ -24,7 +24,7 @@ use crate::autodiff::replay::fit::unbroadcast;
 use crate::autodiff::replay::fusion::{Cotangent, Fusion, NumpyArrays, known};
 use crate::autodiff::replay::{scatter, traced};
 use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, missing, registry};
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 use crate::tree::is_inexact;
 
@@ -73,9 +73,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         let (shape, dtype) = match fit {
             Some(CotangentType::Number) => {
                 let pulled = self.through(derivative, entry, which, cotangent)?;
-                return Ok(known(
-                    &callbacks(py)?.unbroadcast_to_number.bind(py).call1((self.resolve(&pulled)?.object(py),))?,
-                ));
+                return Ok(known(&callbacks::unbroadcast_to_number(py, (self.resolve(&pulled)?.object(py),))?));
             }
             Some(CotangentType::Array { shape, dtype }) if entry.args.len() > 1 => (shape.bind(py), dtype.bind(py)),
             _ => return self.through(derivative, entry, which, cotangent),

@@ -20,7 +20,7 @@ use crate::autodiff::operations::record::record;
 use crate::autodiff::replay::fit;
 use crate::autodiff::replay::scatter::{IndexKey, scatter};
 use crate::autodiff::vjp_rules::{Derivative, Source};
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 
 /// From so many elements on, the Python rule of an extremum takes fewer passes over memory than its program, which serves all shapes.
@@ -60,7 +60,7 @@ fn trace(derivative: &Derivative, arguments: &[Object<'_>]) -> PyResult<Option<P
         key.push(fact);
     }
     let stated = key.iter().map(|fact| fact.stated(py)).collect::<PyResult<Vec<_>>>()?;
-    let traced = callbacks(py)?.traced.bind(py).call1((&derivative.call, stated))?;
+    let traced = callbacks::traced(py, (&derivative.call, stated))?;
     Program::new(key, traced.extract()?).map(Some)
 }
 
