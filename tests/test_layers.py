@@ -186,9 +186,9 @@ CORE = {
 BINDING = {
     "error": "core",
     "prelude": "error",
-    "threads": "core",
+    "threads": "core error",
     "callbacks": "",
-    "class_cache": "",
+    "class_cache": "error",
     "tree": "core callbacks class_cache error prelude",
     "arrays": "core callbacks class_cache error prelude threads",
     "autodiff": "core arrays callbacks class_cache error prelude threads tree",

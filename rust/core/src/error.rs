@@ -15,6 +15,12 @@ macro_rules! errors {
             pub fn message(&self) -> &str {
                 match self { $(Self::$variant(message) => message),* }
             }
+
+            /// The error with a place before its message.
+            #[must_use]
+            pub fn at(self, place: impl fmt::Display) -> Self {
+                match self { $(Self::$variant(message) => Self::$variant(format!("{place}: {message}"))),* }
+            }
         }
     };
 }

@@ -51,27 +51,41 @@ pub enum Attribute {
     Wide = 128,
 }
 
-/// The Python operator of an op.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of Python's module `operator`")]
-pub enum Operator {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    FloorDivide,
-    Remainder,
-    Power,
-    MatrixMultiply,
-    Negative,
-    Positive,
-    Abs,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    Equal,
-    NotEqual,
+macro_rules! operators {
+    ($($variant:ident $name:literal;)*) => {
+        /// The Python operator of an op.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "a row of the table says it")]
+        pub enum Operator { $($variant),* }
+
+        impl Operator {
+            /// The name in Python's module `operator`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+        }
+    };
+}
+
+operators! {
+    Add "add";
+    Subtract "sub";
+    Multiply "mul";
+    Divide "truediv";
+    FloorDivide "floordiv";
+    Remainder "mod";
+    Power "pow";
+    MatrixMultiply "matmul";
+    Negative "neg";
+    Positive "pos";
+    Abs "abs";
+    Less "lt";
+    LessEqual "le";
+    Greater "gt";
+    GreaterEqual "ge";
+    Equal "eq";
+    NotEqual "ne";
 }
 
 macro_rules! operator {
@@ -80,6 +94,48 @@ macro_rules! operator {
     };
     ($operator:ident) => {
         Some(Operator::$operator)
+    };
+}
+
+/// An enum of ops, with the columns that both tables have.
+macro_rules! ops {
+    ($(#[$doc:meta])* $ops:ident { $($variant:ident $name:literal $operator:tt [$($attribute:ident)*];)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "a row of the table says it")]
+        #[repr(u8)]
+        pub enum $ops { $($variant),* }
+
+        impl $ops {
+            /// Every op, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The Array API standard's name, where the standard has the function.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+
+            fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            /// The Python operator of the op.
+            #[must_use]
+            pub const fn operator(self) -> Option<Operator> {
+                match self { $(Self::$variant => operator!($operator)),* }
+            }
+
+            /// Whether the op has an attribute.
+            #[must_use]
+            pub const fn has(self, attribute: Attribute) -> bool {
+                let attributes = match self { $(Self::$variant => 0 $(| Attribute::$attribute as u8)*),* };
+                attributes & attribute as u8 != 0
+            }
+        }
     };
 }
 
@@ -103,11 +159,10 @@ macro_rules! elementwise_ops {
         }
     };
     ($($variant:ident $name:literal ($($arg:ident)+) $kind:ident $operator:tt [$($attribute:ident)*] = $meaning:expr;)*) => {
-        /// An elementwise op.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "a row of the table says it")]
-        #[repr(u8)]
-        pub enum Elementwise { $($variant),* }
+        ops! {
+            /// An elementwise op.
+            Elementwise { $($variant $name $operator [$($attribute)*];)* }
+        }
 
         /// The meaning of each elementwise op, as a type: the argument of the visitor of [`Elementwise::visit`].
         pub mod meaning {
@@ -121,22 +176,6 @@ macro_rules! elementwise_ops {
         }
 
         impl Elementwise {
-            /// Every elementwise op, in the order of the table.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// The Array API standard's name.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
-            }
-
-            fn from_name(name: &str) -> Option<Self> {
-                match name {
-                    $($name => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-
             /// The number of arguments.
             #[must_use]
             pub const fn arity(self) -> usize {
@@ -147,19 +186,6 @@ macro_rules! elementwise_ops {
             #[must_use]
             pub const fn kind(self) -> ResultKind {
                 match self { $(Self::$variant => ResultKind::$kind),* }
-            }
-
-            /// The Python operator of the op.
-            #[must_use]
-            pub const fn operator(self) -> Option<Operator> {
-                match self { $(Self::$variant => operator!($operator)),* }
-            }
-
-            /// Whether the op has an attribute.
-            #[must_use]
-            pub const fn has(self, attribute: Attribute) -> bool {
-                let attributes = match self { $(Self::$variant => 0 $(| Attribute::$attribute as u8)*),* };
-                attributes & attribute as u8 != 0
             }
 
             /// The code of its meaning.
@@ -270,46 +296,16 @@ elementwise_ops! {
 
 macro_rules! structured_ops {
     ($($variant:ident $name:literal [$arity:expr] $operator:tt [$($attribute:ident)*];)*) => {
-        /// An op that moves, reduces or contracts whole arrays, computed by the array library.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "a row of the table says it")]
-        #[repr(u8)]
-        pub enum Structured { $($variant),* }
+        ops! {
+            /// An op that moves, reduces or contracts whole arrays, computed by the array library.
+            Structured { $($variant $name $operator [$($attribute)*];)* }
+        }
 
         impl Structured {
-            /// Every structured op, in the order of the table.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// The Array API standard's name, where the standard has the function.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
-            }
-
-            fn from_name(name: &str) -> Option<Self> {
-                match name {
-                    $($name => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-
             /// The number of array arguments; `None` for any number.
             #[must_use]
             pub const fn arity(self) -> Option<usize> {
                 match self { $(Self::$variant => $arity),* }
-            }
-
-            /// The Python operator of the op.
-            #[must_use]
-            pub const fn operator(self) -> Option<Operator> {
-                match self { $(Self::$variant => operator!($operator)),* }
-            }
-
-            /// Whether the op has an attribute.
-            #[must_use]
-            pub const fn has(self, attribute: Attribute) -> bool {
-                let attributes = match self { $(Self::$variant => 0 $(| Attribute::$attribute as u8)*),* };
-                attributes & attribute as u8 != 0
             }
         }
     };

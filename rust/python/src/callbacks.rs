@@ -1,29 +1,37 @@
-//! The functions of the Python layer that the core calls: handed over once, by keyword, when the package is imported.
+//! The functions of the Python layer that the core calls: handed over once, by keyword, when the package is imported. Each is a function
+//! here of the same name and of a tuple of its arguments; `RuntimeError` before [`install_callbacks`] was called.
 
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 static CALLBACKS: PyOnceLock<Callbacks> = PyOnceLock::new();
 
-/// The installed callbacks; `RuntimeError` before [`install_callbacks`] was called.
+/// The installed callbacks.
 #[inline]
-pub fn callbacks(py: Python<'_>) -> PyResult<&Callbacks> {
+fn callbacks(py: Python<'_>) -> PyResult<&Callbacks> {
     CALLBACKS.get(py).ok_or_else(|| PyRuntimeError::new_err("the callbacks of the core are not installed"))
 }
 
-/// The callbacks, if they are installed: they are not while the package is being imported.
-pub fn installed(py: Python<'_>) -> Option<&Callbacks> {
-    CALLBACKS.get(py)
+/// Whether the callbacks are installed: they are not while the package is being imported.
+pub fn are_installed(py: Python<'_>) -> bool {
+    CALLBACKS.get(py).is_some()
 }
 
 macro_rules! callbacks {
     ($($(#[$doc:meta])+ $name:ident;)+) => {
         /// One field a callback.
-        #[derive(Debug)]
-        pub struct Callbacks {
-            $($(#[$doc])+ pub $name: Py<PyAny>,)+
+        struct Callbacks {
+            $($name: Py<PyAny>,)+
         }
+
+        $(
+            $(#[$doc])+
+            pub fn $name<'py>(py: Python<'py>, args: impl PyCallArgs<'py>) -> PyResult<Bound<'py, PyAny>> {
+                callbacks(py)?.$name.bind(py).call1(args)
+            }
+        )+
 
         impl Callbacks {
             /// Each callback with its name.
@@ -132,7 +140,6 @@ callbacks! {
     refuse_deadlock;
     /// `(x, digits)`: `round(x, digits)`.
     rounded;
-    /// `(shape)`: the number of elements.
     /// `(tangent, y, batch)`: a tangent, broadcast to the shape of `y`.
     spread;
     /// `(tangents)`: tangents as a batch.

@@ -1,10 +1,12 @@
 //! Cache of values by class, which keeps no class alive.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
+
+use crate::error::{locked, set_locked};
 
 /// Cache of values by class. An address may be reused after its class is freed, so an entry is valid only while its
 /// class lives.
@@ -25,16 +27,11 @@ impl<T> ByClass<T> {
         Self(Mutex::new(None))
     }
 
-    /// The entries. While they are locked nothing of Python's may be called: another thread may wait for the lock.
-    fn lock(&self) -> MutexGuard<'_, Option<HashMap<usize, Entry<T>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The value of a class, as another reference that `share` makes.
     pub fn get(&self, class: &Bound<'_, PyType>, share: impl FnOnce(&T) -> T) -> Option<T> {
         let py = class.py();
         let (weak, value) = {
-            let entries = self.lock();
+            let entries = locked(&self.0);
             let (weak, value) = entries.as_ref()?.get(&address(class))?;
             (weak.clone_ref(py), share(value))
         };
@@ -46,7 +43,7 @@ impl<T> ByClass<T> {
         let py = class.py();
         let weak = PyWeakrefReference::new(class)?.unbind();
         let (_gone, full) = {
-            let mut entries = self.lock();
+            let mut entries = locked(&self.0);
             let entries = entries.get_or_insert_default();
             let gone = entries.insert(address(class), (weak, value));
             let is_full = entries.len() >= FEW && entries.len().is_power_of_two();
@@ -54,14 +51,13 @@ impl<T> ByClass<T> {
         };
         if let Some(mut full) = full {
             full.retain(|_, (weak, _)| weak.bind(py).upgrade().is_some());
-            self.lock().get_or_insert_default().extend(full);
+            locked(&self.0).get_or_insert_default().extend(full);
         }
         Ok(())
     }
 
     /// Removes all entries.
     pub fn clear(&self) {
-        let before = self.lock().take();
-        drop(before);
+        set_locked(&self.0, None);
     }
 }

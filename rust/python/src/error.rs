@@ -1,5 +1,7 @@
 //! The core's errors as Python exceptions: one class a variant.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use oxigrad_core::error::Error;
 use pyo3::exceptions::{
     PyArithmeticError, PyAttributeError, PyBufferError, PyLookupError, PyRecursionError, PyRuntimeError, PyTypeError,
@@ -118,6 +120,18 @@ fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
         || error.is_instance_of::<PyAttributeError>(py)
         || error.is_instance_of::<PyRuntimeError>(py))
         && !error.is_instance_of::<PyRecursionError>(py)
+}
+
+/// The contents of a mutex, also where a thread that had it locked panicked. While it is locked, nothing of Python's may be called or
+/// dropped: another thread may wait for the lock.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sets the contents of a mutex; the former ones are dropped after the lock.
+pub fn set_locked<T>(mutex: &Mutex<T>, contents: T) {
+    let before = std::mem::replace(&mut *locked(mutex), contents);
+    drop(before);
 }
 
 /// The items of an iterable. Unlike `collect`, this does not ask for a length first, whose errors would be lost.

@@ -34,7 +34,7 @@ mod _core {
     #[pymodule_export]
     use crate::arrays::memory::host_array::{exports_memory, is_floating, is_writable};
     #[pymodule_export]
-    use crate::arrays::memory::numpy::meaning_of;
+    use crate::arrays::memory::numpy::meaning;
     #[pymodule_export]
     use crate::arrays::memory::overlap::{aliases, first_shared_of, is_same_memory, overlaps_itself};
     #[pymodule_export]
@@ -82,14 +82,14 @@ mod _core {
     #[pymodule_export]
     use crate::stepper::symbols::{Program, Symbols, print_generated, rounding, symbols, uniform};
     #[pymodule_export]
-    use crate::threads::{forks, get_num_threads, instruction_set, limit_threads, set_num_threads};
+    use crate::threads::{get_num_threads, instruction_set, limit_threads, process, set_num_threads};
     #[pymodule_export]
     use crate::tree::functions::{
-        tree_flatten, tree_key_paths, tree_leaves, tree_map, tree_parameters, tree_path, tree_register_fields,
-        tree_register_functions, tree_tied, tree_unflatten, tree_unquoted,
+        tree_flatten, tree_leaves, tree_map, tree_parameters, tree_register_fields, tree_register_functions, tree_tied,
+        tree_unflatten, tree_unquoted,
     };
     #[pymodule_export]
-    use crate::tree::{Key, KeyPath, Structure, is_inexact};
+    use crate::tree::{Key, KeyPath, Structure, is_inexact, tree_key_paths, tree_path};
     #[pymodule_export]
     use crate::xla::{xla_call, xla_handler};
 
@@ -101,7 +101,6 @@ mod _core {
         module.add("MOST_STEPS", oxigrad_core::exec::MOST_STEPS)?;
         error::register(module)?;
         arrays::memory::numpy::Numpy::load(module.py())?;
-        arrays::memory::contiguous::load(module.py())?;
         threads::register(module.py())?;
         autodiff::operations::variable_methods::register(module.py())
     }

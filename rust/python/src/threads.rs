@@ -5,13 +5,16 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::process::id;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
+use oxigrad_core::error::Result;
 use oxigrad_core::simd::dispatch::Isa;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::error::{IntoPython, locked};
 
 /// Upper bound of the number of threads: a larger number is a mistake.
 const MOST: usize = 1024;
@@ -31,15 +34,11 @@ static AVAILABLE: LazyLock<usize> =
 /// Number of forks between the first process and this one: a process identity that takes no system call.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Identity of this process, which differs from that of its parent.
-pub fn process() -> u32 {
-    FORKS.load(Ordering::Relaxed)
-}
-
 /// Number of forks between the first process and this one.
 #[pyfunction]
-pub fn forks() -> u32 {
-    process()
+#[pyo3(name = "forks")]
+pub fn process() -> u32 {
+    FORKS.load(Ordering::Relaxed)
 }
 
 #[pyfunction]
@@ -71,12 +70,25 @@ pub fn pool() -> Option<Arc<ThreadPool>> {
     if threads == 1 {
         return None;
     }
-    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut pools = locked(&POOLS);
     if pools.0 != id() {
         // The threads of a parent process do not exist here: joining them would wait for ever.
         std::mem::forget(std::mem::replace(&mut *pools, (id(), BTreeMap::new())));
     }
     pools.1.entry(threads).or_insert_with(|| make(threads)).clone()
+}
+
+/// From so many elements on, threads share the work on arrays, and the interpreter lock is released.
+pub const DETACHED: usize = 1 << 15;
+
+/// Does the work on so many elements, given the pool and without the interpreter lock if they are many.
+pub fn shared<T: Send>(
+    py: Python<'_>,
+    elements: usize,
+    work: impl FnOnce(Option<&ThreadPool>) -> Result<T> + Send,
+) -> PyResult<T> {
+    let work = || work((if elements < DETACHED { None } else { pool() }).as_deref());
+    if elements < DETACHED { work() } else { py.detach(work) }.python()
 }
 
 /// Limits the number of threads of steps of this thread, or of the pool for None; returns the limit before.
@@ -114,7 +126,7 @@ pub fn set_num_threads(threads: usize) -> PyResult<()> {
         return Err(PyValueError::new_err(format!("threads is {threads}: expected 1 to {MOST}")));
     }
     if THREADS.swap(threads, Ordering::Relaxed) != threads {
-        let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pools = locked(&POOLS);
         if pools.0 == id() {
             pools.1.clear();
         }

@@ -1,9 +1,11 @@
 //! The dtypes of elements in memory, and their conversion to and from the types that kernels compute in.
 
+use std::ffi::c_int;
+
 use crate::array::half::{Bfloat16, Float16, Half, narrowed};
 
 macro_rules! dtypes {
-    ($($variant:ident $name:literal $t:ty, $bytes:literal;)*) => {
+    ($($variant:ident $name:literal $t:ty, $bytes:literal, $dlpack:literal, $xla:literal;)*) => {
         /// The type of the elements of a buffer.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "a row of the table says it")]
@@ -25,6 +27,29 @@ macro_rules! dtypes {
                 match self { $(Self::$variant => $bytes),* }
             }
 
+            /// `DLPack`'s code of the kind of numbers, and the bits of one.
+            #[must_use]
+            pub const fn to_dlpack(self) -> (u8, u8) {
+                match self { $(Self::$variant => ($dlpack, 8 * $bytes)),* }
+            }
+
+            /// The dtype of `DLPack`'s code and bits; `None` if kernels do not read it.
+            #[must_use]
+            pub const fn from_dlpack(code: u8, bits: u8) -> Option<Self> {
+                match (code, bits % 8, bits / 8) {
+                    $(($dlpack, 0, $bytes) => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            /// The dtype of XLA's number; `None` if kernels do not read it.
+            pub(crate) const fn from_xla(number: c_int) -> Option<Self> {
+                match number {
+                    $($xla => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
             /// Calls `visitor` with the Rust type of the elements.
             pub(crate) fn visit<V: DtypeVisitor>(self, visitor: V) -> V::Output {
                 match self { $(Self::$variant => visitor.visit::<$t>()),* }
@@ -34,19 +59,20 @@ macro_rules! dtypes {
 }
 
 dtypes! {
-    Bool "bool"    Truth, 1;
-    U8   "uint8"   u8, 1;
-    U16  "uint16"  u16, 2;
-    U32  "uint32"  u32, 4;
-    U64  "uint64"  u64, 8;
-    I8   "int8"    i8, 1;
-    I16  "int16"   i16, 2;
-    I32  "int32"   i32, 4;
-    I64  "int64"   i64, 8;
-    F16  "float16" Float16, 2;
-    BF16 "bfloat16" Bfloat16, 2;
-    F32  "float32" f32, 4;
-    F64  "float64" f64, 8;
+    // variant, name, type, bytes, the code of DLPack and the number of XLA
+    Bool "bool"     Truth,    1, 6, 1;
+    U8   "uint8"    u8,       1, 1, 6;
+    U16  "uint16"   u16,      2, 1, 7;
+    U32  "uint32"   u32,      4, 1, 8;
+    U64  "uint64"   u64,      8, 1, 9;
+    I8   "int8"     i8,       1, 0, 2;
+    I16  "int16"    i16,      2, 0, 3;
+    I32  "int32"    i32,      4, 0, 4;
+    I64  "int64"    i64,      8, 0, 5;
+    F16  "float16"  Float16,  2, 2, 10;
+    BF16 "bfloat16" Bfloat16, 2, 4, 16;
+    F32  "float32"  f32,      4, 2, 11;
+    F64  "float64"  f64,      8, 2, 12;
 }
 
 impl Dtype {

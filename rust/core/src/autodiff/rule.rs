@@ -19,7 +19,7 @@ pub enum Source {
 impl Source {
     /// The value that an entry keeps for the source; `None` for the cotangent.
     #[inline]
-    pub(super) fn kept<'t, V: Value, A>(self, entry: &View<'t, V, A>) -> Option<&'t V> {
+    pub fn kept<'t, V: Value, A>(self, entry: &View<'t, V, A>) -> Option<&'t V> {
         match self {
             Self::Cotangent => None,
             Self::Result => Some(entry.result()),

@@ -12,7 +12,7 @@ use crate::kernel::Kernel;
 pub fn check(batches: &[Batch]) -> Result<()> {
     for Batch { kernel, leaves, .. } in batches {
         for (number, leaf) in leaves.iter().enumerate() {
-            self::leaf(kernel, leaf).map_err(|error| of_leaf(number, &error))?;
+            self::leaf(kernel, leaf).map_err(|error| error.at(format_args!("leaf {number}")))?;
         }
     }
     together(batches)
@@ -28,17 +28,6 @@ pub(super) fn scalar_sets(kernel: &Kernel, scalars: &[f64]) -> Result<usize> {
         return Err(Error::Shape(format!("{count} scalars are no whole number of sets of {each}")));
     }
     Ok(count / each)
-}
-
-/// The error with the number of the leaf as a prefix.
-pub(super) fn of_leaf(number: usize, error: &Error) -> Error {
-    let message = format!("leaf {number}: {error}");
-    match error {
-        Error::Dtype(_) => Error::Dtype(message),
-        Error::Shape(_) => Error::Shape(message),
-        Error::Alias(_) => Error::Alias(message),
-        _ => Error::Memory(message),
-    }
 }
 
 /// Kernels that run together must have the same totals and the same guard.

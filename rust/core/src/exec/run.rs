@@ -3,7 +3,7 @@
 use rayon::ThreadPool;
 
 use super::batch::{Batch, Leaf, Part};
-use super::check::{check, leaf as check_leaf, of_leaf, scalar_set, scalar_sets, writes_only};
+use super::check::{check, leaf as check_leaf, scalar_set, scalar_sets, writes_only};
 use super::interpreter::{Run, Scratch};
 use super::plan::Plan;
 use crate::error::Result;
@@ -46,7 +46,7 @@ pub unsafe fn run_checked(batches: &[Batch], isa: Isa, threads: Option<&ThreadPo
     for Batch { kernel, scalars, leaves } in batches {
         let sets = scalar_sets(kernel, scalars)?;
         for (number, leaf) in leaves.iter().enumerate() {
-            scalar_set(leaf, sets).map_err(|error| of_leaf(number, &error))?;
+            scalar_set(leaf, sets).map_err(|error| error.at(format_args!("leaf {number}")))?;
         }
         plans.push(Plan::new(kernel, scalars, sets, leaves));
     }

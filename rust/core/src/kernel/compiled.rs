@@ -26,7 +26,6 @@ pub struct Kernel {
     pub(crate) guard: Option<(usize, u16)>,
     /// The phase and the number of each total, in order: kernels that run together must agree.
     pub(crate) totals: Vec<(usize, u32)>,
-    pub(super) reads: Vec<bool>,
 }
 
 /// Native code of a phase: it computes its outputs and sums.
@@ -134,28 +133,10 @@ impl Kernel {
         self.phases.len()
     }
 
-    /// Whether input `leaf` has any influence.
-    #[must_use]
-    pub fn reads_leaf(&self, leaf: usize) -> bool {
-        self.reads.get(leaf).copied().unwrap_or(false)
-    }
-
-    /// The number of ops on each element in all phases: a measure of the cost.
-    #[must_use]
-    pub fn instructions(&self) -> usize {
-        self.phases.iter().map(|phase| phase.code.len()).sum()
-    }
-
     /// Whether it runs as native code where the arrays are contiguous, instead of block by block, with the same bits.
     #[must_use]
     pub fn is_native(&self) -> bool {
         self.phases.iter().all(|phase| phase.code.is_empty() || phase.native.is_some())
-    }
-
-    /// The largest number of temporaries in any phase.
-    #[must_use]
-    pub fn registers(&self) -> usize {
-        self.phases.iter().map(|phase| phase.temporaries).max().unwrap_or(0)
     }
 
     /// The number of the first register of outputs. Registers are numbered through: inputs, outputs,

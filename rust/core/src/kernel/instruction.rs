@@ -20,12 +20,17 @@ pub(crate) enum Work {
 }
 
 impl Work {
+    /// The registers that it reads.
+    pub fn arguments(&self) -> &[u16] {
+        match self {
+            Self::Apply(op, args) => &args[..op.arity()],
+            Self::Noise(_) => &[],
+            Self::Sum(arg) => std::slice::from_ref(arg),
+        }
+    }
+
     /// Whether the register is an argument.
     pub fn reads(self, register: usize) -> bool {
-        match self {
-            Self::Apply(op, args) => args[..op.arity()].iter().any(|arg| usize::from(*arg) == register),
-            Self::Noise(_) => false,
-            Self::Sum(arg) => usize::from(arg) == register,
-        }
+        self.arguments().iter().any(|arg| usize::from(*arg) == register)
     }
 }

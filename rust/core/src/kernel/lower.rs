@@ -49,8 +49,6 @@ pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {
     builder.number_scalars();
     let mut phases: Vec<Phase> = (0..=builder.last).map(|phase| builder.phase(phase)).collect();
     builder.find_native(&mut phases);
-    let mut reads = vec![false; inputs];
-    phases.iter().flat_map(|phase| &phase.reads).for_each(|input| reads[usize::from(*input)] = true);
     let (outputs, sums) = (graph.outputs.len(), builder.sums.len());
     let results = graph.results.iter().map(|id| builder.step_of[id]).collect();
     let guard = graph.guard.map(|id| (graph.phase[id], builder.step_of[&id]));
@@ -66,7 +64,6 @@ pub(super) fn kernel(graph: &Graph) -> Result<Kernel> {
         results,
         guard,
         totals,
-        reads,
     })
 }
 

@@ -8,5 +8,5 @@ mod structure;
 mod text;
 
 pub use path::{DictKey, Key, KeyPath};
-pub use structure::{Container, Node, Structure, list_keys};
+pub use structure::{Container, Node, Parent, Structure, Walk, list_keys};
 pub use text::{Segment, parse, unquoted};

@@ -54,6 +54,46 @@ struct Links {
     parents: Vec<(u32, u32)>,
 }
 
+/// A walk over the nodes of a structure, in order, with a value for each container that is open: [`Walk::next_parent`] before a node,
+/// and [`Walk::visit`] after it.
+#[derive(Debug)]
+pub struct Walk<T> {
+    /// The open containers: the value, the number, the children that were visited, and all.
+    open: Vec<(T, u32, u32, u32)>,
+}
+
+/// The container that a node of a walk is in: its value, its number, and the position of the node among its children.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "said above")]
+pub struct Parent<'a, T> {
+    pub value: &'a T,
+    pub container: u32,
+    pub child: u32,
+}
+
+impl<T> Default for Walk<T> {
+    fn default() -> Self {
+        Self { open: Vec::new() }
+    }
+}
+
+impl<T> Walk<T> {
+    /// The container of the next node; `None` for the root.
+    pub fn next_parent(&mut self) -> Option<Parent<'_, T>> {
+        while self.open.pop_if(|(_, _, next, arity)| next == arity).is_some() {}
+        let (value, container, next, _) = self.open.last_mut()?;
+        *next += 1;
+        Some(Parent { value, container: *container, child: *next - 1 })
+    }
+
+    /// Goes on to the children of a node, if it is a container, with its value.
+    pub fn visit(&mut self, node: Node, value: T) {
+        if let Node::Branch { container, arity } = node {
+            self.open.push((value, container, 0, arity));
+        }
+    }
+}
+
 impl<C> Default for Structure<C> {
     fn default() -> Self {
         Self { nodes: Vec::new(), containers: Vec::new(), leaves: 0, links: OnceLock::new() }
@@ -131,11 +171,7 @@ impl<C> Structure<C> {
     }
 
     /// The index of a leaf's node.
-    ///
-    /// # Panics
-    /// Panics if there is no such leaf.
-    #[must_use]
-    pub fn leaf_node(&self, leaf: usize) -> usize {
+    fn leaf_node(&self, leaf: usize) -> usize {
         self.links().leaf_nodes[leaf] as usize
     }
 
@@ -145,21 +181,16 @@ impl<C> Structure<C> {
 }
 
 impl Links {
-    #[allow(clippy::cast_possible_truncation, reason = "memory holds fewer than 2^32 nodes")]
     fn new(nodes: &[Node]) -> Self {
         let mut links = Self { leaf_nodes: Vec::new(), parents: Vec::with_capacity(nodes.len()) };
-        let mut open: Vec<(u32, u32, u32)> = Vec::new();
-        for (i, node) in nodes.iter().enumerate() {
-            while open.pop_if(|(_, next, arity)| next == arity).is_some() {}
-            links.parents.push(open.last_mut().map_or((u32::MAX, 0), |(parent, next, _)| {
-                *next += 1;
-                (*parent, *next - 1)
-            }));
-            match node {
-                Node::Leaf { .. } => links.leaf_nodes.push(i as u32),
-                Node::Branch { arity, .. } => open.push((i as u32, 0, *arity)),
-                Node::Empty | Node::Unset => {}
+        let mut walk = Walk::default();
+        for (place, node) in (0..).zip(nodes) {
+            let parent = walk.next_parent().map_or((u32::MAX, 0), |parent| (*parent.value, parent.child));
+            links.parents.push(parent);
+            if matches!(node, Node::Leaf { .. }) {
+                links.leaf_nodes.push(place);
             }
+            walk.visit(*node, place);
         }
         links
     }
@@ -176,11 +207,7 @@ impl<C: Container> Structure<C> {
     }
 
     /// The path of a node, by its place in [`Structure::nodes`].
-    ///
-    /// # Panics
-    /// Panics if there is no such node.
-    #[must_use]
-    pub fn node_path(&self, mut node: usize) -> KeyPath {
+    fn node_path(&self, mut node: usize) -> KeyPath {
         let mut keys = Vec::new();
         while node > 0 {
             let (parent, position) = self.links().parents[node];
@@ -194,36 +221,26 @@ impl<C: Container> Structure<C> {
     /// The paths of all leaves, in order; they share common beginnings.
     #[must_use]
     pub fn paths(&self) -> Vec<KeyPath> {
-        let mut paths = Vec::with_capacity(self.leaves);
-        let mut open: Vec<(KeyPath, u32, usize, u32)> = Vec::new();
+        let (mut paths, mut walk) = (Vec::with_capacity(self.leaves), Walk::default());
         for node in &self.nodes {
-            while open.pop_if(|(_, _, next, arity)| *next == *arity as usize).is_some() {}
-            let path = open.last_mut().map_or_else(KeyPath::root, |(path, container, next, _)| {
-                *next += 1;
-                path.child(self.container(*container).key(*next - 1))
-            });
-            match *node {
-                Node::Leaf { .. } => paths.push(path),
-                Node::Branch { container, arity } => open.push((path, container, 0, arity)),
-                Node::Empty | Node::Unset => {}
-            }
+            let path = self.path_below(walk.next_parent());
+            if matches!(node, Node::Leaf { .. }) { paths.push(path) } else { walk.visit(*node, path) }
         }
         paths
     }
 
-    /// A description of the first place where `found` differs: its path, the expected node and the found one.
+    /// The path of a node, given the place that a walk over paths finds it at.
     #[must_use]
-    pub fn difference(&self, found: &Self) -> Option<String> {
-        let mut pairs = self.nodes.iter().zip(&found.nodes);
-        let place = pairs.position(|(a, b)| !self.is_same_node(*a, found, *b))?;
-        let (a, mut b) = (self.describe(self.nodes[place]), found.describe(found.nodes[place]));
-        if a == b {
-            b.push_str(" (of another class, or another trainability)");
-        }
-        Some(format!("{}: expected {a}, found {b}", self.place(place)))
+    pub fn path_below(&self, parent: Option<Parent<'_, KeyPath>>) -> KeyPath {
+        parent.map_or_else(KeyPath::root, |Parent { value, container, child }| {
+            value.child(self.container(container).key(child as usize))
+        })
     }
 
     /// The path of a node as the subject of a message: the keys, or "the root".
+    ///
+    /// # Panics
+    /// Panics if there is no such node.
     #[must_use]
     pub fn place(&self, node: usize) -> String {
         self.node_path(node).place()
@@ -403,15 +420,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_difference_is_told_by_path() {
-        let expected = structure(&[Some((Sample::List, 2)), None, Some((Sample::List, 1)), None]);
-        let found = structure(&[Some((Sample::List, 2)), None, Some((Sample::Dense, 2)), None, None]);
-        assert_eq!(expected.difference(&found).unwrap(), "1: expected a list of 1, found a Dense");
-        assert_eq!(expected.difference(&expected), None);
-        assert_eq!(
-            model("a").difference(&model("b")).unwrap(),
-            "the root: expected a dict with the keys l1, a, found a dict with the keys l1, b"
-        );
+    fn messages_name_nodes_by_path_and_in_words() {
+        let told = |tree: &Structure<Sample>, node: usize| {
+            format!("{}: {}", tree.place(node), tree.describe(tree.nodes[node]))
+        };
+        let tree = structure(&[Some((Sample::List, 2)), None, Some((Sample::List, 1)), None]);
+        assert_eq!(told(&tree, 2), "1: a list of 1");
+        assert_eq!(told(&model("a"), 0), "the root: a dict with the keys l1, a");
     }
 
     #[test]

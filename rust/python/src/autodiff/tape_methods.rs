@@ -7,14 +7,13 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::value::Value;
 use crate::autodiff::graph::entry::Entry;
-use crate::autodiff::graph::gc::Visited;
 use crate::autodiff::graph::tape::{CoreTape, Tape};
 use crate::autodiff::graph::trace;
 use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::replay::forward;
 use crate::autodiff::replay::reverse;
 use crate::autodiff::vjp_rules;
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 
 /// An entry as Python sees it: its kind, the numbers of its arguments, and its attributes.
@@ -107,7 +106,7 @@ impl Tape {
             Ok((Self::own(slf, &variable, "a seed")?.get().source(py)?, Value::new(&tangent)))
         };
         let seeds = seeds.0.into_iter().map(seed).collect::<PyResult<Vec<_>>>()?;
-        let zeros = |value: &Value| callbacks(py)?.zero_tangent.bind(py).call1((value.object(py), batch));
+        let zeros = |value: &Value| callbacks::zero_tangent(py, (value.object(py), batch));
         let of = |target: &Variable| Ok(target.current(py)?.0);
         Self::replayed(slf, &targets.0, of, false, zeros, |core, ids| {
             forward::replay_forward(py, core, seeds, ids, batch)
@@ -192,13 +191,13 @@ impl Tape {
     /// The trace as a flow chart in Mermaid's language; of a longer one, the first `limit` entries.
     #[pyo3(signature = (*, limit = 200))]
     fn to_mermaid<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Object<'py>> {
-        trace::diagram(self, limit, callbacks(py)?.mermaid.bind(py))
+        callbacks::mermaid(py, trace::diagram(self, limit))
     }
 
     /// The trace as a drawing in SVG; of a longer one, the first `limit` entries.
     #[pyo3(signature = (*, limit = 200))]
     fn to_svg<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Object<'py>> {
-        trace::diagram(self, limit, callbacks(py)?.svg.bind(py))
+        callbacks::svg(py, trace::diagram(self, limit))
     }
 
     /// The drawing, for notebooks.
@@ -226,7 +225,7 @@ impl Tape {
         let replay = |core: &mut CoreTape, ids: &[Id]| reverse::replay(py, core, seeds, ids, release, take);
         let found = Self::replayed(slf, sources, of, release, absent, replay)?;
         if let Some(given) = given {
-            callbacks(py)?.pulled.bind(py).call1((slf, given, &found))?;
+            callbacks::pulled(py, (slf, given, &found))?;
         }
         Ok(found)
     }

@@ -11,11 +11,10 @@ use smallvec::{SmallVec, smallvec};
 use crate::arrays::memory::contiguous::{element_of, is_float_array};
 use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::{is_float, is_number};
-use crate::autodiff::graph::gc::Visited;
 use crate::autodiff::graph::tape::Tape;
-use crate::autodiff::graph::variable::Variable;
+use crate::autodiff::graph::variable::{Variable, snapshot};
 use crate::autodiff::vjp_rules::{seed, watchable};
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 use crate::tree::{Structure, flatten, is_inexact, type_info};
 
@@ -59,7 +58,7 @@ impl Watched {
     /// Watches a leaf; returns the object that the function gets in its place.
     fn watch<'py>(&mut self, tape: &Bound<'py, Tape>, leaf: &Object<'py>) -> PyResult<Py<PyAny>> {
         let variable = Tape::input(tape, watchable(leaf)?, None)?;
-        let inside = Variable::copy(&variable)?;
+        let inside = snapshot(variable.as_any())?.unbind();
         self.variables.push(variable.unbind());
         Ok(inside)
     }
@@ -72,7 +71,7 @@ impl Watched {
         }
         let mut chosen = SmallVec::new();
         for (i, leaf) in leaves.iter().enumerate() {
-            if structure.is_trainable(i) && is_differentiable(leaf.bind(py))? {
+            if structure.shape.is_trainable(i) && is_differentiable(leaf.bind(py))? {
                 chosen.push(i);
             }
         }
@@ -81,7 +80,7 @@ impl Watched {
         }
         let mut inside: Vec<Py<PyAny>> = leaves.iter().map(|leaf| leaf.clone_ref(py)).collect();
         for i in &chosen {
-            let place = || named(&format!("argument {position}"), &structure.path(*i).to_string());
+            let place = || named(&format!("argument {position}"), &structure.shape.path(*i).to_string());
             inside[*i] = self.watch(tape, leaves[*i].bind(py)).map_err(|error| at(py, place, error))?;
         }
         self.trees.push(structure.unflatten(py, inside)?);
@@ -126,7 +125,7 @@ impl Watched {
             return Ok(gradients);
         }
         let primals = PyList::new(py, self.primals())?;
-        Ok(callbacks(py)?.copy_duplicates.bind(py).call1((primals, gradients))?.cast_into::<PyList>()?)
+        Ok(callbacks::copy_duplicates(py, (primals, gradients))?.cast_into::<PyList>()?)
     }
 }
 
@@ -258,7 +257,7 @@ fn as_floats<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     if value.is_exact_instance_of::<PyInt>() || !is_array()? {
         return Ok(None);
     }
-    let floats = callbacks(value.py())?.as_floats.bind(value.py()).call1((value,))?;
+    let floats = callbacks::as_floats(value.py(), (value,))?;
     Ok((!floats.is_none()).then_some(floats))
 }
 

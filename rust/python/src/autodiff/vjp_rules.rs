@@ -20,21 +20,15 @@ use crate::autodiff::graph::entry::{Entry, cotangent_type, named, shape_of};
 use crate::autodiff::graph::program::program;
 use crate::autodiff::graph::rule_program::Programs;
 use crate::autodiff::graph::tape::{CotangentType, Tape};
-use crate::autodiff::graph::variable::Variable;
-use crate::autodiff::graph::variable::snapshot;
-use crate::callbacks::callbacks;
+use crate::autodiff::graph::variable::{Variable, snapshot};
+use crate::callbacks;
 use crate::prelude::*;
 use crate::tree::is_inexact;
 
 /// A parameter of a derivative rule.
-#[derive(Debug)]
 pub enum Source {
-    /// `g`: the cotangent of the result.
-    Cotangent,
-    /// `y`: the result.
-    Result,
-    /// `x`, `x1`, `x2`, `condition`: the value of an argument.
-    Arg(u8),
+    /// `g`: the cotangent of the result; `y`: the result; `x`, `x1`, `x2`, `condition`: the value of an argument.
+    Value(rule::Source),
     /// `x_shape`, `x1_shape`, ...: the shape of an argument.
     Shape(u8),
     /// `x_dtype`, ...: the dtype of an argument.
@@ -56,9 +50,9 @@ impl Source {
         let of =
             |at: u8| if matches!(entry.origin, Origin::Op(op) if op.arity().is_none()) { which } else { at as usize };
         Ok(match self {
-            Self::Cotangent => g.clone(),
-            Self::Result => entry.result().object(py),
-            Self::Arg(at) => entry.arg(of(*at)).object(py),
+            Self::Value(rule::Source::Cotangent) => g.clone(),
+            Self::Value(rule::Source::Result) => entry.result().object(py),
+            Self::Value(rule::Source::Arg(at)) => entry.arg(of(*at)).object(py),
             Self::Shape(at) => shape_of(entry, of(*at), py),
             Self::Dtype(at) => match cotangent_type(entry, of(*at)) {
                 Some(CotangentType::Array { dtype, .. }) => dtype.bind(py).clone(),
@@ -75,7 +69,6 @@ impl Source {
 }
 
 /// The rule of one argument of an op, or of all arguments of an op with any number of them.
-#[derive(Debug)]
 pub struct Derivative {
     /// The Python function.
     pub call: Py<PyAny>,
@@ -110,18 +103,17 @@ fn needs_of(sources: &[Source]) -> Needs {
     let mut needs = Needs::default();
     for source in sources {
         match source {
-            Source::Result => needs.result = true,
-            Source::Arg(which) => needs.read(*which),
+            Source::Value(rule::Source::Result) => needs.result = true,
+            Source::Value(rule::Source::Arg(which)) => needs.read(*which),
             Source::Args => needs.all_args = true,
             Source::Shape(_) | Source::Dtype(_) => needs.shape = true,
-            Source::Cotangent | Source::Which | Source::Attribute(_) => {}
+            Source::Value(rule::Source::Cotangent) | Source::Which | Source::Attribute(_) => {}
         }
     }
     needs
 }
 
 /// A row of the table: the derivative with respect to one argument.
-#[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a table of a few dozen rows, made once")]
 pub enum Row {
     /// No derivative. The text completes "<op> is not differentiable with respect to ...".
@@ -133,7 +125,6 @@ pub enum Row {
 }
 
 /// The table of derivative rules.
-#[derive(Debug)]
 pub struct Registry {
     rows: Vec<Vec<Row>>,
     unstated: Row,
@@ -183,11 +174,11 @@ pub fn arg_names(op: Op) -> &'static [&'static str] {
 fn source(py: Python<'_>, op: Op, name: &str) -> Source {
     let position = |name| arg_names(op).iter().position(|arg| *arg == name).and_then(|at| u8::try_from(at).ok());
     match (name, position(name)) {
-        ("g", _) => Source::Cotangent,
-        ("y", _) => Source::Result,
+        ("g", _) => Source::Value(rule::Source::Cotangent),
+        ("y", _) => Source::Value(rule::Source::Result),
         ("which", _) => Source::Which,
         ("args", _) => Source::Args,
-        (_, Some(at)) => Source::Arg(at),
+        (_, Some(at)) => Source::Value(rule::Source::Arg(at)),
         _ => {
             let suffixed = |suffix| name.strip_suffix(suffix).and_then(position);
             if let Some(at) = suffixed("_shape") {
@@ -252,7 +243,7 @@ pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResu
         .map_err(|_| PyValueError::new_err("the rules are registered already"))
 }
 
-/// The op of a program of a single op, with the leaves that it reads.
+/// The op of a program of a single op for which Python has an operator with the same bits on arrays, with the leaves that it reads.
 fn only(nodes: &[Node]) -> Option<(Op, Vec<usize>)> {
     let (Node::Apply(op, args), leaves) = nodes.split_last()? else { return None };
     let leaf = |arg: &u32| match leaves[*arg as usize] {
@@ -260,7 +251,8 @@ fn only(nodes: &[Node]) -> Option<(Op, Vec<usize>)> {
         _ => None,
     };
     let read = args[..op.arity()].iter().map(leaf).collect::<Option<Vec<_>>>()?;
-    is_exact_operator(*op).then_some((Op::Elementwise(*op), read))
+    let is_exact = op.operator().is_some() && op.has(Attribute::Exact);
+    is_exact.then_some((Op::Elementwise(*op), read))
 }
 
 fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
@@ -268,14 +260,10 @@ fn trace(py: Python<'_>, derivative: &Derivative) -> PyResult<rule::Rule> {
     let (mut sources, mut args) = (Vec::new(), Vec::new());
     for source in &derivative.sources {
         let leaf = u32::try_from(sources.len()).expect("a rule has few parameters");
-        sources.push(match source {
-            Source::Cotangent => rule::Source::Cotangent,
-            Source::Result => rule::Source::Result,
-            Source::Arg(which) => rule::Source::Arg(*which),
-            Source::Args | Source::Shape(_) | Source::Dtype(_) | Source::Which | Source::Attribute(_) => {
-                return Err(PyValueError::new_err("the rule of an elementwise op reads g, y and its arguments only"));
-            }
-        });
+        let Source::Value(source) = source else {
+            return Err(PyValueError::new_err("the rule of an elementwise op reads g, y and its arguments only"));
+        };
+        sources.push(*source);
         args.push(Tape::input(&symbols, Value::Absent, Some(Node::Leaf(leaf)))?);
     }
     let output = derivative.call.bind(py).call1(PyTuple::new(py, args)?)?;
@@ -291,7 +279,7 @@ pub fn watchable(value: &Object<'_>) -> PyResult<Value> {
         return Ok(Value::Number(number));
     }
     if value.is_exact_instance_of::<PyComplex>() {
-        return Ok(Value::Object(callbacks(value.py())?.complex_number.bind(value.py()).call1((value,))?.unbind()));
+        return Ok(Value::Object(callbacks::complex_number(value.py(), (value,))?.unbind()));
     }
     if let Some(scalar) = scalar_of(value) {
         return Ok(tape::Value::from_scalar(scalar));
@@ -336,7 +324,7 @@ pub fn seed(target: &Bound<'_, Variable>, cotangent: Option<&Object<'_>>) -> PyR
         }
         (value, _) => value.object(py),
     };
-    Ok(Value::new(&callbacks(py)?.initial_cotangent.bind(py).call1((value, cotangent))?))
+    Ok(Value::new(&callbacks::initial_cotangent(py, (value, cotangent))?))
 }
 
 /// The gradient of a value that the target does not depend on.
@@ -347,15 +335,10 @@ pub fn zeros<'py>(py: Python<'py>, value: &Value) -> PyResult<Object<'py>> {
             let array = value.object(py);
             match zeros_like(&array)? {
                 Some(zeros) => Ok(zeros),
-                None => callbacks(py)?.zeros_like.bind(py).call1((array,)),
+                None => callbacks::zeros_like(py, (array,)),
             }
         }
     }
-}
-
-/// Whether Python has an operator for the op with the same bits on arrays.
-const fn is_exact_operator(op: Elementwise) -> bool {
-    op.operator().is_some() && op.has(Attribute::Exact)
 }
 
 /// `DerivativeError`: the op is not differentiable with respect to `parameter`, a noun phrase.

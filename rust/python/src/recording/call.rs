@@ -1,7 +1,7 @@
 //! The functions that the entries of a recording call.
 
 use oxigrad_core::autodiff::tape::Value as _;
-use oxigrad_core::op::{Op, Operator};
+use oxigrad_core::op::Op;
 use oxigrad_core::recording::ScalarOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
@@ -184,24 +184,5 @@ pub fn reads_of(args: &Object<'_>, named: &Bound<'_, PyDict>) -> PyResult<Vec<u3
 
 /// The op of an operator, by its name in Python's module.
 fn operator_named(name: &str) -> Option<Op> {
-    let named = |operator: Operator| match operator {
-        Operator::Add => "add",
-        Operator::Subtract => "sub",
-        Operator::Multiply => "mul",
-        Operator::Divide => "truediv",
-        Operator::FloorDivide => "floordiv",
-        Operator::Remainder => "mod",
-        Operator::Power => "pow",
-        Operator::MatrixMultiply => "matmul",
-        Operator::Negative => "neg",
-        Operator::Positive => "pos",
-        Operator::Abs => "abs",
-        Operator::Less => "lt",
-        Operator::LessEqual => "le",
-        Operator::Greater => "gt",
-        Operator::GreaterEqual => "ge",
-        Operator::Equal => "eq",
-        Operator::NotEqual => "ne",
-    };
-    Op::all().find(|op| op.operator().is_some_and(|operator| named(operator) == name))
+    Op::all().find(|op| op.operator().is_some_and(|operator| operator.name() == name))
 }

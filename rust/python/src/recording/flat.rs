@@ -17,7 +17,7 @@ pub struct Flat {
 impl Flat {
     /// The leaves of a tree. An array or a number, the most frequent trees, is one leaf.
     pub fn of(tree: &Object<'_>) -> PyResult<Self> {
-        let is_leaf = Numpy::get(tree.py()).is_some_and(|numpy| numpy.is_plain_array(tree))
+        let is_leaf = Numpy::get(tree.py()).is_plain_array(tree)
             || tree.is_exact_instance_of::<PyFloat>()
             || tree.is_exact_instance_of::<PyInt>();
         if is_leaf {

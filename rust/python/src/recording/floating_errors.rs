@@ -3,11 +3,11 @@
 use std::sync::Mutex;
 
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::autodiff::graph::tape::debug_nans;
+use crate::prelude::*;
 
 /// The method that gives the object of NumPy's present settings, which is immutable; `None` where NumPy has no such object.
 static SETTINGS: PyOnceLock<Option<Py<PyAny>>> = PyOnceLock::new();
@@ -22,15 +22,13 @@ pub fn is_watched(py: Python<'_>) -> PyResult<bool> {
     }
     let Some(settings) = SETTINGS.get_or_init(py, || settings(py).ok()) else { return raises(py) };
     let settings = settings.bind(py).call0()?;
-    if let Ok(last) = LAST.lock()
-        && let Some((known, raises)) = &*last
+    if let Some((known, raises)) = &*locked(&LAST)
         && settings.is(known)
     {
         return Ok(*raises);
     }
     let found = raises(py)?;
-    let before = LAST.lock().map(|mut last| last.replace((settings.unbind(), found)));
-    drop(before); // after the lock
+    set_locked(&LAST, Some((settings.unbind(), found)));
     Ok(found)
 }
 

@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::ffi::PyObject;
-use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
@@ -77,18 +77,13 @@ struct Plan {
     cases: Vec<Arc<Case>>,
 }
 
-#[derive(Default)]
-struct State {
-    plan: Option<Arc<Plan>>,
-    /// Why the last call was no replay.
-    why: Option<Py<PyAny>>,
-}
-
 /// A function that is replayed where a recording fits; the subclass in Python records, in `_otherwise`.
 #[pyclass(frozen, subclass, module = "oxigrad._core")]
 pub struct RecordedFunction {
     function: Py<PyAny>,
-    state: Mutex<State>,
+    plan: Mutex<Option<Arc<Plan>>>,
+    /// Why the last call was no replay.
+    why: Mutex<Option<Py<PyAny>>>,
     replays: AtomicU64,
 }
 
@@ -103,24 +98,12 @@ enum Outcome<'py> {
 }
 
 impl RecordedFunction {
-    /// The state. While it is locked, nothing of Python's is called or dropped.
-    fn locked(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn plan(&self) -> Option<Arc<Plan>> {
-        self.locked().plan.clone()
+        locked(&self.plan).clone()
     }
 
     fn set_plan(&self, plan: Option<Plan>) {
-        let plan = plan.map(Arc::new);
-        let before = std::mem::replace(&mut self.locked().plan, plan);
-        drop(before); // after the lock
-    }
-
-    fn replace_why(&self, why: Option<Py<PyAny>>) {
-        let before = std::mem::replace(&mut self.locked().why, why);
-        drop(before); // after the lock
+        set_locked(&self.plan, plan.map(Arc::new));
     }
 }
 
@@ -129,7 +112,7 @@ impl RecordedFunction {
     #[new]
     #[pyo3(signature = (function, *_args, **_named))]
     fn new(function: Py<PyAny>, _args: &Bound<'_, PyTuple>, _named: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { function, state: Mutex::default(), replays: AtomicU64::new(0) }
+        Self { function, plan: Mutex::default(), why: Mutex::default(), replays: AtomicU64::new(0) }
     }
 
     #[pyo3(signature = (*args, **named))]
@@ -151,7 +134,7 @@ impl RecordedFunction {
         match outcome {
             Outcome::Result(result) => {
                 own.replays.fetch_add(1, Ordering::Relaxed);
-                own.replace_why(None);
+                own.set_why(None);
                 Ok(result)
             }
             Outcome::Failed(failed) => otherwise(Some(failed), None),
@@ -179,7 +162,7 @@ impl RecordedFunction {
         copied: Vec<usize>,
     ) -> PyResult<()> {
         let Some(plan) = self.plan() else { return Ok(()) };
-        let total: usize = structures.iter().map(|structure| structure.get().len()).sum();
+        let total: usize = structures.iter().map(|structure| structure.get().shape.len()).sum();
         let arrays = leaves.iter().filter(|kind| kind.get().is_array()).count();
         if structures.len() != plan.captured.len() + 1 || total != leaves.len() || arrays != aliases.len() {
             return Err(PyValueError::new_err("a recording has a structure for each tree, and a kind for each leaf"));
@@ -193,12 +176,12 @@ impl RecordedFunction {
 
     #[getter]
     fn _why(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.locked().why.as_ref().map(|why| why.clone_ref(py))
+        locked(&self.why).as_ref().map(|why| why.clone_ref(py))
     }
 
     #[setter(_why)]
     fn set_why(&self, why: Option<Py<PyAny>>) {
-        self.replace_why(why);
+        set_locked(&self.why, why);
     }
 
     /// The number of calls that were replays.
@@ -207,12 +190,12 @@ impl RecordedFunction {
         self.replays.load(Ordering::Relaxed)
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
         visit.call(&self.function)?;
-        // No thread holds the lock while the collector runs: nothing of Python's is called under it.
-        let Ok(state) = self.state.try_lock() else { return Ok(()) };
-        state.why.iter().try_for_each(|why| visit.call(why))?;
-        let Some(plan) = &state.plan else { return Ok(()) };
+        // No thread holds a lock while the collector runs: nothing of Python's is called under it.
+        let (Ok(why), Ok(plan)) = (self.why.try_lock(), self.plan.try_lock()) else { return Ok(()) };
+        why.iter().try_for_each(|why| visit.call(why))?;
+        let Some(plan) = &*plan else { return Ok(()) };
         visit.call(&plan.guards)?;
         plan.cases.iter().try_for_each(|case| {
             case.structures.iter().chain([&case.result]).try_for_each(|structure| visit.call(structure))?;
@@ -223,7 +206,7 @@ impl RecordedFunction {
 
     fn __clear__(&self) {
         self.set_plan(None);
-        self.replace_why(None);
+        self.set_why(None);
     }
 }
 

@@ -1,10 +1,10 @@
 //! Guards of a recording, as a small program: places that a function reads, and what must be found there.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use oxigrad_core::scalar::Scalar;
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyLookupError, PyValueError};
-use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::gc::PyVisit;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFloatMethods, PyInt, PyString};
 
 use crate::arrays::memory::contiguous::{Contiguous, element_of, scalar_of};
@@ -52,26 +52,17 @@ struct Guard {
     expected: Expected,
 }
 
+#[derive(Clone)]
 enum Step {
     /// Reads the next place.
     Load,
     Guard(Arc<Guard>),
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Program {
     loads: Vec<Arc<Load>>,
     steps: Vec<Step>,
-}
-
-impl Clone for Program {
-    fn clone(&self) -> Self {
-        let step = |step: &Step| match step {
-            Step::Load => Step::Load,
-            Step::Guard(guard) => Step::Guard(guard.clone()),
-        };
-        Self { loads: self.loads.clone(), steps: self.steps.iter().map(step).collect() }
-    }
 }
 
 impl Program {
@@ -104,17 +95,13 @@ pub struct Guards {
 }
 
 impl Guards {
-    fn locked(&self) -> MutexGuard<'_, Arc<Program>> {
-        self.program.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The program as it is now: a thread may add to it.
     fn program(&self) -> Arc<Program> {
-        self.locked().clone()
+        locked(&self.program).clone()
     }
 
     fn load(&self, load: Load) -> PyResult<Place> {
-        let mut program = self.locked();
+        let mut program = locked(&self.program);
         let program = Arc::make_mut(&mut program);
         load.of().map_or(Ok(()), |of| program.check_place(of))?;
         program.steps.push(Step::Load);
@@ -123,7 +110,7 @@ impl Guards {
     }
 
     fn guard(&self, path: String, place: Place, expected: Expected) -> PyResult<()> {
-        let mut program = self.locked();
+        let mut program = locked(&self.program);
         let program = Arc::make_mut(&mut program);
         program.check_place(place)?;
         if let Expected::Place(other) = expected {
@@ -261,7 +248,7 @@ impl Guards {
         Ok(self.check(py)?.err())
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
         visit.call(&self.same)?;
         // The lock is held by no thread that waits for the collector.
         let Ok(program) = self.program.try_lock() else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! The kinds of the leaves of a call: those of one kind have one recording.
 
-use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyString, PyTuple, PyType};
 use smallvec::SmallVec;
@@ -34,7 +34,7 @@ impl LeafKind {
         let is_of = |class: &Py<PyType>| leaf.get_type_ptr().cast() == class.as_ptr();
         Ok(match &self.0 {
             Kind::Array { extents, dtype, is_contiguous } => {
-                let Some(fields) = Numpy::get(py).and_then(|numpy| numpy.fields(leaf)) else { return Ok(false) };
+                let Some(fields) = Numpy::get(py).fields(leaf) else { return Ok(false) };
                 (fields.flags & C_CONTIGUOUS != 0) == *is_contiguous
                     && fields.dimensions() == extents.len()
                     && fields.extents().eq(extents.iter().copied())
@@ -70,20 +70,18 @@ impl LeafKind {
     fn new(leaf: &Object<'_>, with_ints: bool) -> PyResult<Self> {
         let (py, class) = (leaf.py(), || leaf.get_type().unbind());
         let numpy = Numpy::get(py);
-        if let Some(fields) = numpy.and_then(|numpy| numpy.fields(leaf)) {
+        if let Some(fields) = numpy.fields(leaf) {
             let (extents, is_contiguous) = (fields.extents().collect(), fields.flags & C_CONTIGUOUS != 0);
             return Ok(Self(Kind::Array { extents, dtype: dtype_of(leaf)?.unbind(), is_contiguous }));
         }
-        if let Some(numpy) = numpy {
-            if numpy.is_array(leaf)? {
-                return Ok(Self(Kind::Class(class())));
-            }
-            if numpy.is_scalar(leaf)? {
-                let dtype = dtype_of(leaf)?;
-                let kind = dtype.getattr(intern!(py, "kind"))?;
-                let is_number = matches!(&*kind.cast::<PyString>()?.to_cow()?, "b" | "i" | "u" | "f" | "c");
-                return Ok(Self(if is_number { Kind::Class(class()) } else { Kind::Scalar(class(), dtype.unbind()) }));
-            }
+        if numpy.is_array(leaf)? {
+            return Ok(Self(Kind::Class(class())));
+        }
+        if numpy.is_scalar(leaf)? {
+            let dtype = dtype_of(leaf)?;
+            let kind = dtype.getattr(intern!(py, "kind"))?;
+            let is_number = matches!(&*kind.cast::<PyString>()?.to_cow()?, "b" | "i" | "u" | "f" | "c");
+            return Ok(Self(if is_number { Kind::Class(class()) } else { Kind::Scalar(class(), dtype.unbind()) }));
         }
         let is_number = leaf.is_exact_instance_of::<PyFloat>()
             || leaf.is_exact_instance_of::<PyComplex>()
@@ -134,7 +132,7 @@ impl LeafKind {
         })
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
         match &self.0 {
             Kind::Array { dtype, .. } => visit.call(dtype),
             Kind::Class(class) => visit.call(class),

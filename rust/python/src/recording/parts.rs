@@ -243,7 +243,7 @@ impl Parts {
 /// The shape of a NumPy array.
 pub fn shape_of(py: Python<'_>, value: &Value) -> Option<SmallVec<[usize; 4]>> {
     let Value::Object(object) = value else { return None };
-    Some(Numpy::get(py)?.fields(object.bind(py))?.extents().collect())
+    Some(Numpy::get(py).fields(object.bind(py))?.extents().collect())
 }
 
 /// The bytes of the elements of a NumPy array, at eight an element.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use oxigrad_core::autodiff::tape::Value as _;
 use oxigrad_core::recording::{Entry, Id, Loop, Origin, Program, Rolled, Schedule, Step};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::gc::PyVisit;
 use pyo3::types::{PyBool, PyTuple};
 use smallvec::SmallVec;
 
@@ -199,7 +199,7 @@ impl Replay {
         scheduled(&self.program.unrolled(), &self.groups, &self.calls).steps.iter().filter_map(run).collect()
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
         let mut failed = Ok(());
         let mut call = |object: &Py<PyAny>| {
             if failed.is_ok() {

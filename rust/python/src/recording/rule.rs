@@ -6,7 +6,7 @@ use oxigrad_core::op::{Op, ResultKind};
 use oxigrad_core::scalar::{Precision, Scalar, promoted};
 use smallvec::SmallVec;
 
-use crate::arrays::compute::elementwise::{compute_in_core, op_taking};
+use crate::arrays::compute::elementwise::{compute, kernel, op_taking};
 use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::autodiff::operations::record::record;
@@ -35,7 +35,7 @@ pub fn compute_in_rule<'py>(py: Python<'py>, op: Op, args: &[Object<'py>]) -> Py
         }
         let largest = args.iter().filter(|arg| !Value::of_argument(arg).is_scalar()).max_by_key(|arg| extent(arg));
         if let Some(like) = largest
-            && let Some(result) = compute_in_core(op, &values, like)?
+            && let Some(result) = compute(kernel(op), values.iter(), like)?
         {
             return Ok(result);
         }
@@ -46,6 +46,7 @@ pub fn compute_in_rule<'py>(py: Python<'py>, op: Op, args: &[Object<'py>]) -> Py
 /// The number of elements, one for what has no shape, and the bytes of each: of arrays of one size, the op is computed in the widest
 /// dtype, as in the kernel of the rule.
 fn extent(arg: &Object<'_>) -> (usize, usize) {
-    let dtype = Numpy::get(arg.py()).and_then(|numpy| numpy.own_dtype(&numpy.fields(arg)?));
+    let numpy = Numpy::get(arg.py());
+    let dtype = numpy.fields(arg).and_then(|fields| numpy.own_dtype(&fields));
     (crate::arrays::memory::contiguous::length(arg).unwrap_or(1), dtype.map_or(0, Dtype::size))
 }

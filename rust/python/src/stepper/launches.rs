@@ -1,12 +1,11 @@
 //! Launches of kernels on devices, as calls of functions of a driver that run no Python code.
 
 use pyo3::gc::PyVisit;
-use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::arrays::memory::changes::Changed;
 use crate::arrays::memory::exporters::Exporters;
-use crate::autodiff::graph::gc::Visited;
+use crate::prelude::*;
 
 /// A function of a driver, its arguments, and whether it writes to memory of the model. It returns a tuple whose first
 /// item is the status, 0 for success.

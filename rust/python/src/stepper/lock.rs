@@ -1,13 +1,13 @@
 //! The lock of an optimizer, held by one thread at a time. A thread that takes it again, or whose end
 //! the holding thread waits for, gets an error, not a deadlock.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use pyo3::intern;
 use pyo3::sync::PyOnceLock;
 
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 use crate::threads::process;
 
@@ -59,20 +59,20 @@ pub struct Lock {
 impl Lock {
     /// The Python lock; a new one in a forked child, where the holding thread may no longer exist.
     fn inner<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        let (lock, of) = {
-            let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            (inner.0.clone_ref(py), inner.1)
-        };
+        let (lock, of) = self.last(py);
         if of == process() {
             return Ok(lock.into_bound(py));
         }
         let fresh = reentrant(py)?;
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *inner, (fresh.clone().unbind(), process()));
-        drop(inner);
-        drop(before); // after the lock
+        set_locked(&self.inner, (fresh.clone().unbind(), process()));
         self.used.store(Use::Nothing as u8, Ordering::Relaxed);
         Ok(fresh)
+    }
+
+    /// The Python lock, and the process that it is of.
+    fn last(&self, py: Python<'_>) -> (Py<PyAny>, u32) {
+        let inner = locked(&self.inner);
+        (inner.0.clone_ref(py), inner.1)
     }
 
     /// The current use.
@@ -105,7 +105,7 @@ impl Lock {
         let py = inner.py();
         while !inner.call_method1(intern!(py, "acquire"), (true, PATIENCE))?.is_truthy()? {
             let holder = self.holder.load(Ordering::Relaxed);
-            let Err(error) = callbacks(py)?.refuse_deadlock.call1(py, (holder,)) else { continue };
+            let Err(error) = callbacks::refuse_deadlock(py, (holder,)) else { continue };
             // The holder may have given the lock back before it waited for this thread.
             if inner.call_method1(intern!(py, "acquire"), (false,))?.is_truthy()? {
                 break;
@@ -118,10 +118,7 @@ impl Lock {
     }
 
     fn give_back(&self, py: Python<'_>, used: Use) -> PyResult<()> {
-        let (lock, of) = {
-            let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            (inner.0.clone_ref(py), inner.1)
-        };
+        let (lock, of) = self.last(py);
         self.used.store(used as u8, Ordering::Relaxed);
         if used == Use::Nothing {
             self.holder.store(0, Ordering::Relaxed);

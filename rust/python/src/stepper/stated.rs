@@ -3,7 +3,6 @@
 use pyo3::gc::PyVisit;
 
 use super::launches::{Call, Launches};
-use crate::autodiff::graph::gc::Visited;
 use crate::prelude::*;
 use crate::tree::KeyPath;
 

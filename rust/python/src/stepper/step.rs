@@ -1,7 +1,7 @@
 //! A step over host memory: the checks, one dispatch, the replacements and the count, in this order.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use oxigrad_core::exec::StepCount;
 use pyo3::types::{PyDict, PyTuple};
@@ -94,9 +94,7 @@ impl Stepper {
             Some(*end)
         }));
         let elements = parameters.iter().map(|parameter| parameter.shape.iter().product::<usize>()).sum();
-        let prepared = Prepared { parameters, elements, starts, ..Prepared::default() };
-        let before = std::mem::replace(&mut *self.lock(), prepared);
-        drop(before);
+        set_locked(&self.prepared, Prepared { parameters, elements, starts, ..Prepared::default() });
         Ok(())
     }
 
@@ -194,21 +192,15 @@ struct Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let prepared = std::mem::take(&mut self.prepared);
-        let before = std::mem::replace(&mut *self.stepper.lock(), prepared);
+        set_locked(&self.stepper.prepared, std::mem::take(&mut self.prepared));
         self.stepper.count.end(self.is_broken, std::thread::panicking());
-        drop(before); // after the lock
     }
 }
 
 impl Stepper {
-    fn lock(&self) -> MutexGuard<'_, Prepared> {
-        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Begins a step; `StateError` if one is under way, or no further one can be counted.
     fn begin(&self) -> PyResult<Turn<'_>> {
         self.count.begin(threads::process()).python()?;
-        Ok(Turn { stepper: self, prepared: std::mem::take(&mut *self.lock()), is_broken: false })
+        Ok(Turn { stepper: self, prepared: std::mem::take(&mut *locked(&self.prepared)), is_broken: false })
     }
 }

@@ -11,7 +11,6 @@ use pyo3::types::PyBytes;
 
 use super::cuda::{self, CudaSource};
 use crate::arrays::value::Value;
-use crate::autodiff::graph::gc::Visited;
 use crate::autodiff::graph::program::program;
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
@@ -38,11 +37,6 @@ impl Program {
     /// Whether gradients are written.
     pub fn writes_gradients(&self) -> bool {
         self.written.contains(&0)
-    }
-
-    /// The program as text that can be read back.
-    pub fn text(&self) -> String {
-        print_program(&self.nodes, &self.wanted())
     }
 
     fn wanted(&self) -> Wanted<'_> {
@@ -126,9 +120,9 @@ impl Program {
     }
 
     /// The program as text: a line for each node, its op and the numbers of its arguments, and the numbers of the outputs.
-    #[getter(text)]
-    fn read_text(&self) -> String {
-        self.text()
+    #[getter]
+    pub fn text(&self) -> String {
+        print_program(&self.nodes, &self.wanted())
     }
 
     /// The number of array inputs that it takes, in the order of `written`.

@@ -8,7 +8,7 @@ use oxigrad_core::noise::noise_key;
 use pyo3::types::PyTupleMethods;
 
 use super::parameters::parameter::Moves;
-use super::parameters::prepared::{Prepared, Programs, Seen, StepArrays, Touched, known_numpy};
+use super::parameters::prepared::{Prepared, Programs, Seen, StepArrays, Touched};
 use super::parameters::requirements::moved;
 use super::parameters::slot::Slot;
 use super::symbols::Program;
@@ -125,7 +125,7 @@ impl Prepared {
         launch: impl FnOnce(&mut Changed<'py>) -> PyResult<()>,
     ) -> PyResult<bool> {
         self.check_places(programs, arrays.written.len(), arrays.gradients.len()).python()?;
-        let (mut look, mut held) = (Look::new(known_numpy(py)?), Vec::new());
+        let (mut look, mut held) = (Look::new(py), Vec::new());
         // Put back after all checks have passed: after a failed step, the next one checks everything.
         let mut seen = std::mem::take(&mut self.seen);
         let is_known = touched.is_empty() && seen.is_of(programs);

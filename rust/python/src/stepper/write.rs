@@ -38,8 +38,7 @@ fn assignable(holder: &Object<'_>) -> PyResult<()> {
     if holder.is_instance_of::<PyDict>() {
         return Ok(());
     }
-    let fields = Numpy::get(holder.py()).and_then(|numpy| numpy.fields(holder));
-    if fields.is_some_and(|fields| fields.is_writable()) {
+    if Numpy::get(holder.py()).fields(holder).is_some_and(|fields| fields.is_writable()) {
         return Ok(());
     }
     Err(ArrayMemoryError::new_err("the record of steps must be a writable NumPy array"))

@@ -4,9 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use oxigrad_core::tree::{self, DictKey, Key};
-use pyo3::PyTraverseError;
 use pyo3::exceptions::{PyOverflowError, PyUnicodeError};
-use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
@@ -20,6 +18,16 @@ pub struct Child<'py> {
     pub object: Option<Object<'py>>,
     /// Whether its field is trainable.
     pub trainable: bool,
+}
+
+/// Turns the children of a container into a stack, whose top is the first. Below one that is not trainable, none is.
+pub fn stack(children: &mut [Child<'_>], trainable: bool) {
+    children.reverse();
+    if !trainable {
+        for child in children {
+            child.trainable = false;
+        }
+    }
 }
 
 /// Description of a container in a structure: its class, and its keys if its children have names.
@@ -79,11 +87,6 @@ impl Container {
     pub fn has_keys(&self, keys: &[Object<'_>]) -> bool {
         self.keys.len() == keys.len()
             && self.keys.iter().zip(keys).all(|((a, _), b)| a.is(b) || are_one_text(a.bind(b.py()), b))
-    }
-
-    /// Visits the Python objects for the garbage collector.
-    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.class)
     }
 }
 

@@ -7,7 +7,7 @@ use oxigrad_core::error::Error;
 use oxigrad_core::tree::{self, Container as _, Key, Node};
 use pyo3::ffi::PyTypeObject;
 
-use super::container::{Child, Container, dict_key, take_apart};
+use super::container::{Child, Container, dict_key, stack, take_apart};
 use super::kind::{ContainerKind, TypeInfo, type_info};
 use super::structure::Structure;
 use crate::prelude::*;
@@ -75,14 +75,8 @@ impl<'py> Walk<'py> {
         self.keys.clear();
         let info = &self.classes.seen[class].info;
         let rest = take_apart(&object, info, &mut self.pending, &mut self.keys, true)?;
-        let children = &mut self.pending[start..];
-        let arity = children.len();
-        children.reverse();
-        if !trainable {
-            for child in children {
-                child.trainable = false;
-            }
-        }
+        let arity = self.pending.len() - start;
+        stack(&mut self.pending[start..], trainable);
         if let Some(rest) = rest {
             self.rests.push((self.shape.nodes().len(), rest.unbind()));
         }

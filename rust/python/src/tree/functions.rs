@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use super::kind::{ContainerKind, Fields, Functions};
 use super::path::KeyPath;
 use super::structure::Structure;
-use super::{flatten::flatten, kind, path, select, zip};
+use super::{flatten::flatten, kind, select, zip};
 use crate::prelude::*;
 
 /// A printed path without quotes and escapes, keys joined by dots.
@@ -55,29 +55,14 @@ pub fn tree_map<'py>(f: &Object<'py>, tree: &Object<'py>, rest: &Bound<'py, PyTu
         let arguments = rows.iter().map(|row| row[i].bind(py));
         f.call1(PyTuple::new(py, arguments)?).map(Bound::unbind)
     };
-    let mapped = (0..structure.len()).map(call).collect::<PyResult<Vec<_>>>()?;
+    let mapped = (0..structure.shape.len()).map(call).collect::<PyResult<Vec<_>>>()?;
     structure.unflatten(py, mapped)
-}
-
-#[pyfunction]
-pub fn tree_path(text: &str, tree: &Object<'_>) -> PyResult<KeyPath> {
-    path::parse(text, tree).map(KeyPath)
-}
-
-#[pyfunction]
-pub fn tree_key_paths(
-    tree: &Object<'_>,
-    to: Option<&Object<'_>>,
-    recursive: bool,
-    writable: Option<bool>,
-) -> PyResult<Vec<KeyPath>> {
-    Ok(select::key_paths(tree, to, recursive, writable)?.into_iter().map(KeyPath).collect())
 }
 
 #[pyfunction]
 pub fn tree_parameters<'py>(tree: &Object<'py>) -> PyResult<Bound<'py, PyDict>> {
     let (leaves, structure) = flatten(tree.py(), tree)?;
-    let (paths, parameters) = (structure.paths(), PyDict::new(tree.py()));
+    let (paths, parameters) = (structure.shape.paths(), PyDict::new(tree.py()));
     for group in select::parameters(tree.py(), &leaves, &structure)? {
         parameters.set_item(KeyPath(paths[group[0]].clone()), &leaves[group[0]])?;
     }

@@ -1,8 +1,7 @@
 //! The kind of a class as a container: determined once per class and cached for the lifetime of the class.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use pyo3::PyTraverseError;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::gc::PyVisit;
 use pyo3::intern;
@@ -116,7 +115,7 @@ struct Registration {
 
 #[pymethods]
 impl Registration {
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
         let ContainerKind::Functions(functions) = &self.info.kind else { return Ok(()) };
         visit.call(&functions.flatten)?;
         visit.call(&functions.unflatten)
@@ -152,8 +151,7 @@ pub fn register(class: &Bound<'_, PyType>, kind: ContainerKind) -> PyResult<()> 
         if !error.is_instance_of::<PyTypeError>(py) {
             return Err(error);
         }
-        let mut fixed = FIXED.lock().unwrap_or_else(PoisonError::into_inner);
-        fixed.push((class.clone().unbind(), info));
+        locked(&FIXED).push((class.clone().unbind(), info));
     }
     SEEN.clear();
     Ok(())
@@ -167,8 +165,7 @@ fn registered(class: &Bound<'_, PyType>) -> PyResult<Option<Arc<TypeInfo>>> {
         let ours = held.cast::<Registration>().ok().map(Bound::get);
         return Ok(ours.filter(|held| held.class == class.as_ptr() as usize).map(|held| held.info.clone()));
     }
-    let fixed = FIXED.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(fixed.iter().rev().find(|(other, _)| other.is(class)).map(|(_, info)| info.clone()))
+    Ok(locked(&FIXED).iter().rev().find(|(other, _)| other.is(class)).map(|(_, info)| info.clone()))
 }
 
 fn find_out(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
@@ -192,8 +189,8 @@ fn find_out(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
     } else if class.is_subclass_of::<PyDict>()? {
         info.exact = exact(&py.get_type::<PyDict>());
         info.kind = ContainerKind::Dict;
-    } else if let Some(callbacks) = callbacks::installed(py) {
-        if let Some((all, gradient)) = callbacks.container.bind(py).call1((class,))?.extract()? {
+    } else if callbacks::are_installed(py) {
+        if let Some((all, gradient)) = callbacks::container(py, (class,))?.extract()? {
             info.kind = ContainerKind::Mappings(Mappings { all, gradient, plain: is_plain(class)? });
         } else if let Some(info) = registered(class)? {
             return Ok(info); // by the callback

@@ -12,12 +12,10 @@ mod select;
 mod structure;
 mod zip;
 
-#[allow(unused_imports, reason = "the interface for the rest of this crate")]
 pub use {
     flatten::flatten,
     kind::{TRAINABLE, type_info},
-    path::{Key, KeyPath, Replacements, get, is_writable, parse, set},
-    select::{is_inexact, key_paths, parameters},
+    path::{Key, KeyPath, Replacements, tree_path},
+    select::{is_inexact, tree_key_paths},
     structure::Structure,
-    zip::leaves_like,
 };

@@ -129,29 +129,9 @@ fn missing(path: &Path, depth: usize, part: &Part<'_>) -> PyResult<PyErr> {
     Ok(no_such(&upto(depth + 1).to_string(), &instead))
 }
 
-/// The part of `tree` at `path`.
-///
-/// # Errors
-/// `KeyPathError` with the part of the path that exists, and what was found in place of the rest.
-pub fn get<'py>(path: &Path, tree: &Object<'py>) -> PyResult<Object<'py>> {
-    let (Some(holder), Some(key)) = (holders(path, tree)?.pop(), path.last()) else { return Ok(tree.clone()) };
-    let value = holder.child(key)?;
-    value.map_or_else(|| Err(missing(path, path.len() - 1, &holder)?), Ok)
-}
-
-/// Whether `path` can be written without a new container: its holder accepts assignment.
-pub fn is_writable(path: &Path, tree: &Object<'_>) -> PyResult<bool> {
-    Ok(holders(path, tree)?.pop().is_some_and(|holder| holder.info.is_assignable()))
-}
-
 /// Writes `value` at `path` and returns the tree: the same object where some container on the way accepts
-/// assignment, otherwise a new root. Containers below it that do not are rebuilt.
-pub fn set<'py>(path: &Path, tree: &Object<'py>, value: &Object<'py>) -> PyResult<Object<'py>> {
-    replace(path, tree, value, &mut Vec::new())
-}
-
-/// As [`set`]; first adds the previous value to `replaced`, so that it can be restored, even if the assignment
-/// raises.
+/// assignment, otherwise a new root. Containers below it that do not are rebuilt. First adds the previous value to `replaced`, so
+/// that it can be restored, even if the assignment raises.
 fn replace<'py>(
     path: &Path,
     tree: &Object<'py>,
@@ -232,11 +212,10 @@ impl<'py> Replacements<'py> {
     }
 }
 
-/// Reads a printed path against `tree`, which says whether a number is an index or a dict key.
-///
-/// # Errors
-/// `KeyPathError` if it is malformed, or `tree` has no such part.
-pub fn parse(text: &str, tree: &Object<'_>) -> PyResult<Path> {
+// Reads a printed path against `tree`, which says whether a number is an index or a dict key; `KeyPathError` if it is malformed, or
+// `tree` has no such part.
+#[pyfunction]
+pub fn tree_path(text: &str, tree: &Object<'_>) -> PyResult<KeyPath> {
     let mut path = Path::root();
     let mut next = Some(tree.clone());
     for segment in tree::parse(text).python()? {
@@ -249,7 +228,7 @@ pub fn parse(text: &str, tree: &Object<'_>) -> PyResult<Path> {
         next = part.child(&key)?;
         path = path.child(key);
     }
-    Ok(path)
+    Ok(KeyPath(path))
 }
 
 fn below(path: &Path, segment: &Segment) -> String {
@@ -266,17 +245,21 @@ impl KeyPath {
         keys.collect::<PyResult<Path>>().map(Self)
     }
 
+    // The part of `tree`, or `KeyPathError` with the part of the path that exists, and what was found in place of the rest.
     fn __call__<'py>(&self, tree: &Object<'py>) -> PyResult<Object<'py>> {
-        get(&self.0, tree)
+        let path = &self.0;
+        let (Some(holder), Some(key)) = (holders(path, tree)?.pop(), path.last()) else { return Ok(tree.clone()) };
+        let value = holder.child(key)?;
+        value.map_or_else(|| Err(missing(path, path.len() - 1, &holder)?), Ok)
     }
 
-    #[pyo3(name = "set")]
-    fn python_set<'py>(&self, tree: &Object<'py>, value: &Object<'py>) -> PyResult<Object<'py>> {
-        set(&self.0, tree, value)
+    fn set<'py>(&self, tree: &Object<'py>, value: &Object<'py>) -> PyResult<Object<'py>> {
+        replace(&self.0, tree, value, &mut Vec::new())
     }
 
+    // Whether it can be written without a new container: its holder accepts assignment.
     fn writable(&self, tree: &Object<'_>) -> PyResult<bool> {
-        is_writable(&self.0, tree)
+        Ok(holders(&self.0, tree)?.pop().is_some_and(|holder| holder.info.is_assignable()))
     }
 
     /// Whether the part can be replaced within the same root: some container on the path accepts assignment.

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use oxigrad_core::tree::{Container as _, KeyPath as Path, Node};
+use oxigrad_core::tree::{KeyPath as Path, Walk};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::types::{PyString, PyTuple, PyType};
 
 use super::flatten::flatten;
 use super::kind::type_info;
+use super::path::KeyPath;
 use super::structure::Structure;
 use super::zip::Along;
 use crate::prelude::*;
@@ -64,37 +65,31 @@ fn wants<'py>(to: &Object<'py>) -> PyResult<Vec<Want<'py>>> {
     }
 }
 
-/// The paths of the parts of `tree` below the root, each before its own parts: those that `to` accepts and, unless
-/// `writable` is `None`, whose writability in place is `writable`.
-pub fn key_paths(
+// The paths of the parts of `tree` below the root, each before its own parts: those that `to` accepts and, unless
+// `writable` is `None`, whose writability in place is `writable`.
+#[pyfunction]
+pub fn tree_key_paths(
     tree: &Object<'_>,
     to: Option<&Object<'_>>,
     recursive: bool,
     writable: Option<bool>,
-) -> PyResult<Vec<Path>> {
+) -> PyResult<Vec<KeyPath>> {
     let wants = to.map(wants).transpose()?;
     let (_, structure) = flatten(tree.py(), tree)?;
-    let mut paths = Vec::new();
-    let mut above: Vec<(Path, u32, usize, u32)> = Vec::new();
+    let (mut paths, mut walk) = (Vec::new(), Walk::<Path>::default());
     for (node, visited) in structure.shape.nodes().iter().zip(Along::new(&structure, tree)) {
-        while above.pop_if(|(_, _, next, arity)| *next == *arity as usize).is_some() {}
-        let mut path = Path::root();
-        let depth = above.len();
-        let object = visited?;
-        if let Some((parent, container, next, _)) = above.last_mut() {
-            let container = structure.shape.container(*container);
-            path = parent.child(container.key(*next));
-            *next += 1;
-            let is_meant = writable.is_none_or(|writable| writable == container.info.is_assignable());
-            if let (true, Some(object)) = (is_meant && (recursive || depth == 1), &object)
-                && accepts(wants.as_deref(), object)?
-            {
-                paths.push(path.clone());
-            }
+        let (object, parent) = (visited?, walk.next_parent());
+        let is_meant = parent.as_ref().is_some_and(|parent| {
+            let is_assignable = structure.shape.container(parent.container).info.is_assignable();
+            writable.is_none_or(|writable| writable == is_assignable) && (recursive || parent.value.is_empty())
+        });
+        let path = structure.shape.path_below(parent);
+        if let (true, Some(object)) = (is_meant, &object)
+            && accepts(wants.as_deref(), object)?
+        {
+            paths.push(KeyPath(path.clone()));
         }
-        if let Node::Branch { container, arity } = *node {
-            above.push((path, container, 0, arity));
-        }
+        walk.visit(*node, path);
     }
     Ok(paths)
 }
@@ -118,7 +113,7 @@ pub fn parameters(py: Python<'_>, leaves: &[Py<PyAny>], structure: &Structure) -
     let mut group_of: HashMap<_, usize> = HashMap::new();
     let mut dtypes = Dtypes::default();
     for (i, leaf) in leaves.iter().enumerate() {
-        if !structure.is_trainable(i) {
+        if !structure.shape.is_trainable(i) {
             continue;
         }
         if let Some(group) = group_of.get(&leaf.as_ptr()) {

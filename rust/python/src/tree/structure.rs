@@ -2,8 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use oxigrad_core::tree::{self, Node};
-use pyo3::PyTraverseError;
+use oxigrad_core::tree::{self, Node, Walk};
 use pyo3::exceptions::PyIndexError;
 use pyo3::gc::PyVisit;
 use pyo3::types::{PyList, PyString};
@@ -17,7 +16,7 @@ use crate::prelude::*;
 #[pyclass(frozen, eq, hash, module = "oxigrad.tree")]
 pub struct Structure {
     /// The nodes.
-    pub(super) shape: tree::Structure<Container>,
+    pub shape: tree::Structure<Container>,
     /// The rest that some containers need to be rebuilt, by node, in order.
     pub(super) rests: Vec<(usize, Py<PyAny>)>,
 }
@@ -37,26 +36,6 @@ impl Hash for Structure {
 }
 
 impl Structure {
-    /// The number of leaves.
-    pub const fn len(&self) -> usize {
-        self.shape.len()
-    }
-
-    /// The path of a leaf.
-    pub fn path(&self, leaf: usize) -> tree::KeyPath {
-        self.shape.path(leaf)
-    }
-
-    /// The paths of all leaves, in order.
-    pub fn paths(&self) -> Vec<tree::KeyPath> {
-        self.shape.paths()
-    }
-
-    /// Whether a leaf has no field above it that is marked as not trainable.
-    pub fn is_trainable(&self, leaf: usize) -> bool {
-        self.shape.is_trainable(leaf)
-    }
-
     /// Whether the tree is one leaf.
     pub fn is_leaf(&self) -> bool {
         *self.shape.nodes() == [Node::Leaf { trainable: true }]
@@ -67,15 +46,10 @@ impl Structure {
         format!("Structure({})", self.shape)
     }
 
-    /// Message for the first node where `found` differs.
-    pub fn difference(&self, found: &Self) -> Option<String> {
-        self.shape.difference(&found.shape)
-    }
-
     /// The error for another number of leaves than this structure has.
     pub fn check_len(&self, len: usize) -> PyResult<()> {
-        let what = format!("the structure has {} leaves, found {len}", self.len());
-        if len == self.len() { Ok(()) } else { Err(StructureError::new_err(what)) }
+        let what = format!("the structure has {} leaves, found {len}", self.shape.len());
+        if len == self.shape.len() { Ok(()) } else { Err(StructureError::new_err(what)) }
     }
 
     /// A tree of this structure: new containers that hold `leaves`.
@@ -103,47 +77,33 @@ impl Structure {
     }
 
     fn check_index(&self, index: usize) -> PyResult<()> {
-        if index < self.len() {
+        if index < self.shape.len() {
             return Ok(());
         }
-        Err(PyIndexError::new_err(format!("leaf {index}: the structure has {} leaves", self.len())))
+        Err(PyIndexError::new_err(format!("leaf {index}: the structure has {} leaves", self.shape.len())))
     }
 
     /// The attribute that holds the gradient of each leaf, if its container declares one.
     fn gradient_attributes(&self) -> Vec<Option<&Py<PyString>>> {
-        let (mut attributes, mut above) = (Vec::with_capacity(self.len()), Vec::<(u32, u32)>::new());
+        let (mut attributes, mut walk) = (Vec::with_capacity(self.shape.len()), Walk::default());
         for node in self.shape.nodes() {
-            while above.pop_if(|(_, left)| *left == 0).is_some() {}
-            let parent = above.last_mut().map(|(container, left)| {
-                *left -= 1;
-                *container
-            });
-            match *node {
-                Node::Leaf { trainable } => {
-                    let kind = parent.map(|parent| &self.shape.container(parent).info.kind);
-                    attributes.push(match kind {
-                        Some(ContainerKind::Mappings(mappings)) if trainable => Some(&mappings.gradient),
-                        _ => None,
-                    });
-                }
-                Node::Branch { container, arity } => above.push((container, arity)),
-                Node::Empty | Node::Unset => {}
+            let parent = walk.next_parent().map(|parent| &self.shape.container(parent.container).info.kind);
+            if let Node::Leaf { trainable } = node {
+                attributes.push(match parent {
+                    Some(ContainerKind::Mappings(mappings)) if *trainable => Some(&mappings.gradient),
+                    _ => None,
+                });
             }
+            walk.visit(*node, ());
         }
         attributes
-    }
-
-    /// Visits the Python objects for the garbage collector.
-    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.shape.containers().iter().try_for_each(|container| container.traverse(visit))?;
-        self.rests.iter().try_for_each(|(_, rest)| visit.call(rest))
     }
 }
 
 #[pymethods]
 impl Structure {
     fn __len__(&self) -> usize {
-        self.len()
+        self.shape.len()
     }
 
     fn __repr__(&self) -> String {
@@ -151,23 +111,20 @@ impl Structure {
     }
 
     /// The paths of the leaves, in order.
-    #[pyo3(name = "paths")]
-    fn python_paths(&self) -> Vec<KeyPath> {
-        self.paths().into_iter().map(KeyPath).collect()
+    fn paths(&self) -> Vec<KeyPath> {
+        self.shape.paths().into_iter().map(KeyPath).collect()
     }
 
     /// The path of the leaf at `index`.
-    #[pyo3(name = "path")]
-    fn python_path(&self, index: usize) -> PyResult<KeyPath> {
+    fn path(&self, index: usize) -> PyResult<KeyPath> {
         self.check_index(index)?;
-        Ok(KeyPath(self.path(index)))
+        Ok(KeyPath(self.shape.path(index)))
     }
 
     /// Whether no field above the leaf at `index` is marked as not trainable.
-    #[pyo3(name = "is_trainable")]
-    fn python_is_trainable(&self, index: usize) -> PyResult<bool> {
+    fn is_trainable(&self, index: usize) -> PyResult<bool> {
         self.check_index(index)?;
-        Ok(self.is_trainable(index))
+        Ok(self.shape.is_trainable(index))
     }
 
     /// For each leaf, whether its container declares an attribute for its gradient.
@@ -197,7 +154,8 @@ impl Structure {
         is_as_before.then(|| PyList::new(py, gradients)).transpose()
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.traverse(&visit)
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Visited {
+        self.shape.containers().iter().try_for_each(|container| visit.call(&container.class))?;
+        self.rests.iter().try_for_each(|(_, rest)| visit.call(rest))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use oxigrad_core::tree::{DictKey, Node};
 
 use super::child::Part;
-use super::container::{Child, Container, dict_key, take_apart};
+use super::container::{Child, Container, dict_key, stack, take_apart};
 use super::flatten::Classes;
 use super::kind::{ContainerKind, TypeInfo};
 use super::structure::Structure;
@@ -97,13 +97,7 @@ impl<'a, 'py> Along<'a, 'py> {
             let Some(children) = in_order(container, &self.keys, children)? else { return Err(self.differs(object)?) };
             self.pending.extend(children);
         }
-        let children = &mut self.pending[start..];
-        children.reverse();
-        if !trainable {
-            for child in children {
-                child.trainable = false;
-            }
-        }
+        stack(&mut self.pending[start..], trainable);
         Ok(())
     }
 
@@ -161,7 +155,7 @@ fn in_order<'py>(
 /// `StructureError` with the first place where the tree differs; or, if required, where a leaf is trainable in one of
 /// them only.
 pub fn leaves_like(structure: &Structure, tree: &Object<'_>, with_trainable: bool) -> PyResult<Vec<Py<PyAny>>> {
-    let mut leaves = Vec::with_capacity(structure.len());
+    let mut leaves = Vec::with_capacity(structure.shape.len());
     let mut along = Along { with_trainable, ..Along::new(structure, tree) };
     loop {
         while let Some(leaf) = along.next_leaf()? {

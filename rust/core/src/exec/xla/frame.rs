@@ -193,7 +193,8 @@ impl Operand {
             dimensions.iter().map(|extent| usize::try_from(*extent).ok()).collect();
         let length = extents.as_deref().and_then(elements);
         let length = length.ok_or_else(|| format!("{what} {number} has shape {dimensions:?}"))?;
-        let dtype = dtype_of(array.dtype).ok_or_else(|| format!("{what} {number} has the dtype {}", array.dtype))?;
+        let dtype =
+            Dtype::from_xla(array.dtype).ok_or_else(|| format!("{what} {number} has the dtype {}", array.dtype))?;
         let operand = Self { data: array.data, length, dtype };
         operand.buffer(false).map_err(named)?;
         if length > 0 && !operand.data.addr().is_multiple_of(dtype.size()) {
@@ -263,24 +264,4 @@ impl Operand {
             }
         }
     }
-}
-
-/// The dtype of an XLA dtype code; `None` for dtypes that are neither half precision nor in the Array API standard.
-fn dtype_of(number: c_int) -> Option<Dtype> {
-    Some(match number {
-        1 => Dtype::Bool,
-        2 => Dtype::I8,
-        3 => Dtype::I16,
-        4 => Dtype::I32,
-        5 => Dtype::I64,
-        6 => Dtype::U8,
-        7 => Dtype::U16,
-        8 => Dtype::U32,
-        9 => Dtype::U64,
-        10 => Dtype::F16,
-        11 => Dtype::F32,
-        12 => Dtype::F64,
-        16 => Dtype::BF16,
-        _ => return None,
-    })
 }

@@ -85,7 +85,6 @@ mod functions;
 mod memory;
 mod scalars;
 mod source;
-mod stages;
 mod update;
 
 use std::fmt::Write;

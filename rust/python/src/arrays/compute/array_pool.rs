@@ -3,15 +3,16 @@
 //! Fresh memory costs more than most ops: the system maps and zeroes each page when it is first touched.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::shape::Shape;
 use pyo3::exceptions::PyValueError;
 use smallvec::SmallVec;
 
-use crate::arrays::memory::contiguous::{Contiguous, create, unshared};
+use crate::arrays::memory::contiguous::{Contiguous, unshared};
 use crate::arrays::memory::host_array::HostArray;
+use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::prelude::*;
 
@@ -34,10 +35,6 @@ struct Spare {
 
 static SPARE: Mutex<Spare> = Mutex::new(Spare { arrays: VecDeque::new(), bytes: 0 });
 
-fn spare() -> MutexGuard<'static, Spare> {
-    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Spare {
     fn remove(&mut self, at: usize) -> Option<Array> {
         let array = self.arrays.remove(at)?;
@@ -54,7 +51,7 @@ pub fn keep(py: Python<'_>, value: Value) {
     let (shape, dtype, length) = (*shape, *dtype, *length);
     let Some(bytes) = length.checked_mul(dtype.size()).filter(|bytes| *bytes <= BYTES) else { return };
     let mut evicted: SmallVec<[Array; 1]> = SmallVec::new(); // dropped after the lock
-    let mut spare = spare();
+    let mut spare = locked(&SPARE);
     while spare.arrays.len() == COUNT || spare.bytes + bytes > BYTES {
         evicted.extend(spare.remove(0));
     }
@@ -66,7 +63,7 @@ pub fn keep(py: Python<'_>, value: Value) {
 /// An uninitialized array, taken from the pool if it has one of this shape and dtype.
 pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Object<'py>, Buffer)> {
     let found = {
-        let mut spare = spare();
+        let mut spare = locked(&SPARE);
         let fits = |array: &Array| array.dtype == dtype && array.shape.extents() == shape;
         spare.arrays.iter().rposition(fits).and_then(|at| spare.remove(at))
     };
@@ -78,7 +75,7 @@ pub fn take<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Ob
 
 /// A newly allocated, uninitialized array.
 pub fn fresh<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<(Object<'py>, Buffer)> {
-    let array = create(py, shape, dtype)?;
+    let array = Numpy::get(py).create(py, shape, dtype)?;
     let buffer = match Contiguous::of(&array).and_then(|array| array.buffer()) {
         None => HostArray::of(&array)?.and_then(|array| array.view.buffer()),
         found => found,

@@ -21,22 +21,12 @@ use crate::arrays::memory::exporters::Exporters;
 use crate::arrays::memory::host_array::{FloatArray, HostArray};
 use crate::arrays::value::Value;
 use crate::prelude::*;
-use crate::threads::{isa, pool};
+use crate::threads::{DETACHED, isa, pool};
 
 /// The number of elements from which memory traffic dominates the cost of an op.
 pub const LARGE: usize = 1 << 14;
-/// The number of elements from which threads share the work, and the interpreter lock is released.
-pub const DETACHED: usize = 1 << 15;
 
 thread_local!(pub static SCRATCH: RefCell<Scratch> = RefCell::default());
-
-/// The memory of a value that is a NumPy array or scalar.
-fn memory(py: Python<'_>, value: &Value) -> PyResult<Option<HostArray>> {
-    match value {
-        Value::Absent | Value::Number(_) => Ok(None),
-        value => HostArray::of_numpy(&value.object(py)),
-    }
-}
 
 /// Runs a kernel of one output on numbers and NumPy arrays, which are broadcast to the shape of `like` and computed in
 /// its dtype. `None` if some value is neither, or `like` has a dtype that kernels do not compute in.
@@ -57,12 +47,12 @@ pub fn compute<'py, 'v>(
     let (mut held, mut inputs): (SmallVec<[HostArray; 3]>, Buffers) = (SmallVec::new(), Buffers::new());
     for value in values {
         let buffer = match value {
-            Value::Number(number) => repeated(number, length),
-            value => memory(py, value)?.and_then(|memory| {
+            Value::Object(object) => HostArray::of_numpy(object.bind(py))?.and_then(|memory| {
                 let buffer = memory.view.broadcast(shape);
                 held.push(memory);
                 buffer
             }),
+            number => repeated(number, length),
         };
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
@@ -122,11 +112,9 @@ fn compute_with<'py, 'v>(
     let mut inputs = Buffers::new();
     for value in values {
         let buffer = match value {
-            Value::Number(number) => repeated(number, length),
-            Value::Float64(number) if dtype == Dtype::F64 => repeated(number, length),
-            Value::Float32(number) => repeated(number, length),
             Value::Object(object) => array(object),
-            Value::Float64(_) | Value::Absent => None,
+            Value::Float64(_) if dtype != Dtype::F64 => None,
+            number => repeated(number, length),
         };
         let Some(buffer) = buffer else { return Ok(None) };
         inputs.push(buffer);
@@ -141,26 +129,19 @@ fn compute_with<'py, 'v>(
 /// The arguments of an op: seldom more than three.
 type Buffers = SmallVec<[Buffer; 3]>;
 
-/// A number as an array, for as long as it stays where it is.
-fn repeated<E: Float>(number: &E, length: usize) -> Option<Buffer> {
-    Buffer::repeated(std::ptr::from_ref(number).cast(), length, E::DTYPE).ok()
-}
-
-/// A number of a dtype that kernels read.
-trait Float {
-    const DTYPE: Dtype;
-}
-
-impl Float for f32 {
-    const DTYPE: Dtype = Dtype::F32;
-}
-
-impl Float for f64 {
-    const DTYPE: Dtype = Dtype::F64;
+/// A number as an array, for as long as it stays where it is; `None` for any other value.
+fn repeated(number: &Value, length: usize) -> Option<Buffer> {
+    match number {
+        Value::Number(number) | Value::Float64(number) => {
+            Buffer::repeated(std::ptr::from_ref(number).cast(), length, Dtype::F64).ok()
+        }
+        Value::Float32(number) => Buffer::repeated(std::ptr::from_ref(number).cast(), length, Dtype::F32).ok(),
+        Value::Object(_) | Value::Absent => None,
+    }
 }
 
 /// The kernel of one op.
-fn kernel(op: Elementwise) -> &'static Kernel {
+pub fn kernel(op: Elementwise) -> &'static Kernel {
     static KERNELS: OnceLock<Vec<Kernel>> = OnceLock::new();
     let kernels = KERNELS.get_or_init(|| {
         let leaves = [Node::Leaf(0), Node::Leaf(1), Node::Leaf(2)];
@@ -321,21 +302,15 @@ pub fn function<'py>(op: Elementwise, array: &Object<'py>) -> PyResult<Option<Ob
 pub fn repeat_to<'py>(array: &Object<'py>, shape: &[usize]) -> PyResult<Option<Object<'py>>> {
     let py = array.py();
     let Some(length) = elements(shape).filter(|length| !shape.is_empty() && *length < LARGE) else { return Ok(None) };
-    if let Some(scalar) = scalar_of(array) {
-        let dtype = if scalar.precision == Precision::F32 { Dtype::F32 } else { Dtype::F64 };
-        let Some(buffer) = repeated(&scalar.number, length) else { return Ok(None) };
-        let (result, output) = array_pool::take(py, shape, dtype)?;
-        // SAFETY: the number outlives the call; the output is new or has no other reference, so it overlaps nothing.
-        unsafe { run(py, kernel(Elementwise::Positive), &[buffer], output) }?;
-        return Ok(Some(result));
-    }
-    let memory = HostArray::of_numpy(array)?;
-    let Some(buffer) = memory.as_ref().and_then(|memory| memory.view.broadcast(shape)) else { return Ok(None) };
-    if !matches!(buffer.dtype(), Dtype::F32 | Dtype::F64) {
-        return Ok(None);
-    }
+    let number = scalar_of(array).map(<Value as tape::Value>::from_scalar);
+    let memory = if number.is_none() { HostArray::of_numpy(array)? } else { None };
+    let buffer = match &number {
+        Some(number) => repeated(number, length),
+        None => memory.as_ref().and_then(|memory| memory.view.broadcast(shape)),
+    };
+    let Some(buffer) = buffer.filter(|buffer| buffer.dtype().computes()) else { return Ok(None) };
     let (result, output) = array_pool::take(py, shape, buffer.dtype())?;
-    // SAFETY: `memory` and `result` keep the memory; the output is new or has no other reference, so it overlaps
+    // SAFETY: `number` or `memory`, and `result` keep the memory; the output is new or has no other reference, so it overlaps
     // nothing.
     unsafe { run(py, kernel(Elementwise::Positive), &[buffer], output) }?;
     Ok(Some(result))
@@ -374,9 +349,4 @@ pub fn op_taking(name: &str, count: usize) -> PyResult<Op> {
         Some(arity) if arity != count => Err(PyTypeError::new_err(format!("{name} takes {arity} arrays, got {count}"))),
         _ => Ok(op),
     }
-}
-
-/// An op on NumPy arrays and numbers by its kernel, in the shape and the dtype of `like`; see [`compute`].
-pub fn compute_in_core<'py>(op: Elementwise, values: &[Value], like: &Object<'py>) -> PyResult<Option<Object<'py>>> {
-    compute(kernel(op), values.iter(), like)
 }

@@ -1,7 +1,6 @@
-//! Functions of NumPy that the core calls on NumPy's arrays, looked up once.
+//! Functions on NumPy's arrays that NumPy computes.
 
 use pyo3::intern;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
@@ -13,52 +12,22 @@ use crate::prelude::*;
 /// The extents of an array: seldom more than six.
 pub type Extents = SmallVec<[usize; 6]>;
 
-/// Functions of NumPy. All of them are compiled, except `broadcast_to` and `zeros_like`.
-pub struct Functions {
-    pub ndarray: Py<PyAny>,
-    pub zeros: Py<PyAny>,
-    pub zeros_like: Py<PyAny>,
-    pub broadcast_to: Py<PyAny>,
-    pub add: Py<PyAny>,
-    pub add_at: Py<PyAny>,
-}
-
-impl Functions {
-    /// The functions, looked up once.
-    pub fn get(py: Python<'_>) -> PyResult<&Self> {
-        static FUNCTIONS: PyOnceLock<Functions> = PyOnceLock::new();
-        FUNCTIONS.get_or_try_init(py, || {
-            let numpy = py.import("numpy")?;
-            let (named, add) = (|name| numpy.getattr(name).map(Bound::unbind), numpy.getattr("add")?);
-            Ok(Self {
-                ndarray: named("ndarray")?,
-                zeros: named("zeros")?,
-                zeros_like: named("zeros_like")?,
-                broadcast_to: named("broadcast_to")?,
-                add_at: add.getattr("at")?.unbind(),
-                add: add.unbind(),
-            })
-        })
-    }
-}
-
 /// Whether a value is a NumPy array, not of a subclass, or a NumPy scalar.
 #[inline]
 pub fn is_host(value: &Object<'_>) -> PyResult<bool> {
-    let Some(numpy) = Numpy::get(value.py()) else { return Ok(false) };
+    let numpy = Numpy::get(value.py());
     Ok(numpy.is_plain_array(value) || scalar_of(value).is_some() || numpy.is_scalar(value)?)
 }
 
 /// Whether a value is a NumPy array, not of a subclass.
 #[inline]
 pub fn is_array(value: &Object<'_>) -> bool {
-    Numpy::get(value.py()).is_some_and(|numpy| numpy.is_plain_array(value))
+    Numpy::get(value.py()).is_plain_array(value)
 }
 
 /// The extents of a NumPy array; none for a scalar.
 pub fn extents(value: &Object<'_>) -> Extents {
-    let fields = Numpy::get(value.py()).and_then(|numpy| numpy.fields(value));
-    fields.map_or_else(SmallVec::new, |fields| fields.extents().collect())
+    Numpy::get(value.py()).fields(value).map_or_else(SmallVec::new, |fields| fields.extents().collect())
 }
 
 /// The integers of a sequence of them.
@@ -105,17 +74,14 @@ pub fn repeated<'py>(array: &Object<'py>, shape: &[usize]) -> PyResult<Object<'p
     if let Some(repeated) = repeat_to(array, shape)? {
         return Ok(repeated);
     }
-    let (functions, to) = (Functions::get(py)?, PyTuple::new(py, shape)?);
+    let (numpy, to) = (Numpy::get(py), PyTuple::new(py, shape)?);
     if !extents(array).is_empty() {
-        return functions.broadcast_to.bind(py).call1((array, to));
+        return numpy.broadcast_to.bind(py).call1((array, to));
     }
-    let array = match Numpy::get(py) {
-        Some(numpy) if !is_array(array) => numpy.asarray(array)?,
-        _ => array.clone(),
-    };
+    let array = if is_array(array) { array.clone() } else { numpy.asarray(array)? };
     let strides = PyTuple::new(py, std::iter::repeat_n(0, shape.len()))?;
     let dtype = array.getattr(intern!(py, "dtype"))?;
-    let view = functions.ndarray.bind(py).call1((to, dtype, array, 0, strides))?;
+    let view = numpy.ndarray.bind(py).call1((to, dtype, array, 0, strides))?;
     view.getattr(intern!(py, "flags"))?.setattr(intern!(py, "writeable"), false)?;
     Ok(view)
 }
@@ -137,7 +103,7 @@ pub fn one_like<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
 /// Zeros of the shape and dtype of an array; `None` for anything but a NumPy array.
 pub fn zeros_like<'py>(value: &Object<'py>) -> PyResult<Option<Object<'py>>> {
     if is_array(value) {
-        Functions::get(value.py())?.zeros_like.bind(value.py()).call1((value,)).map(Some)
+        Numpy::get(value.py()).zeros_like.bind(value.py()).call1((value,)).map(Some)
     } else {
         Ok(None)
     }

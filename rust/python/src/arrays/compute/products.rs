@@ -3,19 +3,18 @@
 use oxigrad_core::array::buffer::elements;
 use oxigrad_core::array::matmul::{Factor, Product};
 use oxigrad_core::array::shape::{Shape, Strides, broadcast_strides};
-use pyo3::sync::PyOnceLock;
 use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
-use crate::arrays::compute::elementwise::{DETACHED, LARGE};
+use crate::arrays::compute::elementwise::LARGE;
 use crate::arrays::memory::host_array::HostArray;
+use crate::arrays::memory::numpy::Numpy;
 use crate::prelude::*;
-use crate::threads::{isa, pool};
+use crate::threads::{isa, shared};
 
 /// The product of two NumPy matrices, or stacks of them, of one dtype that the core computes in; `None` for anything
 /// else, or where NumPy is as fast.
 pub fn matmul<'py>(a: &Object<'py>, b: &Object<'py>) -> PyResult<Option<Object<'py>>> {
-    static MATMUL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = a.py();
     let (Some(x), Some(y)) = (HostArray::of_numpy(a)?, HostArray::of_numpy(b)?) else { return Ok(None) };
     let ([stack1 @ .., rows, inner], [stack2 @ .., other, columns]) = (x.shape(), y.shape()) else { return Ok(None) };
@@ -34,20 +33,16 @@ pub fn matmul<'py>(a: &Object<'py>, b: &Object<'py>) -> PyResult<Option<Object<'
     shape.extend([rows, columns]);
     if product.is_narrow() {
         let (result, to) = array_pool::take(py, &shape, dtype)?;
-        let is_small = to.len().saturating_mul(inner) < DETACHED;
-        let pool = if is_small { None } else { pool() };
         // SAFETY: `x` and `y` keep the memory of their elements, and `result` its own, which is new or has no other
         // reference.
-        let compute = || unsafe { product.compute(&to, isa(), pool.as_deref()) };
-        if is_small { compute() } else { py.detach(compute) }.python()?;
-        return Ok(Some(result));
+        let compute = |pool: Option<&_>| unsafe { product.compute(&to, isa(), pool) };
+        return shared(py, to.len().saturating_mul(inner), compute).map(|()| Some(result));
     }
     if elements(&shape).is_none_or(|length| length < LARGE) {
         return Ok(None);
     }
-    let matmul = MATMUL.get_or_try_init(py, || py.import("numpy")?.getattr("matmul").map(Bound::unbind))?;
     let (result, _) = array_pool::take(py, &shape, dtype)?;
-    matmul.bind(py).call1((a, b, result)).map(Some)
+    Numpy::get(py).matmul.bind(py).call1((a, b, result)).map(Some)
 }
 
 fn factor<'a>(memory: &HostArray, stack: &'a [isize]) -> Factor<'a> {

@@ -11,11 +11,10 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
-use crate::arrays::compute::elementwise::DETACHED;
 use crate::arrays::compute::numpy_functions::{Extents, integers};
 use crate::arrays::memory::contiguous::{Contiguous, scalar};
 use crate::prelude::*;
-use crate::threads::{isa, pool};
+use crate::threads::{isa, shared};
 
 /// `sum` or `mean` of a NumPy array; `None` for any other object, or if the axes are not adjacent.
 pub fn reduce<'py>(
@@ -70,10 +69,8 @@ fn run<'py>(py: Python<'py>, given: &Contiguous<'_>, plan: &Reduction, is_mean: 
     #[allow(clippy::cast_precision_loss, reason = "no array has 2^53 elements")]
     let divisor = if is_mean { axes.count as f64 } else { 1.0 };
     let sum = |to: &Buffer| {
-        let pool = if from.len() < DETACHED { None } else { pool() };
         // SAFETY: the arrays keep the memory; the output is new, has no other reference, or is the number.
-        let sum = || unsafe { sum::sum(&from, to, *axes, divisor, isa(), pool.as_deref()) };
-        if from.len() < DETACHED { sum() } else { py.detach(sum) }.python()
+        shared(py, from.len(), |pool| unsafe { sum::sum(&from, to, *axes, divisor, isa(), pool) })
     };
     if !shape.is_empty() {
         let (result, to) = array_pool::take(py, shape, from.dtype())?;

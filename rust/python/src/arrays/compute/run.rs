@@ -2,17 +2,16 @@
 
 use oxigrad_core::array::buffer::{Buffer, Dtype};
 use oxigrad_core::array::shape::contiguous_strides;
-use oxigrad_core::exec::Scratch;
 use oxigrad_core::exec::array_run::{ArrayRun, Group, Source};
 use smallvec::SmallVec;
 
 use crate::arrays::compute::array_pool;
-use crate::arrays::compute::elementwise::{DETACHED, SCRATCH};
+use crate::arrays::compute::elementwise::SCRATCH;
 use crate::arrays::memory::contiguous::Contiguous;
 use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::value::{Value, host_number};
 use crate::prelude::*;
-use crate::threads::{isa, pool};
+use crate::threads::{isa, shared};
 
 /// The results of a run; `None` where a value is no number and no array of the dtype, or of truth values, that lies in order.
 pub fn run(py: Python<'_>, run: &ArrayRun, read: &[&Value]) -> PyResult<Option<Vec<Value>>> {
@@ -32,16 +31,12 @@ pub fn run(py: Python<'_>, run: &ArrayRun, read: &[&Value]) -> PyResult<Option<V
         results.push(Value::Object(array.unbind()));
         arrays.push(buffer);
     }
-    let numbers = if group.len() < DETACHED {
+    let numbers = shared(py, group.len(), |pool| {
         // SAFETY: the values and `results` keep the memory; the arrays are new or have no other reference, so they overlap nothing,
         // and the numbers lie in `sources`.
-        SCRATCH.with_borrow_mut(|scratch| unsafe { run.compute(&sources, &arrays, isa(), None, scratch) })
-    } else {
-        let pool = pool();
-        // SAFETY: as above.
-        py.detach(|| unsafe { run.compute(&sources, &arrays, isa(), pool.as_deref(), &mut Scratch::default()) })
-    };
-    let Some(numbers) = numbers.python()? else { return Ok(None) };
+        SCRATCH.with_borrow_mut(|scratch| unsafe { run.compute(&sources, &arrays, isa(), pool, scratch) })
+    })?;
+    let Some(numbers) = numbers else { return Ok(None) };
     let absent = results.iter_mut().filter(|result| matches!(result, Value::Absent));
     for (result, number) in absent.zip(numbers) {
         #[allow(clippy::cast_possible_truncation, reason = "sums of float32 are rounded once")]

@@ -1,6 +1,6 @@
 //! The places of arrays on any device, remembered from one step to the next.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use pyo3::types::{PyBytes, PyList};
 
@@ -39,9 +39,9 @@ impl Places {
     /// negative bit.
     fn moved<'py>(&self, arrays: &Bound<'py, PyList>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let mut exporters = Exporters::default();
-        let mut known = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut known = std::mem::take(&mut *locked(&self.0));
         let found = moved(&mut exporters, &mut known, arrays);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        *locked(&self.0) = known;
         Ok(found?.map(|moved| PyBytes::new(arrays.py(), moved.as_flattened().as_flattened())))
     }
 }
@@ -64,9 +64,9 @@ fn moved<'py>(
             before.object = object;
         }
         let Some(address) = exporters.address(&array, &before.memory) else { return Ok(None) };
-        if address != before.memory.address() {
+        if address != before.memory.address {
             moved.push([number, address].map(|number| (number as u64).to_ne_bytes()));
-            before.memory.moved(address);
+            before.memory.address = address;
         }
     }
     Ok(Some(moved))

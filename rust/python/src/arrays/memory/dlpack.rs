@@ -9,6 +9,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use oxigrad_core::array::buffer::Dtype;
+use oxigrad_core::array::shape::contiguous_strides;
 use oxigrad_core::array::view::ArrayView;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName, PyObject};
@@ -136,14 +137,9 @@ impl Export {
         let size = isize::from(tensor.bits.div_ceil(8)).checked_mul(isize::try_from(tensor.lanes).ok()?)?;
         let strides = match strides {
             Some(strides) => strides.iter().map(|stride| isize::try_from(*stride).ok()?.checked_mul(size)).collect(),
-            None => contiguous(&extents, size),
+            None => contiguous(&extents, usize::try_from(size).ok()?),
         };
-        let offset = usize::try_from(tensor.byte_offset).ok()?;
-        tensor.data.addr().checked_add(offset)?;
-        if tensor.data.is_null() && !extents.contains(&0) {
-            return None;
-        }
-        let pointer = tensor.data.wrapping_add(offset);
+        let pointer = tensor.first(&extents)?;
         Some(ArrayView { pointer, extents, strides: strides?, dtype: tensor.dtype(), writable })
     }
 }
@@ -174,24 +170,13 @@ impl Exchange {
 
 /// The description of an array, wherever it lies, to be compared with a later one.
 pub struct Described {
-    address: usize,
+    /// The address of the first element.
+    pub address: usize,
     device: (i32, i32),
     dtype: (u8, u8, u16),
     shape: SmallVec<[i64; 4]>,
     /// None where they are those of elements one after the other.
     strides: Option<SmallVec<[i64; 4]>>,
-}
-
-impl Described {
-    /// The address of the first element.
-    pub fn address(&self) -> usize {
-        self.address
-    }
-
-    /// The same array at another address.
-    pub fn moved(&mut self, address: usize) {
-        self.address = address;
-    }
 }
 
 impl Tensor {
@@ -240,16 +225,19 @@ impl Tensor {
     /// There is an extent and a stride (or null for all) for each dimension, and the memory can be written.
     #[inline]
     pub unsafe fn contiguous(&self, shape: &[usize], dtype: Dtype) -> Option<ArrayView> {
-        let offset = usize::try_from(self.byte_offset).ok()?;
-        self.data.addr().checked_add(offset)?;
-        if self.data.is_null() && !shape.contains(&0) {
-            return None;
-        }
-        let (pointer, extents) = (self.data.wrapping_add(offset), SmallVec::from_slice(shape));
-        let strides = contiguous(shape, dtype.size().cast_signed())?;
+        let (pointer, extents) = (self.first(shape)?, SmallVec::from_slice(shape));
+        let strides = contiguous(shape, dtype.size())?;
         let view = ArrayView { pointer, extents, strides, dtype: Some(dtype), writable: true };
         // SAFETY: the caller's promise.
         unsafe { self.is(&view) }.then_some(view)
+    }
+
+    /// The first element; `None` outside of the address space, and where an array of these extents has none.
+    #[inline]
+    fn first(&self, extents: &[usize]) -> Option<*mut u8> {
+        let offset = usize::try_from(self.byte_offset).ok()?;
+        self.data.addr().checked_add(offset)?;
+        (!self.data.is_null() || extents.contains(&0)).then(|| self.data.wrapping_add(offset))
     }
 
     /// The address of the first element.
@@ -306,22 +294,7 @@ impl Tensor {
     }
 
     fn dtype(&self) -> Option<Dtype> {
-        Some(match (self.code, self.bits, self.lanes) {
-            (0, 8, 1) => Dtype::I8,
-            (0, 16, 1) => Dtype::I16,
-            (0, 32, 1) => Dtype::I32,
-            (0, 64, 1) => Dtype::I64,
-            (1, 8, 1) => Dtype::U8,
-            (1, 16, 1) => Dtype::U16,
-            (1, 32, 1) => Dtype::U32,
-            (1, 64, 1) => Dtype::U64,
-            (2, 16, 1) => Dtype::F16,
-            (2, 32, 1) => Dtype::F32,
-            (2, 64, 1) => Dtype::F64,
-            (4, 16, 1) => Dtype::BF16,
-            (6, 8, 1) => Dtype::Bool,
-            _ => return None,
-        })
+        if self.lanes == 1 { Dtype::from_dlpack(self.code, self.bits) } else { None }
     }
 }
 
@@ -336,12 +309,8 @@ unsafe fn numbers(pointer: *const i64, count: usize) -> Option<SmallVec<[i64; 4]
 }
 
 /// The strides in bytes of an array whose elements lie one after the other.
-fn contiguous(shape: &[usize], size: isize) -> Option<SmallVec<[isize; 4]>> {
-    let mut strides: SmallVec<[isize; 4]> = SmallVec::from_elem(size, shape.len());
-    for axis in (1..shape.len()).rev() {
-        strides[axis - 1] = strides[axis].checked_mul(isize::try_from(shape[axis]).ok()?)?;
-    }
-    Some(strides)
+fn contiguous(shape: &[usize], size: usize) -> Option<SmallVec<[isize; 4]>> {
+    contiguous_strides(shape, size).map(|strides| SmallVec::from_slice(&strides))
 }
 
 /// The table of functions of a class.

@@ -59,7 +59,7 @@ impl HostArray {
         if let Some(array) = Self::of_array(object)? {
             return Ok(Some(array));
         }
-        let Some(numpy) = Numpy::get(object.py()) else { return Ok(None) };
+        let numpy = Numpy::get(object.py());
         if numpy.is_scalar(object)? {
             // NumPy's scalars export their memory without a shape: a copy as an array has one, and is not to be
             // written.
@@ -84,17 +84,17 @@ impl HostArray {
 
     /// The memory of a NumPy array or scalar: an operand that a replay computes with without calling a library.
     pub fn of_numpy(object: &Object<'_>) -> PyResult<Option<Self>> {
-        let Some(numpy) = Numpy::get(object.py()) else { return Ok(None) };
+        let numpy = Numpy::get(object.py());
         if numpy.is_plain_array(object) || numpy.is_scalar(object)? { Self::of(object) } else { Ok(None) }
     }
 
     /// The memory of an array of exactly NumPy's type, of a dtype in native byte order.
     fn of_array(object: &Object<'_>) -> PyResult<Option<Self>> {
-        let found = Numpy::get(object.py()).and_then(|numpy| Some((numpy, numpy.fields(object)?)));
-        let Some((numpy, fields)) = found else { return Ok(None) };
+        let numpy = Numpy::get(object.py());
+        let Some(fields) = numpy.fields(object) else { return Ok(None) };
         let Some(dtype) = numpy.dtype(object.py(), &fields)? else { return Ok(None) };
         let owner = Owner::Reference(object.clone().unbind());
-        Ok(Some(Self { view: fields.view(Some(dtype)), owner }))
+        Ok(Some(Self { view: fields.view(dtype), owner }))
     }
 
     /// Whether Python may have run to export it, and have changed other arrays.

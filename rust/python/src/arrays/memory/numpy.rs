@@ -1,15 +1,18 @@
 //! NumPy arrays, read from the fields of the array object: its layout is part of NumPy's public C interface, and is
 //! checked against the buffer protocol before it is used. One of the files that touch foreign memory.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint, c_void};
 
 use oxigrad_core::array::buffer::{Buffer, Dtype, elements};
+use oxigrad_core::array::shape::Shape;
 use oxigrad_core::array::view::ArrayView;
 use oxigrad_core::error::Error;
 use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyImportError;
 use pyo3::ffi::PyObject;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyCapsule, PyCapsuleMethods, PyTuple};
+use smallvec::SmallVec;
 
 use crate::arrays::memory::buffer_protocol;
 use crate::prelude::*;
@@ -81,9 +84,9 @@ impl ArrayFields {
 
     /// The array as a view, of the dtype of `descr`.
     #[inline]
-    pub fn view(&self, dtype: Option<Dtype>) -> ArrayView {
+    pub fn view(&self, dtype: Dtype) -> ArrayView {
         let (extents, strides) = (self.extents().collect(), self.strides().collect());
-        ArrayView { pointer: self.data, extents, strides, dtype, writable: self.is_writable() }
+        ArrayView { pointer: self.data, extents, strides, dtype: Some(dtype), writable: self.is_writable() }
     }
 
     /// Whether the array has the memory, shape and strides of a view.
@@ -99,12 +102,26 @@ impl ArrayFields {
 
 static NUMPY: PyOnceLock<Numpy> = PyOnceLock::new();
 
-/// The classes, constructors and dtypes of the installed NumPy.
+/// `PyArray_Empty`: takes over the reference to the dtype.
+type Create = unsafe extern "C" fn(c_int, *const isize, *mut PyObject, c_int) -> *mut PyObject;
+
+/// The classes, functions and dtypes of the installed NumPy. All of the functions are compiled, except `broadcast_to` and `zeros_like`.
 pub struct Numpy {
-    array: Py<PyAny>,
+    pub ndarray: Py<PyAny>,
     scalar: Py<PyAny>,
+    /// The classes of scalars that kernels compute in.
+    pub float32: Py<PyAny>,
+    pub float64: Py<PyAny>,
     empty: Py<PyAny>,
+    /// The C function for `empty`; `None` if the version of NumPy's C interface is unknown.
+    create: Option<Create>,
     asarray: Py<PyAny>,
+    pub zeros: Py<PyAny>,
+    pub zeros_like: Py<PyAny>,
+    pub broadcast_to: Py<PyAny>,
+    pub add: Py<PyAny>,
+    pub add_at: Py<PyAny>,
+    pub matmul: Py<PyAny>,
     /// The dtypes in native byte order, of which NumPy has one object each.
     dtypes: Vec<(Py<PyAny>, Dtype)>,
     /// Frequent dtypes that kernels do not read.
@@ -117,8 +134,9 @@ pub struct Numpy {
 
 impl Numpy {
     /// The installed NumPy, as `load` found it.
-    pub fn get(py: Python<'_>) -> Option<&Self> {
-        NUMPY.get(py)
+    #[inline]
+    pub fn get(py: Python<'_>) -> &Self {
+        NUMPY.get(py).expect("the module has loaded it")
     }
 
     /// Inspects NumPy once, when the module is imported: an error, or an interrupt, is raised by that import.
@@ -128,15 +146,28 @@ impl Numpy {
 
     fn new(py: Python<'_>) -> PyResult<Self> {
         let numpy = py.import("numpy")?;
-        let attribute = |name| numpy.getattr(name).map(Bound::unbind);
-        let named = |name: &str| Ok(numpy.getattr("dtype")?.call1((name,))?.unbind());
+        let named = |name| numpy.getattr(name).map(Bound::unbind);
+        let dtype = |name: &str| Ok(numpy.getattr("dtype")?.call1((name,))?.unbind());
         let own = Dtype::ALL.iter().filter(|dtype| **dtype != Dtype::BF16);
-        let dtypes = own.map(|dtype| Ok((named(dtype.name())?, *dtype))).collect::<PyResult<_>>()?;
-        let others = ["complex64", "complex128", "object"].into_iter().map(named).collect::<PyResult<_>>()?;
-        let (array, scalar) = (attribute("ndarray")?, attribute("generic")?);
-        let (empty, asarray) = (attribute("empty")?, attribute("asarray")?);
-        let bfloat16 = PyOnceLock::new();
-        let mut known = Self { array, scalar, empty, asarray, dtypes, others, bfloat16, is_known: true };
+        let mut known = Self {
+            ndarray: named("ndarray")?,
+            scalar: named("generic")?,
+            float32: named("float32")?,
+            float64: named("float64")?,
+            empty: named("empty")?,
+            create: create_of(py)?,
+            asarray: named("asarray")?,
+            zeros: named("zeros")?,
+            zeros_like: named("zeros_like")?,
+            broadcast_to: named("broadcast_to")?,
+            add: named("add")?,
+            add_at: numpy.getattr("add")?.getattr("at")?.unbind(),
+            matmul: named("matmul")?,
+            dtypes: own.map(|own| Ok((dtype(own.name())?, *own))).collect::<PyResult<_>>()?,
+            others: ["complex64", "complex128", "object"].into_iter().map(dtype).collect::<PyResult<_>>()?,
+            bfloat16: PyOnceLock::new(),
+            is_known: true,
+        };
         known.is_known = known.verify(py)?;
         Ok(known)
     }
@@ -172,6 +203,22 @@ impl Numpy {
         Some(fields.is(view) && dtype == view.dtype)
     }
 
+    /// A new array, not yet filled, of a dtype that kernels compute in.
+    pub fn create<'py>(&self, py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Object<'py>> {
+        let (Some(create), Some(descr), Ok(dimensions)) =
+            (self.create, self.descr(dtype), c_int::try_from(shape.len()))
+        else {
+            return self.empty.bind(py).call1((PyTuple::new(py, shape)?, self.descr(dtype)));
+        };
+        let extents: SmallVec<[isize; Shape::MOST]> = shape.iter().map(|extent| extent.cast_signed()).collect();
+        // SAFETY: there are as many extents as dimensions, and the call takes over the reference to the dtype; the result is
+        // a new reference, or null with an error set.
+        unsafe {
+            let array = create(dimensions, extents.as_ptr(), descr.clone_ref(py).into_ptr(), 0);
+            Bound::from_owned_ptr_or_err(py, array)
+        }
+    }
+
     /// The object as a NumPy array.
     pub fn asarray<'py>(&self, object: &Object<'py>) -> PyResult<Object<'py>> {
         self.asarray.bind(object.py()).call1((object,))
@@ -179,13 +226,13 @@ impl Numpy {
 
     /// Whether an object is an array or of a subclass, by its type rather than the attribute `__class__`.
     pub fn is_array(&self, object: &Object<'_>) -> PyResult<bool> {
-        object.get_type().is_subclass(self.array.bind(object.py()))
+        object.get_type().is_subclass(self.ndarray.bind(object.py()))
     }
 
     /// Whether an object is an array of exactly NumPy's type.
     #[inline]
     pub fn is_plain_array(&self, object: &Object<'_>) -> bool {
-        object.get_type_ptr().cast() == self.array.as_ptr()
+        object.get_type_ptr().cast() == self.ndarray.as_ptr()
     }
 
     /// Whether an object is a NumPy scalar.
@@ -242,48 +289,40 @@ impl Numpy {
         let found = is("name", "bfloat16")? && is("itemsize", "2")? && is("isnative", "True")?;
         Ok(found && self.bfloat16.get_or_init(py, || descr.unbind()).as_ptr() == fields.descr)
     }
-}
-
-impl Numpy {
-    /// The fields of a contiguous array of this shape; `None` for any other object.
-    #[inline]
-    fn dense(&self, object: &Object<'_>, shape: &[usize]) -> Option<ArrayFields> {
-        self.fields(object).filter(|fields| {
-            fields.flags & C_CONTIGUOUS != 0
-                && fields.dimensions() == shape.len()
-                && fields.extents().eq(shape.iter().copied())
-        })
-    }
 
     /// A contiguous array of this shape and dtype: the fast path of a check in every step. `None` for any other object,
     /// which may still meet the requirements.
     pub fn contiguous(&self, object: &Object<'_>, shape: &[usize], dtype: Dtype) -> Option<(ArrayView, Buffer)> {
-        let fields = self.dense(object, shape)?;
+        let fields = self.fields(object).filter(|fields| {
+            fields.flags & C_CONTIGUOUS != 0
+                && fields.dimensions() == shape.len()
+                && fields.extents().eq(shape.iter().copied())
+        })?;
         if self.seen_dtype(object.py(), &fields) != Some(dtype) {
             return None;
         }
         let length = elements(shape)?;
         let buffer = Buffer::contiguous(fields.data, length, dtype, fields.is_writable()).ok()?;
-        Some((fields.view(Some(dtype)), buffer))
+        Some((fields.view(dtype), buffer))
     }
 }
 
 /// Whether two NumPy arrays have one shape and dtype; `None` if their fields alone cannot tell.
 pub fn are_alike(a: &Object<'_>, b: &Object<'_>) -> Option<bool> {
-    let numpy = Numpy::get(a.py())?;
+    let numpy = Numpy::get(a.py());
     let (a, b) = (numpy.fields(a)?, numpy.fields(b)?);
     Some(a.descr == b.descr && a.nd == b.nd && (a.dimensions == b.dimensions || a.extents().eq(b.extents())))
 }
 
 /// The meaning of an array that arithmetic on its numbers would ignore, as an error message with the expected
 /// alternative: the mask of a masked array, the unit of one with units, the products of a matrix. `None` for plain arrays.
+#[pyfunction]
 pub fn meaning(array: &Object<'_>) -> PyResult<Option<String>> {
-    let py = array.py();
-    let Some(numpy) = Numpy::get(py) else { return Ok(None) };
+    let (py, numpy) = (array.py(), Numpy::get(array.py()));
     if numpy.is_plain_array(array) || !numpy.is_array(array)? {
         return Ok(None);
     }
-    let (class, plain) = (array.get_type(), numpy.array.bind(py));
+    let (class, plain) = (array.get_type(), numpy.ndarray.bind(py));
     let named = |what: &str| Ok(Some(format!("a {}, {what}", class.name()?.to_cow()?)));
     if class.hasattr("mask")? {
         return named("whose mask would be ignored: expected an array without a mask, such as x.filled(0)");
@@ -301,15 +340,20 @@ pub fn refuse_meaning(array: &Object<'_>, name: impl FnOnce() -> String) -> PyRe
     meaning(array)?.map_or(Ok(()), |meaning| Err(Error::Dtype(format!("{} is {meaning}", name()))).python())
 }
 
-/// The meaning of an array that arithmetic on its numbers would ignore: see [`meaning`].
-#[pyfunction]
-#[pyo3(name = "meaning")]
-pub fn meaning_of(array: &Object<'_>) -> PyResult<Option<String>> {
-    meaning(array)
-}
-
-/// A new NumPy array, not yet filled, of a dtype that kernels compute in.
-pub fn empty<'py>(py: Python<'py>, shape: &[usize], dtype: Dtype) -> PyResult<Object<'py>> {
-    let numpy = Numpy::get(py).ok_or_else(|| pyo3::exceptions::PyImportError::new_err("NumPy cannot be used"))?;
-    numpy.empty.bind(py).call1((PyTuple::new(py, shape)?, numpy.descr(dtype)))
+/// `PyArray_Empty` of the installed NumPy; `None` if the version of its C interface is unknown.
+fn create_of(py: Python<'_>) -> PyResult<Option<Create>> {
+    const VERSIONS: [c_uint; 2] = [0x0100_0009, 0x0200_0000];
+    const EMPTY: usize = 184;
+    let module = match unless::<PyImportError, _>(py, py.import("numpy._core._multiarray_umath"))? {
+        Some(module) => module,
+        None => py.import("numpy.core._multiarray_umath")?, // of NumPy 1
+    };
+    let table = module.getattr("_ARRAY_API")?.cast_into::<PyCapsule>()?.pointer_checked(None)?.cast::<*const c_void>();
+    // SAFETY: the capsule holds the table of functions of NumPy's C interface, the first of which tells its version; in
+    // these versions it has more than 184 entries, and that one is `PyArray_Empty`.
+    unsafe {
+        let version = std::mem::transmute::<*const c_void, extern "C" fn() -> c_uint>(table.read());
+        let known = VERSIONS.contains(&version());
+        Ok(known.then(|| std::mem::transmute::<*const c_void, Create>(table.add(EMPTY).read())))
+    }
 }

@@ -15,8 +15,8 @@ pub struct Look<'py> {
 }
 
 impl<'py> Look<'py> {
-    pub fn new(numpy: &'py Numpy) -> Self {
-        Self { numpy, exporters: Exporters::default() }
+    pub fn new(py: Python<'py>) -> Self {
+        Self { numpy: Numpy::get(py), exporters: Exporters::default() }
     }
 
     /// Whether an object is the array that a view describes; false where only an export could tell.

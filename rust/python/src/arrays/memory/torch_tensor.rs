@@ -17,24 +17,9 @@ use crate::prelude::*;
 /// A function that writes a property of a tensor, and returns 0.
 type Read<T> = unsafe extern "C" fn(*const c_void, *mut T) -> i32;
 
-/// The dtypes, by the end of the name of the function that gives PyTorch's number of it, with the code and the bits of `DLPack`.
-const DTYPES: [(&str, (u8, u8)); 15] = [
-    ("float32", (2, 32)),
-    ("float64", (2, 64)),
-    ("float16", (2, 16)),
-    ("bfloat16", (4, 16)),
-    ("int64", (0, 64)),
-    ("int32", (0, 32)),
-    ("int16", (0, 16)),
-    ("int8", (0, 8)),
-    ("uint8", (1, 8)),
-    ("uint16", (1, 16)),
-    ("uint32", (1, 32)),
-    ("uint64", (1, 64)),
-    ("bool", (6, 8)),
-    ("complex64", (5, 64)),
-    ("complex128", (5, 128)),
-];
+/// The dtypes that kernels do not read, by the end of the name of the function that gives PyTorch's number of it, with the code and
+/// the bits of `DLPack`.
+const COMPLEX: [(&str, (u8, u8)); 2] = [("complex64", (5, 64)), ("complex128", (5, 128))];
 /// The devices, as those dtypes, with the numbers of `DLPack`.
 const DEVICES: [(&str, i32); 2] = [("cpu", HOST), ("cuda", 2)];
 
@@ -51,8 +36,8 @@ pub struct TensorReader {
     storage_offset: Read<i64>,
     data: Read<*mut u8>,
     strided: i32,
-    /// PyTorch's numbers of the dtypes and devices.
-    dtypes: [i32; DTYPES.len()],
+    /// PyTorch's numbers of the dtypes, floating-point ones first, each with the code and the bits of `DLPack`, and of the devices.
+    dtypes: [(i32, (u8, u8)); Dtype::ALL.len() + COMPLEX.len()],
     devices: [i32; DEVICES.len()],
     /// The offset in bytes of the `at::Tensor` in the object of a tensor.
     field: usize,
@@ -97,9 +82,10 @@ impl TensorReader {
 
     /// Raises `AttributeError` where PyTorch lacks a function.
     fn of(library: &Library<'_>, field: usize) -> PyResult<Self> {
-        let (mut dtypes, mut devices) = ([0; DTYPES.len()], [0; DEVICES.len()]);
-        for (to, (name, _)) in dtypes.iter_mut().zip(DTYPES) {
-            *to = library.number(&format!("aoti_torch_dtype_{name}"))?;
+        let (mut dtypes, mut devices) = ([(0, (0, 0)); Dtype::ALL.len() + COMPLEX.len()], [0; DEVICES.len()]);
+        let read = Dtype::ALL.iter().rev().map(|dtype| (dtype.name(), dtype.to_dlpack()));
+        for (to, (name, code)) in dtypes.iter_mut().zip(read.chain(COMPLEX)) {
+            *to = (library.number(&format!("aoti_torch_dtype_{name}"))?, code);
         }
         for (to, (name, _)) in devices.iter_mut().zip(DEVICES) {
             *to = library.number(&format!("aoti_torch_device_type_{name}"))?;
@@ -161,7 +147,7 @@ impl TensorReader {
         let device = self.read(object, self.device)?;
         let (_, device_type) = DEVICES[self.devices.iter().position(|known| *known == device)?];
         let dtype = self.read(object, self.dtype)?;
-        let (_, (code, bits)) = DTYPES[self.dtypes.iter().position(|known| *known == dtype)?];
+        let (_, (code, bits)) = *self.dtypes.iter().find(|(known, _)| *known == dtype)?;
         let (mut data, mut shape, mut strides) = (std::ptr::null_mut(), std::ptr::null(), std::ptr::null());
         let is_read = self.fill(object, self.sizes, &mut shape)
             && self.fill(object, self.strides, &mut strides)

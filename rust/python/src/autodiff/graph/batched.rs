@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::types::{PyDict, PyFloat, PyTuple};
 
 use crate::autodiff::graph::tape::SERIAL;
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 
 /// The base class of batched values: it has the level of the `vmap` that made the value.
@@ -47,7 +47,7 @@ pub fn batched<'py>(
     if levels.max() <= serial {
         return Ok(None);
     }
-    callbacks(py)?.batched.bind(py).call1((op.name(), PyTuple::new(py, args)?, named)).map(Some)
+    callbacks::batched(py, (op.name(), PyTuple::new(py, args)?, named)).map(Some)
 }
 
 /// Whether a value is batched by a `vmap` inside of the transform with this serial number.

@@ -5,14 +5,12 @@
 
 use std::sync::TryLockError;
 
-use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 
 use crate::arrays::value::Value;
 use crate::autodiff::graph::tape::{Attributes, CotangentType, Inner, Tape};
 use crate::autodiff::graph::variable::Variable;
-
-pub type Visited = Result<(), PyTraverseError>;
+use crate::prelude::*;
 
 impl Value {
     fn traverse(&self, visit: &PyVisit<'_>) -> Visited {

@@ -49,14 +49,7 @@ impl Programs {
     }
 }
 
-impl std::fmt::Debug for Programs {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("programs")
-    }
-}
-
 /// A program, and the arguments that it serves.
-#[derive(Debug)]
 pub struct Program {
     key: Vec<Fact>,
     /// `None` where the rule reads more than its program would know.
@@ -65,7 +58,6 @@ pub struct Program {
 }
 
 /// A fact about an argument of the rule, on which a program depends.
-#[derive(Debug)]
 pub enum Fact {
     /// The number of dimensions of a NumPy array or scalar, and the dtype if the rule reads it.
     Array(usize, Option<Py<PyAny>>),
@@ -80,7 +72,7 @@ pub enum Fact {
 impl Fact {
     /// The fact of an array; `None` for one that is not NumPy's, or has a dtype that is not.
     pub fn of_array(value: &Object<'_>) -> PyResult<Option<Self>> {
-        let Some(numpy) = Numpy::get(value.py()) else { return Ok(None) };
+        let numpy = Numpy::get(value.py());
         let dimensions = match numpy.fields(value) {
             Some(fields) => fields.dimensions(),
             None if numpy.is_scalar(value)? => 0,
@@ -95,7 +87,7 @@ impl Fact {
     #[inline]
     fn holds(&self, value: &Object<'_>) -> PyResult<bool> {
         Ok(match self {
-            Self::Array(dimensions, dtype) => match Numpy::get(value.py()).and_then(|numpy| numpy.fields(value)) {
+            Self::Array(dimensions, dtype) => match Numpy::get(value.py()).fields(value) {
                 Some(fields) => {
                     fields.dimensions() == *dimensions
                         && dtype.as_ref().is_none_or(|dtype| fields.descr == dtype.as_ptr())
@@ -164,7 +156,6 @@ pub type Traced<'py> = (Vec<Bound<'py, PyTuple>>, Vec<StatedStep<'py>>, usize, V
 type StatedStep<'py> = (String, Vec<Object<'py>>, Bound<'py, PyDict>);
 
 /// The steps of a program. Values are numbered: first the arguments of the rule, then the steps.
-#[derive(Debug)]
 pub struct Body {
     pub data: Vec<Datum>,
     pub steps: Vec<Step>,
@@ -172,7 +163,6 @@ pub struct Body {
 }
 
 /// A number or an attribute that steps read.
-#[derive(Debug)]
 pub enum Datum {
     /// An argument of the rule.
     Argument(usize),
@@ -186,14 +176,14 @@ pub enum Datum {
 }
 
 /// A datum, or a whole number.
-#[derive(Debug, PartialEq, Eq, FromPyObject)]
+#[derive(FromPyObject)]
 pub enum Part {
     Datum(EntryId),
     Number(isize),
 }
 
 /// An operand of a step.
-#[derive(Debug, FromPyObject)]
+#[derive(FromPyObject)]
 pub enum Operand {
     Datum(EntryId),
     Value(usize),
@@ -201,7 +191,6 @@ pub enum Operand {
 }
 
 /// The sizes of a shape.
-#[derive(Debug)]
 pub enum Sizes {
     /// The sizes of an argument that is a shape.
     Shape(usize),
@@ -209,13 +198,11 @@ pub enum Sizes {
 }
 
 /// An attribute with data in it, and the numbers of these.
-#[derive(Debug)]
 pub struct Filled {
     pub template: Template,
     pub reads: Vec<u32>,
 }
 
-#[derive(Debug)]
 pub struct Step {
     pub work: Work,
     /// The first operand that is a value.
@@ -223,7 +210,6 @@ pub struct Step {
 }
 
 /// The work of a step. The ops beside `Op` depend on data, or need no call of the Python layer.
-#[derive(Debug)]
 pub enum Work {
     Op(Op, Vec<Operand>, Option<Py<PyDict>>),
     Reshape(Sizes),

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use oxigrad_core::autodiff::aliasing::Aliases;
 use oxigrad_core::autodiff::tape::{Id, Origin};
@@ -155,7 +155,7 @@ impl Tape {
 
     /// The state, locked; no Python may be called while it is.
     pub fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.inner)
     }
 
     /// As [`Tape::lock`], without waiting for the lock.

@@ -32,7 +32,6 @@ impl EntryId {
 }
 
 /// An argument: a value, the value of an entry, or a container of arguments.
-#[derive(Debug)]
 pub enum Template {
     Value(Py<PyAny>),
     /// The position of the entry among those that the call reads.

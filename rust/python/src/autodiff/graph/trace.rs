@@ -55,14 +55,8 @@ pub fn print(py: Python<'_>, tape: &Tape) -> PyResult<String> {
 /// A box of a diagram: its kind, its label, and the boxes that it reads.
 type Box = (&'static str, String, Vec<u32>);
 
-/// The diagram of the first `limit` entries, drawn by `draw`, a function of the boxes and of how many entries are left
-/// out.
-pub fn diagram<'py>(tape: &Tape, limit: usize, draw: &Object<'py>) -> PyResult<Object<'py>> {
-    let (boxes, left_out) = boxes(tape, limit);
-    draw.call1((boxes, left_out))
-}
-
-fn boxes(tape: &Tape, limit: usize) -> (Vec<Box>, usize) {
+/// The diagram of the first `limit` entries: the boxes, and how many entries are left out.
+pub fn diagram(tape: &Tape, limit: usize) -> (Vec<Box>, usize) {
     let inner = tape.lock();
     let names = Names::new(&inner);
     let to_box = |view: Entry<'_>| {

@@ -107,11 +107,6 @@ impl Variable {
         self.slot.store(slot.get(), Ordering::Relaxed);
     }
 
-    /// Another variable for the same entry; the variable itself if its value is immutable.
-    pub fn copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        snapshot(slf.as_any()).map(Bound::unbind)
-    }
-
     /// The origin of the entry that the variable was made with.
     pub fn origin(&self) -> Origin {
         self.tape.get().lock().tape.origin(self.id)
@@ -150,11 +145,6 @@ impl Variable {
         let outer =
             |value: &Value| value.object(py).cast_exact::<Self>().is_ok_and(|outer| outer.get().is_recording(py));
         !self.tape.get().is_ended() || outer(&self.last(py).1)
-    }
-
-    /// The name of the variable in a printed tape.
-    pub fn name(&self) -> String {
-        self.tape.get().name(Python::attach(|py| self.last(py).0))
     }
 }
 

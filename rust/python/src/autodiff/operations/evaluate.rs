@@ -13,7 +13,7 @@ use crate::arrays::compute::reduce::reduce;
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::graph::batched::batched;
 use crate::autodiff::graph::describe::describe;
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::class_cache::ByClass;
 use crate::prelude::*;
 
@@ -76,7 +76,7 @@ fn explained(op: Op, args: &[Object<'_>], error: PyErr) -> PyErr {
 /// The error of shapes that do not fit in place of that of an array library.
 fn of_shapes(args: &[Object<'_>], error: PyErr) -> PyErr {
     let Some(py) = args.first().map(Bound::py) else { return error };
-    let checked = callbacks(py).and_then(|known| known.check_matmul.call1(py, PyTuple::new(py, args)?));
+    let checked = PyTuple::new(py, args).and_then(|args| callbacks::check_matmul(py, args));
     checked.err().unwrap_or(error)
 }
 
@@ -135,7 +135,7 @@ fn implementation<'py>(op: Op, sample: &Object<'py>) -> PyResult<Object<'py>> {
     if !known.is_none() {
         return Ok(known);
     }
-    let found = callbacks(py)?.implementation.bind(py).call1((op.name(), sample))?;
+    let found = callbacks::implementation(py, (op.name(), sample))?;
     functions.set_item(op.index(), &found)?;
     Ok(found)
 }

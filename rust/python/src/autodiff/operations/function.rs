@@ -8,7 +8,7 @@ use crate::arrays::compute::elementwise::op_taking;
 use crate::autodiff::operations::descriptions::description;
 use crate::autodiff::operations::record::record;
 use crate::autodiff::vjp_rules::arg_names;
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 
 /// Computes an op on arrays, numbers and variables, by name: the entry point for the Python layer.
@@ -98,7 +98,7 @@ impl Function {
 impl Function {
     /// NumPy's ufunc of this name; None where it has none.
     fn numpy_ufunc<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        callbacks(py)?.numpy_ufunc.bind(py).call1((self.0.name(),))
+        callbacks::numpy_ufunc(py, (self.0.name(),))
     }
 }
 

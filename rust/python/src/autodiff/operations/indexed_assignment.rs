@@ -13,7 +13,7 @@ use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::is_above;
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::{Variable, plain};
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 
 /// Whether NumPy, or another library, may give a view of the memory of the first argument.
@@ -88,7 +88,7 @@ pub fn assign<'py>(slf: &Bound<'py, Variable>, key: &Object<'py>, value: &Object
     }
     let tape = slf.get().tape.bind(py);
     let before = Bound::new(py, Variable::new(tape, id, mine))?;
-    let after = callbacks(py)?.assigned.bind(py).call1((before, key, value))?;
+    let after = callbacks::assigned(py, (before, key, value))?;
     rebind(slf, &after)
 }
 
@@ -116,7 +116,7 @@ pub fn in_place<'py>(slf: &Bound<'py, Variable>, result: Object<'py>) -> PyResul
     if slf.get().is_scalar() || !has(slf, intern!(py, "__iadd__"))? {
         return Ok(result);
     }
-    let fitted = callbacks(py)?.cast_in_place.bind(py).call1((slf, result))?;
+    let fitted = callbacks::cast_in_place(py, (slf, result))?;
     rebind(slf, &fitted)?;
     Ok(slf.clone().into_any())
 }

@@ -5,14 +5,14 @@ use oxigrad_core::autodiff::tape::{Id, Origin};
 
 use crate::autodiff::graph::describe::describe;
 use crate::autodiff::graph::tape::{Fingerprint, Tape};
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 
 impl Tape {
     /// Stores the hashes of the arrays that an entry will read.
     pub fn guard<'a, 'py: 'a>(&self, id: Id, read: impl Iterator<Item = &'a Object<'py>>) -> PyResult<()> {
         for array in read {
-            let bytes: Option<u64> = callbacks(array.py())?.fingerprint.bind(array.py()).call1((array,))?.extract()?;
+            let bytes: Option<u64> = callbacks::fingerprint(array.py(), (array,))?.extract()?;
             if let Some(bytes) = bytes {
                 self.lock().fingerprints.push(Fingerprint { id, array: array.clone().unbind(), bytes });
             }
@@ -27,7 +27,7 @@ impl Tape {
             fingerprints.iter().map(|print| (print.id, print.array.clone_ref(py), print.bytes)).collect()
         };
         for (id, array, bytes) in held {
-            let now: Option<u64> = callbacks(py)?.fingerprint.bind(py).call1((&array,))?.extract()?;
+            let now: Option<u64> = callbacks::fingerprint(py, (&array,))?.extract()?;
             if now != Some(bytes) {
                 let (name, what) = (self.name(id), describe(array.bind(py))?);
                 let origin = self.lock().tape.origin(id);

@@ -7,14 +7,14 @@ use pyo3::intern;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString};
 
-use crate::arrays::memory::numpy::Numpy;
+use crate::arrays::compute::numpy_functions::is_array;
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::operations::indexed_assignment;
 use crate::autodiff::operations::record::record;
 use crate::autodiff::operations::scalars::{ScalarOperand, record_numbers, record_scalars};
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 
 /// A binary operator; `reflected` says that `slf` is the right operand.
@@ -55,7 +55,7 @@ fn defers(operand: &Object<'_>) -> PyResult<bool> {
     let is_plain = operand.is_exact_instance_of::<Variable>()
         || operand.is_exact_instance_of::<PyFloat>()
         || operand.is_exact_instance_of::<PyInt>()
-        || Numpy::get(operand.py()).is_some_and(|numpy| numpy.is_plain_array(operand));
+        || is_array(operand);
     Ok(!is_plain
         && operand
             .get_type()
@@ -127,7 +127,7 @@ pub fn ufunc_op(ufunc: &Object<'_>) -> PyResult<Option<Op>> {
     let name = if let Some(name) = names.get_item(ufunc)? {
         name
     } else {
-        let name = callbacks(py)?.op_of_ufunc.bind(py).call1((ufunc,))?;
+        let name = callbacks::op_of_ufunc(py, (ufunc,))?;
         // Ufuncs without an op are not cached: `frompyfunc` may make any number of them.
         if !name.is_none() {
             names.set_item(ufunc, &name)?;

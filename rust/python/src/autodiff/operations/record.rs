@@ -18,7 +18,7 @@ use crate::autodiff::operations::evaluate::evaluate;
 use crate::autodiff::operations::indexed_assignment::{gives_view, share};
 use crate::autodiff::operations::scalars::{record_if_scalars, recorded};
 use crate::autodiff::vjp_rules::{is_whole_sum, registry};
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 use crate::tree::is_inexact;
 
@@ -99,9 +99,7 @@ pub fn record<'py>(
     // Truth values and piecewise constant results are plain values.
     if matches!(op, Op::Elementwise(op) if op.kind() != ResultKind::Smooth) {
         // The sign of a real number is constant almost everywhere; that of a complex number is not.
-        if op == Op::Elementwise(Elementwise::Sign)
-            && callbacks(py)?.is_complex.bind(py).call1((&result,))?.is_truthy()?
-        {
+        if op == Op::Elementwise(Elementwise::Sign) && callbacks::is_complex(py, (&result,))?.is_truthy()? {
             return record_complex_sign(py, &args[0]);
         }
         return Ok(result);
@@ -110,7 +108,7 @@ pub fn record<'py>(
         return if is_inexact(&result)? { Tape::lift(tape, &result) } else { Ok(result) };
     }
     if result.is_exact_instance_of::<PyComplex>() {
-        result = callbacks(py)?.complex_number.bind(py).call1((result,))?;
+        result = callbacks::complex_number(py, (result,))?;
     }
     let is_same = matches!(&operands[0].1, Value::Object(value) if value.is(&result));
     let variable = append(tape, op, operands, named, result, false)?;
@@ -165,7 +163,7 @@ fn as_array<'py>(op: Op, which: usize, arg: &Object<'py>, args: &[Object<'py>]) 
             "{name}: argument {which}: found {what}, expected an array or a number"
         )));
     }
-    callbacks(py)?.array_of.bind(py).call1((arg, PyTuple::new(py, args)?))
+    callbacks::array_of(py, (arg, PyTuple::new(py, args)?))
 }
 
 /// Appends an op whose result is known. `are_alike` says that every argument that is an array has the shape and dtype

@@ -9,7 +9,7 @@ use crate::arrays::memory::contiguous::{element_of, scalar_of};
 use crate::arrays::value::{Value, host_number};
 use crate::autodiff::graph::tape::Tape;
 use crate::autodiff::graph::variable::Variable;
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 
 /// An operand of an op on scalars.
@@ -138,5 +138,5 @@ pub fn recorded<'py>(tape: &Bound<'py, Tape>, op: Op, variable: Variable) -> PyR
 #[cold]
 fn search<'py>(tape: &Bound<'py, Tape>, id: Id, op: Op, variable: &Object<'py>) -> PyResult<()> {
     let py = tape.py();
-    callbacks(py)?.recorded.bind(py).call1((tape, id, op.name(), variable)).map(|_| ())
+    callbacks::recorded(py, (tape, id, op.name(), variable)).map(|_| ())
 }

@@ -8,12 +8,11 @@ use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::value::Value;
-use crate::autodiff::graph::gc::Visited;
 use crate::autodiff::graph::variable::{Variable, plain, snapshot};
 use crate::autodiff::operations::indexed_assignment;
 use crate::autodiff::operations::operators::{augmented, binary, matmul, plain_binary, refuse_modulo, ufunc_op, unary};
 use crate::autodiff::operations::record::record;
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 
 /// Registers the in-place operators under their names.
@@ -178,7 +177,7 @@ impl Variable {
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
         let value = self.known(py, "the value")?;
-        if self.is_recording(py) && !callbacks(py)?.is_formatting.bind(py).call0()?.is_truthy()? {
+        if self.is_recording(py) && !callbacks::is_formatting(py, ())?.is_truthy()? {
             return Err(PyTypeError::new_err(
                 "a variable does not turn into a float by itself, since that would lose its derivative: use xp's \
                  functions in place of math's, and xp.stack or x.at[key].set(value) in place of an assignment to an \
@@ -209,14 +208,14 @@ impl Variable {
         if spec.is_empty() {
             return Ok(PyString::new(py, &self.__repr__(py)?).into_any());
         }
-        callbacks(py)?.formatted.bind(py).call1((plain(&self.known(py, "the value")?)?, spec))
+        callbacks::formatted(py, (plain(&self.known(py, "the value")?)?, spec))
     }
 
     /// As `xp.round`, whose derivative is zero: a plain value.
     #[pyo3(signature = (ndigits = None))]
     fn __round__<'py>(slf: &Bound<'py, Self>, ndigits: Option<&Object<'py>>) -> PyResult<Object<'py>> {
         slf.get().known_at_all("the value")?;
-        callbacks(slf.py())?.rounded.bind(slf.py()).call1((slf, ndigits))
+        callbacks::rounded(slf.py(), (slf, ndigits))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -224,16 +223,16 @@ impl Variable {
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
-        callbacks(slf.py())?.iterate.bind(slf.py()).call1((slf,))
+        callbacks::iterate(slf.py(), (slf,))
     }
 
     fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
-        callbacks(slf.py())?.iterate_reversed.bind(slf.py()).call1((slf,))
+        callbacks::iterate_reversed(slf.py(), (slf,))
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Object<'py>) -> PyResult<Object<'py>> {
         slf.get().known(slf.py(), "the elements")?;
-        callbacks(slf.py())?.index.bind(slf.py()).call1((slf, key))
+        callbacks::index(slf.py(), (slf, key))
     }
 
     /// Makes the variable refer to a new array; no array is changed. Variables that may share its memory become stale:
@@ -266,15 +265,15 @@ impl Variable {
         if name.to_str()?.starts_with('_') {
             return Err(PyAttributeError::new_err(format!("a variable has no attribute {}", name.repr()?)));
         }
-        callbacks(slf.py())?.attribute.bind(slf.py()).call1((slf, name))
+        callbacks::attribute(slf.py(), (slf, name))
     }
 
     fn __dir__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
-        callbacks(slf.py())?.attribute_names.bind(slf.py()).call1((slf,))
+        callbacks::attribute_names(slf.py(), (slf,))
     }
 
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
-        callbacks(slf.py())?.html.bind(slf.py()).call1((slf,))
+        callbacks::html(slf.py(), (slf,))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -293,9 +292,9 @@ impl Variable {
     }
 
     /// The name of the variable in a printed tape.
-    #[getter(name)]
-    fn given_name(&self) -> String {
-        self.name()
+    #[getter]
+    pub fn name(&self) -> String {
+        self.tape.get().name(Python::attach(|py| self.last(py).0))
     }
 
     #[getter]
@@ -318,7 +317,7 @@ impl Variable {
 
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        callbacks(py)?.dtype_of.bind(py).call1((self.known(py, "the dtype")?,))
+        callbacks::dtype_of(py, (self.known(py, "the dtype")?,))
     }
 
     #[getter]
@@ -334,31 +333,31 @@ impl Variable {
 
     #[getter]
     fn device<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        callbacks(py)?.device_of.bind(py).call1((self.known(py, "the device")?,))
+        callbacks::device_of(py, (self.known(py, "the device")?,))
     }
 
     /// Indexed updates: `x.at[key].set(value)` is a new array with other elements at `key`.
     #[getter]
     fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         slf.get().known(slf.py(), "the elements")?;
-        callbacks(slf.py())?.at.bind(slf.py()).call1((slf,))
+        callbacks::at(slf.py(), (slf,))
     }
 
     /// The dimensions in reverse order, as NumPy has it: the transpose of a matrix.
     #[getter(T)]
     fn transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
-        callbacks(slf.py())?.transpose.bind(slf.py()).call1((slf,))
+        callbacks::transpose(slf.py(), (slf,))
     }
 
     /// The transpose of each matrix of a stack.
     #[getter(mT)]
     fn matrix_transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
-        callbacks(slf.py())?.matrix_transpose.bind(slf.py()).call1((slf,))
+        callbacks::matrix_transpose(slf.py(), (slf,))
     }
 
     #[pyo3(signature = (*, api_version = None))]
     fn __array_namespace__<'py>(&self, py: Python<'py>, api_version: Option<&str>) -> PyResult<Object<'py>> {
-        callbacks(py)?.namespace_module.bind(py).call1((api_version,))
+        callbacks::namespace_module(py, (api_version,))
     }
 
     #[pyo3(signature = (ufunc, method, *inputs, **named))]
@@ -377,7 +376,7 @@ impl Variable {
             let args: SmallVec<[Object<'py>; 3]> = inputs.iter().collect();
             return record(py, op, &args, None);
         }
-        callbacks(py)?.array_ufunc.bind(py).call1((ufunc, method, inputs, named))
+        callbacks::array_ufunc(py, (ufunc, method, inputs, named))
     }
 
     fn __array_function__<'py>(
@@ -388,7 +387,7 @@ impl Variable {
         args: &Object<'py>,
         named: &Object<'py>,
     ) -> PyResult<Object<'py>> {
-        callbacks(py)?.array_function.bind(py).call1((function, args, named))
+        callbacks::array_function(py, (function, args, named))
     }
 
     /// Every cycle with a variable in it has something else in it that can be cleared: its tape, or what holds it.

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::arrays::compute::numpy_functions::{Extents, extents, integers, is_host, reshape};
 use crate::arrays::compute::reduce::sum_to;
 use crate::autodiff::operations::record::record;
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 
 /// The cotangent `g` summed over what broadcasting repeated, in the dtype of the argument.
@@ -22,7 +22,7 @@ pub fn unbroadcast<'py>(g: Object<'py>, shape: &Object<'py>, dtype: &Object<'py>
     }
     match on_host(&g, shape, dtype)? {
         Some(fitted) => Ok(fitted),
-        None => callbacks(py)?.unbroadcast.bind(py).call1((g, shape, dtype)),
+        None => callbacks::unbroadcast(py, (g, shape, dtype)),
     }
 }
 

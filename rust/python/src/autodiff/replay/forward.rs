@@ -13,7 +13,7 @@ use crate::autodiff::graph::variable::Variable;
 use crate::autodiff::replay::fusion::{Cotangent, known};
 use crate::autodiff::replay::reverse::PythonHost;
 use crate::autodiff::vjp_rules::{Row, missing};
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 
 /// Replays a tape forwards from the seeds; returns the tangents of `targets`. With `batch`, each tangent is a batch of
@@ -70,7 +70,7 @@ impl<'py> PythonHost<'py> {
             self.apply(derivative, entry, which, tangent)?
         } else {
             let args = (tangent.object(self.py), entry.result().object(self.py), self.batch);
-            let spread = Value::new(&callbacks(self.py)?.spread.bind(self.py).call1(args)?);
+            let spread = Value::new(&callbacks::spread(self.py, args)?);
             self.apply(derivative, entry, which, &spread)?
         };
         self.in_dtype(entry, pushed)
@@ -84,9 +84,7 @@ impl<'py> PythonHost<'py> {
         let result = entry.result().object(self.py);
         let dtype = |object: &Object<'py>| object.getattr_opt(intern!(self.py, "dtype"));
         Ok(match (dtype(&pushed)?, dtype(&result)?) {
-            (Some(own), Some(dtype)) if !own.is(&dtype) => {
-                Value::new(&callbacks(self.py)?.in_dtype.bind(self.py).call1((pushed, result))?)
-            }
+            (Some(own), Some(dtype)) if !own.is(&dtype) => Value::new(&callbacks::in_dtype(self.py, (pushed, result))?),
             _ => Value::new(&pushed),
         })
     }
@@ -116,14 +114,13 @@ impl<'py> PythonHost<'py> {
     fn push_one_by_one(&mut self, entry: &Entry<'_>, tangents: &Bound<'py, PyTuple>, batch: usize) -> PyResult<Value> {
         let results = PyList::empty(self.py);
         for at in 0..batch {
-            let of =
-                |tangent: Object<'py>| Ok(Value::new(&callbacks(self.py)?.part.bind(self.py).call1((tangent, at))?));
+            let of = |tangent: Object<'py>| Ok(Value::new(&callbacks::part(self.py, (tangent, at))?));
             let parts = tangents.iter().map(of).collect::<PyResult<Vec<_>>>()?;
             let parts: Vec<&Value> =
                 parts.iter().map(|part| if is_none(part, self.py) { &Value::Absent } else { part }).collect();
             results.append(self.push_structured(entry, &parts)?.object(self.py))?;
         }
-        let stacked = callbacks(self.py)?.stack_parts.bind(self.py).call1((results,))?;
+        let stacked = callbacks::stack_parts(self.py, (results,))?;
         Ok(if stacked.is_none() { Value::Absent } else { Value::new(&stacked) })
     }
 
@@ -131,7 +128,7 @@ impl<'py> PythonHost<'py> {
     fn push_transposed(&mut self, entry: &Entry<'_>, which: usize, tangent: &Value) -> PyResult<Value> {
         let py = self.py;
         let tape = Bound::new(py, Tape::new(false))?;
-        let given = callbacks(py)?.zero_cotangent.bind(py).call1((&tape, entry.result().object(py)))?;
+        let given = callbacks::zero_cotangent(py, (&tape, entry.result().object(py)))?;
         let (cotangent, variables): (Object<'py>, Object<'py>) = given.extract()?;
         let pulled = self.pullback(entry, which, &known(&cotangent))?;
         let Value::Object(pulled) = self.resolve(&pulled)? else { return Ok(Value::Absent) };
@@ -139,7 +136,7 @@ impl<'py> PythonHost<'py> {
             return Ok(Value::Absent);
         }
         let pushed = tape.call_method1(intern!(py, "pull"), ([(pulled, tangent.object(py))], variables))?;
-        Ok(Value::new(&callbacks(py)?.like_cotangent.bind(py).call1((cotangent, pushed))?))
+        Ok(Value::new(&callbacks::like_cotangent(py, (cotangent, pushed))?))
     }
 }
 

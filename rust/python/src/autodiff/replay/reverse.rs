@@ -24,7 +24,7 @@ use crate::autodiff::replay::fit::unbroadcast;
 use crate::autodiff::replay::fusion::{Cotangent, Fusion, NumpyArrays, known};
 use crate::autodiff::replay::{scatter, traced};
 use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, missing, registry};
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 use crate::tree::is_inexact;
 
@@ -73,9 +73,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         let (shape, dtype) = match fit {
             Some(CotangentType::Number) => {
                 let pulled = self.through(derivative, entry, which, cotangent)?;
-                return Ok(known(
-                    &callbacks(py)?.unbroadcast_to_number.bind(py).call1((self.resolve(&pulled)?.object(py),))?,
-                ));
+                return Ok(known(&callbacks::unbroadcast_to_number(py, (self.resolve(&pulled)?.object(py),))?));
             }
             Some(CotangentType::Array { shape, dtype }) if entry.args.len() > 1 => (shape.bind(py), dtype.bind(py)),
             _ => return self.through(derivative, entry, which, cotangent),
@@ -101,10 +99,7 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         }
         let g = self.resolve(cotangent)?.into_object(self.py);
         let mut value = self.resolve_owned(std::mem::replace(sum, Cotangent::absent()))?;
-        let added = match scatter::record_into(entry, &g, &mut value) {
-            Ok(false) => scatter::pull_into(entry, &g, &mut value),
-            recorded => recorded,
-        };
+        let added = scatter::pull_into(entry, &g, &mut value);
         *sum = Cotangent::Known(value);
         added
     }
@@ -322,7 +317,7 @@ fn out_of_rule(result: Object<'_>) -> PyResult<Object<'_>> {
 /// right. Values of a `vmap` inside of that tape stay what they are.
 fn lift(args: &mut [Object<'_>], sources: &[Source]) -> PyResult<()> {
     let mut variable = innermost(args).cloned();
-    let is_read = |source: &Source| matches!(source, Source::Cotangent | Source::Result | Source::Arg(_));
+    let is_read = |source: &Source| matches!(source, Source::Value(_));
     for (arg, _) in args.iter().zip(sources).filter(|(_, source)| is_read(source)) {
         let parts = parts(arg);
         if !parts.is_empty() {
@@ -367,10 +362,5 @@ fn lifted<'py>(tape: &Bound<'py, Tape>, arg: &Object<'py>) -> PyResult<Object<'p
 
 /// The operand of a rule of an elementwise op.
 fn kept<'v>(source: &Source, entry: &Entry<'v>, cotangent: &'v Value) -> Option<&'v Value> {
-    match source {
-        Source::Cotangent => Some(cotangent),
-        Source::Result => Some(entry.result()),
-        Source::Arg(at) => Some(entry.arg(*at as usize)),
-        Source::Args | Source::Shape(_) | Source::Dtype(_) | Source::Which | Source::Attribute(_) => None,
-    }
+    if let Source::Value(source) = source { Some(source.kept(entry).unwrap_or(cotangent)) } else { None }
 }

@@ -1,13 +1,13 @@
 //! The derivative of `x[key]` on NumPy arrays: cotangents that are added to the elements of a key.
 
-use oxigrad_core::autodiff::tape::Origin;
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::intern;
 use pyo3::types::{PyBool, PyDict, PyEllipsis, PyInt, PySlice, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::compute::numpy_functions::{Functions, is_array, is_host};
+use crate::arrays::compute::numpy_functions::{is_array, is_host};
 use crate::arrays::memory::contiguous::is_unshared;
+use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::BatchLevel;
 use crate::autodiff::graph::entry::{Entry, named, shape_of};
@@ -20,24 +20,19 @@ use crate::prelude::*;
 /// one else can see that memory, and in that of a copy otherwise. Unlike the sum with an array of zeros, it leaves a
 /// negative zero elsewhere as it is; elements that an integer array names twice are added one after the other, to the
 /// sum.
+///
+/// In a recording, the method of a traced cotangent does.
 pub fn pull_into(entry: &Entry<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult<bool> {
     let py = g.py();
-    if entry.origin != Origin::Op(Op::Structured(Structured::Index)) || !is_host(g)? {
-        return Ok(false);
-    }
     let Some(key) = named(entry, intern!(py, "key"))? else { return Ok(false) };
-    add_into(&key, &shape_of(entry, 0, py), g, sum)
-}
-
-/// The cotangent of `x` in a recording: as [`pull_into`], by the method of a traced cotangent.
-pub fn record_into(entry: &Entry<'_>, g: &Object<'_>, sum: &mut Value) -> PyResult<bool> {
-    let py = g.py();
-    if !g.is_instance_of::<BatchLevel>() || entry.origin != Origin::Op(Op::Structured(Structured::Index)) {
-        return Ok(false);
+    let shape = shape_of(entry, 0, py);
+    if is_host(g)? {
+        return add_into(&key, &shape, g, sum);
     }
-    let Some(method) = g.getattr_opt(intern!(py, "scattered_into"))? else { return Ok(false) };
-    let Some(key) = named(entry, intern!(py, "key"))? else { return Ok(false) };
-    *sum = Value::new(&method.call1((sum.object(py), key, shape_of(entry, 0, py)))?);
+    let is_traced = g.is_instance_of::<BatchLevel>();
+    let method = if is_traced { g.getattr_opt(intern!(py, "scattered_into"))? } else { None };
+    let Some(method) = method else { return Ok(false) };
+    *sum = Value::new(&method.call1((sum.object(py), key, shape))?);
     Ok(true)
 }
 
@@ -136,17 +131,17 @@ impl<'py> IndexKey<'py> {
 
     /// Adds `g` to the elements of the key of an array.
     fn add(&self, array: &Object<'py>, g: &Object<'py>) -> PyResult<()> {
-        let functions = Functions::get(g.py())?;
+        let numpy = Numpy::get(g.py());
         match self {
             Self::Basic(key) => {
                 let view = array.get_item(key)?;
                 if is_array(&view) {
-                    functions.add.bind(g.py()).call1((&view, g, &view)).map(drop)
+                    numpy.add.bind(g.py()).call1((&view, g, &view)).map(drop)
                 } else {
                     array.set_item(key, view.add(g)?)
                 }
             }
-            Self::Advanced(key) => functions.add_at.bind(g.py()).call1((array, key, g)).map(drop),
+            Self::Advanced(key) => numpy.add_at.bind(g.py()).call1((array, key, g)).map(drop),
         }
     }
 }
@@ -154,7 +149,7 @@ impl<'py> IndexKey<'py> {
 /// Zeros of a shape, with `g` at the elements of a key.
 pub fn scatter<'py>(key: &IndexKey<'py>, g: &Object<'py>, shape: &Object<'py>) -> PyResult<Object<'py>> {
     let py = g.py();
-    let zeros = Functions::get(py)?.zeros.bind(py).call1((shape, g.getattr(intern!(py, "dtype"))?))?;
+    let zeros = Numpy::get(py).zeros.bind(py).call1((shape, g.getattr(intern!(py, "dtype"))?))?;
     key.set(&zeros, g)?;
     Ok(zeros)
 }

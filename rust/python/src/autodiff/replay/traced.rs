@@ -20,7 +20,7 @@ use crate::autodiff::operations::record::record;
 use crate::autodiff::replay::fit;
 use crate::autodiff::replay::scatter::{IndexKey, scatter};
 use crate::autodiff::vjp_rules::{Derivative, Source};
-use crate::callbacks::callbacks;
+use crate::callbacks;
 use crate::prelude::*;
 
 /// From so many elements on, the Python rule of an extremum takes fewer passes over memory than its program, which serves all shapes.
@@ -60,14 +60,14 @@ fn trace(derivative: &Derivative, arguments: &[Object<'_>]) -> PyResult<Option<P
         key.push(fact);
     }
     let stated = key.iter().map(|fact| fact.stated(py)).collect::<PyResult<Vec<_>>>()?;
-    let traced = callbacks(py)?.traced.bind(py).call1((&derivative.call, stated))?;
+    let traced = callbacks::traced(py, (&derivative.call, stated))?;
     Program::new(key, traced.extract()?).map(Some)
 }
 
 /// The fact on which the program of a rule depends; `None` for an array that is not NumPy's.
 fn fact(source: &Source, argument: &Object<'_>) -> PyResult<Option<Fact>> {
     Ok(Some(match source {
-        Source::Cotangent | Source::Result | Source::Arg(_) => return Fact::of_array(argument),
+        Source::Value(_) => return Fact::of_array(argument),
         Source::Shape(_) => Fact::Shape(argument.len()?),
         Source::Dtype(_) => Fact::Known(argument.clone().unbind()),
         Source::Attribute(name) if ["axis", "axes"].iter().any(|known| name.bind(argument.py()) == known) => {

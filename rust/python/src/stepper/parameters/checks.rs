@@ -8,7 +8,6 @@ use super::prepared::{Prepared, Programs, Seen, StepArrays, is_gradient};
 use super::requirements::{moved, unexported};
 use crate::arrays::memory::overlap::shared_among;
 use crate::arrays::memory::place::Look;
-use crate::error::to_python;
 use crate::prelude::*;
 
 impl Prepared {
@@ -26,7 +25,7 @@ impl Prepared {
             is_asked = true;
             if torch.is_negated(&array)? {
                 let what = if is_gradient(number) { "gradient" } else { "parameter" };
-                return Err(to_python(&unexported(&self.parameters[number / 2].path, what)));
+                return Err(unexported(&self.parameters[number / 2].path, what));
             }
         }
         Ok(is_asked)

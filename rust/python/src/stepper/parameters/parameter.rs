@@ -6,13 +6,12 @@ use oxigrad_core::array::buffer::{Buffer, Dtype, Rounding, elements};
 use oxigrad_core::array::rows::Rows;
 use pyo3::buffer::PyBuffer;
 
-use super::requirements::{at, tuple, unexported, whole, written};
+use super::requirements::{tuple, unexported, whole, written};
 use super::slot::Slot;
 use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::memory::numpy::{Numpy, refuse_meaning};
 use crate::arrays::memory::place::{Look, Place};
 use crate::autodiff::graph::batched::BatchLevel;
-use crate::error::to_python;
 use crate::prelude::*;
 use crate::stepper::stated::HostParameter;
 
@@ -37,8 +36,8 @@ pub struct Parameter {
 pub fn prepare(py: Python<'_>, stated: &HostParameter) -> PyResult<Parameter> {
     let path = &stated.path;
     let array = stated.array.bind(py);
-    let parameter = HostArray::of(array)?.ok_or_else(|| to_python(&unexported(path, "parameter")))?;
-    let dtype = parameter.floating().map_err(|error| at(path, "parameter", error)).python()?.dtype();
+    let parameter = HostArray::of(array)?.ok_or_else(|| unexported(path, "parameter"))?;
+    let dtype = parameter.floating().map_err(|error| error.at(format_args!("{path}: parameter"))).python()?.dtype();
     let slots = stated.slots.iter().map(|(name, slot)| Slot::new(path, name.clone(), slot.bind(py)));
     let numbers = stated.numbers.iter().map(|(name, slot)| Slot::number(path, name.clone(), slot.bind(py)));
     Ok(Parameter {
@@ -112,7 +111,7 @@ impl Parameter {
         look: &mut Look<'py>,
         keep: bool,
     ) -> Option<Located> {
-        if let Some((view, buffer)) = Numpy::get(object.py())?.contiguous(object, shape, self.dtype) {
+        if let Some((view, buffer)) = Numpy::get(object.py()).contiguous(object, shape, self.dtype) {
             return (buffer.is_writable() || !is_written).then(|| (Place::of_numpy(view), buffer));
         }
         let view = look.exporters.contiguous(object, shape, self.dtype).filter(|_| !keep)?;
@@ -220,7 +219,7 @@ impl Parameter {
             )));
         }
         if object.hasattr("dtype")? {
-            return Err(to_python(&unexported(&self.path, what)));
+            return Err(unexported(&self.path, what));
         }
         let (path, found) = (&self.path, object.get_type().name()?);
         Err(StructureError::new_err(format!("{path}: the {what} is missing: found {found}")))

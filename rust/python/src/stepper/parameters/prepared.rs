@@ -3,12 +3,10 @@
 use oxigrad_core::array::buffer::Buffer;
 use oxigrad_core::array::overlap::Sweep;
 use oxigrad_core::error::{Error, Result};
-use pyo3::exceptions::PyImportError;
 use pyo3::types::{PyTuple, PyTupleMethods};
 
 use super::parameter::{Held, Moves, Parameter};
 use crate::arrays::memory::dlpack::Export;
-use crate::arrays::memory::numpy::Numpy;
 use crate::arrays::memory::place::{Look, Place};
 use crate::prelude::*;
 use crate::stepper::symbols::Program;
@@ -75,10 +73,6 @@ impl<'py> StepArrays<'_, 'py> {
 /// Whether the array of this number is a gradient.
 pub const fn is_gradient(number: usize) -> bool {
     number % 2 == 1
-}
-
-pub fn known_numpy(py: Python<'_>) -> PyResult<&Numpy> {
-    Numpy::get(py).ok_or_else(|| PyImportError::new_err("NumPy cannot be used"))
 }
 
 /// Below this many elements a step over tensors keeps the interpreter lock, for about as long as Python lets a thread run
@@ -206,8 +200,7 @@ impl Prepared {
             if let Some(rows) = rows {
                 for buffer in &mut seen.buffers[start + 1..] {
                     let chosen = buffer.clone().of_rows(rows.clone());
-                    let named = |error| Error::Shape(format!("{}: {error}", parameter.path));
-                    *buffer = chosen.map_err(named).python()?;
+                    *buffer = chosen.map_err(|error| error.at(&parameter.path)).python()?;
                 }
             }
             let Some((_, _, factors)) = of_rows else { continue };

@@ -8,8 +8,8 @@ use crate::arrays::memory::host_array::HostArray;
 use crate::arrays::memory::torch::Torch;
 use crate::prelude::*;
 
-pub fn unexported(path: &str, what: &str) -> Error {
-    Error::Memory(format!("{path}: the {what} does not share its memory: expected an array in host memory"))
+pub fn unexported(path: &str, what: &str) -> PyErr {
+    ArrayMemoryError::new_err(format!("{path}: the {what} does not share its memory: expected an array in host memory"))
 }
 
 /// Refuses a tensor whose storage was shrunk, so that its elements lie outside.
@@ -19,15 +19,6 @@ pub fn whole(path: &str, what: &str, object: &Object<'_>, view: &ArrayView) -> P
             "{path}: the {what} is a tensor whose storage was shrunk: expected one that has all of its elements"
         ))),
         _ => Ok(()),
-    }
-}
-
-pub fn at(path: &str, what: &str, error: Error) -> Error {
-    match error {
-        Error::Dtype(text) => Error::Dtype(format!("{path}: {what}: {text}")),
-        Error::Shape(text) => Error::Shape(format!("{path}: {what}: {text}")),
-        Error::Memory(text) => Error::Memory(format!("{path}: {what}: {text}")),
-        other => other,
     }
 }
 
@@ -46,7 +37,7 @@ pub fn writable(path: &str, what: &str, buffer: &Buffer) -> Result<()> {
 
 /// The buffer of an array that will be written.
 pub fn written(path: &str, what: &str, memory: &HostArray) -> Result<Buffer> {
-    let buffer = memory.floating().map_err(|error| at(path, what, error))?;
+    let buffer = memory.floating().map_err(|error| error.at(format_args!("{path}: {what}")))?;
     writable(path, what, &buffer)?;
     Ok(buffer)
 }

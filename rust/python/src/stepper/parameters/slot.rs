@@ -3,11 +3,10 @@
 use oxigrad_core::array::buffer::Dtype;
 use pyo3::types::{PyTuple, PyTupleMethods};
 
-use super::requirements::{at, tuple, unexported, whole, writable};
+use super::requirements::{tuple, unexported, whole, writable};
 use crate::arrays::memory::changes::Changed;
 use crate::arrays::memory::host_array::FloatArray;
 use crate::arrays::memory::place::Look;
-use crate::error::to_python;
 use crate::prelude::*;
 
 /// A slot: its name, its object (a tuple for codes: see [`FloatArray`]), and the numbers in memory.
@@ -25,8 +24,8 @@ fn arrays_of<'py>(stated: &Object<'py>) -> Vec<Object<'py>> {
 impl Slot {
     pub fn new(path: &str, name: String, stated: &Object<'_>) -> PyResult<Self> {
         let what = format!("slot {name}");
-        let numbers = FloatArray::of(stated)?.ok_or_else(|| to_python(&unexported(path, &what)))?;
-        let numbers = numbers.map_err(|error| at(path, &what, error)).python()?;
+        let numbers = FloatArray::of(stated)?.ok_or_else(|| unexported(path, &what))?;
+        let numbers = numbers.map_err(|error| error.at(format_args!("{path}: {what}"))).python()?;
         for (array, part) in arrays_of(stated).iter().zip(&numbers.parts) {
             whole(path, &what, array, &part.view)?;
         }
