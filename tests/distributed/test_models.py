@@ -99,6 +99,45 @@ def test_the_place_of_an_array_does_not_matter(name: str) -> None:
                     np.testing.assert_array_equal(a, b, err_msg=f"{name}: {kind} of {shape}")
 
 
+@pytest.mark.parametrize("name", [*(ALIKE.keys() - {"its shards"}), "deterministic ElasticAverage"])
+@pytest.mark.parametrize("bad", [0, 2])
+def test_an_update_that_raises_loses_nothing_of_a_model_that_is_replaced(name: str, bad: int) -> None:
+    """What workers exchange before a step reaches a tuple of read-only arrays, as it does a dict that is changed in place."""
+    exchanges = {
+        "ElasticAverage": lambda: distributed.ElasticAverage(optim.Adam(0.1), 1, moving_rate=0.2, synchronous=True),
+        "deterministic ElasticAverage": lambda: distributed.ElasticAverage(
+            optim.SGD(0.1), 1, moving_rate=0.2, deterministic=True
+        ),
+    }
+
+    def trained_as(place: Callable[[np.ndarray], Any]) -> list[Any]:
+        def worker(comm: Any) -> Any:
+            opt = (ALIKE | exchanges)[name]()
+            opt.nonfinite = "raise"
+            model, errors = place(np.linspace(1.0, 2.0 + comm.rank, 6).reshape(2, 3)), 0
+            for step in range(STEPS):
+                grads = np.linspace(-1.0 - step, 1.5 + comm.rank, 6).reshape(2, 3)
+                try:
+                    updated = opt.update(model, place(grads * np.nan if step == bad and comm.rank == 1 else grads))
+                    model = place(*ox.tree.parameters(updated).values())
+                except ox.NonFiniteError:
+                    errors += 1
+            array = np.array(*ox.tree.parameters(model).values())
+            opt.leave(model)
+            return array, errors
+
+        return distributed.run(worker, workers=2, timeout=30)
+
+    expected, replaced = trained_as(lambda array: {"w": array}), trained_as(lambda array: (read_only(array),))
+    assert expected[1][1] > 0 or (name, bad) == (
+        "SyncReplicas",
+        0,
+    )  # which drops the first gradient of other parameters
+    for (a, errors), (b, as_many) in zip(replaced, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert errors == as_many
+
+
 # The byte orders of two arrays on each of two workers.
 ORDERS: dict[str, list[str]] = {
     "other": [">>", ">>"],
