@@ -413,6 +413,20 @@ class sawtooth(schedules.Schedule):
         return -height if self.falling else height
 
 
+def test_arguments_may_be_arrays_without_dimensions(asarray: Callable[..., Any]) -> None:
+    one, two, steps = (asarray(value) for value in (1.0, 0.5, 16.0))
+    milestones = [asarray(milestone) for milestone in (3, 8, 8)]
+    for schedule, expected in (
+        (schedules.multistep(one, milestones, two), schedules.multistep(1.0, (3, 8, 8), 0.5)),
+        (schedules.one_cycle(one, steps, asarray(4.0), asarray(8.0)), schedules.one_cycle(1.0, 16.0, 4.0, 8.0)),
+        (schedules.one_cycle(one, steps), schedules.one_cycle(1.0, 16.0)),
+        (schedules.piecewise([one, two], [steps], "linear"), schedules.piecewise([1.0, 0.5], [16.0], "linear")),
+        (schedules.wsd(one, steps, steps, steps), schedules.wsd(1.0, 16.0, 16.0, 16.0)),
+    ):
+        for step in range(20):
+            assert schedule(step) == pytest.approx(expected(step), rel=1e-6)
+
+
 def test_a_schedule_of_the_users() -> None:
     schedule = sawtooth([1, 2.0], schedules.linear(1.0, 0.0, 4))
     assert [schedule(step) for step in range(5)] == [1.0, 2.0, 0.75, 1.5, 0.5]
