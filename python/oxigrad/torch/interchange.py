@@ -57,13 +57,13 @@ def load_state_dict(
     if unknown := sorted(their_state.keys() - paths.keys()):
         raise StateError(f"the state has parameters that are in no group: {unknown}")
     taken = {path: _step(path, their_state[index], step) for index, path in paths.items() if index in their_state}
-    count, own = max(taken.values(), default=step or 0), opt.state_dict(copy=False)
+    count, before = max(taken.values(), default=step or 0), opt.state_dict(copy=False)
     missed = {path: count - number for path, number in taken.items() if number < count}
-    remembered = {name: value for name, value in own["remembered"].items() if name != PRESENCE}
+    remembered = {name: value for name, value in before["remembered"].items() if name != PRESENCE}
     with_state = their_state or {index: {} for index in paths}  # SGD without momentum has none
     return opt.load_state_dict(
         {
-            **own,
+            **before,
             "step": count,
             "micro": 0,
             "remembered": remembered | ({PRESENCE: {"missed_steps": missed}} if missed else {}),
