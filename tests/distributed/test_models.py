@@ -99,6 +99,94 @@ def test_the_place_of_an_array_does_not_matter(name: str) -> None:
                     np.testing.assert_array_equal(a, b, err_msg=f"{name}: {kind} of {shape}")
 
 
+@pytest.mark.parametrize("name", [*(ALIKE.keys() - {"its shards"}), "deterministic ElasticAverage"])
+@pytest.mark.parametrize("bad", [0, 2])
+def test_an_update_that_raises_loses_nothing_of_a_model_that_is_replaced(name: str, bad: int) -> None:
+    """What workers exchange before a step reaches a tuple of read-only arrays, as it does a dict that is changed in place."""
+    exchanges = {
+        "ElasticAverage": lambda: distributed.ElasticAverage(optim.Adam(0.1), 1, moving_rate=0.2, synchronous=True),
+        "deterministic ElasticAverage": lambda: distributed.ElasticAverage(
+            optim.SGD(0.1), 1, moving_rate=0.2, deterministic=True
+        ),
+    }
+
+    def trained_as(place: Callable[[np.ndarray], Any]) -> list[Any]:
+        def worker(comm: Any) -> Any:
+            opt = (ALIKE | exchanges)[name]()
+            opt.nonfinite = "raise"
+            model, errors = place(np.linspace(1.0, 2.0 + comm.rank, 6).reshape(2, 3)), 0
+            for step in range(STEPS):
+                grads = np.linspace(-1.0 - step, 1.5 + comm.rank, 6).reshape(2, 3)
+                try:
+                    updated = opt.update(model, place(grads * np.nan if step == bad and comm.rank == 1 else grads))
+                    model = place(*ox.tree.parameters(updated).values())
+                except ox.NonFiniteError:
+                    errors += 1
+            array = np.array(*ox.tree.parameters(model).values())
+            opt.leave(model)
+            return array, errors
+
+        return distributed.run(worker, workers=2, timeout=30)
+
+    expected, replaced = trained_as(lambda array: {"w": array}), trained_as(lambda array: (read_only(array),))
+    assert expected[1][1] > 0 or (name, bad) == (
+        "SyncReplicas",
+        0,
+    )  # which drops the first gradient of other parameters
+    for (a, errors), (b, as_many) in zip(replaced, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert errors == as_many
+
+
+# The byte orders of two arrays on each of two workers.
+ORDERS: dict[str, list[str]] = {
+    "other": [">>", ">>"],
+    "both": ["><", "><"],
+    "other on rank 0": [">>", "=="],
+    "other on rank 1": ["==", ">>"],
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_the_byte_order_of_arrays_does_not_matter(name: str) -> None:
+    def trained_in(orders: list[str]) -> list[list[np.ndarray]]:
+        def worker(comm: Any) -> list[np.ndarray]:
+            opt, of_w, of_b = ALIKE[name](), *(f"{order}f8" for order in orders[comm.rank])
+            model = {"w": np.linspace(1.0, 2.0, 6).reshape(2, 3).astype(of_w), "b": np.ones(2, of_b)}
+            with opt:
+                for step in range(STEPS):
+                    grads = np.linspace(-1.0 - step, 1.5 + comm.rank, 8)
+                    model = opt.update(model, {"w": grads[:6].reshape(2, 3).astype(of_w), "b": grads[6:].astype(of_b)})
+            return [model["w"].astype("=f8"), model["b"].astype("=f8")]
+
+        return distributed.run(worker, workers=2, timeout=30)
+
+    expected = trained_in(["==", "=="])
+    for kind, orders in ORDERS.items():
+        for own, others in zip(trained_in(orders), expected, strict=True):
+            for a, b in zip(own, others, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-13, err_msg=f"{name}: {kind}")
+
+
+@pytest.mark.parametrize("name", [*ALIKE, *ALONE, "deterministic ElasticAverage"])
+def test_a_model_of_empty_arrays_trains(name: str) -> None:
+    makes = {
+        **ALIKE,
+        **ALONE,
+        "deterministic ElasticAverage": lambda: distributed.ElasticAverage(optim.SGD(0.1), 1, deterministic=True),
+    }
+
+    def worker(comm: Any) -> Any:
+        opt, model = makes[name](), {"w": np.zeros((0, 3))}
+        with opt:
+            for _ in range(STEPS):
+                model = opt.update(model, {"w": np.zeros((0, 3))})
+        return model["w"].shape
+
+    count = 1 if name in ALONE else 2
+    assert distributed.run(worker, workers=count, timeout=30) == [(0, 3)] * count
+
+
 @pytest.mark.parametrize("name", [*ALIKE, *ALONE])
 def test_tensors_and_modules_train_as_arrays(name: str) -> None:
     torch = pytest.importorskip("torch")

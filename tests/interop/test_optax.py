@@ -82,6 +82,7 @@ MORE: list[tuple[str, dict[str, Any]]] = [
     ("sgd", {"learning_rate": 0.1}),
     ("sgd", {"learning_rate": 0.1, "momentum": 0.9, "nesterov": True}),
     *((name, {"learning_rate": 0.1, "eps_root": 1e-2}) for name in "adam adamw amsgrad nadam lamb novograd".split()),
+    *((name, {"learning_rate": 0.1, "eps_root": 0.0}) for name in "adabelief adam adan novograd".split()),
     ("ademamix", {"learning_rate": 0.1, "eps_root": 1e-2}),
     ("radam", {"learning_rate": 0.1, "eps_root": 1e-2, "b2": 0.9}),
     ("fromage", {"learning_rate": 0.1, "min_norm": 3.0}),

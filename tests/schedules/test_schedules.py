@@ -279,6 +279,25 @@ def test_an_array_of_steps_stays_in_the_range_of_each_schedule() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        schedules.exponential(1e-7, 1.1),
+        schedules.clip(schedules.exponential(1e-7, 1.1), maximum=0.5),
+        schedules.step(1.0, every=2, factor=2.0),
+        schedules.cosine_restarts(1.0, 1, decay=2.0),
+        schedules.cyclic(0.0, 1.0, 3, mode="exp_range", gamma=1.5),
+    ],
+    ids=lambda schedule: type(schedule).__name__,
+)
+def test_growth_overflows_for_numbers_as_for_arrays(schedule: Any) -> None:
+    step = 8001  # in the middle of a rise of the cycle
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = float(schedule(np.asarray(float(step))))
+    assert expected == 0.5 or not math.isfinite(expected)
+    np.testing.assert_array_equal([schedule(step), schedule(float(step))], expected)
+
+
 def test_large_steps() -> None:
     for name, (schedule, _) in VALUES.items():
         assert math.isfinite(schedule(10**15)), name
@@ -392,6 +411,20 @@ class sawtooth(schedules.Schedule):
     def at(self, step: Any) -> Any:
         height = self.heights[int(step) % len(self.heights)] * self.inner(step // self.period)
         return -height if self.falling else height
+
+
+def test_arguments_may_be_arrays_without_dimensions(asarray: Callable[..., Any]) -> None:
+    one, two, steps = (asarray(value) for value in (1.0, 0.5, 16.0))
+    milestones = [asarray(milestone) for milestone in (3, 8, 8)]
+    for schedule, expected in (
+        (schedules.multistep(one, milestones, two), schedules.multistep(1.0, (3, 8, 8), 0.5)),
+        (schedules.one_cycle(one, steps, asarray(4.0), asarray(8.0)), schedules.one_cycle(1.0, 16.0, 4.0, 8.0)),
+        (schedules.one_cycle(one, steps), schedules.one_cycle(1.0, 16.0)),
+        (schedules.piecewise([one, two], [steps], "linear"), schedules.piecewise([1.0, 0.5], [16.0], "linear")),
+        (schedules.wsd(one, steps, steps, steps), schedules.wsd(1.0, 16.0, 16.0, 16.0)),
+    ):
+        for step in range(20):
+            assert schedule(step) == pytest.approx(expected(step), rel=1e-6)
 
 
 def test_a_schedule_of_the_users() -> None:

@@ -31,7 +31,8 @@ KEYS: dict[str, Any] = {"weight_decay": 0.3, "decoupled_weight_decay": True, "ma
 def test_a_step_reads_the_keys_that_torch_s_class_reads(name: str, library: Any) -> None:
     torch, own = library("torch"), importlib.import_module("oxigrad.torch")
     start, *grads = torch.randn(5, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    for keys in ({}, *({key: value} for key, value in KEYS.items()), KEYS):
+    coupled = {"weight_decay": 0.3, "decoupled_weight_decay": False}
+    for keys in ({}, *({key: value} for key, value in KEYS.items()), KEYS, coupled):
         found = []
         for module in (torch.optim, own):
             p = torch.nn.Parameter(start.clone())
@@ -41,6 +42,25 @@ def test_a_step_reads_the_keys_that_torch_s_class_reads(name: str, library: Any)
                 opt.step()
             found.append(p.detach().numpy())
         np.testing.assert_allclose(found[1], found[0], rtol=1e-10, atol=1e-12, err_msg=str(keys))
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "NAdam", "RAdam"])
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_the_kind_of_weight_decay_changes_between_steps(name: str, dtype: str, library: Any) -> None:
+    torch, own = library("torch"), importlib.import_module("oxigrad.torch")
+    generator = torch.Generator().manual_seed(0)
+    start, *grads = torch.randn(9, 4, 3, generator=generator).to(getattr(torch, dtype))
+    found = []
+    for module in (torch.optim, own):
+        p = torch.nn.Parameter(start.clone())
+        opt = getattr(module, name)([p], lr=0.1, weight_decay=0.3)
+        for step, g in enumerate(grads):
+            opt.param_groups[0]["decoupled_weight_decay"] = step // 2 % 2 == 0
+            p.grad = g.clone()
+            opt.step()
+        found.append(p.detach().double().numpy())
+    tolerance = {"rtol": 1e-9, "atol": 1e-9} if dtype == "float64" else {"rtol": 3e-2, "atol": 3e-2}
+    np.testing.assert_allclose(found[1], found[0], **tolerance)
 
 
 def test_sparse_adam_of_tensors_that_are_not_contiguous(library: Any) -> None:

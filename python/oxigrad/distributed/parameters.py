@@ -1,6 +1,7 @@
 """The parameters and gradients of a model as named arrays in host memory."""
 
-from collections.abc import Collection, Mapping
+import operator
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, overload
 
 import numpy as np
@@ -36,6 +37,9 @@ class Parameters:
         self._optimizer = optimizer
         self._plan: Plan | None = None
         self._specs: tuple[Plan, dict[str, GradientSpec]] | None = None
+        #: The model that replaced the one of the present update, and of one that an error ended with the leaves that it was given.
+        self._replacement: Tree = None
+        self._ended: tuple[list[Any], Tree] | None = None
 
     def read(self, model: Tree) -> dict[str, np.ndarray]:
         """The parameters by key path: views where they are in host memory, which are not to be written to."""
@@ -136,9 +140,7 @@ class Parameters:
                 copies.append(copying(value, array))
             else:
                 replacements.append((path, copied_like(value, array)))
-        if not (replacements or copies):
-            return model
-        return _core.Stepper().write(model, _core.Writes(replacements=replacements, copies=copies))
+        return self._write(model, replacements, copies) if replacements or copies else model
 
     def _untrained(self, model: Tree) -> dict[KeyPath, Any]:
         plan = self._planned(model)[0]
@@ -170,8 +172,34 @@ class Parameters:
                 rest[p.text] = value if isinstance(array, (np.ndarray, np.generic)) else copied_like(value, array)
         if not rest:
             return model
-        replacements, copies = plan.written_with(leaves, rest)
-        return _core.Stepper().write(model, _core.Writes(replacements=replacements, copies=copies))
+        return self._write(model, *plan.written_with(leaves, rest))
+
+    def _write(self, model: Tree, replacements: Any, copies: Any) -> Tree:
+        new = _core.Stepper().write(model, _core.Writes(replacements=replacements, copies=copies))
+        if new is not model:
+            self._replacement = new
+        return new
+
+    def update(self, model: Tree, step: Callable[[Tree], Tree]) -> Tree:
+        """The result of ``step`` for a model.
+
+        A model of tuples or a bare array is replaced by what workers exchange before the step itself. Where that raises, the caller has
+        the model from before: the next update of it begins from the replacement.
+        """
+        begin, (ended, self._ended) = model, (self._ended, None)
+        if ended is not None:
+            leaves = tree.leaves(model)
+            if len(leaves) == len(ended[0]) and all(map(operator.is_, leaves, ended[0])):
+                begin = ended[1]
+        self._replacement = begin
+        try:
+            return step(begin)
+        except BaseException:
+            if self._replacement is not model:
+                self._ended = tree.leaves(model), self._replacement
+            raise
+        finally:
+            self._replacement = None
 
     def _planned(self, model: Tree) -> tuple[Plan, list[Any]]:
         plan = self._plan

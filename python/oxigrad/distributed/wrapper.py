@@ -240,7 +240,7 @@ class Wrapper(DeclaredAttributes, Optimizer):
         """See `Optimizer.update`. Raises an error of communication as well, and `RuleError` around `SAM`. No rule in a wrapper reads the ``loss``."""
         self._check_takes_gradients()
         with self._lock.stepping(), self._clock.step():
-            return self._step(model, grads)
+            return self._parameters.update(model, lambda model: self._step(model, grads))
 
     def _check_takes_gradients(self) -> None:
         """See `Optimizer._check_takes_gradients`."""

@@ -194,8 +194,16 @@ def _values(alias: Alias, name: str, value: Any) -> dict[str, Any]:
     ours = _meaning_of(alias)(name)
     if isinstance(ours, tuple):
         return {each: number(each, one) for each, one in zip(ours, value, strict=True)}
-    read = FROM_OPTAX.get(name) if name in FROM_OPTAX else None
+    read = FROM_OPTAX.get(name)
+    if name == "eps_root" and not _is_optional(alias, ours):
+        read = None
     return {ours: number(name, read(value) if read else value)}
+
+
+def _is_optional(alias: Alias, hyperparameter: str) -> bool:
+    """Whether a hyperparameter may be None."""
+    domains = [part._rule.domains[hyperparameter] for part in parts_of(alias.parts) if hyperparameter in part._declared]
+    return any(None in (each.choices or ()) for each in domains if each is not None)
 
 
 class _Constant:

@@ -17,7 +17,7 @@ from oxigrad.rules import gradient_transforms
 from oxigrad.rules.core import norms, rule
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
-from oxigrad.stepping.parameters.presence import ParticipationLog
+from oxigrad.stepping.parameters.presence import PRESENCE, ParticipationLog
 from oxigrad.stepping.state.state_dict import (
     COUNTS,
     FORMAT,
@@ -363,8 +363,6 @@ _NORMS = {
 _UNSCALE = rule.read(gradient_transforms.unscale, "gradient")
 _FINITE = rule.read(gradient_transforms.finite, "gradient")
 _ACCUMULATE = rule.read(gradient_transforms.accumulate, "gradient")
-# The key of what `ParticipationLog.state` remembers.
-_PRESENCE = "presence"
 
 
 def collect(opt: StatefulOptimizer, *, copy: bool = True, to_file: bool = False) -> dict[str, Any]:
@@ -375,7 +373,7 @@ def collect(opt: StatefulOptimizer, *, copy: bool = True, to_file: bool = False)
     stepper.check_whole()
     remembered = {name: part.state_dict() for name, part in opt._remembering().items()}
     if present := stepper.presence.state(stepper.counts.taken, slots):
-        remembered[_PRESENCE] = present
+        remembered[PRESENCE] = present
     return {
         "format": FORMAT,
         "optimizer": opt.name,
@@ -399,7 +397,7 @@ def resume(opt: StatefulOptimizer, state: Any, *, strict: bool = True) -> Report
     if state["micro"] >= opt.accumulate:
         report.mismatched.append(f"the optimizer accumulates {opt.accumulate}, the state has {state['micro']} already")
     remembered = dict(state["remembered"])
-    ParticipationLog.check(presence := remembered.pop(_PRESENCE, {}), state["step"])
+    ParticipationLog.check(presence := remembered.pop(PRESENCE, {}), state["step"])
     compare(report, parts, remembered, "{}: its state".format)
     if stepper.slots and stepper.fitting is None:
         slots, waits = _fitted(fitting, state["slots"], stepper, presence.get("without_slots", ())), None

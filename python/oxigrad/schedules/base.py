@@ -372,7 +372,7 @@ def _but_nan(value: Any) -> Any:
 def positive(**values: float) -> None:
     """Raises `ValueError`, by name, where one of the numbers is not positive and finite."""
     for name, value in values.items():
-        if not 0 < value < math.inf:
+        if not 0 < number(value) < math.inf:
             raise ValueError(f"{name} is {value}: expected a positive number")
 
 

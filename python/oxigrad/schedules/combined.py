@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from oxigrad import xp
 from oxigrad._typing import Array
-from oxigrad.schedules.base import Schedule, Term, number_at, positive, value_at
+from oxigrad.schedules.base import Schedule, Term, number, number_at, positive, value_at
 from oxigrad.schedules.curves import cosine, exponential, inverse_power, linear, one_minus_sqrt
 
 __all__ = [
@@ -195,8 +195,9 @@ def multistep(initial: float, milestones: Sequence[float], factor: float = 0.1) 
     >>> schedule(29), schedule(30), schedule(80)
     (1.0, 0.5, 0.25)
     """
-    if list(milestones) != sorted(milestones):
-        raise ValueError(f"milestones is {list(milestones)}: expected ascending steps")
+    milestones = [number(milestone) for milestone in milestones]
+    if milestones != sorted(milestones):
+        raise ValueError(f"milestones is {milestones}: expected ascending steps")
     counts = {milestone: count for count, milestone in enumerate(milestones, 1)}
     return piecewise([initial, *(initial * factor**count for count in counts.values())], list(counts))
 
@@ -283,6 +284,7 @@ def one_cycle(
     values, boundaries = [initial, peak, initial, final], [warmup, back, steps]
     if back is None:
         del values[2], boundaries[1]
+    boundaries = [number(end) for end in boundaries]
     ascending = [0, *boundaries]
     if ascending != sorted(set(ascending)):
         raise ValueError(f"one_cycle: the phases end at steps {boundaries}: expected ascending steps from 0")

@@ -21,6 +21,14 @@ __all__ = [
 ]
 
 
+def _power(base: float, exponent: Array) -> Array:
+    """``base ** exponent`` of a positive base: infinite where it overflows, as that of arrays is; Python's numbers raise."""
+    try:
+        return base**exponent
+    except OverflowError:
+        return math.inf
+
+
 @dataclasses.dataclass(frozen=True)
 class constant(Schedule):
     """The constant ``value``.
@@ -164,7 +172,7 @@ class exponential(Schedule, positive="rate steps"):
     steps: float = 1
 
     def at(self, step: Array) -> Array:
-        return self.initial * self.rate ** (step / self.steps)
+        return self.initial * _power(self.rate, step / self.steps)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,7 +246,7 @@ class cosine_restarts(Schedule, positive="steps decay"):
         wave = self._wave(step)
         start, end = self._start(wave), self._start(wave + 1.0)
         share = 0.5 * (1.0 + xp.cos(math.pi * ((step - start) / (end - start))))
-        share = share if self.decay == 1 else share * self.decay**wave
+        share = share if self.decay == 1 else share * _power(self.decay, wave)
         return self.initial * share + self.final * (1.0 - share)
 
 
@@ -284,5 +292,5 @@ class cyclic(Schedule):
         if self.mode == "triangular2":
             height = height * 0.5**cycle
         elif self.mode == "exp_range":
-            height = height * self.gamma**step
+            height = height * _power(self.gamma, step)
         return self.high * height + self.low * (1.0 - height)

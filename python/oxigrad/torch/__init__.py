@@ -61,7 +61,8 @@ def _class(name: str, row: Row) -> Any:
     rule = row.optimizer._rule
     shape = "3" if rule.elementwise else "2, 3"
     if "torch" in row.presets:
-        return drop_in(name, _RULES.get(name, rule), shape=shape, base=_BASES.get(name, DropIn), **vars(row.torch))
+        places = vars(row.torch) | ({"coupled": TABLE["Adam"].optimizer._rule} if name == "AdamW" else {})
+        return drop_in(name, _RULES.get(name, rule), shape=shape, base=_BASES.get(name, DropIn), **places)
     return additional(row.optimizer, shape=shape, base=_BASES.get(name, AdditionalOptimizer), **vars(row.torch))
 
 

@@ -24,6 +24,7 @@ from oxigrad._core import StateError
 from oxigrad.ops.backends import to_host
 from oxigrad.rules import gradient_transforms
 from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.parameters.presence import PRESENCE
 from oxigrad.stepping.state.state_dict import Report
 from oxigrad.stepping.state.step_count import check_step_count
 from oxigrad.torch.library import torch
@@ -55,15 +56,17 @@ def load_state_dict(
     paths, their_state = _by_index(state["param_groups"], names), state["state"]
     if unknown := sorted(their_state.keys() - paths.keys()):
         raise StateError(f"the state has parameters that are in no group: {unknown}")
-    taken = {_step(path, their_state[index], step) for index, path in paths.items() if index in their_state}
-    if len(taken) > 1:
-        raise StateError(f"the parameters have taken different numbers of steps: {sorted(taken)}")
+    taken = {path: _step(path, their_state[index], step) for index, path in paths.items() if index in their_state}
+    count, before = max(taken.values(), default=step or 0), opt.state_dict(copy=False)
+    missed = {path: count - number for path, number in taken.items() if number < count}
+    remembered = {name: value for name, value in before["remembered"].items() if name != PRESENCE}
     with_state = their_state or {index: {} for index in paths}  # SGD without momentum has none
     return opt.load_state_dict(
         {
-            **opt.state_dict(copy=False),
-            "step": taken.pop() if taken else step or 0,
+            **before,
+            "step": count,
             "micro": 0,
+            "remembered": remembered | ({PRESENCE: {"missed_steps": missed}} if missed else {}),
             "slots": {path: _slots(path, with_state[index]) for index, path in paths.items() if index in with_state},
         },
         strict,
@@ -85,8 +88,11 @@ def state_dict(opt: Any, names: Iterable[str], param_groups: Sequence[Mapping[st
         raise StateError(f"{ours['micro']} gradients are accumulated, which has no counterpart: expected whole steps")
     if unknown := sorted(ours["slots"].keys() - set(paths.values())):
         raise StateError(f"there are slots for parameters that are not named: {', '.join(unknown)}")
+    missed = ours["remembered"].get(PRESENCE, {}).get("missed_steps", {})
     by_index = {
-        index: _named(path, ours["slots"][path], ours["step"]) for index, path in paths.items() if path in ours["slots"]
+        index: _named(path, ours["slots"][path], ours["step"] - missed.get(path, 0))
+        for index, path in paths.items()
+        if path in ours["slots"]
     }
     return {"state": {index: slots for index, slots in by_index.items() if slots}, "param_groups": list(param_groups)}
 

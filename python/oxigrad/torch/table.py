@@ -31,11 +31,13 @@ class Entry(Keys):
         rule: the rule.
         follows_torch: whether the state is that of PyTorch's class: slots of the parameter's dtype, numbers of float32.
         ignored: the keys of a group that a step does not read, since PyTorch's class has no such argument.
+        coupled: the rule for a group whose ``decoupled_weight_decay`` was set to False, where ``rule`` decays weights itself.
     """
 
     rule: Rule
     follows_torch: bool = True
     ignored: frozenset[str] = frozenset()
+    coupled: Rule | None = None
 
     def option(self, name: str, group: Mapping[str, Any]) -> Any:
         """The value of a group under a key that is no hyperparameter of the rule; None where it is ignored."""

@@ -153,7 +153,7 @@ class CentreServer(Service):
             raise Refused("digest", f"rank {header.rank} has other parameters than the centre")
         if size not in (0, self._layout.nbytes):
             raise Refused("length", f"a request has {header.payload_bytes} bytes")
-        return [np.empty(2, np.int64), *(self._layout.empty() if size else [])]
+        return [np.empty(2, np.int64), *(self._layout.empty() if size == self._layout.nbytes else [])]
 
     def receive(self, header: Header, *payload: np.ndarray) -> list[Reply]:
         """See `Service.receive`."""

@@ -9,8 +9,7 @@ from oxigrad._core import StateError
 from oxigrad.distributed.data_parallel.division import Extent, Piece
 from oxigrad.ops.backends import to_host
 from oxigrad.stepping.arrays.quantized import Quantized
-
-_PRESENCE = "presence"
+from oxigrad.stepping.parameters.presence import PRESENCE
 
 
 def joined(
@@ -23,9 +22,9 @@ def joined(
             parts.setdefault(path, []).append(named)
     slots = {path: _joined(of_workers, extents.get(path)) for path, of_workers in parts.items() if of_workers}
     remembered = dict(states[0]["remembered"])
-    presences = [state["remembered"].get(_PRESENCE, {}) for state in states]
+    presences = [state["remembered"].get(PRESENCE, {}) for state in states]
     if presence := _together([*presences, {"without_slots": waiting}], slots):
-        remembered[_PRESENCE] = presence
+        remembered[PRESENCE] = presence
     return {**states[0], "remembered": remembered, "slots": slots}
 
 
@@ -69,11 +68,11 @@ def cut(state: Mapping[str, Any], pieces: Sequence[Piece], extents: Mapping[str,
             slots[path] = dict(named)
         elif path in pieces_by_path:
             slots[path] = dict(_pieces(named, pieces_by_path[path], extents[path]))
-    presence = dict(state["remembered"].get(_PRESENCE, {}))
+    presence = dict(state["remembered"].get(PRESENCE, {}))
     if "missed_steps" in presence:
         presence["missed_steps"] = {path: n for path, n in presence["missed_steps"].items() if path in slots}
-    rest = {name: value for name, value in state["remembered"].items() if name != _PRESENCE}
-    return {**state, "remembered": {**rest, **({_PRESENCE: presence} if presence else {})}, "slots": slots}
+    rest = {name: value for name, value in state["remembered"].items() if name != PRESENCE}
+    return {**state, "remembered": {**rest, **({PRESENCE: presence} if presence else {})}, "slots": slots}
 
 
 def _pieces(named: Mapping[str, Any], piece: Piece, extent: Extent) -> Iterator[tuple[str, Any]]:

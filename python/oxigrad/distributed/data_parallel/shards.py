@@ -18,7 +18,7 @@ from oxigrad.distributed.data_parallel.division import Extent, Piece, divided
 from oxigrad.distributed.data_parallel.gradient_square import GroupWithSquare, square_of, with_square
 from oxigrad.distributed.errors import NotSupported, WorkerLost
 from oxigrad.distributed.messages import transfer
-from oxigrad.distributed.messages.message import as_bytes
+from oxigrad.distributed.messages.message import as_bytes, native
 from oxigrad.distributed.parameters import Parameters, check_unchanged, nested
 from oxigrad.distributed.wrapper import delegated
 from oxigrad.ops.backends import copied_like, to_host
@@ -184,7 +184,9 @@ class Shards:
         With ``are_parts``, gradients are those of this worker's pieces, None for a parameter of which it has none.
         """
         self.check_options()
-        values = parameters.read(model)
+        # Workers exchange the bytes of parameters, which may be in another byte order elsewhere.
+        read = parameters.read(model)
+        values = {path: np.asarray(value, native(value.dtype)) for path, value in read.items()}
         check_unchanged(values, self.extents, "shard_state=True")
         local = self._pieces[communicator.rank]
         grads = {p.path: _part(p, means[p.path], is_part=are_parts) for p in local if p.path in means}

@@ -257,7 +257,7 @@ class KFAC(CollectiveWrapper):
         """See `Optimizer.update`. ``statistics`` of `compute_statistics` are added to the factors before the step; all workers pass some, or none."""
         self._check_takes_gradients()
         with self._lock.stepping(), self._clock.step():
-            return self._step(model, grads, statistics)
+            return self._parameters.update(model, lambda model: self._step(model, grads, statistics))
 
     def _step(
         self, model: Tree, grads: Tree | None, statistics: Statistics | None = None, *, keep_root: bool = False

@@ -93,8 +93,7 @@ class GradientSpec:
     def __init__(self, array: Any) -> None:
         self.shape: tuple[int, ...] = tuple(array.shape)
         name = dtype_name(array.dtype)
-        dtype = array.dtype if isinstance(array.dtype, np.dtype) else name
-        self.dtype: np.dtype[Any] = np.dtype(np.float32 if name in HALVES else dtype)
+        self.dtype: np.dtype[Any] = np.dtype(np.float32 if name in HALVES else name)  # in native byte order
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GradientSpec) and (self.shape, self.dtype) == (other.shape, other.dtype)

@@ -267,6 +267,11 @@ class LayoutEntry:
     size: int
 
 
+def native(dtype: np.dtype) -> np.dtype:
+    """The dtype in native byte order, in which workers exchange arrays: the digest of a `Layout` tells no byte orders apart."""
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
 class Layout:
     """The layout of named arrays in flat buffers, one for each dtype, in the order of the names given.
 
@@ -288,7 +293,7 @@ class Layout:
         self.dtypes: list[np.dtype] = []
         self.sizes: list[int] = []
         for path, array in arrays.items():
-            shape, dtype = tuple(map(int, array.shape)), np.dtype(array.dtype)
+            shape, dtype = tuple(map(int, array.shape)), native(np.dtype(array.dtype))
             if dtype not in self.dtypes:
                 self.dtypes.append(dtype)
                 self.sizes.append(0)

@@ -11,6 +11,9 @@ from typing import Any
 from oxigrad import xp
 from oxigrad._core import StateError, Structure
 
+#: The key of the presence of parameters in what a state remembers.
+PRESENCE = "presence"
+
 
 @dataclasses.dataclass
 class Changes:
