@@ -38,9 +38,9 @@ def clip_by_value(xp, p, g, *, limit: Limit = 1.0):
 
 
 def _reduction(xp, norm, limit):
-    """The factor by which the norm of a leaf falls to ``limit`` where it is larger, else 1; no derivative divides by a norm of zero."""
-    is_larger = norm > limit
-    return xp.where(is_larger, limit / xp.where(is_larger, norm, 1.0), 1.0)
+    """The factor by which a norm falls to ``limit`` where it is larger, else 1; NaN for NaN, and no derivative divides by zero."""
+    is_within = norm <= limit
+    return xp.where(is_within, 1.0, limit / xp.where(is_within, 1.0, norm))
 
 
 def clip_by_norm(xp, p, g, *, max_norm: Limit = 1.0):
@@ -241,7 +241,7 @@ def adaptive_gradient_clip(
     """
     limit = max_ratio * xp.maximum(_unit_norms(xp, p, units), min_norm)
     norm = _unit_norms(xp, g, units)
-    return g * xp.where(norm > limit, limit / xp.maximum(norm, 1e-6), 1.0)
+    return g * xp.where(norm <= limit, 1.0, limit / xp.maximum(norm, 1e-6))
 
 
 def centralize(xp, p, g, *, kept: Literal["first", "last"] = "first"):

@@ -367,7 +367,7 @@ native_kernels! {
             let out3 = meaning::Add.call(t14, t15);
         }
     }
-    0x3c9726c6d6ea966162db2704c92fd837 ClippedAdamW {
+    0x2cbfcd65777b377021054b5af8a87831 ClippedAdamW {
         ClippedAdamWPhase0: [in0] [_, _, _, _, _, _, _, _, _] -> [] [t0] {
             let t0 = meaning::Multiply.call(in0, in0);
         }
@@ -389,7 +389,7 @@ native_kernels! {
             let out0 = meaning::Subtract.call(t0, t13);
         }
     }
-    0x971e451d10671ee92b078bd888da7ccc ClippedAdamWMaster {
+    0x9892600ab3066e112eb276c356c22c58 ClippedAdamWMaster {
         ClippedAdamWMasterPhase0: [in0] [_, _, _, _, _, _, _, _, _] -> [] [t0] {
             let t0 = meaning::Multiply.call(in0, in0);
         }
@@ -412,7 +412,7 @@ native_kernels! {
             let out3 = meaning::Positive.call(out0);
         }
     }
-    0x161c224a85b00f15b28ee6589c1f9399 AdamWOfKnownNorm {
+    0xb577eb1d9f4f66d39bcc1a9299855c6f AdamWOfKnownNorm {
         AdamWOfKnownNorm: [in0, in1, in2, in3] [s4, s5, s17, s10, s9, s18, s19, s23, s24] -> [out0, out1, out2] [] {
             let t0 = meaning::Multiply.call(s4, in1);
             let t1 = meaning::Multiply.call(s5, in2);
@@ -431,7 +431,7 @@ native_kernels! {
             let out0 = meaning::Subtract.call(t0, t13);
         }
     }
-    0x01e7cf088b6b4ce95de9555f2f3be90c AdamWOfKnownNormMaster {
+    0xd32d456d814de5a0126ceb986c8a4d38 AdamWOfKnownNormMaster {
         AdamWOfKnownNormMaster: [in0, in2, in3, in4] [s4, s5, s17, s10, s9, s18, s19, s23, s24] -> [out0, out1, out2, out3] [] {
             let t0 = meaning::Multiply.call(s4, in4);
             let t1 = meaning::Multiply.call(s5, in2);
@@ -451,7 +451,7 @@ native_kernels! {
             let out3 = meaning::Positive.call(out0);
         }
     }
-    0xd85c0134b0f15762c0748c3fae0467b0 ClippedAdamWAverage {
+    0xcfa6440d0813c4684c0230bc65c1f6ea ClippedAdamWAverage {
         ClippedAdamWAveragePhase0: [in0] [_, _, _, _, _, _, _, _, _, _, _] -> [] [t0] {
             let t0 = meaning::Multiply.call(in0, in0);
         }
@@ -476,7 +476,7 @@ native_kernels! {
             let out3 = meaning::Add.call(t15, t16);
         }
     }
-    0x6ddf9a3839d65dbcaeae612163dbd5c2 ClippedAdamWTail {
+    0x99ce13da19ee8847595126e9b6cf8228 ClippedAdamWTail {
         ClippedAdamWTailPhase0: [in0] [_, _, s12, _, _, _, _, _, _, _, _, _, _] -> [] [t1, t2] {
             let t0 = meaning::Multiply.call(in0, s12);
             let t1 = meaning::Multiply.call(t0, t0);
