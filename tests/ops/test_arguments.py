@@ -297,6 +297,15 @@ def test_ufuncs_refuse_their_keywords(keyword: dict[str, Any]) -> None:
             on_variables(ufunc, (A,) * ufunc.nin, keyword)
 
 
+@pytest.mark.parametrize("keyword", [{"where": True}, {"casting": "same_kind"}, {"order": "K"}, {"subok": True}])
+def test_ufuncs_take_the_defaults_of_their_keywords(keyword: dict[str, Any]) -> None:
+    for ufunc in (np.sin, np.hypot):
+        y = ox.vjp(lambda x, ufunc=ufunc: ufunc(*(x,) * ufunc.nin, **keyword), A)[0]
+        np.testing.assert_array_equal(y, ufunc(*(A,) * ufunc.nin))
+        gradient = ox.grad(lambda x, ufunc=ufunc: xp.sum(ufunc(*(x,) * ufunc.nin, out=x * 0.0, **keyword)))(A)
+        np.testing.assert_array_equal(gradient, ox.grad(lambda x, ufunc=ufunc: xp.sum(ufunc(*(x,) * ufunc.nin)))(A))
+
+
 def test_an_argument_given_twice_is_refused() -> None:
     with pytest.raises(TypeError, match="np.clip: found min twice"):
         on_variables(np.clip, (A, -1.0, 2.0), {"min": 0.0})

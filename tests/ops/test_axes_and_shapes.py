@@ -257,6 +257,17 @@ def test_every_function_of_matrices_is_in_the_table() -> None:
     assert not listed & others
 
 
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+def test_more_sizes_than_dimensions_are_refused(name: str) -> None:
+    for x, s in ((V, (3, 4)), (A, (2, 3, 4))):
+        with pytest.raises(np.exceptions.AxisError), pytest.warns(DeprecationWarning, match="axes"):
+            getattr(np.fft, name)(x, s)
+        with pytest.raises(
+            np.exceptions.AxisError, match=f"^{name}: found {len(s)} sizes s, expected at most {x.ndim}"
+        ):
+            ox.vjp(lambda x, s=s: getattr(xp.fft, name)(x, s), x)
+
+
 def test_errors_that_are_not_of_shapes_stay() -> None:
     for call in (
         lambda x: xp.linalg.cholesky(-x),

@@ -174,6 +174,15 @@ def test_a_masked_ufunc_has_no_derivative_at_masked_elements() -> None:
     np.testing.assert_allclose(gradient, [0.0, 0.5, 0.25])
 
 
+@pytest.mark.parametrize("other", [[3.0, 4.0, 5.0], [[3.0], [4.0]], ([3.0, 4.0, 5.0],)], ids=repr)
+def test_a_masked_ufunc_takes_lists(other: Any) -> None:
+    x = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    where = np.array([[True, False, True], [False, False, True]])
+    y, pull = ox.vjp(lambda x: np.multiply(x, other, out=x * 0.0, where=where), x)
+    np.testing.assert_array_equal(y, np.multiply(x, other, out=x * 0.0, where=where))
+    np.testing.assert_array_equal(pull(np.ones_like(x))[0], np.where(where, np.broadcast_to(other, x.shape), 0.0))
+
+
 def test_a_stale_view_is_refused() -> None:
     def f(x: Any) -> Any:
         y = x * 1.0

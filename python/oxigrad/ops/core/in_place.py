@@ -48,6 +48,7 @@ def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any],
     """``ufunc(*inputs, out=out, where=where)``: derivatives flow only through the selected elements."""
     (out,) = out
     where = np.asarray(plain(where))
+    inputs = [_array(x, out) if isinstance(x, (list, tuple)) else x for x in inputs]
     check_target(f"{called} with out=", out, inputs)
     shape = np.broadcast_shapes(where.shape, out.shape, *(tuple(getattr(x, "shape", ())) for x in inputs))
     if shape != tuple(out.shape):
