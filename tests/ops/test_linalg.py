@@ -145,6 +145,29 @@ def test_the_determinant_s_gradient_where_it_leaves_the_normal_numbers(scale: fl
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["expm", "coshm", "sinhm"])
+def test_functions_of_matrices_that_are_not_finite(name: str) -> None:
+    regular = np.array([[1.0, 2.0], [3.0, 4.0]])
+    x = np.stack([[[1.0, math.nan], [2.0, 4.0]], regular, [[1.0, math.inf], [2.0, 4.0]]])
+    f = getattr(la, name)
+    for y in (f(x), ox.vjp(f, x)[0]):
+        assert np.isnan(y[[0, 2]]).any(axis=(-2, -1)).all()
+        np.testing.assert_allclose(y[1], f(regular), rtol=1e-13)
+    gradient = ox.grad(lambda x: xp.sum(f(x)[1]))(x)
+    np.testing.assert_allclose(gradient[1], ox.grad(lambda x: xp.sum(f(x)))(regular), rtol=1e-12)
+
+
+def test_factors_of_a_matrix_of_the_other_byte_order() -> None:
+    """SciPy's function reads no other byte order, and returned what was in memory."""
+    x = np.random.default_rng(7).standard_normal((4, 4))
+    other = x.astype(x.dtype.newbyteorder())
+    for function in (la.lu, la.lu_factor):
+        for y in (function(other), ox.vjp(function, other)[0]):
+            for part, expected in zip(y, function(x), strict=True):
+                np.testing.assert_allclose(part, expected, rtol=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_a_matrix_with_nan_spoils_no_other_determinant_s_gradient() -> None:
     x = np.array([[[1.0, 2.0], [2.0, 4.0]], [[1.0, math.nan], [2.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]]])
     gradient = ox.grad(lambda x: xp.sum(la.det(x)))(x)

@@ -126,7 +126,7 @@ def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any
             raise NotImplementedError(
                 f"{name}: {namespace(arg).__name__} has no function {name}, and its array cannot be read in host memory"
             )
-    results = function(*(to_host(arg) if is_array(arg) else arg for arg in args))
+    results = function(*(_native(to_host(arg)) if is_array(arg) else arg for arg in args))
     results = results if isinstance(results, tuple) else (results,)
     if like is None:
         return tuple(result.item() if isinstance(result, np.generic) else result for result in results)
@@ -136,6 +136,11 @@ def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any
         if library is np
         else tuple(library.asarray(np.asarray(each, order="C"), device=device) for each in results)
     )
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    """The array in the byte order of the machine: some functions of SciPy read no other, and do not say so."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 # --- elementwise functions ---------------------------------------------------------------------------------------------
