@@ -220,7 +220,9 @@ def _assign(target: Array, elements: np.ndarray, values: Any, which: np.ndarray)
 
 
 def _indices(elements: np.ndarray, like: Array) -> tuple[Array, ...]:
-    """The index arrays of elements, given by position in the flattened array."""
+    """The index arrays of elements, given by position in the flattened array; a mask of an array without dimensions."""
+    if not like.shape:
+        return (of_library(np.asarray(elements.size > 0), like),)
     return tuple(of_library(part, like) for part in np.unravel_index(elements, tuple(like.shape)))
 
 

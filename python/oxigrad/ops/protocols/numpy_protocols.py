@@ -87,6 +87,7 @@ def _array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any],
         return in_place.ufunc_at(called, ufunc, *inputs)
     out = keywords.pop("out", None)
     if out is not None:
+        out = out if isinstance(out, tuple) else (out,)  # as NumPy passes it, but callers of `xp` need not
         if ufunc is np.matmul:  # `a @= x` passes arguments that ours does not have
             in_place.check_target(f"{called} with out=", out, inputs)
         where = keywords.pop("where", True) if method == "__call__" and len(out) == 1 else True
