@@ -67,6 +67,23 @@ def test_a_missing_function_is_missing_on_plain_arrays_too(module: str, case: st
     assert not np.array_equal(host(result), TABLE[case].function(*TABLE[case].args))
 
 
+@pytest.mark.parametrize("module", ["torch", "array_api_strict"])
+@pytest.mark.parametrize("name", ["digitize", "flatnonzero", "lexsort", "array_equal", "nanargmax", "argpartition"])
+def test_a_function_that_a_library_lacks_is_named(name: str, module: str, library) -> None:
+    library(module)
+    asarray = next(each for each in libraries.LIBRARIES if each.module == module).asarray
+    x = asarray(np.array([1.0, 2.0, 3.0]))
+    args = {"digitize": (x,), "array_equal": (x,), "argpartition": (1,)}.get(name, ())
+    for call in (
+        lambda: getattr(xp, name)(x, *args),
+        lambda: ox.grad(lambda x: xp.sum(x) + getattr(xp, name)(x, *args) * 0.0)(x),
+    ):
+        with pytest.raises(
+            NotImplementedError, match=f"^xp.{name}: .*{module} has no function {name}: expected arrays"
+        ):
+            call()
+
+
 def check_not_committed(name: str, jax: Any, order: int) -> None:
     """A gradient that is committed to a device refuses arrays of another device in all that follows."""
     case, arrays = TABLE[name], libraries.named("jax")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -297,6 +298,15 @@ def test_ufuncs_refuse_their_keywords(keyword: dict[str, Any]) -> None:
             on_variables(ufunc, (A,) * ufunc.nin, keyword)
 
 
+@pytest.mark.parametrize("keyword", [{"where": True}, {"casting": "same_kind"}, {"order": "K"}, {"subok": True}])
+def test_ufuncs_take_the_defaults_of_their_keywords(keyword: dict[str, Any]) -> None:
+    for ufunc in (np.sin, np.hypot):
+        y = ox.vjp(lambda x, ufunc=ufunc: ufunc(*(x,) * ufunc.nin, **keyword), A)[0]
+        np.testing.assert_array_equal(y, ufunc(*(A,) * ufunc.nin))
+        gradient = ox.grad(lambda x, ufunc=ufunc: xp.sum(ufunc(*(x,) * ufunc.nin, out=x * 0.0, **keyword)))(A)
+        np.testing.assert_array_equal(gradient, ox.grad(lambda x, ufunc=ufunc: xp.sum(ufunc(*(x,) * ufunc.nin)))(A))
+
+
 def test_an_argument_given_twice_is_refused() -> None:
     with pytest.raises(TypeError, match="np.clip: found min twice"):
         on_variables(np.clip, (A, -1.0, 2.0), {"min": 0.0})
@@ -385,6 +395,25 @@ def test_lists_among_variables_are_arrays() -> None:
         np.testing.assert_array_equal(leaves(value)[0], np.column_stack(columns))
     with pytest.raises(ox.ShapeError, match=r"one shape, found the shapes \[\(\), \(3,\)\]"):
         ox.grad(lambda x: xp.sum(xp.mean([x, x[0]])))(V)
+
+
+def test_the_sum_of_weights_beside_an_average_that_is_nan() -> None:
+    x, weights = np.array([[1.0, math.nan], [2.0, math.inf]]), np.array([1.0, 3.0])
+    mean, total = ox.vjp(lambda x: np.average(x, 0, weights, returned=True), x)[0]
+    np.testing.assert_array_equal(mean, np.average(x, 0, weights))
+    np.testing.assert_array_equal(total, [4.0, 4.0])
+    gradient = ox.grad(lambda weights: xp.sum(np.average(x, 0, weights, returned=True)[1]))(weights)
+    np.testing.assert_array_equal(gradient, [2.0, 2.0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_variances_of_complex_numbers_with_a_dtype(name: str, dtype: Any) -> None:
+    """A real dtype is that of the result: the imaginary parts count."""
+    z = np.array([1.0 + 2.0j, 3.0 - 1.0j, 0.5j])
+    y = ox.vjp(lambda z: getattr(np, name)(z, dtype=dtype), z)[0]
+    assert y.dtype == dtype
+    np.testing.assert_allclose(y, getattr(np, name)(z), rtol=1e-6)
 
 
 def test_mismatched_shapes_are_named() -> None:

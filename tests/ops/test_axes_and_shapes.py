@@ -257,6 +257,29 @@ def test_every_function_of_matrices_is_in_the_table() -> None:
     assert not listed & others
 
 
+@pytest.mark.parametrize("shape", [(3,), (1, 3), ()], ids=str)
+@pytest.mark.parametrize("name", "sum prod mean var std max min nansum nanprod nanmean nanvar nanmax nanmin".split())
+def test_a_mask_that_is_larger_than_the_array_is_refused(name: str, shape: tuple[int, ...]) -> None:
+    """It was broadcast with the array, whose elements were repeated."""
+    x, named = np.ones(shape), {"initial": 0.0} if name[-3:] in ("max", "min") else {}
+    for where in (np.ones((2, 3), bool), [[True], [False]]):
+        with pytest.raises(ValueError):  # noqa: PT011 - NumPy's texts differ
+            getattr(np, name)(x, where=where, **named)
+        with pytest.raises(ox.ShapeError, match=r"found where of shape \(2, \d\), expected one that broadcasts to"):
+            ox.vjp(lambda x, where=where: getattr(np, name)(x, where=where, **named), x)
+
+
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+def test_more_sizes_than_dimensions_are_refused(name: str) -> None:
+    for x, s in ((V, (3, 4)), (A, (2, 3, 4))):
+        with pytest.raises(np.exceptions.AxisError), pytest.warns(DeprecationWarning, match="axes"):
+            getattr(np.fft, name)(x, s)
+        with pytest.raises(
+            np.exceptions.AxisError, match=f"^{name}: found {len(s)} sizes s, expected at most {x.ndim}"
+        ):
+            ox.vjp(lambda x, s=s: getattr(xp.fft, name)(x, s), x)
+
+
 def test_errors_that_are_not_of_shapes_stay() -> None:
     for call in (
         lambda x: xp.linalg.cholesky(-x),

@@ -174,6 +174,31 @@ def test_a_masked_ufunc_has_no_derivative_at_masked_elements() -> None:
     np.testing.assert_allclose(gradient, [0.0, 0.5, 0.25])
 
 
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (1, 3), ()], ids=str)
+@pytest.mark.parametrize("name", "copysign deg2rad rad2deg exp2 fabs float_power fmax fmin sin hypot".split())
+def test_elements_of_out_that_a_mask_leaves_are_not_written(name: str, shape: tuple[int, ...]) -> None:
+    """Those of functions that are composed became what was in memory."""
+    x = np.random.default_rng(8).uniform(0.5, 1.0, shape)
+    args, where = (x, 2.0 * x)[: getattr(np, name).nin], x > 0.7
+    expected = getattr(np, name)(*args, out=np.full(shape, 7.0), where=where)
+    out = np.full(shape, 7.0)
+    assert getattr(xp, name)(*args, out=out, where=where) is out
+    np.testing.assert_array_equal(out, expected)
+    y, pull = ox.vjp(lambda x: getattr(xp, name)(x, *args[1:], out=x * 0.0 + 7.0, where=where), x)
+    np.testing.assert_allclose(y, expected, rtol=1e-15)
+    whole = ox.grad(lambda x: xp.sum(getattr(xp, name)(x, *args[1:])))(x)
+    np.testing.assert_allclose(pull(np.ones(shape))[0], np.where(where, whole, 0.0), rtol=1e-15)
+
+
+@pytest.mark.parametrize("other", [[3.0, 4.0, 5.0], [[3.0], [4.0]], ([3.0, 4.0, 5.0],)], ids=repr)
+def test_a_masked_ufunc_takes_lists(other: Any) -> None:
+    x = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    where = np.array([[True, False, True], [False, False, True]])
+    y, pull = ox.vjp(lambda x: np.multiply(x, other, out=x * 0.0, where=where), x)
+    np.testing.assert_array_equal(y, np.multiply(x, other, out=x * 0.0, where=where))
+    np.testing.assert_array_equal(pull(np.ones_like(x))[0], np.where(where, np.broadcast_to(other, x.shape), 0.0))
+
+
 def test_a_stale_view_is_refused() -> None:
     def f(x: Any) -> Any:
         y = x * 1.0

@@ -11,6 +11,7 @@ import pytest
 import oxigrad as ox
 from cases import Case
 from cases_linalg import CASES, A, complex_normal, definite, regular, symmetric
+from libraries import host
 from oxigrad import tree, xp
 from oxigrad.ops.linalg.host_equations import schur
 from oxigrad.testing import check_grads
@@ -134,6 +135,63 @@ def test_the_determinant_of_a_singular_matrix_has_a_gradient() -> None:
     x = np.array([[1.0, 2.0], [2.0, 4.0]])
     np.testing.assert_allclose(ox.grad(la.det)(x), [[4.0, -2.0], [-2.0, 1.0]], atol=1e-14)
     np.testing.assert_array_equal(ox.grad(la.det)(np.zeros((3, 3))), 0.0)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("scale", [1e-170, 1e-160, 1e170], ids=["zero", "denormal", "infinite"])
+def test_the_determinant_s_gradient_where_it_leaves_the_normal_numbers(scale: float) -> None:
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    np.testing.assert_allclose(ox.grad(la.det)(scale * x) / scale, [[4.0, -3.0], [-2.0, 1.0]], rtol=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["expm", "coshm", "sinhm"])
+def test_functions_of_matrices_that_are_not_finite(name: str) -> None:
+    regular = np.array([[1.0, 2.0], [3.0, 4.0]])
+    x = np.stack([[[1.0, math.nan], [2.0, 4.0]], regular, [[1.0, math.inf], [2.0, 4.0]]])
+    f = getattr(la, name)
+    for y in (f(x), ox.vjp(f, x)[0]):
+        assert np.isnan(y[[0, 2]]).any(axis=(-2, -1)).all()
+        np.testing.assert_allclose(y[1], f(regular), rtol=1e-13)
+    gradient = ox.grad(lambda x: xp.sum(f(x)[1]))(x)
+    np.testing.assert_allclose(gradient[1], ox.grad(lambda x: xp.sum(f(x)))(regular), rtol=1e-12)
+
+
+def test_factors_of_a_matrix_of_the_other_byte_order() -> None:
+    """SciPy's function reads no other byte order, and returned what was in memory."""
+    x = np.random.default_rng(7).standard_normal((4, 4))
+    other = x.astype(x.dtype.newbyteorder())
+    for function in (la.lu, la.lu_factor):
+        for y in (function(other), ox.vjp(function, other)[0]):
+            for part, expected in zip(y, function(x), strict=True):
+                np.testing.assert_allclose(part, expected, rtol=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_matrix_with_nan_spoils_no_other_determinant_s_gradient() -> None:
+    x = np.array([[[1.0, 2.0], [2.0, 4.0]], [[1.0, math.nan], [2.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]]])
+    gradient = ox.grad(lambda x: xp.sum(la.det(x)))(x)
+    assert np.isnan(gradient[1]).all()
+    np.testing.assert_allclose(gradient[[0, 2]], [[[4.0, -2.0], [-2.0, 1.0]], [[4.0, -3.0], [-2.0, 1.0]]], atol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("p", [None, 2, -2, 1, -1, math.inf, -math.inf, "fro"])
+def test_condition_numbers_of_singular_matrices_are_numpy_s(p: Any, asarray: Any) -> None:
+    singular, regular = np.array([[1.0, 2.0], [2.0, 4.0]]), np.array([[1.0, 2.0], [3.0, 4.0]])
+    nothing, missing = np.zeros((2, 2)), np.array([[1.0, math.nan], [2.0, 4.0]])
+    for x in (nothing, singular[None] if p in (1, "fro") else regular, np.stack([nothing, regular]), missing):
+        if x is missing and p in (None, 2, -2):  # LAPACK gives NaN, or raises
+            continue
+        with np.errstate(all="ignore"):
+            expected = np.linalg.cond(x, p)
+        for y in (la.cond(asarray(x), p), ox.vjp(lambda x: la.cond(x, p), asarray(x))[0]):
+            np.testing.assert_allclose(host(y), expected, rtol=1e-12)
+    gradient = ox.grad(lambda x: xp.sum(la.cond(x, p)[1:]))(np.stack([singular, regular]))
+    np.testing.assert_allclose(gradient[1], ox.grad(lambda x: la.cond(x, p))(regular), rtol=1e-12)
+    for shape in ((0, 0), (2, 0, 3)):
+        with pytest.raises(np.linalg.LinAlgError, match="cond: found the shape .*expected matrices that are not empty"):
+            la.cond(np.ones(shape), p)
 
 
 @pytest.mark.parametrize("ord", [1, 2, 3, 1.5, math.inf])

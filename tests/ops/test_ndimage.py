@@ -114,6 +114,33 @@ def test_transformations() -> None:
     check_grads(lambda x, a: xp.ndimage.rotate(x, a, reshape=False, mode="mirror"), (X, np.array(20.0)), order=1)
 
 
+@pytest.mark.parametrize("angle", [90, -90.0, 180.0, 270, 450.0])
+def test_quarter_turns_are_exact(angle: float) -> None:
+    """By angles in radians, which are rounded, elements at the edges were outside."""
+    for order in (1, 3):
+        for named in ({}, {"mode": "grid-constant"}, {"reshape": False, "cval": 2.0}):
+            f = lambda nd, a, order=order, named=named: nd.rotate(X, a, order=order, **named)  # noqa: E731
+            for y in (f(xp.ndimage, angle), ox.vjp(lambda a, f=f: f(xp.ndimage, a), float(angle))[0]):
+                np.testing.assert_allclose(y, f(scipy.ndimage, angle), rtol=1e-9, atol=1e-9)
+    weights = np.random.default_rng(3).standard_normal(xp.ndimage.rotate(X, angle).shape)
+    gradient = ox.grad(lambda x: xp.sum(weights * xp.ndimage.rotate(x, angle, order=1)))(X)
+    np.testing.assert_allclose(gradient, np.rot90(weights, -(angle // 90)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+@pytest.mark.parametrize("prefilter", [False, True])
+def test_coordinates_beyond_the_edges_that_repeat_the_last_element(prefilter: bool, order: int) -> None:
+    rng = np.random.default_rng(4)
+    coordinates = rng.uniform(-4.0, 4.0, (2, 40)) + np.where(
+        rng.uniform(size=(2, 40)) < 0.5, 0.0, [[X.shape[0]], [X.shape[1]]]
+    )
+    f = lambda nd, x, c: nd.map_coordinates(x, c, order=order, mode="nearest", prefilter=prefilter)  # noqa: E731
+    np.testing.assert_allclose(f(xp.ndimage, X, coordinates), f(scipy.ndimage, X, coordinates), rtol=1e-9, atol=1e-9)
+    check_grads(lambda x, c: f(xp.ndimage, x, c), (X, coordinates), order=1)
+    far = np.array([[1e300, -1e300], [-1e300, 1e300]])
+    np.testing.assert_allclose(f(xp.ndimage, X, far), [X[-1, 0], X[0, -1]], atol=1e-6)
+
+
 @pytest.mark.parametrize("rows", [2, 3])
 def test_matrices_whose_last_column_is_the_offset(rows: int) -> None:
     matrix = np.array([[1.1, 0.2, 0.35], [-0.3, 0.9, 0.45], [0.0, 0.0, 1.0]])[:rows]

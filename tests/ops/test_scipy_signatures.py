@@ -67,6 +67,15 @@ def test_values_that_are_not_implemented_are_refused_by_name() -> None:
     }.items():
         with pytest.raises(NotImplementedError, match=message):
             ox.grad(lambda x, call=call: xp.sum(call(x)))(v)
+    for method, calls in {
+        "fft": (lambda **named: xp.signal.convolve(v, v, **named), lambda **named: xp.signal.correlate(v, v, **named)),
+        "direct": (lambda **named: xp.linalg.solve_discrete_lyapunov(0.1 * np.eye(2), np.eye(2), **named),),
+        "SPS": (lambda **named: xp.linalg.expm_frechet(np.eye(2), np.eye(2), **named),),
+    }.items():
+        for call in calls:
+            np.testing.assert_array_equal(call(method=method), call())
+            with pytest.raises(ValueError, match=f"method is 'quick': expected one of .*'{method}'"):
+                call(method="quick")
     with pytest.raises(TypeError, match="gaussian_filter: got an unexpected keyword argument 'sigmas'"):
         xp.ndimage.gaussian_filter(X, 1.0, sigmas=1.0)
 

@@ -70,6 +70,19 @@ def test_convolutions_along_some_axes(name: str, shapes: tuple[tuple[int, ...], 
         check_grads(lambda a, b, axes=axes: ours(a, b, mode, axes=axes), (one, other), order=2)
 
 
+@pytest.mark.parametrize("shapes", [((0,), (3,)), ((3,), (0,)), ((2, 0), (2, 3)), ((2, 3), (0, 3))], ids=str)
+@pytest.mark.parametrize("name", ["fftconvolve", "oaconvolve"])
+def test_gradients_of_convolutions_of_nothing_have_the_shapes_of_their_arguments(
+    name: str, shapes: tuple[tuple[int, ...], ...]
+) -> None:
+    args = tuple(map(np.ones, shapes))
+    for mode in ("full", "same", "valid"):
+        y, pull = ox.vjp(lambda a, b, mode=mode: getattr(xp.signal, name)(a, b, mode), *args)
+        assert y.shape == getattr(scipy.signal, name)(*args, mode).shape
+        for gradient, arg in zip(pull(np.ones_like(y)), args, strict=True):
+            np.testing.assert_array_equal(gradient, np.zeros_like(arg))
+
+
 def test_axes_of_a_convolution_that_are_refused() -> None:
     x = np.ones((2, 3))
     for axes in ((), (0, 0), (1, -1)):
@@ -126,6 +139,11 @@ def test_refusals() -> None:
         xp.signal.convolve(X[:, :3], H, "valid")
     with pytest.raises(ValueError, match="^mode is 'some': expected 'full', 'same' or 'valid'"):
         xp.signal.convolve(FIR, FIR, "some")
+    for name, args in {"hilbert": (), "resample": (5,)}.items():
+        with pytest.raises(ox.DtypeError, match=f"^{name}: found a complex signal, expected a real one"):
+            getattr(xp.signal, name)(X * 1j, *args)
+    with pytest.raises(ValueError, match="length of `a` along the last axis must be at least 2"):  # as SciPy's
+        xp.signal.filtfilt(1.0, 1.0, X)
     with pytest.raises(AttributeError, match="medfilt"):
         xp.signal.medfilt  # noqa: B018
 

@@ -126,6 +126,39 @@ def test_piecewise_constant_and_infinite_values() -> None:
         np.testing.assert_array_equal(getattr(xp.special, name)(*args), expected)
 
 
+INFINITE = {
+    **dict.fromkeys(("expi", "exp1", "sici", "shichi"), (0.0,)),
+    **dict.fromkeys(("zeta", "zetac"), (1.0,)),
+    **dict.fromkeys(("kerp", "y1"), (0.0,)),
+    "expn": (0.0, 0.0),
+    "gammaincinv": (0.5, 1.0),
+    "betaincinv": (1.0, 2.0, 1.0),
+    "betainccinv": (1.0, 2.0, 0.0),
+    "voigt_profile": (0.0, 0.0, 0.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", INFINITE)
+def test_derivatives_at_numbers_are_those_at_arrays(name: str) -> None:
+    """A quotient by zero of Python's numbers raises."""
+    last = len(INFINITE[name]) - 1
+
+    def f(*args: Any) -> Any:
+        y = getattr(xp.special, name)(*args)
+        return sum(map(xp.sum, y), start=0.0) if isinstance(y, tuple) else xp.sum(y)
+
+    arrays = [np.array([each]) for each in INFINITE[name]]
+    expected = ox.grad(f, last)(*arrays)[0]
+    gradient = ox.grad(f, last)(*INFINITE[name])
+    assert type(gradient) is float
+    np.testing.assert_array_equal(gradient, expected)
+    of_last = lambda x: f(*INFINITE[name][:-1], x)  # noqa: E731
+    np.testing.assert_array_equal(ox.jvp(of_last, INFINITE[name][-1:], (1.0,))[1], expected)
+    second = ox.grad(lambda x: xp.sum(ox.grad(lambda x: f(*arrays[:-1], x))(x)))(arrays[-1])[0]
+    np.testing.assert_array_equal(ox.grad(ox.grad(of_last))(INFINITE[name][-1]), second)
+
+
 def test_dtypes_and_broadcasting() -> None:
     x, v = P.astype(np.float32), np.array([[1.0], [2.0]], np.float32)
     y, pull = ox.vjp(lambda x: xp.special.kv(v, x), x)

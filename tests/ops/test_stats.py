@@ -127,6 +127,22 @@ def test_tails_keep_their_digits() -> None:
     np.testing.assert_allclose(found, scipy.stats.norm.logcdf([-20.0, -11.0, 3.0]), rtol=1e-6)
 
 
+@pytest.mark.parametrize("d", [1e-3, 0.3, 1.0, 5.0])
+@pytest.mark.parametrize("c", [0.01, 0.3, 2.0])
+def test_the_logarithm_of_burr_s_distribution_function_above_one(c: float, d: float) -> None:
+    """Where the hazard is small, since a shape parameter is."""
+    z = np.array([0.3, 0.999, 1.0, 1.0000001, 1.5, 2.0, 100.0, 1e10])
+    burr = xp.stats.burr12
+    expected = np.log(-np.expm1(-d * np.log1p(z**c)))
+    np.testing.assert_allclose(burr.logcdf(z, c, d), expected, rtol=1e-10, atol=1e-15)
+    gradient = ox.grad(lambda z: xp.sum(burr.logcdf(z, c, d)))(z)
+    np.testing.assert_allclose(gradient, burr.pdf(z, c, d) / burr.cdf(z, c, d), rtol=1e-9)
+    by_c, by_d = ox.grad(lambda c, d: xp.sum(burr.logcdf(z, c, d)), (0, 1))(c, d)
+    f = lambda c, d: np.sum(np.log(-np.expm1(-d * np.log1p(z**c))))  # noqa: E731
+    np.testing.assert_allclose(by_c, (f(c * 1.00001, d) - f(c * 0.99999, d)) / (2e-5 * c), rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(by_d, (f(c, d * 1.00001) - f(c, d * 0.99999)) / (2e-5 * d), rtol=1e-5, atol=1e-8)
+
+
 def test_shapes_must_be_there() -> None:
     with pytest.raises(TypeError, match="^beta.logpdf: b is missing: expected x, a, b, loc, scale"):
         xp.stats.beta.logpdf(0.5, 2.0)

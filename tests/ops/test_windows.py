@@ -83,6 +83,38 @@ def test_transforms(name: str) -> None:
         np.testing.assert_array_equal(recorded(x), of(x))
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0)], ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_images_of_nothing(mode: str, shape: tuple[int, ...]) -> None:
+    x = np.ones(shape)
+    for name, args, named in (
+        ("median_filter", (3,), {}),
+        ("maximum_filter", (), {"footprint": FOOTPRINT}),
+        ("minimum_filter1d", (2,), {}),
+        ("grey_opening", (), {"structure": np.ones((2, 2))}),
+        ("uniform_filter", (3,), {}),
+        ("gaussian_filter", (1.0,), {}),
+        ("correlate", (np.ones((2, 3)),), {}),
+        ("sobel", (), {}),
+    ):
+        f = lambda nd, x, name=name, args=args, named=named: getattr(nd, name)(x, *args, mode=mode, **named)  # noqa: E731
+        y, pull = ox.vjp(lambda x, f=f: f(xp.ndimage, x), x)
+        assert y.shape == f(xp.ndimage, x).shape == f(scipy.ndimage, x).shape
+        assert pull(y)[0].shape == shape
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_weights_and_structures_of_double_precision_keep_that_of_the_image(dtype: Any) -> None:
+    x, w = X.astype(dtype), np.array([[0.5, 1.0], [2.0, 0.1]])
+    names = ["correlate", "convolve", *(["grey_erosion", "white_tophat"] if dtype is np.float32 else [])]
+    for name in names:
+        f = lambda nd, w, name=name: getattr(nd, name)(x, **{"weights" if "c" in name[:2] else "structure": w})  # noqa: E731
+        expected = f(scipy.ndimage, w)
+        for y in (f(xp.ndimage, w), ox.vjp(lambda w, f=f: f(xp.ndimage, w), w)[0]):
+            assert y.dtype == expected.dtype == dtype
+            np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_whole_numbers_and_lists() -> None:
     x = np.arange(12).reshape(3, 4) % 5
     for name in ("maximum_filter", "median_filter", "grey_opening", "white_tophat"):

@@ -32,9 +32,19 @@ def with_negative_eigenvalues(rng: np.random.Generator) -> Iterator[np.ndarray]:
         yield np.diag(rng.uniform(1.0, 2.0, 3) * signs) + 0.01 * rng.random((3, 3))
 
 
+def singular(rng: np.random.Generator) -> Iterator[np.ndarray]:
+    for scale in (1.0, 1.0, 2.0, 1.0):
+        yield np.array([[scale, 2.0], [2.0, 2.0]]) * 2.0 ** rng.integers(0, 3)
+
+
 def matrices(rng: np.random.Generator) -> Iterator[np.ndarray]:
     for _ in range(4):
         yield rng.normal(size=(3, 3)) + 3.0 * np.eye(3)
+
+
+def with_complex_eigenvalues(rng: np.random.Generator) -> Iterator[np.ndarray]:
+    for sign in (1, 1, -1, 1, -1):
+        yield np.array([[1.0, rng.uniform(0.5, 1.0)], [sign * rng.uniform(0.5, 1.0), 2.0]])
 
 
 def increasing_or_not(rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -54,6 +64,10 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[np.random.Generator],
     "sqrtm": (xp.linalg.sqrtm, with_negative_eigenvalues),
     "logm": (xp.linalg.logm, with_negative_eigenvalues),
     "det": (xp.linalg.det, with_negative_eigenvalues),
+    "cond": (lambda x: np.linalg.cond(x, 1), singular),
+    "eigvals": (lambda x: xp.abs(xp.linalg.eigvals(x)) ** 2, with_complex_eigenvalues),
+    "eig": (lambda x: xp.abs(xp.linalg.eig(x).eigenvectors), with_complex_eigenvalues),
+    "roots": (lambda x: xp.abs(np.roots(xp.ravel(x)[:3])), with_complex_eigenvalues),
     "solve_sylvester": (lambda x: xp.linalg.solve_sylvester(x, x + 2.0, x.T), matrices),
     "solve_banded": (lambda x: xp.linalg.solve_banded((1, 1), x, x[0]), matrices),
     "solve_continuous_lyapunov": (lambda x: xp.linalg.solve_continuous_lyapunov(x, x.T), matrices),

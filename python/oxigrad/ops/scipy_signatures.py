@@ -26,10 +26,12 @@ def scipy_signature(parameters: str, *, ignored: str = "") -> Callable[[Callable
     """Decorates a function to take SciPy's parameters, written as in a definition.
 
     The function's positional-only parameters are SciPy's first ones, the others have SciPy's names, or are any of them by ``**``.
-    It needs no defaults: it is given SciPy's. Those parameters that it does not have are without effect if ``ignored`` names them;
-    other values of the rest than the default raise `NotImplementedError`.
+    It needs no defaults: it is given SciPy's. Those parameters that it does not have are without effect if ``ignored`` names them,
+    with their texts if SciPy takes some only (``method=auto,fft``); other values of the rest than the default raise
+    `NotImplementedError`.
     """
-    theirs, skipped = _parsed(parameters), _WITHOUT_EFFECT | set(ignored.split())
+    theirs, texts = _parsed(parameters), {name: part for name, _, part in (p.partition("=") for p in ignored.split())}
+    skipped = _WITHOUT_EFFECT | texts.keys()
     defaults = {name: parameter.default for name, parameter in theirs.parameters.items()}
     optional = {name: default for name, default in defaults.items() if default is not inspect.Parameter.empty}
 
@@ -56,6 +58,10 @@ def scipy_signature(parameters: str, *, ignored: str = "") -> Callable[[Callable
                 | arguments.pop("kwargs", {})
                 | {name: value for name, value in arguments.items() if name in accepted}
             )
+            for name in arguments.keys() & {name for name, part in texts.items() if part}:
+                expected = [defaults[name], *texts[name].split(",")]
+                if arguments[name] not in expected:
+                    raise ValueError(f"{function.__name__}: {name} is {arguments[name]!r}: expected one of {expected}")
             for name in arguments.keys() - accepted - skipped:
                 if not _is_same(arguments[name], defaults[name]):
                     raise NotImplementedError(

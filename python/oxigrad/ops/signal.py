@@ -19,7 +19,7 @@ from oxigrad._core import DerivativeError, DtypeError, ShapeError, Variable
 from oxigrad._names import without
 from oxigrad._typing import Array
 from oxigrad.ops import fft
-from oxigrad.ops.backends import array_of, dtype_of, is_complex
+from oxigrad.ops.backends import array_of, dtype_of, is_complex, zeros_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.dtypes import floating
@@ -72,6 +72,8 @@ def _full(name: str, x: Array, h: Array, axes: tuple[int, ...] | None = None) ->
         return computed(name, function, (x, h))[0]
 
     def transposed(g: Array, other: Array, size: Sequence[int]) -> Array:
+        if 0 in (*other.shape, *size):  # SciPy's result has the shape (0,)
+            return zeros_of(tuple(size), g)
         whole = _full(name, g, ops.flip(other, axis=axes), axes)
         starts = [n - 1 if at in chosen else 0 for at, n in enumerate(other.shape)]
         ends = [
@@ -102,7 +104,7 @@ def _part(
     axes: tuple[int, ...] | None = None,
 ) -> Array:
     """The part of a whole convolution: "full", "same" (of the size of the first argument, later by half an element where ``late``) or "valid"."""
-    if mode == "full":
+    if mode == "full" or (mode in ("same", "valid") and 0 in whole.shape):
         return whole
     if mode == "same":
         spare = [(n - m + late) // 2 for n, m in zip(whole.shape, sizes, strict=True)]
@@ -148,7 +150,7 @@ def _convolved(name: str, sizes: Sequence[int], others: Sequence[int], axes: Any
     return tuple(at for at in sorted(chosen) if 1 not in pairs[at])
 
 
-@scipy_signature('in1, in2, mode="full", method="auto"', ignored="method")
+@scipy_signature('in1, in2, mode="full", method="auto"', ignored="method=direct,fft")
 def convolve(x: Array, h: Array, /, mode: str) -> Array:
     """The convolution of two arrays of as many dimensions; ``mode`` is "full", "same" (the size of ``x``) or "valid"."""
     x, h = _pair("convolve", x, h)
@@ -167,7 +169,7 @@ def oaconvolve(x: Array, h: Array, /, mode: str, axes: Any) -> Array:
     return _along_axes("oaconvolve", x, h, mode, axes)
 
 
-@scipy_signature('in1, in2, mode="full", method="auto"', ignored="method")
+@scipy_signature('in1, in2, mode="full", method="auto"', ignored="method=direct,fft")
 def correlate(x: Array, h: Array, /, mode: str) -> Array:
     """The correlation of two arrays of as many dimensions: the convolution with the reversed and conjugate ``h``."""
     x, h = _pair("correlate", x, h)
@@ -236,7 +238,8 @@ def filtfilt(b: Any, a: Any, x: Array, /, axis: int, padtype: str | None, padlen
 
     ``padtype`` is "odd", "even", "constant" or None.
     """
-    x, b, a = array_of(x), _constant("filtfilt", "b", b), _constant("filtfilt", "a", a)
+    x = array_of(x)
+    b, a = (np.atleast_1d(_constant("filtfilt", *each)) for each in (("b", b), ("a", a)))
     x = ops.permute_dims(x, _to_last(len(x.shape), axis))
     count = 0 if padtype is None else 3 * max(len(a), len(b)) if padlen is None else padlen
     if x.shape[-1] <= count:
@@ -337,7 +340,7 @@ def upfirdn(h: Any, x: Array, /, up: int, down: int, axis: int) -> Array:
 @scipy_signature('x, num, t=None, axis=0, window=None, domain="time"')
 def resample(x: Array, num: int, /, axis: int) -> Array:
     """A real, periodic signal at ``num`` points, by its Fourier series."""
-    x = floating(array_of(x))
+    x = _real("resample", x)
     size, at = x.shape[axis], axis % len(x.shape)
     common = min(num, size)
     spectrum = ops.index(fft.rfft(x, axis=at), along(at, slice(0, common // 2 + 1)))
@@ -354,9 +357,7 @@ def hilbert(x: Array, /, N: int | None, axis: int) -> Array:
 
     The signal is cut, or lengthened by zeros, to ``N`` elements.
     """
-    x = floating(array_of(x))
-    if is_complex(x):
-        raise DtypeError("hilbert: found a complex signal, expected a real one")
+    x = _real("hilbert", x)
     size, at = x.shape[axis] if N is None else N, axis % len(x.shape)
     if size <= 0:
         raise ValueError(f"hilbert: N is {N!r}: expected a positive number")
@@ -365,6 +366,14 @@ def hilbert(x: Array, /, N: int | None, axis: int) -> Array:
     if size % 2 == 0:
         factor[size // 2] = 1.0
     return fft.ifft(fft.fft(x, n=N, axis=at) * _like_axis(x, factor, at), axis=at)
+
+
+def _real(name: str, x: Array) -> Array:
+    """The signal in floating point. Raises `DtypeError`, which names the function, for a complex one."""
+    x = floating(array_of(x))
+    if is_complex(x):
+        raise DtypeError(f"{name}: found a complex signal, expected a real one")
+    return x
 
 
 def _like_axis(x: Array, values: np.ndarray, axis: int) -> Array:

@@ -174,7 +174,7 @@ def _eig(g: TupleCotangent, y: Array, x: Array) -> Array:
         lengths = _row(xp.sum(length, axis=-2))
         inner = _total(inner, _over(turn - (_t(v) @ xp.conjugate(v)) * lengths, _gaps(w)))
     pulled = xp.linalg.solve(_t(v), inner @ _t(v))
-    return pulled if is_complex(x) or not is_complex(pulled) else xp.real(pulled)
+    return pulled if is_complex(x) else xp.real(pulled)
 
 
 def _pinv(g: Array, y: Array, x: Array) -> Array:

@@ -105,6 +105,8 @@ def call_one(
 def of_dtype(cotangent: Array, value: Any) -> Array:
     """The cotangent in the dtype of its argument; its real part where the argument is real."""
     cotangent = ops.real(cotangent) if is_complex(cotangent) and not is_complex(value) else cotangent
+    if not is_array(value) and isinstance(cotangent, np.generic):
+        return cotangent.item()
     if not is_array(value) or not is_array(cotangent) or cotangent.dtype == value.dtype:
         return cotangent
     return ops.astype(cotangent, value.dtype)
@@ -124,7 +126,7 @@ def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any
             raise NotImplementedError(
                 f"{name}: {namespace(arg).__name__} has no function {name}, and its array cannot be read in host memory"
             )
-    results = function(*(to_host(arg) if is_array(arg) else arg for arg in args))
+    results = function(*(_native(to_host(arg)) if is_array(arg) else arg for arg in args))
     results = results if isinstance(results, tuple) else (results,)
     if like is None:
         return tuple(result.item() if isinstance(result, np.generic) else result for result in results)
@@ -134,6 +136,11 @@ def computed(name: str, function: Callable[..., Any], args: Values) -> tuple[Any
         if library is np
         else tuple(library.asarray(np.asarray(each, order="C"), device=device) for each in results)
     )
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    """The array in the byte order of the machine: some functions of SciPy read no other, and do not say so."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 # --- elementwise functions ---------------------------------------------------------------------------------------------
@@ -201,7 +208,7 @@ class Elementwise:
     def _derivatives(self, at: int, y: Values, args: Values) -> list[Any]:
         """The partial derivatives of all results with respect to an argument."""
         # In double precision, as what they are composed of overflows or cancels within narrower dtypes where they do not.
-        y, args = (tuple(in_double(each) if _is_inexact(each) else each for each in values) for values in (y, args))
+        y, args = (tuple(map(_wide, values)) for values in (y, args))
         values = {"y": y[0] if self._is_single else y, **dict(zip(self.names, args, strict=True))}
         partials = []
         for part in self._partials[at]:
@@ -226,9 +233,17 @@ class Elementwise:
         return result if isinstance(result, tuple) else (result,)
 
 
-def _is_inexact(value: Any) -> bool:
-    """Whether a value is an array of real or complex floats; integers are orders and counts."""
-    return is_array(value) and is_of_kind(value.dtype, ("real floating", "complex floating"), namespace(beneath(value)))
+def _wide(value: Any) -> Any:
+    """Real or complex floats in double precision, and a number of Python's as one of NumPy's, of which a quotient by zero is infinite.
+
+    Integers are orders and counts.
+    """
+    if isinstance(value, (float, complex)):
+        return np.asarray(value)[()]
+    is_inexact = is_array(value) and is_of_kind(
+        value.dtype, ("real floating", "complex floating"), namespace(beneath(value))
+    )
+    return in_double(value) if is_inexact else value
 
 
 def _whole(batched: Any, ndim: int) -> Array:
@@ -257,7 +272,7 @@ def _unbroadcast(g: Any, value: Any) -> Any:
 def _like(tangent: Any, y: Any) -> Any:
     """The tangent in the shape and dtype of the result."""
     if not is_array(plain(y)) or isinstance(tangent, int):
-        return None if isinstance(tangent, int) else tangent
+        return None if isinstance(tangent, int) else of_dtype(tangent, y)
     tangent = tangent if is_array(tangent) else ops.ones_like(y) * tangent
     tangent = tangent if tuple(tangent.shape) == tuple(y.shape) else ops.broadcast_to(tangent, tuple(y.shape))
     return of_dtype(tangent, y)

@@ -48,6 +48,7 @@ def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any],
     """``ufunc(*inputs, out=out, where=where)``: derivatives flow only through the selected elements."""
     (out,) = out
     where = np.asarray(plain(where))
+    inputs = [_array(x, out) if isinstance(x, (list, tuple)) else x for x in inputs]
     check_target(f"{called} with out=", out, inputs)
     shape = np.broadcast_shapes(where.shape, out.shape, *(tuple(getattr(x, "shape", ())) for x in inputs))
     if shape != tuple(out.shape):
@@ -219,7 +220,9 @@ def _assign(target: Array, elements: np.ndarray, values: Any, which: np.ndarray)
 
 
 def _indices(elements: np.ndarray, like: Array) -> tuple[Array, ...]:
-    """The index arrays of elements, given by position in the flattened array."""
+    """The index arrays of elements, given by position in the flattened array; a mask of an array without dimensions."""
+    if not like.shape:
+        return (of_library(np.asarray(elements.size > 0), like),)
     return tuple(of_library(part, like) for part in np.unravel_index(elements, tuple(like.shape)))
 
 

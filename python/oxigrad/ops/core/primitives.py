@@ -25,7 +25,7 @@ from oxigrad.ops.backends import (
     zeros_of,
 )
 from oxigrad.ops.core.dtypes import isdtype, nearest
-from oxigrad.ops.core.shapes import RAW_ERRORS, check_axes, check_shapes, not_negative, position
+from oxigrad.ops.core.shapes import RAW_ERRORS, broadcasting, check_axes, check_shapes, not_negative, position
 
 __all__ = [
     "astype",
@@ -131,7 +131,7 @@ def selected(x: Array, mask: Any, other: complex) -> Array:
     x, mask = array_of(x), plain(mask)
     if not is_array(mask) or namespace(mask) is not namespace(x):
         mask = namespace(x).asarray(mask, device=device_of(plain(x)))
-    return globals()["where"](mask, x, other)
+    return globals()["where"](broadcasting(mask, x.shape), x, other)
 
 
 def _extreme(

@@ -51,6 +51,16 @@ def not_negative(name: str, shape: Shape) -> Shape:
     return shape
 
 
+def broadcasting(where: Any, shape: Sequence[int]) -> Any:
+    """The mask ``where`` of a reduction; raises `ShapeError` where it does not broadcast to the shape of the array."""
+    sizes = tuple(where.shape)
+    if len(sizes) > len(shape) or any(m not in (1, n) for m, n in zip(reversed(sizes), reversed(shape), strict=False)):
+        raise ShapeError(
+            f"found where of shape {sizes}, expected one that broadcasts to {tuple(shape)}, that of the array"
+        )
+    return where
+
+
 def check_axes(axes: Any, ndim: int, name: str) -> None:
     """Raises as `position` for one axis, or several; None passes, and so do the axes 0 and -1 of an array of no dimensions."""
     for axis in axes if isinstance(axes, (tuple, list)) else () if axes is None else (axes,):

@@ -16,7 +16,7 @@ from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import composite
 from oxigrad.ops.core.dtypes import isdtype, library_of_dtype
 from oxigrad.ops.core.primitives import along
-from oxigrad.ops.core.shapes import position
+from oxigrad.ops.core.shapes import AxisError, position
 from oxigrad.ops.core.standard import roll
 
 
@@ -78,6 +78,8 @@ def sizes_and_axes(
     """The sizes, in which -1 stands for the size of ``x`` before any transform, and the axes."""
     ndim = len(x.shape)
     if axes is None:
+        if s is not None and len(s) > ndim:
+            raise AxisError(f"{name}: found {len(s)} sizes s, expected at most {ndim}, one for each dimension")
         axes = range(ndim) if s is None else range(ndim - len(s), ndim)
     axes = [position(axis, ndim, name) for axis in axes]
     sizes = [-1] * len(axes) if s is None else s

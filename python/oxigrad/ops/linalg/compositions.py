@@ -277,7 +277,7 @@ def solve_continuous_lyapunov(a: Array, q: Array, /) -> Array:
     return solve_sylvester(a, adjoint(a), q)
 
 
-@scipy_signature("a, q, method=None", ignored="method")
+@scipy_signature("a, q, method=None", ignored="method=direct,bilinear")
 @accepts_array_likes
 def solve_discrete_lyapunov(a: Array, q: Array, /) -> Array:
     """The solution ``x`` of ``a @ x @ a^H - x + q = 0``, by a dense system of n^2 equations."""
@@ -379,7 +379,7 @@ def sinhm(x: Array, /) -> Array:
     return 0.5 * (expm(x) - expm(-x))
 
 
-@scipy_signature("A, E, method=None, compute_expm=True, check_finite=True", ignored="method")
+@scipy_signature("A, E, method=None, compute_expm=True, check_finite=True", ignored="method=SPS,blockEnlarge")
 @functools.partial(accepts_array_likes, all_arrays=True)
 def expm_frechet(a: Array, e: Array, /, compute_expm: bool) -> Any:
     """The exponential of ``a`` and its derivative in the direction ``e``, or that alone, matrices of one shape."""

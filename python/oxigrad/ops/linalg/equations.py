@@ -180,6 +180,7 @@ def expm(x: Array, /) -> Array:
         return x
     library, bare = namespace(x), plain(x)
     norms = library.linalg.matrix_norm(bare, ord=1, keepdims=True) / _EXACT
+    norms = library.where(library.isfinite(norms), norms, library.ones_like(norms))  # of others, the result is NaN
     squarings = library.ceil(library.log2(library.maximum(norms, library.ones_like(norms))))
     rounds = int(library.max(squarings)) if on_host(bare) else _ROUNDS
     y = _pade(x * 2.0**-squarings)

@@ -14,7 +14,7 @@ from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
 from oxigrad.ops.core.in_place import of_library
-from oxigrad.ops.core.shapes import check_shapes, position, shaped
+from oxigrad.ops.core.shapes import MatrixShapeError, check_shapes, position, shaped
 from oxigrad.ops.linalg import standard as linalg
 
 # Functions that the standard does not have, which `oxigrad.xp.linalg` has too.
@@ -25,12 +25,22 @@ _NONE: Any = np._NoValue
 
 @shaped
 def cond(x: Any, p: Any = None) -> Any:
-    """Condition number: of the singular values, or ``norm(x, p) * norm(inv(x), p)``."""
+    """Condition number: of the singular values, or ``norm(x, p) * norm(inv(x), p)``; infinite for a singular matrix."""
     x = array(x)
+    if 0 in x.shape[-2:]:
+        raise MatrixShapeError(f"cond: found the shape {tuple(x.shape)}, expected matrices that are not empty")
+    infinite: Any = False
     if p in (None, 2, -2):
         values = linalg.svdvals(x)
-        return values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
-    return linalg.matrix_norm(x, ord=p) * linalg.matrix_norm(linalg.inv(x), ord=p)
+        number = values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
+    else:
+        infinite = linalg.slogdet(plain(x)).sign == 0.0
+        regular = ops.where(infinite[..., None, None], ops.eye_like(x), x)
+        number = linalg.matrix_norm(x, ord=p) * linalg.matrix_norm(linalg.inv(regular), ord=p)
+    has_nan = ops.isnan(ops.sum(ops.abs(plain(x)), axis=(-2, -1)))
+    return ops.where(
+        ops.logical_and(ops.logical_or(infinite, ops.isnan(number)), ops.logical_not(has_nan)), math.inf, number
+    )
 
 
 @shaped

@@ -11,7 +11,17 @@ from typing import Any, NamedTuple
 
 from oxigrad._core import DerivativeError, ShapeError, plain, record
 from oxigrad._typing import Array, Axis, Dtype, F
-from oxigrad.ops.backends import beneath, device_of, has_variable, holds_variable, is_of_vmap, namespace, size_of
+from oxigrad.ops.backends import (
+    beneath,
+    device_of,
+    has_variable,
+    holds_variable,
+    is_complex,
+    is_of_vmap,
+    namespace,
+    on_host,
+    size_of,
+)
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.composite import accepts_array_likes, composite
 from oxigrad.ops.core.primitives import matmul, matrix_transpose
@@ -294,7 +304,13 @@ def eigvalsh(x: Array, /) -> Array:
 @shaped
 def eig(x: Array, /) -> EigResult:
     """Eigenvalues and eigenvectors, of norm 1, of a diagonalizable matrix."""
-    return EigResult(*_results("eig", x, 2))
+    eigenvalues, vectors = _results("eig", x, 2)
+    bare = plain(eigenvalues)
+    if on_host(bare) and not is_complex(x) and not is_of_vmap(bare):
+        # NumPy's are real where all of a real matrix are: a recording checks this, since derivatives of what follows depend on it.
+        imaginary = ops.imag(bare)
+        bool(namespace(imaginary).any(imaginary != 0.0))
+    return EigResult(eigenvalues, vectors)
 
 
 @_composite

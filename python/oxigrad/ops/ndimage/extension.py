@@ -36,11 +36,12 @@ def check_mode(name: str, mode: Any) -> None:
 
 
 def widened(x: np.ndarray, widths: Widths, modes: Sequence[str]) -> np.ndarray:
-    """The array extended along each axis by so many elements before and after; zeros in the mode "constant"."""
+    """The array extended along each axis by so many elements before and after; zeros in the mode "constant", or where there are none."""
     for axis, (width, mode) in enumerate(zip(widths, modes, strict=True)):
         if any(width):
             whole = [width if at == axis else (0, 0) for at in range(x.ndim)]
-            x = np.pad(x, whole, mode=MODES[mode])  # pyright: ignore[reportCallIssue, reportArgumentType]
+            name = MODES[mode] if x.shape[axis] else "constant"
+            x = np.pad(x, whole, mode=name)  # pyright: ignore[reportCallIssue, reportArgumentType]
     return x
 
 
@@ -50,7 +51,7 @@ def folded(x: np.ndarray, widths: Widths, modes: Sequence[str]) -> np.ndarray:
         size = x.shape[axis] - before - after
         x = np.moveaxis(x, axis, 0)
         inner = x[before : before + size].copy()
-        if MODES[mode] != "constant" and (before or after):
+        if MODES[mode] != "constant" and (before or after) and size:
             sources = np.pad(np.arange(size), (before, after), mode=MODES[mode])  # pyright: ignore[reportCallIssue, reportArgumentType]
             np.add.at(inner, sources[:before], x[:before])
             np.add.at(inner, sources[before + size :], x[before + size :])

@@ -8,9 +8,10 @@ import numpy as np
 
 from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array, Axis
-from oxigrad.ops.backends import array_of, is_complex, zeros_of
+from oxigrad.ops.backends import array_of, dtype_of, is_complex, namespace, zeros_of
 from oxigrad.ops.backends.functions.scipy_functions import of_scipy
 from oxigrad.ops.core import primitives as ops
+from oxigrad.ops.core.dtypes import isdtype
 from oxigrad.ops.core.host_calls import computed, is_recorded
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.standard import axes_of, root_or_zero
@@ -112,7 +113,16 @@ def correlate(x: Array, weights: Array, /, mode: str, cval: float, origin: Any, 
     for at in itertools.product(*map(range, weights.shape)):
         part = tuple(slice(start, start + size) for start, size in zip(at, x.shape, strict=True))
         total = total + ops.index(weights, at) * ops.index(whole, part)
-    return total
+    return in_dtype_of(x, total)
+
+
+def in_dtype_of(x: Array, result: Array) -> Array:
+    """The result in the precision of an image of floating-point numbers, as SciPy's."""
+    dtype, library = dtype_of(x), namespace(plain(x))
+    if not isdtype(dtype, ("real floating", "complex floating")):
+        return result
+    dtype = library.result_type(dtype, library.complex64) if is_complex(result) else dtype
+    return ops.astype(result, dtype, copy=False)
 
 
 def _conjugate(weights: Array) -> Array:

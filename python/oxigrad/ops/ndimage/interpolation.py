@@ -145,9 +145,9 @@ def _interpolated(x: Array, coordinates: list[Array], order: int, mode: str, cva
             x = extended_by(x, [(_PADDING, _PADDING)] * ndim, [mode] * ndim, beyond)
             coordinates = [at + float(_PADDING) for at in coordinates]
         x = spline_filter(x, order, mode=mode)
-    if mode == "nearest":
+    if mode == "nearest":  # farther out, all nodes of a spline repeat the last element
         bounds = zip(coordinates, x.shape, strict=True)
-        coordinates = [ops.minimum(ops.maximum(at, 0.0), size - 1.0) for at, size in bounds]
+        coordinates = [ops.minimum(ops.maximum(at, -2.0), size + 1.0) for at, size in bounds]
     parts = [_weights(order, at) for at in coordinates]
     total: Any = 0.0
     for offsets in itertools.product(range(order + 1), repeat=ndim):
@@ -226,18 +226,26 @@ def rotate(x: Array, /, angle: Any, axes: Sequence[int], reshape: bool, **spline
 def _rotated(x: Array, angle: Any, reshape: bool, spline: dict[str, Any]) -> Array:
     """An image (m, n), rotated."""
     turn = angle * (math.pi / 180.0)
-    c, s = ops.cos(turn), ops.sin(turn)
+    # Without the rounding of the angle in radians, by which elements at the edges would be outside after quarter turns.
+    c, s = (_exact(f(turn), exact, angle) for f, exact in ((ops.cos, "cosdg"), (ops.sin, "sindg")))
     sizes = np.array(x.shape, np.float64)
     shape = tuple(x.shape)
     if reshape:
-        fixed = float(np.asarray(plain(turn)))
-        bounds = np.abs([[math.cos(fixed), math.sin(fixed)], [math.sin(fixed), math.cos(fixed)]]) @ sizes
+        fixed = [float(np.asarray(plain(each))) for each in (c, s)]
+        bounds = np.abs([fixed, fixed[::-1]]) @ sizes
         shape = tuple(int(size) for size in np.floor(bounds + 0.5))
     (down, right), (row, column) = (sizes - 1.0) / 2.0, ((size - 1.0) / 2.0 for size in shape)
-    index = np.indices(shape, np.float64)
-    i, j = of_library(index[0] - row, x), of_library(index[1] - column, x)
-    coordinates = ops.stack([i * c + j * s + down, j * c - i * s + right])
+    i, j = (of_library(index, x) for index in np.indices(shape, np.float64))
+    # In the order of SciPy's sums, so that halves are rounded alike.
+    coordinates = ops.stack(
+        [down - (c * row + s * column) + i * c + j * s, right - (c * column - s * row) - i * s + j * c]
+    )
     return map_coordinates(x, coordinates, **spline)
+
+
+def _exact(value: Any, name: str, angle: Any) -> Any:
+    """A function of an angle, with the value of SciPy's function of degrees."""
+    return value + (computed(name, of_scipy("special", name), (plain(angle),))[0] - plain(value))
 
 
 def _separable(name: str, x: Array, factors: Any, cval: float, **named: Any) -> Array:

@@ -20,7 +20,7 @@ from oxigrad.ops.core.dtypes import isdtype
 from oxigrad.ops.core.in_place import of_library
 from oxigrad.ops.core.standard import axes_of
 from oxigrad.ops.ndimage.extension import check_mode, for_each_axis, widened
-from oxigrad.ops.ndimage.filters import along_axes
+from oxigrad.ops.ndimage.filters import along_axes, in_dtype_of
 from oxigrad.ops.scipy_signatures import scipy_signature
 
 __all__ = [
@@ -70,6 +70,8 @@ def _windows(
                 f"{name}: origin is {at}: expected a whole number from {-(size // 2)} to {(size - 1) // 2}"
             )
     shape = tuple(x.shape)
+    if 0 in shape:
+        return ops.broadcast_to(ops.expand_dims(x, axis=-1), (*shape, int(footprint.sum())))
     places = np.arange(1, size_of(shape) + 1).reshape(shape)  # zero is beyond the edges
     whole = np.lib.stride_tricks.sliding_window_view(widened(places, widths, modes), footprint.shape)[..., footprint]
     taken = standard.take(ops.reshape(x, (-1,)), of_library(np.maximum(whole - 1, 0).reshape(-1), x), axis=0)
@@ -142,7 +144,7 @@ def _extreme(
     windows, chosen = _in_window(name, x, None, footprint, axes=axes, **window)
     if structure is not None:
         at = of_library(np.flatnonzero(chosen), x)
-        windows = windows + standard.take(ops.reshape(structure, (-1,)), at, axis=0)
+        windows = in_dtype_of(x, windows + standard.take(ops.reshape(structure, (-1,)), at, axis=0))
     return reduce(windows, axis=-1)
 
 

@@ -50,7 +50,9 @@ def _variance(
     keepdims: bool = False,
 ) -> Any:
     a = array(a)
-    a = a if dtype is None else ops.in_floats("var", a, dtype)
+    if dtype is not None:  # that of the result, which is real
+        in_dtype = ops.in_floats("var", ops.real(a) if is_complex(a) else a, dtype)
+        a = in_dtype + 1j * ops.in_floats("var", ops.imag(a), dtype) if is_complex(a) else in_dtype
     ddof = ddof if correction is None else correction
     center = ops.mean(a, axis=axis, keepdims=True, where=where) if mean is None else mean
     apart = a - center
@@ -98,7 +100,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         if bool(np.any(examples(scale) == 0.0)):
             raise ZeroDivisionError("average: the weights sum to zero")
         average = ops.sum(a * weights, axis=axis, keepdims=keepdims) / scale
-    return (average, average * 0.0 + scale) if returned else average
+    return (average, ops.zeros_like(average) + scale) if returned else average
 
 
 def _along_axes(weights: Array, a: Array, axis: Any) -> Any:
@@ -212,8 +214,9 @@ def _filled(reduce: Callable[..., Any], other: float, a: Any, dtype: Dtype = Non
 
 
 def _cumulative(function: Callable[..., Any], other: float, a: Any, axis: int | None = None, **named: Any) -> Any:
-    flatten = lambda x, **named: function(ops.ravel(x) if axis is None else x, axis=axis or 0, **named)  # noqa: E731
-    return _filled(flatten, other, a, **named)
+    if axis is None:
+        a, axis = ops.ravel(array(a)), 0
+    return _filled(functools.partial(function, axis=axis), other, a, **named)
 
 
 def _masked(reduce: Callable[..., Any], a: Any, where: Any = None, **named: Any) -> Any:

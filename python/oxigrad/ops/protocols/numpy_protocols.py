@@ -61,6 +61,8 @@ _CONSTANT = {
     "result_type",
 }
 _CONSTANT |= {"floor_divide.outer", "empty", "eye", "identity", "ones", "tri", "zeros"}
+# Keywords of ufuncs whose default is no None: given as that, they are as absent.
+_UFUNC_DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "where": True}
 # Modules of NumPy with a public name.
 _PATHS = {"numpy.lib.scimath": "numpy.emath"}
 # The modules of NumPy whose functions have counterparts in ``xp``.
@@ -79,11 +81,13 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
 def _array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
     called = f"np.{ufunc.__name__}" if method == "__call__" else f"np.{ufunc.__name__}.{method}"
     name = _UFUNCS.get(ufunc.__name__, str(ufunc.__name__))
+    named = {key: value for key, value in named.items() if not _is_same(value, _UFUNC_DEFAULTS.get(key))}
     keywords = {key: value for key, value in named.items() if key == "axis" or not _is_default(None, value)}
     if method == "at":
         return in_place.ufunc_at(called, ufunc, *inputs)
     out = keywords.pop("out", None)
     if out is not None:
+        out = out if isinstance(out, tuple) else (out,)  # as NumPy passes it, but callers of `xp` need not
         if ufunc is np.matmul:  # `a @= x` passes arguments that ours does not have
             in_place.check_target(f"{called} with out=", out, inputs)
         where = keywords.pop("where", True) if method == "__call__" and len(out) == 1 else True
@@ -317,6 +321,10 @@ def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
     if value is None or value is np._NoValue:
         return parameter is None or parameter.default is value or parameter.default is np._NoValue
     default = None if parameter is None else parameter.default
+    return _is_same(value, default)
+
+
+def _is_same(value: Any, default: Any) -> bool:
     return isinstance(default, (bool, int, float, str)) and type(value) is type(default) and value == default
 
 

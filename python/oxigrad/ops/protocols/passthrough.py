@@ -47,6 +47,10 @@ def passthrough(name: str) -> Callable[..., Any]:
             named["dtype"] = dtype_in(library, named["dtype"])
 
         def of_library(*args: Any, **named: Any) -> Any:
+            if not hasattr(library, name):
+                raise NotImplementedError(
+                    f"xp.{name}: {library.__name__} has no function {name}: expected arrays of NumPy, or of a library that has it"
+                )
             try:
                 return getattr(library, name)(*args, **named)
             except (TypeError, ValueError):

@@ -85,10 +85,13 @@ def _power_hazard(z: Array, c: Array) -> Array:
 
 
 def _log_power_hazard(z: Array, c: Array) -> Array:
-    """Its logarithm, which is read where it is small."""
-    power = ops.pow(z, c)
-    is_plain = ops.logical_or(z > 1.0, power < 1e-17)  # where the correction is of no account
-    return c * ops.log(z) + unless(is_plain, 0.0, lambda z: ops.log(log1prel(ops.pow(z, c))), z, 0.5)
+    """Its logarithm."""
+
+    def small(z: Array) -> Array:
+        is_plain = ops.pow(z, c) < 1e-17  # where the correction is of no account
+        return c * ops.log(z) + unless(is_plain, 0.0, lambda z: ops.log(log1prel(ops.pow(z, c))), z, 0.5)
+
+    return branch(z > 1.0, lambda z: ops.log(_power_hazard(z, c)), small, (z, 2.0, 0.5))
 
 
 def _gompertz_hazard(z: Array, c: Array) -> Array:

@@ -13,18 +13,21 @@ _MAX_ITERATIONS = 24
 def cofactor(library: Any, x: Any, *, is_complex: bool) -> Any:
     """The transposed cofactor matrix: the derivative of the determinant.
 
-    Regular matrices on the host use the inverse; others use singular values, of which some may be zero.
+    Matrices on the host whose determinant is a normal number, or NaN, use the inverse; others use singular values, of which some may be zero.
     """
     if on_host(x):
         y = library.linalg.det(x)
-        if bool(library.all(y != 0)):
+        size = library.abs(y)
+        if not bool(library.any((size < float(library.finfo(x.dtype).smallest_normal)) | (size == math.inf))):
             return y[..., None, None] * library.matrix_transpose(library.linalg.inv(x))
-    u, s, vh = library.linalg.svd(x, full_matrices=False)
+    is_finite = library.all(library.isfinite(x), axis=(-2, -1), keepdims=True)  # of others, libraries raise
+    u, s, vh = library.linalg.svd(library.where(is_finite, x, library.ones_like(x)), full_matrices=False)
     n = s.shape[-1]
     others = library.where(library.eye(n, device=device_of(s)) > 0, library.ones_like(s)[..., None, :], s[..., None, :])
     sign = library.linalg.det(u @ vh)[..., None, None]
     y = (u * library.prod(others, axis=-1)[..., None, :]) @ vh
-    return sign * (library.conj(y) if is_complex else y)
+    y = sign * (library.conj(y) if is_complex else y)
+    return library.where(is_finite, y, library.ones_like(y) * math.nan)
 
 
 def sqrtm(library: Any, x: Any, *, is_complex: bool) -> Any:
