@@ -70,6 +70,25 @@ def test_clipping_in_a_chain_is_clipping_before_the_step(name: str, asarray: Any
     close(model, expected)
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_norm_that_is_not_finite_scales_all_that_it_is_of(bad: float, asarray: Any) -> None:
+    """As of PyTorch, optax and Keras: all are NaN beside NaN, and zero beside an infinity."""
+    grads = {"a": np.array([[bad, 5.0], [40.0, 1.0]]), "b": np.array([50.0, 1.0])}
+    a, b = np.array([[bad, 5.0], [40.0, 1.0]]), np.array([50.0, 1.0])
+    nothing, all_of = (np.nan if np.isnan(bad) else 0.0), np.full_like
+    of_norm, of_units = all_of(a, nothing), np.column_stack([all_of(a[:, 0], nothing), 0.1 * a[:, 1] / np.sqrt(26.0)])
+    of_norm[0, 0] = of_units[0, 0] = np.nan
+    cases = [
+        (optim.ClipByGlobalNorm(1.0), of_norm, all_of(b, nothing)),
+        (optim.ClipByNorm(1.0), of_norm, b / np.sqrt(2501.0)),
+        (optim.AdaptiveGradientClip(0.1, 1.0), of_units, 0.1 * b / np.sqrt(2501.0)),
+    ]
+    for clip, *expected in cases:
+        model = converted({"a": np.zeros((2, 2)), "b": np.zeros(2)}, asarray)
+        model = optim.chain(clip, optim.SGD(1.0)).update(model, converted(grads, asarray))
+        close([model["a"], model["b"]], [-each for each in expected])
+
+
 @pytest.mark.parametrize("name", CLIPS)
 def test_a_chain_as_a_pure_function(name: str) -> None:
     model, grads = model_and_gradients()

@@ -48,6 +48,20 @@ def test_every_class_has_the_bits_of_a_clipped_step(name: str) -> None:
     check_same(lambda ps, **more: OURS.make(name, ps, max_norm=0.5, **more), parameters(shapes_for(name)))
 
 
+@pytest.mark.parametrize("in_backward", [False, True])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_norm_that_is_not_finite_clips_as_in_torch(bad: float, in_backward: bool) -> None:
+    params, theirs = (parameters(LARGE) for _ in range(2))
+    opt, other = ours.SGD(params, lr=0.1, max_norm=0.5, in_backward=in_backward), torch.optim.SGD(theirs, lr=0.1)
+    for each in (params, theirs):
+        sum((p * torch.full_like(p, bad if i == 1 else 2.0)).sum() for i, p in enumerate(each)).backward()
+    torch.nn.utils.clip_grad_norm_(theirs, 0.5)
+    opt.step()
+    other.step()
+    for p, q in zip(params, theirs, strict=True):
+        torch.testing.assert_close(p, q, equal_nan=True)
+
+
 @pytest.mark.parametrize(("name", "options", "dtype"), OPTIONS)
 def test_every_precision_has_the_same_bits(name: str, options: dict[str, Any], dtype: Any) -> None:
     make = lambda ps, **more: OURS.make(name, ps, max_norm=0.5, **options, **more)  # noqa: E731
