@@ -51,8 +51,8 @@ class TensorGroup:
     def _read_key(self) -> tuple[Any, ...]:
         """The key of the kernel: the parts of the rule, the slots that are absent, and the flags."""
         entry, values = self.entry, self._values
-        is_coupled = entry.coupled is not None and not values.get("decoupled_weight_decay", True)
-        rule = entry.coupled if is_coupled else entry.rule
+        is_default = values.get("decoupled_weight_decay", True)
+        rule = entry.rule if is_default or entry.coupled is None else entry.coupled
         decays = "weight_decay" not in rule.defaults and bool(entry.option("weight_decay", values))
         decoupled = decays and bool(entry.option("decoupled_weight_decay", values))
         parts = (

@@ -208,7 +208,8 @@ class Elementwise:
     def _derivatives(self, at: int, y: Values, args: Values) -> list[Any]:
         """The partial derivatives of all results with respect to an argument."""
         # In double precision, as what they are composed of overflows or cancels within narrower dtypes where they do not.
-        y, args = (tuple(map(_wide, values)) for values in (y, args))
+        are_of_numpy = all(namespace(beneath(each)) is np for each in (*y, *args) if is_array(each))
+        y, args = (tuple(_wide(each, are_of_numpy) for each in values) for values in (y, args))
         values = {"y": y[0] if self._is_single else y, **dict(zip(self.names, args, strict=True))}
         partials = []
         for part in self._partials[at]:
@@ -233,13 +234,13 @@ class Elementwise:
         return result if isinstance(result, tuple) else (result,)
 
 
-def _wide(value: Any) -> Any:
-    """Real or complex floats in double precision, and a number of Python's as one of NumPy's, of which a quotient by zero is infinite.
+def _wide(value: Any, are_of_numpy: bool) -> Any:
+    """Real or complex floats in double precision; integers are orders and counts.
 
-    Integers are orders and counts.
+    Beside no array, or those of NumPy, a number of Python's is one of NumPy's, of which a quotient by zero is infinite.
     """
     if isinstance(value, (float, complex)):
-        return np.asarray(value)[()]
+        return np.asarray(value)[()] if are_of_numpy else value
     is_inexact = is_array(value) and is_of_kind(
         value.dtype, ("real floating", "complex floating"), namespace(beneath(value))
     )
