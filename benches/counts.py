@@ -104,7 +104,7 @@ def count(root: Path = ROOT) -> dict[str, int]:
     """Builds and counts the benchmarks of a source tree, below its own ``target``."""
     environment = os.environ | {"GUNGRAUN_RUNNER": str(runner(root))}
     environment.pop("CARGO_TARGET_DIR", None)
-    cargo = ["cargo", "bench", "--quiet", "--locked", "--package", "oxigrad-core", "--features", "benches", "--bench", "counts"]
+    cargo = "cargo bench --quiet --locked --package oxigrad-core --features benches --bench counts".split()
     options = ["--", "--output-format=json", "--nocapture"]
     done = subprocess.run([*cargo, *options], cwd=root, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
