@@ -1,7 +1,8 @@
 """SciPy's solvers for functions of trees: derivatives are filled in, and solutions are trees again.
 
 Each function is that of `scipy.optimize` of the same name, with the same options and the same result, except that the point is
-a tree of arrays of any library and numbers, and that derivatives need not be given. Under `oxigrad.vmap` they raise `TypeError`.
+a tree of arrays of any library and numbers, and that derivatives need not be given. Solutions are differentiable functions of the
+variables of enclosing transforms. Under `oxigrad.vmap` the functions raise `TypeError`.
 
 >>> import numpy as np
 >>> def f(m):
@@ -13,8 +14,8 @@ a tree of arrays of any library and numbers, and that derivatives need not be gi
 
 from collections.abc import Callable
 
+from oxigrad.scipy.curve_fit import curve_fit as curve_fit
 from oxigrad.scipy.minimize import minimize as minimize
-from oxigrad.scipy.roots import curve_fit as curve_fit
 from oxigrad.scipy.roots import least_squares as least_squares
 from oxigrad.scipy.roots import root as root
 

@@ -5,8 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad import xp
 from oxigrad._typing import Tree
-from oxigrad.scipy.vectors import Vectors, optimize, with_args
+from oxigrad.autodiff.transforms import value_and_grad_of
+from oxigrad.scipy.solutions import Problem, Rows, limit_rows, minimum, valued
+from oxigrad.scipy.vectors import Vectors, like, optimize, with_args
 
 # Methods of SciPy that use no derivatives, the product of the Hessian with a vector, and the Hessian.
 _WITHOUT_GRADIENT = {"nelder-mead", "powell", "cobyla", "cobyqa"}
@@ -37,16 +40,23 @@ def minimize(
     Returns SciPy's ``OptimizeResult``, in which ``x`` and the gradient ``jac`` are trees; ``x`` has the library, dtypes and
     devices of ``x0``.
 
+    Inside a transform such as `oxigrad.grad`, ``x``, ``fun`` and ``jac`` are differentiable functions of the variables that ``f``,
+    ``args``, ``bounds`` and ``constraints`` read, by the first-order conditions of the minimum, in both modes and to any order.
+    Other fields are constants. The derivatives require the second derivatives of ``f`` and of active constraints.
+
     Raises `StructureError` where ``x0`` has no floating-point number, `ShapeError` where ``f`` is not a scalar, `DtypeError` where it
-    is complex, and SciPy's errors.
+    is complex, `numpy.linalg.LinAlgError` where the minimum has no derivative, and SciPy's errors.
 
     >>> import numpy as np
     >>> found = minimize(lambda x: np.sum((x - 3.0) ** 4), np.zeros(2), bounds=(None, 2.0))
     >>> found.x
     array([2., 2.])
+    >>> from oxigrad import grad
+    >>> float(grad(lambda a: minimize(lambda x: (x - a) ** 2 + x**4, 1.0).x)(3.0).round(6))
+    0.142857
     """
     vectors, name = Vectors(x0), method.lower() if isinstance(method, str) else method
-    objective = with_args(f, args)
+    objective = with_args(f, vectors.constants(args))
     named: dict[str, Any] = {}
     if name in _WITHOUT_GRADIENT:
         function: Callable[[np.ndarray], Any] = vectors.value(objective)
@@ -68,10 +78,39 @@ def minimize(
         options=None if options is None else dict(options),
         **named,
     )
+    if vectors.reads_variables:
+        functions = [vectors.function(each) for each in (with_args(f, args), objective)]
+        _follow(result, vectors, functions, bounds, constraints)
+        return result
     result.x = vectors.tree(result.x)
-    if isinstance(result.get("jac"), np.ndarray) and result.jac.shape == vectors.start.shape:
+    if _is_gradient(result, vectors):
         result.jac = vectors.tree(result.jac)
     return result
+
+
+def _is_gradient(result: Any, vectors: Vectors) -> bool:
+    """Whether the field ``jac`` of a result is the gradient, rather than a list of Jacobians."""
+    return isinstance(result.get("jac"), np.ndarray) and result.jac.shape == vectors.start.shape
+
+
+def _follow(
+    result: Any, vectors: Vectors, objectives: list[Callable[[Any], Any]], bounds: Any, constraints: Any
+) -> None:
+    """Makes the point, the value and the gradient of a result functions of the variables that the problem reads.
+
+    The objectives are that of the arguments, and that of their values.
+    """
+    point, keep = vectors.like_x0(result.x), lambda args: args
+    problem, constant = (
+        Problem(objective, _rows(vectors, point, bounds, constraints, arguments))
+        for objective, arguments in zip(objectives, (keep, vectors.constants), strict=True)
+    )
+    x = minimum("minimize", vectors, problem, constant, result.x)
+    result.x = vectors.unravel(x)
+    value, gradient = value_and_grad_of(objectives[0], x)
+    result.fun = valued(result.fun, value)
+    if _is_gradient(result, vectors):
+        result.jac = vectors.unravel(valued(vectors.like_x0(result.jac), gradient))
 
 
 def _callback(callback: Callable[[Tree], Any], vectors: Vectors) -> Callable[..., Any]:
@@ -83,20 +122,44 @@ def _callback(callback: Callable[[Tree], Any], vectors: Vectors) -> Callable[...
     return called
 
 
-def _constraints(constraints: Any, vectors: Vectors) -> Any:
+def _listed(constraints: Any) -> list[Any]:
+    return list(constraints) if isinstance(constraints, (list, tuple)) else [constraints]
+
+
+def _constraints(constraints: Any, vectors: Vectors) -> list[Any]:
     """Constraints on trees as constraints on vectors, with Jacobians."""
-    several = constraints if isinstance(constraints, (list, tuple)) else [constraints]
-    return [_constraint(each, vectors) for each in several]
+    return [_constraint(each, vectors) for each in _listed(constraints)]
 
 
 def _constraint(constraint: Any, vectors: Vectors) -> Any:
     if isinstance(constraint, optimize.NonlinearConstraint):
-        fun = constraint.fun
+        fun, limits = constraint.fun, [vectors.host(limit) for limit in (constraint.lb, constraint.ub)]
         return optimize.NonlinearConstraint(
-            vectors.value(fun), constraint.lb, constraint.ub, jac=vectors.jacobian(fun), hess=constraint.hess
+            vectors.value(fun), *limits, jac=vectors.jacobian(fun), hess=constraint.hess
         )
     if isinstance(constraint, Mapping):
-        extra = constraint.get("args", ())
-        fun = lambda x: constraint["fun"](x, *extra)  # noqa: E731
+        fun = with_args(constraint["fun"], vectors.constants(constraint.get("args", ())))
         return {"type": constraint["type"], "fun": vectors.value(fun), "jac": vectors.jacobian(fun)}
     return constraint
+
+
+def _rows(vectors: Vectors, x: Any, bounds: Any, constraints: Any, arguments: Callable[[Any], Any]) -> list[Rows]:
+    """Bounds and constraints at the minimum ``x`` as rows; ``arguments`` maps those that variables may be among."""
+    limits = vectors.limits(bounds)
+    rows = [] if limits is None else limit_rows(lambda v: v, x, *map(arguments, limits))
+    for constraint in _listed(constraints):
+        if isinstance(constraint, Mapping):
+            function = vectors.residual(with_args(constraint["fun"], arguments(constraint.get("args", ()))))
+            rows += limit_rows(function, x, 0.0, 0.0 if constraint["type"] == "eq" else np.inf)
+        else:
+            limits = arguments((constraint.lb, constraint.ub))
+            rows += limit_rows(_constrained(constraint, vectors, x), x, *limits)
+    return rows
+
+
+def _constrained(constraint: Any, vectors: Vectors, x: Any) -> Callable[[Any], Any]:
+    """The function of a linear or nonlinear constraint of SciPy."""
+    if isinstance(constraint, optimize.NonlinearConstraint):
+        return vectors.residual(constraint.fun)
+    matrix = like(np.asarray(getattr(constraint.A, "toarray", lambda: constraint.A)()), x)
+    return lambda v: xp.matmul(matrix, v)

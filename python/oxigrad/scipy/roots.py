@@ -1,15 +1,16 @@
-"""`scipy.optimize.root`, `least_squares` and `curve_fit` for functions of trees."""
+"""`scipy.optimize.root` and `least_squares` for functions of trees."""
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from oxigrad._core import ShapeError
-from oxigrad._typing import Array, Tree
-from oxigrad.ops.backends import is_array
-from oxigrad.scipy.vectors import Vectors, host, optimize, raveled, with_args
+from oxigrad import xp
+from oxigrad._typing import Tree
+from oxigrad.autodiff.jacobians import jacobian
+from oxigrad.autodiff.transforms import value_and_grad_of
+from oxigrad.scipy.solutions import Problem, followed, limit_rows, minimum, valued
+from oxigrad.scipy.vectors import Vectors, optimize, with_args
 
 # Methods of `scipy.optimize.root` that use the Jacobian.
 _WITH_JACOBIAN = {"hybr", "lm"}
@@ -19,18 +20,30 @@ def root(f: Callable[..., Tree], x0: Tree, args: Any = (), method: str = "hybr",
     """Finds a tree ``x`` with ``f(x, *args)`` zero, from ``x0`` on, by `scipy.optimize.root`; the Jacobian is filled in.
 
     ``f`` returns a tree with as many numbers as ``x0``. Other arguments are SciPy's. Returns SciPy's ``OptimizeResult``, in which
-    ``x`` is a tree. Raises `StructureError` where ``x0`` has no floating-point number, `DtypeError` where ``f`` is complex, and
-    SciPy's errors.
+    ``x`` is a tree.
+
+    Inside a transform such as `oxigrad.grad`, ``x`` is a differentiable function of the variables that ``f`` and ``args`` read, by the
+    implicit function theorem, in both modes and to any order. Other fields are constants.
+
+    Raises `StructureError` where ``x0`` has no floating-point number, `DtypeError` where ``f`` is complex,
+    `numpy.linalg.LinAlgError` where the root has no derivative, and SciPy's errors.
 
     >>> import numpy as np
     >>> solution = root(lambda x: {"a": x["a"] ** 2 - 4.0, "b": x["b"] - x["a"]}, {"a": 1.0, "b": 0.0})
     >>> round(float(solution.x["b"]), 9)
     2.0
+    >>> from oxigrad import grad
+    >>> float(grad(lambda a: root(lambda x: x**3 - a, 1.0).x)(8.0).round(6))
+    0.083333
     """
-    vectors, residual = Vectors(x0), with_args(f, args)
-    jacobian = vectors.jacobian(residual) if method.lower() in _WITH_JACOBIAN else None
-    solution = optimize.root(_vector_valued(vectors, residual), vectors.start, method=method, jac=jacobian, **options)
-    solution.x = vectors.tree(solution.x)
+    vectors = Vectors(x0)
+    residual = with_args(f, vectors.constants(args))
+    derivative = vectors.jacobian(residual) if method.lower() in _WITH_JACOBIAN else None
+    solution = optimize.root(vectors.vector_valued(residual), vectors.start, method=method, jac=derivative, **options)
+    x = vectors.like_x0(solution.x)
+    if vectors.reads_variables:
+        x = followed("root", vectors.residual(with_args(f, args)), vectors.residual(residual), x)
+    solution.x = vectors.unravel(x)
     return solution
 
 
@@ -57,95 +70,77 @@ def least_squares(
     >>> round(float(found.x["k"]), 6)
     3.0
     """
-    vectors, residual = Vectors(x0), with_args(f, args)
-    limits = vectors.bounds(bounds)
-    if limits is not None:
-        options["bounds"] = (limits.lb, limits.ub)
+    vectors = Vectors(x0)
+    residual = with_args(f, vectors.constants(args))
+    if (limits := vectors.limits(bounds)) is not None:
+        options["bounds"] = tuple(map(vectors.host, limits))
     if sparse and options.get("method") == "lm":
         raise ValueError("least_squares: method is 'lm': expected 'trf' or 'dogbox' with sparse=True")
-    jacobian = vectors.sparse_jacobian if sparse else vectors.jacobian
+    derivative = vectors.sparse_jacobian if sparse else vectors.jacobian
     solution = optimize.least_squares(
-        _vector_valued(vectors, residual), vectors.start, jac=jacobian(residual), **options
+        vectors.vector_valued(residual), vectors.start, jac=derivative(residual), **options
     )
-    solution.x, solution.grad = vectors.tree(solution.x), vectors.tree(solution.grad)
+    if vectors.reads_variables:
+        residuals = [vectors.residual(each) for each in (with_args(f, args), residual)]
+        _follow(solution, vectors, residuals, limits, sparse=sparse, **options)
+    else:
+        solution.x, solution.grad = vectors.tree(solution.x), vectors.tree(solution.grad)
     return solution
 
 
-def curve_fit(
-    f: Callable[..., Array],
-    xdata: Any,
-    ydata: Array,
-    p0: Tree = None,
-    sigma: Any = None,
-    bounds: Any = None,
-    **options: Any,
-) -> tuple[Tree, np.ndarray]:
-    """Fits ``f(xdata, p)``, a function of a tree ``p`` of parameters, to ``ydata``, by `scipy.optimize.curve_fit`.
+def least(
+    name: str,
+    vectors: Vectors,
+    residuals: Sequence[Callable[[Any], Any]],
+    x: np.ndarray,
+    limits: tuple[Any, Any] | None,
+    *,
+    loss: Any = "linear",
+    f_scale: float = 1.0,
+    **_: Any,
+) -> Any:
+    """The minimum ``x`` of SciPy's cost of a residual within limits, as a function of the variables that all of them read.
 
-    ``f`` takes the parameters as one tree, like ``p0``, at which the fit begins. As SciPy's, a function ``f(xdata, a, b)`` of
-    several parameters takes them one by one, from a list or vector ``p0`` on, and so does any function without ``p0``, from ones
-    on. The Jacobian is filled in. ``sigma`` may have the shape of ``ydata``. Returns the tree, or vector, of the best parameters and their covariance, a NumPy array of shape
-    (elements, elements) in the order of `oxigrad.tree.ravel`.
-
-    Raises `ShapeError` where ``f(xdata, p0)`` has not the shape of ``ydata``, or that is empty, `TypeError` where ``p0`` is needed
-    to tell how many parameters there are, or ``full_output`` is set, and as `minimize`.
-
-    >>> import numpy as np
-    >>> x = np.linspace(0.0, 4.0, 50)
-    >>> found, covariance = curve_fit(
-    ...     lambda x, p: p["a"] * np.sin(p["w"] * x), x, 2.0 * np.sin(1.5 * x), {"a": 1.0, "w": 1.3}
-    ... )
-    >>> round(float(found["w"]), 6), covariance.shape
-    (1.5, (2, 2))
+    The residuals are that of the arguments, and that of their values.
     """
-    if options.get("full_output"):
-        raise TypeError(
-            "curve_fit: full_output is set: expected none; `least_squares` returns all that SciPy states of a fit"
-        )
-    f, p0 = _of_one_tree(f, p0)
-    vectors = Vectors(p0)
-    shape, expected = np.shape(host(f(xdata, vectors.tree(vectors.start)))), np.shape(host(ydata))
-    if shape != expected:
-        raise ShapeError(f"curve_fit: f(xdata, p0) has shape {shape}, ydata {expected}")
-    if 0 in expected:
-        raise ShapeError(f"curve_fit: ydata has shape {expected}: expected one number at least")
-
-    def fitted(p: Tree) -> Any:
-        return f(xdata, p)
-
-    value, jacobian = _vector_valued(vectors, fitted), vectors.jacobian(fitted)
-    if sigma is not None and np.shape(sigma := host(sigma)) == expected:
-        sigma = np.ravel(sigma)
-    limits = vectors.bounds(bounds)
-    if limits is not None:
-        options["bounds"] = (limits.lb, limits.ub)
-    # SciPy leaves places without data out, by ``nan_policy="omit"``.
-    fitted_vector, covariance = optimize.curve_fit(
-        lambda places, *p: value(np.array(p))[places.astype(int)],
-        np.arange(int(np.prod(expected))),
-        np.ravel(host(ydata)),
-        p0=vectors.start,
-        sigma=sigma,
-        jac=lambda places, *p: jacobian(np.array(p))[places.astype(int)],
-        **options,
-    )[:2]
-    return vectors.tree(fitted_vector), covariance
+    rows = [] if limits is None else limit_rows(lambda v: v, vectors.like_x0(x), *limits)
+    problem, constant = (Problem(_cost(each, loss, f_scale), rows) for each in residuals)
+    return minimum(name, vectors, problem, constant, x)
 
 
-def _of_one_tree(f: Callable[..., Array], p0: Tree) -> tuple[Callable[..., Array], Tree]:
-    """A function of the data and a tree of parameters, and where its fit begins."""
-    kinds = [parameter.kind for parameter in inspect.signature(f).parameters.values()]
-    by_position = [kind for kind in kinds if kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
-    count = len(by_position) - 1
-    if p0 is None:
-        if count < 1 or inspect.Parameter.VAR_POSITIONAL in kinds:
-            raise TypeError("curve_fit: p0 is None: expected a point to begin at, since f does not tell its parameters")
-        p0 = np.ones(count)
-    elif count < 2 or not (is_array(p0) or isinstance(p0, (list, tuple))):
-        return f, p0
-    start: Any = p0 if is_array(p0) else np.asarray(p0, np.float64)
-    return (lambda x, p: f(x, *(p[at] for at in range(start.shape[0])))), start
+def _follow(
+    solution: Any,
+    vectors: Vectors,
+    residuals: Sequence[Callable[[Any], Any]],
+    limits: tuple[Any, Any] | None,
+    *,
+    sparse: bool,
+    **options: Any,
+) -> None:
+    """Makes the fields of a result functions of the variables that the residual and the limits read."""
+    x, residual = least("least_squares", vectors, residuals, solution.x, limits, **options), residuals[0]
+    loss, f_scale = options.get("loss", "linear"), options.get("f_scale", 1.0)
+    cost, gradient = value_and_grad_of(_cost(residual, loss, f_scale), x)
+    solution.x, solution.grad = vectors.unravel(x), vectors.unravel(valued(vectors.like_x0(solution.grad), gradient))
+    solution.cost, solution.fun = valued(solution.cost, cost), valued(solution.fun, residual(x))
+    if not sparse:
+        solution.jac = valued(solution.jac, jacobian(residual)(x))
 
 
-def _vector_valued(vectors: Vectors, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda vector: host(raveled(f(vectors.tree(vector))))
+def _cost(residual: Callable[[Any], Any], loss: Any, f_scale: float) -> Callable[[Any], Any]:
+    """Half the sum of SciPy's losses of the squares of a residual, a function of vectors."""
+    return lambda v: xp.sum(_loss(loss, (residual(v) / f_scale) ** 2)) * (0.5 * f_scale**2)
+
+
+def _loss(loss: Any, squares: Any) -> Any:
+    """SciPy's losses of squares of residuals: a name, or a function that returns the values and two derivatives."""
+    return _LOSSES[loss](squares) if isinstance(loss, str) else loss(squares)[0]
+
+
+_LOSSES: dict[str, Any] = {
+    "linear": lambda z: z,
+    "soft_l1": lambda z: 2.0 * (xp.sqrt(1.0 + z) - 1.0),
+    "huber": lambda z: xp.where(z <= 1.0, z, 2.0 * xp.sqrt(xp.maximum(z, 1.0)) - 1.0),
+    "cauchy": xp.log1p,
+    "arctan": xp.atan,
+}

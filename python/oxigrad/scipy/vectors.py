@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad import tree, xp
-from oxigrad._core import DtypeError, StructureError, plain
+from oxigrad._core import DtypeError, StructureError, Variable, plain
 from oxigrad._names import library
 from oxigrad._typing import Tree
 from oxigrad.autodiff.jacobians import hvp, jacobian
@@ -21,15 +21,18 @@ optimize: Any = library("scipy.optimize", "oxigrad.scipy needs SciPy: python -m 
 class Vectors:
     """The vectors of trees like ``x0``.
 
+    ``reads_variables`` tells whether a function that was called depends on variables of an enclosing transform.
+
     Raises `StructureError` where ``x0`` has no floating-point number, and `TypeError` where one is complex.
     """
 
     start: np.ndarray
+    reads_variables = False
 
     def __init__(self, x0: Tree) -> None:
         x0 = tree.map(lambda leaf: float(leaf) if type(leaf) is int else leaf, x0)
         self._x0 = x0
-        self._sample, self._unravel = tree.ravel(x0)
+        self._sample, self.unravel = tree.ravel(x0)
         if is_complex(self._sample):
             raise TypeError("the point has complex numbers: expected real ones; take real and imaginary parts")
         self.start = host(self._sample)
@@ -38,7 +41,7 @@ class Vectors:
 
     def tree(self, vector: np.ndarray) -> Tree:
         """The tree of a vector, with arrays of the library, dtype and device of those of ``x0``."""
-        return self._unravel(self._like_x0(vector))
+        return self.unravel(self.like_x0(vector))
 
     def vector(self, tree_: Tree) -> np.ndarray:
         """The vector of a tree of the structure of ``x0``."""
@@ -48,69 +51,102 @@ class Vectors:
         """A scalar function of trees, as a function of vectors that returns its value and its gradient."""
 
         def called(vector: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = value_and_grad_of(lambda v: f(self._unravel(v)), self._like_x0(vector))
-            return host(value).item(), host(gradient)
+            value, gradient = value_and_grad_of(self.function(f), self.like_x0(vector))
+            return self.host(value).item(), host(gradient)
 
         return called
+
+    def function(self, f: Callable[[Tree], Any]) -> Callable[[Any], Any]:
+        """A function of trees as a function of vectors of the library of ``x0``."""
+        return lambda v: f(self.unravel(v))
+
+    def residual(self, f: Callable[[Tree], Any]) -> Callable[[Any], Any]:
+        """A function of trees whose result is a tree, as a function between vectors of the library of ``x0``."""
+        return lambda v: raveled(f(self.unravel(v)))
 
     def value(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], Any]:
         """A function of trees whose result is a number or a tree of arrays, as a function of vectors."""
 
         def called(vector: np.ndarray) -> Any:
             result = f(self.tree(vector))
-            return float(host(result)) if _is_number(result) else host(raveled(result))
+            return float(self.host(result)) if _is_number(result) else self.host(raveled(result))
 
         return called
 
+    def vector_valued(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], np.ndarray]:
+        """A function of trees whose result is a tree of numbers, as a function from vectors to vectors."""
+        return lambda vector: self.host(raveled(f(self.tree(vector))))
+
     def jacobian(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], np.ndarray]:
         """The Jacobian of the vector of a function's results, of shape (results, elements)."""
-        of_vector = jacobian(lambda v: raveled(f(self._unravel(v))))
-        return lambda vector: host(of_vector(self._like_x0(vector)))
+        of_vector = jacobian(self.residual(f))
+        return lambda vector: host(of_vector(self.like_x0(vector)))
 
     def sparse_jacobian(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], Any]:
         """The Jacobian of the vector of a function's results, as a CSR matrix of float64."""
-        of_vector = sparse_jacobian(lambda v: raveled(f(self._unravel(v))))
-        return lambda vector: of_vector(self._like_x0(vector)).astype(np.float64)
+        of_vector = sparse_jacobian(self.residual(f))
+        return lambda vector: of_vector(self.like_x0(vector)).astype(np.float64)
 
     def hessian_product(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """The product of the Hessian of a scalar function with a vector."""
 
         def product(vector: np.ndarray, direction: np.ndarray) -> np.ndarray:
-            of_vector = lambda v: f(self._unravel(v))  # noqa: E731
-            return host(hvp(of_vector, (self._like_x0(vector),), (self._like_x0(np.ravel(direction)),))[0])
+            return host(hvp(self.function(f), (self.like_x0(vector),), (self.like_x0(np.ravel(direction)),))[0])
 
         return product
 
     def hessian(self, f: Callable[[Tree], Any]) -> Callable[[np.ndarray], np.ndarray]:
         """The Hessian matrix of a scalar function."""
-        of_vector = jacobian(lambda v: value_and_grad_of(lambda v: f(self._unravel(v)), v)[1], mode="forward")
-        return lambda vector: host(of_vector(self._like_x0(vector)))
+        of_vector = jacobian(lambda v: value_and_grad_of(self.function(f), v)[1], mode="forward")
+        return lambda vector: host(of_vector(self.like_x0(vector)))
 
     def bounds(self, bounds: Any) -> Any:
         """SciPy's bounds of a pair of trees, or of numbers for all; None where there are none."""
-        if bounds is None or isinstance(bounds, optimize.Bounds):
-            return bounds
+        if (limits := self.limits(bounds)) is None:
+            return None
+        lower, upper = map(self.host, limits)
+        return bounds if isinstance(bounds, optimize.Bounds) else optimize.Bounds(lower, upper)
+
+    def limits(self, bounds: Any) -> tuple[Any, Any] | None:
+        """The vectors of the lowest and the greatest values, which may be variables; None where there are no bounds."""
+        if bounds is None:
+            return None
+        if isinstance(bounds, optimize.Bounds):
+            return np.broadcast_to(bounds.lb, self.start.shape), np.broadcast_to(bounds.ub, self.start.shape)
         if not (isinstance(bounds, Sequence) and len(bounds) == 2):
             raise TypeError(f"bounds is {bounds!r}: expected a pair, the lowest and the greatest values")
-        return optimize.Bounds(self._bound(bounds[0], -np.inf), self._bound(bounds[1], np.inf))
+        return self._limit(bounds[0], -np.inf), self._limit(bounds[1], np.inf)
 
-    def _bound(self, bound: Any, limit: float) -> np.ndarray:
+    def _limit(self, bound: Any, limit: float) -> Any:
         """The vector of one side; ``limit`` where there is none."""
         if bound is None or isinstance(bound, (int, float)):
             return np.full(self.start.shape, limit if bound is None else float(bound))
 
         def of_leaf(leaf: Any, side: Any) -> Any:
-            return side + leaf * 0.0 if hasattr(leaf, "shape") else float(side) if is_smooth(leaf) else leaf
+            return side + leaf * 0.0 if hasattr(leaf, "shape") else side * 1.0 if is_smooth(leaf) else leaf
 
-        return self.vector(tree.map(of_leaf, self._x0, bound))
+        return tree.ravel(tree.map(of_leaf, self._x0, bound))[0]
 
-    def _like_x0(self, vector: np.ndarray) -> Any:
-        """A vector of the library, dtype and device of ``x0``."""
-        like = plain(self._sample)
-        copied = np.array(vector, dtype=np.float64)  # SciPy writes to the vectors that it passes
-        if isinstance(like, np.ndarray):
-            return copied.astype(like.dtype, copy=False)
-        return namespace(like).asarray(copied, dtype=like.dtype, device=device_of(like))
+    def constants(self, args: Any) -> Any:
+        """Arguments without variables; that there were some is remembered."""
+        self.reads_variables |= any(isinstance(leaf, Variable) for leaf in tree.leaves(args))
+        return tree.map(plain, args)
+
+    def host(self, value: Any) -> np.ndarray:
+        """A result on the host; that it is a variable is remembered."""
+        self.reads_variables |= isinstance(value, Variable)
+        return host(value)
+
+    def like_x0(self, vector: np.ndarray) -> Any:
+        """A copy of a vector, of the library, dtype and device of ``x0``: SciPy writes to the vectors that it passes."""
+        return like(np.array(vector, dtype=np.float64), plain(self._sample))
+
+
+def like(vector: np.ndarray, array: Any) -> Any:
+    """A vector of the library, dtype and device of an array."""
+    if isinstance(array, np.ndarray):
+        return vector.astype(array.dtype, copy=False)
+    return namespace(array).asarray(vector, dtype=array.dtype, device=device_of(array))
 
 
 def host(value: Any) -> np.ndarray:
