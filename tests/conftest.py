@@ -209,7 +209,9 @@ def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[bool]) -> 
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """With --write-passed, writes the names of the tests that passed, by one process for all."""
+    """Says how to list skipped tests; with --write-passed, writes the names of the tests that passed, by one process for all."""
+    if (skipped := terminalreporter.stats.get("skipped")) and not terminalreporter.hasopt("skipped"):
+        terminalreporter.write_line(f"{len(skipped)} tests were skipped: -rs lists them (make test OPTIONS=-rs)")
     if (path := config.getoption("--write-passed")) is not None:
         passed = {report.nodeid.partition("@")[0] for report in terminalreporter.stats.get("passed", ())}
         Path(path).write_text("".join(f"{name}\n" for name in sorted(passed)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 import struct
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import ml_dtypes
@@ -105,6 +107,20 @@ def test_structures_have_the_sizes_that_are_documented() -> None:
     checks = [f'static_assert(sizeof({name}) == {size}, "");' for name, size in sizes.items()]
     checks += [f'static_assert(__builtin_offsetof(OxLaunch, given) == {12 * 8}, "");']
     compile_text(source.text + "\n".join(checks), "-O0")
+
+
+@pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
+def test_several_threads_may_compile_one_text() -> None:
+    """Each thread opens a whole library, whichever of them compiled it last."""
+    (source,) = texts(optim.SGD(0.1))
+    barrier = threading.Barrier(4)
+
+    def compiled(_: int) -> Any:
+        barrier.wait()
+        return compile_text(source.text, "-O0", "-DOX_OF_SEVERAL_THREADS")
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len({library.image for library in pool.map(compiled, range(4))}) == 1
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])

@@ -60,17 +60,24 @@ def compile_texts(texts: Sequence[str], *flags: str) -> list[Library]:
     if new:
         whole, names = in_one_file(new, "OX_RUN({name})")
         whole = f'#include "{HEADER}"\n{whole}'
-        name = hashlib.sha256((whole + " ".join(flags)).encode()).hexdigest()
-        file = Path(FOLDER.name, f"{name}.cpp")
-        file.write_text(whole)
-        path = file.with_suffix(".so")
-        assert COMPILER, "g++ is missing"
-        command = [COMPILER, *FLAGS, *flags, "-o", str(path), str(file), *LIBRARIES]
-        found = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert found.returncode == 0, found.stderr[:4000]
+        path = _compiled(whole, flags)
         for text, own in zip(new, names, strict=True):
             _libraries[text, flags] = Library(path, own)
     return [_libraries[text, flags] for text in texts]
+
+
+def _compiled(whole: str, flags: tuple[str, ...]) -> Path:
+    """The shared library of a file; it appears whole, since several threads may compile the same text."""
+    assert COMPILER, "g++ is missing"
+    path = Path(FOLDER.name, hashlib.sha256((whole + " ".join(flags)).encode()).hexdigest()).with_suffix(".so")
+    with tempfile.TemporaryDirectory(dir=FOLDER.name) as folder:
+        source, target = Path(folder, "text.cpp"), Path(folder, path.name)
+        source.write_text(whole)
+        command = [COMPILER, *FLAGS, *flags, "-o", str(target), str(source), *LIBRARIES]
+        completed = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert completed.returncode == 0, completed.stderr[:4000]
+        target.replace(path)
+    return path
 
 
 def in_one_file(texts: Sequence[str], after_entry: str = "") -> tuple[str, list[dict[str, str]]]:

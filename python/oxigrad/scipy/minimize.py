@@ -52,8 +52,8 @@ def minimize(
     >>> found.x
     array([2., 2.])
     >>> from oxigrad import grad
-    >>> float(grad(lambda a: minimize(lambda x: (x - a) ** 2 + x**4, 1.0).x)(3.0).round(6))
-    0.142857
+    >>> round(float(grad(lambda a: minimize(lambda x: (x - a) ** 2 + x**4, 1.0).x)(3.0)), 3)
+    0.143
     """
     vectors, name = Vectors(x0), method.lower() if isinstance(method, str) else method
     objective = with_args(f, vectors.constants(args))

@@ -33,7 +33,7 @@ def root(f: Callable[..., Tree], x0: Tree, args: Any = (), method: str = "hybr",
     >>> round(float(solution.x["b"]), 9)
     2.0
     >>> from oxigrad import grad
-    >>> float(grad(lambda a: root(lambda x: x**3 - a, 1.0).x)(8.0).round(6))
+    >>> round(float(grad(lambda a: root(lambda x: x**3 - a, 1.0).x)(8.0)), 6)
     0.083333
     """
     vectors = Vectors(x0)
