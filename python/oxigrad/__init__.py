@@ -141,10 +141,8 @@ _ELSEWHERE = {
 if not _TYPE_CHECKING:  # to type checkers, a name that is not there is an error
 
     def __getattr__(name: str) -> _Any:
-        if name in _ELSEWHERE:
-            raise AttributeError(f"module 'oxigrad' has no attribute {name!r}: {_ELSEWHERE[name]}", name=name)
         if name not in _LAZY:
-            raise _unknown_name("oxigrad", name, [*__all__, *_LAZY])
+            raise _unknown_name("oxigrad", name, [*__all__, *_LAZY], _ELSEWHERE)
         module = _importlib.import_module(_LAZY[name])
         value = globals()[name] = getattr(module, name, module)
         return value

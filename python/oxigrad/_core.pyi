@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import ModuleType, TracebackType
-from typing import Any, ClassVar, Final, Self, TypeVar, final
+from typing import Any, ClassVar, Final, Self, TypeVar, final, overload
 
 from typing_extensions import CapsuleType, disjoint_base
 
@@ -214,11 +214,14 @@ class Tape:
     def __len__(self) -> int: ...
     def watch(self, value: Any, *, name: str | None = None) -> Variable:
         """A variable with this value, whose operations are recorded."""
+    @overload
+    def gradient(self, target: Variable, sources: Variable, cotangent: Any = None, *, release: bool = False) -> Any: ...
+    @overload
     def gradient(
         self, target: Variable, sources: Sequence[Variable], cotangent: Any = None, *, release: bool = False
     ) -> list[Any]:
         """The gradient of `target` with respect to each of `sources`, as a list; zeros where it does not depend on a
-        source. `target` must be a scalar unless `cotangent`, of its shape, gives the weights of its elements. With
+        source; a source alone, a variable, gives its gradient alone. `target` must be a scalar unless `cotangent`, of its shape, gives the weights of its elements. With
         `release`, memory is freed during the replay and the tape cannot be replayed again.
         """
     def pull(

@@ -4,8 +4,8 @@ import importlib
 import inspect
 import itertools
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from types import FunctionType, ModuleType
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T", bound=Callable[..., object])
@@ -14,11 +14,13 @@ T = TypeVar("T", bound=Callable[..., object])
 class UnknownNameError(AttributeError):
     """A module has no such name. The text suggests one of its public names, which are looked through where it is shown: ``hasattr`` does not show it."""
 
-    def __init__(self, module: str, name: str, names: Iterable[str]) -> None:
+    def __init__(self, module: str, name: str, names: Iterable[str], elsewhere: Mapping[str, str]) -> None:
         super().__init__(f"module {module!r} has no attribute {name!r}", name=name)
-        self._name, self._names = name, names
+        self._name, self._names, self._elsewhere = name, names, elsewhere
 
     def __str__(self) -> str:
+        if advice := self._elsewhere.get(self._name):
+            return f"{super().__str__()}: {advice}"
         suggestion = "" if self._name.startswith("_") else nearest(self._name, self._names)
         return super().__str__() + (f" (did you mean {suggestion}?)" if suggestion else "")
 
@@ -26,22 +28,39 @@ class UnknownNameError(AttributeError):
         return AttributeError, (str(self),)
 
 
-def unknown_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
+def unknown_name(
+    module: str, name: str, names: Iterable[str], elsewhere: Mapping[str, str] = MappingProxyType({})
+) -> AttributeError:
     """The error for a module that has no such name, which suggests one of its public ``names``.
+
+    ``elsewhere`` maps names of other libraries to advice.
 
     >>> print(unknown_name("oxigrad.optim", "adam", ["Adam", "AdamW"]))
     module 'oxigrad.optim' has no attribute 'adam' (did you mean Adam?)
+    >>> print(unknown_name("oxigrad.xp", "relu", [], {"relu": "use xp.maximum(x, 0)"}))
+    module 'oxigrad.xp' has no attribute 'relu': use xp.maximum(x, 0)
     """
-    return UnknownNameError(module, name, names)
+    return UnknownNameError(module, name, names, elsewhere)
 
 
-def without(module: str, names: Iterable[str]) -> Callable[[str], object]:
-    """The ``__getattr__`` of a module that has these public ``names``, and no others."""
+def without(
+    module: str, names: Iterable[str], elsewhere: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[str], object]:
+    """The ``__getattr__`` of a module that has these public ``names``, and no others; ``elsewhere`` as of `unknown_name`."""
 
     def absent(name: str) -> object:
-        raise unknown_name(module, name, names)
+        raise unknown_name(module, name, names, elsewhere)
 
     return absent
+
+
+def path_name(path: object) -> str:
+    """A key path as the subject of an error: its text, or words for the path of the root, which has no keys.
+
+    >>> path_name("layers.0.w"), path_name("")
+    ('layers.0.w', 'the root')
+    """
+    return str(path) or "the root"
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -30,6 +30,7 @@ from oxigrad.ops.numpy.extras import *
 from oxigrad.ops.numpy.moves import Concatenator as _Concatenator
 from oxigrad.ops.numpy.padding import *
 from oxigrad.ops.protocols import passthrough as _passthrough
+from oxigrad.ops.protocols.other_libraries import FUNCTIONS as _FUNCTIONS
 
 __array_api_version__ = "2025.12"  # of the functions; NumPy's own may be older
 
@@ -76,6 +77,6 @@ def __getattr__(name: str) -> _Any:
         module = globals()[name] = _importlib.import_module(f"oxigrad.ops.{name}")
         return module
     if not hasattr(_np, name):
-        raise _unknown_name("oxigrad.xp", name, [*__all__, *_unlisted])
+        raise _unknown_name("oxigrad.xp", name, [*__all__, *_unlisted], _FUNCTIONS)
     value = getattr(_np, name)
     return value if not callable(value) or isinstance(value, type) else _passthrough.passthrough(name)

@@ -10,7 +10,16 @@ from oxigrad._core import DerivativeError, Variable, plain
 from oxigrad._typing import Array, P, Tree
 from oxigrad.autodiff.rules.cotangents import require_complex
 from oxigrad.autodiff.rules.tangents import is_numeric, tangent_dtype
-from oxigrad.autodiff.transforms import Argnums, Recording, by_position, check_callable, grad, jvp, resolve
+from oxigrad.autodiff.transforms import (
+    Argnums,
+    Recording,
+    by_position,
+    check_callable,
+    check_several,
+    grad,
+    jvp,
+    resolve,
+)
 from oxigrad.ops.backends import device_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives
 
@@ -110,6 +119,7 @@ def hvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree]
     >>> hvp(lambda x, y: x * x * y, (2.0, 5.0), (1.0, 0.0))
     (10.0, 4.0)
     """
+    check_several(primals, tangents, "hvp")
     return jvp(grad(f, tuple(range(len(primals)))), primals, tangents)[1]
 
 

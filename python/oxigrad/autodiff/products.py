@@ -8,7 +8,7 @@ from oxigrad import tree, xp
 from oxigrad._typing import Argnums, Differentiable, P, R, T, Tree, Ts
 from oxigrad.autodiff.function_calls import replaced
 from oxigrad.autodiff.jacobians import jacobian
-from oxigrad.autodiff.transforms import Recording, check_callable, grad, jvp, vjp
+from oxigrad.autodiff.transforms import Recording, check_callable, check_several, grad, jvp, vjp
 from oxigrad.ops.backends import is_smooth, size_of
 
 
@@ -84,6 +84,7 @@ def ggnvp(
     value, pullback = vjp(f, *primals)
     if not any(map(is_smooth, tree.leaves(value))):
         return pullback(value)  # zeros: the value is constant almost everywhere
+    check_several(primals, tangents, "ggnvp")
     _, change = jvp(f, primals, tangents)
     return pullback(jvp(grad(loss), (value,), (change,))[1])
 

@@ -20,6 +20,15 @@ def check_callable(f: Any, name: str) -> None:
         raise TypeError(f"{name}: found {f!r}, expected a function")
 
 
+def check_several(primals: Any, tangents: Any, name: str) -> None:
+    """Raises `TypeError` where the primals or the tangents of the transform ``name`` are no tuple or list."""
+    for value, what in ((primals, "primals"), (tangents, "tangents")):
+        if not isinstance(value, (tuple, list)):
+            raise TypeError(
+                f"{name}: {what} is {_describe(value)}: expected a tuple, one for each argument: {name}(f, (x,), (v,))"
+            )
+
+
 def resolve(f: Callable[..., Any], argnums: Argnums | None, argnames: str | Sequence[str] | None) -> Argnums:
     """The positions of the arguments: ``argnums``, then those with the names ``argnames``; the first where both are None.
 
@@ -274,6 +283,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Tree], tangents: Sequence[Tree]
     >>> jvp(lambda x, y: x * y, (2.0, 5.0), (1.0, 10.0))
     (10.0, 25.0)
     """
+    check_several(primals, tangents, "jvp")
     call = Recording.of(f, tuple(primals), tuple(range(len(primals))), has_aux=has_aux, forward=True)
     tangent = call.pushed(tangents)
     return (call.value, tangent, call.aux) if has_aux else (call.value, tangent)

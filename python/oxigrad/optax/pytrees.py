@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from oxigrad import tree, xp
 from oxigrad._core import StateError, StructureError, is_inexact
+from oxigrad._names import path_name
 from oxigrad.ops.backends import dtype_name, is_array, is_complex
 from oxigrad.optax.library import jax
 from oxigrad.optim import Optimizer
@@ -120,14 +121,16 @@ def _check_slots(path: str, p: Any, slots: Mapping[str, Any], rule: Rule) -> Non
             if not rule.elementwise:  # vectors lack slots of matrices
                 continue
             raise StateError(
-                f"{path}: the state has no slot {name}: expected the State that init or the last step returned"
+                f"{path_name(path)}: the state has no slot {name}: expected the State that init or the last step returned"
             )
         if not is_array(array) or not is_inexact(array):
             kind = dtype_name(array.dtype) if is_array(array) else type(array).__name__
-            raise StateError(f"{path}: the slot {name} is {kind}: expected an array of a floating-point dtype")
+            raise StateError(
+                f"{path_name(path)}: the slot {name} is {kind}: expected an array of a floating-point dtype"
+            )
         shape = () if slot.is_number else tuple(p.shape)
         if tuple(array.shape) != shape and (rule.elementwise or slot.is_number):
-            raise StateError(f"{path}: the slot {name} has shape {tuple(array.shape)}: expected {shape}")
+            raise StateError(f"{path_name(path)}: the slot {name} has shape {tuple(array.shape)}: expected {shape}")
 
 
 def _key(key: Any) -> Any:

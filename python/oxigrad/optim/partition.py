@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from oxigrad._core import StructureError
+from oxigrad._names import path_name
 from oxigrad._typing import Array, Config
 from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.optim.rule_optimizer import RuleOptimizer
@@ -53,7 +54,7 @@ class Partition(LocalOptimizer):
         at = param_groups.first_match(self.optimizers, path, array)
         if at is None:
             raise StructureError(
-                f"{path}: no pattern of the partition matches: expected one, with an optimizer, or with None to freeze"
+                f"{path_name(path)}: no pattern of the partition matches: expected one, with an optimizer, or with None to freeze"
             )
         optimizer = list(self.optimizers.values())[at]
         return optimizer and optimizer._group_for(owner, path, array)

@@ -35,5 +35,30 @@ __all__ += combined.__all__
 __all__ += curves.__all__
 __dir__: Callable[[], list[str]] = __all__.copy
 
+# The names of these schedules in PyTorch, optax and Keras.
+_ELSEWHERE = {
+    other: f"use schedules.{name}"
+    for name, others in {
+        "constant": "ConstantLR constant_schedule",
+        "cosine": "CosineAnnealingLR cosine_decay_schedule CosineDecay",
+        "cosine_restarts": "CosineAnnealingWarmRestarts sgdr_schedule CosineDecayRestarts",
+        "cyclic": "CyclicLR",
+        "exponential": "ExponentialLR exponential_decay ExponentialDecay",
+        "inverse_time": "InverseTimeDecay",
+        "join": "SequentialLR join_schedules",
+        "linear": "LinearLR linear_schedule",
+        "multiply": "ChainedScheduler",
+        "multistep": "MultiStepLR piecewise_constant_schedule",
+        "one_cycle": "OneCycleLR cosine_onecycle_schedule linear_onecycle_schedule",
+        "piecewise": "MultiplicativeLR piecewise_interpolate_schedule PiecewiseConstantDecay",
+        "plateau": "ReduceLROnPlateau",
+        "polynomial": "PolynomialLR polynomial_schedule PolynomialDecay",
+        "step": "StepLR",
+        "warmup": "warmup_constant_schedule",
+        "warmup_cosine": "warmup_cosine_decay_schedule",
+    }.items()
+    for other in others.split()
+} | {"LambdaLR": "any function of the step is a schedule", "LRScheduler": "any function of the step is a schedule"}
+
 if not TYPE_CHECKING:  # to type checkers, a name that is not there is an error
-    __getattr__ = without(__name__, __all__)
+    __getattr__ = without(__name__, __all__, _ELSEWHERE)

@@ -10,6 +10,7 @@ from typing import Any
 
 from oxigrad import _core, xp
 from oxigrad._core import ArrayMemoryError, NonFiniteError, RuleError, StateError
+from oxigrad._names import path_name
 from oxigrad.ops.backends import REFUSALS, fetched, resolved
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules import gradient_transforms
@@ -254,7 +255,9 @@ class Stepper(Planner):
             by_path = {p.text: gradients[p.index] for p in plan.parameters}
             by_path |= {path: g.values for path, g in by_path.items() if isinstance(g, SparseRows)}
             bad = [path for path, g in by_path.items() if not fetched(xp.all(xp.isfinite(g)))]
-            raise NonFiniteError(f"{', '.join(bad)}: the gradient has infinities or NaN; nothing was changed")
+            raise NonFiniteError(
+                f"{', '.join(map(path_name, bad))}: the gradient has infinities or NaN; nothing was changed"
+            )
         self.counts.add_skipped()
         return model
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import ShapeError
+from oxigrad._names import path_name
 from oxigrad.ops.backends import detached, fetched, to_host
 from oxigrad.ops.core.aliasing import refuse_unwritable
 from oxigrad.rules.core.rule import Rule
@@ -145,7 +146,7 @@ def touch(
         last = slots[p.text].get(LAST_STEP)
         if last is not None and (last.shape != p.shape[:1] or last.dtype != np.int64):
             raise ShapeError(
-                f"{p.text}: the slot {LAST_STEP} has shape {last.shape} and dtype {last.dtype}: expected "
+                f"{path_name(p.text)}: the slot {LAST_STEP} has shape {last.shape} and dtype {last.dtype}: expected "
                 f"{p.shape[:1]} and int64"
             )
         caught = caught_up(decays[p.group], last, rows, count - p.missed, p.shape)

@@ -89,10 +89,14 @@ def _root(library: Any) -> str:
     return getattr(library, "__name__", "").removeprefix("array_api_compat.").partition(".")[0]
 
 
+# Libraries of containers that hold another library's arrays.
+_LIBRARIES = {"equinox": "jax"}
+
+
 @functools.lru_cache(maxsize=64)
 def _file_of(root: str) -> Any:
     """The file in this folder for the library whose top-level module has this name; None where there is none."""
-    path = f"{__package__}.{root}"
+    path = f"{__package__}.{_LIBRARIES.get(root, root)}"
     try:
         return importlib.import_module(path) if root.isidentifier() else None
     except ModuleNotFoundError as error:

@@ -1,7 +1,9 @@
 """JAX: immutable arrays, updated by ``x.at[key]``."""
 
+import dataclasses
 import functools
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -103,3 +105,12 @@ def _registered() -> str:
 
 
 ADAPTER = JaxAdapter
+
+
+def container(cls: type) -> None:
+    """Registers a class of modules of Equinox: dataclasses whose fields are not assigned. See `container_of`."""
+    library = sys.modules.get("equinox")
+    if library is not None and issubclass(cls, library.Module):
+        fields: Any = dataclasses.fields(cls)
+        is_trainable = lambda field: field.metadata.get(_core.TRAINABLE, True)  # noqa: E731
+        _core.tree_register_fields(cls, [(field.name, is_trainable(field)) for field in fields], False)

@@ -8,6 +8,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import AliasError, ArrayMemoryError
+from oxigrad._names import path_name
 from oxigrad._typing import Array
 from oxigrad.ops.backends import is_immutable, memory_of, on_host
 from oxigrad.ops.core import standard
@@ -19,9 +20,11 @@ Named = tuple[str, Any, bool]
 def refuse_unwritable(path: str, what: str, array: Array) -> None:
     """Raises `ArrayMemoryError` where an array is read-only, and `AliasError` where its elements overlap."""
     if not _core.is_writable(array):
-        raise ArrayMemoryError(f"{path}: the {what} is read-only")
+        raise ArrayMemoryError(f"{path_name(path)}: the {what} is read-only")
     if _core.overlaps_itself(array):
-        raise AliasError(f"{path}: the {what} overlaps itself: expected an array whose elements share no memory")
+        raise AliasError(
+            f"{path_name(path)}: the {what} overlaps itself: expected an array whose elements share no memory"
+        )
 
 
 def refuse_overlapping(named: Sequence[Named]) -> None:

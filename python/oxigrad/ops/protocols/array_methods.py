@@ -14,6 +14,7 @@ import numpy as np
 from oxigrad._core import is_inexact, plain
 from oxigrad._typing import Array, Device
 from oxigrad.ops.backends import adapter_of, is_array, is_complex
+from oxigrad.ops.protocols.other_libraries import METHODS
 
 # Methods that call NumPy's function of the same name, which dispatches variables to ``xp``, with the same arguments.
 _SAME = set(
@@ -98,7 +99,7 @@ def attribute(xp: ModuleType, x: Any, name: str) -> Any:
         return _ATTRIBUTES[name](x)
     if name in _PLAIN and hasattr(value, name):
         return getattr(value, name)
-    hint = ""
+    hint = f": {METHODS[name]}" if name in METHODS else ""
     if hasattr(value, name):
         kind = type(value)
         hint = (

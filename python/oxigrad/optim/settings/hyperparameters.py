@@ -64,7 +64,8 @@ class Hyperparameter(Generic[_Read, _Set]):
         try:
             value = term(value)
         except TypeError:
-            message = f"{self.name} is {value!r}: expected a number or a schedule, a function of the step"
+            hint = "; the parameters are an argument of opt.update(model, grads)" if _is_collection(value) else ""
+            message = f"{self.name} is {value!r}: expected a number or a schedule, a function of the step{hint}"
             raise TypeError(message) from None
         return value if callable(value) or self.domain is None else self.domain.check(self.name, value)
 
@@ -286,3 +287,8 @@ def declare(rule: Rule, title: str, base: type, options: Mapping[str, Any], modu
         "_declared": declared,
     }
     return type(base)(title, (base,), body)
+
+
+def _is_collection(value: Any) -> bool:
+    """Whether a value may be a model, or parameters: a container, an iterator, or an array with axes."""
+    return isinstance(value, Iterable) and not isinstance(value, str)

@@ -7,6 +7,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import ArrayMemoryError, DtypeError, StateError
+from oxigrad._names import path_name
 from oxigrad.ops.backends import REFUSALS, adapter_of, beneath, is_array, namespace
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP, SparseRows
@@ -22,9 +23,11 @@ def check_device(path: str, p: Any, g: Any, slots: Iterable[tuple[str, Any]]) ->
     for what, array in _others(g, slots):
         other_place = check_readable(path, what, array)
         if namespace(beneath(array)) is not library:
-            raise DtypeError(f"{path}: the {what} is an array of {_name(array)}, the parameter one of {_name(p)}")
+            raise DtypeError(
+                f"{path_name(path)}: the {what} is an array of {_name(array)}, the parameter one of {_name(p)}"
+            )
         if None not in (place, other_place) and place != other_place:
-            raise ArrayMemoryError(f"{path}: the {what} is on {other_place}, the parameter on {place}")
+            raise ArrayMemoryError(f"{path_name(path)}: the {what} is on {other_place}, the parameter on {place}")
 
 
 def _others(g: Any, slots: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
@@ -44,7 +47,7 @@ def check_readable(path: str, what: str, array: Any) -> str | None:
         return None
     adapter = adapter_of(array)
     if why := adapter.unreadable(array):
-        raise ArrayMemoryError(f"{path}: the {what} is {why}")
+        raise ArrayMemoryError(f"{path_name(path)}: the {what} is {why}")
     return adapter.place(array)
 
 
@@ -70,7 +73,7 @@ def refuse_traced(path: str, what: str, array: Any) -> None:
     if adapter.is_traced(array):
         check_readable(path, what, array)
         raise StateError(
-            f"{path}: the {what} is a {type(array).__name__} inside of a transformation, which the slots would outlive: "
+            f"{path_name(path)}: the {what} is a {type(array).__name__} inside of a transformation, which the slots would outlive: "
             "expected opt.init and opt.apply, which return the state"
         )
 

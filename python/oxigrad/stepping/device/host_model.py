@@ -6,6 +6,7 @@ from typing import Any
 
 from oxigrad import _core, tree
 from oxigrad._core import ArrayMemoryError
+from oxigrad._names import path_name
 from oxigrad.ops.backends import adapter_of, detached, dtype_name, is_array, is_immutable, on_host
 from oxigrad.ops.backends.memory.transfers import Event, Transfers
 from oxigrad.ops.core.aliasing import refuse_shared
@@ -66,7 +67,7 @@ class HostModel:
             if on_host(leaf):
                 if executor_of(leaf).replaces:
                     raise ArrayMemoryError(
-                        f"{path}: the parameter cannot be written: state_device='host' updates in place"
+                        f"{path_name(path)}: the parameter cannot be written: state_device='host' updates in place"
                     )
             elif id(leaf) in by_identity:
                 leaves[i] = by_identity[id(leaf)]
@@ -88,9 +89,11 @@ class HostModel:
     def _pair(self, path: str, there: Any, here: Any) -> HostArray:
         """A parameter on a device with an array in host memory: ``here``, if it has the same shape and dtype."""
         if is_immutable(there):
-            raise ArrayMemoryError(f"{path}: the parameter cannot be written: state_device='host' updates in place")
+            raise ArrayMemoryError(
+                f"{path_name(path)}: the parameter cannot be written: state_device='host' updates in place"
+            )
         if why := adapter_of(there).unreadable(there):
-            raise ArrayMemoryError(f"{path}: the parameter is {why}")
+            raise ArrayMemoryError(f"{path_name(path)}: the parameter is {why}")
         self._parameters[path] = here = self._memory(there, here)
         return HostArray(there, here, self._transfers_of(there))
 

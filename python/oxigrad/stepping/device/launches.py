@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oxigrad._core import ArrayMemoryError
+from oxigrad._names import path_name
 from oxigrad.cuda.counter import Counter
 from oxigrad.cuda.device import device_record
 from oxigrad.cuda.driver import Call, CaptureError, DeviceError, Driver, driver
@@ -205,7 +206,7 @@ class DeviceSteps:
         with used.current(device):
             capturing = used.is_capturing(stream)
             if capturing and self.plan.uncaptured:
-                raise CaptureError(f"{device_leaves[0].path}: {self.plan.uncaptured}")
+                raise CaptureError(f"{path_name(device_leaves[0].path)}: {self.plan.uncaptured}")
             key, programs = (device, resolved.holds), resolved.programs_of_all
             step = self._steps.get(key)
             if step is None or (
@@ -264,20 +265,20 @@ class DeviceSteps:
         """Raises `CaptureError` for a step that reads numbers of the host which differ from step to step, or that waits."""
         if not step.can_count:
             raise CaptureError(
-                f"{device_leaves[0].path}: the rule has scalars that only the host computes, which a graph cannot replay"
+                f"{path_name(device_leaves[0].path)}: the rule has scalars that only the host computes, which a graph cannot replay"
             )
         if any(resolved.plan.missed):
             raise CaptureError(
-                f"{device_leaves[0].path}: a parameter missed earlier steps, and a graph counts one step for all: expected parameters that "
+                f"{path_name(device_leaves[0].path)}: a parameter missed earlier steps, and a graph counts one step for all: expected parameters that "
                 "were updated in every step"
             )
         if resolved.raises:
             raise CaptureError(
-                f"{device_leaves[0].path}: nonfinite='raise' waits for the device: expected 'skip' in a capture"
+                f"{path_name(device_leaves[0].path)}: nonfinite='raise' waits for the device: expected 'skip' in a capture"
             )
         if resolved.varies_on_host or resolved.scales_there:
             raise CaptureError(
-                f"{device_leaves[0].path}: a graph replays the numbers of the step that it captured: expected hyperparameters that are "
+                f"{path_name(device_leaves[0].path)}: a graph replays the numbers of the step that it captured: expected hyperparameters that are "
                 "no schedules, no loss scale, and accumulate=1"
             )
 
@@ -286,7 +287,7 @@ class DeviceSteps:
         """A copy of a gradient with its elements in the order of the parameter's. Raises `ArrayMemoryError` if it cannot be zeroed."""
         if zeroes and memory is not None and not memory.is_writable:
             raise ArrayMemoryError(
-                f"{p.text}: the gradient, where zero_gradients is to leave zeros, is read-only: expected one that can be written"
+                f"{path_name(p.text)}: the gradient, where zero_gradients is to leave zeros, is read-only: expected one that can be written"
             )
         return laid_out_like(detached(unlazy(g)), array)
 
@@ -297,7 +298,7 @@ class DeviceSteps:
         for other, (_, p) in zip(streams, parameters, strict=True):
             if (other or LEGACY_STREAM) != (streams[0] or LEGACY_STREAM):
                 raise ArrayMemoryError(
-                    f"{p.text}: the parameter's library works on the stream {other:#x} of cuda:{device}, that of "
+                    f"{path_name(p.text)}: the parameter's library works on the stream {other:#x} of cuda:{device}, that of "
                     f"{parameters[0][1].text} on {streams[0]:#x}: expected one stream on each device"
                 )
         return streams[0]
@@ -347,7 +348,7 @@ def check_alike(p: Parameter, array: Any, g: Any, slots: Slots) -> None:
     memory, parameter_memory = memory_of(g), memory_of(array)
     if memory is not None and parameter_memory is not None and memory.device != parameter_memory.device:
         raise ArrayMemoryError(
-            f"{p.text}: the gradient is on cuda:{memory.device}, the parameter on cuda:{parameter_memory.device}"
+            f"{path_name(p.text)}: the gradient is on cuda:{memory.device}, the parameter on cuda:{parameter_memory.device}"
         )
 
 
@@ -357,6 +358,6 @@ def naming(leaves: Sequence[DeviceLeaf]) -> Iterator[None]:
     try:
         yield
     except DeviceError as error:
-        if any(str(error).startswith(f"{leaf.path}: ") for leaf in leaves):
+        if any(str(error).startswith(f"{path_name(leaf.path)}: ") for leaf in leaves):
             raise
         raise type(error)(f"{leaves[0].path}: {error}") from error

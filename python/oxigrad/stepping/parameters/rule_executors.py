@@ -10,6 +10,7 @@ import numpy as np
 
 from oxigrad import _core, xp
 from oxigrad._core import RuleError
+from oxigrad._names import path_name
 from oxigrad.ops.backends import REFUSALS, adapter_of, beneath, device_of, fetched, is_array, namespace, size_of
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules.core.rule import Evaluation, Rule, Stages
@@ -116,7 +117,7 @@ class CalledLeaf:
         step = self.values.get("drawn_at", self.values["step"])
         if is_array(step) and adapter_of(step).is_traced(step):
             raise RuleError(
-                f"{self.path}: the rule {self.rule.name} is called on arrays, and its random numbers are drawn on the host by the number of "
+                f"{path_name(self.path)}: the rule {self.rule.name} is called on arrays, and its random numbers are drawn on the host by the number of "
                 "the step, which is traced: expected a step outside of the compiled function"
             )
         return int(step)
@@ -187,7 +188,7 @@ def _check_totals(leaves: Sequence[CalledLeaf], totals: Sequence[Any]) -> None:
     )
     if with_total is not None and without is not None:
         raise RuleError(
-            f"{without.path}: the rule {without.rule.name} has fewer totals over all parameters than {with_total.rule.name} "
+            f"{path_name(without.path)}: the rule {without.rule.name} has fewer totals over all parameters than {with_total.rule.name} "
             f"of {with_total.path}: expected rules with the same totals, or separate optimizers"
         )
 
@@ -268,7 +269,7 @@ def _stored(leaf: CalledLeaf, seed: int, what: str, number: int, old: Any, new: 
     path = leaf.path
     if old is None:
         if new is not None:
-            raise RuleError(f"{path}: the rule returned a {what} that the parameter does not have")
+            raise RuleError(f"{path_name(path)}: the rule returned a {what} that the parameter does not have")
         return None
     library = namespace(leaf.p)
     value = new if is_array(new) else library.full((), new, dtype=old.dtype, device=device_of(old))
@@ -277,7 +278,9 @@ def _stored(leaf: CalledLeaf, seed: int, what: str, number: int, old: Any, new: 
     if isinstance(value, np.generic) and isinstance(old, np.ndarray):
         value = np.asarray(value)
     if tuple(value.shape) != tuple(old.shape):
-        raise RuleError(f"{path}: the rule returned a {what} of shape {tuple(value.shape)} for {tuple(old.shape)}")
+        raise RuleError(
+            f"{path_name(path)}: the rule returned a {what} of shape {tuple(value.shape)} for {tuple(old.shape)}"
+        )
     if not (leaf.stochastic and half(old)) or value.dtype == old.dtype:
         return xp.astype(value, old.dtype, copy=False)
     if (there := _device_noise(leaf, value, seed)) is not None:

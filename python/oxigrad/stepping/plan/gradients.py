@@ -7,6 +7,7 @@ import numpy as np
 
 from oxigrad import _core
 from oxigrad._core import DtypeError, RuleError, StructureError
+from oxigrad._names import path_name
 from oxigrad.ops.backends import REFUSALS, is_array, refuse_masked_or_units, resolved
 from oxigrad.ops.core.aliasing import refuse_unwritable
 from oxigrad.stepping.arrays.alignment import MISSING, AlignedGradients, align
@@ -88,15 +89,17 @@ class PlannedGradients:
 
     def _check_known_gradients(self, aligned: AlignedGradients) -> None:
         """Raises `StructureError` for a gradient that is missing, and for one that belongs to no parameter."""
+        unknown = [text for text in aligned.unknown if text not in self._frozen]
         for parameter in self._parameters:
             for i in parameter.indices:
                 if aligned.leaves[i] is MISSING:
+                    others = [path_name(text) for text in aligned.unmatched[:3] if text not in self._frozen]
                     raise StructureError(
-                        f"{self._structure.path(i)}: the gradient is missing: expected an array, or None for no update"
+                        f"{path_name(self._structure.path(i))}: the gradient is missing: expected an array, or None for no "
+                        f"update{'; found ' * bool(others)}{', '.join(others)}"
                     )
-        unknown = [text for text in aligned.unknown if text not in self._frozen]
         if unknown:
-            raise StructureError(f"{unknown[0]}: there is a gradient, but no parameter in the model")
+            raise StructureError(f"{path_name(unknown[0])}: there is a gradient, but no parameter in the model")
 
     def checked(
         self, gradients: list[Any], *, called: bool = False, keep_rows: bool = False, optional: bool = False
@@ -121,7 +124,9 @@ class PlannedGradients:
         """Raises `ArrayMemoryError` for a gradient, or a parameter among ``leaves``, whose shape or dtype cannot be read."""
         indices = [i for parameter in self._parameters for i in parameter.indices]
         for what, arrays in (("parameter", leaves), ("gradient", gradients)):
-            refuse_shapeless((f"{self._structure.path(i)}: the {what}", arrays[i]) for i in indices if arrays)
+            refuse_shapeless(
+                (f"{path_name(self._structure.path(i))}: the {what}", arrays[i]) for i in indices if arrays
+            )
 
     def check_numbers(self, gradients: Sequence[Any], parameters: list[Parameter], *, optional: bool = False) -> None:
         """Raises for a missing gradient of these parameters, and for arrays that are more than numbers (masked arrays, units)."""
@@ -137,13 +142,15 @@ class PlannedGradients:
 
     def _check_one(self, i: int, g: Any) -> None:
         if not is_array(g):
-            raise StructureError(f"{self._structure.path(i)}: the gradient is missing: found {type(g).__name__}")
+            raise StructureError(
+                f"{path_name(self._structure.path(i))}: the gradient is missing: found {type(g).__name__}"
+            )
         if type(g) is np.ndarray:
             return
         if isinstance(g, SparseRows):  # which checked its values
             self.sparse = True
         else:
-            refuse_masked_or_units(g, f"{self._structure.path(i)}: the gradient")
+            refuse_masked_or_units(g, f"{path_name(self._structure.path(i))}: the gradient")
 
     def _resolve(self, gradients: list[Any]) -> None:
         """Puts the numbers of lazy views in their place; one array at several paths stays one."""
@@ -180,9 +187,13 @@ class PlannedGradients:
         check_gradient(path, g, parameter.shape, parameter.dtype)
         rule = self._groups[parameter.group].rule()
         if not rule.elementwise and self._owner.sparse != "dense":
-            raise RuleError(f"{path}: the rule {rule.name} is not elementwise, and takes rows only with sparse='dense'")
+            raise RuleError(
+                f"{path_name(path)}: the rule {rule.name} is not elementwise, and takes rows only with sparse='dense'"
+            )
         if self._owner.zero_gradients:
-            raise StructureError(f"{path}: zero_gradients leaves zeros in arrays: expected an array, found SparseRows")
+            raise StructureError(
+                f"{path_name(path)}: zero_gradients leaves zeros in arrays: expected an array, found SparseRows"
+            )
 
     def zeros(self, gradients: list[Any], grads: Any) -> list[tuple[Any, Any]]:
         """Zeros to copy into the gradients that the core does not write itself.
@@ -199,7 +210,7 @@ class PlannedGradients:
                 refuse_unwritable(path, "gradient, where zero_gradients is to leave zeros,", by_path[path])
                 if not _core.is_floating(by_path[path]):
                     raise DtypeError(
-                        f"{path}: the gradient, where zero_gradients is to leave zeros, has dtype {by_path[path].dtype}: "
+                        f"{path_name(path)}: the gradient, where zero_gradients is to leave zeros, has dtype {by_path[path].dtype}: "
                         "expected a floating-point dtype in native byte order"
                     )
                 zeros[id(by_path[path])] = np.zeros(()), by_path[path]

@@ -6,6 +6,7 @@ from typing import Any
 
 from oxigrad import _core, xp
 from oxigrad._core import ArrayMemoryError, DtypeError, ShapeError, StructureError
+from oxigrad._names import path_name
 from oxigrad.cuda.availability import tell
 from oxigrad.ops.backends import (
     REFUSALS,
@@ -84,7 +85,7 @@ class Plan(Assignment):
             if present is not None and not any(present[i] for i in (index, *tied)):
                 if holds_own and not self._holds_gradients[index]:
                     raise StructureError(
-                        f"{paths[0]}: the gradient is missing: the model does not hold it, expected grads"
+                        f"{path_name(paths[0])}: the gradient is missing: the model does not hold it, expected grads"
                     )
                 self.idle = True
                 self.inactive.add(str(paths[0]))
@@ -100,6 +101,7 @@ class Plan(Assignment):
             raise StructureError(
                 "the model has no parameters: expected an array of floating-point dtype somewhere"
                 + (" that is not frozen" if self.frozen else "")
+                + _hint_of_classes(leaves)
             )
         owner._check_patterns(seen)
         self._choose_executors(leaves)
@@ -115,9 +117,11 @@ class Plan(Assignment):
         missed: int,
     ) -> None:
         text = str(paths[0])
-        refuse_masked_or_units(array, f"{text}: the parameter")
+        refuse_masked_or_units(array, f"{path_name(text)}: the parameter")
         if is_complex(array):
-            raise DtypeError(f"{text}: the parameter has dtype {array.dtype}: expected a real floating-point dtype")
+            raise DtypeError(
+                f"{path_name(text)}: the parameter has dtype {array.dtype}: expected a real floating-point dtype"
+            )
         number, position = self.group_number(group, missed), len(self.parameters)
         self.parameters.append(
             Parameter(paths, text, index, tied, tuple(array.shape), array.dtype, number, position, missed)
@@ -138,9 +142,11 @@ class Plan(Assignment):
         for p in self.parameters:
             if p.executor.replaces and any(self._holds_gradients[i] for i in p.indices):
                 why = obstacle(leaves[p.index]) or f"on the device {device_of(leaves[p.index])}, or cannot be written"
-                raise ArrayMemoryError(f"{p.text}: the parameter is {why}: its container cannot be given another array")
+                raise ArrayMemoryError(
+                    f"{path_name(p.text)}: the parameter is {why}: its container cannot be given another array"
+                )
             if p.executor is RULE and (why := obstacle(leaves[p.index])):
-                raise ArrayMemoryError(f"{p.text}: the parameter is {why}")
+                raise ArrayMemoryError(f"{path_name(p.text)}: the parameter is {why}")
         self.replaced: list[Any] = [p for p in self.parameters if p.executor.replaces]
         self.copied: list[Any] = [p for p in self.parameters if p.executor is COPY]
         self.into: list[Any] = [p for p in self.parameters if p.executor is RULE_INTO]
@@ -225,13 +231,13 @@ class Plan(Assignment):
                 if text in were_inactive:
                     continue
                 raise StructureError(
-                    f"{text}: the parameter is new: the model did not have it at the first step; rebuild(model) begins its slots"
+                    f"{path_name(text)}: the parameter is new: the model did not have it at the first step; rebuild(model) begins its slots"
                 )
             if text not in by_path:
                 if text in self.inactive or text in orphans:
                     continue
                 raise StructureError(
-                    f"{text}: the parameter is missing: the model had it at the first step; rebuild(model) keeps its slots, "
+                    f"{path_name(text)}: the parameter is missing: the model had it at the first step; rebuild(model) keeps its slots, "
                     "rebuild(model, remove=True) drops them"
                 )
             rule = self.groups[by_path[text].group].rule()
@@ -239,7 +245,9 @@ class Plan(Assignment):
                 begun, is_like = slots[text].get(slot.name), rule.elementwise and not slot.is_number
                 if (slot.begin is None or is_like) and begun is not None and tuple(begun.shape) != by_path[text].shape:
                     shape, begun = by_path[text].shape, tuple(begun.shape)
-                    raise ShapeError(f"{text}: the parameter has shape {shape}, its slot {slot.name} {begun}")
+                    raise ShapeError(
+                        f"{path_name(text)}: the parameter has shape {shape}, its slot {slot.name} {begun}"
+                    )
 
     def check_parameters(self, leaves: list[Any]) -> None:
         """Raises `AliasError` for two parameters in host memory that share elements, by whichever executors they are updated.
@@ -247,7 +255,7 @@ class Plan(Assignment):
         Raises `DtypeError` for a masked array, an array with units, or the like.
         """
         for p in self.parameters:
-            refuse_masked_or_units(leaves[p.index], f"{p.text}: the parameter")
+            refuse_masked_or_units(leaves[p.index], f"{path_name(p.text)}: the parameter")
         refuse_shared([(p.text, leaves[p.index], True) for p in self.parameters])
 
     def check_memory(
@@ -311,5 +319,12 @@ def _tied(leaves: list[Any], structure: _core.Structure) -> list[list[int]]:
     try:
         return _core.tree_tied(leaves, structure)
     except REFUSALS:
-        refuse_shapeless((f"{structure.path(i)}: the parameter", leaf) for i, leaf in enumerate(leaves))
+        refuse_shapeless((f"{path_name(structure.path(i))}: the parameter", leaf) for i, leaf in enumerate(leaves))
         raise
+
+
+def _hint_of_classes(leaves: list[Any]) -> str:
+    """The end of an error for a model without parameters, which names a class that is no container."""
+    plain = (type(leaf) for leaf in leaves if hasattr(leaf, "__dict__") and not callable(leaf))
+    name = next((cls.__name__ for cls in plain), "")
+    return f"; {name} is no container: make it a dataclass, or register it by ox.tree.register" if name else ""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Generic, TypeVar
 
 from oxigrad import _core
+from oxigrad._names import path_name
 from oxigrad.rules.core.slots import Slot
 
 Scalars = TypeVar("Scalars")
@@ -44,7 +45,7 @@ def host_parameter(
     for slot, value in slots:
         (numbers if slot.is_number else arrays).append((slot.name, value))
     return _core.HostParameter(
-        path=path,
+        path=path_name(path),
         position=position,
         array=array,
         slots=arrays,

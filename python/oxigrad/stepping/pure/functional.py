@@ -8,6 +8,7 @@ from typing import Any
 
 from oxigrad import _core, tree, xp
 from oxigrad._core import StateError
+from oxigrad._names import path_name
 from oxigrad.ops.backends import is_array, on_host
 from oxigrad.stepping.arrays.alignment import align
 from oxigrad.stepping.arrays.quantized import Quantized
@@ -208,10 +209,12 @@ def _check_state(owner: SteppingOptimizer, state: Any) -> None:
             check_step_count(count, f"the state has {name}")
     for path, by_name in state["slots"].items():
         if not isinstance(by_name, Mapping):
-            raise StateError(f"{path}: the slots of the state are {type(by_name).__name__}: expected arrays by name")
+            raise StateError(
+                f"{path_name(path)}: the slots of the state are {type(by_name).__name__}: expected arrays by name"
+            )
         for slot, array in by_name.items():
             if not (is_array(array) or isinstance(array, (_core.Variable, Quantized))):
-                raise StateError(f"{path}: the slot {slot} is {type(array).__name__}: expected an array")
+                raise StateError(f"{path_name(path)}: the slot {slot} is {type(array).__name__}: expected an array")
 
 
 def _own_values(

@@ -8,6 +8,7 @@ import numpy as np
 
 from oxigrad import xp
 from oxigrad._core import ShapeError
+from oxigrad._names import path_name
 from oxigrad.ops.backends import REFUSALS, device_of, namespace
 from oxigrad.ops.core.aliasing import apart
 from oxigrad.rules.core.rule import Slot
@@ -48,7 +49,7 @@ def new_slots(
     try:
         first = {slot.name: initial(slot) for slot in slots}
     except ShapeError as error:
-        raise ShapeError(f"{path}: {error}") from None
+        raise ShapeError(f"{path_name(path)}: {error}") from None
     except REFUSALS:
         check_readable(path, "parameter", p)
         raise

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from oxigrad._core import StateError
+from oxigrad._names import path_name
 from oxigrad.ops.backends import copied, copied_like, dtype_name, is_array
 from oxigrad.rules.core import norms
 from oxigrad.rules.gradient_transforms import NAMES
@@ -145,7 +146,9 @@ def checked(state: Any) -> Mapping[str, Any]:
         check_step_count(state[name], f"the state has {name}")
     for path, by_name in state["slots"].items():
         if not ((type(by_name) is dict or isinstance(by_name, Mapping)) and all(map(is_array, by_name.values()))):
-            raise StateError(f"{path}: the state has {type(by_name).__name__}: expected slots, arrays by name")
+            raise StateError(
+                f"{path_name(path)}: the state has {type(by_name).__name__}: expected slots, arrays by name"
+            )
     return state
 
 
@@ -189,7 +192,7 @@ def _fitting(report: Report, path: str, slots: Mapping[str, Any], existing: Mapp
     """The slots of one parameter whose shapes and dtypes match its existing ones."""
     existing = {name: array for name, array in existing.items() if name not in _NORMS}
     if existing.keys() != slots.keys():
-        compare(report, existing, slots, lambda name: f"{path}: slot {name}")
+        compare(report, existing, slots, lambda name: f"{path_name(path)}: slot {name}")
     matches = {}
     for name, array in existing.items():
         if name not in slots:
@@ -198,7 +201,7 @@ def _fitting(report: Report, path: str, slots: Mapping[str, Any], existing: Mapp
             matches[name] = slots[name]
         else:
             there, expected = _described(slots[name]), _described(array)
-            report.mismatched.append(f"{path}: slot {name} has {there}, expected {expected}")
+            report.mismatched.append(f"{path_name(path)}: slot {name} has {there}, expected {expected}")
     return matches
 
 

@@ -53,19 +53,23 @@ impl Tape {
     }
 
     /// The gradient of `target` with respect to each of `sources`, as a list; zeros where it does not depend on a
-    /// source. `target` must be a scalar unless `cotangent`, of its shape, gives the weights of its elements. With
+    /// source; a source alone, a variable, gives its gradient alone. `target` must be a scalar unless `cotangent`, of its shape, gives the weights of its elements. With
     /// `release`, memory is freed during the replay and the tape cannot be replayed again.
     #[pyo3(signature = (target, sources, cotangent = None, *, release = false))]
     fn gradient<'py>(
         slf: &Bound<'py, Self>,
         target: &Object<'py>,
-        sources: Items<'py>,
+        sources: &Object<'py>,
         cotangent: Option<&Object<'py>>,
         release: bool,
-    ) -> PyResult<Bound<'py, PyList>> {
+    ) -> PyResult<Object<'py>> {
         let target = Self::own(slf, target, "target")?;
-        let seed = vjp_rules::seed(&target, cotangent)?;
-        Self::pull_back(slf, vec![(target.get().current(slf.py())?.0, seed)], &sources.0, release, None, true)
+        let seeds = vec![(target.get().current(slf.py())?.0, vjp_rules::seed(&target, cotangent)?)];
+        if sources.is_exact_instance_of::<Variable>() {
+            return Self::pull_back(slf, seeds, std::slice::from_ref(sources), release, None, true)?.get_item(0);
+        }
+        let sources: Items<'py> = sources.extract()?;
+        Ok(Self::pull_back(slf, seeds, &sources.0, release, None, true)?.into_any())
     }
 
     /// The cotangents of `sources` from (target, cotangent) pairs; where none flows to a source, zeros, or None without `zeros`.

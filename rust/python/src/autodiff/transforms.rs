@@ -313,10 +313,21 @@ fn nothing_to_differentiate(position: usize, primal: &Object<'_>) -> PyResult<Py
     if let (Some(dtype), true) = (primal.getattr_opt("dtype")?, primal.hasattr("shape")?) {
         found = format!("{found} of dtype {}", dtype.str()?.to_cow()?);
     }
+    let hint = if is_object_with_attributes(primal)? {
+        "; to be a tree, its class is made a dataclass or registered by ox.tree.register"
+    } else {
+        ""
+    };
     Ok(DtypeError::new_err(format!(
         "argument {position} has nothing to differentiate: expected a float, an array of floating-point dtype or a tree \
-         that has one, found {found}"
+         that has one, found {found}{hint}"
     )))
+}
+
+/// Whether a value is a leaf with attributes that may be meant for its children: an instance of a plain class.
+fn is_object_with_attributes(value: &Object<'_>) -> PyResult<bool> {
+    let has = |name| value.hasattr(name);
+    Ok(has("__dict__")? && !value.is_callable() && !has("shape")? && !has("__dataclass_fields__")?)
 }
 
 /// The name of a leaf in errors: the argument, and the key path if it has one.

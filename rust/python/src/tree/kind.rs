@@ -176,6 +176,12 @@ fn find_out(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
     let name = class.name()?.to_string();
     let exact = |builtin: &Bound<'_, PyType>| class.is(builtin);
     let mut info = TypeInfo { name, kind: ContainerKind::Leaf, exact: true };
+    if overrides_assignment(class)? && callbacks::are_installed(py) {
+        callbacks::container(py, (class,))?;
+        if let Some(info) = registered(class)? {
+            return Ok(info); // by the callback
+        }
+    }
     if class.is(py.None().bind(py).get_type()) {
         info.kind = ContainerKind::Empty;
     } else if let Some(fields) = fields_by_base(class)? {
@@ -197,6 +203,13 @@ fn find_out(class: &Bound<'_, PyType>) -> PyResult<Arc<TypeInfo>> {
         }
     }
     Ok(Arc::new(info))
+}
+
+/// Whether a dataclass assigns its fields by a method of its own, which may refuse: that of a library is asked for.
+fn overrides_assignment(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    let (py, name) = (class.py(), intern!(class.py(), "__setattr__"));
+    Ok(class.hasattr(intern!(py, "__dataclass_fields__"))?
+        && !class.getattr(name)?.is(&py.get_type::<PyAny>().getattr(name)?))
 }
 
 fn names_of_tuple(class: &Bound<'_, PyType>) -> PyResult<Option<Vec<Arc<str>>>> {

@@ -7,7 +7,9 @@ import importlib
 import sys
 from typing import Any
 
-mpi4py: Any = importlib.import_module("mpi4py")
+from oxigrad._names import library
+
+mpi4py: Any = library("mpi4py", "the engine of MPI needs mpi4py: python -m pip install 'oxigrad[mpi]'")
 
 _is_first = "mpi4py.MPI" not in sys.modules
 #: Whether the engine ends MPI itself. `MPI_Finalize` waits for all processes, and would wait for one that has died; mpi4py calls it at

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-ray: Any = importlib.import_module("ray")  # and not the package that this file is in, which has the name too
+from oxigrad._names import library
+
+# The library, and not the package that this file is in, which has the name too.
+ray: Any = library("ray", "the engine of Ray needs ray: python -m pip install 'oxigrad[ray]'")
 _exceptions: Any = importlib.import_module("ray.exceptions")
 RayError: type[Exception] = _exceptions.RayError
 GetTimeoutError: type[Exception] = _exceptions.GetTimeoutError

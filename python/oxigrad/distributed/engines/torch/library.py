@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from oxigrad._names import library
 from oxigrad.distributed.errors import CommunicationError
 from oxigrad.distributed.messages.reduction import Op
 
-torch: Any = importlib.import_module("torch")  # and not the package that this file is in, which has the name too
+# The library, and not the package that this file is in, which has the name too.
+torch: Any = library("torch", "the engine of torch needs PyTorch: python -m pip install torch")
 distributed: Any = importlib.import_module("torch.distributed")
 rendezvous: Any = importlib.import_module("torch.distributed.rendezvous").rendezvous
 
@@ -109,14 +111,23 @@ def _options(name: str, **values: Any) -> Any:
     return options
 
 
+# What torchrun tells a process of its job.
+_ENVIRONMENT = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
+
+
 def init_group(seconds: float) -> None:
     """Initializes ``torch.distributed`` with gloo from the environment; again after ``destroy_process_group`` too.
 
     Each group has keys of its own in one store: a process would connect to the places in which the others were in the former group.
     """
     limit = datetime.timedelta(seconds=seconds)
-    place = tuple(os.environ.get(name) for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"))
+    place = tuple(os.environ.get(name) for name in _ENVIRONMENT)
     if place not in _stores:
+        if absent := [name for name, value in zip(_ENVIRONMENT, place, strict=True) if value is None]:
+            raise RuntimeError(
+                f"{', '.join(absent)} are not in the environment: expected a process of a job, as started by "
+                "torchrun --nproc-per-node 2 program.py, or a group of torch.distributed"
+            )
         _stores[place] = next(rendezvous("env://", timeout=limit))
     store, rank, size = _stores[place]
     part = distributed.PrefixStore(f"oxigrad/group/{next(_groups)}", store)

@@ -1,0 +1,60 @@
+"""Names of functions and of methods in PyTorch, JAX and autograd, and what takes their place here."""
+
+_ACTIVATIONS = {
+    "celu": "xp.maximum(x, 0) + xp.minimum(0, alpha * xp.expm1(x / alpha))",
+    "elu": "xp.where(x > 0, x, alpha * xp.expm1(xp.minimum(x, 0)))",
+    "erf": "xp.special.erf(x)",
+    "gelu": "x * xp.special.ndtr(x)",
+    "hardtanh": "xp.clip(x, -1, 1)",
+    "leaky_relu": "xp.where(x > 0, x, negative_slope * x)",
+    "log_sigmoid": "xp.special.log_expit(x)",
+    "log_softmax": "xp.special.log_softmax(x, axis)",
+    "logsigmoid": "xp.special.log_expit(x)",
+    "logsumexp": "xp.special.logsumexp(x, axis)",
+    "relu": "xp.maximum(x, 0)",
+    "relu6": "xp.clip(x, 0, 6)",
+    "sigmoid": "xp.special.expit(x)",
+    "silu": "x * xp.special.expit(x)",
+    "softmax": "xp.special.softmax(x, axis)",
+    "softplus": "xp.special.softplus(x)",
+    "swish": "x * xp.special.expit(x)",
+}
+_FUNCTIONS_OF_TORCH = {
+    "addmm": "c + a @ b",
+    "baddbmm": "c + a @ b",
+    "bmm": "xp.matmul(a, b)",
+    "cat": "xp.concat(arrays, axis)",
+    "clamp": "xp.clip(x, min, max)",
+    "from_numpy": "xp.asarray(x)",
+    "lgamma": "xp.special.gammaln(x)",
+    "mm": "xp.matmul(a, b)",
+    "mv": "xp.matmul(a, b)",
+    "norm": "xp.linalg.norm(x)",
+    "permute": "xp.permute_dims(x, axes)",
+    "rand": "numpy.random.default_rng(seed).random(shape)",
+    "randn": "numpy.random.default_rng(seed).standard_normal(shape)",
+    "random": "numpy.random.default_rng(seed)",
+    "tensor": "xp.asarray(x)",
+    "unsqueeze": "xp.expand_dims(x, axis)",
+}
+#: What takes the place of a function that `xp` lacks, by its name there.
+FUNCTIONS = {name: f"use {text}" for name, text in (_ACTIVATIONS | _FUNCTIONS_OF_TORCH).items()}
+#: What takes the place of a method or an attribute that a variable lacks, by its name there.
+METHODS = {
+    "backward": "gradients are those of a function: ox.grad(f)(x), or tape.gradient(y, [x])",
+    "block_until_ready": "results are computed when a function returns",
+    "cpu": "use xp.asarray(x, device=...) before the function is differentiated",
+    "cuda": "use xp.asarray(x, device=...) before the function is differentiated",
+    "detach": "use ox.stop_gradient(x)",
+    "double": "use xp.astype(x, xp.float64)",
+    "float": "use xp.astype(x, xp.float32)",
+    "grad": "gradients are those of a function: ox.grad(f)(x), or tape.gradient(y, [x])",
+    "numpy": "use ox.stop_gradient(x), the array itself",
+    "requires_grad": "each argument of a differentiated function is a variable",
+    "requires_grad_": "each argument of a differentiated function is a variable",
+    "retain_grad": "tape.gradient(y, [x]) takes any variable of the tape",
+    "sigmoid": "use xp.special.expit(x)",
+    "to": "use xp.astype(x, dtype), or xp.asarray(x, device=...)",
+    "unsqueeze": "use xp.expand_dims(x, axis)",
+    **{name: f"use {text}" for name, text in _ACTIVATIONS.items()},
+}

@@ -1,0 +1,184 @@
+"""Mistakes of newcomers: the text of the error names the argument, what was found, and what to write."""
+
+import dataclasses
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oxigrad as ox
+from oxigrad import optim, schedules, xp
+
+X: Any = np.array([1.0, 2.0])
+NUMBER: Any = 2.0
+# The modules without their types: a type checker names these mistakes itself.
+NAMES: Any = xp
+SCHEDULES: Any = schedules
+
+
+def cubes(x: Any) -> Any:
+    return xp.sum(x**3)
+
+
+class Plain:
+    """A class that is no container."""
+
+    def __init__(self) -> None:
+        self.w = np.ones(2)
+
+
+def model() -> dict[str, Any]:
+    return {"w": np.ones(2)}
+
+
+MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "hvp without tuples": (lambda: ox.hvp(cubes, X, X), TypeError, "hvp: primals is ndarray of dtype float64: expected a tuple"),
+    "jvp without tuples": (lambda: ox.jvp(cubes, X, X), TypeError, "jvp: primals is ndarray of dtype float64: expected a tuple"),
+    "jvp of a number": (lambda: ox.jvp(lambda x: x * x, NUMBER, NUMBER), TypeError, "jvp: primals is float: expected a tuple"),
+    "a tangent without a tuple": (lambda: ox.jvp(cubes, (X,), X), TypeError, "jvp: tangents is ndarray"),
+    "a list of gradients": (
+        lambda: optim.SGD(0.1).update(model(), [X]),
+        ox.StructureError,
+        "w: the gradient is missing: expected an array, or None for no update; found 0",
+    ),
+    "a gradient that is a list": (
+        lambda: optim.SGD(0.1).update(model(), {"w": [1.0, 2.0]}),
+        ox.StructureError,
+        "w: the gradient is missing: expected an array, or None for no update; found w.0, w.1",
+    ),
+    "a plain class as model": (
+        lambda: optim.SGD(0.1).update(Plain(), Plain()),
+        ox.StructureError,
+        "Plain is no container: make it a dataclass, or register it by ox.tree.register",
+    ),
+    "a plain class as argument": (
+        lambda: ox.grad(lambda m: xp.sum(m.w))(Plain()),
+        ox.DtypeError,
+        "found Plain; to be a tree, its class is made a dataclass or registered by ox.tree.register",
+    ),
+    "a model in the constructor": (
+        lambda: optim.Adam(model(), 1e-3),  # type: ignore[call-arg]
+        TypeError,
+        "the parameters are an argument of opt.update(model, grads)",
+    ),
+    "lr": (lambda: optim.Adam(lr=1e-3), TypeError, "lr: use learning_rate"),  # type: ignore[call-arg]
+    "a function of torch": (lambda: NAMES.relu, AttributeError, "has no attribute 'relu': use xp.maximum(x, 0)"),
+    "another function of torch": (lambda: NAMES.sigmoid, AttributeError, "use xp.special.expit(x)"),
+    "a method of torch": (
+        lambda: ox.grad(lambda x: xp.sum(x.detach()))(X),
+        AttributeError,
+        "a variable has no attribute 'detach': use ox.stop_gradient(x)",
+    ),
+    "numpy()": (lambda: ox.grad(lambda x: xp.sum(x.numpy()))(X), AttributeError, "use ox.stop_gradient(x)"),
+    "backward()": (lambda: ox.grad(lambda x: cubes(x).backward())(X), AttributeError, "ox.grad(f)(x)"),
+    "a scheduler of torch": (
+        lambda: SCHEDULES.CosineAnnealingLR,
+        AttributeError,
+        "use schedules.cosine",
+    ),
+    "options of a part": (
+        lambda: optim.chain(optim.ClipByGlobalNorm(1.0), optim.AdamW(groups={"w": {"learning_rate": 0.1}})),
+        ValueError,
+        "AdamW: groups must be set on the chain instead",
+    ),
+    "a model that is an array": (
+        lambda: optim.SGD(0.1).update(np.ones(2), np.ones(3)),
+        ox.ShapeError,
+        "the root: gradient has shape (3,), the parameter (2,)",
+    ),
+    "an array that is not finite": (
+        lambda: optim.SGD(0.1, nonfinite="raise").update(np.ones(2), np.array([np.nan, 1.0])),
+        ox.NonFiniteError,
+        "the root: the gradient has infinities or NaN",
+    ),
+    "a read-only gradient of the root": (
+        lambda: optim.SGD(0.1).update(np.ones(2), 3.0),
+        ox.StructureError,
+        "the root: the gradient is missing: found float",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_error_names_what_to_write(name: str) -> None:
+    mistake, kind, text = MISTAKES[name]
+    with pytest.raises(kind, match=re.escape(text)) as raised:
+        mistake()
+    assert not str(raised.value).startswith(":")
+
+
+def test_a_tape_gives_the_gradient_of_one_variable() -> None:
+    with ox.Tape() as tape:
+        x = tape.watch(2.0)
+        y = x * x
+    assert tape.gradient(y, x) == 4.0
+    assert tape.gradient(y, [x]) == [4.0]
+
+
+def test_a_module_is_trained_by_the_optimizers_of_torch(library: Any) -> None:
+    torch = library("torch")
+    with pytest.raises(
+        ox.DerivativeError,
+        match=r"a torch.nn.Module is trained by its own backward and the optimizers of oxigrad\.torch",
+    ):
+        optim.SGD(0.1).minimize(lambda m: m(torch.ones(1, 2)).sum(), torch.nn.Linear(2, 1))
+
+
+def test_modules_of_equinox_are_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dataclass that refuses assignment by a method of its own, as Equinox's modules do."""
+
+    class Module:
+        def __setattr__(self, name: str, value: object) -> None:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    Module.__module__ = "equinox"
+
+    @dataclasses.dataclass(init=False)
+    class Linear(Module):
+        weight: Any
+        activation: Callable[[Any], Any]
+
+        def __init__(self, weight: Any) -> None:
+            object.__setattr__(self, "weight", weight)
+            object.__setattr__(self, "activation", np.tanh)
+
+    monkeypatch.setitem(sys.modules, "equinox", type(sys)("equinox"))
+    sys.modules["equinox"].Module = Module  # type: ignore[attr-defined]
+    linear = Linear(np.ones(2))
+    stepped = optim.SGD(0.5).update(linear, Linear(np.array([1.0, 2.0])))
+    np.testing.assert_array_equal(stepped.weight, [0.5, 0.0])
+    assert stepped.activation is np.tanh
+
+
+def test_names_of_schedules_elsewhere_are_in_the_table_of_the_page() -> None:
+    table = Path(__file__).parent.parent.joinpath("docs/schedules.md").read_text()
+    for other, advice in SCHEDULES._ELSEWHERE.items():
+        name = advice.removeprefix("use schedules.")
+        if name in schedules.__all__ and f"`{name}`" in table:
+            assert other in table or other in ("ConstantLR", "SequentialLR", "ChainedScheduler", "join_schedules"), (
+                other
+            )
+
+
+def test_a_job_of_torch_without_torchrun(library: Any) -> None:
+    library("torch")
+    program = "import oxigrad.distributed as d; d.run(lambda comm: None, engine='torch')"
+    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "RANK, WORLD_SIZE are not in the environment: expected a process of a job" in completed.stderr
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "advice"), [("mpi", "mpi4py", "oxigrad[mpi]"), ("ray", "ray", "oxigrad[ray]")]
+)
+def test_an_engine_whose_library_is_not_installed(engine: str, name: str, advice: str) -> None:
+    program = (
+        f"import sys; sys.modules[{name!r}] = None\n"
+        f"import oxigrad.distributed as d; d.run(lambda comm: None, engine={engine!r})"
+    )
+    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert f"python -m pip install '{advice}'" in completed.stderr, completed.stderr
