@@ -28,7 +28,7 @@ PYTHON = {
     "rules": "_core _typing ops",
     "schedules": "_core _names _typing ops xp",
     "cuda": "_core ops",
-    "stepping": "_core ops xp tree rules cuda",
+    "stepping": "_core _names ops xp tree rules cuda",
     "stepping/deadlock": "_core",
     "cuda/__init__": "_core cuda stepping",
     "recording": "_core _tables _typing ops tree stepping",
@@ -45,7 +45,7 @@ PYTHON = {
     "distributed/engines/background": "distributed/messages/reports/clock",
     "distributed/communicator": "distributed/decisions distributed/engines/background distributed/errors distributed/messages",
     "distributed/engines/devices": "cuda distributed/communicator",
-    "distributed/engines": "_core distributed/communicator distributed/decisions distributed/engines/background distributed/errors "
+    "distributed/engines": "_core _names distributed/communicator distributed/decisions distributed/engines/background distributed/errors "
     "distributed/messages distributed/messages/reports/clock",
     "distributed": "_core _typing ops xp tree autodiff optim rules schedules stepping distributed/communicator distributed/decisions "
     "distributed/engines/background distributed/engines/devices distributed/errors distributed/messages distributed/messages/reports distributed/messages/reports/clock",
@@ -85,7 +85,7 @@ ROOMS = {
         "transforms": "rules examples",
         "vmap": "batching transforms",
         "jacobians": "rules transforms",
-        "products": "function_calls transforms jacobians",
+        "products": "rules function_calls transforms jacobians",
         "sparse": "rules transforms jacobians",
         "implicit": "custom_rules function_calls transforms jacobians",
         "inspection": "",

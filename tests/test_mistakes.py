@@ -37,8 +37,8 @@ def model() -> dict[str, Any]:
 
 
 MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "hvp without tuples": (lambda: ox.hvp(cubes, X, X), TypeError, "hvp: primals is ndarray of dtype float64: expected a tuple"),
-    "jvp without tuples": (lambda: ox.jvp(cubes, X, X), TypeError, "jvp: primals is ndarray of dtype float64: expected a tuple"),
+    "hvp without tuples": (lambda: ox.hvp(cubes, X, X), TypeError, "hvp: primals is ndarray: expected a tuple"),
+    "jvp without tuples": (lambda: ox.jvp(cubes, X, X), TypeError, "jvp: primals is ndarray: expected a tuple"),
     "jvp of a number": (lambda: ox.jvp(lambda x: x * x, NUMBER, NUMBER), TypeError, "jvp: primals is float: expected a tuple"),
     "a tangent without a tuple": (lambda: ox.jvp(cubes, (X,), X), TypeError, "jvp: tangents is ndarray"),
     "a list of gradients": (

@@ -9,13 +9,12 @@ from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, Variable, plain
 from oxigrad._typing import Array, P, Tree
 from oxigrad.autodiff.rules.cotangents import require_complex
-from oxigrad.autodiff.rules.tangents import is_numeric, tangent_dtype
+from oxigrad.autodiff.rules.tangents import check_several, is_numeric, tangent_dtype
 from oxigrad.autodiff.transforms import (
     Argnums,
     Recording,
     by_position,
     check_callable,
-    check_several,
     grad,
     jvp,
     resolve,

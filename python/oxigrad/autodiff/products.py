@@ -8,7 +8,8 @@ from oxigrad import tree, xp
 from oxigrad._typing import Argnums, Differentiable, P, R, T, Tree, Ts
 from oxigrad.autodiff.function_calls import replaced
 from oxigrad.autodiff.jacobians import jacobian
-from oxigrad.autodiff.transforms import Recording, check_callable, check_several, grad, jvp, vjp
+from oxigrad.autodiff.rules.tangents import check_several
+from oxigrad.autodiff.transforms import Recording, check_callable, grad, jvp, vjp
 from oxigrad.ops.backends import is_smooth, size_of
 
 

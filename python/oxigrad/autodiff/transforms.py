@@ -10,7 +10,7 @@ from oxigrad import _core, tree, xp
 from oxigrad._core import BatchLevel, DtypeError, ShapeError, Structure, StructureError, Tape, Variable, Watched, plain
 from oxigrad._typing import A, Argnums, Array, Differentiable, First, P, R, T, Tree, Ts
 from oxigrad.autodiff.rules.cotangents import require_complex, require_real
-from oxigrad.autodiff.rules.tangents import zero_or_same, zero_tangent
+from oxigrad.autodiff.rules.tangents import check_several, zero_or_same, zero_tangent
 from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth, without_variables
 
 
@@ -18,15 +18,6 @@ def check_callable(f: Any, name: str) -> None:
     """Raises `TypeError` where ``f``, the argument of the transform ``name``, is not callable."""
     if not callable(f):
         raise TypeError(f"{name}: found {f!r}, expected a function")
-
-
-def check_several(primals: Any, tangents: Any, name: str) -> None:
-    """Raises `TypeError` where the primals or the tangents of the transform ``name`` are no tuple or list."""
-    for value, what in ((primals, "primals"), (tangents, "tangents")):
-        if not isinstance(value, (tuple, list)):
-            raise TypeError(
-                f"{name}: {what} is {_describe(value)}: expected a tuple, one for each argument: {name}(f, (x,), (v,))"
-            )
 
 
 def resolve(f: Callable[..., Any], argnums: Argnums | None, argnames: str | Sequence[str] | None) -> Argnums:

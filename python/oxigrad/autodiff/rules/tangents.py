@@ -88,3 +88,12 @@ def stack_parts(tangents: Sequence[Array]) -> Array:
         return TupleCotangent({at: stack_parts([each and each[at] for each in tangents]) for at in like})
     zero = zero_tangent(like)
     return ops.stack([zero if tangent is None else tangent for tangent in tangents])
+
+
+def check_several(primals: Any, tangents: Any, name: str) -> None:
+    """Raises `TypeError` where the primals or the tangents of the transform ``name`` are no tuple or list."""
+    for value, what in ((primals, "primals"), (tangents, "tangents")):
+        if not isinstance(value, (tuple, list)):
+            raise TypeError(
+                f"{name}: {what} is {type(value).__name__}: expected a tuple, one for each argument: {name}(f, (x,), (v,))"
+            )
