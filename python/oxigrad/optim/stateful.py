@@ -401,6 +401,7 @@ def resume(opt: StatefulOptimizer, state: Any, *, strict: bool = True) -> Report
     compare(report, parts, remembered, "{}: its state".format)
     if stepper.slots and stepper.fitting is None:
         slots, waits = _fitted(fitting, state["slots"], stepper, presence.get("without_slots", ())), None
+        presence = _with_steps_of(stepper, fitting.lacking, presence, state["step"])
     else:
         has_begun = state["slots"] or any(state[name] for name in COUNTS)
         slots, waits = copied_slots(state["slots"]), fitting if has_begun else None
@@ -428,6 +429,18 @@ def _fitted(
     begun = {path: named for path, named in slots.items() if path not in existing and path in stepper.presence.waiting}
     matching = {path: named for path, named in slots.items() if path not in begun}
     return {**fitting(matching, existing), **copied_slots(begun)}
+
+
+def _with_steps_of(
+    stepper: Stepper, lacking: Collection[str], presence: Mapping[str, Any], count: int
+) -> Mapping[str, Any]:
+    """The presence of a state after ``count`` steps, with those that the parameters which it is ``lacking`` took part in here."""
+    if not lacking:
+        return presence
+    stepper.presence.settle(stepper.counts.taken)
+    taken = {path: stepper.counts.taken - stepper.presence.missed.get(path, 0) for path in lacking}
+    missed = {path: max(0, count - number) for path, number in taken.items()}
+    return {**presence, "missed_steps": {**presence.get("missed_steps", {}), **missed}}
 
 
 def _remind(report: Report, name: str, part: Any, before: Any, remembered: Any) -> None:

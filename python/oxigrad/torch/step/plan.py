@@ -11,6 +11,7 @@ from oxigrad.stepping.parameters.device_kernels import is_permuted
 from oxigrad.stepping.parameters.executor import DEVICE, HOST, RULE_ASSIGNED, RULE_INTO, Executor, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.plan.assignment import Assignment
+from oxigrad.stepping.state.step_count import check_step_count
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
@@ -117,6 +118,8 @@ class TensorPlan(Assignment):
         if state:
             opt.state[p] = state
             _place(opt, path, p, state)  # now, so that memory has the slots of one parameter at a time
+        if group.entry.counts:
+            check_step_count(state["step"], f"{path}: the state has step")
         step = int(state["step"]) if group.entry.counts else 0 if is_new else max(1, self.count)
         missed = self.count - step
         parameter = TensorParameter(
@@ -152,8 +155,11 @@ class TensorPlan(Assignment):
 
 
 def noise_step(opt: Any) -> int:
-    """The number of steps taken with random numbers, which the first group keeps."""
-    return int(opt.param_groups[0].get("noise_step", 0))
+    """The number of steps taken with random numbers, which the first group keeps; raises `StateError` for anything else."""
+    number = opt.param_groups[0].get("noise_step", 0)
+    if number != 0:
+        check_step_count(number, "param_groups[0] has noise_step")
+    return int(number)
 
 
 def places_of(opt: Any) -> Iterator[TensorPlace]:
