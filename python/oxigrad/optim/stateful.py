@@ -275,7 +275,8 @@ class StatefulOptimizer(Options):
 
         Arrays are copied to the library and device of the parameter; their dtype must be equal. The state is loaded whole or
         not at all: `StateError` lists missing and unexpected entries, and those of another shape or dtype. With
-        ``strict=False``, matching entries are loaded, and the report lists the others. Before the first `build` or `update` the
+        ``strict=False``, matching entries are loaded, and the report lists the others. A parameter without matching arrays keeps its slots
+        and the number of steps that it took part in. Before the first `build` or `update` the
         parameters are unknown: slots are then compared in it, and it raises the error or completes the report.
         """
         with self._lock:
