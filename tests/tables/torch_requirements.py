@@ -216,6 +216,11 @@ def distributed_checkpoints_initialize_state(library: Library) -> None:
         assert equal(others, params), name
         assert [t.shape for t in states(other)] == [t.shape for t in states(opt)], name
         assert other.param_groups[0]["lr"] == opt.param_groups[0]["lr"]
+        fresh = copies(params)
+        untrained = make(fresh)
+        distributed_state.get_optimizer_state_dict(Listed(fresh), untrained)
+        train(untrained, fresh)
+        assert not equal(fresh, params), f"{name} does not train without a state that is loaded"
         distributed_state.set_optimizer_state_dict(Listed(others), other, saved)
         train(opt, params, range(3, 6))
         train(other, others, range(3, 6))

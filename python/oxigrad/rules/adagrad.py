@@ -105,13 +105,17 @@ def ftrl(
 ):
     """FTRL, follow the regularized leader by coordinate (McMahan et al. 2013), as keras.optimizers.Ftrl.
 
-    ``l1`` sets parameters to zero exactly; ``l2`` regularizes too, ``shrinkage`` by the gradient only.
+    ``l1`` sets parameters to zero exactly; ``l2`` regularizes too, ``shrinkage`` by the gradient only. A step at the rate zero, which
+    the formula divides by, changes nothing.
     """
-    before, v = xp.pow(v, -power), v + g * g
-    after = xp.pow(v, -power)
-    linear = linear + g + 2 * shrinkage * p - (after - before) / learning_rate * p
-    curvature = after / learning_rate + 2 * (l2 + beta / (2 * learning_rate))
-    return (xp.clip(linear, -l1, l1) - linear) / curvature, linear, v
+    is_taken = learning_rate > 0
+    rate = xp.where(is_taken, learning_rate, 1.0)
+    before, squares = xp.pow(v, -power), v + g * g
+    after = xp.pow(squares, -power)
+    moved = linear + g + 2 * shrinkage * p - (after - before) / rate * p
+    curvature = after / rate + 2 * (l2 + beta / (2 * rate))
+    new = (xp.clip(moved, -l1, l1) - moved) / curvature
+    return xp.where(is_taken, new, p), xp.where(is_taken, moved, linear), xp.where(is_taken, squares, v)
 
 
 def madgrad(

@@ -6,6 +6,7 @@ update, and returns a new one.
 
 from typing import Annotated, Literal
 
+from oxigrad.rules.core.arrays import scaled_norm
 from oxigrad.rules.core.ranges import Count, CountOrZero, Decay, Interval, Limit, NonNegative, Share
 from oxigrad.rules.core.slots import Slot
 from oxigrad.rules.schedule_free import moved_average
@@ -37,16 +38,19 @@ def clip_by_value(xp, p, g, *, limit: Limit = 1.0):
     return xp.clip(g, -limit, limit)
 
 
-def _reduction(xp, norm, limit):
-    """The factor by which a norm falls to ``limit`` where it is larger, else 1; NaN for NaN, and no derivative divides by zero."""
-    is_within = norm <= limit
-    return xp.where(is_within, 1.0, limit / xp.where(is_within, 1.0, norm))
+def _reduction(xp, scaled, limit):
+    """The factor by which a norm falls to ``limit`` where it is larger, else 1; NaN for NaN, and no derivative divides by zero.
+
+    ``scaled`` is the norm as `scaled_norm` has it.
+    """
+    length, scale = scaled
+    is_within = length <= limit * scale
+    return xp.where(is_within, 1.0, limit * scale / xp.where(is_within, 1.0, length))
 
 
 def clip_by_norm(xp, p, g, *, max_norm: Limit = 1.0):
     """Scales the gradient of a leaf down to the norm ``max_norm`` where its norm is larger (Keras' clipnorm)."""
-    norm = xp.sqrt(xp.sum(g * g))
-    return g * _reduction(xp, norm, max_norm)
+    return g * _reduction(xp, scaled_norm(xp, g), max_norm)
 
 
 def clip_by_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
@@ -54,13 +58,12 @@ def clip_by_global_norm(xp, p, g, *, total, max_global_norm: Limit = 1.0):
 
     Exact, as in optax; torch's ``clip_grad_norm_`` divides by the norm plus 1e-6.
     """
-    norm = xp.sqrt(total(g * g))
-    return g * _reduction(xp, norm, max_global_norm)
+    return g * _reduction(xp, scaled_norm(xp, g, total), max_global_norm)
 
 
 def clip_by_known_norm(xp, p, g, *, square=0.0, max_norm: Limit = 1.0):
     """`clip_by_global_norm`, where ``square`` is the known square of the norm of all gradients."""
-    return clip_by_global_norm(xp, p, g, total=lambda _: square, max_global_norm=max_norm)
+    return g * _reduction(xp, (xp.sqrt(square), 1.0), max_norm)
 
 
 def maximize(xp, p, g):
@@ -90,8 +93,7 @@ def mars(xp, p, g, before, *, gamma: NonNegative = 0.025, momentum: Decay = 0.95
     beta2=0.99))``, MARS-Lion ``chain(MARS(), Lion(beta1=0.95, beta2=0.95))``.
     """
     corrected = g + gamma * (momentum / (1 - momentum)) * (g - before)
-    norm = xp.sqrt(xp.sum(corrected * corrected))
-    return corrected * _reduction(xp, norm, max_norm), g
+    return corrected * _reduction(xp, scaled_norm(xp, corrected), max_norm), g
 
 
 def cautious(xp, p, g, *, gradient):
@@ -217,7 +219,7 @@ def lookahead(
 
 
 def _unit_norms(xp, x, units):
-    """The norm of the elements of each unit, with dimensions kept; of all elements if at most one axis is longer than 1."""
+    """The `scaled_norm` of the elements of each unit, with dimensions kept; of all elements if at most one axis is longer than 1."""
     ndim = len(x.shape)
     if sum(n != 1 for n in x.shape) <= 1:
         axes = tuple(range(ndim))
@@ -227,7 +229,7 @@ def _unit_norms(xp, x, units):
         axes = (0,) if ndim <= 3 else tuple(range(ndim - 1))
     else:
         raise ValueError(f"units is {units!r}: expected 'first' or 'last', the axis of the units")
-    return xp.sqrt(xp.sum(x * x, axis=axes, keepdims=True))
+    return scaled_norm(xp, x, lambda terms: xp.sum(terms, axis=axes, keepdims=True))
 
 
 def adaptive_gradient_clip(
@@ -239,9 +241,10 @@ def adaptive_gradient_clip(
     of the units of a layer: "last", as in optax.adaptive_grad_clip (matrices of inputs by outputs; with three axes, all but the
     first), or "first", as in torch's layers.
     """
-    limit = max_ratio * xp.maximum(_unit_norms(xp, p, units), min_norm)
-    norm = _unit_norms(xp, g, units)
-    return g * xp.where(norm <= limit, 1.0, limit / xp.maximum(norm, 1e-6))
+    size, scale_of_size = _unit_norms(xp, p, units)
+    length, scale = _unit_norms(xp, g, units)
+    limit = max_ratio * xp.maximum(size / scale_of_size, min_norm) * scale
+    return g * xp.where(length <= limit, 1.0, limit / xp.maximum(length, 1e-6 * scale))
 
 
 def centralize(xp, p, g, *, kept: Literal["first", "last"] = "first"):

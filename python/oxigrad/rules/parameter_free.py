@@ -106,11 +106,11 @@ def dadapt_sgd(
     """SGD with D-Adaptation (Defazio and Mishchenko 2023, arXiv:2301.07733, algorithm 4), as the authors' DAdaptSGD.
 
     ``d`` is the estimate of the distance from the initial parameters to the solution, one for the whole model, and ``norm`` the
-    norm of the first gradient. ``weight_decay`` is added to the gradient. Leave ``learning_rate`` at 1, or set a schedule.
+    norm of the first gradient other than zero. ``weight_decay`` is added to the gradient. Leave ``learning_rate`` at 1, or set a schedule.
     """
     d = xp.where(step == 1, d0, d)
     square = total(g * g)
-    norm = xp.where(step == 1, xp.sqrt(square), norm)
+    norm = xp.where(norm > 0, norm, xp.sqrt(square))
     rate = d * learning_rate / xp.where(norm > 0, norm, 1.0)
     g = g + weight_decay * p
     numerator = numerator + rate * total(g * s)

@@ -176,14 +176,20 @@ class Planner:
             if self._table.by_path and self.presence.were_inactive | self.presence.orphans
             else self._core.count
         )
-        missed = functools.partial(self.presence.missed_by, with_slots=self._table.by_path, count=count)
-        plan = Plan(
-            leaves, structure, self._owner, self._table.version, present=present, holds_own=holds_own, missed=missed
-        )
+
+        def planned() -> Plan:
+            missed = functools.partial(self.presence.missed_by, with_slots=self._table.by_path, count=count)
+            owner, version = self._owner, self._table.version
+            return Plan(leaves, structure, owner, version, present=present, holds_own=holds_own, missed=missed)
+
+        plan = planned()
         leaves = plan.detach(leaves)
         if self.fitting:
             self._table.fit(self.fitting, plan, leaves, self.presence.waiting)
-            self.fitting = None
+            lacking, self.fitting = self.fitting.lacking, None
+            if lacking:
+                self.presence.begin_anew(lacking, count)
+                plan = planned()
         plan.check_known(self._table.by_path, self.presence.were_inactive, self.presence.orphans)
         return plan, leaves
 

@@ -10,6 +10,7 @@ from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.programs import step_once
 from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.slots.view import ParameterSlots
+from oxigrad.stepping.state.step_count import check_step_count
 from oxigrad.stepping.version import Version
 from oxigrad.torch.drop_in import DropIn
 from oxigrad.torch.group import TensorGroup
@@ -76,8 +77,11 @@ class SparseDropIn(DropIn):
         conversion.check_readable(path, p, state)
         gradient = p.grad.coalesce()
         indices, values = gradient.indices(), gradient.values()
-        state.setdefault("step", 0)
+        is_new = "step" not in state
         conversion.begin(group, path, p, state, HOST)
+        if is_new:
+            state["step"] = 0  # PyTorch's class counts by a number
+        check_step_count(state["step"], f"{path}: the state has step")
         tensors = [p.detach(), state["exp_avg"], state["exp_avg_sq"]]
         if not all(tensor.device.type == "cpu" for tensor in (*tensors, values)):
             raise RuntimeError(f"{path}: SparseAdam updates tensors in host memory")

@@ -72,7 +72,7 @@ mod _core {
     #[pymodule_export]
     use crate::stepper::cuda::{CudaEntry, CudaSource};
     #[pymodule_export]
-    use crate::stepper::held::are_held;
+    use crate::stepper::held::{are_held, held};
     #[pymodule_export]
     use crate::stepper::lock::Lock;
     #[pymodule_export]

@@ -9,6 +9,7 @@ from oxigrad._typing import Array, Config, T, Tree
 from oxigrad.ops.backends import detached
 from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
 from oxigrad.optim.settings.config import REGISTRY
+from oxigrad.rules.core.arrays import length_of_squares, squares
 from oxigrad.rules.core.ranges import Domain, Interval
 from oxigrad.schedules.base import number
 from oxigrad.stepping.plan.plan import Plan
@@ -86,9 +87,9 @@ class SAM(LocalOptimizer):
         gradients = plan.gradients.read(grads, called=True)
         pairs = [(leaves[p.index], detached(gradients[p.index])) for p in plan.parameters]
         sizes = [xp.abs(p) + self.eta if self.adaptive else 1.0 for p, _ in pairs]
-        squares = [xp.sum((size * g) ** 2) for size, (_, g) in zip(sizes, pairs, strict=True)]
-        norm = xp.sqrt(sum(squares[1:], squares[0]))
-        factor = self.rho * xp.where(norm > 0, 1 / xp.where(norm > 0, norm, 1.0), 0.0)
+        sums = [*zip(*(squares(xp, size * g) for size, (_, g) in zip(sizes, pairs, strict=True)), strict=True)]
+        length, scale = length_of_squares(xp, *(sum(terms[1:], terms[0]) for terms in sums))
+        factor = self.rho * xp.where(length > 0, scale / xp.where(length > 0, length, 1.0), 0.0)
         filled = list(leaves)
         for parameter, size, (p, g) in zip(plan.parameters, sizes, pairs, strict=True):
             there = xp.asarray(xp.astype(p + factor * (size * size * g), p.dtype))

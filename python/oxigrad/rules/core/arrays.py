@@ -1,8 +1,11 @@
-"""Array functions that rules called on arrays share."""
+"""Array functions that rules share."""
 
 import math
 
 from oxigrad.ops.backends import device_of, namespace
+
+# A power of two, by which no bits are lost. 2**31 squares of the largest float32 times it have a sum in float32.
+_SCALE = 2.0**-80
 
 
 def zeros(xp, p, shape):
@@ -24,7 +27,35 @@ def root_mean_square(xp, x):
 
 def norm(xp, x):
     """The Euclidean norm of all elements."""
-    return xp.sqrt(xp.sum(x * x))
+    length, scale = scaled_norm(xp, x)
+    return length / scale
+
+
+def scaled_norm(xp, x, add=None):
+    """A number, and the scale by which it is to be divided to be the Euclidean norm; ``add`` sums terms up, by default all of them.
+
+    The scale is 1 unless squares overflow, as those of float32 do from 2**64 on.
+    """
+    return length_of_squares(xp, *squares(xp, x, add))
+
+
+def length_of_squares(xp, square, scaled_square):
+    """The `scaled_norm` of numbers with these `squares`."""
+    is_finite = square < math.inf
+    scale = xp.where(is_finite, 1.0, xp.where(is_finite, square, _SCALE))  # in the dtype of x
+    return xp.sqrt(xp.where(is_finite, square, scaled_square)), scale
+
+
+def square_of_norm(xp, x, add=None):
+    """The square of the norm, in the float64 that kernels compute numbers with."""
+    square, scaled_square = squares(xp, x, add)
+    return xp.where(square < math.inf, square, scaled_square / _SCALE**2)
+
+
+def squares(xp, x, add=None):
+    """The sums of the squares of numbers, and of these numbers times `_SCALE`."""
+    add, scaled = xp.sum if add is None else add, _SCALE * x
+    return add(x * x), add(scaled * scaled)
 
 
 def share_of_new(xp, beta):

@@ -14,6 +14,18 @@ def root_mean_square(xp: Any, x: Array) -> Array:
 def norm(xp: Any, x: Array) -> Array:
     """The Euclidean norm of all elements."""
 
+def scaled_norm(xp: Any, x: Array, add: Array=None) -> Array:
+    """A number, and the scale by which it is to be divided to be the Euclidean norm; ``add`` sums terms up, by default all of them."""
+
+def length_of_squares(xp: Any, square: Array, scaled_square: Array) -> tuple[Array, ...]:
+    """The `scaled_norm` of numbers with these `squares`."""
+
+def square_of_norm(xp: Any, x: Array, add: Array=None) -> Array:
+    """The square of the norm, in the float64 that kernels compute numbers with."""
+
+def squares(xp: Any, x: Array, add: Array=None) -> tuple[Array, ...]:
+    """The sums of the squares of numbers, and of these numbers times `_SCALE`."""
+
 def share_of_new(xp: Any, beta: Array) -> Array:
     """The weight of a new term in a statistic with decay ``beta``: ``1 - beta``, or 1 without decay."""
 

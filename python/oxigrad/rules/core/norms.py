@@ -3,6 +3,7 @@
 Their sums are computed in the pass over memory that updates the parameter, from the numbers that it holds then.
 """
 
+from oxigrad.rules.core.arrays import square_of_norm
 from oxigrad.rules.core.slots import Slot
 
 # The slot of each norm; the hyphen keeps it apart from the arguments of rules.
@@ -27,4 +28,4 @@ def parameter_norm(xp, p, new, norm=Slot.scalar(name=SLOTS["parameter"])):
 
 def square_of_gradients(xp, p, g, square=Slot.scalar(0.0), *, total):
     """The parameter as it is, and the square of the norm of all gradients, as rules that clip by it compute it."""
-    return p, total(g * g)
+    return p, square_of_norm(xp, g, total)

@@ -67,6 +67,10 @@ class ParticipationLog:
         """The number of steps of ``count`` that a parameter missed; ``with_slots`` ones have slots, others missed all."""
         return self.missed.get(path, 0) if path in with_slots else count
 
+    def begin_anew(self, paths: Iterable[str], count: int) -> None:
+        """Notes parameters whose slots are new after ``count`` steps."""
+        self.missed |= dict.fromkeys(paths, count)
+
     def enter(
         self,
         missed: Mapping[str, int],

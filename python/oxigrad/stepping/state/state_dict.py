@@ -154,10 +154,14 @@ def checked(state: Any) -> Mapping[str, Any]:
 
 @dataclasses.dataclass
 class PendingState:
-    """Matches loaded slots with those of parameters, and reports the differences; where it is ``strict``, raises them."""
+    """Matches loaded slots with those of parameters, and reports the differences; where it is ``strict``, raises them.
+
+    ``lacking`` are the parameters that had no slots, or whose arrays were of another shape or dtype: they keep their own slots.
+    """
 
     strict: bool
     report: Report
+    lacking: set[str] = dataclasses.field(default_factory=set)
 
     def __call__(self, slots: Slots, existing: Slots) -> dict[str, dict[str, Any]]:
         """The slots for parameters that have ``existing`` ones: those given, where they match, as arrays of the same libraries."""
@@ -167,6 +171,7 @@ class PendingState:
         fitting = {path: _fitting(report, path, slots[path], existing[path]) for path in existing if path in slots}
         self.check(report)
         vars(self.report).update(vars(report))
+        self.lacking = {path for path in existing if path not in slots or (existing[path] and not fitting[path])}
         return {path: _taken(fitting.get(path, {}), named) for path, named in existing.items()}
 
     def check(self, report: Report) -> None:
@@ -193,7 +198,7 @@ def _fitting(report: Report, path: str, slots: Mapping[str, Any], existing: Mapp
     existing = {name: array for name, array in existing.items() if name not in _NORMS}
     if existing.keys() != slots.keys():
         compare(report, existing, slots, lambda name: f"{path_name(path)}: slot {name}")
-    matches = {}
+    matches, is_whole = {}, True
     for name, array in existing.items():
         if name not in slots:
             continue
@@ -202,7 +207,9 @@ def _fitting(report: Report, path: str, slots: Mapping[str, Any], existing: Mapp
         else:
             there, expected = _described(slots[name]), _described(array)
             report.mismatched.append(f"{path_name(path)}: slot {name} has {there}, expected {expected}")
-    return matches
+            is_whole = False
+    # Numbers alone would be those of other arrays.
+    return matches if is_whole or any(tuple(slot.shape) for slot in matches.values()) else {}
 
 
 def _is_alike(a: Any, b: Any) -> bool:

@@ -124,6 +124,8 @@ def begin(
 ) -> bool:
     """Adds the slots to ``state``, the state of the parameter ``p``, that its rule has and that are missing; False if there are none.
 
+    Raises `KeyError` where a state that was begun lacks a slot that no step adds, as PyTorch's classes do, or its number of steps.
+
     Codes and numbers of the state are put where the ``executor`` reads them: rules on arrays read no codes, `DEVICE` reads
     both there. With ``on_host``, all of the state is put into host memory, wherever the parameter is.
     """
@@ -142,11 +144,17 @@ def begin(
             path, p, {keys[slot.name]: state.get(keys[slot.name]) for slot in rule.slots if not slot.is_number}
         )
     is_new = entry.counts and state.get("step") is None
+    if is_new and (known := [key for key in keys.values() if state.get(key) is not None]):
+        raise KeyError(f"{path}: the state has {known[0]!r}, and no 'step': expected the number of steps taken")
+    is_begun = entry.counts and not is_new
     if is_new:
         state["step"] = torch.zeros((), dtype=number_dtype(), device="cpu")
     if not missing:
         return is_new
+    optional = dict(entry.rule.optional)
+    expected = {slot.name for slot in entry.rule.slots if is_begun and slot.name not in optional}
     for name in [name for name in missing if name in numbers]:
+        _check_added(path, keys[name], is_expected=name in expected)
         first = group.value(entry.begin[name]) if name in entry.begin else float(numbers[name].begin)
         dtype, device = (
             number_dtype() if entry.follows_torch else torch.float64,
@@ -158,6 +166,7 @@ def begin(
     like = local(p).to(where)
     new = new_slots(group, path, like, on_host=is_host, coded=not executor.calls_rule, existing=existing)
     for name, value in new.items():
+        _check_added(path, keys[name], is_expected=name in expected)
         if isinstance(value, Quantized):
             state[keys[name]] = {
                 **value.fields,
@@ -166,6 +175,12 @@ def begin(
         else:
             state[keys[name]] = as_parameter(value, p)
     return True
+
+
+def _check_added(path: str, key: str, *, is_expected: bool) -> None:
+    """Raises `KeyError` for a slot that is expected to be there, and is to be added."""
+    if is_expected:
+        raise KeyError(f"{path}: the state has no {key!r}: expected the tensor of the steps before, or no state at all")
 
 
 def _placed_codes(value: dict[str, Any], p: Any, executor: Executor, device: Any) -> Any:

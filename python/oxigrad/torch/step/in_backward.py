@@ -10,12 +10,13 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from oxigrad import _core
 from oxigrad.stepping.plan.announcements import UNFINISHED, Pending, StepInParts, named
 from oxigrad.torch.library import torch, untraced
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.plan import TensorPlace, clips, noise_step, places_of, refuse_shared_memory
-from oxigrad.torch.step.resolved import TensorStep, all_parameters, are_same, is_recorded
+from oxigrad.torch.step.resolved import TensorStep, all_parameters, is_recorded, lists_of
 
 
 class Bucket:
@@ -78,6 +79,8 @@ class InBackward:
         # Small parameters that are not updated yet, with their gradients, by identity.
         self._pending = Pending()
         self._params: list[Any] = []
+        # The groups and their parameters that the places are of.
+        self._held: list[Any] = []
         self._has_begun = self._clips = self._has_drawn = False
         self._pauses = 0
         # Whether a backward in which hooks did nothing has accumulated gradients since the last step.
@@ -138,7 +141,7 @@ class InBackward:
 
     def reset(self, opt: Any) -> None:
         """Begins anew with another state."""
-        self._places, self._params = {}, []
+        self._places, self._params, self._held = {}, [], []
         self._parts.forget()
         self._end()
         self.attach(opt, all_parameters(opt))
@@ -285,11 +288,13 @@ class InBackward:
         """Begins a step: checks what concerns more than one parameter."""
         _check(opt)
         params = all_parameters(opt)
-        if not are_same(params, self._params):
+        lists = lists_of(opt.param_groups)
+        if not _core.are_held(self._held, lists, {}):
             places = [*places_of(opt)]
             refuse_shared_memory(places)
             self._places = {id(place.tensor): place for place in places}
             self._params, self._watched = params, conversion.Watched(params)
+            self._held = _core.held(lists, {})
         elif self._watched.have_moved():
             refuse_shared_memory([*self._places.values()])
             self._watched = conversion.Watched(params)

@@ -11,6 +11,7 @@ from oxigrad.stepping.parameters.device_kernels import is_permuted
 from oxigrad.stepping.parameters.executor import DEVICE, HOST, RULE_ASSIGNED, RULE_INTO, Executor, executor_of
 from oxigrad.stepping.parameters.parameter import Parameter
 from oxigrad.stepping.plan.assignment import Assignment
+from oxigrad.stepping.state.step_count import check_step_count
 from oxigrad.torch.group import TensorGroup
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
@@ -59,7 +60,6 @@ class TensorPlan(Assignment):
         super().__init__()
         self._square = square
         self._recorded = recorded
-        self._is_empty: bool | None = None
         #: The real tensor in this process of a parameter or a gradient.
         self.read: Callable[[Any], Any] = conversion.real if recorded else conversion.local
         self.count: int = noise_step(opt)  # from which numbers of steps are counted, and random numbers are drawn
@@ -118,9 +118,9 @@ class TensorPlan(Assignment):
         if state:
             opt.state[p] = state
             _place(opt, path, p, state)  # now, so that memory has the slots of one parameter at a time
+        if group.entry.counts:
+            check_step_count(state["step"], f"{path}: the state has step")
         step = int(state["step"]) if group.entry.counts else 0 if is_new else max(1, self.count)
-        if not step and not group.value("learning_rate") and self._makes_state_only(opt):
-            return
         missed = self.count - step
         parameter = TensorParameter(
             [],
@@ -140,21 +140,6 @@ class TensorPlan(Assignment):
         )
         self.parameters.append(parameter)
 
-    def _makes_state_only(self, opt: Any) -> bool:
-        """Whether rates and gradients are zero everywhere: so checkpoint loaders make a state to load into, and nothing else changes.
-
-        A zero gradient beside others is that of a step, which counts: a warmup begins at the rate zero.
-        """
-        if self._is_empty is None:
-            rates = [opt.entry.value("learning_rate", group) for group in opt.param_groups]
-            trained = [p for group in opt.param_groups for p in group["params"] if p.requires_grad]
-            self._is_empty = not any(rates) and all(map(self._is_zero, trained))
-        return self._is_empty
-
-    def _is_zero(self, p: Any) -> bool:
-        """Whether a parameter has a gradient, which is zero."""
-        return p.grad is not None and p.grad.layout is torch.strided and not torch.count_nonzero(p.grad)
-
     def _executor(self, tensor: Any, group: TensorGroup) -> Executor:
         """The executor of a tensor, if its state is such as it takes."""
         executor = RULE_ASSIGNED if self._recorded else executor_of(tensor, group.rule().elementwise)
@@ -170,8 +155,11 @@ class TensorPlan(Assignment):
 
 
 def noise_step(opt: Any) -> int:
-    """The number of steps taken with random numbers, which the first group keeps."""
-    return int(opt.param_groups[0].get("noise_step", 0))
+    """The number of steps taken with random numbers, which the first group keeps; raises `StateError` for anything else."""
+    number = opt.param_groups[0].get("noise_step", 0)
+    if number != 0:
+        check_step_count(number, "param_groups[0] has noise_step")
+    return int(number)
 
 
 def places_of(opt: Any) -> Iterator[TensorPlace]:

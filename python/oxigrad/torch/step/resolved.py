@@ -1,7 +1,7 @@
 """A step resolved for the tensors of an optimizer: their plan, the kernels, and the step count of each parameter.
 
-It is reused while the same tensors are in the groups and in the state, the same parameters have gradients, and the groups select
-the same rules. Anything else that changes (hyperparameters, numbers of steps in place, memory of tensors) is
+It is reused while the same groups have the same tensors, which have the same state, the same parameters have gradients, and the
+groups select the same rules. Anything else that changes (hyperparameters, numbers of steps in place, memory of tensors) is
 read in each step, or checked by the core.
 """
 
@@ -23,6 +23,13 @@ from oxigrad.torch.step.plan import TensorPlace, TensorPlan, noise_step
 # Steps are short: what they do for each tensor runs without a call of Python.
 _CHAIN = itertools.chain.from_iterable
 _PARAMS, _GRADIENT = operator.itemgetter("params"), operator.attrgetter("grad")
+# The state of a parameter without one.
+_NOTHING: dict[str, Any] = {}
+
+
+def lists_of(groups: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The groups, then the parameters of each, as `_core.held` takes them."""
+    return [groups, *map(_PARAMS, groups)]
 
 
 def all_parameters(opt: Any) -> list[Any]:
@@ -93,10 +100,9 @@ class TensorStep:
         self.core.count = plan.count
         self.core.prepare(self._program.host_parameters([*map(plan.read, plan.tensors)], plan.slots))
         groups, lists, states = self._read(opt)
-        self.held: list[Any] = [*_CHAIN(lists), *_CHAIN(map(dict.values, states.values()))]
+        #: The groups, the parameters of each, and their states with all slots.
+        self.held: list[Any] = _core.held(lists, states)
         self._seen = SeenGroups(groups)
-        self._codes = [value for value in self.held if type(value) is dict]
-        self._parts = [*_CHAIN(map(dict.values, self._codes))]
         slots = [value for p in plan.parameters for _, value in conversion.slots_of(plan.groups[p.group], p.state)]
         viewed = [value for value in slots if isinstance(value, torch.Tensor) and conversion.memory(value) is not value]
         self._watched = conversion.Watched([*self._seated, *viewed])
@@ -124,21 +130,20 @@ class TensorStep:
             return False
         if self._without and any(p.grad is not None for p in self._without):
             return False
-        if self._codes and not are_same([*_CHAIN(map(dict.values, self._codes))], self._parts):
-            return False
         if self._watched.have_moved() or not (self._counted == self._expected).all():
             return False
         if self.plan.draws and self.core.count != noise_step(opt):
             return False
         return self._seen.are_unchanged(groups) or self._has_rules_of(groups)
 
-    def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[list[Any]], dict[Any, dict[str, Any]]]:
-        """The groups that the step is of, their lists of parameters, and the states of the parameters."""
+    def _read(self, opt: Any) -> tuple[list[dict[str, Any]], list[Any], dict[Any, dict[str, Any]]]:
+        """The groups that the step is of, these and their lists of parameters, and the states of the parameters."""
         groups = opt.param_groups
         if self._places is None:
-            return groups, [*map(_PARAMS, groups)], opt.state
+            return groups, lists_of(groups), opt.state
         numbers, tensors = {place.group: None for place in self._places}, [place.tensor for place in self._places]
-        return [groups[number] for number in numbers], [tensors], {p: opt.state.get(p, {}) for p in tensors}
+        groups = [groups[number] for number in numbers]
+        return groups, [groups, tensors], {p: opt.state.get(p, _NOTHING) for p in tensors}
 
     def _has_rules_of(self, groups: list[dict[str, Any]]) -> bool:
         """Whether groups that have changed still select the rules; their numbers are read anew."""

@@ -15,20 +15,7 @@ _NOTHING: Mapping[int, Any] = MappingProxyType({})
 
 
 class HostPlan(TensorPlan):
-    """A `TensorPlan` whose state is in host memory, where copies of the parameters and gradients are updated.
-
-    ``sums`` has gradients of micro-batches before, by the identity of the parameter.
-    """
-
-    def __init__(self, opt: Any, *, sums: Mapping[int, Any], **options: Any) -> None:
-        self._sums = sums
-        super().__init__(opt, **options)
-
-    def _is_zero(self, p: Any) -> bool:
-        total = self._sums.get(id(p))
-        if total is None or p.grad is None:
-            return super()._is_zero(p)
-        return not torch.count_nonzero(total + p.grad.to(total.device))
+    """A `TensorPlan` whose state is in host memory, where copies of the parameters and gradients are updated."""
 
     def _executor(self, tensor: Any, group: TensorGroup) -> Executor:
         return HOST if group.rule().elementwise else RULE_INTO
@@ -52,7 +39,8 @@ def _on_host(value: Any) -> Any:
 class HostBatch:
     """The parameters at ``places`` that have gradients, for one step in host memory: their plan, kernels and numbers.
 
-    ``scale`` is that of the loss that gradients are of, None for no scale; ``square`` is that of `TensorPlan`, and ``sums`` that of `HostPlan`.
+    ``scale`` is that of the loss that gradients are of, None for no scale; ``square`` is that of `TensorPlan`. ``sums`` has gradients of
+    micro-batches before, by the identity of the parameter.
     """
 
     def __init__(
@@ -66,9 +54,7 @@ class HostBatch:
         sums: Mapping[int, Any] = _NOTHING,
     ) -> None:
         self.sums: Mapping[int, Any] = sums
-        self.plan: HostPlan = HostPlan(
-            opt, sums=sums, scaled=scale is not None, recorded=False, places=places, square=square
-        )
+        self.plan: HostPlan = HostPlan(opt, scaled=scale is not None, recorded=False, places=places, square=square)
         self.program: StepProgram = StepProgram(self.plan, seed=int(opt.param_groups[0].get("seed") or 0))
         self._scale, self._loss, self._is_filled = 1.0 if scale is None else scale, loss, False
         self.places: dict[int, TensorPlace] = {id(place.tensor): place for place in places}

@@ -1,0 +1,83 @@
+"""Every change between steps is seen by the next step: of groups, parameters, memory, gradients, state and options, beside PyTorch."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import oxigrad.torch as ours  # noqa: E402
+from torch_changes import CHANGES, CLASSES, made, results, take, thawed_parameters  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("default_device")
+
+WAYS: dict[str, dict[str, Any]] = {
+    "": {},
+    "in backward": {"in_backward": True},
+    "on the host": {"state_device": "host"},
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_is_seen_by_the_next_step(change: str, name: str) -> None:
+    found = []
+    for module in (ours, torch.optim):
+        opt = made(module, name)
+        for step in range(3):
+            take(opt, step)
+        CHANGES[change](opt, random.Random(1))
+        for step in range(3, 5):
+            take(opt, step)
+        thawed_parameters(opt, random.Random(1))
+        take(opt, 5)
+        found.append(results(opt))
+    torch.testing.assert_close(found[0], found[1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("way", ["in backward", "on the host"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_other_ways_of_stepping_see_it(change: str, way: str) -> None:
+    if (change, way) == ("hook", "in backward"):
+        pytest.skip("hooks of a step are called after the updates of the backward")
+    found = []
+    for module, further in ((ours, WAYS[way]), (torch.optim, {})):
+        opt = made(module, "AdamW", **further)
+        for step in range(3):
+            take(opt, step)
+        CHANGES[change](opt, random.Random(1))
+        for step in range(3, 6):
+            take(opt, step)
+        found.append(results(opt))
+    torch.testing.assert_close(found[0], found[1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_gradients_come_and_go(name: str) -> None:
+    found = []
+    for module in (ours, torch.optim):
+        opt = made(module, name)
+        for step, without in enumerate([None, None, 1, 1, None, 3, 0, None]):
+            take(opt, step, without)
+        found.append(results(opt))
+    torch.testing.assert_close(found[0], found[1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+def test_lists_of_other_classes_are_groups(steps: int) -> None:
+    """PyTorch reads any iterable."""
+    found = []
+    for module in (ours, torch.optim):
+        opt = made(module, "AdamW")
+        for step in range(steps):
+            take(opt, step)
+        for group in opt.param_groups:
+            group["params"] = tuple(group["params"])
+        opt.param_groups[0]["params"] = dict.fromkeys(opt.param_groups[0]["params"]).keys()
+        for step in range(3, 6):
+            take(opt, step)
+        found.append(results(opt))
+    torch.testing.assert_close(found[0], found[1], rtol=1e-9, atol=1e-12)
