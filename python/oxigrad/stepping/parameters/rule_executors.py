@@ -157,9 +157,8 @@ def call_rules(leaves: Sequence[CalledLeaf], seed: int) -> tuple[list[list[Any]]
     guards: list[tuple[str, Any]] = []
     if not leaves:
         return [], True
-    parameters, operands = (leaf.p for leaf in leaves), (x for leaf in leaves for x in leaf.operands())
-    # Infinities and NaN propagate as in a kernel.
-    with np.errstate(all="ignore"), rule_context(parameters, operands) as context:
+    operands = (x for leaf in leaves for x in leaf.operands())
+    with rule_context([leaf.p for leaf in leaves], operands) as context:
         evaluations = [Evaluation(_stages(leaf, seed, guards, context)) for leaf in leaves]
         while any(totals := [each.resume() for each in evaluations]):
             _check_totals(leaves, totals)
