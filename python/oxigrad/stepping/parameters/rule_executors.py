@@ -12,7 +12,7 @@ from oxigrad import _core, xp
 from oxigrad._core import RuleError
 from oxigrad.ops.backends import REFUSALS, adapter_of, beneath, device_of, fetched, is_array, namespace, size_of
 from oxigrad.ops.core.aliasing import apart
-from oxigrad.rules.core.rule import Evaluation, Rule, Stages
+from oxigrad.rules.core.rule import Evaluation, ResultsError, Rule, Stages
 from oxigrad.stepping.arrays.combined import combined
 from oxigrad.stepping.arrays.device_noise import DeviceNoise, draws_on_device
 from oxigrad.stepping.arrays.gradient_check import check_gradient
@@ -69,6 +69,8 @@ def trace(
         for further in guards[1:]:
             guard = guard * further
         return tape.compile([a for _, a in changed], [k for k, _ in changed], results, guard)
+    except ResultsError:
+        raise
     except RuleError as error:
         prefix = f"the rule {rule.name}: "  # which errors of the rule itself have
         message = f"{prefix}{str(error).removeprefix(prefix)}; define(..., elementwise=False) calls it on arrays"
