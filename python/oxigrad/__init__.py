@@ -1,7 +1,7 @@
 """Automatic differentiation and optimizers for any array library, with a Rust core."""
 
 import importlib as _importlib
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _stdlib_typing
 from typing import Any as _Any
 
 from oxigrad import _callbacks, tree, xp
@@ -36,7 +36,7 @@ from oxigrad.autodiff.transforms import grad, jvp, stop_gradient, value_and_grad
 from oxigrad.autodiff.vmap import vmap
 from oxigrad.tree import field
 
-if _TYPE_CHECKING:
+if _stdlib_typing.TYPE_CHECKING:
     from oxigrad import cuda as cuda
     from oxigrad import optim, schedules, testing
     from oxigrad import rules as rules
@@ -138,11 +138,14 @@ _ELSEWHERE = {
 }
 
 
-if not _TYPE_CHECKING:  # to type checkers, a name that is not there is an error
+if not _stdlib_typing.TYPE_CHECKING:  # to type checkers, a name that is not there is an error
 
     def __getattr__(name: str) -> _Any:
         if name not in _LAZY:
             raise _unknown_name("oxigrad", name, [*__all__, *_LAZY], _ELSEWHERE)
-        module = _importlib.import_module(_LAZY[name])
+        try:
+            module = _importlib.import_module(_LAZY[name])
+        except ModuleNotFoundError as error:  # of a library that is not installed
+            raise AttributeError(f"module 'oxigrad' has no attribute {name!r}: {error}", name=name) from error
         value = globals()[name] = getattr(module, name, module)
         return value

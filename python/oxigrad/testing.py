@@ -77,7 +77,8 @@ def check_grads(
     Every sequence of modes is checked: forward over reverse, reverse over forward, and so on.
     ``args`` are floats, float64 or complex128 arrays, or trees of them; complex arguments are perturbed in complex directions. ``f`` must
     be smooth within ``step`` of the point. Raises `AssertionError` with both numbers where they differ by more than
-    ``tolerance``, relative to the largest of both and 1, and where a derivative has another shape than what it is of.
+    ``tolerance``, relative to the largest of both and 1, with the argument, its element, and the sequence of modes; and where a derivative
+    has another shape than what it is of.
 
     >>> check_grads(lambda x: x**3, (2.0,))
     """
@@ -88,6 +89,76 @@ def check_grads(
     if not (0 < step < math.inf and 0 <= tolerance < math.inf):
         raise ValueError(f"step is {step!r}, tolerance {tolerance!r}: expected positive numbers")
     _check(f, tuple(args), order, tuple(modes), (), (step, tolerance, seed))
+
+
+def _is_near(found: float, expected: float, tolerance: float) -> bool:
+    return abs(expected - found) <= tolerance * max(1.0, abs(expected), abs(found))
+
+
+def _where(along: Any, values: Any) -> Any:
+    """The values, with zeros where ``along`` has zeros: the others may be infinite or NaN."""
+
+    def chosen(x: Any, value: Any) -> Any:
+        if isinstance(x, float):
+            return value if x else 0.0
+        is_alike = is_inexact(x) and tuple(x.shape) == tuple(getattr(value, "shape", ()))
+        return xp.where(x == 0, 0.0 * x, value) if is_alike else value
+
+    return tree.map(chosen, along, values)
+
+
+def _place(args: tuple[Any, ...], direction: Any, error: Callable[[Any], float]) -> tuple[str, Any]:
+    """The argument and the element with an error, and the direction of one there; no text where halves cannot be told apart.
+
+    An error is the sum of those of all elements: the half of the elements with the larger error is divided again.
+    """
+    start, stop = 0, sum(map(_size, tree.leaves(args)))
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        spans = (start, middle), (middle, stop)
+        first, second = (abs(error(_part(direction, *span))) for span in spans)
+        if first == second or (math.isnan(first) and math.isnan(second)):
+            return "", direction
+        start, stop = spans[math.isnan(second) or first < second]
+    ones = tree.map(lambda leaf: 0.0 * leaf + 1.0 if _size(leaf) else leaf, direction)
+    return f"{_name(args, start)}: ", _part(ones, start, stop)
+
+
+def _size(leaf: Any) -> int:
+    """The number of elements of a leaf that are differentiated."""
+    return math.prod(leaf.shape) if is_inexact(leaf) else int(isinstance(leaf, float))
+
+
+def _part(direction: Any, start: int, stop: int) -> Any:
+    """The direction with zeros at all elements but those from ``start`` to ``stop``, counted over all leaves."""
+    at = 0
+
+    def part(leaf: Any) -> Any:
+        nonlocal at
+        size, first = _size(leaf), at
+        at += size
+        if not size:
+            return leaf
+        mask = (np.arange(first, first + size) >= start) & (np.arange(first, first + size) < stop)
+        if isinstance(leaf, float):
+            return leaf if mask[0] else 0.0
+        shaped = namespace(leaf).asarray(mask.reshape(tuple(leaf.shape)), device=device_of(leaf))
+        return xp.where(shaped, leaf, 0.0 * leaf)
+
+    return tree.map(part, direction)
+
+
+def _name(args: tuple[Any, ...], number: int) -> str:
+    """The argument and the element with this number among all elements."""
+    for position, argument in enumerate(args):
+        leaves, structure = tree.flatten(argument)
+        for i, leaf in enumerate(leaves):
+            if number < (size := _size(leaf)):
+                path, shape = str(structure.path(i)), () if isinstance(leaf, float) else tuple(leaf.shape)
+                element = [int(index) for index in np.unravel_index(number, shape)] if shape else ""
+                return f"argument {position}{path and f', {path}'}{element and f', element {element}'}"
+            number -= size
+    return "a constant"
 
 
 def _check(
@@ -101,14 +172,27 @@ def _check(
     step, tolerance, seed = settings
     generator = np.random.default_rng(seed)
     cotangent, direction = _random_like(vjp(f, *args)[0], generator), _random_like(args, generator)
-    ahead, behind = f(*_shifted(args, direction, step)), f(*_shifted(args, direction, -step))
-    numeric = (_inner(cotangent, ahead) - _inner(cotangent, behind)) / (2 * step)
+
+    def numeric(along: Any) -> float:
+        ahead, behind = f(*_shifted(args, along, step)), f(*_shifted(args, along, -step))
+        return (_inner(cotangent, ahead) - _inner(cotangent, behind)) / (2 * step)
+
+    expected = numeric(direction)
     for mode in modes:
-        derivative, path = _MODES[mode](f, direction, cotangent), " over ".join((mode, *taken))
+        path = " over ".join((mode, *taken))
+        derivative = _MODES[mode](f, direction, cotangent)
         products = derivative(*args)
-        analytic = _inner(cotangent, products) if mode == "fwd" else _inner(products, direction)
-        if not abs(numeric - analytic) <= tolerance * max(1.0, abs(numeric), abs(analytic)):
-            raise AssertionError(f"derivative {analytic!r} by {path}, central difference {numeric!r}")
+
+        def analytic(along: Any, mode: str = mode, products: Any = products) -> float:
+            if mode == "rev":
+                return _inner(_where(along, products), along)
+            return _inner(cotangent, products if along is direction else _MODES["fwd"](f, along, cotangent)(*args))
+
+        if not _is_near(found := analytic(direction), expected, tolerance):
+            place, along = _place(args, direction, lambda along: analytic(along) - numeric(along))
+            if place and not _is_near(analytic(along), numeric(along), tolerance):
+                found, expected = analytic(along), numeric(along)
+            raise AssertionError(f"{place}derivative {found!r} by {path}, central difference {expected!r}")
         if order > 1:
             _check(derivative, args, order - 1, modes, (mode, *taken), (step, tolerance * 10, seed + 1))
 
@@ -137,7 +221,7 @@ _MEMORY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def check_rule(
     rule: Callable[..., Any],
     *,
-    elementwise: bool = True,
+    elementwise: bool | None = None,
     shapes: Sequence[tuple[int, ...]] = ((), (5,), (3, 4)),
     steps: int = 3,
     tolerances: Mapping[str, float] | None = None,
@@ -146,7 +230,7 @@ def check_rule(
 ) -> None:
     """Checks an update rule, as `oxigrad.optim.define` takes it, with all hyperparameters at their defaults or as given.
 
-    * It can be traced into a kernel, unless ``elementwise=False``.
+    * With ``elementwise=True``, it can be traced into a kernel; by default it may be called on arrays instead, as by `oxigrad.optim.define`.
     * Called on arrays, it changes none of its arguments, and returns the parameter and every slot in the shape that they have
       and in a real floating-point dtype, which is then cast to theirs.
     * Its results are finite, for gradients of zeros and of sizes from 1e-3 to 1e3.
@@ -172,8 +256,9 @@ def check_rule(
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise ValueError(f"steps is {steps!r}: expected a whole number, at least 1")
     kinds = {"the rule on": optim.define(_checked(rule, name), name, elementwise=False)}
-    if elementwise:
-        kinds["a kernel over"] = optim.define(rule, name)
+    defined = optim.define(rule, name, elementwise=elementwise)
+    if defined._rule.elementwise:
+        kinds["a kernel over"] = defined
     dtypes = ["float64", "float32", "float16"] + ["bfloat16"] * (importlib.util.find_spec("ml_dtypes") is not None)
     for dtype in dtypes[:2]:
         for size in _SIZES:

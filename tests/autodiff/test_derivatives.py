@@ -68,6 +68,33 @@ def test_check_grads_finds_a_wrong_derivative() -> None:
         check_grads(lambda x: x * ox.stop_gradient(x), (3.0,))
 
 
+@pytest.mark.parametrize("off", [0.5, math.nan])
+def test_check_grads_names_the_argument_the_element_and_the_modes(off: float) -> None:
+    @ox.custom_vjp
+    def f(m: Any, c: Any) -> Any:
+        return c * xp.sum(m["a"] ** 2) + xp.sum(m["b"])
+
+    def backward(residuals: Any, g: Any) -> Any:
+        m, c = residuals
+        wrong = np.zeros((3, 4))
+        wrong[1, 2] = off
+        return {"a": 2.0 * g * c * m["a"] + wrong, "b": g * np.ones(2)}, g * xp.sum(m["a"] ** 2)
+
+    f.defvjp(lambda m, c: (f(m, c), (m, c)), backward)
+    args = {"a": np.arange(12.0).reshape(3, 4), "b": np.ones(2)}, 2.0
+    with pytest.raises(AssertionError, match=r"^argument 0, a, element \[1, 2\]: derivative .* by rev, central difference"):
+        check_grads(f, args, 1, ("rev",))
+
+
+def test_check_grads_names_an_argument_of_one_number() -> None:
+    def second(x: Any, y: Any) -> Any:
+        return xp.sum(x) * ox.stop_gradient(y)
+
+    for mode in ("fwd", "rev"):
+        with pytest.raises(AssertionError, match=rf"^argument 1: derivative 0.0 by {mode}, central difference"):
+            check_grads(second, (np.ones(3), 2.0), 1, (mode,))
+
+
 def test_every_op_has_a_derivative_or_a_reason() -> None:
     piecewise_constant = {"sign", "floor", "ceil", "trunc", "round", "floor_divide"}
     truth = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}

@@ -2,11 +2,13 @@
 
 import copy
 import importlib
+import inspect
 import math
 import pickle
 import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,7 +16,9 @@ import pytest
 import oxigrad as ox
 from oxigrad import optim, schedules
 from oxigrad.optim import Interval
+from oxigrad.optim.chain import ChainPart
 from oxigrad.optim.settings import spellings
+from oxigrad.optim.settings.attributes import Sealed
 from oxigrad.optim.settings.config import OPTIONS
 from oxigrad.rules.core.ranges import domain
 
@@ -523,3 +527,19 @@ def test_spellings_name_what_exists() -> None:
     for advice in spellings._ADVICE.values():
         assert all(hasattr(optim, name) for name in re.findall(r"optim\.(\w+)", advice))
         assert all(hasattr(optim.Adam(), name) for name in re.findall(r"opt\.(\w+)", advice))
+
+
+def test_the_error_of_a_property_of_a_sealed_class_is_that_of_the_property() -> None:
+    def sealed(cls: type) -> list[type]:
+        return [cls, *(each for below in cls.__subclasses__() for each in sealed(below))]
+
+    def failing(_: Any) -> Any:
+        raise AttributeError("the cause")
+
+    classes = [each for each in sealed(Sealed) if each.__module__.startswith("oxigrad.") and not inspect.isabstract(each)]
+    assert optim.Adam in classes
+    for cls in [*classes, ChainPart]:
+        for name in [name for name, value in vars(cls).items() if isinstance(value, property)]:
+            with mock.patch.object(cls, name, property(failing)):
+                with pytest.raises(AttributeError, match=r"^the cause$"):
+                    getattr(object.__new__(cls), name)

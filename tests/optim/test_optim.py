@@ -448,14 +448,47 @@ def nothing(xp, p, g):
     return None
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [branching, shaped, indexed, matrix, axis_sum, captured, converted, foreign, too_few, nothing],
-    ids=lambda r: r.__name__,
-)
-def test_an_untraceable_rule_is_refused_by_define(rule: Any) -> None:
+ON_ARRAYS = [shaped, indexed, matrix, axis_sum]
+NOWHERE = [branching, captured, converted, foreign]
+
+
+@pytest.mark.parametrize("rule", [*ON_ARRAYS, *NOWHERE], ids=lambda r: r.__name__)
+def test_an_untraceable_rule_is_refused_as_a_kernel(rule: Any) -> None:
     with pytest.raises(ox.RuleError, match=rf"^the rule {rule.__name__}: (?!the rule).*elementwise=False"):
+        optim.define(rule, elementwise=True)
+
+
+@pytest.mark.parametrize("rule", ON_ARRAYS, ids=lambda r: r.__name__)
+def test_a_rule_that_cannot_be_traced_is_called_on_arrays(rule: Any) -> None:
+    made = optim.define(rule)
+    assert made().program is None
+    p, g = np.ones((2, 2)), np.array([[1.0, 2.0], [3.0, 4.0]])
+    found = made().update({"w": p.copy()}, {"w": g})["w"]
+    np.testing.assert_array_equal(found, rule(np, p, g))
+    np.testing.assert_array_equal(found, optim.define(rule, elementwise=False)().update({"w": p.copy()}, {"w": g})["w"])
+
+
+@pytest.mark.parametrize("rule", NOWHERE, ids=lambda r: r.__name__)
+def test_a_rule_that_fails_on_arrays_too_is_refused_with_both_reasons(rule: Any) -> None:
+    with pytest.raises(ox.RuleError, match=rf"^the rule {rule.__name__}: ") as raised:
         optim.define(rule)
+    assert raised.value.__cause__ is not None
+
+
+@pytest.mark.parametrize("elementwise", [None, True])
+@pytest.mark.parametrize("rule", [too_few, nothing], ids=lambda r: r.__name__)
+def test_a_rule_with_other_results_is_refused(rule: Any, elementwise: Any) -> None:
+    with pytest.raises(ox.RuleError, match=rf"^the rule {rule.__name__}: found .* results?, expected|{rule.__name__}: "):
+        optim.define(rule, elementwise=elementwise)
+
+
+def test_a_misspelt_function_in_a_rule_is_named() -> None:
+    def rule(xp, p, g, *, learning_rate=0.1):
+        return p - learning_rate * xp.sqr(g)
+
+    for elementwise in (None, True):
+        with pytest.raises(AttributeError, match=r"'oxigrad.xp' has no attribute 'sqr' \(did you mean sqrt\?\)"):
+            optim.define(rule, elementwise=elementwise)
 
 
 def test_a_rule_that_is_not_elementwise_is_called_on_arrays() -> None:

@@ -109,7 +109,7 @@ BROKEN: dict[Callable[..., Any], tuple[str, dict[str, Any]]] = {
         {},
     ),
     overflows: ("overflows: the slot m is not finite after step 1, for float64 gradients of size 1000.0", {}),
-    branches: ("the rule branches: .*elementwise=False", {}),
+    branches: ("the rule branches: .*elementwise=False", {"elementwise": True}),
     too_few: ("found 1 results, expected the parameter and 1 slots", {}),
     cancels: (
         "cancels: the rule on an array of float32: the parameter .* above 1e-04 relative to float64, after step 1",

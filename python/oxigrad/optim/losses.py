@@ -1,11 +1,13 @@
-"""Checks of losses: what they depend on."""
+"""Losses: what they depend on, and their auxiliary results."""
 
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from oxigrad import tree
 from oxigrad._core import DerivativeError, Variable
+from oxigrad.autodiff.transforms import stop_gradient
 from oxigrad.ops.backends import is_array
 
 
@@ -20,6 +22,42 @@ def dependent(loss: Any) -> Any:
             "from values of its arrays, as by float, stop_gradient or a library that records no derivatives"
         )
     return loss
+
+
+class LossWithAux:
+    """The value of a loss that returns ``(value, aux)``, as a loss of its own. ``aux`` is that of the first call, with plain values."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function: Callable[[Any], Any] = function
+        self.aux: Any = None
+        self._is_called = False
+
+    def __call__(self, model: Any) -> Any:
+        value, aux = self.pair(self.function(model))
+        self.keep(aux)
+        return value
+
+    def keep(self, aux: Any) -> None:
+        """Keeps the auxiliary result of the first call."""
+        if not self._is_called:
+            self._is_called, self.aux = True, stop_gradient(aux)
+
+    @staticmethod
+    def pair(result: Any) -> tuple[Any, Any]:
+        """The result of a loss, which is a pair; raises `TypeError` for any other."""
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise TypeError(
+                f"has_aux=True: found a loss of type {type(result).__name__}, expected a pair (value, aux)"
+            )
+        return result
+
+
+def minimized_with_aux(
+    minimize: Callable[..., Any], loss: Callable[[Any], Any], model: Any, **options: Any
+) -> tuple[Any, Any]:
+    """The value of the loss before the step of ``minimize``, and its auxiliary result there."""
+    value = minimize(with_aux := LossWithAux(loss), model, **options)
+    return value, with_aux.aux
 
 
 def warn_of_floats(model: Any, grads: Any) -> None:

@@ -9,7 +9,7 @@ from oxigrad._typing import Array, T, Tree
 from oxigrad.autodiff.transforms import value_and_grad_of
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim import in_backward as in_backward_steps
-from oxigrad.optim.losses import dependent, warn_of_floats
+from oxigrad.optim.losses import dependent, minimized_with_aux, warn_of_floats
 from oxigrad.optim.recorded_losses import RecordedLosses
 from oxigrad.optim.settings import param_groups
 from oxigrad.optim.settings.loss_scale import LossScale
@@ -222,9 +222,11 @@ class Optimizer(StatefulOptimizer):
         return self.scale if scale is None else scale
 
     def minimize(
-        self, loss: Callable[[T], Array], model: T, *, record: bool = False, in_backward: bool = False
-    ) -> Array:
+        self, loss: Callable[[T], Any], model: T, *, record: bool = False, in_backward: bool = False, has_aux: bool = False
+    ) -> Any:
         """`compute_gradients`, then `update` in place; returns the value of the loss before the step.
+
+        With ``has_aux``, the loss returns ``(value, aux)``, and so does `minimize`: both are of the first evaluation, before the step.
 
         With ``record``, value and gradient of the loss are recorded (see `oxigrad.record`) at the first step and replayed at later
         ones, with the same bits. The loss must be the same function in each step: it reads a batch from variables. With a
@@ -246,6 +248,8 @@ class Optimizer(StatefulOptimizer):
         Raises `StructureError`, before anything is changed, where a parameter can neither be written nor replaced in
         ``model`` itself; use `update`, which returns the new tree.
         """
+        if has_aux:
+            return minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)
         if in_backward:
             self._refuse_in_backward(record=record)
             return in_backward_steps.minimize(self, loss, model)

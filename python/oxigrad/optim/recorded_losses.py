@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oxigrad.autodiff.transforms import value_and_grad
-from oxigrad.optim.losses import dependent
+from oxigrad.optim.losses import LossWithAux, dependent
 from oxigrad.recording.function import record
 
 # Recordings of losses that were replaced before they were replayed.
@@ -19,6 +19,7 @@ class RecordedLosses:
     def __init__(self) -> None:
         self._loss: Callable[[Any], Any] | None = None
         self._recorded = record(_nothing)
+        self._has_aux = False
         self._wasted = 0
 
     @classmethod
@@ -31,12 +32,17 @@ class RecordedLosses:
 
     def value_and_grad(self, loss: Callable[[Any], Any], model: Any) -> tuple[Any, Any]:
         """The value of a loss and its gradient: replayed, where it is the loss of the last step."""
-        if self._loss != loss:
-            self._replace(loss)
-        function = self._recorded.__wrapped__ if self._wasted > _MOST else self._recorded
-        return function(model)
+        function = loss.function if isinstance(loss, LossWithAux) else loss
+        if (self._loss, self._has_aux) != (function, function is not loss):
+            self._replace(function, has_aux=function is not loss)
+        replayed = self._recorded.__wrapped__ if self._wasted > _MOST else self._recorded
+        value, grads = replayed(model)
+        if isinstance(loss, LossWithAux):
+            value, aux = value
+            loss.keep(aux)
+        return value, grads
 
-    def _replace(self, loss: Callable[[Any], Any]) -> None:
+    def _replace(self, loss: Callable[[Any], Any], *, has_aux: bool) -> None:
         if self._loss is not None and not self._recorded.replays:
             self._wasted += 1
             if self._wasted == _MOST + 1:
@@ -46,7 +52,14 @@ class RecordedLosses:
                     stacklevel=4,
                 )
         # Recorded with the check that it depends on the model.
-        self._loss, self._recorded = loss, record(value_and_grad(lambda model: dependent(loss(model))))
+        checked = _checked_pair if has_aux else dependent
+        self._loss, self._has_aux = loss, has_aux
+        self._recorded = record(value_and_grad(lambda model: checked(loss(model)), has_aux=has_aux))
+
+
+def _checked_pair(result: Any) -> tuple[Any, Any]:
+    value, aux = LossWithAux.pair(result)
+    return dependent(value), aux
 
 
 def _nothing(model: Any) -> Any:

@@ -1,11 +1,15 @@
 """Optimizers of one rule, which `define` makes, and their groups of hyperparameters."""
 
+import dataclasses
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from oxigrad._core import RuleError
 from oxigrad._typing import Array, Config
 from oxigrad.ops.backends import dtype_name
 from oxigrad.optim.optimizer import LocalOptimizer, Optimizer
@@ -17,6 +21,7 @@ from oxigrad.rules.core import rule
 from oxigrad.rules.core.rule import Rule
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.parameters.parameter_group import ParameterGroup
+from oxigrad.stepping.parameters.rule_executors import kernel_of
 
 
 class RuleOptimizer(Part, LocalOptimizer):
@@ -161,16 +166,17 @@ def define(
     function: Callable[..., Any],
     name: str | None = None,
     *,
-    elementwise: bool = True,
+    elementwise: bool | None = None,
     average: Callable[..., Any] | None = None,
 ) -> type[DefinedOptimizer]:
     """Defines an optimizer by its rule: a subclass of `RuleOptimizer`, with the constructor's signature from the rule.
 
-    The rule is traced into a kernel; with ``elementwise=False`` it is called on arrays instead, leaf by leaf, and may use any
-    of their functions. `oxigrad.rules` describes the signature of a rule. ``average`` computes ``averaged_parameters(model)``
+    The rule is traced into a kernel if that is possible, which ``elementwise=True`` demands; otherwise, and with ``elementwise=False``, it is
+    called on arrays, leaf by leaf, and may use any of their functions. `oxigrad.rules` describes the signature of a rule. ``average`` computes ``averaged_parameters(model)``
     where no slot ``average`` holds it: a function ``(xp, p, ...)`` of the parameter and of those slots and hyperparameters that
     it names, such as `oxigrad.rules.schedule_free_average`. Raises `TypeError` where the signature is not that of a rule, or a
-    hyperparameter has the name of an attribute of all optimizers; `RuleError` where a rule cannot be traced into a kernel.
+    hyperparameter has the name of an attribute of all optimizers; `RuleError` where a rule does not return the parameter and its slots, and,
+    with ``elementwise=True``, where it cannot be traced into a kernel.
 
     >>> def sign_descent(xp, p, g, *, learning_rate=0.01):
     ...     return p - learning_rate * xp.sign(g)
@@ -209,14 +215,43 @@ def defined(
     name: str | None,
     module: str,
     *,
-    elementwise: bool,
+    elementwise: bool | None,
     average: Callable[..., Any] | None,
 ) -> type[DefinedOptimizer]:
     """The class of `define`, in the module of this name."""
-    read = rule.read(function, "update", elementwise=elementwise, average=average)
+    read = rule.read(function, "update", elementwise=elementwise is not False, average=average)
+    obstacle = _obstacle(read) if elementwise is None else None
+    if obstacle is not None:
+        read = dataclasses.replace(read, elementwise=False)
     cls = register(read, name, RuleOptimizer, OPTIONS, module=module)
+    if obstacle is not None:
+        _try_on_arrays(cls, obstacle)
     cls().program  # noqa: B018 - traces the rule, so that it is refused here and not at the first step
     return cls
+
+
+def _obstacle(read: Rule) -> RuleError | None:
+    """The error of a rule that cannot be traced into a kernel. Raises that of a rule with other results than it declares."""
+    try:
+        kernel_of(read, {name: default for name, default in read.defaults.items() if rule.is_flag(default)})
+    except rule.ResultsError:
+        raise
+    except RuleError as error:
+        return error
+    return None
+
+
+def _try_on_arrays(cls: type[RuleOptimizer], obstacle: RuleError) -> None:
+    """Raises the ``obstacle`` to tracing a rule which is not called on arrays with success either, neither on matrices nor on vectors."""
+    reason: Exception | None = None
+    for shape in ((2, 2), (2,)):
+        try:
+            cls().update({"p": np.ones(shape)}, {"p": np.full(shape, 0.5)}, loss=1.0)
+        except Exception as error:  # of any kind: the rule is the user's
+            reason = error
+        else:
+            return
+    raise obstacle from reason
 
 
 def caller() -> str:

@@ -113,7 +113,7 @@ def learning_rate_dropout(xp, p, g, *, noise, dropout_rate: Share = 0.5):
 
     ``dropout_rate`` is the probability that an element is not updated, as in `AdamLRD`; the others are not rescaled.
     """
-    return xp.where(noise() < dropout_rate, 0.0, 1.0) * g
+    return xp.where(noise() < dropout_rate, 0.0 * g, g)
 
 
 def schedule_free(

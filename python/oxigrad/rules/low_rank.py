@@ -51,7 +51,7 @@ def _moment(xp, p, rank, projection):
 def _signed(xp, vectors, axis):
     """Vectors along ``axis`` with the signs with which the component of largest magnitude is positive."""
     largest, least = xp.max(vectors, axis=axis, keepdims=True), xp.min(vectors, axis=axis, keepdims=True)
-    return vectors * xp.where(largest >= -least, 1.0, -1.0)
+    return xp.where(largest >= -least, vectors, -vectors)  # numbers alone would not have the dtype of the vectors
 
 
 def _bases(xp, g, rank, sides):

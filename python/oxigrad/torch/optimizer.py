@@ -150,7 +150,7 @@ class TensorOptimizer(KeepingDtypes):
         """Takes a step with gradients that are those of the ``loss`` times ``scale``, if that is not None; ``of`` some parameters, or of all."""
         with _NOTHING if self.state_file is None else self.state_file.writing_back():
             if self._pieces is not None and of is None:
-                with torch.no_grad():
+                with torch.inference_mode(False), torch.no_grad():  # as below: memory of its own is used in later steps
                     if self._pieces.take(self, None if scale is None else float(scale), loss):
                         return
             holder: Any = self if of is None else of
@@ -167,7 +167,8 @@ class TensorOptimizer(KeepingDtypes):
             if is_recorded(self.param_groups):
                 self._take_recorded(scale, loss)
                 return
-            with torch.no_grad():
+            # A state that is made in the inference mode could not be updated outside of it.
+            with torch.inference_mode(False), torch.no_grad():
                 with kept_on_error(self.state, None if of is None else of.tensors):
                     resolved = TensorStep(self, scaled=scale is not None) if of is None else of.resolve(self)
                     resolved.take(self, factor, loss)

@@ -52,7 +52,7 @@ class SparseDropIn(DropIn):
         super()._take_options(args, keywords)
 
     def _take(self, scale: Any, of: Any = None, loss: Any = None) -> None:
-        with torch.no_grad(), conversion.kept_on_error(self.state):
+        with torch.inference_mode(False), torch.no_grad(), conversion.kept_on_error(self.state):
             counted, tables = [], []
             for path, group, p in self._with_gradients():
                 state = self.state[p]

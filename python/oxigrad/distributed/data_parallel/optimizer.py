@@ -23,6 +23,7 @@ from oxigrad.distributed.methods.collective import refuse_inside
 from oxigrad.distributed.methods.large_batch import LargeBatch
 from oxigrad.distributed.methods.means import divided, sum_of_rows
 from oxigrad.distributed.wrapper import Wrapper
+from oxigrad.optim.losses import minimized_with_aux
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import COUNT, FLAG
 from oxigrad.stepping.arrays.sparse_rows import as_array
@@ -250,12 +251,14 @@ class DataParallel(LargeBatch):
     # --- during the backward -------------------------------------------------------------------------------------------
 
     def minimize(
-        self, loss: Callable[[T], Array], model: T, *, record: bool = False, in_backward: bool = False
-    ) -> Array:
+        self, loss: Callable[[T], Any], model: T, *, record: bool = False, in_backward: bool = False, has_aux: bool = False
+    ) -> Any:
         """See `Wrapper.minimize`. With ``overlap``, gradients leave while derivatives are computed, unless they are recorded.
 
         After an error in the middle, while gradients are under way, a step raises `RuntimeError`: call `reform` or `leave`.
         """
+        if has_aux:
+            return minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)
         if in_backward or record or not self._leaves_early():
             return super().minimize(loss, model, record=record, in_backward=in_backward)
         with ExitStack() as stack:

@@ -17,6 +17,7 @@ from oxigrad.distributed.kfac.preconditioner import Preconditioner, Settings
 from oxigrad.distributed.methods.collective import CollectiveWrapper
 from oxigrad.distributed.methods.means import mean_over_workers
 from oxigrad.distributed.wrapper import Wrapper, take_step
+from oxigrad.optim.losses import minimized_with_aux
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import COUNT, FLAG, Domain, Interval
 from oxigrad.schedules.base import Schedule, number
@@ -216,19 +217,23 @@ class KFAC(CollectiveWrapper):
 
     def minimize(
         self,
-        loss: Callable[[Tree], Array],
+        loss: Callable[[Tree], Any],
         model: Tree,
         *,
         record: bool = False,
         in_backward: bool = False,
+        has_aux: bool = False,
         sampled: Callable[[Tree], Array] | None = None,
         examples: int | None = None,
-    ) -> Array:
+    ) -> Any:
         """`compute_statistics`, where the factors are due, and `update` in place; returns the value of the loss before the step.
 
         ``sampled`` is a loss whose labels are drawn from the model's distribution: the factors are then those of its derivatives. With
         ``record``, gradients are those of a recorded loss (see `Optimizer.minimize`) wherever no statistics are computed with them.
         """
+        if has_aux:
+            options = {"record": record, "in_backward": in_backward, "sampled": sampled, "examples": examples}
+            return minimized_with_aux(self.minimize, loss, model, **options)
         if in_backward:
             self._refuse_in_backward(record=record)
         statistics = None

@@ -3,7 +3,8 @@
 import functools
 import importlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ _BINARY = {"atan2", "hypot", "logaddexp", "maximum", "minimum"}
 
 # Functions whose first argument is an integer order.
 _ORDERED = {"polygamma", "jn", "yn", "iv"}
+
+_NOTHING = nullcontext()
 
 Ops = Callable[[str], Callable[..., Any]]
 
@@ -126,6 +129,10 @@ class Adapter:
     def in_order(self, array: Any) -> Any:
         """The array with its elements one after the other in memory, where the bits of the library's sums depend on that."""
         return array
+
+    def neutral(self, arrays: Sequence[Any]) -> AbstractContextManager[Any]:
+        """A block in which no mode of the thread changes, or refuses, what the library computes from such arrays."""
+        return _NOTHING
 
     def obstacle(self, array: Any) -> str:
         """The reason why a step cannot update the array in place, and the alternative; empty if it can."""

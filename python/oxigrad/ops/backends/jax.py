@@ -4,7 +4,8 @@ import dataclasses
 import functools
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 from oxigrad import _core
@@ -37,6 +38,13 @@ class JaxAdapter(Adapter):
     def is_apart(self, p: Any, g: Any) -> bool:
         """False: JAX takes NumPy arrays, and raises for other differences."""
         return False
+
+    def neutral(self, arrays: Sequence[Any]) -> AbstractContextManager[Any]:
+        """With infinities, NaN, and operands of different numbers of axes, which modes of JAX for debugging refuse."""
+        jax, blocks = _jax(), ExitStack()
+        for mode in (jax.debug_nans(False), jax.debug_infs(False), jax.numpy_rank_promotion("allow")):
+            blocks.enter_context(mode)
+        return blocks
 
     def is_traced(self, array: Any) -> bool:
         """Whether the array is a tracer."""

@@ -6,7 +6,8 @@ Negation and conjugation are bits of a tensor, and a tensor of zeros may have no
 import functools
 import importlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from types import MappingProxyType
 from typing import Any
 
@@ -99,6 +100,17 @@ class TorchAdapter(Adapter):
         is_on_host = isinstance(array, self.library.Tensor) and array.device.type == "cpu"
         return array.contiguous() if is_on_host else array
 
+    def neutral(self, arrays: Sequence[Any]) -> AbstractContextManager[Any]:
+        """Without autocast, which gives products another dtype, and the inference mode, whose tensors are not updated outside of it."""
+        torch, blocks = self._torch, ExitStack()
+        if torch.is_inference_mode_enabled():
+            blocks.enter_context(torch.inference_mode(False))
+            blocks.enter_context(torch.no_grad())
+        for kind in sorted({array.device.type for array in arrays}):
+            if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+                blocks.enter_context(torch.autocast(kind, enabled=False))
+        return blocks
+
     def strides(self, array: Any) -> tuple[int, ...]:
         """By ``Tensor.stride``."""
         return tuple(array.stride())
@@ -182,6 +194,10 @@ class TorchAdapter(Adapter):
             used = self._cuda.current_stream(device)
             for array in arrays:
                 array.record_stream(used)
+
+    @functools.cached_property
+    def _torch(self) -> Any:
+        return importlib.import_module("torch")
 
     @functools.cached_property
     def _cuda(self) -> Any:

@@ -13,7 +13,7 @@ from oxigrad._typing import Array, T, Tree
 from oxigrad.autodiff.transforms import value_and_grad
 from oxigrad.ops.backends import device_of, fetched, namespace
 from oxigrad.optim.closures.line_search import Point, strong_wolfe
-from oxigrad.optim.losses import dependent
+from oxigrad.optim.losses import dependent, minimized_with_aux
 from oxigrad.optim.rule_optimizer import RuleOptimizer, register
 from oxigrad.rules.core import rule
 from oxigrad.rules.core.ranges import Count, NonNegative
@@ -254,8 +254,8 @@ class ClosureOptimizer(RuleOptimizer):
             )
 
     def minimize(
-        self, loss: Callable[[T], Array], model: T, *, record: bool = False, in_backward: bool = False
-    ) -> Array:
+        self, loss: Callable[[T], Any], model: T, *, record: bool = False, in_backward: bool = False, has_aux: bool = False
+    ) -> Any:
         """Takes one step, of up to ``max_iterations`` iterations, in place; returns the value of the loss before it.
 
         With ``record``, value and gradient of the loss are recorded and replayed: see `Optimizer.minimize`.
@@ -271,6 +271,8 @@ class ClosureOptimizer(RuleOptimizer):
         >>> np.round(model["x"], 4)
         array([1., 1.])
         """
+        if has_aux:
+            return minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)
         if in_backward:
             self._refuse_in_backward(record=record)
         with self._lock.stepping():

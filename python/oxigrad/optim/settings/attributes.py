@@ -22,6 +22,13 @@ def hint(name: str, names: Iterable[str]) -> str:
     return f" (did you mean {near[0]}?)" if near else ""
 
 
+def of_property(instance: Any, name: str, unknown: Callable[[str], AttributeError]) -> Any:
+    """The attribute of a property, whose own error is raised again: ``__getattr__`` hides it. Raises ``unknown(name)`` where there is no property."""
+    if hasattr(type(instance), name):
+        return object.__getattribute__(instance, name)
+    raise unknown(name)
+
+
 class Sealing(abc.ABCMeta):
     """Metaclass that seals instances after ``__init__``."""
 
@@ -75,7 +82,7 @@ class Sealed(metaclass=Sealing):
             super().__delattr__(name)
 
         def __getattr__(self, name: str) -> Any:
-            raise self._unknown(name)
+            return of_property(self, name, self._unknown)
 
     def _seal(self) -> None:
         """Ends the construction, after which there are no new attributes."""

@@ -25,6 +25,10 @@ KINDS = ("update", "gradient", "after")
 _REMEMBERED = 64
 
 
+class ResultsError(RuleError):
+    """The results of a rule are not the parameter and its slots."""
+
+
 class Total:
     """A sum over all leaves: the ``term`` of one leaf, and the ``sum`` once it is computed."""
 
@@ -124,8 +128,10 @@ class Rule:
             outputs = self.call(xp, p, g, *slots, **named)
         listed = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
         if len(listed) != 1 + len(slots):
-            raise RuleError(
+            names = ", ".join(slot.name for slot in self.slots)
+            raise ResultsError(
                 f"the rule {self.name}: found {len(listed)} results, expected the parameter and {len(slots)} slots"
+                + (f" ({names}); hyperparameters come after *" if names else "")
             )
         return listed
 

@@ -149,17 +149,18 @@ class Slot:
 
 
 def declared(name: str, default: Any) -> Slot:
-    """The slot that an argument with this default declares: a number means `Slot.scalar`, a function `Slot.computed`.
+    """The slot that an argument with this default declares: a function means `Slot.computed`.
 
-    Raises `TypeError` for any other default.
+    Raises `TypeError` for any other default, such as a number, which a hyperparameter has.
     """
     if isinstance(default, Slot):
         return default if default.name else dataclasses.replace(default, name=name)
-    if isinstance(default, (int, float)) and not isinstance(default, bool):
-        return Slot(name, float(default))
     if callable(default):
         return Slot(name, Formula.of(default))
-    raise TypeError(f"the slot {name} has the default {default!r}: expected a declaration, such as Slot.zeros()")
+    raise TypeError(
+        f"the argument {name}={default!r} comes before *, as slots do: expected it after *, for a hyperparameter; for a slot a "
+        f"declaration, such as {name}=Slot.scalar(0.0), a number for each parameter, or Slot.zeros()"
+    )
 
 
 def _copied(xp: Any, p: Array) -> Any:

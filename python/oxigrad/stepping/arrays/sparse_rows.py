@@ -266,7 +266,8 @@ def factors(decays: Mapping[str, Any], last: Any, taken: Any) -> dict[str, Any]:
     library = standard_namespace(last)
     floats = library.__array_namespace_info__().dtypes(kind="real floating", device=_device_of(last))
     skipped = library.astype(taken - last, floats.get("float64", floats["float32"]))
-    return {name: decay**skipped for name, decay in decays.items()}
+    with np.errstate(under="ignore"):
+        return {name: decay**skipped for name, decay in decays.items()}
 
 
 def caught_up(decays: Mapping[str, Any], last: Any, rows: Any, taken: int, shape: tuple[int, ...]) -> list[Any]:

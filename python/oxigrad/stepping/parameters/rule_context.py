@@ -7,12 +7,14 @@ the derivative of a root of zero is zero. Values are those of `oxigrad.xp`.
 
 import contextlib
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from oxigrad import xp
 from oxigrad._core import BatchLevel, Tape, Variable
-from oxigrad.ops.backends import beneath, defers, is_array
+from oxigrad.ops.backends import Adapter, adapter_of, beneath, defers, is_array
 
 _RECORDED = (Variable, BatchLevel)
 
@@ -66,14 +68,27 @@ class RuleContext:
 
 
 @contextlib.contextmanager
-def rule_context(parameters: Iterable[Any], operands: Iterable[Any]) -> Iterator[RuleContext]:
-    """The context of the rules of these parameters, which compute with the ``operands``.
+def neutral(parameters: Iterable[Any]) -> Iterator[None]:
+    """A block in which rules compute the same in every mode of the thread; infinities and NaN propagate as in a kernel."""
+    by_library: dict[Adapter, list[Any]] = {}
+    for array in map(beneath, parameters):
+        by_library.setdefault(adapter_of(array), []).append(array)
+    with np.errstate(all="ignore"), contextlib.ExitStack() as blocks:
+        for adapter, arrays in by_library.items():
+            blocks.enter_context(adapter.neutral(arrays))
+        yield
+
+
+@contextlib.contextmanager
+def rule_context(parameters: Sequence[Any], operands: Iterable[Any]) -> Iterator[RuleContext]:
+    """The `neutral` context of the rules of these parameters, which compute with the ``operands``.
 
     Plain arrays are variables beside recorded operands where a library computes ``array * variable`` itself, and raises: the operands are
     looked at for such a library alone.
     """
-    if all(defers(beneath(p)) for p in parameters) or not any(isinstance(x, _RECORDED) for x in operands):
-        yield RuleContext(None)
-        return
-    with Tape() as tape:
-        yield RuleContext(tape)
+    with neutral(parameters):
+        if all(defers(beneath(p)) for p in parameters) or not any(isinstance(x, _RECORDED) for x in operands):
+            yield RuleContext(None)
+            return
+        with Tape() as tape:
+            yield RuleContext(tape)

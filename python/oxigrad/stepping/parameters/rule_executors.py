@@ -13,7 +13,7 @@ from oxigrad._core import RuleError
 from oxigrad._names import path_name
 from oxigrad.ops.backends import REFUSALS, adapter_of, beneath, device_of, fetched, is_array, namespace, size_of
 from oxigrad.ops.core.aliasing import apart
-from oxigrad.rules.core.rule import Evaluation, Rule, Stages
+from oxigrad.rules.core.rule import Evaluation, ResultsError, Rule, Stages
 from oxigrad.stepping.arrays.combined import combined
 from oxigrad.stepping.arrays.device_noise import DeviceNoise, draws_on_device
 from oxigrad.stepping.arrays.gradient_check import check_gradient
@@ -70,6 +70,8 @@ def trace(
         for further in guards[1:]:
             guard = guard * further
         return tape.compile([a for _, a in changed], [k for k, _ in changed], results, guard)
+    except ResultsError:
+        raise
     except RuleError as error:
         prefix = f"the rule {rule.name}: "  # which errors of the rule itself have
         message = f"{prefix}{str(error).removeprefix(prefix)}; define(..., elementwise=False) calls it on arrays"
@@ -158,9 +160,8 @@ def call_rules(leaves: Sequence[CalledLeaf], seed: int) -> tuple[list[list[Any]]
     guards: list[tuple[str, Any]] = []
     if not leaves:
         return [], True
-    parameters, operands = (leaf.p for leaf in leaves), (x for leaf in leaves for x in leaf.operands())
-    # Infinities and NaN propagate as in a kernel.
-    with np.errstate(all="ignore"), rule_context(parameters, operands) as context:
+    operands = (x for leaf in leaves for x in leaf.operands())
+    with rule_context([leaf.p for leaf in leaves], operands) as context:
         evaluations = [Evaluation(_stages(leaf, seed, guards, context)) for leaf in leaves]
         while any(totals := [each.resume() for each in evaluations]):
             _check_totals(leaves, totals)

@@ -6,6 +6,7 @@ from oxigrad import xp
 from oxigrad._core import StateError
 from oxigrad.rules.core.rule import last_named
 from oxigrad.stepping.arrays.quantized import Quantized
+from oxigrad.stepping.parameters.rule_context import neutral
 from oxigrad.stepping.plan.plan import Plan
 from oxigrad.stepping.state.state_dict import Slots
 
@@ -36,7 +37,8 @@ class Averages:
                     for name, slot in by_name.items()
                 }
             whole = group.precision.whole((self.swapped or {}).get(p.text, leaves[p.index]), by_name)
-            average = rule.averaged(xp, whole, by_name, group.numbers(count - (count > 0)))
+            with neutral([whole]):
+                average = rule.averaged(xp, whole, by_name, group.numbers(count - (count > 0)))
             if average is not None:
                 averages[p.text] = xp.asarray(xp.astype(average, whole.dtype, copy=False))
         return averages

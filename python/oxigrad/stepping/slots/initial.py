@@ -15,6 +15,7 @@ from oxigrad.rules.core.rule import Slot
 from oxigrad.stepping.arrays.places import check_readable
 from oxigrad.stepping.arrays.quantized import Quantized
 from oxigrad.stepping.arrays.sparse_rows import LAST_STEP
+from oxigrad.stepping.parameters.rule_context import neutral
 from oxigrad.stepping.parameters.rule_group import RuleGroup, slot_dtype
 
 
@@ -47,7 +48,8 @@ def new_slots(
     if not slots and not group.catches_up:
         return {}
     try:
-        first = {slot.name: initial(slot) for slot in slots}
+        with neutral([p]):
+            first = {slot.name: initial(slot) for slot in slots}
     except ShapeError as error:
         raise ShapeError(f"{path_name(path)}: {error}") from None
     except REFUSALS:
