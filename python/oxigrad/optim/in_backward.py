@@ -40,7 +40,9 @@ def minimize(opt: Any, loss: Callable[[Any], Any], model: Any) -> Any:
     """The value of a loss before the step, which is taken while its derivatives are replayed."""
     opt._stepper.check_no_part()
     with ExitStack() as stack:
-        step = BackwardStep(opt, model, stack)
+        hold = opt._lock.stepping()
+        stack.push(hold)  # which gives back what it has taken, if anything: an interrupt may come right after
+        step = BackwardStep(opt, model, hold)
         try:
             value, grads = value_and_grad_of(lambda model: dependent(loss(model)), model, step.begin)
             opt._tell_of_floats(model, grads)
@@ -52,19 +54,17 @@ def minimize(opt: Any, loss: Callable[[Any], Any], model: Any) -> Any:
 
 
 class BackwardStep:
-    """A step of an optimizer, in parts: those in the backward, and the rest after it. It holds the optimizer's lock in ``stack`` meanwhile."""
+    """A step of an optimizer, in parts: those in the backward, and the rest after it. It takes the optimizer's lock by ``hold``."""
 
-    def __init__(self, opt: Any, model: Any, stack: ExitStack) -> None:
-        self._opt, self._model, self._stack = opt, model, stack
+    def __init__(self, opt: Any, model: Any, hold: "_core.Hold") -> None:
+        self._model, self._hold = model, hold
         self._stepper = opt._stepper
         self._step: ResolvedStep | None = None
         self._before: tuple[Any, Any] | None = None
-        self._is_locked = False
 
     def begin(self, watched: Watched, constants: Sequence[Any], value: Any) -> Callable[[int, Any], bool]:
         """Prepares the step, before anything is changed; returns the function that takes a final gradient."""
-        self._stack.enter_context(self._opt._lock.stepping())
-        self._is_locked = True
+        self._hold.take()
         self._before = self._stepper.own_slots, self._stepper.fitting
         step, leaves = self._stepper.resolve_whole(self._model, value)
         plan = step.plan
@@ -88,9 +88,9 @@ class BackwardStep:
         """Updates the parameters that are left, and counts the step."""
         step = self._step
         if step is None:
-            if not self._is_locked:  # the loss was none of one number, or one of an outer derivative
+            if not self._hold.is_taken:  # the loss was none of one number, or one of an outer derivative
                 _refuse_variables(self._model)
-                self._stack.enter_context(self._opt._lock.stepping())
+                self._hold.take()
             self._stepper.update(self._model, grads, loss=value, keep_root=True)
             return
         gradients = align(step.plan.structure, grads).leaves

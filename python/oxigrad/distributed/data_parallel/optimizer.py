@@ -259,9 +259,11 @@ class DataParallel(LargeBatch):
         if in_backward or record or not self._leaves_early():
             return super().minimize(loss, model, record=record, in_backward=in_backward)
         with ExitStack() as stack:
+            hold = self._lock.stepping()
+            stack.push(hold)  # which gives back what it has taken, if anything: an interrupt may come right after
 
             def begin(watched: Watched, constants: Sequence[Any], value: Any) -> Callable[[int, Any], bool]:
-                stack.enter_context(self._lock.stepping())
+                hold.take()
                 self._check_whole()
                 if self._buckets is not None and not self._buckets.has_specs(self._parameters.specs(model)):
                     self._buckets = None
@@ -273,7 +275,7 @@ class DataParallel(LargeBatch):
                 self._replayed.fail(is_under_way=self._buckets is not None and self._buckets.begun > 0)
                 raise
             if not self._replayed.is_open:  # nothing was replayed
-                stack.enter_context(self._lock.stepping())
+                hold.take()
             with self._clock.step():
                 self._step(model, grads, keep_root=True)
         return value

@@ -4,13 +4,13 @@ The step of a parameter is that of the optimizer, resolved for this parameter al
 finishes the step: it updates the parameters with gradients that no hook has updated, and counts.
 """
 
-import contextlib
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-from oxigrad.stepping.plan.announcements import UNFINISHED, Pending, StepInParts, named
+from oxigrad.stepping.plan.announcements import UNFINISHED, Assignments, Pending, StepInParts, named
 from oxigrad.torch.library import torch, untraced
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
@@ -25,6 +25,8 @@ class Bucket:
         self.places: Sequence[TensorPlace] = places
         self._norm = norm
         self._resolved: TensorStep | None = None
+        #: What its update assigns.
+        self.marks: Assignments = ()
 
     def resolve(self, opt: Any) -> TensorStep:
         """The step of the parameters."""
@@ -64,6 +66,19 @@ class _Hook:
             steps.flush()
 
 
+class _Block:
+    """A block between two calls; one of `contextlib.contextmanager` can be interrupted between its begin and the block."""
+
+    def __init__(self, enter: Callable[[], None], leave: Callable[[BaseException | None], None]) -> None:
+        self._enter, self._leave = enter, leave
+
+    def __enter__(self) -> None:
+        self._enter()
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._leave(error)
+
+
 class InBackward:
     """The hooks of the parameters of an optimizer, and which of these are ahead: updated since the last ``step()``."""
 
@@ -100,20 +115,23 @@ class InBackward:
         """Raises `StateError` while parameters are ahead."""
         self._parts.check_none()
 
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self) -> AbstractContextManager[None]:
         """A block in which hooks do nothing."""
-        self._pauses += 1
-        try:
-            yield
-        finally:
-            self._pauses -= 1
-            if not (self._pauses or self._parts.updated):
-                self._has_begun = False  # Options may change before the next backward.
+        return _Block(self._pause, self._go_on)
 
-    @contextlib.contextmanager
-    def measuring(self, opt: Any) -> Iterator[None]:
+    def _pause(self) -> None:
+        self._pauses += 1
+
+    def _go_on(self, error: BaseException | None) -> None:
+        self._pauses -= 1
+        if not (self._pauses or self._parts.updated):
+            self._has_begun = False  # Options may change before the next backward.
+
+    def measuring(self, opt: Any) -> AbstractContextManager[None]:
         """A block with a backward that measures gradients, and drops them."""
+        return _Block(lambda: self._measure(opt), self._end_measuring)
+
+    def _measure(self, opt: Any) -> None:
         if any(group.get("max_norm") is None for group in opt.param_groups):
             raise ValueError(f"{type(opt).__name__}: norm_pass() is for max_norm, which is None")
         if opt._host is not None:
@@ -128,13 +146,11 @@ class InBackward:
                 "the gradient of the whole batch in one backward"
             )
         self._is_measuring = True
-        try:
-            yield
-        except BaseException:
+
+    def _end_measuring(self, error: BaseException | None) -> None:
+        self._is_measuring = False
+        if error is not None:
             self._norm.clear()
-            raise
-        finally:
-            self._is_measuring = False
 
     def reset(self, opt: Any) -> None:
         """Begins anew with another state."""
@@ -254,11 +270,13 @@ class InBackward:
     def _take(self, opt: Any, places: Sequence[TensorPlace], *, is_streamed: bool) -> None:
         """Updates parameters, by pieces or in one dispatch, and drops their gradients."""
         names = {id(place.tensor): place.path for place in places}
+        marks = self._parts.marks(names)
         if is_streamed:
-            self._parts.take(names, lambda: untraced(opt._pieces.stream, opt, places))
+            untraced(opt._pieces.stream, opt, places, marks)
         else:
             bucket = self._parts.part(self._places, len(self._places), tuple(names), lambda: Bucket(places, self._norm))
-            self._parts.take(names, lambda: untraced(opt._take, None, bucket))
+            bucket.marks = marks
+            untraced(opt._take, None, bucket)
             self._has_drawn = self._has_drawn or bucket.draws
         for place in places:
             place.tensor.grad = None
