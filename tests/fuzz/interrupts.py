@@ -175,12 +175,12 @@ def fault(way: Way, warm: int, states: list[Any]) -> str:
         ahead = way.ahead()
         if not {*ahead} <= {*way.names()}:
             return f"names of no parameters are ahead: {ahead}"
+        on_a_thread(way.complete)
         if ahead and not way.completes:
             if wrong := [name for name in way.names() if not _is_at(way, name, states[name in ahead])]:
                 return f"{wrong} {'differ'} from what {ahead} says"
             if len(ahead) < len(way.names()):
                 return ""
-        on_a_thread(way.complete)
         state = snapshot(way.state())
         if state not in states[:2]:
             return f"the state is neither that before the step nor that after it: {difference(state, states)}"

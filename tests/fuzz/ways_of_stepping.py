@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from interrupts import Way
 
+from oxigrad import distributed, optim, schedules, xp
 from oxigrad.distributed.wrapper import Wrapper
-from oxigrad import optim, schedules, xp
 
 try:
     import torch
@@ -52,6 +53,8 @@ class OfTree(Way):
 
     def state(self) -> Any:
         stepper = self.opt.optimizer if isinstance(self.opt, Wrapper) else self.opt
+        if isinstance(self.opt, Wrapper):
+            return dict(self.model) | {"step": stepper.step}
         slots = {path: dict(own) for path, own in stepper.slots.items()} if stepper.step else {}
         counts = {"step": stepper.step, "micro": stepper._stepper.micro, "skipped": stepper.skipped}
         return {**self.model, **{f"{path} {n}": x for path, own in slots.items() for n, x in own.items()}, **counts}
@@ -97,9 +100,44 @@ def of_trees() -> dict[str, Callable[[], Way]]:
         "record": lambda: OfTree(adam, "record"),
         "in_backward": lambda: OfTree(adam, "in_backward"),
         "in_backward of rules": lambda: OfTree(partition, "in_backward"),
+        "optax": OfPytrees,
         "sam": lambda: OfTree(lambda: optim.SAM(optim.Adam(0.1)), "minimize"),
         "lbfgs": lambda: OfTree(lambda: optim.LBFGS(max_iterations=3), "minimize"),
     }
+
+
+def of_wrappers() -> dict[str, Callable[[], Way]]:
+    """The wrappers of `oxigrad.distributed`, with one worker."""
+    adam, sgd = lambda: optim.Adam(0.1), lambda: optim.SGD(0.1, momentum=0.9)
+    makes: dict[str, Callable[[], Any]] = {
+        "data parallel": lambda: distributed.DataParallel(adam()),
+        "sync replicas": lambda: distributed.SyncReplicas(adam(), 1),
+        "softsync": lambda: distributed.Softsync(sgd(), 1),
+        "model average": lambda: distributed.ModelAverage(adam(), 2),
+        "elastic": lambda: distributed.ElasticAverage(sgd(), 2, moving_rate=0.2),
+        "large batch": lambda: distributed.LargeBatch(optim.LARS(0.1), local_batches=2),
+    }
+    return {name: lambda make=make: OfTree(make) for name, make in makes.items()}
+
+
+class OfPytrees(Way):
+    """A transformation of `oxigrad.optax`, called on arrays: a step is an assignment of its results."""
+
+    def __init__(self) -> None:
+        self.transformation = importlib.import_module("oxigrad.optax").adam(0.1)
+        self.model = drawn(0)
+        self.held = self.transformation.init(self.model)
+
+    def step(self, number: int) -> None:
+        updates, held = self.transformation.update(drawn(number + 1), self.held, self.model)
+        model = {name: p + np.asarray(updates[name]) for name, p in self.model.items()}
+        vars(self).update(model=model, held=held)
+
+    def state(self) -> dict[str, Any]:
+        return dict(self.model)
+
+    def names(self) -> list[str]:
+        return [*SHAPES]
 
 
 # --- tensors ---------------------------------------------------------------------------------------------------------------
@@ -151,10 +189,13 @@ class OfTensors(Way):
         return self.opt.ahead
 
     def complete(self) -> None:
-        if not self.completes:
+        if self.steps_in_backward:
+            self.opt.zero_grad()
             if self.ahead():
-                self.opt.zero_grad()
                 self.opt.step()
+            elif self.is_clipped:
+                with suppress(RuntimeError):  # for a norm that was measured, and not used
+                    self.opt.step()
         else:
             self.opt.synchronize()
 

@@ -328,7 +328,8 @@ class Stepper(Planner):
 
     def undo_begun(self, slots: Mapping[str, ParameterSlots], fitting: Any) -> None:
         """Drops the slots that a step has begun which an error ended before the first update: they may be copies of parameters."""
-        if self.fitting is fitting and self._table.by_path is not slots and not self._parts.updated:
+        is_begun = bool(self._parts.updated) or self._core.count == self._counted
+        if self.fitting is fitting and self._table.by_path is not slots and not is_begun:
             self._forget()
             self._parts.forget()
             self._table.by_path = slots

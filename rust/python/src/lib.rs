@@ -74,7 +74,7 @@ mod _core {
     #[pymodule_export]
     use crate::stepper::held::are_held;
     #[pymodule_export]
-    use crate::stepper::lock::{Hold, Lock};
+    use crate::stepper::lock::Lock;
     #[pymodule_export]
     use crate::stepper::stated::{HostParameter, Writes};
     #[pymodule_export]

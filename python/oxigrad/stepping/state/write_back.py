@@ -24,7 +24,8 @@ class WriteBack:
     def __init__(self, file: int, name: str) -> None:
         self._file, self._name = file, name
         self._is_in_block = False
-        self._worker, self._writing = Worker(), None
+        self._worker = Worker()
+        self._writing: Future | None = None
         self._error: OSError | None = None
 
     @contextlib.contextmanager
@@ -52,13 +53,14 @@ class WriteBack:
     def grow(self, size: int) -> None:
         """Begins to write pages, within a block, once the file of ``size`` bytes is large."""
         if self._is_in_block and self._writing is None and is_large(size):
-            self._writing = Future(self._write)
-            self._worker.begin(self._writing)
+            writing = Future(self._write)
+            self._worker.begin(writing)
+            self._writing = writing
 
     def _end(self) -> None:
-        if self._writing is not None:
-            self._writing.wait()
-            self._writing = None
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.join()
 
     def _write(self) -> None:
         synchronize = os.fdatasync if hasattr(os, "fdatasync") else os.fsync

@@ -28,7 +28,7 @@ _ALIGNMENT = 64
 # The bytes of slots that are moved to the file after which their memory is given back.
 _RELEASED = 1 << 24
 # The least bytes of a mapping, and the part of the file before that it has at least.
-_LEAST, _GROWTH = 1 << 16, 4
+_LEAST, _GROWTH = 1 << 20, 4
 
 
 class StateFile:

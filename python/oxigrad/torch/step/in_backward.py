@@ -67,16 +67,20 @@ class _Hook:
 
 
 class _Block:
-    """A block between two calls; one of `contextlib.contextmanager` can be interrupted between its begin and the block."""
+    """A block of ``steps``, among those in ``entered``. It ends with this object at the latest: an interrupt may come in place of its end."""
 
-    def __init__(self, enter: Callable[[], None], leave: Callable[[BaseException | None], None]) -> None:
-        self._enter, self._leave = enter, leave
+    def __init__(self, entered: set[int], leave: Callable[[BaseException | None], None]) -> None:
+        self._entered, self._leave = entered, leave
 
     def __enter__(self) -> None:
-        self._enter()
+        self._entered.add(id(self))
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._entered.discard(id(self))
         self._leave(error)
+
+    def __del__(self) -> None:
+        self._entered.discard(id(self))
 
 
 class InBackward:
@@ -94,10 +98,11 @@ class InBackward:
         self._pending = Pending()
         self._params: list[Any] = []
         self._has_begun = self._clips = self._has_drawn = False
-        self._pauses = 0
+        # The blocks in which hooks do nothing, and those in which they measure gradients.
+        self._pauses, self._measures = set[int](), set[int]()
         # Whether a backward in which hooks did nothing has accumulated gradients since the last step.
         self._has_accumulated = False
-        self._norm, self._is_measuring = MeasuredNorm(), False
+        self._norm = MeasuredNorm()
         # Threads of several devices run hooks.
         self._lock = threading.RLock()
 
@@ -109,7 +114,7 @@ class InBackward:
     @property
     def measured_norm(self) -> MeasuredNorm | None:
         """The norm of all gradients, after the block `measuring`, until the step ends; None otherwise."""
-        return self._norm if self._norm and not self._is_measuring else None
+        return self._norm if self._norm and not self._measures else None
 
     def check_whole(self) -> None:
         """Raises `StateError` while parameters are ahead."""
@@ -117,21 +122,14 @@ class InBackward:
 
     def paused(self) -> AbstractContextManager[None]:
         """A block in which hooks do nothing."""
-        return _Block(self._pause, self._go_on)
+        return _Block(self._pauses, self._end_pause)
 
-    def _pause(self) -> None:
-        self._pauses += 1
-
-    def _go_on(self, error: BaseException | None) -> None:
-        self._pauses -= 1
+    def _end_pause(self, error: BaseException | None) -> None:
         if not (self._pauses or self._parts.updated):
             self._has_begun = False  # Options may change before the next backward.
 
     def measuring(self, opt: Any) -> AbstractContextManager[None]:
         """A block with a backward that measures gradients, and drops them."""
-        return _Block(lambda: self._measure(opt), self._end_measuring)
-
-    def _measure(self, opt: Any) -> None:
         if any(group.get("max_norm") is None for group in opt.param_groups):
             raise ValueError(f"{type(opt).__name__}: norm_pass() is for max_norm, which is None")
         if opt._host is not None:
@@ -145,10 +143,9 @@ class InBackward:
                 "norm_pass() begins a step, and gradients are there already, accumulated, measured or used: expected step(), and "
                 "the gradient of the whole batch in one backward"
             )
-        self._is_measuring = True
+        return _Block(self._measures, self._end_measuring)
 
     def _end_measuring(self, error: BaseException | None) -> None:
-        self._is_measuring = False
         if error is not None:
             self._norm.clear()
 
@@ -224,10 +221,10 @@ class InBackward:
         """Uses a gradient that is final: for the update of its parameter, or for the norm of all."""
         p = place.tensor
         is_streamed = self._is_streamed(opt, place)
-        if self._clips and not (self._is_measuring or self._norm or is_streamed):
+        if self._clips and not (self._measures or self._norm or is_streamed):
             return  # step() clips by the norm of all: to measure each here, while it is in the cache, takes longer.
         self._check_gradient(place.path, p)
-        if self._clips and (self._is_measuring or self._norm) and self._is_measured(place.path, p):
+        if self._clips and (self._measures or self._norm) and self._is_measured(place.path, p):
             self._norm.add(opt, place)
             p.grad = None
             return
@@ -290,14 +287,12 @@ class InBackward:
                 f"{path}: norm_pass() is not supported for sparse gradients, nor where another hook was registered after the "
                 "last step()"
             )
-        if self._is_measuring is (p in self._norm):
+        if bool(self._measures) is (p in self._norm):
             where = (
-                "a second gradient in norm_pass()"
-                if self._is_measuring
-                else "a gradient that norm_pass() has not measured"
+                "a second gradient in norm_pass()" if self._measures else "a gradient that norm_pass() has not measured"
             )
             raise RuntimeError(f"{path}: {where}: expected the same backward once in norm_pass(), and once after it")
-        return self._is_measuring
+        return bool(self._measures)
 
     def _begin(self, opt: Any) -> None:
         """Begins a step: checks what concerns more than one parameter."""

@@ -2,7 +2,7 @@
 //! the holding thread waits for, gets an error, not a deadlock.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use pyo3::intern;
 use pyo3::sync::PyOnceLock;
@@ -166,50 +166,29 @@ impl Lock {
     }
 }
 
-/// One use of a lock, as a context manager. An end without a begin does nothing.
+/// One use of a lock, as a context manager.
 #[pyclass(frozen, module = "oxigrad._core")]
 pub struct Hold {
     lock: Py<Lock>,
     wanted: Use,
     before: AtomicU8,
-    is_taken: AtomicBool,
 }
 
 impl Hold {
     fn new(lock: Bound<'_, Lock>, wanted: Use) -> Self {
-        Self {
-            lock: lock.unbind(),
-            wanted,
-            before: AtomicU8::new(Use::Nothing as u8),
-            is_taken: AtomicBool::new(false),
-        }
+        Self { lock: lock.unbind(), wanted, before: AtomicU8::new(Use::Nothing as u8) }
     }
 }
 
 #[pymethods]
 impl Hold {
-    /// Whether it has the lock.
-    #[getter]
-    fn is_taken(&self) -> bool {
-        self.is_taken.load(Ordering::Relaxed)
-    }
-
-    /// Takes the lock, within a block that ends by `__exit__`.
-    fn take(&self, py: Python<'_>) -> PyResult<()> {
+    fn __enter__(&self, py: Python<'_>) -> PyResult<()> {
         let before = self.lock.get().take(py, self.wanted)?;
         self.before.store(before as u8, Ordering::Relaxed);
-        self.is_taken.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    fn __enter__(&self, py: Python<'_>) -> PyResult<()> {
-        self.take(py)
-    }
-
     fn __exit__(&self, kind: &Object<'_>, _error: &Object<'_>, _trace: &Object<'_>) -> PyResult<()> {
-        if !self.is_taken.swap(false, Ordering::Relaxed) {
-            return Ok(());
-        }
         let before = Use::ALL[usize::from(self.before.load(Ordering::Relaxed))];
         self.lock.get().give_back(kind.py(), before)
     }
