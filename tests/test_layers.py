@@ -29,7 +29,7 @@ PYTHON = {
     "schedules": "_core _names _typing ops xp",
     "cuda": "_core ops",
     "stepping": "_core _names ops xp tree rules cuda",
-    "stepping/deadlock": "_core",
+    "stepping/deadlock": "_core ops",
     "cuda/__init__": "_core cuda stepping",
     "recording": "_core _tables _typing ops tree stepping",
     "optim": "_core _names _tables _typing ops xp tree autodiff recording rules schedules stepping",

@@ -14,11 +14,11 @@ import pytest
 from late_event import LateEvent
 
 from host_state import assert_same_bits, drawn, follow, here, problem, state_of, there
+from interrupted_waits import interrupted_waits
 from oxigrad import ShapeError, optim
 from oxigrad.ops.backends.generic import Adapter
 from oxigrad.ops.backends.memory import transfers
 from oxigrad.optim import Adam, AdamW
-from oxigrad.stepping.device.piece_run import PieceRun
 from oxigrad.stepping.stepper import Stepper
 
 pytestmark = pytest.mark.usefixtures("piece")
@@ -199,18 +199,8 @@ def test_an_interrupt_between_pieces_comes_at_the_end_of_the_step(piece: int, mo
         pytest.skip("a step in one piece is one call of the core")
     model = problem()
     opt, other, on_device, on_host = follow(lambda **named: Adam(0.1, **named), model, drawn(model), steps=2)
-    join, calls = PieceRun.join, [0]
-
-    def stopped(self: PieceRun, **keywords: Any) -> None:
-        calls[0] += 1
-        if calls[0] in (3, 4):  # those before come before the thread
-            raise KeyboardInterrupt
-        join(self, **keywords)
-
-    monkeypatch.setattr(PieceRun, "join", stopped)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted_waits(monkeypatch), pytest.raises(KeyboardInterrupt):
         opt.update(on_device, there(drawn(model)(2)))
-    assert calls[0] == 5
     other.update(on_host, drawn(model)(2))
     assert opt.step == 3
     assert_same_bits(on_device, on_host)

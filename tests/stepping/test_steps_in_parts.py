@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from oxigrad import StateError
+from oxigrad import StateError, _core
 from oxigrad.stepping.plan import announcements
-from oxigrad.stepping.plan.announcements import Pending, StepInParts
+from oxigrad.stepping.plan.announcements import Assignments, Pending, StepInParts
 
 
-def raising(error: BaseException) -> Callable[[], None]:
-    def update() -> None:
-        raise error
-
-    return update
+def make(marks: Assignments) -> None:
+    """Makes the assignments of an update."""
+    _core.Stepper().write(None, _core.Writes(assignments=marks))
 
 
 def test_parameters_are_ahead_while_they_are_updated_and_until_the_end() -> None:
     step: StepInParts[Any] = StepInParts("step() first")
     step.check_none()
-    during: list[list[str]] = []
-    step.take({7: "b"}, lambda: during.append(step.ahead))
-    step.take({3: "a", 5: "c"}, lambda: during.append(step.ahead))
-    assert during == [["b"], ["b", "a", "c"]]
+    make(step.marks({7: "b"}))
+    assert step.ahead == ["b"]
+    make(step.marks({3: "a", 5: "c"}))
     with pytest.raises(
         StateError,
         match=r"^b, a, c was updated in the backward of a step that is not finished: expected step\(\) first$",
@@ -34,17 +30,6 @@ def test_parameters_are_ahead_while_they_are_updated_and_until_the_end() -> None
     step.end()
     step.check_none()
     assert step.ahead == []
-
-
-def test_an_error_leaves_its_parameters_behind_and_an_interrupt_does_not() -> None:
-    step: StepInParts[Any] = StepInParts("step() first")
-    step.take({1: "a"}, lambda: None)
-    with pytest.raises(ValueError, match="midway"):
-        step.take({2: "b", 3: "c"}, raising(ValueError("midway")))
-    assert step.ahead == ["a"]
-    with pytest.raises(KeyboardInterrupt):
-        step.take({2: "b"}, raising(KeyboardInterrupt()))
-    assert step.ahead == ["a", "b"]
 
 
 def test_a_part_is_used_again_in_steps_of_the_same_whole() -> None:

@@ -15,6 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 ours = pytest.importorskip("oxigrad.torch")
 
+from interrupted_waits import interrupted_waits  # noqa: E402
 from oxigrad import AliasError  # noqa: E402
 from oxigrad.stepping.plan import announcements  # noqa: E402
 from oxigrad.stepping.state import block_file, write_back  # noqa: E402
@@ -339,16 +340,7 @@ def test_a_key_that_stops_a_step_stops_it_at_its_end(tmp_path: Path, monkeypatch
     other = ours.AdamW(others := copies(params))
     train(opt, params, range(1))
     train(other, others, range(2))
-    join, calls = file.HostRun.join, [0]
-
-    def stopped(self: Any, **keywords: Any) -> None:
-        calls[0] += 1
-        if calls[0] == 2:  # the first is before the thread begins
-            raise KeyboardInterrupt
-        join(self, **keywords)
-
-    monkeypatch.setattr(file.HostRun, "join", stopped)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted_waits(monkeypatch), pytest.raises(KeyboardInterrupt):
         train(opt, params, [1])
     assert equal(params, others)
     assert equal(states(opt), states(other))

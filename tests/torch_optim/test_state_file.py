@@ -20,6 +20,7 @@ ours = pytest.importorskip("oxigrad.torch")
 
 from oxigrad import StateError  # noqa: E402
 from oxigrad.stepping.state import safetensors_io  # noqa: E402
+from oxigrad.torch.state import file as state_file  # noqa: E402
 from torch_offload import check_same  # noqa: E402
 from torch_problems import OURS, copies, equal, parameters, shapes_for, states, train, values  # noqa: E402
 from torch_requirements import device_mesh  # noqa: E402
@@ -283,3 +284,72 @@ def test_objects_in_a_group_are_refused_by_name(tmp_path: Path) -> None:
     opt.param_groups[0]["mine"] = object()
     with pytest.raises(StateError, match=r"param_groups\.0\.mine is object"):
         opt.flush()
+
+
+# --- processes, descriptors and damaged files ----------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+def test_a_forked_process_is_refused_the_slots_that_it_shares(tmp_path: Path) -> None:
+    params = parameters(((64, 65), (3,)))
+    opt = ours.AdamW(params, state_device=tmp_path / "state.safetensors")
+    train(opt, params)
+    before = values(states(opt))
+    read, write = os.pipe()
+    if not (child := os.fork()):
+        told = []
+        for use in (opt.step, opt.state_dict, opt.flush):
+            try:
+                use()
+                told.append("nothing")
+            except StateError as error:
+                told.append("shares with its parent" in str(error))
+        os.write(write, repr(told).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        assert pipe.read() == "[True, True, True]"
+    os.waitpid(child, 0)
+    assert equal(states(opt), before)
+    train(opt, params, [1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_slots_of_many_parameters_take_few_descriptors(tmp_path: Path) -> None:
+    params = parameters([(7,)] * 520)
+    others = copies(params)
+    before = len(os.listdir("/proc/self/fd"))
+    opt, other = ours.AdamW(params, state_device=tmp_path / "state.safetensors"), ours.AdamW(others)
+    train(opt, params)
+    train(other, others)
+    assert len(os.listdir("/proc/self/fd")) - before < 20
+    assert equal(params, others)
+    assert equal(states(opt), states(other))
+
+
+@pytest.mark.parametrize(
+    "data", ["[" * 100_000 + "]" * 100_000, '{"dict": ' * 100_000 + "1" + "}" * 100_000, "[1]", "1", "{"]
+)
+def test_data_that_are_no_state_are_an_error_with_the_name_of_the_file(data: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "state.safetensors")
+    safetensors_io.write(path, {}, {"format": state_file._FORMAT, "data": data})
+    with pytest.raises(StateError, match=r"state\.safetensors: the data of the state are damaged"):
+        ours.read_state(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="there is no posix_fallocate")
+def test_a_disk_with_room_for_the_slots_alone_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    allocate = os.posix_fallocate
+
+    def small(file: int, start: int, count: int) -> None:
+        if count > 4 * 1000:
+            raise OSError(errno.ENOSPC, "full")
+        allocate(file, start, count)
+
+    monkeypatch.setattr(os, "posix_fallocate", small)
+    params = parameters(((1000,), (1000,)))
+    others = copies(params)
+    opt, other = ours.AdamW(params, state_device=tmp_path / "state.safetensors"), ours.AdamW(others)
+    train(opt, params)
+    train(other, others)
+    assert equal(states(opt), states(other))

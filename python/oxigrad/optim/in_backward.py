@@ -1,7 +1,7 @@
 """Steps of `minimize` inside of the backward: each parameter is updated as soon as its gradient is final, and the gradient dropped."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
 from typing import Any
 
 from oxigrad import _core, tree
@@ -39,8 +39,9 @@ def refuse(opt: Any, *, record: bool, is_own: bool) -> None:
 def minimize(opt: Any, loss: Callable[[Any], Any], model: Any) -> Any:
     """The value of a loss before the step, which is taken while its derivatives are replayed."""
     opt._stepper.check_no_part()
-    with ExitStack() as stack:
-        step = BackwardStep(opt, model, stack)
+    lock = LateLock(opt._lock)
+    step = BackwardStep(opt, model, lock)
+    try:
         try:
             value, grads = value_and_grad_of(lambda model: dependent(loss(model)), model, step.begin)
             opt._tell_of_floats(model, grads)
@@ -48,23 +49,39 @@ def minimize(opt: Any, loss: Callable[[Any], Any], model: Any) -> Any:
         except BaseException:
             step.abort()
             raise
+    finally:
+        if lock.entered:
+            lock.hold.__exit__(None, None, None)
     return value
 
 
-class BackwardStep:
-    """A step of an optimizer, in parts: those in the backward, and the rest after it. It holds the optimizer's lock in ``stack`` meanwhile."""
+class LateLock:
+    """The lock of an optimizer for a step, which is taken in the middle of a block, if at all: ``hold``, once it is ``entered``.
 
-    def __init__(self, opt: Any, model: Any, stack: ExitStack) -> None:
-        self._opt, self._model, self._stack = opt, model, stack
+    The block ends by ``finally``, where no function of Python is called before the end of the hold: an interrupt may come at its begin.
+    """
+
+    def __init__(self, lock: "_core.Lock") -> None:
+        self.hold: AbstractContextManager[None] = lock.stepping()
+        self.entered: list[None] = []
+
+    def take(self) -> None:
+        """Takes the lock, and notes it, in one call of a built-in function, which no interrupt divides."""
+        self.entered.extend(map(type(self.hold).__enter__, (self.hold,)))
+
+
+class BackwardStep:
+    """A step of an optimizer, in parts: those in the backward, and the rest after it. It takes the optimizer's ``lock``."""
+
+    def __init__(self, opt: Any, model: Any, lock: LateLock) -> None:
+        self._model, self._lock = model, lock
         self._stepper = opt._stepper
         self._step: ResolvedStep | None = None
         self._before: tuple[Any, Any] | None = None
-        self._is_locked = False
 
     def begin(self, watched: Watched, constants: Sequence[Any], value: Any) -> Callable[[int, Any], bool]:
         """Prepares the step, before anything is changed; returns the function that takes a final gradient."""
-        self._stack.enter_context(self._opt._lock.stepping())
-        self._is_locked = True
+        self._lock.take()
         self._before = self._stepper.own_slots, self._stepper.fitting
         step, leaves = self._stepper.resolve_whole(self._model, value)
         plan = step.plan
@@ -88,9 +105,9 @@ class BackwardStep:
         """Updates the parameters that are left, and counts the step."""
         step = self._step
         if step is None:
-            if not self._is_locked:  # the loss was none of one number, or one of an outer derivative
+            if not self._lock.entered:  # the loss was none of one number, or one of an outer derivative
                 _refuse_variables(self._model)
-                self._stack.enter_context(self._opt._lock.stepping())
+                self._lock.take()
             self._stepper.update(self._model, grads, loss=value, keep_root=True)
             return
         gradients = align(step.plan.structure, grads).leaves

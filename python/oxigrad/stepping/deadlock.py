@@ -13,15 +13,19 @@ from types import FrameType
 from typing import Any
 
 from oxigrad._core import StateError
+from oxigrad.ops.backends.worker import Future
 
 # The functions that wait for other threads, and those that run a future in a thread.
 _JOIN = threading.Thread.join.__code__
 _FUTURES = {
     concurrent.futures.Future.result.__code__,
     concurrent.futures.Future.exception.__code__,
+    Future.join.__code__,
+    Future.wait.__code__,
 }
 _WAITING = {_JOIN, *_FUTURES, concurrent.futures.wait.__code__, concurrent.futures.as_completed.__code__}
 _RUN = concurrent.futures.thread._WorkItem.run.__code__
+_RUN_OF_OURS = Future.run.__code__
 
 
 def refuse_deadlock(holder: int) -> None:
@@ -49,7 +53,8 @@ def _stack(frame: FrameType | None) -> Iterator[FrameType]:
 
 def _run_by(frame: FrameType) -> list[Any]:
     """The futures that a thread runs."""
-    return [each.f_locals["self"].future for each in _stack(frame) if each.f_code is _RUN]
+    of_ours = [each.f_locals["self"] for each in _stack(frame) if each.f_code is _RUN_OF_OURS]
+    return of_ours + [each.f_locals["self"].future for each in _stack(frame) if each.f_code is _RUN]
 
 
 def _waited_for(frame: FrameType, running: dict[int, int]) -> list[int]:

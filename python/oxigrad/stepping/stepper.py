@@ -38,6 +38,8 @@ class Stepper(Planner):
     def __init__(self, owner: SteppingOptimizer) -> None:
         super().__init__(owner)
         self._parts: StepInParts[PartialStep] = StepInParts("flush(model), which finishes it, or a state from before")
+        # The number of steps once the one in parts is counted.
+        self._counted = 0
 
     @property
     def ahead(self) -> list[str]:
@@ -290,6 +292,7 @@ class Stepper(Planner):
         """The step of all parameters of a model that is to be changed in place, with its numbers filled in, and the leaves."""
         self.averages.refuse_swapped()
         self._parts.check_none()
+        self._counted = self._core.count + 1
         if self._plan is not None and self._plan.idle:
             self._forget()
         plan, leaves = self.planned(model)
@@ -319,16 +322,17 @@ class Stepper(Planner):
             lambda: PartialStep(step, parameters, self._table.by_path, self._owner),
         )
         part.core.count = self._core.count
-        self._parts.take(names, lambda: part.take(model, leaves, gradients))
+        part.take(model, leaves, gradients, self._parts.marks(names))
 
     def count_parts(self) -> None:
-        """Counts a step that was taken in parts."""
+        """Counts a step that was taken in parts. To be called again after an interrupt."""
+        self._core.count = self._counted
         self._parts.end()
-        self._core.count += 1
 
     def undo_begun(self, slots: Mapping[str, ParameterSlots], fitting: Any) -> None:
         """Drops the slots that a step has begun which an error ended before the first update: they may be copies of parameters."""
-        if self.fitting is fitting and self._table.by_path is not slots and not self._parts.updated:
+        is_begun = bool(self._parts.updated) or self._core.count == self._counted
+        if self.fitting is fitting and self._table.by_path is not slots and not is_begun:
             self._forget()
             self._parts.forget()
             self._table.by_path = slots

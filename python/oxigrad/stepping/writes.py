@@ -19,6 +19,7 @@ from oxigrad.stepping.parameters.executor import DEVICE, RULE_ASSIGNED, RULE_INT
 from oxigrad.stepping.parameters.parameter import Parameter, copying
 from oxigrad.stepping.parameters.rule_executors import CalledLeaf, call_rules
 from oxigrad.stepping.parameters.slots import Slots
+from oxigrad.stepping.plan.announcements import Assignments
 from oxigrad.stepping.plan.assignment import Assignment
 from oxigrad.stepping.plan.resolved import ResolvedStep
 from oxigrad.stepping.plan.step_program import StepProgram
@@ -204,8 +205,8 @@ class PartialStep:
         self.core: _core.Stepper = _core.Stepper()
         self._prepared: list[Any] | None = None
 
-    def take(self, model: Any, leaves: list[Any], gradients: list[Any]) -> None:
-        """Takes it, with ``gradients`` at the positions of leaves; all or nothing is written."""
+    def take(self, model: Any, leaves: list[Any], gradients: list[Any], marks: Assignments) -> None:
+        """Takes it, with ``gradients`` at the positions of leaves, and makes ``marks``; all or nothing is written."""
         step, writes = self._step, StepWrites()
         plan = step.plan
         gradients = plan.gradients.checked(gradients, optional=True)
@@ -216,6 +217,7 @@ class PartialStep:
             plan.check_memory(leaves, gradients, self._slots, [])
         touches = any(isinstance(gradients[p.index], SparseRows) or plan.groups[p.group].catches_up for p in plan.host)
         touched = collect(step, leaves, gradients, self._slots, writes, count=self.core.count, touches=touches)
+        writes.assignments += marks
         self.core.step(
             model,
             plan.pick(leaves),

@@ -154,11 +154,12 @@ class TensorOptimizer(KeepingDtypes):
                     if self._pieces.take(self, None if scale is None else float(scale), loss):
                         return
             holder: Any = self if of is None else of
+            marks = () if of is None else of.marks
             factor, resolved = (1.0 if scale is None else float(scale)), holder._resolved
             if resolved is not None and resolved.is_current(self, scaled=scale is not None):
                 try:
                     with torch.no_grad():
-                        resolved.take(self, factor, loss)
+                        resolved.take(self, factor, loss, marks)
                 except (ArrayMemoryError, DtypeError, LayoutError, ShapeError, StructureError):
                     pass  # A tensor was replaced or changed; nothing has been written.
                 else:
@@ -171,7 +172,7 @@ class TensorOptimizer(KeepingDtypes):
             with torch.inference_mode(False), torch.no_grad():
                 with kept_on_error(self.state, None if of is None else of.tensors):
                     resolved = TensorStep(self, scaled=scale is not None) if of is None else of.resolve(self)
-                    resolved.take(self, factor, loss)
+                    resolved.take(self, factor, loss, marks)
                 holder._resolved = resolved
 
     # --- steps in the backward -------------------------------------------------------------------------------------------
@@ -240,7 +241,9 @@ class TensorOptimizer(KeepingDtypes):
         return self._host is not None and self._host.holds(self, p)
 
     def _check_whole(self) -> None:
-        """Waits for an update that is under way; raises `StateError` while parameters are ahead of the others."""
+        """Waits for an update that is under way; raises `StateError` while parameters are ahead of the others, and for a forked file."""
+        if self.state_file is not None:
+            self.state_file.check_process()
         if self._backward is not None:
             self._backward.check_whole()
         if self._pieces is not None and self._backward is None:

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from oxigrad.distributed.methods.large_batch import LargeBatch
 from oxigrad.distributed.methods.means import divided, sum_of_rows
 from oxigrad.distributed.wrapper import Wrapper
 from oxigrad.optim.losses import minimized_with_aux
+from oxigrad.optim.in_backward import LateLock
 from oxigrad.optim.optimizer import Optimizer
 from oxigrad.rules.core.ranges import COUNT, FLAG
 from oxigrad.stepping.arrays.sparse_rows import as_array
@@ -261,10 +262,11 @@ class DataParallel(LargeBatch):
             return minimized_with_aux(self.minimize, loss, model, record=record, in_backward=in_backward)
         if in_backward or record or not self._leaves_early():
             return super().minimize(loss, model, record=record, in_backward=in_backward)
-        with ExitStack() as stack:
+        lock = LateLock(self._lock)
+        try:
 
             def begin(watched: Watched, constants: Sequence[Any], value: Any) -> Callable[[int, Any], bool]:
-                stack.enter_context(self._lock.stepping())
+                lock.take()
                 self._check_whole()
                 if self._buckets is not None and not self._buckets.has_specs(self._parameters.specs(model)):
                     self._buckets = None
@@ -276,9 +278,12 @@ class DataParallel(LargeBatch):
                 self._replayed.fail(is_under_way=self._buckets is not None and self._buckets.begun > 0)
                 raise
             if not self._replayed.is_open:  # nothing was replayed
-                stack.enter_context(self._lock.stepping())
+                lock.take()
             with self._clock.step():
                 self._step(model, grads, keep_root=True)
+        finally:
+            if lock.entered:
+                lock.hold.__exit__(None, None, None)
         return value
 
     def _leaves_early(self) -> bool:

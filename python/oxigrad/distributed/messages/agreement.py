@@ -66,7 +66,7 @@ def difference(ours: np.ndarray, other: np.ndarray, whose: str) -> Refused | Non
     try:
         theirs, expected = json.loads(other.tobytes()), json.loads(ours.tobytes())
         return next(_differences(theirs, expected, whose))
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return Refused("description", f"{whose} sent a description of its model that cannot be read")
     except StopIteration:
         return Refused("order", f"the parameters on {whose} are in another order: expected one model on every worker")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad.ops.backends.memory.transfers import DONE, Event
+from oxigrad.ops.backends.worker import Worker
 from oxigrad.stepping.device.host_model import HostArray, Landing, join
 from oxigrad.stepping.device.piece_run import PieceRun
 from oxigrad.stepping.device.transfers import Action, Schedule
@@ -28,13 +29,12 @@ class HostUpdates(PieceRun):
         arrays: dict[str, HostArray],
         update: Callable[[Sequence[Parameter]], None],
     ) -> None:
-        super().__init__(Schedule(None, measures=True), None)
+        super().__init__(Schedule(None, measures=True), None, Worker())
         self._pieces, self._landing, self._arrays, self._update = pieces, landing, arrays, update
         self.behind: list[HostArray] = []
         self.error: Exception | None = None
         for _ in pieces:
             self.schedule.add()
-        self.schedule.close()
 
     def _begin(self, opt: Any, action: Action) -> Sequence[Event] | None:
         parameters = self._pieces[action.piece]
@@ -77,15 +77,5 @@ class HostUpdates(PieceRun):
         join(self._arrays.values())
 
     def finish_whole(self, opt: Any) -> None:
-        """Takes the step, in a thread which no key stops: an interrupt is raised when it has ended."""
-        stop: KeyboardInterrupt | None = None
-        self.finish_beside(opt)
-        while True:
-            try:
-                self.join()
-            except KeyboardInterrupt as error:
-                stop = error
-            else:
-                break
-        if stop is not None:
-            raise stop
+        """Takes the step, which no key stops: an interrupt comes before it, or is raised when it has ended."""
+        self._worker.run(lambda: self.finish(opt))

@@ -1,13 +1,13 @@
 """A step on its way by pieces: copies and updates that begin when `oxigrad.stepping.device.transfers` says so, and end in any order."""
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from oxigrad import _core
 from oxigrad.ops.backends.memory.transfers import Event
+from oxigrad.ops.backends.worker import Future, Worker
 from oxigrad.stepping.device.transfers import Action, Schedule
 
 Item = TypeVar("Item")
@@ -27,20 +27,20 @@ def piece_size(nbytes: int) -> int:
 class PieceRun:
     """The driver of a schedule. A subclass says how an action of a piece begins, and what becomes of the step when all are done.
 
+    All actions are in the thread of the worker, which alone changes the schedule once pieces are added.
+
     Args:
         schedule: the schedule, without pieces.
         threads: the number of threads that updates use at most; None for that of all steps.
+        worker: the worker of all steps of an optimizer.
     """
 
-    def __init__(self, schedule: Schedule, threads: int | None) -> None:
+    def __init__(self, schedule: Schedule, threads: int | None, worker: Worker) -> None:
         self.schedule: Schedule = schedule
-        self._threads = threads
+        self._threads, self._worker = threads, worker
         #: The copies in flight with the events of their ends, in the order in which they began.
         self._flying: list[tuple[Action, Sequence[Event]]] = []
-        # Hooks add pieces while a thread advances: the lock is of the schedule and the lists of pieces.
-        self._lock, self._advancing = threading.Lock(), threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._error: BaseException | None = None
+        self._beside: Future | None = None
 
     def _begin(self, opt: Any, action: Action) -> Sequence[Event] | None:
         """Begins a copy, and returns the events of its ends; None after an action of the host, which is done."""
@@ -53,6 +53,9 @@ class PieceRun:
         """Completes the step, in which nothing is in flight."""
         raise NotImplementedError
 
+    def _take_in(self) -> None:
+        """Adds the pieces that have come since to the schedule."""
+
     def _within(self) -> AbstractContextManager[Any]:
         """A block around all actions."""
         return contextlib.nullcontext()
@@ -62,12 +65,11 @@ class PieceRun:
 
         An error leaves the piece that it is about as it was before the action, and the others whole: to call it again continues the step.
         """
-        with self._advancing, self._within(), _limited(self._threads):
-            with self._lock:
-                self.schedule.resume()
+        with self._within(), _limited(self._threads):
+            self.schedule.resume()
             while True:
-                with self._lock:
-                    begun = self.schedule.begin()
+                self._take_in()
+                begun = self.schedule.begin()
                 for number, action in enumerate(begun):
                     self._perform(opt, action, begun[number + 1 :])
                 done = [flying for flying in self._flying if all(event.is_done() for event in flying[1])]
@@ -82,16 +84,14 @@ class PieceRun:
         """Begins an action, and ends it where it is the host's. After an error, ``others`` do not begin."""
         try:
             events = self._begin(opt, action)
-        except Exception:  # Nothing was written. After an interrupt, that is not known.
-            with self._lock:
-                for failed in reversed((action, *others)):
-                    self.schedule.fail(failed)
+        except Exception:  # Nothing was written.
+            for failed in reversed((action, *others)):
+                self.schedule.fail(failed)
             raise
         if events is not None:
             self._flying.append((action, events))
         else:
-            with self._lock:
-                self.schedule.finish(action)
+            self.schedule.finish(action)
 
     def _end(self, action: Action, events: Sequence[Event]) -> None:
         self._flying = [flying for flying in self._flying if flying[0] is not action]
@@ -99,59 +99,39 @@ class PieceRun:
             for event in events:
                 event.wait()
         except Exception:
-            with self._lock:
-                self.schedule.fail(action)
+            self.schedule.fail(action)
             raise
         if action.kind == "down":
             self._land(action)
-        with self._lock:
-            self.schedule.finish(action)
+        self.schedule.finish(action)
 
-    def close(self) -> None:
-        """Tells that all gradients are there."""
-        with self._lock:
-            self.schedule.close()
-
-    def release(self) -> None:
-        """Lets copies up begin."""
-        with self._lock:
-            self.schedule.release()
+    def begin_finish(self, opt: Any) -> None:
+        """Tells that all gradients are there, lets copies up begin, and advances."""
+        self._take_in()
+        self.schedule.close()
+        self.schedule.release()
+        self.advance(opt)
 
     def finish(self, opt: Any) -> None:
-        """Waits for all copies and updates, then completes the step."""
-        self.join()
+        """Waits for all copies and updates, and completes the step."""
+        self.begin_finish(opt)
         self._complete(opt)
 
     # --- threads -------------------------------------------------------------------------------------------------------
 
     def advance_beside(self, opt: Any) -> None:
-        """As `advance`, in a thread of its own, if none is at it. Raises the error of the thread before, once."""
-        self._begin_thread(self.advance, opt)
-
-    def finish_beside(self, opt: Any) -> None:
-        """As `finish`, in a thread of its own, which no key stops: `join` waits for it."""
-        self.join()
-        self._begin_thread(self._complete, opt)
-
-    def _begin_thread(self, work: Callable[[Any], None], opt: Any) -> None:
-        if self._thread is None or not self._thread.is_alive():
+        """As `advance`, in the thread of the worker, if it is not at it. Raises the error of the time before, once."""
+        if self._beside is None or self._beside.is_done():
             self.join()
-            self._thread = threading.Thread(target=self._work, args=(work, opt), name="oxigrad-host-step", daemon=True)
-            self._thread.start()
-
-    def _work(self, work: Callable[[Any], None], opt: Any) -> None:
-        try:
-            work(opt)
-        except BaseException as error:  # noqa: BLE001 - raised in the thread that waits for this one
-            self._error = error
+            self._beside = Future(lambda: self.advance(opt))
+            self._worker.begin(self._beside)
 
     def join(self, *, raises: bool = True) -> None:
-        """Waits for the thread, and raises its error, once."""
-        if self._thread is not None:
-            self._thread.join()
-        self._thread, error, self._error = None, self._error, None
-        if error is not None and raises:
-            raise error
+        """Waits for `advance_beside`, and raises its error, once."""
+        if self._beside is not None:
+            self._beside.wait()
+            if raises:
+                self._beside.result()
 
     def abandon(self) -> None:
         """Waits for the thread and for the copies that have begun, whatever becomes of them: their memory is used again."""

@@ -15,6 +15,8 @@ SMALL, BUCKET, MOST = 1 << 16, 1 << 20, 64
 UNFINISHED = "was updated in the backward of a step that is not finished"
 
 Part = TypeVar("Part")
+# Items of dicts that a step assigns with its writes, so that no interrupt comes between: the dict, the key and the value.
+Assignments = Sequence[tuple[Any, Any, Any]]
 
 
 def named(paths: Sequence[str]) -> str:
@@ -66,15 +68,9 @@ class StepInParts(Generic[Part]):
         self._whole = None
         self._parts.clear()
 
-    def take(self, names: Mapping[int, str], update: Callable[[], Any]) -> None:
-        """Takes a part: calls ``update``, which writes all or nothing, for the parameters with these names, by key."""
-        self.updated |= names
-        try:
-            update()
-        except Exception:  # Nothing was written. After an interrupt, that is not known.
-            for key in names:
-                del self.updated[key]
-            raise
+    def marks(self, names: Mapping[int, str]) -> Assignments:
+        """The assignments by which parameters with these names, by key, are ahead: their update makes them, so that no interrupt comes between."""
+        return [(self.updated, key, name) for key, name in names.items()]
 
     def end(self) -> None:
         """Ends the step: no parameter is ahead of the others."""

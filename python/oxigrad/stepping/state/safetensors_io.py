@@ -94,7 +94,7 @@ def parsed(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
             name: np.frombuffer(view["data"], np.dtype(_DTYPES[view["dtype"]])).reshape(view["shape"])
             for name, view in views
         }
-    except (SafetensorError, ValueError, LookupError) as error:
+    except (SafetensorError, ValueError, LookupError, RecursionError) as error:
         raise StateError(f"bytes that are no state: {error}") from error
     return arrays, header.get("__metadata__", {})
 

@@ -7,9 +7,11 @@ thread asks the disk for them during steps over files that memory cannot hold.
 import contextlib
 import ctypes
 import os
-import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from oxigrad.ops.backends.worker import Future, Worker
 
 #: The part of the memory limit that a file may take before its pages are written back during steps, and the bytes below which none are.
 SHARE, LEAST = 0.25, 1 << 24
@@ -22,8 +24,8 @@ class WriteBack:
     def __init__(self, file: int, name: str) -> None:
         self._file, self._name = file, name
         self._is_in_block = False
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._worker = Worker()
+        self._writing: Future | None = None
         self._error: OSError | None = None
 
     @contextlib.contextmanager
@@ -46,30 +48,29 @@ class WriteBack:
     @property
     def is_writing(self) -> bool:
         """Whether pages are written, in a block over a file that is large."""
-        return self._thread is not None
+        return self._writing is not None
 
     def grow(self, size: int) -> None:
         """Begins to write pages, within a block, once the file of ``size`` bytes is large."""
-        if self._is_in_block and self._thread is None and is_large(size):
-            self._ended.clear()
-            self._thread = threading.Thread(target=self._write, name="oxigrad write-back", daemon=True)
-            self._thread.start()
+        if self._is_in_block and self._writing is None and is_large(size):
+            writing = Future(self._write)
+            self._worker.begin(writing)
+            self._writing = writing
 
     def _end(self) -> None:
-        if self._thread is not None:
-            self._ended.set()
-            self._thread.join()
-            self._thread = None
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.join()
 
     def _write(self) -> None:
         synchronize = os.fdatasync if hasattr(os, "fdatasync") else os.fsync
-        while not self._ended.is_set():
+        while self._is_in_block:
             try:
                 synchronize(self._file)
             except OSError as error:
                 self._error = error
                 return
-            self._ended.wait(0.001)
+            time.sleep(0.001)
 
 
 def is_large(size: int) -> bool:

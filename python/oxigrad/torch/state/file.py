@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from oxigrad import _core
 from oxigrad._core import StateError
 from oxigrad.ops.backends import dtype_name
 from oxigrad.stepping.state import safetensors_io, write_back
@@ -26,12 +27,15 @@ _FORMAT = "oxigrad.torch state 1"
 _ALIGNMENT = 64
 # The bytes of slots that are moved to the file after which their memory is given back.
 _RELEASED = 1 << 24
+# The least bytes of a mapping, and the part of the file before that it has at least.
+_LEAST, _GROWTH = 1 << 20, 4
 
 
 class StateFile:
     """The memory of slots, in a nameless file beside ``path``, to which `write` saves the state.
 
     The system writes changed pages to the nameless file, and reads them again, as memory requires. It is gone when the process ends.
+    A few mappings, each larger than those before, have all slots. A process that is forked shares them, and may not use them.
     Raises `ValueError` for what is no path of a file, and `OSError` where the folder does not exist or cannot be written.
     """
 
@@ -46,12 +50,15 @@ class StateFile:
         name = f"the slots beside {self.path}"
         self._write_back, self._blocks = WriteBack(file.fileno(), name), BlockFile(file.fileno(), name)
         self._end = self._placed_bytes = 0
+        self._process = _core.forks()
+        #: The last mapping, and the bytes of the file where it begins and ends.
+        self._mapping: tuple[mmap.mmap | None, int, int] = None, 0, 0
         #: The places in the file of slots, by the address of their memory.
         self._starts: dict[int, int] = {}
         #: The slots in the file, by parameter and key.
         self._slots: dict[tuple[int, str], weakref.ref[Any]] = {}
-        #: The places of slots that are gone, by their size.
-        self._free: dict[int, list[int]] = {}
+        #: The places of slots that are gone, with their memory, by their size.
+        self._free: dict[int, list[tuple[int, memoryview]]] = {}
 
     def place(self, path: str, p: Any, state: dict[str, Any]) -> None:
         """Moves the slots in ``state``, the state of a parameter, into the file.
@@ -83,20 +90,35 @@ class StateFile:
 
     def _allocate(self, name: str, like: Any) -> Any:
         """A new tensor in the file."""
+        self.check_process()
         count = like.numel() * like.element_size()
-        start = self._free[count].pop() if self._free.get(count) else self._extended(name, count)
-        page = start // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-        mapped = mmap.mmap(self._file.fileno(), start + count - page, offset=page)
-        flat = torch.frombuffer(mapped, dtype=like.dtype, count=like.numel(), offset=start - page)
+        free = self._free.setdefault(count, [])
+        start, place = free.pop() if free else self._extended(name, count)
+        memory = place[:]  # of its own: it is gone with the last tensor there
+        flat = torch.frombuffer(memory, dtype=like.dtype, count=like.numel())
         address = flat.untyped_storage().data_ptr()
         self._starts[address] = start
-        weakref.finalize(mapped, _release, self._starts, address, self._free.setdefault(count, []))
+        weakref.finalize(memory, _release, self._starts, address, free, place)
         return flat.as_strided(like.shape, like.stride())
 
-    def _extended(self, name: str, count: int) -> int:
-        """The place of further bytes at the end of the file; raises `OSError` where the disk is full."""
+    def _extended(self, name: str, count: int) -> tuple[int, memoryview]:
+        """The place of further bytes at the end of the file, and its memory; raises `OSError` where the disk is full."""
         alignment = mmap.PAGESIZE if count >= LONG else _ALIGNMENT
         start = -(-self._end // alignment) * alignment
+        mapped, first, last = self._mapping
+        if mapped is None or start + count > last:
+            first = start = -(-self._end // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+            try:
+                size = self._grown(start, max(count, start // _GROWTH, _LEAST))
+            except OSError:  # A full disk may have room for this slot.
+                size = self._grown(start, count, name)
+            mapped = mmap.mmap(self._file.fileno(), size, offset=start)
+            self._mapping = mapped, start, start + size
+        self._end = start + count
+        return start, memoryview(mapped)[start - first : start - first + count]
+
+    def _grown(self, start: int, count: int, name: str = "") -> int:
+        """The bytes that the file has from ``start`` on, once it is extended by ``count``."""
         try:
             if hasattr(os, "posix_fallocate"):  # Pages that could not be written later would end the process.
                 os.posix_fallocate(self._file.fileno(), start, count)
@@ -107,8 +129,15 @@ class StateFile:
             raise OSError(
                 code, f"{name}: no room for {count:,} bytes beside {self.path}: {os.strerror(code)}"
             ) from error
-        self._end = start + count
-        return start
+        return count
+
+    def check_process(self) -> None:
+        """Raises `StateError` in a process that was forked since: its writes would change the slots of the one before."""
+        if _core.forks() != self._process:
+            raise StateError(
+                f"{self.path}: the slots of state_device are in memory that this process, a fork, shares with its parent: expected a "
+                "new optimizer here, with the state that load_state_dict or read_state gives it"
+            )
 
     def start_of(self, tensor: Any) -> int | None:
         """The place in the file of the first byte of a slot, or of a view of one; None for a tensor that does not lie there."""
@@ -140,7 +169,11 @@ class StateFile:
         return write_back.is_large(self._end) and hasattr(os, "preadv")
 
     def writing_back(self) -> AbstractContextManager[None]:
-        """A block that changes slots, whose pages are written to the disk meanwhile where memory cannot hold them all."""
+        """A block that changes slots, whose pages are written to the disk meanwhile where memory cannot hold them all.
+
+        Raises `StateError` as `check_process` does.
+        """
+        self.check_process()
         return self._write_back.block(self._end)
 
     def write(self, state: Mapping[str, Any]) -> None:
@@ -148,9 +181,9 @@ class StateFile:
         write(self.path, state)
 
 
-def _release(starts: dict[int, int], address: int, free: list[int]) -> None:
+def _release(starts: dict[int, int], address: int, free: list[tuple[int, memoryview]], place: memoryview) -> None:
     """Lets the place in the file of memory that is gone be used again."""
-    free.append(starts.pop(address))
+    free.append((starts.pop(address), place))
 
 
 # --- files of a state --------------------------------------------------------------------------------------------------
@@ -201,7 +234,7 @@ def read_state(path: Any) -> dict[str, Any]:
     try:
         data = json.loads(metadata["data"])
         state = {key: _with_tensors(data[key], arrays) for key in ("state", "param_groups")}
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise StateError(f"{os.fsdecode(path)}: the data of the state are damaged: {error!r}") from error
     check_form(state)
     return state

@@ -4,14 +4,14 @@ The step of a parameter is that of the optimizer, resolved for this parameter al
 finishes the step: it updates the parameters with gradients that no hook has updated, and counts.
 """
 
-import contextlib
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from oxigrad import _core
-from oxigrad.stepping.plan.announcements import UNFINISHED, Pending, StepInParts, named
+from oxigrad.stepping.plan.announcements import UNFINISHED, Assignments, Pending, StepInParts, named
 from oxigrad.torch.library import torch, untraced
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
@@ -26,6 +26,8 @@ class Bucket:
         self.places: Sequence[TensorPlace] = places
         self._norm = norm
         self._resolved: TensorStep | None = None
+        #: What its update assigns.
+        self.marks: Assignments = ()
 
     def resolve(self, opt: Any) -> TensorStep:
         """The step of the parameters."""
@@ -65,6 +67,23 @@ class _Hook:
             steps.flush()
 
 
+class _Block:
+    """A block of ``steps``, among those in ``entered``. It ends with this object at the latest: an interrupt may come in place of its end."""
+
+    def __init__(self, entered: set[int], leave: Callable[[BaseException | None], None]) -> None:
+        self._entered, self._leave = entered, leave
+
+    def __enter__(self) -> None:
+        self._entered.add(id(self))
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._entered.discard(id(self))
+        self._leave(error)
+
+    def __del__(self) -> None:
+        self._entered.discard(id(self))
+
+
 class InBackward:
     """The hooks of the parameters of an optimizer, and which of these are ahead: updated since the last ``step()``."""
 
@@ -82,10 +101,11 @@ class InBackward:
         # The groups and their parameters that the places are of.
         self._held: list[Any] = []
         self._has_begun = self._clips = self._has_drawn = False
-        self._pauses = 0
+        # The blocks in which hooks do nothing, and those in which they measure gradients.
+        self._pauses, self._measures = set[int](), set[int]()
         # Whether a backward in which hooks did nothing has accumulated gradients since the last step.
         self._has_accumulated = False
-        self._norm, self._is_measuring = MeasuredNorm(), False
+        self._norm = MeasuredNorm()
         # Threads of several devices run hooks.
         self._lock = threading.RLock()
 
@@ -97,25 +117,21 @@ class InBackward:
     @property
     def measured_norm(self) -> MeasuredNorm | None:
         """The norm of all gradients, after the block `measuring`, until the step ends; None otherwise."""
-        return self._norm if self._norm and not self._is_measuring else None
+        return self._norm if self._norm and not self._measures else None
 
     def check_whole(self) -> None:
         """Raises `StateError` while parameters are ahead."""
         self._parts.check_none()
 
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self) -> AbstractContextManager[None]:
         """A block in which hooks do nothing."""
-        self._pauses += 1
-        try:
-            yield
-        finally:
-            self._pauses -= 1
-            if not (self._pauses or self._parts.updated):
-                self._has_begun = False  # Options may change before the next backward.
+        return _Block(self._pauses, self._end_pause)
 
-    @contextlib.contextmanager
-    def measuring(self, opt: Any) -> Iterator[None]:
+    def _end_pause(self, error: BaseException | None) -> None:
+        if not (self._pauses or self._parts.updated):
+            self._has_begun = False  # Options may change before the next backward.
+
+    def measuring(self, opt: Any) -> AbstractContextManager[None]:
         """A block with a backward that measures gradients, and drops them."""
         if any(group.get("max_norm") is None for group in opt.param_groups):
             raise ValueError(f"{type(opt).__name__}: norm_pass() is for max_norm, which is None")
@@ -130,14 +146,11 @@ class InBackward:
                 "norm_pass() begins a step, and gradients are there already, accumulated, measured or used: expected step(), and "
                 "the gradient of the whole batch in one backward"
             )
-        self._is_measuring = True
-        try:
-            yield
-        except BaseException:
+        return _Block(self._measures, self._end_measuring)
+
+    def _end_measuring(self, error: BaseException | None) -> None:
+        if error is not None:
             self._norm.clear()
-            raise
-        finally:
-            self._is_measuring = False
 
     def reset(self, opt: Any) -> None:
         """Begins anew with another state."""
@@ -211,10 +224,10 @@ class InBackward:
         """Uses a gradient that is final: for the update of its parameter, or for the norm of all."""
         p = place.tensor
         is_streamed = self._is_streamed(opt, place)
-        if self._clips and not (self._is_measuring or self._norm or is_streamed):
+        if self._clips and not (self._measures or self._norm or is_streamed):
             return  # step() clips by the norm of all: to measure each here, while it is in the cache, takes longer.
         self._check_gradient(place.path, p)
-        if self._clips and (self._is_measuring or self._norm) and self._is_measured(place.path, p):
+        if self._clips and (self._measures or self._norm) and self._is_measured(place.path, p):
             self._norm.add(opt, place)
             p.grad = None
             return
@@ -257,11 +270,13 @@ class InBackward:
     def _take(self, opt: Any, places: Sequence[TensorPlace], *, is_streamed: bool) -> None:
         """Updates parameters, by pieces or in one dispatch, and drops their gradients."""
         names = {id(place.tensor): place.path for place in places}
+        marks = self._parts.marks(names)
         if is_streamed:
-            self._parts.take(names, lambda: untraced(opt._pieces.stream, opt, places))
+            untraced(opt._pieces.stream, opt, places, marks)
         else:
             bucket = self._parts.part(self._places, len(self._places), tuple(names), lambda: Bucket(places, self._norm))
-            self._parts.take(names, lambda: untraced(opt._take, None, bucket))
+            bucket.marks = marks
+            untraced(opt._take, None, bucket)
             self._has_drawn = self._has_drawn or bucket.draws
         for place in places:
             place.tensor.grad = None
@@ -275,14 +290,12 @@ class InBackward:
                 f"{path}: norm_pass() is not supported for sparse gradients, nor where another hook was registered after the "
                 "last step()"
             )
-        if self._is_measuring is (p in self._norm):
+        if bool(self._measures) is (p in self._norm):
             where = (
-                "a second gradient in norm_pass()"
-                if self._is_measuring
-                else "a gradient that norm_pass() has not measured"
+                "a second gradient in norm_pass()" if self._measures else "a gradient that norm_pass() has not measured"
             )
             raise RuntimeError(f"{path}: {where}: expected the same backward once in norm_pass(), and once after it")
-        return self._is_measuring
+        return bool(self._measures)
 
     def _begin(self, opt: Any) -> None:
         """Begins a step: checks what concerns more than one parameter."""

@@ -14,6 +14,7 @@ from oxigrad import _core
 from oxigrad._core import StructureError
 from oxigrad.ops.backends import resolved
 from oxigrad.stepping.device.launches import DeviceSteps
+from oxigrad.stepping.plan.announcements import Assignments
 from oxigrad.stepping.plan.step_program import StepProgram
 from oxigrad.stepping.writes import StepWrites, call_step
 from oxigrad.torch.library import torch
@@ -94,7 +95,9 @@ class TensorStep:
         self._program = StepProgram(plan, seed=0)
         self._devices = DeviceSteps(plan, {}) if plan.on_devices else None
         self._is_lazy = any(resolved(p.tensor.grad) is not p.tensor.grad for p in plan.host)
-        self._is_simple = plan.is_plain and not self._is_lazy and len(plan.host) == len(plan.parameters)
+        self._is_simple = (
+            plan.is_plain and not (self._is_lazy or self._elsewhere) and len(plan.host) == len(plan.parameters)
+        )
         self._written = tuple(plan.tensors)
         self.core: _core.Stepper = _core.Stepper()
         self.core.count = plan.count
@@ -152,22 +155,24 @@ class TensorStep:
         self._seen = SeenGroups(groups)
         return self._program.refresh()
 
-    def take(self, opt: Any, scale: float, loss: Any = None) -> None:
-        """Takes the step, with gradients of the ``loss`` times ``scale``."""
+    def take(self, opt: Any, scale: float, loss: Any = None, marks: Assignments = ()) -> None:
+        """Takes the step, with gradients of the ``loss`` times ``scale``, and makes ``marks`` with it."""
         plan, program, core = self.plan, self._program, self.core
         program.seed = int(opt.param_groups[0].get("seed") or 0)
         program.fill(core.count, 1, 1.0 / scale, loss)
         # The numbers of steps are written with the rest, so that no interrupt comes between.
         counted = self._expected + 1.0, self._counted
+        if plan.draws and not self._is_part:
+            marks = [*marks, (opt.param_groups[0], "noise_step", core.count + 1)]
         if self._is_simple:
             written, gradients = self._written, tuple(map(_GRADIENT, self._written))
-            writes = _core.Writes(copies=[counted])
+            writes = _core.Writes(copies=[counted], assignments=marks)
         else:
             leaves, all_gradients = self._arrays()
-            writes = self._prepare_writes(leaves, all_gradients, counted)
+            writes = self._prepare_writes(leaves, all_gradients, counted, marks)
             written, gradients = plan.pick(leaves), plan.pick(all_gradients)
         core.step(True, written, gradients, programs=program.programs, seed=program.seed, writes=writes)
-        self._count(opt)
+        self._expected += 1.0
 
     def _arrays(self) -> tuple[list[Any], list[Any]]:
         """The parameters and gradients of the step as local, real tensors.
@@ -185,7 +190,9 @@ class TensorStep:
             leaves, gradients = [*map(plan.read, leaves)], [*map(plan.read, gradients)]
         return [*leaves], [*map(resolved, gradients)] if self._is_lazy else gradients
 
-    def _prepare_writes(self, leaves: list[Any], gradients: list[Any], counted: tuple[Any, Any]) -> _core.Writes:
+    def _prepare_writes(
+        self, leaves: list[Any], gradients: list[Any], counted: tuple[Any, Any], marks: Assignments
+    ) -> _core.Writes:
         """The writes of the step besides the update by the core."""
         plan, program, writes = self.plan, self._program, StepWrites()
         tensors = ((p.text, p.tensor, p.state) for p in plan.parameters)
@@ -201,12 +208,9 @@ class TensorStep:
                 raise StructureError(f"{others[0].text}: the memory of the parameter or of its state has changed")
         call_step(program, leaves, gradients, plan.slots, writes)
         writes.copies.append(counted)
+        writes.assignments += marks
+        if self._elsewhere:
+            counts = [p.state["step"] for p in self._elsewhere]
+            for held, count in zip(counts, torch._foreach_add(counts, 1.0), strict=True):
+                writes.launches.assign(held, count)
         return writes.frozen()
-
-    def _count(self, opt: Any) -> None:
-        """Counts the step that was taken."""
-        self._expected += 1.0
-        for p in self._elsewhere:
-            p.state["step"].add_(1.0)
-        if self.plan.draws and not self._is_part:
-            opt.param_groups[0]["noise_step"] = self.core.count

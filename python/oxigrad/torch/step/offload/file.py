@@ -4,13 +4,14 @@ Reads and writes of whole pieces take the disk's time, where faults of the pages
 """
 
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from oxigrad import _core
 from oxigrad.ops.backends import resolved
 from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.parameters.executor import HOST, executor_of
+from oxigrad.stepping.plan.announcements import Assignments
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.state.file import StateFile
@@ -105,15 +106,15 @@ class FileRulePiece(FilePiece, RulePiece):
 class FileSteps(PieceSteps):
     """The steps of an optimizer whose slots lie in a file, once that is large beside the memory.
 
-    A step is whole even if a key stops it: it ends first. After an error of the disk, as of a step in host memory, `ahead` names
-    the parameters with elements that are updated, and the step can be completed.
+    After an error of the disk, as of a step in host memory, `ahead` names the parameters with elements that are updated, and the step
+    can be completed.
     """
 
     def __init__(self, file: StateFile) -> None:
+        super().__init__()
         self._file = file
         self._device = FileDevice(file)
         self._measured = MeasuredNorm()
-        super().__init__()
 
     def _begin_anew(self) -> None:
         super()._begin_anew()
@@ -127,30 +128,28 @@ class FileSteps(PieceSteps):
             return False
         return self._run is not None or self._file.is_beyond_memory
 
-    def stream(self, opt: Any, places: Sequence[TensorPlace]) -> None:
-        """Adds parameters whose gradients are final, to be updated before ``step()`` ends. `advance` begins the reads.
-
-        Few gradients wait at once: others are used before.
-        """
+    def stream(self, opt: Any, places: Sequence[TensorPlace], marks: Assignments) -> None:
+        """See `PieceSteps.stream`. Few gradients wait at once: others are used before."""
         size = sum(place.tensor.grad.nbytes for place in places)
-        if self._run is not None and self._waiting + size > _PIECE:
-            self._run.join()
-            self._run.advance(opt)
+        run = self._begun()
+        if self._waiting + size > _PIECE:
+            self._use(opt, run)
             self._waiting = 0
         self._waiting += size
-        run = self._begun()
         with torch.no_grad(), conversion.kept_on_error(opt.state, [place.tensor for place in places]):
-            pieces = self._add(opt, run, places, None, None)
-        if any(piece.is_mapped for piece in pieces):
+            added = self._pairs(opt, places, None, None)
+            self._add_marked(run, added, marks)
+        if any(piece.is_mapped for pieces, _ in added for piece in pieces):
             with self._file.writing_back():
-                run.join()
-                run.advance(opt)
+                self._use(opt, run)
 
-    def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
-        """Takes a step with the gradients that are there, and those that were given to `stream`; completes one that an error has ended.
+    def _use(self, opt: Any, run: HostRun) -> None:
+        """Waits for the updates of all gradients that are there."""
+        run.join()
+        self._worker.run(lambda: run.advance(opt))
 
-        False, with nothing changed, for steps that are not taken by pieces: of a small file, or by a rule that needs all slots at once.
-        """
+    def _take(self, opt: Any, scale: float | None, loss: Any) -> bool:
+        """False for steps that are not taken by pieces: of a small file, or by a rule that needs all slots at once."""
         if self._run is None and not self._is_by_pieces(opt):
             return False
         if self._taken is None:
@@ -158,25 +157,30 @@ class FileSteps(PieceSteps):
             others = [place for place in places if not _is_simple(place.tensor)]
             if others and self._run is None:
                 return False
-            self._take_all(opt, places, others, scale, loss)
+            run = self._run or self._new_run()
+            run.join()
+            add = self._prepared(opt, run, places, others, scale, loss)
+            self._worker.run(lambda: (add(), self._finish(opt, loss)))
         else:
             self._begun().join()
             self._check_same(opt)
-        try:
-            self._finish(opt, self._begun(), loss)
-        except KeyboardInterrupt:  # Another one leaves the step to `synchronize`.
-            self.synchronize(opt)
-            raise
+            self._worker.run(lambda: self._finish(opt, loss))
         return True
 
     def _is_by_pieces(self, opt: Any) -> bool:
         is_large = self._file.is_large
         return is_large and not (opt._backward is not None or is_together(opt) or is_recorded(opt.param_groups))
 
-    def _take_all(
-        self, opt: Any, places: Sequence[TensorPlace], others: Sequence[TensorPlace], scale: float | None, loss: Any
-    ) -> None:
-        """Adds all gradients that are there, once all is checked; ``others`` are taken with mapped slots, beside those of `stream`."""
+    def _prepared(
+        self,
+        opt: Any,
+        run: HostRun,
+        places: Sequence[TensorPlace],
+        others: Sequence[TensorPlace],
+        scale: float | None,
+        loss: Any,
+    ) -> Callable[[], None]:
+        """The function that adds all gradients that are there, once all is checked; ``others`` are taken with mapped slots, beside those of `stream`."""
         for place in places:
             opt.check_gradient(place.path, place.tensor)
         refuse_shared_memory(places, gradients=True)
@@ -187,10 +191,15 @@ class FileSteps(PieceSteps):
                 self._measured.add(opt, place)
         with conversion.kept_on_error(opt.state):
             resident = TensorStep(opt, scaled=scale is not None, places=others) if others else None
-            run = self._run or self._new_run()
-            self._add(opt, run, simple, scale, loss)
-        self._run, self._resident = run, resident
-        self._taken = {id(place.tensor): place.tensor.grad for place in places}
+            added = self._pairs(opt, simple, scale, loss)
+        run.prepare(added)
+
+        def add() -> None:
+            run.add(added)
+            self._run, self._resident = run, resident
+            self._taken = {id(place.tensor): place.tensor.grad for place in places}
+
+        return add
 
     def _begun(self) -> HostRun:
         """The step that is on its way."""
@@ -200,12 +209,12 @@ class FileSteps(PieceSteps):
 
     def _new_run(self) -> HostRun:
         self._largest = max(int(_SHARE * self._file.memory_limit), mmap.PAGESIZE)
-        return HostRun(Ring(min(_PIECE, self._largest), self._device), _PLACES, None)
+        return HostRun(Ring(min(_PIECE, self._largest), self._device), _PLACES, None, self._worker)
 
-    def _add(
-        self, opt: Any, run: HostRun, places: Sequence[TensorPlace], scale: float | None, loss: Any
-    ) -> list[FilePiece]:
-        """Adds parameters, in the order of the file; returns their pieces."""
+    def _pairs(
+        self, opt: Any, places: Sequence[TensorPlace], scale: float | None, loss: Any
+    ) -> list[tuple[list[FilePiece], HostBatch]]:
+        """The pieces of parameters with their batches, in the order of the file."""
         norm = None if not clips(opt) else (opt._backward and opt._backward.measured_norm) or self._measured
         square = None if norm is None else norm.square
         is_elementwise = opt.entry.rule.elementwise
@@ -215,10 +224,8 @@ class FileSteps(PieceSteps):
             _core.Stepper().prepare(
                 batch.program.host_parameters([*map(batch.plan.read, batch.plan.tensors)], batch.plan.slots)
             )
-        pairs = [(batch, self._cut(batch) if is_elementwise else self._whole(batch)) for batch in batches]
-        for batch, pieces in sorted(pairs, key=lambda pair: pair[1][0].start if pair[1] else 0):
-            run.add(pieces, batch)
-        return [piece for _, pieces in pairs for piece in pieces]
+        pairs = [(self._cut(batch) if is_elementwise else self._whole(batch), batch) for batch in batches]
+        return sorted(pairs, key=lambda pair: pair[0][0].start if pair[0] else 0)
 
     def _whole(self, batch: HostBatch) -> list[FilePiece]:
         """Each parameter of a batch in a piece of its own, whose rule is called."""
@@ -244,13 +251,15 @@ class FileSteps(PieceSteps):
         """The first byte in the file of the slots of a parameter."""
         return min((self._file.start_of(tensor) or 0 for _, tensor in slots.arrays()), default=0)
 
-    def _finish(self, opt: Any, run: HostRun, loss: Any) -> None:
+    def _finish(self, opt: Any, loss: Any) -> None:
+        run = self._run
+        if run is None:  # a step that an interrupt of the wait for it has not stopped
+            return
         if self._resident is not None:
-            self._resident.take(opt, 1.0, loss)
+            with torch.no_grad():
+                self._resident.take(opt, 1.0, loss)
             self._resident = None
-        run.close()
-        run.finish_beside(opt)
-        run.join()
+        run.finish(opt)
         self._begin_anew()
 
     def reset(self) -> None:

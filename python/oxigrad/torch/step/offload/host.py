@@ -1,17 +1,17 @@
 """The state of parameters on a device in the memory of the host, ``state_device="host"``: which parameters, and their steps."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from oxigrad.stepping.device.piece_run import SMALLEST, piece_size
-from oxigrad.stepping.plan.announcements import named
+from oxigrad.stepping.plan.announcements import Assignments, named
 from oxigrad.torch.library import torch
 from oxigrad.torch.state import conversion
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.pieces import Piece, cut, together, whole
 from oxigrad.torch.step.offload.plan import HostBatch
-from oxigrad.torch.step.offload.run import HostRun, Ring
+from oxigrad.torch.step.offload.run import Added, HostRun, Ring
 from oxigrad.torch.step.offload.steps import PieceSteps, is_together
 from oxigrad.torch.step.offload.sums import GradientSums
 from oxigrad.torch.step.plan import TensorPlace, clips, places_of, refuse_shared_memory
@@ -83,12 +83,14 @@ class HostSteps(PieceSteps):
     """The steps of an optimizer whose state is in host memory."""
 
     def __init__(self, memory: HostMemory) -> None:
+        super().__init__()
         self.memory = memory
         self._piece = memory.piece or SMALLEST
         self._ring = Ring(memory.piece or 0)
         #: The gradients of micro-batches.
         self.sums: GradientSums = GradientSums(
             self._ring,
+            self._worker,
             size=self._piece,
             places=memory.places,
             threads=memory.threads,
@@ -97,7 +99,6 @@ class HostSteps(PieceSteps):
         self._params: list[Any] = []
         self._chosen: set[int] = set()
         self._measured = MeasuredNorm()
-        super().__init__()
 
     def _begin_anew(self) -> None:
         super()._begin_anew()
@@ -124,7 +125,7 @@ class HostSteps(PieceSteps):
 
         Raises `RuntimeError` in the middle of a step.
         """
-        if self._run is not None:
+        if self.is_under_way:
             raise RuntimeError(
                 f"{places[0].path}: a gradient of a micro-batch, and {named(self.ahead) or 'no parameter'} was updated in a step that is "
                 "not finished: expected step()"
@@ -133,33 +134,37 @@ class HostSteps(PieceSteps):
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
-    def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
-        """Takes a step with the gradients that are there, and those that were given to `stream`; completes one that an error has ended."""
+    def _take(self, opt: Any, scale: float | None, loss: Any) -> bool:
         if self._is_delayed:
-            self.synchronize(opt)
+            self._complete(opt)
         run = self._begun(opt)
         run.join()
         if self._taken is None:
             try:
-                self._add_all(opt, run, scale, loss)
+                add = self._prepared(opt, run, scale, loss)
             except Exception:
-                if not run.batches:
+                if not run.added:
                     self._begin_anew()
                 raise
         else:
             self._check_same(opt)
+            add = lambda: None  # noqa: E731
         if self.memory.delay:
-            run.advance(opt)  # All gradients are in host memory then.
-            self._is_delayed = True
-            run.close()
+            self._worker.run(lambda: (add(), self._delay(opt, run)))
             run.advance_beside(opt)
         else:
-            self._finish(opt, run, loss)
+            self._worker.run(lambda: (add(), self._finish(opt, loss)))
         return True
+
+    def _delay(self, opt: Any, run: HostRun) -> None:
+        """Copies all gradients to host memory; the updates follow beside the next forward."""
+        run.advance(opt)
+        self._is_delayed = True
+        run.schedule.close()
 
     def _begun(self, opt: Any) -> HostRun:
         """The step that is on its way."""
-        if self._run is None:
+        if self._run is None or not self._run.added:
             self.sums.finish(opt)
             is_whole, is_delayed = is_together(opt), bool(self.memory.delay)
             self._measured.clear()
@@ -170,39 +175,50 @@ class HostSteps(PieceSteps):
                 self._ring,
                 places,
                 self._norm,
+                self._worker,
                 measures=is_delayed,
                 holds=is_delayed,
                 threads=self.memory.threads,
             )
         return self._run
 
-    def stream(self, opt: Any, places: Sequence[TensorPlace]) -> None:
-        """Adds parameters whose gradients are final, to be updated before ``step()`` ends. `advance` begins the copies."""
+    def stream(self, opt: Any, places: Sequence[TensorPlace], marks: Assignments) -> None:
+        """See `PieceSteps.stream`."""
         with torch.no_grad(), conversion.kept_on_error(opt.state, [place.tensor for place in places]):
-            self._add(opt, self._begun(opt), places, None, None)
+            run = self._begun(opt)
+            pairs = self._pairs(opt, places, None, None)
+            self._add_marked(run, pairs, marks)
+            self.sums.drop(places)
 
     def advance(self, opt: Any) -> None:
         """Lets copies and updates go on beside the backward."""
         super().advance(opt)
-        if self._run is None:
+        if not self.is_under_way:
             self.sums.advance(opt)
 
-    def _add_all(self, opt: Any, run: HostRun, scale: float | None, loss: Any) -> None:
-        """Adds all gradients that are there, and the parameters whose state is on their device."""
+    def _prepared(self, opt: Any, run: HostRun, scale: float | None, loss: Any) -> Callable[[], None]:
+        """The function that adds all gradients that are there, and the parameters whose state is on their device; nothing of it can fail."""
         places = [place for place in places_of(opt) if place.tensor.grad is not None]
         _check(opt, places)
         on_host = [place for place in places if self.holds(opt, place.tensor)]
         others = [place for place in places if not self.holds(opt, place.tensor)]
         with conversion.kept_on_error(opt.state):
             resident = self._resolve(opt, others, scale) if others else None
-            self._add(opt, run, on_host, scale, loss)
-        self._resident, self._scale = resident, scale
-        self._taken = {id(place.tensor): place.tensor.grad for place in places}
+            added = self._pairs(opt, on_host, scale, loss)
         if self._norm is not None:
             for place in others:
                 self._norm.add(
                     opt, place, *(conversion.local(t.detach()).cpu() for t in (place.tensor.grad, place.tensor))
                 )
+        run.prepare(added)
+
+        def add() -> None:
+            run.add(added)
+            self.sums.drop(on_host)
+            self._resident, self._scale = resident, scale
+            self._taken = {id(place.tensor): place.tensor.grad for place in places}
+
+        return add
 
     def _resolve(self, opt: Any, places: Sequence[TensorPlace], scale: float | None) -> TensorStep:
         if is_together(opt) or self.memory.delay:
@@ -213,27 +229,28 @@ class HostSteps(PieceSteps):
         square = None if self._norm is None else self._norm.square
         return TensorStep(opt, scaled=scale is not None, places=places, square=square)
 
-    def _add(self, opt: Any, run: HostRun, places: Sequence[TensorPlace], scale: float | None, loss: Any) -> None:
+    def _pairs(self, opt: Any, places: Sequence[TensorPlace], scale: float | None, loss: Any) -> list[Added]:
+        """The pieces of parameters, with their batches."""
         square = None if self._norm is None else self._norm.square
         is_whole, is_elementwise = is_together(opt), opt.entry.rule.elementwise
         parts = [places] if is_whole or is_elementwise else [[place] for place in places]
         sums = self.sums.of(places)
         batches = [HostBatch(opt, part, scale=scale, loss=loss, square=square, sums=sums) for part in parts]
-        pieces = [self._cut(batch, is_called=is_whole or not is_elementwise) for batch in batches]
-        for batch, batch_pieces in zip(batches, pieces, strict=True):
-            run.add(batch_pieces, batch)
-        self.sums.drop(places)
+        return [(self._cut(batch, is_called=is_whole or not is_elementwise), batch) for batch in batches]
 
     def _cut(self, batch: HostBatch, *, is_called: bool) -> list[Piece]:
         if is_called:
             return together(batch)
         return cut(batch, self._piece) if self._norm is None else whole(batch)
 
-    def _finish(self, opt: Any, run: HostRun, loss: Any) -> None:
-        run.close()
-        run.advance(opt)
+    def _finish(self, opt: Any, loss: Any) -> None:
+        run = self._run
+        if run is None:  # a step that an interrupt of the wait for it has not stopped
+            return
+        run.begin_finish(opt)
         if self._resident is not None:
-            self._resident.take(opt, 1.0 if self._scale is None else self._scale, loss)
+            with torch.no_grad():
+                self._resident.take(opt, 1.0 if self._scale is None else self._scale, loss)
             self._resident = None
         run.finish(opt)
         self._begin_anew()

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from oxigrad import _core
+from oxigrad._core import ArrayMemoryError
+from oxigrad.ops.backends import adapter_of
 from oxigrad.rules.core.slots import Slot
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.device.piece_run import packed
@@ -118,6 +120,17 @@ class Piece:
             if total is not None:
                 total.add_(g)
 
+    def check(self) -> None:
+        """Raises `ArrayMemoryError` for a parameter, or a gradient, whose memory was freed or replaced since the step began."""
+        for part, w in zip(self.parts, self._weights, strict=True):
+            path, p = part.parameter.text, conversion.local(part.parameter.tensor.data)
+            if why := adapter_of(w).obstacle(w):
+                raise ArrayMemoryError(f"{path}: the parameter has become {why}, in the middle of a step")
+            if p.untyped_storage().data_ptr() != w.untyped_storage().data_ptr():
+                raise ArrayMemoryError(f"{path}: the memory of the parameter was replaced in the middle of a step")
+        for part, g in zip(self.parts, self._gradients, strict=False):  # without gradients once they have landed
+            check_gradient_memory(part.parameter.text, g)
+
     def measure(self, opt: Any, memory: Any, norm: MeasuredNorm) -> None:
         """Adds the norms of the gradients to ``norm``. Its parts are whole."""
         for part, g, w in zip(self.parts, *self._landed(memory), strict=True):
@@ -219,6 +232,12 @@ class SumPiece:
         """Gives the gradients of the device back."""
         self._addends = [addend._replace(gradient=None) for addend in self._addends]
 
+    def check(self) -> None:
+        """Raises `ArrayMemoryError` for a gradient whose memory was freed since the backward."""
+        for addend in self._addends:
+            if addend.gradient is not None:
+                check_gradient_memory(addend.path, addend.gradient)
+
     def measure(self, opt: Any, memory: Any, norm: MeasuredNorm) -> None:
         """Raises `NotImplementedError`: gradients are measured in their step."""
         raise NotImplementedError
@@ -255,6 +274,12 @@ def check_dtype(path: str, g: Any, p: Any) -> None:
     """Raises `RuntimeError` for a gradient of another dtype than its parameter."""
     if g.dtype != p.dtype:
         raise RuntimeError(f"{path}: the gradient has dtype {g.dtype}: expected {p.dtype}, that of the parameter")
+
+
+def check_gradient_memory(path: str, g: Any) -> None:
+    """Raises `ArrayMemoryError` for a gradient whose memory was freed."""
+    if why := adapter_of(g).unreadable(g):
+        raise ArrayMemoryError(f"{path}: the gradient has become {why}, in the middle of a step")
 
 
 def aligned(count: int) -> int:

@@ -69,12 +69,12 @@ class HostBatch:
         return self.program
 
     def count(self, opt: Any) -> None:
-        """Counts the step that was taken."""
+        """Sets the counts after the step that was taken, and the numbers of slots: a second call changes nothing."""
         plan = self.plan
         for p in plan.parameters:
             for key in [key for text, key in self.numbers if text == p.text]:
                 p.state[key].copy_(self.numbers[p.text, key])
             if plan.groups[p.group].entry.counts:
-                p.state["step"].add_(1.0)
+                p.state["step"].fill_(float(plan.count - p.missed + 1))
         if plan.draws:
             opt.param_groups[0]["noise_step"] = plan.count + 1

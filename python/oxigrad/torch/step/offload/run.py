@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from oxigrad.ops.backends.worker import Worker
 from oxigrad.stepping.device.piece_run import PieceRun
 from oxigrad.stepping.device.transfers import Action, Schedule
-from oxigrad.stepping.plan.announcements import named
+from oxigrad.stepping.plan.announcements import Assignments, named
 from oxigrad.torch.library import torch
 from oxigrad.torch.step.norm import MeasuredNorm
 from oxigrad.torch.step.offload.devices import Device, Event, device_of
@@ -15,6 +16,8 @@ from oxigrad.torch.step.offload.plan import HostBatch
 
 # A piece of a step: it is copied from a device into a place of ``size`` bytes, used there, and copied up again.
 HostPiece = Piece | SumPiece
+# Pieces, and their batch, if it is counted with the step.
+Added = tuple[Sequence[HostPiece], HostBatch | None]
 
 
 class Ring:
@@ -60,8 +63,9 @@ class HostRun(PieceRun):
         ring: the memory of the places.
         places: their number; None for one for each piece.
         norm: collects the norm of all gradients, where they are scaled by it.
+        worker: the worker of all steps of an optimizer.
         measures: whether no update begins before all pieces have landed.
-        holds: whether copies up wait for `release`.
+        holds: whether copies up wait for `finish`.
         threads: the number of threads that updates use at most; None for that of all steps.
     """
 
@@ -70,25 +74,44 @@ class HostRun(PieceRun):
         ring: Ring,
         places: int | None,
         norm: MeasuredNorm | None,
+        worker: Worker,
         *,
         measures: bool = False,
         holds: bool = False,
         threads: int | None = None,
     ) -> None:
-        super().__init__(Schedule(places, measures=measures or norm is not None, holds=holds), threads)
+        super().__init__(Schedule(places, measures=measures or norm is not None, holds=holds), threads, worker)
         self._ring, self._norm = ring, norm
         self._is_exact = places is None
-        self.batches: list[HostBatch] = []
+        #: All that was added, by number: pieces, and their batch, if it is counted with the step.
+        self.added: dict[int, Added] = {}
+        self._taken_in = 0
         self._pieces: list[HostPiece] = []
-        self._is_counted = False
 
-    def add(self, pieces: Sequence[HostPiece], batch: HostBatch | None = None) -> None:
-        """Adds pieces whose gradients are final, of a ``batch`` that is counted with the step, if any."""
-        with self._lock:
+    def prepare(self, added: Sequence[Added]) -> None:
+        """Lets the copies of pieces, which are added later, begin after the work that their devices were given so far.
+
+        The versions of their parameters are raised: a backward does not read what the update will have changed.
+        """
+        for pieces, batch in added:
             for piece in pieces:
                 self._ring.device(piece.device)
-            self._ring.mark()
-            self.batches += [] if batch is None else [batch]
+            for p in () if batch is None else batch.plan.tensors:
+                torch.autograd.graph.increment_version(p)
+        self._ring.mark()
+
+    def additions(self, added: Sequence[Added]) -> Assignments:
+        """The assignments that add pieces whose gradients are final, after `prepare`, in one thread at a time."""
+        return [(self.added, number, each) for number, each in enumerate(added, len(self.added))]
+
+    def add(self, added: Sequence[Added]) -> None:
+        """Adds pieces whose gradients are final, after `prepare`, in one thread at a time."""
+        self.added |= dict(enumerate(added, len(self.added)))
+
+    def _take_in(self) -> None:
+        while self._taken_in in self.added:
+            pieces = self.added[self._taken_in][0]
+            self._taken_in += 1
             self._pieces += pieces
             for _ in pieces:
                 self.schedule.add()
@@ -108,6 +131,7 @@ class HostRun(PieceRun):
         device = self._ring.device(piece.device)
         if action.kind == "down":
             return [device.copy_down(*pair) for pair in piece.down(memory)]
+        piece.check()
         if action.kind == "up":
             return [device.copy_up(*pair) for pair in piece.up(memory)]
         if action.kind == "update":
@@ -124,14 +148,13 @@ class HostRun(PieceRun):
         return self._ring.place(action.place, self._pieces[action.piece], exact=self._is_exact)
 
     def _complete(self, opt: Any) -> None:
-        if self._is_counted:
-            return
         self.advance(opt)
         if not self.schedule.is_finished:
+            paths = [path for piece in self._pieces for path in piece.paths]
             raise RuntimeError(
-                f"an update of {named(self.ahead)} was interrupted: expected a state that was saved before"
+                f"an update of {named(self.ahead or paths)} was interrupted: expected a state that was saved before"
             )
         self._ring.join()
-        for batch in self.batches:
-            batch.count(opt)
-        self._is_counted = True
+        for _, batch in self.added.values():
+            if batch is not None:
+                batch.count(opt)

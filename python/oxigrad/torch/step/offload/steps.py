@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from oxigrad.stepping.plan.announcements import named
-from oxigrad.torch.step.offload.run import HostRun
+from oxigrad import _core
+from oxigrad.ops.backends.worker import Worker
+from oxigrad.stepping.plan.announcements import Assignments, named
+from oxigrad.torch.step.offload.run import Added, HostRun
 from oxigrad.torch.step.plan import TensorPlace, clips
 from oxigrad.torch.step.resolved import TensorStep, all_parameters
 
@@ -13,6 +15,7 @@ class PieceSteps:
     """The steps of an optimizer whose parameters are updated piece by piece."""
 
     def __init__(self) -> None:
+        self._lock, self._worker = _core.Lock(), Worker()
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -32,7 +35,7 @@ class PieceSteps:
     @property
     def is_under_way(self) -> bool:
         """Whether a step was begun and is not finished."""
-        return self._run is not None
+        return self._run is not None and bool(self._run.added)
 
     def reset(self) -> None:
         """Begins anew with another state; an update that is under way ends first, and has no effect."""
@@ -44,9 +47,14 @@ class PieceSteps:
         """Whether a parameter is updated by pieces, and its gradient can be used before all gradients are final."""
         raise NotImplementedError
 
-    def stream(self, opt: Any, places: Sequence[TensorPlace]) -> None:
-        """Adds parameters whose gradients are final, to be updated before ``step()`` ends. `advance` begins the copies."""
+    def stream(self, opt: Any, places: Sequence[TensorPlace], marks: Assignments) -> None:
+        """Adds parameters whose gradients are final, to be updated before ``step()`` ends, and makes ``marks``. `advance` begins the copies."""
         raise NotImplementedError
+
+    def _add_marked(self, run: HostRun, added: Sequence[Added], marks: Assignments) -> None:
+        """Adds pieces, and makes assignments; no interrupt comes between."""
+        run.prepare(added)
+        _core.Stepper().write(None, _core.Writes(assignments=[*run.additions(added), *marks]))
 
     def advance(self, opt: Any) -> None:
         """Lets copies and updates go on beside the backward."""
@@ -54,11 +62,18 @@ class PieceSteps:
             self._run.advance_beside(opt)
 
     def take(self, opt: Any, scale: float | None, loss: Any) -> bool:
-        """Takes a step, or completes one that an error has ended; False, with nothing done, where it is not to be taken by pieces."""
+        """Takes a step, or completes one that an error has ended; False, with nothing done, where it is not to be taken by pieces.
+
+        No key stops it: an interrupt comes before the step, or is raised when it has ended. Threads take steps one after the other.
+        """
+        with self._lock.stepping():
+            return self._take(opt, scale, loss)
+
+    def _take(self, opt: Any, scale: float | None, loss: Any) -> bool:
         raise NotImplementedError
 
-    def _finish(self, opt: Any, run: HostRun, loss: Any) -> None:
-        """Finishes the step that is under way."""
+    def _finish(self, opt: Any, loss: Any) -> None:
+        """Finishes the step that is under way, in the thread of the worker."""
         raise NotImplementedError
 
     def _check_same(self, opt: Any) -> None:
@@ -72,12 +87,15 @@ class PieceSteps:
 
     def synchronize(self, opt: Any) -> None:
         """Waits for an update that is under way, or completes a step that an error has ended."""
+        with self._lock.stepping():
+            self._complete(opt)
+
+    def _complete(self, opt: Any) -> None:
         if self._run is None or self._taken is None:
             return
         self._is_delayed = False  # After an error the step is as one without a delay.
         self._run.join()
-        self._run.release()
-        self._finish(opt, self._run, None)
+        self._worker.run(lambda: self._finish(opt, None))
 
 
 def is_together(opt: Any) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from oxigrad._core import StateError
+from oxigrad.ops.backends.worker import Worker
 from oxigrad.stepping.arrays.precision import half
 from oxigrad.stepping.device.piece_run import packed
 from oxigrad.stepping.plan.announcements import named
@@ -35,13 +36,15 @@ class GradientSums:
 
     Args:
         ring: the memory of copies.
+        worker: the worker of all steps of the optimizer.
         size: the bytes of a piece.
         places: the number of pieces that are on their way at the same time.
         dtype: the dtype of the sums; None for that of each gradient.
     """
 
-    def __init__(self, ring: Ring, *, size: int, places: int, threads: int | None, dtype: Any) -> None:
-        self._ring, self._size, self._places, self._threads, self._dtype = ring, size, places, threads, dtype
+    def __init__(self, ring: Ring, worker: Worker, *, size: int, places: int, threads: int | None, dtype: Any) -> None:
+        self._ring, self._worker = ring, worker
+        self._size, self._places, self._threads, self._dtype = size, places, threads, dtype
         self._sums: dict[int, _Sum] = {}
         self._run: HostRun | None = None
         # The parameters whose gradients are on their way. A second one waits for the first, so that they are added in order.
@@ -72,8 +75,10 @@ class GradientSums:
             sums = [self._sum(place) for place in places]
             parts = [each for place, total in zip(places, sums, strict=True) for each in self._parts(place, total)]
         if self._run is None:
-            self._run = HostRun(self._ring, self._places, None, threads=self._threads)
-        self._run.add([SumPiece(each) for each in packed(parts, self._size, lambda addend: addend.gradient.device)])
+            self._run = HostRun(self._ring, self._places, None, self._worker, threads=self._threads)
+        pieces = [SumPiece(each) for each in packed(parts, self._size, lambda addend: addend.gradient.device)]
+        self._run.prepare([(pieces, None)])
+        self._run.add([(pieces, None)])
         for place, total in zip(places, sums, strict=True):
             total.is_empty = False
             self._adding.add(id(place.tensor))
@@ -110,12 +115,15 @@ class GradientSums:
 
     def finish(self, opt: Any) -> None:
         """Waits until all gradients are added. After an error, to call it again continues; no key stops an addition."""
-        if self._run is not None:
-            self._run.close()
-            self._run.finish_beside(opt)
-            self._run.join()
-            self._run = None
-            self._adding.clear()
+        run = self._run
+        if run is not None:
+            run.join()
+            self._worker.run(lambda: self._end(opt, run))
+
+    def _end(self, opt: Any, run: HostRun) -> None:
+        run.finish(opt)
+        self._run = None
+        self._adding.clear()
 
     def of(self, places: Sequence[TensorPlace]) -> dict[int, Any]:
         """The sums that there are of these parameters, by identity."""
