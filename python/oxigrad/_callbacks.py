@@ -113,4 +113,5 @@ def install() -> None:
         zero_tangent=tangents.zero_tangent,
         zeros_like=cotangents.zeros_like,
     )
-    _core.install(vjp_rules.rows(), jvp_rules.push)
+    tables = (vjp_rules.TABLE, vjp_rules.SQUARES, vjp_rules.TANGENTS)
+    _core.install(*map(vjp_rules.rows, tables), jvp_rules.push)

@@ -273,7 +273,10 @@ def record(name: str, args: Sequence[Any], named: dict[str, Any] | None = None) 
     """Computes an op on arrays, numbers and variables, by name: the entry point for the Python layer."""
 
 def install(
-    rows: Sequence[tuple[str, int, tuple[Callable[..., Any], list[str]] | None]], push: Callable[..., Any]
+    rows: Sequence[tuple[str, int, tuple[Callable[..., Any], list[str]] | None]],
+    squares: Sequence[tuple[str, int, tuple[Callable[..., Any], list[str]] | None]],
+    tangents: Sequence[tuple[str, int, tuple[Callable[..., Any], list[str]] | None]],
+    push: Callable[..., Any],
 ) -> None: ...
 def install_callbacks(
     *,

@@ -248,6 +248,8 @@ elementwise_ops! {
     Hypot           "hypot"             (a b)    Smooth -            [Wide]                  = math::hypot(a, b);
     LogAddExp       "logaddexp"         (a b)    Smooth -            [Precise Wide]          = math::logaddexp(a, b);
     LogAddExp2      "logaddexp2"        (a b)    Smooth -            [Precise Wide]          = math::logaddexp2(a, b);
+    RootOrZero      "root_or_zero"      (a)      Smooth -            [Exact]                 = a.sqrt();
+    ModulusSlope    "modulus_slope"     (a b c)  Smooth -            []                      = a.mul(L::select(c.eq(L::zero()), L::zero(), b.div(c)));
     Cbrt            "cbrt"              (a)      Smooth -            [Wide]                  = math::cbrt(a);
     Expit           "expit"             (a)      Smooth -            [Vectorized]            = L::one().div(L::one().add(math::exp(a.neg())));
     Erf             "erf"               (a)      Smooth -            [Wide]                  = math::erf(a);
@@ -341,11 +343,12 @@ structured_ops! {
     Eigh            "eigh"              [Some(1)]  -               [];
     Eig             "eig"               [Some(1)]  -               [];
     Det             "det"               [Some(1)]  -               [];
-    Cofactor        "cofactor"          [Some(1)]  -               [];
+    Cofactor        "cofactor"          [None]     -               [];
     Slogdet         "slogdet"           [Some(1)]  -               [];
     Sqrtm           "sqrtm"             [Some(1)]  -               [];
     Pinv            "pinv"              [Some(1)]  -               [];
     VectorNorm      "vector_norm"       [Some(1)]  -               [];
+    Kink            "kink"              [Some(1)]  -               [];
     Fftn            "fftn"              [Some(1)]  -               [];
     Ifftn           "ifftn"             [Some(1)]  -               [];
     Rfft            "rfft"              [Some(1)]  -               [];

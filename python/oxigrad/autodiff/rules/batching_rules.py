@@ -126,6 +126,10 @@ def _broadcast_to(values: list[Any], flags: list[bool], named: dict[str, Any], s
     return xp.broadcast_to(_padded(values[0], len(shape)), (size, *shape))
 
 
+def _cofactor(values: list[Any], flags: list[bool], named: dict[str, Any], size: int) -> Any:
+    return record("cofactor", _repeated(values, flags, size))
+
+
 def _reduction(name: str) -> Rule:
     return lambda values, flags, named, size: record(name, values, shifted_reduction(values[0], **named))
 
@@ -137,10 +141,11 @@ def _stacked(name: str) -> Rule:
 
 RULES: dict[str, Rule] = {
     "broadcast_to": _broadcast_to,
+    "cofactor": _cofactor,
     "concat": _joined(xp.concat),
     "matmul": _matmul,
     "solve": _solve,
     "stack": _joined(xp.stack),
     **{name: _reduction(name) for name in ("max", "min", "vector_norm")},
-    **{name: _stacked(name) for name in "inv cholesky qr svd eigh eig det cofactor slogdet sqrtm pinv".split()},
+    **{name: _stacked(name) for name in "inv cholesky qr svd eigh eig det slogdet sqrtm pinv kink".split()},
 }

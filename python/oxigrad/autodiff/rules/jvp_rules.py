@@ -6,14 +6,16 @@ None where there are none. `FORWARD` has the rules of a few other ops. An op in 
 which is linear in ``g``, is recorded and replayed in reverse.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from oxigrad import _core, xp
 from oxigrad._typing import Array, Axis
+from oxigrad.autodiff.rules import jvp_linalg
 from oxigrad.autodiff.rules.tangents import in_dtype, spread, zero_cotangent
-from oxigrad.autodiff.rules.vjp_rules import tie_weights
-from oxigrad.ops.backends import is_array, namespace, size_of, zeros_of
+from oxigrad.autodiff.rules.vjp_rules import keep_dimensions, tie_weights
+from oxigrad.ops.backends import is_array, is_complex, namespace, size_of, zeros_of
 from oxigrad.ops.core import primitives
 
 
@@ -108,6 +110,19 @@ def _push_extremum(tangents: Any, args: Any, y: Array, batch: int | None, axis: 
     return xp.sum(along, axis=axis if batch is None else shifted_axes(axis, along), keepdims=keepdims)
 
 
+def _push_norm(tangents: Any, args: Any, y: Array, batch: int | None, axis: Axis, keepdims: bool) -> Array:
+    (t,), (x,) = tangents, args
+    if not x.shape:
+        return NotImplemented
+    along = primitives.modulus_slope(t, xp.conjugate(x), keep_dimensions(y, tuple(x.shape), axis))
+    along = xp.real(along) if is_complex(along) else along
+    return xp.sum(along, axis=axis if batch is None else shifted_axes(axis, along), keepdims=keepdims)
+
+
+def _push_kink(tangents: Any, args: Any, y: Array, batch: int | None, of_tangents: bool = False) -> Array:
+    return xp.where(y == 0.0, math.nan, tangents[0])
+
+
 def _push_call(tangents: Any, args: Any, y: Array, batch: int | None, pull: Any, push: Any, function: Any) -> Array:
     if batch is not None:
         return NotImplemented
@@ -126,8 +141,11 @@ FORWARD: dict[str, Callable[..., Any]] = {
     "matmul": _push_matmul,
     "max": _push_extremum,
     "min": _push_extremum,
+    "vector_norm": _push_norm,
     "broadcast_to": lambda tangents, args, y, batch, shape: spread(tangents[0], y, batch),
     "call": _push_call,
+    "kink": _push_kink,
+    **jvp_linalg.FORWARD,
     "item": lambda tangents, args, y, batch, index: tangents[0][index],
 }
 

@@ -19,8 +19,6 @@ from oxigrad.ops.core import primitives
 from oxigrad.ops.core.primitives import TupleCotangent
 from oxigrad.ops.core.primitives import matrix_transpose as _t
 
-_NOTHING = math.nan
-
 
 def _h(x: Array) -> Array:
     return _t(xp.conjugate(x))
@@ -54,26 +52,51 @@ def _total(*terms: Any) -> Any:
     return first
 
 
-def _is_diagonal(x: Array) -> Array:
+def is_diagonal(x: Array) -> Array:
     """A boolean mask of the diagonal of a matrix, as a plain array."""
     return namespace(x).eye(x.shape[-1], device=device_of(x)) > 0
 
 
-def _gaps(w: Array, sums: bool = False) -> Array:
-    """The divisors ``w_j - w_i`` (times ``w_j + w_i``) of `_over`: one on the diagonal, NaN where two values are equal."""
-    gaps = _row(w) - _column(w)
-    gaps = gaps * (_row(w) + _column(w)) if sums else gaps
-    return xp.where(_is_diagonal(gaps), 1.0, _nonzero(gaps))
+def precision(levels: Array, n: int) -> float:
+    """The relative distance up to which levels of matrices of size ``n`` are equal, by the error of a decomposition."""
+    return 8.0 * n * float(namespace(levels).finfo(levels.dtype).eps)
 
 
-def _over(x: Array, gaps: Array) -> Array:
-    """``x / gaps``, zero on the diagonal: a complex number over infinity is NaN in CuPy."""
-    return xp.where(_is_diagonal(gaps), 0.0, x / gaps)
+def distances(levels: Array, sign: float = -1.0) -> Array:
+    """The differences ``w_j - w_i`` of levels; the sums with a sign of 1."""
+    return _row(levels) + sign * _column(levels)
 
 
-def _nonzero(x: Array) -> Array:
-    """``x`` with NaN in place of zeros: a quotient by zero has no derivative."""
-    return xp.where(x == 0, _NOTHING, x)
+def size_of_levels(levels: Array) -> Array:
+    """The largest absolute value of the levels of each matrix."""
+    return _column(xp.max(xp.abs(levels), axis=-1, keepdims=True)) if levels.shape[-1] else 0.0
+
+
+def quotient(x: Array, distance: Array, tolerance: Array, noise: Array | None) -> Array:
+    """``x / distance``, where a distance of at most ``tolerance`` is zero: there zero for an ``x`` of at most ``noise``, else NaN.
+
+    Equal levels have vectors up to a rotation of them, of which a smooth loss does not depend: then ``x`` is zero. It also is for
+    a function of vectors and levels together, whose limit is not zero: without ``noise`` the result is NaN there.
+    """
+    is_zero = xp.abs(distance) <= tolerance
+    zeros = primitives.zeros_like(x)
+    at_zero = zeros + math.nan if noise is None else xp.where(xp.abs(x) <= noise, zeros, math.nan)
+    return xp.where(is_zero, at_zero, x / xp.where(is_zero, 1.0, distance))
+
+
+def norm(*arrays: Array | None) -> Array:
+    """The sum of the norms of matrices."""
+    return _total(*(a if a is None else xp.linalg.vector_norm(a, axis=(-2, -1), keepdims=True) for a in arrays))
+
+
+def between_levels(x: Array, levels: Array, noise: Array | None) -> Array:
+    """``x / (w_j - w_i)`` by `quotient`, zero on the diagonal."""
+    tolerance = precision(levels, levels.shape[-1]) * size_of_levels(levels)
+    return xp.where(is_diagonal(x), 0.0, quotient(x, distances(levels), tolerance, noise))
+
+
+def _noise(levels: Array, n: int, *cotangents: Array | None) -> Array:
+    return precision(levels, n) * norm(*cotangents)
 
 
 def _skew(x: Array) -> Array:
@@ -102,11 +125,11 @@ def _inv(g: Array, y: Array) -> Array:
     return -(_t(y) @ g @ _t(y))
 
 
-def _cofactor(g: Array, y: Array, x: Array) -> Array:
-    """From ``y = det(x) inv(x)^T``."""
-    inverse = _t(xp.linalg.inv(x))
-    weight = xp.sum(g * y, axis=(-2, -1), keepdims=True)
-    return weight * inverse - y @ _t(g) @ inverse
+def _cofactor(g: Array, args: tuple[Array, ...]) -> list[Array]:
+    """The next derivative of the determinant, which is symmetric in its directions."""
+    x, *directions = args
+    others = [[*directions[:at], *directions[at + 1 :]] for at in range(len(directions))]
+    return [_core.record("cofactor", [x, *each, g]) for each in [directions, *others]]
 
 
 def _slogdet(g: TupleCotangent, y: Array, x: Array) -> Array:
@@ -137,42 +160,44 @@ def _qr(g: TupleCotangent, y: Array) -> Array:
 def _svd(g: TupleCotangent, y: Array) -> Array:
     u, s, vh = _results(y, 3)
     of_u, of_s, of_vh = g[0], g[1], g[2]
-    rows, values, columns = u.shape[-2], s.shape[-1], vh.shape[-1]
     terms = [None if of_s is None else (u * _row(of_s)) @ vh]
-    gaps = None if of_u is None and of_vh is None else _gaps(s, sums=True)
-    if of_u is not None:
-        turn = _skew(_h(u) @ of_u)
-        inner = _over(turn, gaps) * _row(s)
-        if is_complex(turn):
-            inner = inner + xp.where(_is_diagonal(turn), turn / _row(2.0 * _nonzero(s)), 0.0)
-        terms.append(u @ inner @ vh)
-        if rows > values:
-            scaled = of_u / _row(_nonzero(s))
-            terms.append((scaled - u @ (_h(u) @ scaled)) @ vh)
-    if of_vh is not None:
-        turn = _skew(vh @ _h(of_vh))
-        terms.append(u @ (_column(s) * _over(turn, gaps)) @ vh)
-        if columns > values:
-            scaled = of_vh / _column(_nonzero(s))
-            terms.append(u @ (scaled - (scaled @ _h(vh)) @ vh))
+    if of_u is not None or of_vh is not None:
+        n = max(u.shape[-2], vh.shape[-1])
+        tolerance = precision(s, n) * size_of_levels(s)
+        noise = None if of_s is not None else _noise(s, n, of_u, of_vh)
+        turn_u = None if of_u is None else _skew(_h(u) @ of_u)
+        turn_v = None if of_vh is None else _skew(vh @ _h(of_vh))
+        # Equal values turn both sides together, values of zero each side by itself.
+        both = quotient(_total(turn_u, turn_v), distances(s), tolerance, noise)
+        each = quotient(_total(turn_u, None if turn_v is None else -turn_v), distances(s, 1.0), tolerance, noise)
+        is_phase = is_diagonal(both)
+        both, each = xp.where(is_phase, 0.0, both), each if is_complex(each) else xp.where(is_phase, 0.0, each)
+        terms.append(u @ (0.5 * (both + each)) @ vh)
+        if of_u is not None and u.shape[-2] > s.shape[-1]:
+            terms.append(quotient(of_u - u @ (_h(u) @ of_u), _row(s), tolerance, noise) @ vh)
+        if of_vh is not None and vh.shape[-1] > s.shape[-1]:
+            terms.append(u @ quotient(of_vh - (of_vh @ _h(vh)) @ vh, _column(s), tolerance, noise))
     return _total(*terms)
 
 
 def _eigh(g: TupleCotangent, y: Array) -> Array:
     w, v = _results(y, 2)
     of_values = None if g[0] is None else (v * _row(g[0])) @ _h(v)
-    of_vectors = None if g[1] is None else v @ _over(0.5 * _skew(_h(v) @ g[1]), _gaps(w)) @ _h(v)
-    return _total(of_values, of_vectors)
+    if g[1] is None:
+        return of_values
+    noise = None if g[0] is not None else _noise(w, w.shape[-1], g[1])
+    return _total(of_values, v @ between_levels(0.5 * _skew(_h(v) @ g[1]), w, noise) @ _h(v))
 
 
 def _eig(g: TupleCotangent, y: Array, x: Array) -> Array:
     w, v = (primitives.item(y, which) for which in range(2))
-    inner = None if g[0] is None else xp.where(_is_diagonal(v), _row(g[0]), 0.0 * v)
+    inner = None if g[0] is None else xp.where(is_diagonal(v), _row(g[0]), 0.0 * v)
     if g[1] is not None:
         turn = _t(v) @ g[1]
-        length = xp.where(_is_diagonal(turn), xp.real(turn) if is_complex(turn) else turn, 0.0)
+        length = xp.where(is_diagonal(turn), xp.real(turn) if is_complex(turn) else turn, 0.0)
         lengths = _row(xp.sum(length, axis=-2))
-        inner = _total(inner, _over(turn - (_t(v) @ xp.conjugate(v)) * lengths, _gaps(w)))
+        noise = None if g[0] is not None else _noise(w, w.shape[-1], g[1])
+        inner = _total(inner, between_levels(turn - (_t(v) @ xp.conjugate(v)) * lengths, w, noise))
     pulled = xp.linalg.solve(_t(v), inner @ _t(v))
     return pulled if is_complex(x) else xp.real(pulled)
 

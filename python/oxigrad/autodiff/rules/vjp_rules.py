@@ -69,10 +69,15 @@ def _real(x: Array) -> Array:
     return xp.real(x) if is_complex(x) else x
 
 
+def _conj(x: Array) -> Array:
+    """The conjugate of ``x``; ``x`` itself where it is real."""
+    return xp.conj(x) if is_complex(x) else x
+
+
 def _abs(g: Array, x: Array, y: Array) -> Array:
     if not is_complex(x):
         return g * sign(x)
-    return g * where(y == 0.0, 0.0, xp.conj(x) / where(y == 0.0, 1.0, y))
+    return primitives.modulus_slope(g, xp.conj(x), y)
 
 
 def _split_ties(g: Array, larger: Array, equal: Array) -> Array:
@@ -85,9 +90,32 @@ def _difference(x1: Array, x2: Array) -> Array:
     return where(xp.logical_and(xp.isinf(x1), x1 == x2), 0.0, x1 - x2)
 
 
-def _cosine(x: Array, y: Array) -> Array:
-    """``x / y``; zero at the origin."""
-    return where(y == 0.0, 0.0, x / where(y == 0.0, 1.0, y))
+def _at_kink(is_kink: Array, no_effect: Array, away: Array) -> Array:
+    """``away``; at the kink of a modulus NaN, or zero where nothing has an effect."""
+    return where(is_kink, where(no_effect, 0.0, math.nan), away)
+
+
+# The slope ``x1 * x2 / x3`` of a modulus ``x3`` of ``x2``, for its cotangent ``x1``. It has no derivative at zero. A cotangent
+# ``x1`` of zero there, as behind a mask, has no effect.
+def _of_cotangent(g: Array, x2: Array, x3: Array) -> Array:
+    # Where the modulus is that of more than ``x2``, a cotangent of zero may be that of a square of zero.
+    return _at_kink(x3 == 0.0, xp.logical_and(x2 == 0.0, g == 0.0), primitives.modulus_slope(g, x2, x3))
+
+
+def _of_tangent(g: Array, x2: Array, x3: Array) -> Array:
+    return _at_kink(x3 == 0.0, g == 0.0, primitives.modulus_slope(g, x2, x3))
+
+
+def _of_argument(g: Array, x1: Array, x3: Array) -> Array:
+    return _at_kink(x3 == 0.0, g * x1 == 0.0, g * x1 / where(x3 == 0.0, 1.0, x3))
+
+
+def _of_modulus(g: Array, y: Array, x1: Array, x2: Array, x3: Array) -> Array:
+    return _at_kink(x3 == 0.0, x1 * x2 == 0.0, -g * y / where(x3 == 0.0, 1.0, x3))
+
+
+def _kink(g: Array, x: Array, of_tangents: bool | None) -> Array:
+    return where(x == 0.0, math.nan if of_tangents else where(g == 0.0, g, math.nan), g)
 
 
 _INTEGER_ORDER = "its integer order"
@@ -97,7 +125,7 @@ def _no_closed_form(parameter: str) -> str:
     return f"{parameter}: the derivative has no closed form"
 
 
-def _keepdims(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
+def keep_dimensions(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
     """``g`` reshaped as by ``keepdims=True``: with the reduced dimensions of size 1."""
     axes = range(len(x_shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     gone = {a % len(x_shape) for a in axes} if x_shape else set()
@@ -108,7 +136,7 @@ def _unreduce(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
     """``g`` repeated along the reduced dimensions: the cotangent of ``sum``."""
     if axis is None and len(g.shape) == 0:
         return xp.broadcast_to(g, x_shape)
-    return xp.broadcast_to(_keepdims(g, x_shape, axis), x_shape) if x_shape else g
+    return xp.broadcast_to(keep_dimensions(g, x_shape, axis), x_shape) if x_shape else g
 
 
 def _mean(g: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
@@ -121,7 +149,7 @@ def _is_large(shape: tuple[int, ...]) -> bool:
 
 
 def _is_extremum(y: Array, x: Array, axis: Axis) -> Array:
-    return _core.plain(x == _keepdims(y, tuple(x.shape), axis))
+    return _core.plain(x == keep_dimensions(y, tuple(x.shape), axis))
 
 
 def tie_weights(y: Array, x: Array, axis: Axis) -> Array:
@@ -141,13 +169,12 @@ def _among_ties(g: Array, y: Array, x: Array, axis: Axis) -> Array:
 
 
 def _vector_norm(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
-    size = _keepdims(y, x_shape, axis)
-    return _unreduce(g, x_shape, axis) * where(size == 0.0, 0.0, xp.conjugate(x) / where(size == 0.0, 1.0, size))
+    return primitives.modulus_slope(_unreduce(g, x_shape, axis), xp.conjugate(x), keep_dimensions(y, x_shape, axis))
 
 
 def _extremum(g: Array, y: Array, x: Array, x_shape: tuple[int, ...], axis: Axis) -> Array:
     if _is_large(x_shape):
-        return _among_ties(_keepdims(g, x_shape, axis), y, x, axis)
+        return _among_ties(keep_dimensions(g, x_shape, axis), y, x, axis)
     return _unreduce(g, x_shape, axis) * tie_weights(y, x, axis)
 
 
@@ -252,7 +279,13 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "atanh": (lambda g, x: g / ((1.0 - x) * (1.0 + x)),),
     "log2": (lambda g, x: g / (x * math.log(2.0)),),
     "log10": (lambda g, x: g / (x * math.log(10.0)),),
-    "hypot": (lambda g, y, x1: g * _cosine(x1, y), lambda g, y, x2: g * _cosine(x2, y)),
+    "hypot": (
+        lambda g, y, x1: primitives.modulus_slope(g, x1, y),
+        lambda g, y, x2: primitives.modulus_slope(g, x2, y),
+    ),
+    "root_or_zero": (lambda g, y: primitives.modulus_slope(0.5 * g, 1.0, y),),
+    "modulus_slope": (_of_cotangent, _of_argument, _of_modulus),
+    "kink": (_kink,),
     "logaddexp": (
         lambda g, x1, x2: g * expit(_difference(x1, x2)),
         lambda g, x1, x2: g * expit(_difference(x2, x1)),
@@ -321,10 +354,24 @@ TABLE: dict[str, tuple[Rule, ...]] = {
 }
 
 
-def rows() -> list[tuple[str, int, Any]]:
-    """The rows of the table for the core: op, position of the argument, and the rule with the names of its parameters."""
+# The squares of moduli, which are smooth where the modulus is zero: rules of the arguments of the modulus for the cotangent ``g``
+# of its square.
+SQUARES: dict[str, tuple[Rule, ...]] = {
+    "abs": (lambda g, x: g * 2.0 * _conj(x),),
+    "hypot": (lambda g, x1: g * 2.0 * x1, lambda g, x2: g * 2.0 * x2),
+    "vector_norm": (lambda g, x, x_shape, axis: _unreduce(g * 2.0, x_shape, axis) * xp.conjugate(x),),
+    "root_or_zero": (lambda g: g,),
+    "sqrt": (lambda g: g,),
+}
+
+# The rules for tangents in place of cotangents, where these differ.
+TANGENTS: dict[str, tuple[Rule, ...]] = {"modulus_slope": (_of_tangent, _of_argument, _of_modulus)}
+
+
+def rows(rules_of: dict[str, tuple[Rule, ...]]) -> list[tuple[str, int, Any]]:
+    """The rows of a table for the core: op, position of the argument, and the rule with the names of its parameters."""
     table = []
-    for name, rules in TABLE.items():
+    for name, rules in rules_of.items():
         for which, rule in enumerate(rules):
             stated = (rule, list(parameter_kinds(rule))) if callable(rule) else rule
             table.append((name, which, stated))

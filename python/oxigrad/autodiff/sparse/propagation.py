@@ -29,7 +29,7 @@ from oxigrad.ops.backends import is_array, to_host
 
 _ELEMENTWISE = {function.__name__ for function in elementwise_functions()}
 # Ops that keep the order of elements, that move them, and that reduce axes.
-_SAME_ORDER = {"reshape", "expand_dims", "squeeze", "astype"}
+_SAME_ORDER = {"reshape", "expand_dims", "squeeze", "astype", "kink"}
 _MOVING = {"permute_dims", "flip", "broadcast_to", "index", "take_along_axis", *_SAME_ORDER}
 _REDUCING = {"sum", "mean", "max", "min", "vector_norm"}
 _OF_MATRICES = {"inv", "cholesky", "qr", "svd", "eigh", "eig", "det", "cofactor", "slogdet", "sqrtm", "pinv"}
@@ -259,6 +259,8 @@ class _Propagation:
 
     def of_matrices(self, number: int, arguments: list[int], named: dict[str, Any]) -> Dependence:
         """Decompositions and functions of matrices: each result of a matrix depends on all of it."""
+        if len(arguments) > 1:
+            return self._mixed(number, arguments)
         part = self._of(arguments[0])
         whole = reduced(part, [len(part.shape) - 2, len(part.shape) - 1], self.inputs)
         shape = self.program.shape(number)

@@ -48,13 +48,14 @@ class DaskAdapter(Adapter):
 
     _by_kernel = _missing
 
-    def _of_matrices(self, name: str, x: Any, **named: Any) -> Any:
+    def _of_matrices(self, name: str, x: Any, *others: Any, **named: Any) -> Any:
         if name in _IN_BLOCKS and x.ndim == 2 and min(x.numblocks) == 1 < max(x.numblocks):
             return self._by_extension(name, x, **named)
         if name == "eig":  # complex for any matrix: the dtype of a lazy array cannot depend on values
             x = self.library.astype(x, np.result_type(x.dtype, np.complex64))
         sizes = {"k": min(x.shape[-2:])} if "k" in _SIGNATURES[name] else {}
-        return self._by_block(name, _SIGNATURES[name], x, sizes=sizes, **named)
+        signature = "(n,n)," * len(others) + _SIGNATURES[name]
+        return self._by_block(name, signature, x, *others, sizes=sizes, **named)
 
     def _by_extension(self, name: str, *args: Any, **named: Any) -> Any:
         x, *rest = args

@@ -372,9 +372,9 @@ class Adapter:
         is_named = first < library.searchsorted(numbers, wanted, side="right")
         return library.where(is_named, library.take(values, library.clip(first, max=count - 1)), zeros)
 
-    def op_cofactor(self, x: Any) -> Any:
-        """The derivative of the determinant."""
-        return matrix_functions.cofactor(self.library, x, is_complex=self.is_complex(x))
+    def op_cofactor(self, x: Any, *directions: Any) -> Any:
+        """The derivative of the determinant, or that of higher order along directions."""
+        return matrix_functions.cofactor(self.library, x, *directions, is_complex=self.is_complex(x))
 
     def op_sqrtm(self, x: Any) -> Any:
         """The principal square root of each matrix."""
@@ -383,6 +383,19 @@ class Adapter:
     def op_pinv(self, x: Any, *, rtol: Any) -> Any:
         """The pseudo-inverse of each matrix."""
         return self.library.linalg.pinv(x) if rtol is None else self.library.linalg.pinv(x, rtol=rtol)
+
+    def op_kink(self, x: Any, *, of_tangents: bool = False) -> Any:
+        """A modulus itself."""
+        return x
+
+    def op_root_or_zero(self, x: Any) -> Any:
+        """The square root of each element."""
+        return self.implementation("sqrt")(x)
+
+    def op_modulus_slope(self, x1: Any, x2: Any, x3: Any) -> Any:
+        """``x1 * x2 / x3``; zero where ``x3`` is zero."""
+        where = self.implementation("where")
+        return x1 * where(x3 == 0.0, 0.0, x2 / where(x3 == 0.0, 1.0, x3))
 
     def op_round_to_bfloat16(self, x: Any) -> Any:
         """The nearest values of bfloat16, in the dtype of ``x``."""

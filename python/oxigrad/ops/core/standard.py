@@ -140,7 +140,7 @@ def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bo
 @composite
 def std(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
     """Standard deviation; its gradient is zero where it is zero."""
-    return root_or_zero(var(x, axis=axis, correction=correction, keepdims=keepdims))
+    return ops.root_or_zero(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 @composite
@@ -441,9 +441,3 @@ def asarray(obj: Any, /, *, dtype: Dtype = None, device: Device = None, copy: bo
 
 def _array(value: Any) -> Any:
     return value if is_array(value) or isinstance(value, Variable) else np.asarray(value)
-
-
-def root_or_zero(square: Any) -> Any:
-    """The square root of what is not negative; its derivatives are zero where it is zero."""
-    zero = square == 0.0
-    return ops.where(zero, 0.0, ops.sqrt(ops.where(zero, 1.0, square)))

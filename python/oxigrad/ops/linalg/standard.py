@@ -1,15 +1,19 @@
 """Linear algebra of the standard, and further functions of its decompositions. All functions accept stacks of matrices.
 
 Gradients with respect to matrices that must be Hermitian (`cholesky`, `eigh`, `eigvalsh`) are Hermitian, as if both triangles
-were read. The vectors of equal eigenvalues or singular values have no derivative, which is NaN; the values have one. Vectors
-are unique only up to a sign, or a phase if complex: differentiate functions that do not depend on it.
+were read. Vectors are unique only up to a sign, or a phase if complex: differentiate functions that do not depend on it.
+
+Eigenvalues and singular values are equal where they differ by at most ``8 n eps`` times the largest of the matrix. Their vectors
+are unique only up to a rotation. The gradient of a loss that does not depend on it, as one of ``v @ v.T``, is exact; that of any other
+is NaN. It is NaN too where the loss reads both the vectors and the values of one call: call the decomposition once for each.
+Second derivatives are NaN, also of functions of equal values, and so are tangents of forward mode that mix the vectors.
 """
 
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from oxigrad._core import DerivativeError, ShapeError, plain, record
+from oxigrad._core import BatchLevel, DerivativeError, ShapeError, Variable, plain, record
 from oxigrad._typing import Array, Axis, Dtype, F
 from oxigrad.ops.backends import (
     beneath,
@@ -31,6 +35,9 @@ from oxigrad.ops.core.products import trace as _trace
 from oxigrad.ops.core.shapes import check_shapes, shaped
 from oxigrad.ops.core.standard import moveaxis
 from oxigrad.ops.scipy_signatures import scipy_signature
+
+
+_RECORDED = (Variable, BatchLevel)
 
 
 def _composite(function: F) -> F:
@@ -137,7 +144,7 @@ def solve(x1: Array, x2: Array, /) -> Array:
 
 @shaped
 def det(x: Array, /) -> Array:
-    """The determinant. Its gradient is exact for singular matrices too; second derivatives require regular matrices."""
+    """The determinant. Its derivatives of all orders are exact for singular matrices too."""
     return record("det", [x])
 
 
@@ -209,9 +216,9 @@ def pinv(x: Array, /, *, rtol: Array | None = None) -> Array:
     are_cut = beneath(ops.logical_and(below, singular > noise))
     if not bool(namespace(are_cut).any(are_cut)):
         return record("pinv", [x], {"rtol": rtol})
-    u, s, vh = svd(x, full_matrices=False)
-    inverse = ops.where(below, 0.0, 1.0 / ops.where(below, 1.0, s))
-    return (adjoint(vh) * inverse[..., None, :]) @ adjoint(u)
+    u = svd(x, full_matrices=False).U
+    kept = ops.where(below[..., None, :], 0.0, u)
+    return record("pinv", [kept @ (adjoint(kept) @ x)], {"rtol": rtol})
 
 
 @_composite
@@ -324,7 +331,10 @@ def eigvals(x: Array, /) -> Array:
 
 @_composite
 def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Array:
-    """The ``ord``-norm over ``axis``, by default over all elements; its gradient at zero is zero. ``ord=0`` has no derivative."""
+    """The ``ord``-norm over ``axis``, by default over all elements; ``ord=0`` has no derivative.
+
+    Its gradient at zero is zero, and its second derivative NaN there; the square of the 2-norm has the right one.
+    """
     if ord == 0:
         raise DerivativeError("vector_norm with ord=0 has no derivative: use ox.stop_gradient")
     if ord == math.inf:
@@ -337,7 +347,8 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
         return record("vector_norm", [x], {"axis": axis, "keepdims": keepdims})
     size = ops.abs(x)
     powers = ops.where(plain(x) == 0, 0.0 if ord > 0 else math.inf, ops.where(plain(x) == 0, 1.0, size) ** ord)
-    return _root(ops.sum(powers, axis=axis, keepdims=keepdims), ord)
+    total = ops.sum(powers, axis=axis, keepdims=keepdims)
+    return norm_of_powers(x, total, ord, axis, keepdims)
 
 
 def _largest(x: Array) -> Callable[..., Array]:
@@ -345,10 +356,11 @@ def _largest(x: Array) -> Callable[..., Array]:
     return ops.max if size_of(x.shape) else ops.sum
 
 
-def _root(x: Array, n: float) -> Array:
-    """The ``n``-th root, with derivative zero at zero."""
-    zero = plain(x) == 0
-    return ops.where(zero, 0.0 if n > 0 else math.inf, ops.where(zero, 1.0, x) ** (1 / n))
+def norm_of_powers(x: Array, total: Array, p: float, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The ``p``-th root of a total of powers of ``x``; at zero it has the derivatives of the 2-norm."""
+    zero = plain(total) == 0
+    at_zero = record("vector_norm", [x], {"axis": axis, "keepdims": keepdims}) if isinstance(x, _RECORDED) else 0.0
+    return ops.where(zero, at_zero if p > 0 else math.inf, ops.where(zero, 1.0, total) ** (1 / p))
 
 
 @_composite

@@ -14,7 +14,7 @@ from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.dtypes import isdtype
 from oxigrad.ops.core.host_calls import computed, is_recorded
 from oxigrad.ops.core.in_place import of_library
-from oxigrad.ops.core.standard import axes_of, root_or_zero
+from oxigrad.ops.core.standard import axes_of
 from oxigrad.ops.ndimage.extension import check_mode, extended_by, filtered, for_each_axis
 from oxigrad.ops.scipy_signatures import scipy_signature
 
@@ -233,7 +233,7 @@ def gaussian_gradient_magnitude(
         order = [int(at == axis) for at in range(ndim)]
         slope = gaussian_filter(x, sigma, order=order, mode=each, cval=cval, truncate=truncate, radius=radius)
         squares = squares + ops.square(slope)
-    return root_or_zero(squares)
+    return ops.root_or_zero(squares)
 
 
 @scipy_signature('input, output=None, mode="reflect", cval=0.0, *, axes=None')

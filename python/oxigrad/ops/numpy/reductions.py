@@ -77,7 +77,7 @@ def var(a: Any, **named: Any) -> Any:
 @numpy_signature(np.std)
 def std(a: Any, **named: Any) -> Any:
     """Standard deviation, as `var`; its gradient is zero where it is zero."""
-    return standard.root_or_zero(var(a, **named))
+    return ops.root_or_zero(var(a, **named))
 
 
 @numpy_signature(np.ptp)
@@ -260,6 +260,6 @@ WITHOUT_NAN: dict[str, Callable[..., Any]] = {
         (np.nanmin, _nanextreme, ops.min, math.inf),
         (np.nanmean, _masked, _mean),
         (np.nanvar, _masked, functools.partial(_variance, math.nan)),
-        (np.nanstd, _masked, lambda a, **named: standard.root_or_zero(_variance(math.nan, a, **named))),
+        (np.nanstd, _masked, lambda a, **named: ops.root_or_zero(_variance(math.nan, a, **named))),
     )
 }

@@ -1,7 +1,7 @@
 """Distances between observations, named as in `scipy.spatial.distance`: `oxigrad.xp.spatial.distance`.
 
-Every distance that is a root (euclidean, seuclidean, mahalanobis, minkowski, jensenshannon) has the derivative zero, in all orders, where it
-is zero. The derivative of ``abs`` is zero at zero, and that of a largest difference is shared by equal ones, as that of `xp.max`.
+Every distance that is a root (euclidean, seuclidean, mahalanobis, minkowski, jensenshannon) has the derivative zero where it is zero; there
+its second derivative is NaN, and its square has the right one. The derivative of ``abs`` is zero at zero, and that of a largest difference is shared by equal ones, as that of `xp.max`.
 Metrics that count equal elements, such as "hamming" and "jaccard", have no derivative, and are refused.
 
 >>> import numpy as np
@@ -30,7 +30,7 @@ from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.dtypes import isdtype
 from oxigrad.ops.core.in_place import of_library, written
-from oxigrad.ops.core.standard import root_or_zero
+from oxigrad.ops.linalg.standard import norm_of_powers
 from oxigrad.ops.scipy_signatures import scipy_signature
 from oxigrad.ops.special import rel_entr
 
@@ -51,7 +51,7 @@ def _sum(x: Any, w: Any) -> Any:
 
 
 def _euclidean(u: Any, v: Any, w: Any) -> Any:
-    return root_or_zero(_sqeuclidean(u, v, w))
+    return ops.root_or_zero(_sqeuclidean(u, v, w))
 
 
 def _sqeuclidean(u: Any, v: Any, w: Any) -> Any:
@@ -79,8 +79,7 @@ def _minkowski(u: Any, v: Any, w: Any, p: float = 2.0) -> Any:
     apart = ops.abs(u - v)
     same = apart == 0.0  # where a power below 2 has no second derivative
     total = _sum(ops.where(same, 0.0, ops.where(same, 1.0, apart) ** float(p)), w)
-    zero = total == 0.0
-    return ops.where(zero, 0.0, ops.where(zero, 1.0, total) ** (1.0 / p))
+    return norm_of_powers(u - v, total, p, axis=-1)
 
 
 def _canberra(u: Any, v: Any, w: Any) -> Any:
@@ -107,16 +106,16 @@ def _correlation(u: Any, v: Any, w: Any) -> Any:
 def _jensenshannon(u: Any, v: Any, w: None) -> Any:
     u, v = (x / ops.sum(x, axis=-1, keepdims=True) for x in (u, v))
     middle = (u + v) / 2.0
-    return root_or_zero(ops.sum(rel_entr(u, middle) + rel_entr(v, middle), axis=-1) / 2.0)
+    return ops.root_or_zero(ops.sum(rel_entr(u, middle) + rel_entr(v, middle), axis=-1) / 2.0)
 
 
 def _seuclidean(u: Any, v: Any, w: None, V: Any) -> Any:
-    return root_or_zero(ops.sum(ops.square(u - v) / V, axis=-1))
+    return ops.root_or_zero(ops.sum(ops.square(u - v) / V, axis=-1))
 
 
 def _mahalanobis(u: Any, v: Any, w: None, VI: Any) -> Any:
     apart = u - v
-    return root_or_zero(ops.sum(ops.matmul(apart, VI) * apart, axis=-1))
+    return ops.root_or_zero(ops.sum(ops.matmul(apart, VI) * apart, axis=-1))
 
 
 class _Metric(NamedTuple):

@@ -2,6 +2,7 @@
 
 use super::accumulate::accumulate;
 use super::replay::{Host, PULSE};
+use super::rule::Rules;
 use super::tape::{Id, Origin, Tape, Value, View, index};
 use crate::op::{Elementwise, Op};
 use crate::scalar::{Precision, Scalar};
@@ -25,7 +26,8 @@ impl<V: Value, A> Tape<V, A> {
         targets: &[Id],
         host: &mut H,
     ) -> Result<Vec<H::Flow>, H::Error> {
-        let last = self.last_readers(targets);
+        let seeded: Vec<Id> = seeds.iter().map(|(id, _)| *id).filter(|id| self.origin(*id) != Origin::Input).collect();
+        let last = self.last_readers(targets, &seeded, host);
         let mut tangents: Vec<H::Flow> = Vec::new();
         tangents.resize_with(self.len(), H::Flow::absent);
         for (id, seed) in seeds {
@@ -36,10 +38,14 @@ impl<V: Value, A> Tape<V, A> {
                 host.pulse()?;
             }
             let (Origin::Op(op), true) = (self.entries[id].origin, last[id] != UNREAD) else { continue };
-            let view = self.view(index(id));
-            let pushed = push(op, &view, &tangents, host)?;
+            let (view, is_square) = self.pushed(op, index(id), &seeded, host);
+            let pushed = if is_square {
+                host.with_squares(|host| push(&view, &tangents, host))
+            } else {
+                push(&view, &tangents, host)
+            }?;
             for arg in view.args {
-                if last[*arg as usize] == view.id {
+                if last[*arg as usize] == index(id) {
                     tangents[*arg as usize] = H::Flow::absent();
                 }
             }
@@ -50,16 +56,23 @@ impl<V: Value, A> Tape<V, A> {
         Ok(targets.iter().map(|id| std::mem::replace(&mut tangents[*id as usize], H::Flow::absent())).collect())
     }
 
+    /// The entry that tangents are pushed through, and whether to its square: the modulus that an entry squares, or the
+    /// entry itself.
+    fn pushed<H: Host<V, A>>(&self, op: Op, id: Id, seeded: &[Id], host: &H) -> (View<'_, V, A>, bool) {
+        let view = self.view(id);
+        self.squared_modulus(op, view.args, seeded, host).map_or((view, false), |modulus| (self.view(modulus), true))
+    }
+
     /// For each entry, the last one that reads it on the way to a target.
-    fn last_readers(&self, targets: &[Id]) -> Vec<Id> {
+    fn last_readers<H: Host<V, A>>(&self, targets: &[Id], seeded: &[Id], host: &H) -> Vec<Id> {
         let top = targets.iter().map(|id| *id as usize + 1).max().unwrap_or(0);
         let mut last = vec![UNREAD; top];
         for id in targets {
             last[*id as usize] = TARGET;
         }
-        for id in (0..top).rev().filter(|id| matches!(self.entries[*id].origin, Origin::Op(_))) {
-            if last[id] != UNREAD {
-                for arg in self.view(index(id)).args {
+        for id in (0..top).rev() {
+            if let (Origin::Op(op), true) = (self.entries[id].origin, last[id] != UNREAD) {
+                for arg in self.pushed(op, index(id), seeded, host).0.args {
                     let reader = &mut last[*arg as usize];
                     *reader = if *reader == UNREAD { index(id) } else { *reader };
                 }
@@ -70,7 +83,6 @@ impl<V: Value, A> Tape<V, A> {
 }
 
 fn push<V: Value, A, H: Host<V, A>>(
-    op: Op,
     view: &View<'_, V, A>,
     tangents: &[H::Flow],
     host: &mut H,
@@ -79,8 +91,8 @@ fn push<V: Value, A, H: Host<V, A>>(
     if view.args.iter().all(|arg| tangent(arg).is_absent()) {
         return Ok(H::Flow::absent());
     }
-    if let Op::Elementwise(op) = op
-        && let Some(scalar) = push_scalars(op, view, tangents, host)
+    if let Origin::Op(Op::Elementwise(op)) = view.origin
+        && let Some(scalar) = push_scalars(op, view, tangents, host.rules())
     {
         return Ok(H::Flow::from_scalar(scalar));
     }
@@ -90,11 +102,11 @@ fn push<V: Value, A, H: Host<V, A>>(
 
 /// The rule of each argument, with its tangent in place of the cotangent, added up in the precision of the result;
 /// `None` if a value is not a scalar.
-fn push_scalars<V: Value, A, H: Host<V, A>>(
+fn push_scalars<V: Value, A, F: Value>(
     op: Elementwise,
     view: &View<'_, V, A>,
-    tangents: &[H::Flow],
-    host: &H,
+    tangents: &[F],
+    rules: &Rules,
 ) -> Option<Scalar> {
     let mut sum: Option<Scalar> = None;
     for (which, arg) in view.args.iter().enumerate() {
@@ -102,23 +114,23 @@ fn push_scalars<V: Value, A, H: Host<V, A>>(
         if tangent.is_absent() {
             continue;
         }
-        let pushed = push_scalar(op, which, tangent.scalar()?, view, host)?;
+        let pushed = push_scalar(op, which, tangent.scalar()?, view, rules)?;
         sum = Some(sum.map_or(pushed, |sum| sum + pushed));
     }
     sum
 }
 
-fn push_scalar<V: Value, A, H: Host<V, A>>(
+fn push_scalar<V: Value, A>(
     op: Elementwise,
     which: usize,
     tangent: Scalar,
     view: &View<'_, V, A>,
-    host: &H,
+    rules: &Rules,
 ) -> Option<Scalar> {
     // Of a number and an array the result is an array, and its tangent has its shape.
     let precision = view.result().scalar()?.precision;
     if tangent.precision == Precision::Weak && precision == Precision::Weak {
-        return host.rules().on_numbers(op, which, tangent.number, view).map(Scalar::weak);
+        return rules.on_numbers(op, which, tangent.number, view).map(Scalar::weak);
     }
-    Some(host.rules().on_scalars(op, which, tangent, view)?.cast(precision))
+    Some(rules.on_scalars(op, which, tangent, view)?.cast(precision))
 }

@@ -1,5 +1,5 @@
 //! Automatic differentiation of any host's values: the tape (`tape`), its reverse and forward replays (`replay`,
-//! `forward`) with the sums of cotangents (`accumulate`), rules as programs (`rule`), deferred cotangents (`fusion`),
+//! `forward`) with the sums of cotangents (`accumulate`) and squares of moduli (`squares`), rules as programs (`rule`), deferred cotangents (`fusion`),
 //! and alias tracking (`aliasing`).
 
 mod accumulate;
@@ -8,4 +8,5 @@ mod forward;
 pub mod fusion;
 pub mod replay;
 pub mod rule;
+mod squares;
 pub mod tape;

@@ -37,7 +37,7 @@ impl<V: Value, A> Tape<V, A> {
             }
             if matches!(self.entries[id].origin, Origin::Op(_)) && !cotangents[id].is_absent() {
                 let cotangent = std::mem::replace(&mut cotangents[id], H::Flow::absent());
-                self.pull(index(id), &cotangent, &mut cotangents, host)?;
+                self.pull(index(id), &cotangent, &mut cotangents, &asked_for_ops, host)?;
                 if asked_for_ops.contains(&index(id)) {
                     cotangents[id] = cotangent;
                 } else {
@@ -81,10 +81,14 @@ impl<V: Value, A> Tape<V, A> {
         id: Id,
         cotangent: &H::Flow,
         sums: &mut [H::Flow],
+        asked_for_ops: &[Id],
         host: &mut H,
     ) -> Result<(), H::Error> {
         let view = self.view(id);
         let Origin::Op(op) = view.origin else { return Ok(()) };
+        if let Some(modulus) = self.squared_modulus(op, view.args, asked_for_ops, host) {
+            return host.with_squares(|host| self.pull_square(&self.view(modulus), cotangent, sums, host));
+        }
         if matches!(op, Op::Structured(_))
             && let Some(pulled) = host.pull_together(&view, cotangent)?
         {
@@ -129,6 +133,16 @@ pub trait Host<V, A> {
 
     /// The derivative rules of the elementwise ops, traced.
     fn rules(&self) -> &Rules;
+
+    /// Whether the op is a modulus, whose square has a rule of its own.
+    fn is_modulus(&self, _op: Op) -> bool {
+        false
+    }
+
+    /// Calls `f` with the rules of squares in use, in place of those of moduli.
+    fn with_squares<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
+        f(self)
+    }
 
     /// The cotangent of the `which`-th argument, unbroadcast to its shape; absent if the derivative is zero.
     ///

@@ -129,6 +129,11 @@ pub struct Registry {
     rows: Vec<Vec<Row>>,
     unstated: Row,
     pub rules: Rules,
+    /// The rows and the rules of squares of moduli: see [`Host::is_modulus`](oxigrad_core::autodiff::replay::Host).
+    squares: Vec<Vec<Row>>,
+    pub square_rules: Rules,
+    /// The rows of elementwise ops for tangents, where these differ.
+    tangents: Vec<Vec<Row>>,
     /// Pushes tangents through a structured op; `NotImplemented` if the reverse rule must be used.
     pub push: Py<PyAny>,
 }
@@ -141,6 +146,24 @@ pub fn registry(py: Python<'_>) -> PyResult<&Registry> {
 }
 
 impl Registry {
+    /// Whether the square of the op has a rule.
+    pub fn is_modulus(&self, op: Op) -> bool {
+        !self.squares[op.index()].is_empty()
+    }
+
+    /// The rule of the `which`-th argument, of the op or of its square.
+    pub fn row_of(&self, op: Op, which: usize, is_square: bool) -> &Row {
+        if is_square { self.squares[op.index()].get(which).unwrap_or(&self.unstated) } else { self.row(op, which) }
+    }
+
+    /// The rule of the `which`-th argument for a tangent.
+    pub fn tangent_row(&self, op: Op, which: usize, is_square: bool) -> &Row {
+        match self.tangents[op.index()].get(which) {
+            Some(row) if !is_square => row,
+            _ => self.row_of(op, which, is_square),
+        }
+    }
+
     /// The rule of the `which`-th argument.
     pub fn row(&self, op: Op, which: usize) -> &Row {
         let rows = &self.rows[op.index()];
@@ -203,10 +226,27 @@ pub enum Statement<'py> {
     Rule(Option<(Object<'py>, Vec<String>)>),
 }
 
-/// Registers the derivative rules and the function that pushes tangents through structured ops. The rules of
-/// elementwise ops are traced into programs.
+/// Registers the derivative rules, those of squares of moduli, those that differ for tangents, and the function that
+/// pushes tangents through structured ops. The rules of elementwise ops are traced into programs.
 #[pyfunction]
-pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResult<()> {
+pub fn install(
+    py: Python<'_>,
+    rows: Vec<Stated<'_>>,
+    squares: Vec<Stated<'_>>,
+    tangents: Vec<Stated<'_>>,
+    push: Py<PyAny>,
+) -> PyResult<()> {
+    let (rows, rules) = table(py, rows)?;
+    let (squares, square_rules) = table(py, squares)?;
+    let (tangents, _) = table(py, tangents)?;
+    let unstated = Row::Missing("this argument: no derivative rule is registered".into());
+    REGISTRY
+        .set(py, Registry { rows, unstated, rules, squares, square_rules, tangents, push })
+        .map_err(|_| PyValueError::new_err("the rules are registered already"))
+}
+
+/// The rows by op, and the traced rules of elementwise ops.
+fn table(py: Python<'_>, rows: Vec<Stated<'_>>) -> PyResult<(Vec<Vec<Row>>, Rules)> {
     let mut table: Vec<Vec<Row>> = Op::all().map(|_| Vec::new()).collect();
     let mut rules = Rules::default();
     for (name, which, rule) in rows {
@@ -237,10 +277,7 @@ pub fn install(py: Python<'_>, rows: Vec<Stated<'_>>, push: Py<PyAny>) -> PyResu
         }
         rows.push(row);
     }
-    let unstated = Row::Missing("this argument: no derivative rule is registered".into());
-    REGISTRY
-        .set(py, Registry { rows: table, unstated, rules, push })
-        .map_err(|_| PyValueError::new_err("the rules are registered already"))
+    Ok((table, rules))
 }
 
 /// The op of a program of a single op for which Python has an operator with the same bits on arrays, with the leaves that it reads.

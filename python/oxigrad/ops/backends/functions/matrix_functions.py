@@ -5,29 +5,36 @@ import math
 from typing import Any
 
 from oxigrad.ops.backends.arrays import device_of, on_host
+from oxigrad.ops.backends.functions.minors import diagonal_minors
 
 # Iterations of `sqrtm` that suffice after scaling, up to the condition numbers that float64 can represent.
 _MAX_ITERATIONS = 24
 
 
-def cofactor(library: Any, x: Any, *, is_complex: bool) -> Any:
-    """The transposed cofactor matrix: the derivative of the determinant.
+def cofactor(library: Any, x: Any, *directions: Any, is_complex: bool) -> Any:
+    """The transposed cofactor matrix: the derivative of the determinant; with directions its derivative along them.
 
     Matrices on the host whose determinant is a normal number, or NaN, use the inverse; others use singular values, of which some may be zero.
     """
-    if on_host(x):
+    if not directions and on_host(x):
         y = library.linalg.det(x)
         size = library.abs(y)
         if not bool(library.any((size < float(library.finfo(x.dtype).smallest_normal)) | (size == math.inf))):
             return y[..., None, None] * library.matrix_transpose(library.linalg.inv(x))
     is_finite = library.all(library.isfinite(x), axis=(-2, -1), keepdims=True)  # of others, libraries raise
     u, s, vh = library.linalg.svd(library.where(is_finite, x, library.ones_like(x)), full_matrices=False)
-    n = s.shape[-1]
-    others = library.where(library.eye(n, device=device_of(s)) > 0, library.ones_like(s)[..., None, :], s[..., None, :])
+    conj = library.conj if is_complex else (lambda x: x)
     sign = library.linalg.det(u @ vh)[..., None, None]
-    y = (u * library.prod(others, axis=-1)[..., None, :]) @ vh
-    y = sign * (library.conj(y) if is_complex else y)
-    return library.where(is_finite, y, library.ones_like(y) * math.nan)
+    if directions:
+        left, right = library.matrix_transpose(conj(u)), library.matrix_transpose(conj(vh))
+        inner = diagonal_minors(library, s, [left @ direction @ right for direction in directions])
+        y = conj(u) @ inner @ conj(vh)
+    else:
+        n = s.shape[-1]
+        is_own = library.eye(n, device=device_of(s)) > 0
+        others = library.where(is_own, library.ones_like(s)[..., None, :], s[..., None, :])
+        y = conj((u * library.prod(others, axis=-1)[..., None, :]) @ vh)
+    return library.where(is_finite, sign * y, library.ones_like(y) * math.nan)
 
 
 def sqrtm(library: Any, x: Any, *, is_complex: bool) -> Any:

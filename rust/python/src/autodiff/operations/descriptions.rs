@@ -43,6 +43,8 @@ pub const fn description(op: Elementwise) -> &'static str {
         Elementwise::Log2 => "The logarithm to base 2 of each element.",
         Elementwise::Log10 => "The logarithm to base 10 of each element.",
         Elementwise::Hypot => "``sqrt(x1**2 + x2**2)`` of each pair of elements, without overflow.",
+        Elementwise::RootOrZero => "The square root of each element, of which the derivative at zero is zero.",
+        Elementwise::ModulusSlope => "``x1 * x2 / x3`` of each triple of elements, zero where ``x3`` is zero.",
         Elementwise::LogAddExp => "``log(exp(x1) + exp(x2))`` of each pair of elements, without overflow.",
         Elementwise::LogAddExp2 => "``log2(2**x1 + 2**x2)`` of each pair of elements, without overflow.",
         Elementwise::Cbrt => "The cube root of each element.",

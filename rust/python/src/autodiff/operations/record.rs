@@ -2,7 +2,7 @@
 
 use oxigrad_core::autodiff::rule::Needs;
 use oxigrad_core::autodiff::tape::Id;
-use oxigrad_core::op::{Attribute, Elementwise, Op, ResultKind};
+use oxigrad_core::op::{Attribute, Elementwise, Op, ResultKind, Structured};
 use pyo3::intern;
 use pyo3::types::{PyComplex, PyDict, PyFloat, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::arrays::compute::elementwise::elementwise;
 use crate::arrays::memory::numpy::{are_alike, refuse_meaning};
 use crate::arrays::value::{Value, host_number};
-use crate::autodiff::graph::batched::{batched, is_number};
+use crate::autodiff::graph::batched::{BatchLevel, batched, is_number};
 use crate::autodiff::graph::describe::describe;
 use crate::autodiff::graph::tape::{Attributes, CotangentType, Tape};
 use crate::autodiff::graph::variable::{Variable, snapshot};
@@ -110,12 +110,30 @@ pub fn record<'py>(
     if result.is_exact_instance_of::<PyComplex>() {
         result = callbacks::complex_number(py, (result,))?;
     }
+    if has_kink(&op, &values)? && (result.is_exact_instance_of::<Variable>() || result.is_instance_of::<BatchLevel>()) {
+        // Derivatives of the derivative, which read the modulus, know by this entry that it has a kink at zero.
+        // A tangent of zero hides what depends on the modulus from a replay in reverse: no cotangent of zero is certain.
+        let named = PyDict::new(py);
+        named.set_item("of_tangents", tape.get().forward)?;
+        result = record(py, Op::Structured(Structured::Kink), &[result], Some(&named))?;
+    }
     let is_same = matches!(&operands[0].1, Value::Object(value) if value.is(&result));
     let variable = append(tape, op, operands, named, result, false)?;
     if is_same || gives_view(op, named)? {
         share(&args[0], &variable)?;
     }
     Ok(variable)
+}
+
+/// Whether an op is a modulus of several numbers, or parts: it has a kink where they are zero.
+fn has_kink(op: &Op, values: &[Object<'_>]) -> PyResult<bool> {
+    match op {
+        Op::Structured(Structured::VectorNorm) | Op::Elementwise(Elementwise::Hypot | Elementwise::RootOrZero) => {
+            Ok(true)
+        }
+        Op::Elementwise(Elementwise::Abs) => callbacks::is_complex(values[0].py(), (&values[0],))?.is_truthy(),
+        _ => Ok(false),
+    }
 }
 
 /// The sign `x / |x|` of a complex number; zero at zero.

@@ -61,7 +61,7 @@ impl<'py> PythonHost<'py> {
     /// An elementwise op's rule for one argument, with the tangent in place of the cotangent.
     fn push_through(&mut self, entry: &Entry<'_>, which: usize, tangent: &Value) -> PyResult<Value> {
         let Origin::Op(op) = entry.origin else { return Ok(Value::Absent) };
-        let derivative = match self.registry.row(op, which) {
+        let derivative = match self.registry.tangent_row(op, which, self.of_square) {
             Row::Missing(reason) => return Err(missing(op, reason)),
             Row::Zero => return Ok(Value::Absent),
             Row::Rule(derivative) => derivative,
@@ -97,7 +97,11 @@ impl<'py> PythonHost<'py> {
         let args = PyTuple::new(py, (0..entry.args.len()).map(|which| entry.arg(which).object(py)))?;
         let named = entry.attributes.and_then(|attributes| attributes.named.as_ref());
         let result = entry.result().object(py);
-        let pushed = self.registry.push.bind(py).call1((op.name(), &given, args, result, named, self.batch))?;
+        let pushed = if self.of_square {
+            py.NotImplemented().into_bound(py)
+        } else {
+            self.registry.push.bind(py).call1((op.name(), &given, args, result, named, self.batch))?
+        };
         if !pushed.is(py.NotImplemented()) {
             return Ok(if pushed.is_none() { Value::Absent } else { Value::new(&pushed) });
         }

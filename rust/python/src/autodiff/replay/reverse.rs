@@ -33,6 +33,8 @@ pub struct PythonHost<'py> {
     pub registry: &'py Registry,
     /// The number of tangents along a leading batch axis; `None` if a tangent has the shape of its value.
     pub batch: Option<usize>,
+    /// Whether the rules in use are those of the square of an entry, which is a modulus.
+    pub of_square: bool,
     fusion: Fusion<'py>,
     /// Takes final cotangents, if given: `take(which, cotangent)` returns whether it has.
     take: Option<Object<'py>>,
@@ -59,12 +61,23 @@ impl Host<Value, Attributes> for PythonHost<'_> {
     type Flow = Cotangent;
 
     fn rules(&self) -> &Rules {
-        &self.registry.rules
+        self.rules_in_use()
+    }
+
+    fn is_modulus(&self, op: Op) -> bool {
+        self.registry.is_modulus(op)
+    }
+
+    fn with_squares<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
+        self.of_square = true;
+        let result = f(self);
+        self.of_square = false;
+        result
     }
 
     fn pullback(&mut self, entry: &Entry<'_>, which: usize, cotangent: &Cotangent) -> PyResult<Cotangent> {
         let Origin::Op(op) = entry.origin else { return Ok(Cotangent::absent()) };
-        let derivative = match self.registry.row(op, which) {
+        let derivative = match self.registry.row_of(op, which, self.of_square) {
             Row::Missing(reason) => return Err(missing(op, reason)),
             Row::Zero => return Ok(Cotangent::absent()),
             Row::Rule(derivative) => derivative,
@@ -163,7 +176,11 @@ impl Host<Value, Attributes> for PythonHost<'_> {
 impl<'py> PythonHost<'py> {
     /// A host for one replay; see [`PythonHost::batch`].
     pub fn new(py: Python<'py>, batch: Option<usize>) -> PyResult<Self> {
-        Ok(Self { py, registry: registry(py)?, batch, fusion: Fusion::default(), take: None })
+        Ok(Self { py, registry: registry(py)?, batch, of_square: false, fusion: Fusion::default(), take: None })
+    }
+
+    fn rules_in_use(&self) -> &'py Rules {
+        if self.of_square { &self.registry.square_rules } else { &self.registry.rules }
     }
 
     /// The value of a cotangent, computed now where it was deferred.
@@ -205,7 +222,7 @@ impl<'py> PythonHost<'py> {
             return Ok(cotangent.share(|value| value.share(self.py)));
         }
         if let Origin::Op(Op::Elementwise(op)) = entry.origin
-            && let Some(rule) = self.registry.rules.get(op, which)
+            && let Some(rule) = self.rules_in_use().get(op, which)
             && let Some(deferred) = self.fusion.defer(&NumpyArrays(self.py), rule, entry, cotangent)?
         {
             return Ok(deferred);

@@ -1,0 +1,76 @@
+"""Derivative rules of matrix decompositions for forward mode.
+
+The tangents of vectors of equal levels are those of `oxigrad.autodiff.rules.vjp_linalg.quotient`: zero where the tangent of the matrix
+does not mix them, else NaN, since forward mode cannot see whether the loss depends on a rotation of them.
+"""
+
+from typing import Any
+
+from oxigrad import _core, xp
+from oxigrad._typing import Array
+from oxigrad.autodiff.rules import vjp_linalg
+from oxigrad.autodiff.rules.vjp_linalg import between_levels, distances, is_diagonal, norm, precision, quotient
+from oxigrad.ops.backends import is_complex
+from oxigrad.ops.core import primitives
+from oxigrad.ops.core.primitives import TupleCotangent, matmul
+from oxigrad.ops.core.primitives import matrix_transpose as _t
+
+
+def _h(x: Array) -> Array:
+    return _t(xp.conjugate(x))
+
+
+def _real_diagonal(x: Array) -> Array:
+    x = xp.linalg.diagonal(x)
+    return xp.real(x) if is_complex(x) else x
+
+
+def _push_eigh(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
+    w, v = (primitives.item(y, which) for which in range(2))
+    turn = matmul(matmul(_h(v), tangents[0]), v)
+    turn = 0.5 * (turn + _h(turn))
+    inner = between_levels(turn, w, precision(w, w.shape[-1]) * norm(turn))
+    return TupleCotangent({0: _real_diagonal(turn), 1: matmul(v, inner)})
+
+
+def _push_svd(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
+    u, s, vh = (primitives.item(y, which) for which in range(3))
+    t, v, n = tangents[0], _h(vh), max(u.shape[-2], vh.shape[-1])
+    tolerance, noise = precision(s, n) * vjp_linalg.size_of_levels(s), precision(s, n) * norm(t)
+    left, right = matmul(t, v), matmul(_h(t), u)
+    turn = matmul(_h(u), left)
+    both = quotient(0.5 * (turn + _h(turn)), distances(s), tolerance, noise)
+    each = quotient(0.5 * (turn - _h(turn)), distances(s, 1.0), tolerance, noise)
+    is_phase = is_diagonal(turn)
+    both, each = xp.where(is_phase, 0.0, both), each if is_complex(each) else xp.where(is_phase, 0.0, each)
+    of_u, of_v = matmul(u, both + each), matmul(v, both - each)
+    row = xp.expand_dims(s, axis=-2)
+    if u.shape[-2] > s.shape[-1]:
+        of_u = of_u + quotient(left - matmul(u, turn), row, tolerance, noise)
+    if vh.shape[-1] > s.shape[-1]:
+        of_v = of_v + quotient(right - matmul(v, _h(turn)), row, tolerance, noise)
+    return TupleCotangent({0: of_u, 1: _real_diagonal(turn), 2: _h(of_v)})
+
+
+def _push_eig(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
+    w, v = (primitives.item(y, which) for which in range(2))
+    turn = xp.linalg.solve(v, matmul(tangents[0], v))
+    of_v = matmul(v, between_levels(turn, w, precision(w, w.shape[-1]) * norm(turn)))
+    along = xp.sum(xp.conjugate(v) * of_v, axis=-2, keepdims=True)
+    return TupleCotangent({0: xp.linalg.diagonal(turn), 1: of_v - v * (xp.real(along) if is_complex(along) else along)})
+
+
+def _push_cofactor(tangents: Any, args: Any, y: Array, batch: int | None) -> Array:
+    if batch is not None:
+        return NotImplemented
+    x, *directions = args
+    total = None
+    for at, t in enumerate(tangents):
+        if t is not None:
+            others = [*directions[: at - 1], *directions[at:]] if at else directions
+            term = _core.record("cofactor", [x, *others, t])
+            total = term if total is None else total + term
+    return total
+
+
+FORWARD = {"cofactor": _push_cofactor, "eig": _push_eig, "eigh": _push_eigh, "svd": _push_svd}
