@@ -1,11 +1,12 @@
 //! Automatic differentiation of any host's values: the tape (`tape`), its reverse and forward replays (`replay`,
 //! `forward`) with the sums of cotangents (`accumulate`), rules as programs (`rule`), deferred cotangents (`fusion`),
-//! and alias tracking (`aliasing`).
+//! cotangents of what was not selected (`mask`), and alias tracking (`aliasing`).
 
 mod accumulate;
 pub mod aliasing;
 mod forward;
 pub mod fusion;
+pub mod mask;
 pub mod replay;
 pub mod rule;
 pub mod tape;
