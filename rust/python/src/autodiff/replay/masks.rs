@@ -6,11 +6,12 @@ use oxigrad_core::autodiff::mask::{Masked, Zeros, unselected};
 use oxigrad_core::autodiff::replay::Host as _;
 use oxigrad_core::autodiff::tape::{Origin, Value as _};
 use oxigrad_core::op::{Elementwise, Op, Structured};
-use pyo3::types::PyFloat;
+use pyo3::intern;
+use pyo3::types::{PyEllipsis, PyFloat, PySlice, PyTuple};
 
 use crate::arrays::compute::numpy_functions::{extents, is_host};
 use crate::arrays::value::Value;
-use crate::autodiff::graph::entry::{Entry, cotangent_type};
+use crate::autodiff::graph::entry::{Entry, cotangent_type, named, shape_of};
 use crate::autodiff::graph::tape::CotangentType;
 use crate::autodiff::graph::variable::plain;
 use crate::autodiff::operations::record::record;
@@ -38,6 +39,11 @@ impl<'py> PythonHost<'py> {
     pub fn pulled_zeros(&mut self, entry: &Entry<'_>, which: usize, cotangent: &Cotangent) -> PyResult<PulledZeros> {
         let before = if let Cotangent::Masked(masked) = cotangent { Some(masked.zeros.clone()) } else { None };
         let Origin::Op(op) = entry.origin else { return Ok(PulledZeros::None) };
+        if before.is_none()
+            && let Some(key) = self.mask_key(entry)?
+        {
+            return Ok(PulledZeros::Some(Rc::new(Zeros::Unless(Value::new(&key)))));
+        }
         let made = unselected(op, which, entry, |value| value.share(self.py));
         if let Some(Zeros::If(condition) | Zeros::Unless(condition)) = &made
             && let Some(holds) = self.scalar_truth(condition)?
@@ -51,6 +57,47 @@ impl<'py> PythonHost<'py> {
             (None, Some(zeros)) => PulledZeros::Some(Rc::new(zeros)),
             (Some(before), Some(made)) => PulledZeros::Some(self.combined(Elementwise::LogicalOr, &before, &made)?),
         })
+    }
+
+    /// Whether the mask of a cotangent is to be carried through an index, or the index makes one.
+    pub fn masks_index(&self, entry: &Entry<'_>, cotangent: &Cotangent) -> PyResult<bool> {
+        if entry.is_input(0) {
+            return Ok(false);
+        }
+        Ok(self.mask_key(entry)?.is_some() || matches!(cotangent, Cotangent::Masked(_)) && self.keeps_all(entry)?)
+    }
+
+    /// The key of `x[key]` that is an array of truth values of the shape of `x`.
+    fn mask_key(&self, entry: &Entry<'_>) -> PyResult<Option<Object<'py>>> {
+        let py = self.py;
+        if entry.origin != Origin::Op(Op::Structured(Structured::Index)) {
+            return Ok(None);
+        }
+        let key = named(entry, intern!(py, "key"))?.filter(|key| !key.is_instance_of::<PyTuple>());
+        let Some(key) = key else { return Ok(None) };
+        let Some(dtype) = key.getattr_opt(intern!(py, "dtype"))? else { return Ok(None) };
+        let is_truth = dtype.str()?.to_cow()?.ends_with("bool");
+        Ok((is_truth && key.getattr(intern!(py, "shape"))?.eq(shape_of(entry, 0, py))?).then_some(key))
+    }
+
+    /// Whether `x[key]` has all elements of `x`, as its key of slices and `None` has no numbers and no bounds.
+    fn keeps_all(&self, entry: &Entry<'_>) -> PyResult<bool> {
+        let Some(key) = named(entry, intern!(self.py, "key"))? else { return Ok(false) };
+        let is_whole = |part: &Object<'py>| {
+            let whole = PySlice::full(self.py);
+            Ok::<_, PyErr>(
+                part.is_none()
+                    || part.is(PyEllipsis::get(self.py))
+                    || part.cast_exact::<PySlice>().is_ok() && part.eq(whole)?,
+            )
+        };
+        let Ok(parts) = key.cast::<PyTuple>() else { return is_whole(&key) };
+        for part in parts {
+            if !is_whole(&part)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The truth of a condition that is one truth value of NumPy.
@@ -74,6 +121,9 @@ impl<'py> PythonHost<'py> {
         if matches!(op, Op::Structured(_)) {
             let g = self.resolve(cotangent)?;
             let pulled = self.pull(derivative, entry, which, &Cotangent::Known(g.share(self.py)))?;
+            if !matches!(cotangent, Cotangent::Masked(_)) {
+                return Ok(masked(pulled, zeros, false));
+            }
             return Ok(match self.carried(derivative, entry, which, &g, &zeros)? {
                 Some(zeros) => masked(pulled, zeros, false),
                 None => pulled,
@@ -178,6 +228,7 @@ impl<'py> PythonHost<'py> {
         let sum = self.registry.row(Op::Structured(S::Sum), 0);
         let derivative = match (op, sum) {
             _ if entry.is_input(which) => return Ok(None),
+            (S::Index, _) if self.masks_index(entry, &Cotangent::absent())? || self.keeps_all(entry)? => derivative,
             // What moves elements, or gives their sums.
             (S::Sum | S::Mean | S::CumulativeSum | S::Flip | S::Reshape | S::PermuteDims | S::ExpandDims, _)
             | (S::Squeeze | S::BroadcastTo | S::Concat | S::Stack | S::Astype | S::TakeAlongAxis | S::ScatterAdd, _) => {

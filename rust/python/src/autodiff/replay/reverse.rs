@@ -84,7 +84,10 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         cotangent: &Cotangent,
         sum: &mut Cotangent,
     ) -> PyResult<bool> {
-        if which != 0 || entry.origin != Origin::Op(Op::Structured(Structured::Index)) {
+        if which != 0
+            || entry.origin != Origin::Op(Op::Structured(Structured::Index))
+            || self.masks_index(entry, cotangent)?
+        {
             return Ok(false);
         }
         let g = self.resolve(cotangent)?.into_object(self.py);
