@@ -14,7 +14,7 @@ import oxigrad as ox
 from oxigrad import xp
 
 OBJECTS: dict[str, Callable[[np.dtype], np.dtype]] = {
-    "unpickled": lambda dtype: pickle.loads(pickle.dumps(dtype)),
+    "unpickled": lambda dtype: pickle.loads(pickle.dumps(dtype)),  # noqa: S301
     "byte order": lambda dtype: dtype.newbyteorder("="),
     "deep copy": copy.deepcopy,
     "metadata": lambda dtype: np.dtype(dtype, metadata={"unit": "m"}),
