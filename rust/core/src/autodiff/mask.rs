@@ -50,6 +50,12 @@ fn other(op: Op, which: usize) -> Option<Other> {
     }
 }
 
+/// Whether an op selects one of its arguments.
+#[inline]
+pub(super) const fn is_selection(op: Op) -> bool {
+    matches!(op, Op::Elementwise(Elementwise::Where | Elementwise::Maximum | Elementwise::Minimum))
+}
+
 /// Whether an entry selected another argument than this, by scalars: no cotangent flows.
 pub(super) fn is_unselected<V: Value, A>(op: Op, which: usize, entry: &View<'_, V, A>) -> bool {
     let number = |at| entry.arg(at).scalar().map(|scalar| scalar.number);
@@ -72,4 +78,34 @@ pub fn unselected<V: Value, A>(
         Other::Condition(false) => Zeros::Unless(share(entry.arg(0))),
         Other::Less(a, b) => Zeros::Less(share(entry.arg(a)), share(entry.arg(b))),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autodiff::tape::Tape;
+
+    #[test]
+    fn scalars_tell_what_is_not_selected() {
+        let is_unselected = |op: Elementwise, args: &[f64], which| {
+            let mut tape = Tape::<Option<f64>, ()>::default();
+            let args: Vec<_> = args.iter().map(|number| tape.watch(Some(*number))).collect();
+            let id = tape.push(Op::Elementwise(op), &args, None, None);
+            assert_eq!(is_selection(Op::Elementwise(op)), op != Elementwise::Add);
+            is_unselected(Op::Elementwise(op), which, &tape.view(id))
+        };
+        for (op, args, others) in [
+            (Elementwise::Where, [1.0, 5.0, 6.0].as_slice(), [false, true]),
+            (Elementwise::Where, &[0.0, 5.0, 6.0], [true, false]),
+            (Elementwise::Maximum, &[1.0, 2.0], [true, false]),
+            (Elementwise::Maximum, &[2.0, 2.0], [false, false]),
+            (Elementwise::Minimum, &[1.0, 2.0], [false, true]),
+            (Elementwise::Minimum, &[f64::NAN, 2.0], [false, false]),
+            (Elementwise::Add, &[1.0, 2.0], [false, false]),
+        ] {
+            let first = args.len() - 2;
+            let found = [first, first + 1].map(|which| is_unselected(op, args, which));
+            assert_eq!(found, others, "{op:?} {args:?}");
+        }
+    }
 }

@@ -7,9 +7,11 @@ use oxigrad_core::autodiff::replay::Host as _;
 use oxigrad_core::autodiff::tape::{Origin, Value as _};
 use oxigrad_core::op::{Elementwise, Op, Structured};
 use pyo3::intern;
-use pyo3::types::{PyEllipsis, PyFloat, PySlice, PyTuple};
+use pyo3::types::{PyDict, PyEllipsis, PyFloat, PySlice, PyTuple};
 
 use crate::arrays::compute::numpy_functions::{extents, is_host};
+use crate::arrays::compute::reduce::reduce;
+use crate::arrays::memory::contiguous::scalar_of;
 use crate::arrays::value::Value;
 use crate::autodiff::graph::entry::{Entry, cotangent_type, named, shape_of};
 use crate::autodiff::graph::tape::CotangentType;
@@ -133,14 +135,16 @@ impl<'py> PythonHost<'py> {
             Cotangent::Masked(masked) => (&masked.cotangent, masked.is_pending),
             Cotangent::Known(_) | Cotangent::Deferred(_) => (cotangent, false),
         };
-        let is_pending = was_pending || !is_finite(derivative, op, which, entry);
+        let is_pending = was_pending || !keeps_zeros(derivative, op, which, entry);
         let pulled = self.through(derivative, entry, which, inner)?;
         let pulled = masked(pulled, zeros.clone(), is_pending);
         match cotangent_type(entry, which) {
             None | Some(CotangentType::Same) => Ok(pulled),
             Some(CotangentType::Array { .. }) if entry.args.len() == 1 => Ok(pulled),
             Some(CotangentType::Number) => self.fit(entry, which, pulled),
-            Some(CotangentType::Array { .. }) if entry.is_input(which) => self.fit(entry, which, pulled),
+            Some(CotangentType::Array { .. }) if entry.is_input(which) || is_cheap(&zeros) => {
+                self.fit(entry, which, pulled)
+            }
             Some(CotangentType::Array { .. }) => {
                 let value = self.resolve(&pulled)?;
                 let live = Cotangent::Known(self.live(&value, &zeros)?);
@@ -189,6 +193,9 @@ impl<'py> PythonHost<'py> {
             return Ok(zeroed);
         }
         let g = self.resolve(&masked.cotangent)?.object(py);
+        if is_finite_sum(&g)? {
+            return Ok(known(&g));
+        }
         let zero = PyFloat::new(py, 0.0).into_any();
         let args = match &*masked.zeros {
             Zeros::If(condition) => [condition.object(py), zero, g],
@@ -227,7 +234,7 @@ impl<'py> PythonHost<'py> {
         let Origin::Op(Op::Structured(op)) = entry.origin else { return Ok(None) };
         let sum = self.registry.row(Op::Structured(S::Sum), 0);
         let derivative = match (op, sum) {
-            _ if entry.is_input(which) => return Ok(None),
+            _ if entry.is_input(which) || is_cheap(zeros) => return Ok(None),
             (S::Index, _) if self.masks_index(entry, &Cotangent::absent())? || self.keeps_all(entry)? => derivative,
             // What moves elements, or gives their sums.
             (S::Sum | S::Mean | S::CumulativeSum | S::Flip | S::Reshape | S::PermuteDims | S::ExpandDims, _)
@@ -269,6 +276,19 @@ fn masked(cotangent: Cotangent, zeros: Mask, is_pending: bool) -> Cotangent {
     Cotangent::Masked(Box::new(Masked { cotangent, zeros, is_pending }))
 }
 
+/// Whether a mask is that of a maximum or a minimum, which programs have where no derivative is infinite: elementwise ops alone
+/// keep it.
+const fn is_cheap(zeros: &Zeros<Value>) -> bool {
+    matches!(zeros, Zeros::Less(..))
+}
+
+/// Whether the sum of an array is finite, so that no element is infinite or NaN; false for what the core does not sum.
+fn is_finite_sum(g: &Object<'_>) -> PyResult<bool> {
+    let named = PyDict::new(g.py());
+    let total = reduce(Structured::Sum, g, Some(&named))?;
+    Ok(total.and_then(|total| scalar_of(&total)).is_some_and(|total| total.number.is_finite()))
+}
+
 /// Whether one mask has zeros where the other has none, as those of the two arguments of a `where`.
 fn are_opposite(a: &Zeros<Value>, b: &Zeros<Value>, py: Python<'_>) -> bool {
     let ((Zeros::If(a), Zeros::Unless(b)) | (Zeros::Unless(b), Zeros::If(a))) = (a, b) else { return false };
@@ -276,7 +296,7 @@ fn are_opposite(a: &Zeros<Value>, b: &Zeros<Value>, py: Python<'_>) -> bool {
 }
 
 /// Whether a rule gives zero for zero, whatever the values that it reads.
-fn is_finite(derivative: &Derivative, op: Op, which: usize, entry: &Entry<'_>) -> bool {
+fn keeps_zeros(derivative: &Derivative, op: Op, which: usize, entry: &Entry<'_>) -> bool {
     use Elementwise as E;
     let is_number = |at: usize| matches!(entry.arg(at), Value::Number(number) if number.is_finite() && *number != 0.0);
     let is_op = |ops: &[Elementwise]| matches!(op, Op::Elementwise(op) if ops.contains(&op));
