@@ -47,6 +47,7 @@ from oxigrad.xp import (
     exp,
     expit,
     gammainc_a,
+    hypot,
     iv,
     jn,
     log,
@@ -116,6 +117,44 @@ def _of_modulus(g: Array, y: Array, x1: Array, x2: Array, x3: Array) -> Array:
 
 def _kink(g: Array, x: Array, of_tangents: bool | None) -> Array:
     return where(x == 0.0, math.nan if of_tangents else where(g == 0.0, g, math.nan), g)
+
+
+def _cosine(x: Array, y: Array) -> Array:
+    """``x / y``; zero at the origin."""
+    return where(y == 0.0, 0.0, x / where(y == 0.0, 1.0, y))
+
+
+def _hypot(x1: Array, x2: Array, y: Array) -> Array:
+    """``x1 / y``, in a form whose derivative ``x2**2 / y**3`` is no difference where ``x2`` is small; zero at the origin."""
+    is_larger = xp.abs(x1) > xp.abs(x2)
+    larger = sign(x1) / hypot(1.0, x2 / where(is_larger, x1, 1.0))
+    return where(is_larger, larger, _cosine(x1, y))
+
+
+def _divided_twice(x: Array, by: Array) -> Array:
+    """``x / by**2``, where the square may overflow or underflow."""
+    return x / by / by
+
+
+def _by_square(x: Array, x1: Array, x2: Array) -> Array:
+    """``x / (x1**2 + x2**2)``, whose squares neither overflow nor underflow; zero at the origin."""
+    size = hypot(x1, x2)
+    is_origin = size == 0.0
+    return where(is_origin, 0.0, _divided_twice(x, where(is_origin, 1.0, size)))
+
+
+def _one_minus_square(x: Array) -> Array:
+    """``1 - x**2`` with all of its digits, and those of its derivative."""
+    product = (1.0 - x) * (1.0 + x)
+    return product if is_complex(x) else where(x * x < 0.5, 1.0 - x * x, product)
+
+
+def _tanh(g: Array, y: Array, x: Array) -> Array:
+    """``1 - y**2``; by an exponential where that would cancel, as ``y`` is near one."""
+    if is_complex(x):
+        return g * (1.0 - y * y)
+    power = exp(-2.0 * xp.abs(x))
+    return g * where(y * y < 0.5, 1.0 - y * y, 4.0 * power / square(1.0 + power))
 
 
 _INTEGER_ORDER = "its integer order"
@@ -247,8 +286,8 @@ TABLE: dict[str, tuple[Rule, ...]] = {
         lambda g, x1, x2: _split_ties(g, x2 < x1, x1 == x2),
     ),
     "atan2": (
-        lambda g, x1, x2: g * x2 / (square(x1) + square(x2)),
-        lambda g, x1, x2: -g * x1 / (square(x1) + square(x2)),
+        lambda g, x1, x2: g * _by_square(x2, x1, x2),
+        lambda g, x1, x2: -g * _by_square(x1, x1, x2),
     ),
     "negative": (lambda g: -g,),
     "positive": (lambda g: g,),
@@ -262,26 +301,26 @@ TABLE: dict[str, tuple[Rule, ...]] = {
     "sqrt": (lambda g, y: g * 0.5 / y,),
     "reciprocal": (lambda g, y: -g * y * y,),
     "exp": (lambda g, y: g * y,),
-    "expm1": (lambda g, y: g * (y + 1.0),),
+    "expm1": (lambda g, x: g * exp(x),),
     "log": (lambda g, x: g / x,),
     "log1p": (lambda g, x: g / (x + 1.0),),
     "sin": (lambda g, x: g * cos(x),),
     "cos": (lambda g, x: -g * sin(x),),
     "tan": (lambda g, y: g * (1.0 + y * y),),
-    "tanh": (lambda g, y: g * (1.0 - y * y),),
+    "tanh": (_tanh,),
     "sinh": (lambda g, x: g * cosh(x),),
     "cosh": (lambda g, x: g * sinh(x),),
-    "asin": (lambda g, x: g / sqrt((1.0 - x) * (1.0 + x)),),
-    "acos": (lambda g, x: -g / sqrt((1.0 - x) * (1.0 + x)),),
-    "atan": (lambda g, x: g / (1.0 + x * x),),
-    "asinh": (lambda g, x: g / sqrt(x * x + 1.0),),
-    "acosh": (lambda g, x: g / sqrt((x - 1.0) * (x + 1.0)),),
-    "atanh": (lambda g, x: g / ((1.0 - x) * (1.0 + x)),),
+    "asin": (lambda g, x: g / sqrt(_one_minus_square(x)),),
+    "acos": (lambda g, x: -g / sqrt(_one_minus_square(x)),),
+    "atan": (lambda g, x: g / (1.0 + x * x) if is_complex(x) else _divided_twice(g, hypot(1.0, x)),),
+    "asinh": (lambda g, x: g / sqrt(x * x + 1.0) if is_complex(x) else g / hypot(1.0, x),),
+    "acosh": (lambda g, x: g / (sqrt(x - 1.0) * sqrt(x + 1.0)),),
+    "atanh": (lambda g, x: g / _one_minus_square(x),),
     "log2": (lambda g, x: g / (x * math.log(2.0)),),
     "log10": (lambda g, x: g / (x * math.log(10.0)),),
     "hypot": (
-        lambda g, y, x1: primitives.modulus_slope(g, x1, y),
-        lambda g, y, x2: primitives.modulus_slope(g, x2, y),
+        lambda g, y, x1, x2: where(y == 0.0, primitives.modulus_slope(g, x1, y), g * _hypot(x1, x2, y)),
+        lambda g, y, x1, x2: where(y == 0.0, primitives.modulus_slope(g, x2, y), g * _hypot(x2, x1, y)),
     ),
     "root_or_zero": (lambda g, y: primitives.modulus_slope(0.5 * g, 1.0, y),),
     "modulus_slope": (_of_cotangent, _of_argument, _of_modulus),

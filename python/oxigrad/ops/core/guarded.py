@@ -1,7 +1,7 @@
 """Building blocks that have derivatives at the edges of their domains, and none of branches that are not taken.
 
-A cotangent of zero times an infinite derivative is NaN, so that ``where`` around a function is not enough: its argument is replaced
-too where the branch is not taken. The functions of this file do so once for all.
+Inside of a derivative rule, which is one kernel, a cotangent of zero times an infinite derivative is NaN, so that ``where`` around a
+function is not enough: its argument is replaced too where the branch is not taken. The functions of this file do so once for all.
 """
 
 import math

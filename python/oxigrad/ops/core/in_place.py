@@ -53,11 +53,17 @@ def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any],
     shape = np.broadcast_shapes(where.shape, out.shape, *(tuple(getattr(x, "shape", ())) for x in inputs))
     if shape != tuple(out.shape):
         raise ShapeError(f"{called}: found out of shape {tuple(out.shape)}, expected {shape}, that of the result")
-    chosen = _indices(np.flatnonzero(np.broadcast_to(where, shape)), out)
-    result = ufunc(*(ops.broadcast_to(x, shape)[chosen] if is_array(plain(x)) else x for x in inputs))
+    mask = np.broadcast_to(where, shape)
+    chosen = _indices(np.flatnonzero(mask), out)
+    result = ufunc(*(masked(ops.broadcast_to(x, shape), mask)[chosen] if is_array(plain(x)) else x for x in inputs))
     check_cast(called, result, out, "same_kind")
     out[chosen] = result
     return out
+
+
+def masked(x: Array, mask: np.ndarray) -> Array:
+    """``x``, whose derivatives flow only where the mask holds, also behind what has infinite ones."""
+    return ops.where(of_library(mask, x), x, plain(x)) if isinstance(x, Variable) else x
 
 
 def check_target(called: str, target: Array, values: Any) -> None:

@@ -98,8 +98,18 @@ def _in_native_order(function: F) -> F:
 @composite
 def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Array:
     """``x`` clipped to ``[min, max]``; at a bound the gradient is shared evenly with the bound."""
-    x = x if min is None else ops.maximum(x, min)
-    return x if max is None else ops.minimum(x, max)
+    above = x if min is None else ops.maximum(x, min)
+    clipped = above if max is None else ops.minimum(above, max)
+    if min is None or max is None or not (_is_recorded(min) or _is_recorded(max)):
+        return clipped
+    # Of equal bounds, that on the side of ``x`` has the gradient, as when they are apart.
+    middle = 0.5 * x + (0.25 * min + 0.25 * max)
+    return ops.where(min == max, ops.where(x < min, min, ops.where(x > max, max, middle)), clipped)
+
+
+def _is_recorded(x: Any) -> bool:
+    """Whether ``x`` is a variable with a value, so not the symbol of an update rule."""
+    return isinstance(x, Variable) and plain(x) is not None
 
 
 @composite

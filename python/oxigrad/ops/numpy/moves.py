@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from oxigrad._core import plain
+from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
 from oxigrad.ops.backends import array_of, dtype_of, has_variable, is_array, namespace, strip
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
 from oxigrad.ops.core.dtypes import result_type
-from oxigrad.ops.core.in_place import of_library
+from oxigrad.ops.core.in_place import masked, of_library
 from oxigrad.ops.core.indexed_update import At
 from oxigrad.ops.core.shapes import position
 
@@ -91,6 +91,8 @@ class _Elements:
         joined = flat[0] if len(flat) == 1 else ops.concat(flat)
         if dtype is not None and dtype_of(joined) != dtype:
             joined = ops.astype(joined, dtype)
+        if isinstance(joined, Variable) and not (is_read := np.isin(np.arange(1, self._count + 1), numbers)).all():
+            joined = masked(joined, is_read)
         is_made = numbers == 0
         if not is_made.any():
             return ops.index(joined, of_library(numbers - 1, joined))

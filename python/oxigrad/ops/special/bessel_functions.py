@@ -30,8 +30,8 @@ def _half(sign: float, name: str) -> Callable[[Any, Array], Array]:
     return slope
 
 
-def _scaled_slope(v: Any, x: Array, y: Array, sign: float, slope: Array) -> Array:
-    """``slope``, the derivative of a scaled Bessel function, and that of Hankel's expansion (DLMF 10.40) where it would cancel."""
+def _scaled_slope(v: Any, x: Array, y: Array, sign: float, slope: Callable[[Array], Array]) -> Array:
+    """``slope(x)``, the derivative of a scaled Bessel function, and that of Hankel's expansion (DLMF 10.40) where it would cancel."""
     size = ops.abs(x)
     is_far = size > 30.0 + 2.0 * v * v
     safe = where(is_far, x, 1e3 * (1.0 + v * v))
@@ -39,12 +39,12 @@ def _scaled_slope(v: Any, x: Array, y: Array, sign: float, slope: Array) -> Arra
     for k in range(1, 21):
         term = term * (sign * (4.0 * v * v - (2 * k - 1) ** 2) / (8.0 * k)) / ops.abs(safe)
         total, weighted = total + term, weighted + k * term
-    return where(is_far, -y * (0.5 + weighted / total) / safe, slope)
+    return where(is_far, -y * (0.5 + weighted / total) / safe, slope(where(is_far, 1.0, x)))
 
 
 def _kve_slope(y: Array, v: Any, x: Array) -> Array:
-    slope = y - _half(1.0, "kve")(v, x)
-    return slope if is_complex(x) else _scaled_slope(v, x, y, 1.0, slope)
+    slope = lambda x: y - _half(1.0, "kve")(v, x)  # noqa: E731
+    return slope(x) if is_complex(x) else _scaled_slope(v, x, y, 1.0, slope)
 
 
 def _struve_slope(name: str, sign: float) -> Callable[..., Array]:
@@ -69,17 +69,21 @@ ROWS: dict[str, Row] = {
     "yv": ("v x", "Bessel function of the second kind and real order.", ORDER, _half(-1.0, "yv")),
     "jve": ("v x", "`jv` of a real argument.", ORDER, lambda v, x: _half(-1.0, "jve")(v, _real(x))),
     "yve": ("v x", "`yv` of a real argument.", ORDER, lambda v, x: _half(-1.0, "yve")(v, _real(x))),
-    "i0e": ("x", "``exp(-abs(x)) * i0(x)``.", lambda y, x: _scaled_slope(0.0, x, y, -1.0, f.i1e(x) - ops.sign(x) * y)),
+    "i0e": (
+        "x",
+        "``exp(-abs(x)) * i0(x)``.",
+        lambda y, x: _scaled_slope(0.0, x, y, -1.0, lambda x: f.i1e(x) - ops.sign(x) * y),
+    ),
     "i1e": (
         "x",
         "``exp(-abs(x)) * i1(x)``.",
-        lambda y, x: _scaled_slope(1.0, x, y, -1.0, _half(1.0, "ive")(1.0, x) - ops.sign(x) * y),
+        lambda y, x: _scaled_slope(1.0, x, y, -1.0, lambda x: _half(1.0, "ive")(1.0, x) - ops.sign(x) * y),
     ),
     "ive": (
         "v x",
         "``exp(-abs(x)) * iv(v, x)``.",
         ORDER,
-        lambda y, v, x: _scaled_slope(v, x, y, -1.0, _half(1.0, "ive")(v, x) - ops.sign(_real(x)) * y),
+        lambda y, v, x: _scaled_slope(v, _real(x), y, -1.0, lambda x: _half(1.0, "ive")(v, x) - ops.sign(x) * y),
     ),
     "k0": ("x", "Modified Bessel function of the second kind and order 0.", lambda x: -f.k1(x)),
     "k1": ("x", "Modified Bessel function of the second kind and order 1.", lambda x: -_half(1.0, "kv")(1.0, x)),
@@ -95,8 +99,12 @@ ROWS: dict[str, Row] = {
         ORDER,
         lambda v, x: -_half(1.0, "kv")(v, x),
     ),
-    "k0e": ("x", "``exp(x) * k0(x)``.", lambda y, x: _scaled_slope(0.0, x, y, 1.0, y - f.k1e(x))),
-    "k1e": ("x", "``exp(x) * k1(x)``.", lambda y, x: _scaled_slope(1.0, x, y, 1.0, y - _half(1.0, "kve")(1.0, x))),
+    "k0e": ("x", "``exp(x) * k0(x)``.", lambda y, x: _scaled_slope(0.0, x, y, 1.0, lambda x: y - f.k1e(x))),
+    "k1e": (
+        "x",
+        "``exp(x) * k1(x)``.",
+        lambda y, x: _scaled_slope(1.0, x, y, 1.0, lambda x: y - _half(1.0, "kve")(1.0, x)),
+    ),
     "kve": ("v x", "``exp(x) * kv(v, x)``.", ORDER, lambda y, v, x: _kve_slope(y, v, x)),
     "struve": ("v x", "Struve function.", ORDER, _struve_slope("struve", -1.0)),
     "modstruve": ("v x", "Modified Struve function.", ORDER, _struve_slope("modstruve", 1.0)),

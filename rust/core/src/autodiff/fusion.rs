@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use crate::array::buffer::{Buffer, Dtype};
 use crate::array::view::ArrayView;
+use crate::autodiff::mask::{Masked, Zeros};
 use crate::autodiff::rule::Rule;
 use crate::autodiff::tape::{self, Value as _, View};
 use crate::error;
@@ -80,6 +81,8 @@ pub enum Cotangent<V> {
     Known(V),
     /// A node of a program that may not have run yet.
     Deferred(Rc<Deferred<V>>),
+    /// A cotangent that is zero where an op did not select what it belongs to.
+    Masked(Box<Masked<V>>),
 }
 
 /// A node of a program, and its value once that has run.
@@ -125,15 +128,21 @@ impl<V> Cotangent<V> {
         match self {
             Self::Known(value) => Self::Known(share(value)),
             Self::Deferred(deferred) => Self::Deferred(deferred.clone()),
+            Self::Masked(masked) => {
+                let Masked { cotangent, zeros, is_pending } = &**masked;
+                let (cotangent, zeros) = (cotangent.share(share), zeros.clone());
+                Self::Masked(Box::new(Masked { cotangent, zeros, is_pending: *is_pending }))
+            }
         }
     }
 
-    /// The value, if it is known or computed.
+    /// The value, if it is known or computed, and not masked.
     #[must_use]
     pub fn computed(&self) -> Option<&V> {
         match self {
             Self::Known(value) => Some(value),
             Self::Deferred(deferred) => deferred.computed.get(),
+            Self::Masked(_) => None,
         }
     }
 
@@ -143,6 +152,7 @@ impl<V> Cotangent<V> {
         match self {
             Self::Known(value) => Some(value),
             Self::Deferred(deferred) => Rc::into_inner(deferred)?.computed.into_inner(),
+            Self::Masked(masked) => masked.cotangent.into_computed(),
         }
     }
 }
@@ -219,6 +229,33 @@ impl<H: Arrays> Fusion<H> {
         }
         let (Some(a), Some(b)) = (self.term(host, a)?, self.term(host, b)?) else { return Ok(None) };
         let node = self.push(Node::Apply(Elementwise::Add, [a, b, 0]));
+        self.defer_node(host, node).map(Some)
+    }
+
+    /// Defers a cotangent with zeros where a mask has them; `None` if they have to be written at once.
+    ///
+    /// # Errors
+    /// Any error of the host.
+    pub fn zeroed(
+        &mut self,
+        host: &H,
+        cotangent: &Cotangent<H::Value>,
+        zeros: &Zeros<H::Value>,
+    ) -> Result<Option<Cotangent<H::Value>>, H::Error> {
+        let Some(g) = self.begin(host, cotangent)? else { return Ok(None) };
+        let (Zeros::If(first) | Zeros::Unless(first) | Zeros::Less(first, _)) = zeros;
+        let Some(mut condition) = self.operand(host, first)? else { return Ok(None) };
+        let zero = self.push(Node::Constant(0.0));
+        let (mut one, mut other) = (zero, g);
+        match zeros {
+            Zeros::If(_) => {}
+            Zeros::Unless(_) => (one, other) = (g, zero),
+            Zeros::Less(_, second) => {
+                let Some(second) = self.operand(host, second)? else { return Ok(None) };
+                condition = self.push(Node::Apply(Elementwise::Less, [condition, second, 0]));
+            }
+        }
+        let node = self.push(Node::Apply(Elementwise::Where, [condition, one, other]));
         self.defer_node(host, node).map(Some)
     }
 

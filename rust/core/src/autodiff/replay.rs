@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::accumulate::accumulate;
+use super::mask::{is_selection, is_unselected};
 use super::rule::Rules;
 use super::tape::{Id, Origin, Tape, Value, View, index};
 use crate::op::Op;
@@ -97,8 +98,9 @@ impl<V: Value, A> Tape<V, A> {
             }
             return Ok(());
         }
+        let selects = is_selection(op);
         for which in 0..view.args.len() {
-            if !view.is_active(which) {
+            if !view.is_active(which) || selects && is_unselected(op, which, &view) {
                 continue;
             }
             let pulled = match (op, cotangent.scalar()) {

@@ -119,6 +119,12 @@ impl<'t, V: Value, A> View<'t, V, A> {
     pub fn is_active(&self, which: usize) -> bool {
         self.tape.origin(self.args[which]) != Origin::Constant
     }
+
+    /// Whether the `which`-th argument is a watched input.
+    #[must_use]
+    pub fn is_input(&self, which: usize) -> bool {
+        self.tape.origin(self.args[which]) == Origin::Input
+    }
 }
 
 impl<V: Value, A> Tape<V, A> {

@@ -5,7 +5,7 @@ use pyo3::intern;
 use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyString, PyTuple, PyType};
 use smallvec::SmallVec;
 
-use crate::arrays::memory::numpy::{C_CONTIGUOUS, Numpy};
+use crate::arrays::memory::numpy::{C_CONTIGUOUS, Numpy, are_one_dtype};
 use crate::prelude::*;
 
 /// The kind of a leaf: the shape, dtype and layout of an array, the class of a number, the value of plain data, the identity of anything else.
@@ -38,17 +38,17 @@ impl LeafKind {
                 (fields.flags & C_CONTIGUOUS != 0) == *is_contiguous
                     && fields.dimensions() == extents.len()
                     && fields.extents().eq(extents.iter().copied())
-                    && (fields.descr == dtype.as_ptr() || are_one(dtype.bind(py), &dtype_of(leaf)?)?)
+                    && fields.has_dtype(dtype.bind(py))?
             }
             Kind::Class(class) => is_of(class),
-            Kind::Scalar(class, dtype) => is_of(class) && are_one(dtype.bind(py), &dtype_of(leaf)?)?,
+            Kind::Scalar(class, dtype) => is_of(class) && are_one_dtype(dtype.bind(py), &dtype_of(leaf)?)?,
             Kind::Value(class, value) => is_of(class) && (leaf.is(value) || leaf.eq(value)?),
             Kind::Object(object) => leaf.is(object),
         })
     }
 
     fn is_like(&self, py: Python<'_>, other: &Self) -> PyResult<bool> {
-        let are = |a: &Py<PyAny>, b: &Py<PyAny>| are_one(a.bind(py), b.bind(py));
+        let are = |a: &Py<PyAny>, b: &Py<PyAny>| are_one_dtype(a.bind(py), b.bind(py));
         Ok(match (&self.0, &other.0) {
             (
                 Kind::Array { extents, dtype, is_contiguous },
@@ -147,10 +147,4 @@ impl LeafKind {
 
 fn dtype_of<'py>(leaf: &Object<'py>) -> PyResult<Object<'py>> {
     leaf.getattr(intern!(leaf.py(), "dtype"))
-}
-
-/// Whether two dtypes are of the same bytes.
-fn are_one(a: &Object<'_>, b: &Object<'_>) -> PyResult<bool> {
-    let text = intern!(a.py(), "str");
-    Ok(a.is(b) || a.getattr(text)?.eq(b.getattr(text)?)?)
 }

@@ -25,7 +25,7 @@ def copied(array: Any) -> Any:
 
 def copied_like(value: Any, like: Any) -> Any:
     """A copy of an array of any library, as one of the library and on the device of ``like``, with its shape and dtype."""
-    if type(value) is type(like) is np.ndarray and value.dtype is like.dtype and like.flags.c_contiguous:
+    if type(value) is type(like) is np.ndarray and value.dtype == like.dtype and like.flags.c_contiguous:
         return value.copy()
     adapter = adapter_of(like)
     if namespace(value) is namespace(like):

@@ -40,7 +40,10 @@ pub fn reduce<'py>(
 /// The sum over the axes that broadcasting repeated: the leading axes that `shape` lacks, and those where it has one
 /// element. `None` if the array is not a NumPy array, or has another dtype.
 pub fn sum_to<'py>(array: &Object<'py>, shape: &Object<'py>, dtype: &Object<'py>) -> PyResult<Option<Object<'py>>> {
-    let Some(given) = Contiguous::of(array).filter(|given| given.has_dtype(dtype)) else { return Ok(None) };
+    let Some(given) = Contiguous::of(array) else { return Ok(None) };
+    if !given.has_dtype(dtype)? {
+        return Ok(None);
+    }
     let shape: Extents = integers(shape)?;
     if *given.shape.extents() == shape[..] {
         return Ok(Some(array.clone()));

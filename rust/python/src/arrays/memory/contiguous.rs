@@ -8,7 +8,7 @@ use oxigrad_core::array::shape::{Shape, broadcast_strides, contiguous_strides};
 use oxigrad_core::scalar::Scalar;
 use pyo3::ffi::{Py_REFCNT, PyObject};
 
-use crate::arrays::memory::numpy::{C_CONTIGUOUS, Numpy, OWNDATA, WRITABLE};
+use crate::arrays::memory::numpy::{C_CONTIGUOUS, Numpy, OWNDATA, WRITABLE, are_one_dtype};
 use crate::prelude::*;
 
 /// A contiguous NumPy array of 1 to [`Shape::MOST`] dimensions, of a dtype that kernels compute in. Recognized by some
@@ -61,9 +61,10 @@ impl<'a> Contiguous<'a> {
         self.is_like(other) && (bytes == 0 || bits(self.pointer) == bits(other.pointer))
     }
 
-    /// Whether this is NumPy's dtype of the elements.
-    pub fn has_dtype(&self, dtype: &Object<'_>) -> bool {
-        Numpy::get(dtype.py()).descr(self.dtype).is_some_and(|descr| descr.is(dtype))
+    /// Whether this is the dtype of the elements.
+    pub fn has_dtype(&self, dtype: &Object<'_>) -> PyResult<bool> {
+        let descr = Numpy::get(dtype.py()).descr(self.dtype).map(|descr| descr.bind(dtype.py()));
+        descr.map_or(Ok(false), |descr| are_one_dtype(descr, dtype))
     }
 
     /// The elements repeated to a larger shape, to be read.

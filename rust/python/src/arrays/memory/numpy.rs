@@ -27,7 +27,7 @@ pub struct ArrayFields {
     dimensions: *const isize,
     strides: *const isize,
     base: *mut PyObject,
-    pub descr: *mut PyObject,
+    descr: *mut PyObject,
     pub flags: c_int,
     pub weakrefs: *mut PyObject,
 }
@@ -80,6 +80,14 @@ impl ArrayFields {
 
     pub fn is_writable(&self) -> bool {
         self.flags & WRITABLE != 0
+    }
+
+    /// Whether the dtype equals another.
+    #[inline]
+    pub fn has_dtype(&self, dtype: &Object<'_>) -> PyResult<bool> {
+        // SAFETY: an array keeps its dtype, which the comparison borrows.
+        let own = || unsafe { Bound::from_borrowed_ptr(dtype.py(), self.descr) };
+        Ok(self.descr == dtype.as_ptr() || are_one_dtype(&own(), dtype)?)
     }
 
     /// The array as a view, of the dtype of `descr`.
@@ -252,9 +260,7 @@ impl Numpy {
     /// The dtype of an array, where it is one of NumPy's own, or equal to it: an unpickled array has another object.
     pub fn own_dtype(&self, fields: &ArrayFields) -> Option<Dtype> {
         let found = self.dtypes.iter().rev().find(|(descr, _)| descr.as_ptr() == fields.descr);
-        // SAFETY: an array keeps its dtype, and so does this structure.
-        let equal = |descr: &Py<PyAny>| unsafe { DtypeFields::of(descr.as_ptr()) == DtypeFields::of(fields.descr) };
-        found.or_else(|| self.dtypes.iter().find(|(descr, _)| equal(descr))).map(|(_, dtype)| *dtype)
+        found.or_else(|| self.dtypes.iter().find(|(descr, _)| are_equal(descr, fields))).map(|(_, dtype)| *dtype)
     }
 
     /// The dtype of an array, bfloat16 among them.
@@ -267,7 +273,7 @@ impl Numpy {
 
     /// The same for a dtype that is known already, which runs no Python.
     pub fn seen_dtype(&self, py: Python<'_>, fields: &ArrayFields) -> Option<Dtype> {
-        let bfloat16 = || self.bfloat16.get(py).is_some_and(|known| known.as_ptr() == fields.descr);
+        let bfloat16 = || self.bfloat16.get(py).is_some_and(|known| are_equal(known, fields));
         self.own_dtype(fields).or_else(|| bfloat16().then_some(Dtype::BF16))
     }
 
@@ -278,7 +284,7 @@ impl Numpy {
 
     fn is_bfloat16(&self, py: Python<'_>, fields: &ArrayFields) -> PyResult<bool> {
         if let Some(known) = self.bfloat16.get(py) {
-            return Ok(known.as_ptr() == fields.descr);
+            return Ok(are_equal(known, fields));
         }
         if self.others.iter().any(|other| other.as_ptr() == fields.descr) {
             return Ok(false);
@@ -307,11 +313,25 @@ impl Numpy {
     }
 }
 
+/// Whether a dtype of this module and that of an array are equal, by their fields.
+fn are_equal(descr: &Py<PyAny>, fields: &ArrayFields) -> bool {
+    // SAFETY: an array keeps its dtype, and the caller the other.
+    descr.as_ptr() == fields.descr || unsafe { DtypeFields::of(descr.as_ptr()) == DtypeFields::of(fields.descr) }
+}
+
+/// Whether two dtypes of one library are equal: an unpickled one is another object than NumPy's own.
+#[inline]
+pub fn are_one_dtype(a: &Object<'_>, b: &Object<'_>) -> PyResult<bool> {
+    Ok(a.is(b) || a.get_type().is(b.get_type()) && a.eq(b)?)
+}
+
 /// Whether two NumPy arrays have one shape and dtype; `None` if their fields alone cannot tell.
 pub fn are_alike(a: &Object<'_>, b: &Object<'_>) -> Option<bool> {
     let numpy = Numpy::get(a.py());
     let (a, b) = (numpy.fields(a)?, numpy.fields(b)?);
-    Some(a.descr == b.descr && a.nd == b.nd && (a.dimensions == b.dimensions || a.extents().eq(b.extents())))
+    let are_of_one_dtype =
+        a.descr == b.descr || numpy.own_dtype(&a).is_some_and(|own| numpy.own_dtype(&b) == Some(own));
+    Some(are_of_one_dtype && a.nd == b.nd && (a.dimensions == b.dimensions || a.extents().eq(b.extents())))
 }
 
 /// The meaning of an array that arithmetic on its numbers would ignore, as an error message with the expected

@@ -5,13 +5,16 @@ use oxigrad_core::op::{Op, Structured};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::arrays::compute::elementwise::op_named;
 use crate::arrays::compute::numpy_functions::{is_array, is_host};
-use crate::arrays::memory::numpy::Numpy;
+use crate::arrays::memory::numpy::{Numpy, are_one_dtype};
 use crate::autodiff::graph::template::{EntryId, Template};
 use crate::prelude::*;
+
+/// The least number of a dtype that NumPy lacks: `NPY_USERDEF` of its C interface.
+const FIRST_OF_OTHERS: u32 = 256;
 
 /// More programs of a rule are not traced: a rule that is called with ever other arguments runs in Python.
 const MOST: usize = 256;
@@ -79,7 +82,11 @@ impl Fact {
             None => return Ok(None),
         };
         let dtype = value.getattr("dtype")?;
-        let is_own = dtype.getattr("isbuiltin")?.eq(1)?;
+        let kind = dtype.getattr("kind")?;
+        // Not `isbuiltin`, which is false of an unpickled dtype.
+        let is_own = "biufc".contains(&*kind.cast::<PyString>()?.to_cow()?)
+            && dtype.getattr("num")?.lt(FIRST_OF_OTHERS)?
+            && dtype.getattr("isnative")?.is_truthy()?;
         Ok(is_own.then(|| Self::Array(dimensions, Some(dtype.unbind()))))
     }
 
@@ -90,7 +97,7 @@ impl Fact {
             Self::Array(dimensions, dtype) => match Numpy::get(value.py()).fields(value) {
                 Some(fields) => {
                     fields.dimensions() == *dimensions
-                        && dtype.as_ref().is_none_or(|dtype| fields.descr == dtype.as_ptr())
+                        && dtype.as_ref().map_or(Ok(true), |dtype| fields.has_dtype(dtype.bind(value.py())))?
                 }
                 None => *dimensions == 0 && is_scalar_of(value, dtype.as_ref())?,
             },
@@ -116,7 +123,8 @@ impl Fact {
 
 /// Whether a value is a NumPy scalar of a dtype, or of any.
 fn is_scalar_of(value: &Object<'_>, dtype: Option<&Py<PyAny>>) -> PyResult<bool> {
-    let is_of = |dtype: &Py<PyAny>| Ok::<_, PyErr>(value.getattr(intern!(value.py(), "dtype"))?.is(dtype));
+    let is_of =
+        |dtype: &Py<PyAny>| are_one_dtype(&value.getattr(intern!(value.py(), "dtype"))?, dtype.bind(value.py()));
     Ok(!is_array(value) && is_host(value)? && dtype.map_or(Ok(true), is_of)?)
 }
 

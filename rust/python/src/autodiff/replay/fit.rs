@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::arrays::compute::numpy_functions::{Extents, extents, integers, is_host, reshape};
 use crate::arrays::compute::reduce::sum_to;
+use crate::arrays::memory::numpy::are_one_dtype;
 use crate::autodiff::operations::record::record;
 use crate::callbacks;
 use crate::prelude::*;
@@ -17,7 +18,7 @@ pub fn unbroadcast<'py>(g: Object<'py>, shape: &Object<'py>, dtype: &Object<'py>
     if let Some(fitted) = sum_to(&g, shape, dtype)? {
         return Ok(fitted);
     }
-    if g.getattr(intern!(py, "dtype"))?.is(dtype) && g.getattr(intern!(py, "shape"))?.eq(shape)? {
+    if are_one_dtype(&g.getattr(intern!(py, "dtype"))?, dtype)? && g.getattr(intern!(py, "shape"))?.eq(shape)? {
         return Ok(g);
     }
     match on_host(&g, shape, dtype)? {

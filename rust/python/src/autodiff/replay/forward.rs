@@ -6,6 +6,7 @@ use oxigrad_core::op::Op;
 use pyo3::intern;
 use pyo3::types::{PyList, PyTuple};
 
+use crate::arrays::memory::numpy::are_one_dtype;
 use crate::arrays::value::Value;
 use crate::autodiff::graph::entry::{Entry, cotangent_type};
 use crate::autodiff::graph::tape::{CoreTape, CotangentType, Tape};
@@ -84,7 +85,9 @@ impl<'py> PythonHost<'py> {
         let result = entry.result().object(self.py);
         let dtype = |object: &Object<'py>| object.getattr_opt(intern!(self.py, "dtype"));
         Ok(match (dtype(&pushed)?, dtype(&result)?) {
-            (Some(own), Some(dtype)) if !own.is(&dtype) => Value::new(&callbacks::in_dtype(self.py, (pushed, result))?),
+            (Some(own), Some(dtype)) if !are_one_dtype(&own, &dtype)? => {
+                Value::new(&callbacks::in_dtype(self.py, (pushed, result))?)
+            }
             _ => Value::new(&pushed),
         })
     }

@@ -22,6 +22,7 @@ use crate::autodiff::operations::evaluate::by_operator;
 use crate::autodiff::operations::record::{innermost, record};
 use crate::autodiff::replay::fit::unbroadcast;
 use crate::autodiff::replay::fusion::{Cotangent, Fusion, NumpyArrays, known};
+use crate::autodiff::replay::masks::PulledZeros;
 use crate::autodiff::replay::{scatter, traced};
 use crate::autodiff::vjp_rules::{Derivative, Registry, Row, Source, missing, registry};
 use crate::callbacks;
@@ -35,7 +36,7 @@ pub struct PythonHost<'py> {
     pub batch: Option<usize>,
     /// Whether the rules in use are those of the square of an entry, which is a modulus.
     pub of_square: bool,
-    fusion: Fusion<'py>,
+    pub fusion: Fusion<'py>,
     /// Takes final cotangents, if given: `take(which, cotangent)` returns whether it has.
     take: Option<Object<'py>>,
 }
@@ -82,22 +83,11 @@ impl Host<Value, Attributes> for PythonHost<'_> {
             Row::Zero => return Ok(Cotangent::absent()),
             Row::Rule(derivative) => derivative,
         };
-        let (py, fit) = (self.py, cotangent_type(entry, which));
-        let (shape, dtype) = match fit {
-            Some(CotangentType::Number) => {
-                let pulled = self.through(derivative, entry, which, cotangent)?;
-                return Ok(known(&callbacks::unbroadcast_to_number(py, (self.resolve(&pulled)?.object(py),))?));
-            }
-            Some(CotangentType::Array { shape, dtype }) if entry.args.len() > 1 => (shape.bind(py), dtype.bind(py)),
-            _ => return self.through(derivative, entry, which, cotangent),
-        };
-        if derivative.is_negation() {
-            // Summing first leaves fewer elements to negate.
-            let fitted = known(&unbroadcast(self.resolve(cotangent)?.object(py), shape, dtype)?);
-            return self.through(derivative, entry, which, &fitted);
+        match self.pulled_zeros(entry, which, cotangent)? {
+            PulledZeros::None => self.pull(derivative, entry, which, cotangent),
+            PulledZeros::All => Ok(Cotangent::absent()),
+            PulledZeros::Some(zeros) => self.pull_masked(derivative, entry, which, cotangent, zeros),
         }
-        let pulled = self.through(derivative, entry, which, cotangent)?;
-        Ok(known(&unbroadcast(self.resolve(&pulled)?.object(py), shape, dtype)?))
     }
 
     fn pull_into(
@@ -107,7 +97,10 @@ impl Host<Value, Attributes> for PythonHost<'_> {
         cotangent: &Cotangent,
         sum: &mut Cotangent,
     ) -> PyResult<bool> {
-        if which != 0 || entry.origin != Origin::Op(Op::Structured(Structured::Index)) {
+        if which != 0
+            || entry.origin != Origin::Op(Op::Structured(Structured::Index))
+            || self.masks_index(entry, cotangent)?
+        {
             return Ok(false);
         }
         let g = self.resolve(cotangent)?.into_object(self.py);
@@ -139,6 +132,9 @@ impl Host<Value, Attributes> for PythonHost<'_> {
     }
 
     fn add(&mut self, a: Cotangent, b: Cotangent) -> PyResult<Cotangent> {
+        if matches!(a, Cotangent::Masked(_)) || matches!(b, Cotangent::Masked(_)) {
+            return self.add_masked(a, b);
+        }
         if let Some(sum) = self.fusion.add(&NumpyArrays(self.py), &a, &b)? {
             return Ok(sum);
         }
@@ -185,6 +181,10 @@ impl<'py> PythonHost<'py> {
 
     /// The value of a cotangent, computed now where it was deferred.
     pub fn resolve(&mut self, flow: &Cotangent) -> PyResult<Value> {
+        if let Cotangent::Masked(masked) = flow {
+            let settled = self.settled(masked)?;
+            return self.resolve_owned(settled);
+        }
         self.fusion.resolve(&NumpyArrays(self.py), flow)
     }
 
@@ -210,8 +210,43 @@ impl<'py> PythonHost<'py> {
         Ok(Value::new(&record(self.py, Op::Elementwise(Elementwise::Add), &[sum, term], None)?))
     }
 
+    /// The cotangent of an argument, unbroadcast to its shape.
+    pub fn pull(
+        &mut self,
+        derivative: &Derivative,
+        entry: &Entry<'_>,
+        which: usize,
+        cotangent: &Cotangent,
+    ) -> PyResult<Cotangent> {
+        if derivative.is_negation()
+            && entry.args.len() > 1
+            && let Some(CotangentType::Array { .. }) = cotangent_type(entry, which)
+        {
+            // Summing first leaves fewer elements to negate.
+            let fitted = self.fit(entry, which, cotangent.share(|value| value.share(self.py)))?;
+            return self.through(derivative, entry, which, &fitted);
+        }
+        let pulled = self.through(derivative, entry, which, cotangent)?;
+        self.fit(entry, which, pulled)
+    }
+
+    /// A cotangent in the shape and dtype of the argument.
+    pub fn fit(&mut self, entry: &Entry<'_>, which: usize, pulled: Cotangent) -> PyResult<Cotangent> {
+        let py = self.py;
+        match cotangent_type(entry, which) {
+            Some(CotangentType::Number) => {
+                Ok(known(&callbacks::unbroadcast_to_number(py, (self.resolve(&pulled)?.object(py),))?))
+            }
+            Some(CotangentType::Array { shape, dtype }) if entry.args.len() > 1 => {
+                let g = self.resolve(&pulled)?.object(py);
+                Ok(known(&unbroadcast(g, shape.bind(py), dtype.bind(py))?))
+            }
+            _ => Ok(pulled),
+        }
+    }
+
     /// The cotangent of an argument before unbroadcasting and casting; its computation may be deferred.
-    fn through(
+    pub fn through(
         &mut self,
         derivative: &Derivative,
         entry: &Entry<'_>,
@@ -229,7 +264,7 @@ impl<'py> PythonHost<'py> {
         }
         let pulled = match cotangent {
             Cotangent::Known(cotangent) => self.apply(derivative, entry, which, cotangent)?,
-            Cotangent::Deferred(_) => {
+            Cotangent::Deferred(_) | Cotangent::Masked(_) => {
                 let cotangent = self.resolve(cotangent)?;
                 self.apply(derivative, entry, which, &cotangent)?
             }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::arrays::compute::numpy_functions::{is_array, is_host};
 use crate::arrays::memory::contiguous::is_unshared;
-use crate::arrays::memory::numpy::Numpy;
+use crate::arrays::memory::numpy::{Numpy, are_one_dtype};
 use crate::arrays::value::Value;
 use crate::autodiff::graph::batched::BatchLevel;
 use crate::autodiff::graph::entry::{Entry, named, shape_of};
@@ -78,7 +78,7 @@ fn add_into(key: &Object<'_>, shape: &Object<'_>, g: &Object<'_>, sum: &mut Valu
     let array = own.bind(py);
     let dtype = intern!(py, "dtype");
     if !is_array(array)
-        || !array.getattr(dtype)?.is(&g.getattr(dtype)?)
+        || !are_one_dtype(&array.getattr(dtype)?, &g.getattr(dtype)?)?
         || !array.getattr(intern!(py, "shape"))?.eq(shape)?
     {
         return Ok(false);
