@@ -22,6 +22,7 @@ from oxigrad.autodiff.rules.jvp_rules import shifted_axes
 from oxigrad.ops.backends import (
     Examples,
     UnbatchedError,
+    adapter_of_library,
     beneath,
     device_of,
     dtype_in,
@@ -424,4 +425,7 @@ def _class_of(library: Any) -> type[Batched]:
     def namespace_of(self: Batched, *, api_version: str | None = None) -> Any:
         return space
 
-    return type("Batched", (Batched,), {"__array_namespace__": namespace_of, "__module__": __name__})
+    # In place on variables of mutable arrays alone. Of a batched value, which is immutable, ``x += y`` is ``x = x + y``.
+    names = () if adapter_of_library(library).is_immutable else _BINARY.split()
+    in_place = {f"__i{name.partition(':')[0]}__": _operator(name.partition(":")[2]) for name in names}
+    return type("Batched", (Batched,), {"__array_namespace__": namespace_of, "__module__": __name__, **in_place})

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oxigrad import tree
-from oxigrad._core import Tape, Variable, plain
+from oxigrad._core import Tape, Variable, plain, plain_values
 from oxigrad._typing import Array, P, R
-from oxigrad.autodiff.examples import called_for_each, level_of
-from oxigrad.autodiff.function_calls import FunctionCall, Leaves, is_on
-from oxigrad.ops.backends import UnbatchedError, install_one_by_one, is_of_vmap
+from oxigrad.autodiff.function_calls import FunctionCall, Leaves, called_for_each, is_on, level_of
+from oxigrad.ops.backends import UnbatchedError, install_one_by_one, is_of_vmap, is_smooth
 from oxigrad.ops.core import primitives
 
 
@@ -36,20 +35,33 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     def wrapped(*args: Any, **named: Any) -> Any:
         call = FunctionCall(f, args, named, wrapped)
         try:
-            return call.record(call.taped, *_rules(call))
+            values = plain_values(call.variables)
+            if values is None:
+                return call.record(call.taped, *_rules(f, call))
+            # The call is made here, so that a level of checkpoints inside of checkpoints takes one call of Python beside that of f.
+            with Tape() as tape:
+                inside, by_name = call.arguments([tape.watch(x) if is_smooth(x) else x for x in values])
+                result = f(*inside, **by_name)
+            outputs = call.values(tape, call.leaves(result))
+            return call.record(lambda _: outputs, *_rules(f, call))
+        except _TooDeepError:
+            raise
         except RecursionError as error:
             raise _too_deep(error) from None
 
     return wrapped
 
 
-def _rules(call: FunctionCall) -> tuple[Callable[..., list[Array]], Callable[..., dict[int, Any]]]:
-    """The pullback of a call, and the function of tangents, both by a tape of a further call."""
+def _rules(
+    f: Callable[..., Any], call: FunctionCall
+) -> tuple[Callable[..., list[Array]], Callable[..., dict[int, Any]]]:
+    """The pullback of a call of ``f``, and the function of tangents, both by a tape of a further call."""
 
     def pull(g: primitives.TupleCotangent, y: Array, values: Leaves) -> list[Array]:
         with Tape() as tape:
             inside = [tape.watch(v) if active else v for v, active in zip(values, call.are_active, strict=True)]
-            outputs = call.outputs(inside)
+            args, named = call.arguments(inside)
+            outputs = call.leaves(f(*args, **named))
         seeds = [(outputs[at], ct) for at, ct in g.items() if is_on(tape, outputs[at])]
         variables = [v for v, active in zip(inside, call.are_active, strict=True) if active]
         pulled = iter(tape.pull(seeds, variables, release=True, zeros=False))
@@ -58,7 +70,8 @@ def _rules(call: FunctionCall) -> tuple[Callable[..., list[Array]], Callable[...
     def push(values: Leaves, tangents: Leaves) -> dict[int, Any]:
         with Tape(forward=True) as tape:
             inside = [v if t is None else tape.watch(v) for v, t in zip(values, tangents, strict=True)]
-            outputs = call.outputs(inside)
+            args, named = call.arguments(inside)
+            outputs = call.leaves(f(*args, **named))
         targets = {at: output for at, output in enumerate(outputs) if is_on(tape, output)}
         seeds = [(variable, t) for variable, t in zip(inside, tangents, strict=True) if t is not None]
         return dict(zip(targets, tape.push(seeds, list(targets.values())), strict=True))
@@ -66,9 +79,13 @@ def _rules(call: FunctionCall) -> tuple[Callable[..., list[Array]], Callable[...
     return pull, push
 
 
+class _TooDeepError(RecursionError):
+    """The error of checkpoints that are nested too deep, with its hint."""
+
+
 def _too_deep(error: RecursionError) -> RecursionError:
     """The error of checkpoints that are nested too deep."""
-    return RecursionError(
+    return _TooDeepError(
         f"{error}: checkpoints inside of checkpoints need a few calls of Python for each level, and the limit is "
         f"{sys.getrecursionlimit()}: call checkpointed layers one after the other, or raise sys.setrecursionlimit"
     )
@@ -89,7 +106,7 @@ def _one_by_one(
         assert level is not None, "a leaf is batched"  # noqa: S101
         return called_for_each(f, tuple(args), dict(named), level)
     call = FunctionCall(f, tuple(args), dict(named), f, takes_batches=False)
-    pull, push = _rules(call)
+    pull, push = _rules(f, call)
     pull_each = _each(lambda g, y, values: pull(primitives.TupleCotangent(g), y, values))
     return call.record(
         call.outputs, lambda g, y, values: pull_each(dict(g), tuple(y), tuple(values)), _each(push)

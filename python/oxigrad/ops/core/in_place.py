@@ -47,9 +47,11 @@ def written(called: str, result: Any, out: Any, *, broadcasts: bool = False) -> 
 def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any], where: Any, out: Any) -> Any:
     """``ufunc(*inputs, out=out, where=where)``: derivatives flow only through the selected elements."""
     (out,) = out
-    where = np.asarray(plain(where))
     inputs = [_array(x, out) if isinstance(x, (list, tuple)) else x for x in inputs]
-    check_target(f"{called} with out=", out, inputs)
+    check_target(f"{called} with out=", out, (*inputs, where))
+    if is_of_vmap(plain(where)):
+        return written(called, ops.where(where, ufunc(*inputs), out), out, broadcasts=True)
+    where = np.asarray(plain(where))
     shape = np.broadcast_shapes(where.shape, out.shape, *(tuple(getattr(x, "shape", ())) for x in inputs))
     if shape != tuple(out.shape):
         raise ShapeError(f"{called}: found out of shape {tuple(out.shape)}, expected {shape}, that of the result")
