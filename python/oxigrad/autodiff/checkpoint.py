@@ -1,12 +1,13 @@
 """Gradient checkpointing, and functions that are called for each example of a batch: both are called again for their derivatives."""
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oxigrad import tree
-from oxigrad._core import Tape, Variable, plain, plain_values
+from oxigrad._core import BatchLevel, Tape, Variable, plain, record
 from oxigrad._typing import Array, P, R
 from oxigrad.autodiff.function_calls import FunctionCall, Leaves, called_for_each, is_on, level_of
 from oxigrad.ops.backends import UnbatchedError, install_one_by_one, is_of_vmap, is_smooth
@@ -35,7 +36,7 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     def wrapped(*args: Any, **named: Any) -> Any:
         call = FunctionCall(f, args, named, wrapped)
         try:
-            values = plain_values(call.variables)
+            values = _plain_values(call.variables)
             if values is None:
                 return call.record(call.taped, *_rules(f, call))
             # The call is made here, so that a level of checkpoints inside of checkpoints takes one call of Python beside that of f.
@@ -50,6 +51,25 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
             raise _too_deep(error) from None
 
     return wrapped
+
+
+class _Read(Exception):
+    """Raised once the values of variables are read, so that no entry is recorded."""
+
+
+def _plain_values(variables: Sequence[Any]) -> Leaves | None:
+    """The values that a function of the variables is called with by their innermost tape, if all of them are plain; else None."""
+    values: list[Any] = []
+
+    def read(*args: Any) -> None:
+        values.extend(args)
+        raise _Read
+
+    if not variables or not all(isinstance(each, Variable) for each in variables):
+        return None
+    with contextlib.suppress(_Read):
+        record("call", variables, {"function": read, "pull": None, "push": None})
+    return None if any(isinstance(each, (Variable, BatchLevel)) for each in values) else values
 
 
 def _rules(

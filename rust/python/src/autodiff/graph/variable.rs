@@ -9,7 +9,6 @@ use pyo3::exceptions::PyTypeError;
 
 use crate::arrays::compute::array_pool;
 use crate::arrays::value::Value;
-use crate::autodiff::graph::batched::BatchLevel;
 use crate::autodiff::graph::tape::Tape;
 use crate::prelude::*;
 
@@ -162,28 +161,6 @@ pub fn plain<'py>(value: &Object<'py>) -> PyResult<Object<'py>> {
         };
         value = inner;
     }
-}
-
-/// The plain values of variables of one tape; `None` where there are several tapes or none, and where a value has derivatives of its
-/// own, or stands for the examples of a batch or for the values of a recording.
-#[pyfunction]
-pub fn plain_values<'py>(py: Python<'py>, variables: Vec<Object<'py>>) -> PyResult<Option<Vec<Object<'py>>>> {
-    let mut values = Vec::with_capacity(variables.len());
-    let mut tape: Option<&Py<Tape>> = None;
-    for variable in &variables {
-        let Ok(variable) = variable.cast_exact::<Variable>() else { return Ok(None) };
-        let this = variable.get();
-        if matches!(this.value, Value::Absent) || !tape.is_none_or(|first| first.is(&this.tape)) {
-            return Ok(None);
-        }
-        tape = Some(&this.tape);
-        let value = this.current(py)?.1.into_object(py);
-        if value.is_exact_instance_of::<Variable>() || value.is_instance_of::<BatchLevel>() {
-            return Ok(None);
-        }
-        values.push(value);
-    }
-    Ok(tape.map(|_| values))
 }
 
 /// The error for a stale variable.
