@@ -276,9 +276,21 @@ class TestArgumentsAsUsersGiveThem:
         assert ox.value_and_grad(f, argnames=("y", "x"))(y=2.0, x=3.0) == (18.0, (9.0, 12.0))
         assert float(ox.hessian(f, argnames="x")(3.0, y=2.0)) == 4.0
         assert float(ox.jacobian(f, argnames="x")(x=3.0, y=2.0)) == 12.0
-        with pytest.raises(
-            TypeError, match="argnames: found 'scale', expected positional parameters of the function: x, y"
-        ):
-            ox.grad(f, argnames="scale")
+        with pytest.raises(TypeError, match="argnames: found 'z', expected parameters of the function: x, y, scale"):
+            ox.grad(f, argnames="z")
         with pytest.raises(TypeError, match="expected positions among 0 positional arguments"):
             ox.grad(f)(y=2.0)
+
+    def test_keyword_only_arguments_by_name(self) -> None:
+        def f(x: Any, y: Any = 2.0, *, scale: Any = 1.0, shift: Any = 0.0) -> Any:
+            return scale * scale * x * x * y + shift
+
+        for transform in (ox.grad, ox.jacobian):
+            assert transform(f, argnames="scale")(3.0, scale=2.0) == 72.0
+            assert transform(f, argnames=("shift", "x", "scale"))(x=3.0, shift=1.0, scale=2.0) == (1.0, 48.0, 72.0)
+            assert transform(f, 1, argnames=["scale"])(3.0, 5.0, scale=2.0) == (36.0, 180.0)
+        assert ox.value_and_grad(f, argnames="scale")(3.0, scale=2.0) == (72.0, 72.0)
+        assert float(ox.hessian(f, argnames="scale")(3.0, scale=2.0)) == 36.0
+        assert ox.vmap(ox.grad(f, argnames="scale"))(np.array([3.0, 1.0]), scale=np.array([2.0, 1.0])).tolist() == [72.0, 4.0]
+        with pytest.raises(ValueError, match="found an argument in both"):
+            ox.grad(f, 0, argnames=("x", "scale"))

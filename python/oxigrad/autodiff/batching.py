@@ -21,6 +21,8 @@ from oxigrad.autodiff.rules.batching_rules import aligned, on_examples
 from oxigrad.autodiff.rules.jvp_rules import shifted_axes
 from oxigrad.ops.backends import (
     Examples,
+    UnbatchedError,
+    adapter_of_library,
     beneath,
     device_of,
     dtype_in,
@@ -28,17 +30,19 @@ from oxigrad.ops.backends import (
     has_variable,
     is_of_kind,
     namespace,
+    one_by_one,
     standard_namespace,
+    zeros_of,
 )
 from oxigrad.ops.core import primitives
 from oxigrad.ops.core.composite import accepts_array_likes
 from oxigrad.ops.linalg.standard import recorded_qr, recorded_svd
-from oxigrad.ops.protocols import array_methods, numpy_protocols
+from oxigrad.ops.protocols import array_methods, numpy_protocols, undifferentiated
 
 
-def _refuse(what: str) -> TypeError:
+def _refuse(what: str) -> UnbatchedError:
     name = _function_called()
-    return TypeError(f"vmap: {name}{what}: the value differs between the examples of a batch")
+    return UnbatchedError(f"vmap: {name}{what}: the value differs between the examples of a batch")
 
 
 def _function_called() -> str:
@@ -66,7 +70,9 @@ _INNER = {
     "called",
     "computed",
     "fetched",
+    "example",
     "function",
+    "one_by_one",
     "record",
     "to_host",
     "undifferentiated",
@@ -140,18 +146,23 @@ class Batched(Examples):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         if method == "__call__" and not named and (name := numpy_protocols.op_of_ufunc(ufunc)):
             return record(name, list(inputs))
-        _require_rule(xp, numpy_protocols.name_of_ufunc(ufunc, method), ufunc.__name__)
         return numpy_protocols.array_ufunc(xp, ufunc, method, inputs, named)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
-        name = numpy_protocols.name_of_function(function)
-        part = str(function.__module__).rpartition(".")[2]
-        space = getattr(xp, part) if part in ("linalg", "fft") else xp
-        rule = _PLAIN_RULES.get(name)
-        if space is xp and rule is not None:
-            return rule(*args, **named)
-        _require_rule(space, name, function.__name__)
         return numpy_protocols.array_function(xp, function, args, named)
+
+    def undifferentiated(self, function: Callable[..., Any], args: Sequence[Any], named: dict[str, Any]) -> Any:
+        """The result of a function without a derivative: by its rule, else for each example."""
+        name = numpy_protocols.name_of_function(function)
+        named = {key: value for key, value in named.items() if value is not np._NoValue}
+        if name in numpy_protocols.OF_TYPES:
+            return function(*map(_typical, args), **named)
+        if isinstance(function, np.ufunc) and function.nout == 1:
+            return _plain_elementwise(function)(*args, **named)
+        rule = _PLAIN_RULES.get(name)
+        if rule is not None and named.keys() <= numpy_protocols.parameters_of(rule).keys():
+            return rule(*args, **named)
+        return one_by_one(function, args, named)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
@@ -283,12 +294,19 @@ def _argsort(
     return Batched(x.level, order)
 
 
-def _plain_elementwise(name: str) -> Callable[..., Any]:
-    def function(*args: Any) -> Any:
+def _plain_elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
+    def called(*args: Any, **named: Any) -> Any:
         level, values, flags = _unwrapped(args)
-        return Batched(level, getattr(xp, name)(*map(plain, aligned(values, flags))))
+        return Batched(level, function(*map(plain, aligned(values, flags)), **named))
 
-    return function
+    return called
+
+
+def _typical(value: Any) -> Any:
+    """Zeros of the shape and dtype of each example; anything else as it is."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_typical, value))
+    return zeros_of(value.shape, beneath(value)) if isinstance(value, Batched) else value
 
 
 def _like(name: str) -> Callable[..., Any]:
@@ -332,9 +350,9 @@ _PLAIN_RULES: dict[str, Callable[..., Any]] = {
     **{name: _truth_or_count(name) for name in "all any argmax argmin count_nonzero".split()},
     **{name: _like(name) for name in "empty_like ones_like zeros_like".split()},
     **{
-        name: _plain_elementwise(name)
-        for name in "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor nextafter "
-        "signbit".split()
+        name: _plain_elementwise(getattr(xp, name))
+        for name in "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor iscomplex isneginf "
+        "isposinf isreal nextafter signbit".split()
     },
     "argsort": _argsort,
     "asarray": _asarray,
@@ -346,11 +364,6 @@ _OF_LIBRARY = set(
     """arange empty eye ones zeros isdtype finfo iinfo can_cast result_type e inf nan newaxis pi bool int8
     int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128""".split()
 )
-
-
-def _require_rule(space: Any, name: str | None, called: str) -> None:
-    if name not in vars(space) and name not in _PLAIN_RULES:
-        raise TypeError(f"vmap: np.{called} has no batching rule")
 
 
 class _Namespace:
@@ -394,7 +407,9 @@ class _Extension:
 def _undecorated(module: Any, name: str) -> Any:
     """The function of ops, without the decorator that looks it up in the array library."""
     if name not in vars(module):
-        raise AttributeError(f"vmap: {name} has no batching rule", name=name)
+        if module is xp and undifferentiated.stated(name) is None:
+            raise AttributeError(f"vmap: {name} has no batching rule", name=name)
+        return getattr(module, name)  # calls `Batched.undifferentiated`
     return _of_array_likes(inspect.unwrap(vars(module)[name]))
 
 
@@ -410,4 +425,7 @@ def _class_of(library: Any) -> type[Batched]:
     def namespace_of(self: Batched, *, api_version: str | None = None) -> Any:
         return space
 
-    return type("Batched", (Batched,), {"__array_namespace__": namespace_of, "__module__": __name__})
+    # In place on variables of mutable arrays alone. Of a batched value, which is immutable, ``x += y`` is ``x = x + y``.
+    names = () if adapter_of_library(library).is_immutable else _BINARY.split()
+    in_place = {f"__i{name.partition(':')[0]}__": _operator(name.partition(":")[2]) for name in names}
+    return type("Batched", (Batched,), {"__array_namespace__": namespace_of, "__module__": __name__, **in_place})

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, ShapeError, Tape, Variable, plain
 from oxigrad._typing import Array, Tree
-from oxigrad.autodiff.examples import called_for_each, level_of
-from oxigrad.autodiff.function_calls import FunctionCall, Leaves, Zero, is_on, name_of
+from oxigrad.autodiff.function_calls import FunctionCall, Leaves, Zero, called_for_each, is_on, level_of, name_of
 from oxigrad.autodiff.rules.cotangents import unbroadcast, unbroadcast_to_number
 from oxigrad.autodiff.rules.tangents import zero_or_same, zero_tangent
 from oxigrad.ops.backends import is_array, is_smooth

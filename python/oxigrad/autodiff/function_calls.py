@@ -7,11 +7,11 @@ cotangents of all arguments at once, and an ``item`` for each leaf.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from oxigrad import tree
+from oxigrad import tree, xp
 from oxigrad._core import BatchLevel, DerivativeError, Tape, Variable, record
-from oxigrad.autodiff.examples import called_for_each, level_of, level_of_variables
-from oxigrad.autodiff.rules.tangents import zero_tangent
-from oxigrad.ops.backends import is_smooth
+from oxigrad.autodiff.batching import Batched
+from oxigrad.autodiff.rules.tangents import is_numeric, zero_tangent
+from oxigrad.ops.backends import UnbatchedError, for_each_example, holds_variable, is_smooth
 from oxigrad.ops.core import primitives
 
 # The cotangents or tangents of a call's leaves, which may be None.
@@ -107,16 +107,25 @@ class FunctionCall(TreeCall):
         leaves = tree.leaves(trees)
         return [None if leaves[i] is Zero else leaves[i] for i in self._chosen]
 
+    def leaves(self, result: Any) -> tuple[Any, ...]:
+        """The leaves of the function's result, whose structure is kept."""
+        leaves, self.structure = tree.flatten(result)
+        return tuple(leaves)
+
     def outputs(self, values: Leaves) -> tuple[Any, ...]:
         """The leaves of the function's result for these values."""
         args, named = self.arguments(values)
-        leaves, self.structure = tree.flatten(self._f(*args, **named))
-        return tuple(leaves)
+        return self.leaves(self._f(*args, **named))
 
     def taped(self, values: Leaves) -> tuple[Any, ...]:
         """`outputs` on a temporary tape, so that assignments to the arguments (``x[k] = v``) change no array."""
         with Tape() as tape:
             outputs = self.outputs([tape.watch(value) if is_smooth(value) else value for value in values])
+        return self.values(tape, outputs)
+
+    @staticmethod
+    def values(tape: Tape, outputs: Leaves) -> tuple[Any, ...]:
+        """The outputs, of variables of the tape their values."""
         return tuple(output.value if is_on(tape, output) else output for output in outputs)
 
     def record(
@@ -159,3 +168,53 @@ class Zero:
 def is_on(tape: Tape, value: Any) -> bool:
     """Whether a value is a variable of the tape."""
     return isinstance(value, Variable) and tape.owns(value)
+
+
+# --- calls for each example of a batch ------------------------------------------------------------------------------------
+
+
+def level_of(leaves: Sequence[Any]) -> int | None:
+    """The highest level of batched values; None where there are none."""
+    return max((leaf.level for leaf in leaves if isinstance(leaf, Batched)), default=None)
+
+
+def level_of_variables(leaves: Sequence[Any]) -> int | None:
+    """The highest level of batched values, if a value is or holds a variable; None otherwise."""
+    return level_of(leaves) if any(map(holds_variable, leaves)) else None
+
+
+def called_for_each(f: Callable[..., Any], args: Any, named: Any, level: int) -> Any:
+    """The results of a function for each example of the batched values of a level, stacked.
+
+    Raises `UnbatchedError` where the results differ between examples in more than their elements.
+    """
+    leaves, structure = tree.flatten((args, named))
+
+    def example(*leaves: Any) -> Any:
+        args, named = tree.unflatten(structure, leaves)
+        return f(*args, **named)
+
+    results = [tree.flatten(result) for result in for_each_example(example, leaves, level)]
+    parts, structures = zip(*results, strict=True)
+    if any(other != structures[0] for other in structures):
+        raise _refused(f, "structures", [len(each) for each in parts])
+    return tree.unflatten(structures[0], [_stacked(f, each, level) for each in zip(*parts, strict=True)])
+
+
+def _stacked(f: Callable[..., Any], results: Sequence[Any], level: int) -> Any:
+    """A leaf of the results; what is no array or number, as a dtype is, must be the same for all examples."""
+    if not all(map(is_numeric, results)):
+        if any(each != results[0] for each in results):
+            raise _refused(f, "values", results)
+        return results[0]
+    arrays = [xp.asarray(each) for each in results]
+    shapes = sorted({tuple(each.shape) for each in arrays})
+    if len(shapes) > 1:
+        raise _refused(f, "shapes", shapes)
+    return Batched(level, xp.stack(arrays))
+
+
+def _refused(f: Callable[..., Any], what: str, found: Sequence[Any]) -> UnbatchedError:
+    name = getattr(f, "__name__", "a function")
+    shown = ", ".join(map(str, dict.fromkeys(map(str, found))))
+    return UnbatchedError(f"vmap: {name}: the results of the examples differ in their {what}: found {shown}, expected the same")

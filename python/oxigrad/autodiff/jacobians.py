@@ -8,17 +8,10 @@ from typing import Any, Literal
 from oxigrad import tree, xp
 from oxigrad._core import DerivativeError, Variable, plain
 from oxigrad._typing import Array, P, Tree
+from oxigrad.autodiff.arguments import by_position, resolve
 from oxigrad.autodiff.rules.cotangents import require_complex
 from oxigrad.autodiff.rules.tangents import check_several, is_numeric, tangent_dtype
-from oxigrad.autodiff.transforms import (
-    Argnums,
-    Recording,
-    by_position,
-    check_callable,
-    grad,
-    jvp,
-    resolve,
-)
+from oxigrad.autodiff.transforms import Argnums, Recording, check_callable, grad, jvp
 from oxigrad.ops.backends import device_of, is_array, is_complex, namespace
 from oxigrad.ops.core import primitives
 
@@ -65,7 +58,7 @@ def jacobian(
     if chunk_size is not None and not (type(chunk_size) is int and chunk_size > 0):
         raise ValueError(f"chunk_size is {chunk_size!r}: expected a positive int or None")
     check_callable(f, "jacobian")
-    argnums = resolve(f, argnums, argnames)
+    f, argnums = resolve(f, argnums, argnames)
 
     @functools.wraps(f)
     def wrapped(*args: Any, **named: Any) -> Any:
@@ -106,7 +99,7 @@ def hessian(
            [2., 0.]])
     """
     check_callable(f, "hessian")
-    argnums = resolve(f, argnums, argnames)
+    f, argnums = resolve(f, argnums, argnames)
     return jacobian(grad(f, argnums, has_aux), argnums, "forward", has_aux)
 
 

@@ -1,7 +1,6 @@
 """Transforms of functions into their derivatives. Arguments and results are arrays, Python numbers or trees of them."""
 
 import functools
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
@@ -9,6 +8,7 @@ from typing import Any, Literal, overload
 from oxigrad import _core, tree, xp
 from oxigrad._core import BatchLevel, DtypeError, ShapeError, Structure, StructureError, Tape, Variable, Watched, plain
 from oxigrad._typing import A, Argnums, Array, Differentiable, First, P, R, T, Tree, Ts
+from oxigrad.autodiff.arguments import by_position, resolve
 from oxigrad.autodiff.rules.cotangents import require_complex, require_real
 from oxigrad.autodiff.rules.tangents import check_several, zero_or_same, zero_tangent
 from oxigrad.ops.backends import dtype_of, is_array, is_complex, is_smooth, without_variables
@@ -18,60 +18,6 @@ def check_callable(f: Any, name: str) -> None:
     """Raises `TypeError` where ``f``, the argument of the transform ``name``, is not callable."""
     if not callable(f):
         raise TypeError(f"{name}: found {f!r}, expected a function")
-
-
-def resolve(f: Callable[..., Any], argnums: Argnums | None, argnames: str | Sequence[str] | None) -> Argnums:
-    """The positions of the arguments: ``argnums``, then those with the names ``argnames``; the first where both are None.
-
-    A number or a name alone is one position, all else a tuple. Raises `TypeError` where ``argnums`` has another type, and where
-    ``f`` has no such parameter, or one that is keyword-only; `ValueError` where an argument is there twice.
-    """
-    if argnums is None:
-        return 0 if argnames is None else _named(f, argnames)
-    for each in argnums if isinstance(argnums, (tuple, list)) else (argnums,):
-        if isinstance(each, bool) or not hasattr(each, "__index__"):
-            hint = f"; argnames={argnums!r} names a parameter" if isinstance(argnums, str) else ""
-            raise TypeError(f"argnums is {argnums!r}: expected an int, or a tuple of them{hint}")
-    if argnames is None:
-        return argnums
-    positions = [group if isinstance(group, (tuple, list)) else (group,) for group in (argnums, _named(f, argnames))]
-    both = (*positions[0], *positions[1])
-    if len(set(both)) < len(both):
-        raise ValueError(f"argnums is {argnums!r} and argnames {argnames!r}: found an argument in both")
-    return both
-
-
-def _named(f: Callable[..., Any], argnames: str | Sequence[str]) -> Argnums:
-    """The positions of the arguments with these names."""
-    parameters = _positional(f)
-    for name in [argnames] if isinstance(argnames, str) else argnames:
-        if name not in parameters:
-            raise TypeError(
-                f"argnames: found {name!r}, expected positional parameters of the function: {', '.join(parameters)}"
-            )
-    return (
-        parameters.index(argnames) if isinstance(argnames, str) else tuple(parameters.index(name) for name in argnames)
-    )
-
-
-def _positional(f: Callable[..., Any]) -> list[str]:
-    """The names of the parameters of ``f`` that may be given by position."""
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [name for name, parameter in inspect.signature(f).parameters.items() if parameter.kind in kinds]
-
-
-def by_position(
-    f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], argnums: Argnums
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call, with those up to the last of ``argnums`` by position."""
-    last = argnums if isinstance(argnums, int) else max(argnums, default=-1)
-    if last < len(args):
-        return args, named
-    moved = _positional(f)[len(args) : last + 1]
-    if len(args) + len(moved) <= last or not named.keys() >= set(moved):
-        return args, named
-    rest = {name: value for name, value in named.items() if name not in moved}
-    return (*args, *(named[name] for name in moved)), rest
 
 
 _LEAF = tree.flatten(0.0)[1]
@@ -320,7 +266,7 @@ def value_and_grad(
     (9.0, 6.0)
     """
     check_callable(f, "grad")
-    argnums = resolve(f, argnums, argnames)
+    f, argnums = resolve(f, argnums, argnames)
     if holomorphic:
         return _holomorphic(f, argnums, has_aux)
     finish = functools.partial(_finish, argnums, has_aux)
@@ -411,7 +357,7 @@ def grad(
     12.0
     """
     check_callable(f, "grad")
-    argnums = resolve(f, argnums, argnames)
+    f, argnums = resolve(f, argnums, argnames)
     finish = functools.partial(_finish, argnums, has_aux)
     both = _holomorphic(f, argnums, has_aux) if holomorphic else None
 

@@ -8,6 +8,7 @@ from oxigrad import tree, xp
 from oxigrad._core import ShapeError, StructureError, Variable, new_batch_level
 from oxigrad._typing import Array, Tree
 from oxigrad.autodiff.batching import Batched
+from oxigrad.autodiff.rules.tangents import is_numeric
 from oxigrad.autodiff.transforms import check_callable
 from oxigrad.ops.backends import is_array
 
@@ -123,7 +124,7 @@ def _unbatched(level: int, size: int, leaf: Array, axis: int | None, place: str)
         if axis is None:
             raise ValueError(f"vmap: {place} differs between examples: expected an axis in out_axes, found None")
         return xp.moveaxis(leaf.value, 0, axis) if axis else leaf.value
-    if axis is None:
+    if axis is None or not (is_numeric(leaf) or isinstance(leaf, Batched)):
         return leaf
     array = leaf if is_array(leaf) or isinstance(leaf, (Variable, Batched)) else xp.asarray(leaf)
     repeated = xp.broadcast_to(array, (size, *array.shape))

@@ -7,8 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from oxigrad._core import BatchLevel, Variable
-from oxigrad.autodiff.examples import called_for_each, level_of
-from oxigrad.autodiff.function_calls import FunctionCall, name_of
+from oxigrad.autodiff.function_calls import FunctionCall, called_for_each, level_of, name_of
 from oxigrad.interop.array_functions import ArrayCall, Pullback
 from oxigrad.ops.backends import device_of, is_array, lowest, namespace
 from oxigrad.ops.core.aliasing import apart

@@ -13,7 +13,7 @@ import numpy as np
 
 from oxigrad._core import Variable, plain
 from oxigrad._names import parameter_kinds
-from oxigrad.ops.backends import is_array, namespace
+from oxigrad.ops.backends import UnbatchedError, is_array, namespace, one_by_one
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core.in_place import written
 from oxigrad.ops.core.shapes import RAW_ERRORS, check_given_axes, explain
@@ -69,6 +69,8 @@ def scipy_signature(parameters: str, *, ignored: str = "") -> Callable[[Callable
                     )
             try:
                 result = function(*positional, **passed)
+            except UnbatchedError as error:
+                result = one_by_one(function, positional, passed, error)
             except RAW_ERRORS as error:
                 explain(function.__name__, called, args, named, error)
                 raise

@@ -60,7 +60,7 @@ def _function(function: Callable[..., Any]) -> Callable[..., Any]:
         target = targets.target_of(function)
         if target is None or named.get("out") is not None:
             raise UnrecordableError(f"{function.__name__} is not a function without effects")
-        return traced.trace.apply(target, function, args, named)
+        return traced.recorder.apply(target, function, args, named)
 
     return called
 

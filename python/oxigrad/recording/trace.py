@@ -82,7 +82,7 @@ class Trace:
         is_flat, is_ours = True, is_data or not _is_of_others(named, self)
         for arg in args:
             if isinstance(arg, Traced):
-                if arg.trace is not self:
+                if arg.recorder is not self:
                     is_ours = False
                     continue
                 is_in_rule = is_in_rule or arg.is_in_rule
@@ -130,7 +130,7 @@ class Trace:
         A second cotangent of one slice is added to the first one, in the run that computes them, rather than to the elements
         of the slice: the bits are the same.
         """
-        scattered = self._scattered.get(total.id) if isinstance(total, Traced) and total.trace is self else None
+        scattered = self._scattered.get(total.id) if isinstance(total, Traced) and total.recorder is self else None
         if scattered is not None and _are_of_one_slice(scattered[0], g, scattered[1], key):
             total, g = None, scattered[0].computed("add", (scattered[0], g), None)
         result = self.apply(Target("core", "scatter_into"), scatter_into, (total, g, key, shape), {})
@@ -318,7 +318,7 @@ def _is_data(value: Any) -> bool:
 def _is_of_others(value: Any, trace: Trace) -> bool:
     """Whether a variable, or a value of another recording or of a `vmap`, is among arguments."""
     if isinstance(value, (Variable, BatchLevel)):
-        return not (isinstance(value, Traced) and value.trace is trace)
+        return not (isinstance(value, Traced) and value.recorder is trace)
     if isinstance(value, (tuple, list)):
         return any(_is_of_others(part, trace) for part in value)
     if isinstance(value, dict):

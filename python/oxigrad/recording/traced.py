@@ -14,6 +14,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from oxigrad._core import BatchLevel, compute_in_rule, record
+from oxigrad.ops.protocols.numpy_protocols import OF_TYPES
 from oxigrad.recording import targets
 from oxigrad.recording.deferred import Deferred
 from oxigrad.recording.targets import Target
@@ -62,9 +63,9 @@ def _of_python(name: str) -> tuple[Target, Callable[..., Any]]:
 class Traced(BatchLevel):
     """A value of a recording. Immutable."""
 
-    __slots__ = ("held", "id", "is_in_rule", "trace")
+    __slots__ = ("held", "id", "is_in_rule", "recorder")
 
-    trace: Recorder
+    recorder: Recorder
     id: int
     # The value, which may be deferred.
     held: Any
@@ -73,7 +74,7 @@ class Traced(BatchLevel):
     def __new__(cls, trace: Recorder, identifier: int, value: Any, *, is_in_rule: bool = False) -> Any:
         """The value of the entry of this number."""
         self = super().__new__(cls, trace.level)
-        self.trace, self.id, self.held, self.is_in_rule = trace, identifier, value, is_in_rule
+        self.recorder, self.id, self.held, self.is_in_rule = trace, identifier, value, is_in_rule
         return self
 
     @property
@@ -91,65 +92,65 @@ class Traced(BatchLevel):
     @property
     def in_rule(self) -> "Traced":
         """The same value as an operand of a derivative rule, whose ops are those of the core."""
-        return self if self.is_in_rule else type(self)(self.trace, self.id, self.held, is_in_rule=True)
+        return self if self.is_in_rule else type(self)(self.recorder, self.id, self.held, is_in_rule=True)
 
     @property
     def out_of_rule(self) -> "Traced":
         """The same value outside of a derivative rule."""
-        return type(self)(self.trace, self.id, self.held) if self.is_in_rule else self
+        return type(self)(self.recorder, self.id, self.held) if self.is_in_rule else self
 
     @property
     def number(self) -> Any:
         """The value as a float of Python, which is traced too."""
-        return self if type(self.like) is float else self.trace.apply(Target("python", "float"), float, (self,), {})
+        return self if type(self.like) is float else self.recorder.apply(Target("python", "float"), float, (self,), {})
 
     def lifted(self, x: Any) -> Any:
         """A plain array, which this value indexes, as a value of the recording; anything else as it is."""
-        return self.trace.constant(x) if isinstance(x, np.ndarray) else x
+        return self.recorder.constant(x) if isinstance(x, np.ndarray) else x
 
     def scattered_into(self, total: Any, key: Any, shape: tuple[int, ...]) -> Any:
         """The cotangent of ``x`` with this, that of ``x[key]``, added to ``total``, its sum so far or None."""
-        return self.trace.scattered(total, self, key, shape)
+        return self.recorder.scattered(total, self, key, shape)
 
     def computed(self, name: str, args: Any, named: dict[str, Any] | None) -> Any:
         """An op, of which this is the argument with the highest level."""
         if name == "call":
             return (named or {})["function"](*args)
         if self.is_in_rule and not named and name not in _VECTORIZED:
-            return self.trace.apply(*_rule(name), tuple(args), {})
-        return self.trace.apply(*_op(name), tuple(args), named or {})
+            return self.recorder.apply(*_rule(name), tuple(args), {})
+        return self.recorder.apply(*_op(name), tuple(args), named or {})
 
     def _operator(self, name: str, *args: Any) -> Any:
         if self.is_in_rule and name in targets.OPS_OF_OPERATORS:
             return self.computed(targets.OPS_OF_OPERATORS[name], args, None)
-        return self.trace.apply(*_of_python(name), args, {})
+        return self.recorder.apply(*_of_python(name), args, {})
 
     def __bool__(self) -> bool:
-        return bool(self.trace.check(self.trace.apply(Target("python", "bool"), bool, (self,), {})))
+        return bool(self.recorder.check(self.recorder.apply(Target("python", "bool"), bool, (self,), {})))
 
     def __float__(self) -> float:
-        return float(self.trace.check(self))
+        return float(self.recorder.check(self))
 
     def __int__(self) -> int:
-        return int(self.trace.check(self.trace.apply(Target("python", "int"), int, (self,), {})))
+        return int(self.recorder.check(self.recorder.apply(Target("python", "int"), int, (self,), {})))
 
     def __complex__(self) -> complex:
-        return complex(self.trace.check(self))
+        return complex(self.recorder.check(self))
 
     def __index__(self) -> int:
-        return operator.index(self.trace.check(self))
+        return operator.index(self.recorder.check(self))
 
     def __repr__(self) -> str:
-        return repr(self.trace.check(self))
+        return repr(self.recorder.check(self))
 
     def __str__(self) -> str:
-        return str(self.trace.check(self))
+        return str(self.recorder.check(self))
 
     def __format__(self, specification: str) -> str:
-        return format(self.trace.check(self), specification)
+        return format(self.recorder.check(self), specification)
 
     def __round__(self, digits: int | None = None) -> Any:
-        return self.trace.apply(Target("python", "round"), round, (self, digits), {})
+        return self.recorder.apply(Target("python", "round"), round, (self, digits), {})
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -163,16 +164,33 @@ class Traced(BatchLevel):
         target = targets.target_of(ufunc, method)
         if target is None:
             raise UnrecordableError(f"{ufunc.__name__} is a ufunc of neither NumPy nor SciPy")
-        return self.trace.apply(target, getattr(ufunc, method), inputs, named)
+        return self.recorder.apply(target, getattr(ufunc, method), inputs, named)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
+        if function.__name__ in OF_TYPES and function.__module__ == "numpy":
+            return function(*_likes(args), **_likes(named))
+        if function.__module__ == "numpy" and function.__name__ in _OF_NO_ARRAY:  # by ``like`` alone
+            return function(*args, **named)
         target = targets.target_of(function)
         if target is None or named.get("out") is not None:
             raise UnrecordableError(f"np.{getattr(function, '__name__', function)} is not a function without effects")
-        return self.trace.apply(target, function, args, named)
+        return self.recorder.apply(target, function, args, named)
 
     def __hash__(self) -> int:
         return object.__hash__(self)
+
+
+# Functions of NumPy that make an array of no other's elements.
+_OF_NO_ARRAY = {"empty", "eye", "identity", "ones", "tri", "zeros"}
+
+
+def _likes(value: Any) -> Any:
+    """The arguments with values of the shape and dtype of traced ones in their place, which need not be computed."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_likes, value))
+    if isinstance(value, dict):
+        return {key: _likes(part) for key, part in value.items()}
+    return value.like if isinstance(value, Traced) else value
 
 
 # Ops that the core computes everywhere: in a rule they are the same entries.
@@ -206,7 +224,7 @@ class TracedNumber(Traced):
     __slots__ = ()
 
     def __hash__(self) -> int:
-        return hash(self.trace.check(self))
+        return hash(self.recorder.check(self))
 
     def __trunc__(self) -> int:
         return int(self)
@@ -214,10 +232,10 @@ class TracedNumber(Traced):
     def __getattr__(self, name: str) -> Any:
         getattr(self.value, name)  # raises the error of numbers
         if name in ("real", "imag"):
-            return self.trace.apply(Target("attribute", name), operator.attrgetter(name), (self,), {})
+            return self.recorder.apply(Target("attribute", name), operator.attrgetter(name), (self,), {})
         if name == "conjugate":
-            return lambda: self.trace.apply(Target("method", name), builtins.type(self.value).conjugate, (self,), {})
-        return getattr(self.trace.check(self), name)
+            return lambda: self.recorder.apply(Target("method", name), builtins.type(self.value).conjugate, (self,), {})
+        return getattr(self.recorder.check(self), name)
 
 
 class TracedArray(Traced):
@@ -269,12 +287,12 @@ class TracedArray(Traced):
     @property
     def sample(self) -> np.ndarray:
         """The value, which lies in memory as in each replay; raises `UnrecordableError` for one that may lie otherwise."""
-        if self.trace.is_permuted(self):
+        if self.recorder.is_permuted(self):
             raise UnrecordableError("the function depends on the order in memory of an array that is not contiguous")
         return self.value
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return np.array(self.trace.check(self), dtype=dtype)
+        return np.array(self.recorder.check(self), dtype=dtype)
 
     def __len__(self) -> int:
         return len(self.like)
@@ -283,30 +301,30 @@ class TracedArray(Traced):
         return (self[at] for at in range(len(self)))
 
     def __contains__(self, item: Any) -> bool:
-        return item in self.trace.check(self)
+        return item in self.recorder.check(self)
 
     def __getitem__(self, key: Any) -> Any:
-        return self.trace.apply(Target("operator", "getitem"), operator.getitem, (self, key), {})
+        return self.recorder.apply(Target("operator", "getitem"), operator.getitem, (self, key), {})
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # protocols that share memory
             raise AttributeError(f"a value of a recording has no attribute {name!r}", name=name, obj=self)
         attribute = getattr(self.like, name)  # which raises the error of arrays
         if name in targets.ATTRIBUTES:
-            return self.trace.apply(Target("attribute", name), operator.attrgetter(name), (self,), {})
+            return self.recorder.apply(Target("attribute", name), operator.attrgetter(name), (self,), {})
         if name in targets.METHODS and callable(attribute):
 
             def method(*args: Any, **named: Any) -> Any:
                 if named.get("out") is not None:
                     raise UnrecordableError(f"the method {name} writes to an array")
                 target = Target("method", name)
-                return self.trace.apply(
+                return self.recorder.apply(
                     target, lambda x, *rest, **by: getattr(x, name)(*rest, **by), (self, *args), named
                 )
 
             return method
         if name == "tolist":
-            return lambda: np.asarray(self.trace.check(self)).tolist()
+            return lambda: np.asarray(self.recorder.check(self)).tolist()
         raise UnrecordableError(f"arrays of the function are read by {name!r}, which has no entry")
 
 

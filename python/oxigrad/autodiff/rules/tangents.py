@@ -54,7 +54,7 @@ def zero_or_same(leaf: Any, batch: int | None = None) -> Any:
 def is_numeric(leaf: Any) -> bool:
     """Whether a leaf is a number or an array of numbers or truth values, all of which have a derivative: that of integers is zero."""
     bare = plain(leaf)
-    if not is_array(bare):
+    if not is_array(bare) or isinstance(bare, type):  # a class of scalars has the attributes of arrays
         return isinstance(bare, (bool, int, float, complex, Variable))
     return is_smooth(bare) or is_of_kind(bare.dtype, _DISCRETE, namespace(bare))
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from oxigrad import tree
 from oxigrad._core import DerivativeError, ShapeError, Variable, plain, record
+from oxigrad.autodiff.arguments import by_position, resolve
 from oxigrad.autodiff.jacobians import COLUMNS, Mode, library_of, shape_of, total_size
 from oxigrad.autodiff.rules.tangents import is_numeric
 from oxigrad.autodiff.sparse import colorings
 from oxigrad.autodiff.sparse.dependences import scipy_sparse
 from oxigrad.autodiff.sparse.programs import Program
 from oxigrad.autodiff.sparse.propagation import pattern_of
-from oxigrad.autodiff.transforms import Argnums, Recording, by_position, check_callable, grad, resolve
+from oxigrad.autodiff.transforms import Argnums, Recording, check_callable, grad
 from oxigrad.ops.backends import device_of, dtype_of, is_array, is_batched, is_complex, namespace, to_host
 
 # A pass in reverse, one for a color of rows, costs about as much as so many tangents of a batch.
@@ -326,7 +327,8 @@ def sparse_jacobian(
     if mode not in ("forward", "reverse", None):
         raise ValueError(f"mode is {mode!r}: expected 'forward', 'reverse' or None")
     check_callable(f, "sparse_jacobian")
-    return SparseDerivative(f, resolve(f, argnums, argnames), of=f, has_aux=has_aux, pattern=pattern, mode=mode)
+    f, argnums = resolve(f, argnums, argnames)
+    return SparseDerivative(f, argnums, of=f, has_aux=has_aux, pattern=pattern, mode=mode)
 
 
 def sparse_hessian(
@@ -351,7 +353,7 @@ def sparse_hessian(
            [6., 0., 2.]])
     """
     check_callable(f, "sparse_hessian")
-    argnums = resolve(f, argnums, argnames)
+    f, argnums = resolve(f, argnums, argnames)
     gradient = grad(f, argnums, has_aux)
     return SparseDerivative(f, argnums, of=gradient, has_aux=has_aux, pattern=pattern, mode=None)
 

@@ -2,8 +2,9 @@
 
 import functools
 import importlib
+import operator
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -280,6 +281,11 @@ def has_batched(values: Iterable[Any]) -> bool:
     return any(isinstance(value, _core.BatchLevel) for value in _flattened(values))
 
 
+def batched_of(values: Iterable[Any]) -> "Examples | None":
+    """The value of the highest level that `vmap` has batched among the values, or in a list or tuple among them; None where there is none."""
+    return max(filter(is_of_vmap, _flattened(values)), key=operator.attrgetter("level"), default=None)
+
+
 def examples_of(values: Any) -> range:
     """The places of the examples of batched values, for which a function is called; raises `ShapeError` where there are none."""
     if not values.shape[0]:
@@ -315,6 +321,10 @@ class Examples(_core.BatchLevel):
         """The examples ``value`` of the `vmap` of a level, in the class of their library."""
         raise NotImplementedError
 
+    def undifferentiated(self, function: Callable[..., Any], args: Sequence[Any], named: dict[str, Any]) -> Any:
+        """The result of a function without a derivative, of whose arguments this has the highest level."""
+        raise NotImplementedError
+
 
 def is_of_vmap(value: Any) -> TypeGuard[Examples]:
     """Whether a value is one that `vmap` has batched."""
@@ -327,6 +337,29 @@ def for_each_example(function: Callable[..., Any], values: Sequence[Any], level:
     pairs = list(zip(values, flags, strict=True))
     first = values[flags.index(True)].value
     return [function(*(value.value[at, ...] if flag else value for value, flag in pairs)) for at in examples_of(first)]
+
+
+class UnbatchedError(TypeError):
+    """Raised where a function reads a value that differs between the examples of a batch: it is called for each of them, if it can be."""
+
+
+# Calls a function for each example of a batch: `oxigrad.autodiff.checkpoint` sets it.
+_one_by_one: list[Callable[..., Any]] = []
+
+
+def install_one_by_one(function: Callable[..., Any]) -> None:
+    """Installs what `one_by_one` calls."""
+    _one_by_one[:] = [function]
+
+
+def one_by_one(
+    function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any], error: UnbatchedError | None = None
+) -> Any:
+    """The results of a function for each example of the batched values in its arguments, stacked; derivatives are those of each call.
+
+    Raises the ``error`` of a call of the function on the batched values again where there are none in the arguments.
+    """
+    return _one_by_one[0](function, args, named, error)
 
 
 def _flattened(values: Iterable[Any]) -> Iterator[Any]:

@@ -70,6 +70,12 @@ class NumPyAdapter(Adapter):
             return repeated
         return np.broadcast_to(x, shape)
 
+    def op_eig(self, x: Any) -> Any:
+        """Complex for any matrix, as the standard has it: NumPy's are real where all eigenvalues are."""
+        eigenvalues, vectors = np.linalg.eig(x)
+        dtype = np.result_type(eigenvalues, np.complex64)
+        return eigenvalues.astype(dtype, copy=False), vectors.astype(dtype, copy=False)
+
     def op_where(self, condition: Any, x1: Any, x2: Any) -> Any:
         """`numpy.where`; a number where no argument is an array."""
         if not (is_array(x1) or is_array(x2) or is_array(condition)):

@@ -13,12 +13,14 @@ from oxigrad._core import DtypeError, plain
 from oxigrad._names import parameter_kinds
 from oxigrad._typing import F
 from oxigrad.ops.backends import (
+    UnbatchedError,
     array_of,
     dtype_in,
     follows_numpy,
     has_batched,
     has_variable,
     is_array,
+    one_by_one,
     standard_namespace,
 )
 from oxigrad.ops.core.shapes import RAW_ERRORS, explain
@@ -72,6 +74,8 @@ def composite(function: F, extension: str | None = None, *, is_standard: bool = 
             try:
                 result = on_variables(*args, **named)
             except RAW_ERRORS as error:
+                if isinstance(error, UnbatchedError):
+                    return one_by_one(called, args, named, error)
                 if isinstance(error, TypeError) and on_variables is function and _is_of_call(error):
                     return _numpy_calls[0](function, args, named, error)
                 explain(name, function, args, named, error)
@@ -94,6 +98,8 @@ def composite(function: F, extension: str | None = None, *, is_standard: bool = 
             named["dtype"] = dtype_in(library, named["dtype"])
         try:
             return implementation(*args, **named)
+        except UnbatchedError as error:
+            return one_by_one(called, args, named, error)
         except TypeError as error:
             further = dict(zip(names[by_position:], args[by_position:], strict=False))
             if further and not further.keys() & named.keys() and len(args) <= len(names):
@@ -146,6 +152,8 @@ def accepts_array_likes(function: F, *, all_arrays: bool = False) -> F:
             _require_arrays(function, args, where)
             raise
         except RAW_ERRORS as error:
+            if isinstance(error, UnbatchedError):
+                return one_by_one(called, args, named, error)
             if isinstance(error, TypeError) and _is_of_call(error):
                 return _numpy_calls[0](function, args, named, error)
             if has_variable(args):

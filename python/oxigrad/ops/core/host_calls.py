@@ -4,7 +4,6 @@ An argument of another library is read in host memory, and the result is an arra
 ``call`` of the tape; its derivatives are written in differentiable functions, so that all orders follow.
 """
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from oxigrad._typing import Array
 from oxigrad.ops.backends import (
     adapter_of,
     array_of,
+    batched_of,
     beneath,
     device_of,
     for_each_example,
@@ -77,16 +77,11 @@ def is_recorded(value: Any) -> bool:
 
 def _of_examples(function: Callable[..., tuple[Any, ...]], values: Values) -> tuple[Any, ...] | None:
     """The results of a function of each example of batched values, those of the highest level, stacked; None where there are none."""
-    top = _top(values)
+    top = batched_of(values)
     if top is None:
         return None
     results = for_each_example(function, values, top.level)
     return tuple(type(top).of(top.level, ops.stack(list(parts))) for parts in zip(*results, strict=True))
-
-
-def _top(values: Values) -> Any:
-    """The batched value of the highest level; None where there is none."""
-    return max(filter(is_of_vmap, values), key=operator.attrgetter("level"), default=None)
 
 
 def call_one(
@@ -220,7 +215,7 @@ class Elementwise:
 
     def _values(self, args: Values) -> tuple[Any, ...]:
         """By the library's own function of that name, else by SciPy's; of all examples of batched values at once."""
-        top = _top(args)
+        top = batched_of(args)
         if top is not None:
             ndim = max(len(getattr(arg, "shape", ())) for arg in args)
             results = self(*(_whole(arg, ndim) if is_of_vmap(arg) and arg.level == top.level else arg for arg in args))

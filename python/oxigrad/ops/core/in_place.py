@@ -11,7 +11,7 @@ import numpy as np
 
 from oxigrad._core import DerivativeError, DtypeError, ShapeError, Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import device_of, has_variable, is_array, is_of_vmap, namespace, strip
+from oxigrad.ops.backends import batched_of, device_of, has_variable, is_array, is_of_vmap, namespace, strip
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.indexed_update import At
@@ -47,9 +47,11 @@ def written(called: str, result: Any, out: Any, *, broadcasts: bool = False) -> 
 def written_where(called: str, ufunc: Callable[..., Any], inputs: Sequence[Any], where: Any, out: Any) -> Any:
     """``ufunc(*inputs, out=out, where=where)``: derivatives flow only through the selected elements."""
     (out,) = out
-    where = np.asarray(plain(where))
     inputs = [_array(x, out) if isinstance(x, (list, tuple)) else x for x in inputs]
-    check_target(f"{called} with out=", out, inputs)
+    check_target(f"{called} with out=", out, (*inputs, where))
+    if is_of_vmap(plain(where)):
+        return written(called, ops.where(where, ufunc(*inputs), out), out, broadcasts=True)
+    where = np.asarray(plain(where))
     shape = np.broadcast_shapes(where.shape, out.shape, *(tuple(getattr(x, "shape", ())) for x in inputs))
     if shape != tuple(out.shape):
         raise ShapeError(f"{called}: found out of shape {tuple(out.shape)}, expected {shape}, that of the result")
@@ -72,7 +74,16 @@ def check_target(called: str, target: Array, values: Any) -> None:
         (target,) = target
     if not is_array(plain(target)):
         raise TypeError(f"{called}: found {type(plain(target)).__name__}, expected an array to write to")
-    if not isinstance(target, Variable) and has_variable((values,)):
+    if isinstance(target, Variable):
+        return
+    if is_of_vmap(target):
+        raise TypeError(f"vmap: {called} would write to a batched value, which is immutable: use x.at[key].set(value)")
+    if batched_of((values,)) is not None:
+        raise TypeError(
+            f"vmap: {called} would write a batched value to an array that is the same for all examples: use "
+            "xp.at(array)[key].set(value), which makes a new array"
+        )
+    if has_variable((values,)):
         raise DerivativeError(
             f"{called} would write a variable to a plain array, which loses its derivative: use the result "
             "(a = a + x in place of a += x), or xp.at(array)[key].set(value), which makes a new array"

@@ -14,6 +14,7 @@ import numpy as np
 
 from oxigrad._core import ShapeError
 from oxigrad._typing import F
+from oxigrad.ops.backends import UnbatchedError, one_by_one
 
 
 class AxisError(ShapeError, np.exceptions.AxisError):
@@ -210,6 +211,8 @@ def shaped(function: F) -> F:
     def called(*args: Any, **named: Any) -> Any:
         try:
             return function(*args, **named)
+        except UnbatchedError as error:
+            return one_by_one(called, args, named, error)
         except RAW_ERRORS as error:
             explain(function.__name__, function, args, named, error)
             raise

@@ -273,8 +273,9 @@ def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Arr
     """The elements shifted along ``axis``, circularly."""
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), builtins.sum(_tuple(shift)), axis=0), x.shape)
-    axes = [position(a, x.ndim) for a in _tuple(axis)]
-    shifts = _tuple(shift) if isinstance(shift, tuple) else (shift,) * len(axes)
+    axes, shifts = [position(a, x.ndim) for a in _tuple(axis)], _tuple(shift)
+    count = len(shifts) if len(axes) == 1 else len(axes)  # one of either is that of each of the other, as in NumPy
+    axes, shifts = axes * count if len(axes) == 1 else axes, shifts * count if len(shifts) == 1 else shifts
     for by, a in zip(shifts, axes, strict=True):
         if x.shape[a]:
             cut = -by % x.shape[a]

@@ -9,7 +9,7 @@ import numpy as np
 
 from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import dtype_of, is_complex, namespace
+from oxigrad.ops.backends import beneath, dtype_of, is_complex, namespace
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
@@ -53,7 +53,8 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, An
     solution = ops.matmul(linalg.pinv(a, rtol=rcond), b)
     singular = linalg.svdvals(a)
     values = plain(singular)
-    rank = namespace(values).sum(values > values[0] * rcond) if values.shape[0] else np.int64(0)
+    library = namespace(values)
+    rank = library.sum(values > values[0] * rcond, dtype=library.int32) if values.shape[0] else np.int32(0)
     rest = b - ops.matmul(a, solution)
     squares = ops.real(rest * ops.conj(rest)) if is_complex(rest) else ops.square(rest)
     sums = ops.sum(ops.reshape(squares, (rows, math.prod(b.shape[1:]))), axis=0)
@@ -143,6 +144,26 @@ def _phases(expected: np.ndarray, vectors: Array) -> Any:
     products = np.sum(expected * np.conj(values(vectors)), axis=-2, keepdims=True)
     sizes = np.abs(products)
     return of_library(np.where(sizes > 0.0, products, 1.0) / np.where(sizes > 0.0, sizes, 1.0), vectors)
+
+
+@shaped
+def eig(a: Any) -> Any:
+    """Eigenvalues and eigenvectors: real where all eigenvalues of a real matrix are, as NumPy has it."""
+    eigenvalues, vectors = linalg.eig(array(a))
+    are_real = _are_real(a, eigenvalues)
+    return linalg.EigResult(ops.real(eigenvalues), ops.real(vectors)) if are_real else linalg.EigResult(eigenvalues, vectors)
+
+
+@shaped
+def eigvals(a: Any) -> Any:
+    """Eigenvalues: real where all of a real matrix are, as NumPy has it."""
+    eigenvalues = linalg.eigvals(array(a))
+    return ops.real(eigenvalues) if _are_real(a, eigenvalues) else eigenvalues
+
+
+def _are_real(a: Any, eigenvalues: Any) -> bool:
+    # A recording checks this, and `vmap` calls the function for each example.
+    return namespace(beneath(a)) is np and not is_complex(a) and not bool(np.any(np.imag(plain(eigenvalues)) != 0.0))
 
 
 @shaped

@@ -23,7 +23,6 @@ from oxigrad.ops.backends import (
     is_complex,
     is_of_vmap,
     namespace,
-    on_host,
     size_of,
 )
 from oxigrad.ops.core import primitives as ops
@@ -310,19 +309,13 @@ def eigvalsh(x: Array, /) -> Array:
 
 @shaped
 def eig(x: Array, /) -> EigResult:
-    """Eigenvalues and eigenvectors, of norm 1, of a diagonalizable matrix."""
-    eigenvalues, vectors = _results("eig", x, 2)
-    bare = plain(eigenvalues)
-    if on_host(bare) and not is_complex(x) and not is_of_vmap(bare):
-        # NumPy's are real where all of a real matrix are: a recording checks this, since derivatives of what follows depend on it.
-        imaginary = ops.imag(bare)
-        bool(namespace(imaginary).any(imaginary != 0.0))
-    return EigResult(eigenvalues, vectors)
+    """Eigenvalues and eigenvectors, of norm 1, of a diagonalizable matrix: complex, of a real matrix too."""
+    return EigResult(*_results("eig", x, 2))
 
 
 @_composite
 def eigvals(x: Array, /) -> Array:
-    """Eigenvalues of a diagonalizable matrix."""
+    """Eigenvalues of a diagonalizable matrix: complex, of a real matrix too."""
     return eig(x).eigenvalues
 
 

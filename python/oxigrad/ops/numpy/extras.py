@@ -9,13 +9,13 @@ import numpy as np
 
 from oxigrad._core import ShapeError, plain
 from oxigrad._typing import Array, Dtype
-from oxigrad.ops.backends import array_of, dtype_of, is_array, is_complex, namespace, size_of
+from oxigrad.ops.backends import array_of, beneath, dtype_of, is_array, is_complex, namespace, size_of
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array
 from oxigrad.ops.core.composite import accepts_array_likes, composite
 from oxigrad.ops.core.dtypes import floating
-from oxigrad.ops.core.in_place import check_cast
+from oxigrad.ops.core.in_place import check_cast, of_examples
 from oxigrad.ops.core.primitives import (
     Axis,
     along,
@@ -411,10 +411,18 @@ def dsplit(x: Array, sections: int | Sequence[int], /) -> list[Array]:
 
 @accepts_array_likes
 def partition(x: Array, kth: int, /, *, axis: int | None = -1) -> Array:
-    """The elements partitioned around the ``kth`` smallest; they are fully sorted. Raises `ValueError` for a ``kth`` out of range."""
+    """The elements partitioned around the ``kth`` smallest, in NumPy's order; those of other libraries are fully sorted. Raises `ValueError` for a ``kth`` out of range."""
     count = size_of(x.shape)
     size = count if axis is None else x.shape[position(axis, x.ndim, "partition")]
     for each in np.ravel(kth).tolist():
         if count and not -size <= each < size:
             raise ValueError(f"partition: kth is {each}, expected a position among {size} elements")
-    return standard.sort(x, axis=axis)
+    bare = beneath(x)
+    if namespace(bare) is not np or not count:
+        return standard.sort(x, axis=axis)
+    x, axis = (ops.reshape(x, (-1,)), 0) if axis is None else (x, position(axis, x.ndim))
+    bare, last = beneath(x), axis - x.ndim  # axes of examples are in front
+    partitioned = np.argsort(np.partition(bare, kth, axis=last), axis=last, kind="stable")
+    ranks = np.argsort(partitioned, axis=last)
+    places = np.take_along_axis(np.argsort(bare, axis=last, kind="stable"), ranks, axis=last)
+    return ops.take_along_axis(x, of_examples(places, x), axis=axis)

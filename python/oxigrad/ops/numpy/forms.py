@@ -87,7 +87,7 @@ _KEYWORDS: dict[str, Callable[..., Any]] = {
     "cross": _cross,
     "diff": _diff,
 }
-_LINALG = _named(linalg, "cond eigh eigvalsh lstsq matrix_rank multi_dot pinv svd tensorinv tensorsolve")
+_LINALG = _named(linalg, "cond eig eigh eigvals eigvalsh lstsq matrix_rank multi_dot pinv svd tensorinv tensorsolve")
 _SCIMATH = _named(scimath, "arccos arcsin arctanh log log10 log2 logn power sqrt")
 _UFUNCS = _named(ufuncs, "divmod fmod frexp heaviside ldexp matvec modf vecmat")
 

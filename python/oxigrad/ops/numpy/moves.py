@@ -12,7 +12,7 @@ import numpy as np
 
 from oxigrad._core import Variable, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import array_of, dtype_of, has_variable, is_array, namespace, strip
+from oxigrad.ops.backends import UnbatchedError, array_of, batched_of, dtype_of, has_variable, is_array, namespace, strip
 from oxigrad.ops.core import primitives as ops
 from oxigrad.ops.core import standard
 from oxigrad.ops.core.array_like import array, values
@@ -48,6 +48,8 @@ def moved(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     other = arguments.get("default")
     for parameter, value in arguments.items():
         arguments[parameter] = elements.numbered(value) if parameter in parameters else strip(value)
+        if parameter not in parameters and batched_of((arguments[parameter],)) is not None:
+            raise UnbatchedError(f"vmap: {name}: {parameter} differs between the examples of a batch")
     dtype = dtype_of(elements.arrays()[0]) if name in _OF_FIRST else None
     if name == "select" and type(other) in (int, float):  # which has no dtype of its own
         dtype = result_type(*(dtype_of(plain(each)) for each in elements.arrays()[:-1]), other)

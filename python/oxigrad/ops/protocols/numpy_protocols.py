@@ -13,7 +13,7 @@ import numpy as np
 from oxigrad import _core
 from oxigrad._core import DerivativeError, Variable, is_inexact, plain
 from oxigrad._typing import Array
-from oxigrad.ops.backends import has_batched, has_variable
+from oxigrad.ops.backends import UnbatchedError, batched_of, has_variable, one_by_one
 from oxigrad.ops.core import composite, in_place
 from oxigrad.ops.core.array_like import array
 from oxigrad.ops.core.shapes import RAW_ERRORS, explain
@@ -60,6 +60,11 @@ _CONSTANT = {
     "can_cast",
     "result_type",
 }
+# Functions of the shapes and dtypes of arrays: their results are the same for all examples of a batch, and in each replay of a recording.
+OF_TYPES = set(
+    """can_cast common_type diag_indices_from iscomplexobj isrealobj ndim result_type shape size tril_indices_from
+    triu_indices_from""".split()
+)
 _CONSTANT |= {"floor_divide.outer", "empty", "eye", "identity", "ones", "tri", "zeros"}
 # Keywords of ufuncs whose default is no None: given as that, they are as absent.
 _UFUNC_DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "where": True}
@@ -74,6 +79,8 @@ def array_ufunc(xp: ModuleType, ufunc: Any, method: str, inputs: Sequence[Any], 
     try:
         return _array_ufunc(xp, ufunc, method, inputs, named)
     except RAW_ERRORS as error:
+        if isinstance(error, UnbatchedError) and method != "at" and "out" not in named:
+            return one_by_one(getattr(ufunc, method), inputs, named, error)
         explain(ufunc.__name__, ufunc, inputs, named, error)
         raise
 
@@ -188,8 +195,19 @@ def array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: di
     try:
         return _array_function(xp, function, args, named)
     except RAW_ERRORS as error:
+        if isinstance(error, UnbatchedError) and not _writes(_route(xp, function), args, named):
+            return one_by_one(_dispatched(xp, function), args, named, error)
         explain(function.__name__, function, args, named, error)
         raise
+
+
+def _dispatched(xp: ModuleType, function: Any) -> Callable[..., Any]:
+    """The function, of arguments on which NumPy does not dispatch it too, as without ``like``."""
+
+    def called(*args: Any, **named: Any) -> Any:
+        return array_function(xp, function, args, named)
+
+    return functools.update_wrapper(called, function)
 
 
 def _array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -197,7 +215,7 @@ def _array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: d
     called, ours = route.called, route.ours
     if route.writes is not None:
         return route.writes(*args, **named)
-    if "out" in named or len(args) > route.out:
+    if _has_out(route, args, named):
         out, args, named = _without_out(function, args, named, route.out)
         if out is not None:
             return in_place.written(called, function(*args, **named), out)
@@ -211,6 +229,15 @@ def _array_function(xp: ModuleType, function: Any, args: Sequence[Any], named: d
     if others.keys() <= parameters_of(ours).keys():
         return ours(*positional, **others)
     return _call(ours, called, positional, others) if route.keywords is None else route.keywords(*args, **named)
+
+
+def _has_out(route: _Route, args: Sequence[Any], named: dict[str, Any]) -> bool:
+    return "out" in named or len(args) > route.out
+
+
+def _writes(route: _Route, args: Sequence[Any], named: dict[str, Any]) -> bool:
+    """Whether a call writes to an array, so that it is not called for each example of a batch."""
+    return route.writes is not None or _has_out(route, args, named)
 
 
 def differentiable(xp: ModuleType, function: Any) -> Callable[..., Any] | None:
@@ -328,17 +355,25 @@ def _is_same(value: Any, default: Any) -> bool:
     return isinstance(default, (bool, int, float, str)) and type(value) is type(default) and value == default
 
 
-def undifferentiated(function: Callable[..., Any], name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """Calls a function that has no derivative on plain values.
+def undifferentiated(
+    function: Callable[..., Any],
+    name: str,
+    args: Sequence[Any],
+    named: dict[str, Any],
+    again: Callable[..., Any] | None = None,
+) -> Any:
+    """Calls a function that has no derivative on plain values. Of batched ones it, or ``again``, is called for each example.
 
     Raises `DerivativeError` where the result is of floating-point dtype, so that a derivative would be lost.
     """
     lost = has_variable((*args, *named.values()))
     args, keywords = [*map(_read_only, args)], {key: _read_only(value) for key, value in named.items()}
-    if name.startswith("np.") and has_batched((*args, *keywords.values())):
-        raise TypeError(f"vmap: {name} has no batching rule")
+    batched = batched_of((*args, *keywords.values()))
     try:
-        result = function(*args, **keywords)
+        if batched is None:
+            result = function(*args, **keywords)
+        else:
+            result = batched.undifferentiated(again or function, args, keywords)
     except RAW_ERRORS as error:
         if lost:
             explain(name.rpartition(".")[2], function, args, keywords, error)

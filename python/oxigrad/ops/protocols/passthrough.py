@@ -58,7 +58,7 @@ def passthrough(name: str) -> Callable[..., Any]:
                     raise
                 return again()
 
-        return numpy_protocols.undifferentiated(of_library, f"xp.{name}", args, named)
+        return numpy_protocols.undifferentiated(of_library, f"xp.{name}", args, named, function)
 
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = "oxigrad.xp", described.__doc__

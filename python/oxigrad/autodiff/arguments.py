@@ -1,0 +1,88 @@
+"""The arguments that a transform differentiates by: positions and names of parameters."""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oxigrad._typing import Argnums
+
+
+def resolve(
+    f: Callable[..., Any], argnums: Argnums | None, argnames: str | Sequence[str] | None
+) -> tuple[Callable[..., Any], Argnums]:
+    """The function, and the positions of the arguments: ``argnums``, then those with the names ``argnames``; the first where both are None.
+
+    A number or a name alone is one position, all else a tuple. Of names of keyword-only parameters the function is another one, which
+    takes these in front. Raises `TypeError` where ``argnums`` has another type, and where ``f`` has no such parameter; `ValueError` where an
+    argument is there twice.
+    """
+    for each in () if argnums is None else argnums if isinstance(argnums, (tuple, list)) else (argnums,):
+        if isinstance(each, bool) or not hasattr(each, "__index__"):
+            hint = f"; argnames={argnums!r} names a parameter" if isinstance(argnums, str) else ""
+            raise TypeError(f"argnums is {argnums!r}: expected an int, or a tuple of them{hint}")
+    if argnames is None:
+        return f, 0 if argnums is None else argnums
+    names = [argnames] if isinstance(argnames, str) else [*argnames]
+    f, count = _with_leading(f, names)
+    parameters = _positional(f)
+    positions = tuple(parameters.index(name) for name in names)
+    if argnums is None:
+        return f, positions[0] if isinstance(argnames, str) else positions
+    numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    both = (*(each + count if each >= 0 else each for each in numbers), *positions)
+    if len(set(both)) < len(both):
+        raise ValueError(f"argnums is {argnums!r} and argnames {argnames!r}: found an argument in both")
+    return f, both
+
+
+def _with_leading(f: Callable[..., Any], names: Sequence[str]) -> tuple[Callable[..., Any], int]:
+    """The function with its keyword-only parameters among the names in front of the others, by position; and their number."""
+    positional = _positional(f)
+    parameters = [*positional, *_of_kinds(f, inspect.Parameter.KEYWORD_ONLY)]
+    for name in names:
+        if name not in parameters:
+            raise TypeError(f"argnames: found {name!r}, expected parameters of the function: {', '.join(parameters)}")
+    leading = [name for name in names if name not in positional]
+    if not leading:
+        return f, 0
+
+    @functools.wraps(f)
+    def with_leading(*args: Any, **named: Any) -> Any:
+        return f(*args[len(leading) :], **dict(zip(leading, args, strict=False)), **named)
+
+    # An attribute, so that transforms of this function have it too.
+    vars(with_leading)[_PARAMETERS] = (leading, [*leading, *positional])
+    return with_leading, len(leading)
+
+
+_PARAMETERS = "_parameters_by_position"
+
+
+def _positional(f: Callable[..., Any]) -> list[str]:
+    """The names of the parameters of ``f`` that may be given by position."""
+    if hasattr(f, _PARAMETERS):
+        return getattr(f, _PARAMETERS)[1]
+    return _of_kinds(f, inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _of_kinds(f: Callable[..., Any], *kinds: Any) -> list[str]:
+    return [name for name, parameter in inspect.signature(f).parameters.items() if parameter.kind in kinds]
+
+
+def by_position(
+    f: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], argnums: Argnums
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, with those up to the last of ``argnums`` by position."""
+    leading = getattr(f, _PARAMETERS)[0] if hasattr(f, _PARAMETERS) else ()
+    if leading and named.keys() >= set(leading):
+        args = (*(named[name] for name in leading), *args)
+        named = {name: value for name, value in named.items() if name not in leading}
+    last = argnums if isinstance(argnums, int) else max(argnums, default=-1)
+    if last < len(args):
+        return args, named
+    moved = _positional(f)[len(args) : last + 1]
+    if len(args) + len(moved) <= last or not named.keys() >= set(moved):
+        return args, named
+    rest = {name: value for name, value in named.items() if name not in moved}
+    return (*args, *(named[name] for name in moved)), rest

@@ -1,0 +1,92 @@
+"""Functions with plain results under every composition of transforms, and under both names: the results of the same call without."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compositions
+import forms_numpy
+import oxigrad as ox
+from forms import Form, Section
+from oxigrad import xp
+
+PLAIN = [
+    pytest.param(section, form, id=form.name)
+    for section in forms_numpy.SECTIONS
+    for form in section.forms
+    if form.order == 0 and not form.refused
+]
+
+
+@pytest.mark.parametrize(("section", "form"), PLAIN)
+def test_plain_results_in_every_composition(section: Section, form: Form) -> None:
+    found = []
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for title, call, f, args, reference in compositions.calls(section, form):
+            for name in compositions.COMPOSITIONS if args else ():
+                if what := compositions.fault(name, f, args, reference):
+                    found.append(f"{title}, {call}, {name}: {what}")
+    assert not found, "\n".join(found)
+
+
+# --- functions without a batching rule ---------------------------------------------------------------------------------
+
+X = np.random.default_rng(0).normal(size=(3, 4))
+
+
+def test_functions_that_read_values_are_called_for_each_example() -> None:
+    for f in (np.median, xp.median, lambda x: xp.percentile(x, 50.0 * np.abs(x[0]) / (1.0 + np.abs(x[0])))):
+        np.testing.assert_allclose(ox.vmap(f)(X), [f(x) for x in X])
+        for transform in (ox.grad, ox.hessian, lambda f: lambda x: ox.jvp(f, (x,), (x,))[1]):
+            square = lambda x, f=f: f(x) ** 2  # noqa: E731
+            expected = np.stack([transform(square)(x) for x in X])
+            np.testing.assert_allclose(ox.vmap(transform(square))(X), expected, atol=1e-12)
+        of_all = ox.grad(lambda X, f=f: xp.sum(ox.vmap(f)(X) ** 2))(X)
+        np.testing.assert_allclose(of_all, [ox.grad(lambda x, f=f: f(x) ** 2)(x) for x in X], atol=1e-12)
+
+
+def test_results_that_differ_between_examples_in_their_shapes_are_refused_by_name() -> None:
+    for f in (np.nonzero, xp.nonzero, lambda x: x[x > 0.0]):
+        with pytest.raises(TypeError, match="vmap: .*differ"):
+            ox.vmap(f)(np.array([[1.0, 0.0], [1.0, 2.0]]))
+    found = ox.vmap(lambda x: xp.nonzero(x)[0])(np.array([[1.0, 0.0], [0.0, 2.0]]))
+    np.testing.assert_array_equal(found, [[0], [1]])
+
+
+@pytest.mark.parametrize("write", ["np.put(x, [0], 1.0)", "np.add.at(x, [0], 1.0)", "np.exp(x, out=x)", "x.fill(0.0)"])
+def test_what_writes_to_a_batched_value_is_refused(write: str) -> None:
+    before = X.copy()
+    with pytest.raises(TypeError, match="vmap: .*immutable"):
+        ox.vmap(lambda x: eval(write, {"np": np, "x": x}))(X)  # noqa: S307
+    np.testing.assert_array_equal(X, before)
+
+
+def test_a_batched_value_is_not_written_to_an_array_of_all_examples() -> None:
+    target = np.zeros(4)
+    for write in (lambda x: np.copyto(target, x), lambda x: np.put(target, [0], x), lambda x: np.exp(x, out=target)):
+        with pytest.raises(TypeError, match="vmap"):
+            ox.vmap(write)(X)
+    np.testing.assert_array_equal(target, 0.0)
+
+
+def test_in_place_operators_of_variables_in_vmap_are_those_of_a_loop() -> None:
+    def f(x: Any) -> Any:
+        y = x
+        x += 1.0
+        return np.sum(y * y)
+
+    np.testing.assert_allclose(ox.vmap(ox.grad(f))(X), [ox.grad(f)(x.copy()) for x in X])
+
+
+def test_types_of_arrays_do_not_stop_a_recording() -> None:
+    f = ox.record(lambda x: np.sum(x * np.ones(np.shape(x), np.result_type(x, np.float32))) * np.ndim(x))
+    for scale in (1.0, 2.0, 3.0):
+        assert f(scale * X[0]) == pytest.approx(scale * np.sum(X[0]))
+    assert f.why is None
+    trace = ox.record(lambda x: x.trace())
+    assert [trace(k * np.eye(3)) for k in (1.0, 2.0)] == [3.0, 6.0] and trace.why is None
